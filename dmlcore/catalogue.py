@@ -156,12 +156,12 @@ def discover(*packages: str, first: Sequence[str] = ()) -> None:
     which is that of the pages, then the others by name. A new module needs no line anywhere.
     """
     place = {name: number for number, name in enumerate(first)}
-    found = [
+    modules = [
         module.name
         for package in packages
         for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}.")
     ]
-    for module in sorted(found, key=lambda name: place.get(name.rpartition(".")[2], len(place))):
+    for module in sorted(modules, key=lambda name: place.get(name.rpartition(".")[2], len(place))):
         importlib.import_module(module)
 
 

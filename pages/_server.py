@@ -138,8 +138,8 @@ def _recover() -> None:
         from dmlcore.storage.runs import RunStore
 
         try:
-            found = recovery.recover(RunStore(), report=log.info)
-            log.info("%d interrupted runs, studies and jobs go on", len(found))
+            resumed = recovery.recover(RunStore(), report=log.info)
+            log.info("%d interrupted runs, studies and jobs go on", len(resumed))
         except OSError as error:
             log.warning("nothing could be resumed: %s", error)
 

@@ -42,11 +42,11 @@ def list_all(context: typer.Context) -> None:
         if place is not None and report.is_packed(place):
             counts = "packed"
         elif place is not None:
-            found = report.find(name)
-            report.remember(found)
-            if found.samples is not None:
-                counts = f"{len(found.samples.labels):,} samples of {len(found.samples.class_names):,} classes"
-            if found.problems:
+            presence = report.find(name)
+            report.remember(presence)
+            if presence.samples is not None:
+                counts = f"{len(presence.samples.labels):,} samples of {len(presence.samples.class_names):,} classes"
+            if presence.problems:
                 counts += f"{', ' if counts else ''}incomplete: see data show {name}"
         print(f"{name:20} {info.title:38} {counts:42} {where}".rstrip(), flush=True)
 
@@ -69,32 +69,32 @@ def show(
     from dmlcore.data.files import sources
 
     info = data.describe(name)
-    found = report.report(name, root, **_asked(split, validation, folds, fold, fold_order, seed))
+    shown = report.report(name, root, **_asked(split, validation, folds, fold, fold_order, seed))
     source = sources.source_of(name)
     print(f"{info.title}: {info.sentence}\n{info.citation}")
     if source:
         print(f"Terms: {source.terms}")
-    if found.found.place is None:
+    if shown.found.place is None:
         _locate(name, root)
     if info.needs_files:
-        print(f"Found: {found.found.place}")
-    report.remember(found.found)
+        print(f"Found: {shown.found.place}")
+    report.remember(shown.found)
     # Parts as split here, then the publisher's counts, classes and what is wrong.
-    for part in found.parts:
+    for part in shown.parts:
         print(f"{part.name:22} {part.samples:>9,} samples of {part.classes:>7,} classes")
-    for part in found.compared:
+    for part in shown.compared:
         published = part.published
         assert published is not None
         verdict = part.deviation or "as published"
         print(f"{part.name:22} published {published.samples:,} of {published.classes:,}: {verdict}")
     if classes:
-        for one in found.classes:
+        for one in shown.classes:
             print(f"{one.number:>7} {one.samples:>7} {one.part:18} {one.name}")
-    for note in found.notes:
+    for note in shown.notes:
         print(f"note: {note}")
-    for problem in found.problems:
+    for problem in shown.problems:
         print(f"problem: {problem}", file=sys.stderr)
-    if found.problems:
+    if shown.problems:
         raise typer.Exit(1)
 
 
@@ -104,15 +104,15 @@ def check(name: Name, root: Root = None) -> None:
     from dmlcore.data import checks
 
     try:
-        found, read = checks.run(name, root)
+        result, read = checks.run(name, root)
     except KeyboardInterrupt:
         raise CommandError("stopped", 130) from None
-    print(f"{found.samples:,} samples read in {found.seconds:.1f} s, {found.failures:,} of them unreadable")
-    for key, reason in found.unreadable:
+    print(f"{result.samples:,} samples read in {result.seconds:.1f} s, {result.failures:,} of them unreadable")
+    for key, reason in result.unreadable:
         print(f"unreadable: {key}: {reason}", file=sys.stderr)
-    for verdict in checks.verdicts(found, read.dataset) if read.dataset else read.problems:
+    for verdict in checks.verdicts(result, read.dataset) if read.dataset else read.problems:
         print(verdict)
-    if found.failures:
+    if result.failures:
         raise typer.Exit(1)
 
 

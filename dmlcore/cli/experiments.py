@@ -43,8 +43,8 @@ def protocol(
 
     if not name:
         for known in protocols.names():
-            found = protocols.read(known)
-            print(f"{known:24} {found.sentence}\n{'':24} {found.source}; chosen by {found.selection}")
+            spec = protocols.read(known)
+            print(f"{known:24} {spec.sentence}\n{'':24} {spec.source}; chosen by {spec.selection}")
         return
     if repeats < 0 or (repeats and seeds):
         raise CommandError("--repeats: a positive number, and not together with --seeds")
@@ -85,8 +85,8 @@ def lint(
     from dmlcore.monitoring import comparability
 
     store = store_at(runs)
-    found = [read_spec(each) if each.endswith(".toml") else store.open(each) for each in run]
-    warnings = comparability.lint(found)
+    specs = [read_spec(each) if each.endswith(".toml") else store.open(each) for each in run]
+    warnings = comparability.lint(specs)
     print(comparability.as_text(warnings) if warnings else "nothing found that would make them incomparable")
     if any(warning.severity == "incomparable" for warning in warnings):
         raise typer.Exit(1)
@@ -123,8 +123,8 @@ def search(
         whole = searching.conduct(wanted, store, storage=storage, report=_say, stop=stop_on_signal())
     rows = searching.trials(wanted, store, storage)
     print(searching.as_text(rows, searching.validation_baselines(rows, store)))
-    if found := searching.best(wanted, rows):
-        print(searching.write_best(found, wanted, store))
+    if best := searching.best(wanted, rows):
+        print(searching.write_best(best, wanted, store))
     if not whole:
         raise typer.Exit(130)
 
@@ -141,9 +141,9 @@ def events(
     from dmlcore.monitoring import tensorboard
 
     store = store_at(runs)
-    found = [store.open(name) for name in run]
+    chosen = [store.open(name) for name in run]
     stop = stop_on_signal() if follow else lambda: True
-    for folder in tensorboard.follow(found, into, stop=stop):
+    for folder in tensorboard.follow(chosen, into, stop=stop):
         print(folder)
 
 
@@ -161,7 +161,7 @@ def project(
     runs: Runs = None,
 ) -> None:
     """Map the embeddings of a run on a plane and keep the map; a map that is there is not made again."""
-    found = store_at(runs).open(run)
+    chosen = store_at(runs).open(run)
     if method not in METHODS:
         raise CommandError(f"--method: one of {', '.join(METHODS)}, got {method!r}")
     settings = Settings(
@@ -170,12 +170,12 @@ def project(
         iterations=iterations,
         neighbours=neighbours,
         min_dist=min_dist,
-        seed=found.spec.seed if seed is None else seed,
+        seed=chosen.spec.seed if seed is None else seed,
     )
     asked = JobState(
         task="project-over-training" if over_training else "project", more=("--settings", settings.to_json())
     )
-    Job(found).work(lambda progress: progress.end(make_map(found, settings, over_training, progress)), asked)
+    Job(chosen).work(lambda progress: progress.end(make_map(chosen, settings, over_training, progress)), asked)
 
 
 def make_map(run: Run, settings: Settings | None, over_training: bool, progress: Progress[JobState]) -> str:
@@ -188,9 +188,9 @@ def make_map(run: Run, settings: Settings | None, over_training: bool, progress:
         from dmlcore.inspection.maps import trajectory
 
         path = trajectory.make(run, settings, tell)
-        found = trajectory.read(path)
-        _say(f"{path}\n{found.how}")
-        for step, measured in zip(found.steps, found.quality, strict=True):
+        movement = trajectory.read(path)
+        _say(f"{path}\n{movement.how}")
+        for step, measured in zip(movement.steps, movement.quality, strict=True):
             _say(f"step {step:>8}: {measured.words if measured else 'too few points to measure'}")
     else:
         from dmlcore.inspection.maps import maps

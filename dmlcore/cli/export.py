@@ -28,13 +28,13 @@ def export(
     from dmlcore.inspection import export as exporting
     from dmlcore.inspection import selections
 
-    found = store_at(runs).open(run)
-    chosen = selections.load(found, selection) if selection else None
+    source = store_at(runs).open(run)
+    chosen = selections.load(source, selection) if selection else None
     if selection and chosen is None:
         raise CommandError(f"--selection {selection}: the run keeps no such selection")
-    left = protocols.deviations(found.spec)
-    remarks = [f"The run leaves the protocol {found.spec.protocol} in: {'; '.join(left)}."] if left else []
-    print(exporting.write(found, to, None if chosen is None else chosen.indices, remarks=remarks, report=_warn))
+    left = protocols.deviations(source.spec)
+    remarks = [f"The run leaves the protocol {source.spec.protocol} in: {'; '.join(left)}."] if left else []
+    print(exporting.write(source, to, None if chosen is None else chosen.indices, remarks=remarks, report=_warn))
 
 
 def _warn(text: str) -> None:

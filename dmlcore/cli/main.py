@@ -132,8 +132,8 @@ def study(
 
     if not name:
         for known in studies.names():
-            found = studies.read(known)
-            print(f"{known:24} {len(studies.expand(found)):>3} runs, about {found.minutes:g} min: {found.question}")
+            spec = studies.read(known)
+            print(f"{known:24} {len(studies.expand(spec)):>3} runs, about {spec.minutes:g} min: {spec.question}")
         return
     store = store_at(runs)
     if baselines:
@@ -221,8 +221,8 @@ def recover(runs: Runs = None) -> None:
     """Resume what was running or queued when the machine went down: runs, studies, protocols, jobs; each once."""
     from dmlcore.experiments import recovery
 
-    found = recovery.recover(store_at(runs), report=lambda text: print(text, flush=True))
-    print(f"{len(found)} resumed" if found else "nothing was interrupted")
+    resumed = recovery.recover(store_at(runs), report=lambda text: print(text, flush=True))
+    print(f"{len(resumed)} resumed" if resumed else "nothing was interrupted")
 
 
 @app.command("example")
@@ -234,13 +234,13 @@ def pack_example(
     from dmlcore.experiments import example
 
     store = store_at(runs)
-    found = store.open(run) if run else store.create(read_spec(example.SPEC))
+    chosen = store.open(run) if run else store.create(read_spec(example.SPEC))
     if not run:
-        _log_to(found)
-        _finish(_train(found))
-    with found.lock():
-        example.complete(found)
-    path = example.pack(found)
+        _log_to(chosen)
+        _finish(_train(chosen))
+    with chosen.lock():
+        example.complete(chosen)
+    path = example.pack(chosen)
     print(f"{path}: {path.stat().st_size:,} bytes")
 
 

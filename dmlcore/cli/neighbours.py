@@ -26,9 +26,9 @@ def neighbours(
     index = Index.of_run(store_at(runs).open(run), step)
     distances, rows = index.search(list(images), k, invert=invert)
     _, data = index.network()
-    for image, far, found in zip(images, distances, rows, strict=True):
+    for image, far, nearest in zip(images, distances, rows, strict=True):
         print(image)
-        for rank, (distance, row) in enumerate(zip(far, found, strict=True), 1):
+        for rank, (distance, row) in enumerate(zip(far, nearest, strict=True), 1):
             sample = int(index.indices[row])
             where = f"  {data.files[sample]}" if data.files else ""
             print(f"{rank:4}  {distance:.4f}  {sample:7}  {data.class_names[index.labels[row]]!r}{where}")

@@ -62,7 +62,7 @@ def read_spec(name: str) -> RunSpec:
     try:
         return RunSpec.from_toml(path.read_text())
     except (OSError, UnicodeDecodeError) as error:
-        known = ", ".join(sorted(found.stem for found in SPECS.glob("*.toml")))
+        known = ", ".join(sorted(preset.stem for preset in SPECS.glob("*.toml")))
         raise CommandError(f"{name}: cannot be read ({error}); give a SPEC.toml or one of {known}") from None
     except SpecError as error:
         raise SpecError(f"{path}:\n{error}") from None

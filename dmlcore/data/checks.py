@@ -56,10 +56,10 @@ def start(name: str, root: Path | str | None = None) -> None:
 def run(name: str, root: Path | str | None = None) -> tuple[DataCheck, Report]:
     """Do that in this process, and keep the result for `result`; raises DataError if the lists cannot be read."""
     task = task_of(name, root)
-    found = report.report(name, root)
-    samples = found.found.samples
+    listed = report.report(name, root)
+    samples = listed.found.samples
     if samples is None:
-        raise DataError("; ".join(found.problems) or f"{name} is not here, so nothing can be checked")
+        raise DataError("; ".join(listed.problems) or f"{name} is not here, so nothing can be checked")
     results: list[DataCheck] = []
 
     def job(progress: Progress[ProgressState]) -> ProgressState:
@@ -69,7 +69,7 @@ def run(name: str, root: Path | str | None = None) -> tuple[DataCheck, Report]:
         return progress.end(f"{result.samples:,} samples read in {result.seconds:.1f} s")
 
     task.work(job, ProgressState())
-    return results[0], found
+    return results[0], listed
 
 
 def result(name: str, root: Path | str | None = None) -> DataCheck | None:
@@ -94,8 +94,8 @@ def stamp_of(made: Dataset | Samples) -> str:
     digest = hashlib.sha256(made.labels.tobytes())
     for file in made.files or ():
         try:
-            found = file.stat()
-            digest.update(f"{file}\0{found.st_size} {found.st_mtime_ns}\n".encode(errors="surrogateescape"))
+            status = file.stat()
+            digest.update(f"{file}\0{status.st_size} {status.st_mtime_ns}\n".encode(errors="surrogateescape"))
         except OSError:
             digest.update(f"{file}\0-\n".encode(errors="surrogateescape"))
     return digest.hexdigest()[:32]
@@ -106,11 +106,11 @@ def examine(made: Dataset | Samples, progress: Callable[[int, int], object] = la
     begun, stamp = time.monotonic(), stamp_of(made)
     digests: dict[bytes, list[int]] = {}
     unreadable: list[tuple[str, str]] = []
-    for index, found in enumerate(_contents(made, progress)):
-        if isinstance(found, DataError):
-            unreadable.append((_key(made, index), str(found)))
+    for index, digest in enumerate(_contents(made, progress)):
+        if isinstance(digest, DataError):
+            unreadable.append((_key(made, index), str(digest)))
         else:
-            digests.setdefault(found, []).append(index)
+            digests.setdefault(digest, []).append(index)
     copies = [tuple(group) for group in digests.values() if len(group) > 1]
     copies.sort(key=lambda group: -len({int(made.labels[index]) for index in group}))
     return DataCheck(

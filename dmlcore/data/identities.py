@@ -22,8 +22,8 @@ def identities(data: Dataset, indices: Ints) -> Bytes:
     would take minutes; so it does not depend on how large the image is shown to the network. Of an image that is
     drawn: what it is drawn from (`inputs.drawn_from`). Of all others: the inputs. Raises DataError for a missing file.
     """
-    found = b"".join(hashlib.blake2b(content, digest_size=BYTES).digest() for content in _contents(data, indices))
-    return np.frombuffer(found, np.uint8).reshape(-1, BYTES)
+    digests = b"".join(hashlib.blake2b(content, digest_size=BYTES).digest() for content in _contents(data, indices))
+    return np.frombuffer(digests, np.uint8).reshape(-1, BYTES)
 
 
 def _contents(data: Dataset, indices: Ints) -> Iterator[bytes]:

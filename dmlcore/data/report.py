@@ -111,7 +111,7 @@ def is_packed(place: Path) -> bool:
 
 
 def divide(
-    found: Found,
+    listed: Found,
     *,
     split: Split | None = None,
     validation: Validation | None = None,
@@ -119,14 +119,14 @@ def divide(
     seed: int = 0,
 ) -> Report:
     """Split what was found, and count; arguments as in `data.load`."""
-    if found.samples is None:
-        return Report(found, None, (), (), (), (), found.problems)
+    if listed.samples is None:
+        return Report(listed, None, (), (), (), (), listed.problems)
     try:
-        made = data.divide(found.name, found.samples, split=split, validation=validation, folds=folds, seed=seed)
+        made = data.divide(listed.name, listed.samples, split=split, validation=validation, folds=folds, seed=seed)
     except DataError as error:
-        return Report(found, None, (), (), (), found.samples.notes, (*found.problems, str(error)))
+        return Report(listed, None, (), (), (), listed.samples.notes, (*listed.problems, str(error)))
     parts = tuple(Part(name, *_size(made, rows)) for name, rows in made.parts.items())
-    return Report(found, made, parts, _compared(made), _classes(made), _without_counts(made), found.problems)
+    return Report(listed, made, parts, _compared(made), _classes(made), _without_counts(made), listed.problems)
 
 
 def report(
@@ -140,14 +140,14 @@ def report(
     check: bool = False,
 ) -> Report:
     """`find` and `divide`; check=True decodes every image too and adds what it finds to the problems."""
-    found = find(name, root, seed=seed)
-    made = divide(found, split=split, validation=validation, folds=folds, seed=seed)
+    listed = find(name, root, seed=seed)
+    made = divide(listed, split=split, validation=validation, folds=folds, seed=seed)
     if not check or made.dataset is None:
         return made
     from dmlcore.data import checks  # which builds on this module
 
     verdicts = checks.verdicts(checks.examine(made.dataset), made.dataset)
-    return Report(found, made.dataset, made.parts, made.compared, made.classes, made.notes, made.problems + verdicts)
+    return Report(listed, made.dataset, made.parts, made.compared, made.classes, made.notes, made.problems + verdicts)
 
 
 def _size(made: Dataset, rows: Ints) -> SplitSize:
@@ -221,14 +221,14 @@ class DataSummary(NamedTuple):
     damaged: bool
 
 
-def remember(found: Found) -> None:
+def remember(listed: Found) -> None:
     """Keep the counts of what was read, so that a list of all data sets need not read them."""
-    if found.place is None or found.samples is None:
+    if listed.place is None or listed.samples is None:
         return
-    path = _remembered_at(found.name, found.place)
+    path = _remembered_at(listed.name, listed.place)
     path.parent.mkdir(parents=True, exist_ok=True)
-    summary = DataSummary(len(found.samples.labels), len(found.samples.class_names), bool(found.problems))
-    if remembered(found.name, found.place) != summary:
+    summary = DataSummary(len(listed.samples.labels), len(listed.samples.class_names), bool(listed.problems))
+    if remembered(listed.name, listed.place) != summary:
         atomic_files.replace_json(path, [*summary])
 
 

@@ -83,8 +83,8 @@ def complete(run: Run) -> None:
 
 def pack(run: Run) -> Path:
     """Replace the archive by this run; raises RunError if it is too large to ship."""
-    found, names, twice = io.BytesIO(), dict[bytes, str](), dict[str, str]()
-    with zipfile.ZipFile(found, "w", zipfile.ZIP_LZMA) as packed:
+    members, names, twice = io.BytesIO(), dict[bytes, str](), dict[str, str]()
+    with zipfile.ZipFile(members, "w", zipfile.ZIP_LZMA) as packed:
         for path in sorted(run.path.rglob("*")):
             if not path.is_file() or path.name in LEFT_OUT or path.name.endswith(DERIVED):
                 continue
@@ -95,7 +95,7 @@ def pack(run: Run) -> Path:
             else:
                 packed.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_LZMA)  # of 1980: equal runs, equal bytes
         packed.writestr(zipfile.ZipInfo(TWICE), json.dumps(twice), zipfile.ZIP_LZMA)
-    content = found.getvalue()
+    content = members.getvalue()
     if len(content) > LARGEST:
         raise RunError(f"the example has {len(content):,} bytes, at most {LARGEST:,} ship")
     atomic_files.replace(ARCHIVE, lambda file: file.write(content))

@@ -97,14 +97,14 @@ def _places(store: RunStore) -> Iterator[Task[Any]]:
 
 def _interrupted(store: RunStore) -> list[Run]:
     """Runs that should be at work or wait, those that were at work first, the others in the order of their queue."""
-    found: list[tuple[bool, float, float, Run]] = []
+    interrupted: list[tuple[bool, float, float, Run]] = []
     for run in store.find(lambda run_id, brief: True, state=("queued", "running")):
         try:
             state = run.state()
         except RunError:  # deleted this very moment
             continue
-        found.append((state.state == "queued", state.queued, state.created, run))
-    return [run for *_, run in sorted(found, key=lambda item: item[:3])]
+        interrupted.append((state.state == "queued", state.queued, state.created, run))
+    return [run for *_, run in sorted(interrupted, key=lambda item: item[:3])]
 
 
 def _resume(run: Run, report: Callable[[str], object]) -> bool | None:

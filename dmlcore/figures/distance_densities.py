@@ -25,7 +25,7 @@ class Histograms:
 
 
 def distances(
-    of: Sequence[Histograms], windows: Sequence[tuple[float, float]] = (), mean: float | None = None
+    histograms: Sequence[Histograms], windows: Sequence[tuple[float, float]] = (), mean: float | None = None
 ) -> tuple[Spec, Columns]:
     """Density of positives and of negatives over distance; of a second run as dashed steps over the bars of the first.
 
@@ -36,7 +36,7 @@ def distances(
     # One row per bin of each run and kind of pair.
     parts = [
         (number, h.edges, counts / max(1, counts.sum()), f"{kind}")
-        for number, h in enumerate(of)
+        for number, h in enumerate(histograms)
         for counts, kind in ((h.positives, "same class"), (h.negatives, "other classes"))
     ]
     columns: Columns = {
@@ -45,10 +45,10 @@ def distances(
         "share": np.concatenate([shares for _, _, shares, _ in parts]),
         "density": np.concatenate([shares / np.diff(edges) for _, edges, shares, _ in parts]),
         "pairs": np.concatenate([np.full(len(shares), kind, object) for _, _, shares, kind in parts]),
-        "run": np.concatenate([np.full(len(shares), of[n].run, object) for n, _, shares, _ in parts]),
+        "run": np.concatenate([np.full(len(shares), histograms[n].run, object) for n, _, shares, _ in parts]),
         "number": np.concatenate([np.full(len(shares), n) for n, _, shares, _ in parts]),
     }
-    end = max(float(h.edges[-1]) for h in of)
+    end = max(float(h.edges[-1]) for h in histograms)
     kinds = alt.Scale(domain=["same class", "other classes"], range=[RIGHT, WRONG])
     colour = alt.Color("pairs:N", scale=kinds, legend=alt.Legend(title=None, orient="top"))
     title, domain = "Euclidean distance", alt.Scale(domain=[0, end])
@@ -58,7 +58,7 @@ def distances(
         alt.Tooltip("from:Q", format=".3~f"),
         alt.Tooltip("to:Q", format=".3~f"),
         alt.Tooltip("share:Q", format=".2%"),
-        *([alt.Tooltip("run:N")] if len(of) > 1 else []),
+        *([alt.Tooltip("run:N")] if len(histograms) > 1 else []),
     ]
     # Windows at the back, the first run as bars, the second as steps over them.
     shaded = alt.Chart(values(*({"a": a, "b": b} for a, b in windows))).mark_rect(opacity=0.14, color=MARKED)

@@ -54,11 +54,11 @@ def colour_top(values: Floats, active: Bools, upper: float = math.inf) -> float:
     return round_top(stays_below(values[active], 97), upper)
 
 
-def draw_hardness(axes: Axes, arrays: Arrays, found: Hardness, dark: bool) -> None:
+def draw_hardness(axes: Axes, arrays: Arrays, hardness: Hardness, dark: bool) -> None:
     """The circle that parts hard from semi-hard (Karaman 2021, Fig. 2.5) and the names of the regions."""
-    if found.radius is not None:
-        draw_rings(axes, [(arrays["points"][0], found.radius, "")], dark)
-    for name, at in found.names:
+    if hardness.radius is not None:
+        draw_rings(axes, [(arrays["points"][0], hardness.radius, "")], dark)
+    for name, at in hardness.names:
         draw_text(axes, at, name, INK[dark]["disc"], dark, va="center")
 
 

@@ -95,16 +95,16 @@ class Sheet:
             among = slice(*np.searchsorted(y, sorted((y0, y1))))  # the points beside this edge: min <= y < max
             left = (x1 - x0) * (y[among] - y0) - (x[among] - x0) * (y1 - y0)
             winding[among] += (left > 0) if y1 > y0 else -(left < 0).astype(np.int64)
-        found: Ints = np.sort(order[winding != 0])
-        return found
+        inside: Ints = np.sort(order[winding != 0])
+        return inside
 
 
-def in_square(points: NDArray[np.floating[Any]], of: NDArray[np.floating[Any]] | None = None) -> Floats:
+def in_square(points: NDArray[np.floating[Any]], frame: NDArray[np.floating[Any]] | None = None) -> Floats:
     """Points (n, 2) shifted and scaled alike on both axes into the unit square, centred, with a margin.
 
-    of: the points (m, 2) that fill the square, where those are others; points outside of them may leave it.
+    frame: the points (m, 2) that fill the square, where those are others; points outside of them may leave it.
     """
-    filling = points if of is None else of
+    filling = points if frame is None else frame
     low, high = filling.min(axis=0).astype(float), filling.max(axis=0).astype(float)
     width = float((high - low).max()) or 1.0
     shares: Floats = 0.5 + (points - (low + high) / 2) / width * (1 - 2 * MARGIN)

@@ -71,13 +71,13 @@ def weight_arrays(
     }
     for k, loss in enumerate(losses, start=1):
         for prefix, where in (("", s), ("at_", there)):
-            found = triplet_weights(loss, where)
-            for name, shown in ((f"{prefix}dL_dS{k}", found), (f"{prefix}dL_dd{k}", found.by_distance(where))):
+            weights = triplet_weights(loss, where)
+            for name, shown in ((f"{prefix}dL_dS{k}", weights), (f"{prefix}dL_dd{k}", weights.by_distance(where))):
                 arrays[name] = torch.stack([getattr(shown, pair) for pair in PAIRS]).numpy() + 0.0
             if prefix:
-                arrays[f"at_loss{k}"] = torch.stack([found.raw, found.loss]).numpy()
+                arrays[f"at_loss{k}"] = torch.stack([weights.raw, weights.loss]).numpy()
             else:
-                arrays |= {f"raw{k}": found.raw.numpy(), f"loss{k}": found.loss.numpy()}
+                arrays |= {f"raw{k}": weights.raw.numpy(), f"loss{k}": weights.loss.numpy()}
         for name, level in (("outer", 0.0), ("inner", loss.m2)):
             lines = boundary(axis.numpy(), arrays[f"raw{k}"], level, rival, pn)
             arrays[f"{name}{k}"] = np.concatenate(lines) if lines else np.empty((0, 2))
@@ -87,14 +87,14 @@ def weight_arrays(
 
 def boundary(axis: Floats, raw: Floats, level: float, rival: Rival, pn: float) -> Lines:
     """Where raw (n, n) over axis x axis reaches a level, as far as triplets exist: polylines (K, 2) of (S_ap, S_an)."""
-    found: Lines = []
+    lines: Lines = []
     for line in level_lines(axis, axis, raw, level) if math.isfinite(level) else []:
         s = similarities(torch.from_numpy(line[:, 0]), torch.from_numpy(line[:, 1]), rival, pn)
         exists = (s.determinant() >= 0).numpy()
         cuts = np.flatnonzero(np.diff(exists)) + 1
         pieces = zip(np.split(line, cuts), np.split(exists, cuts), strict=True)
-        found += [piece for piece, inside in pieces if inside[0] and len(piece) > 1]
-    return found
+        lines += [piece for piece, inside in pieces if inside[0] and len(piece) > 1]
+    return lines
 
 
 def about(losses: Sequence[TripletLoss], *, rival: Rival = "perpendicular", pn: float = 0.0) -> dict[str, Any]:
@@ -148,8 +148,8 @@ def draw_weights(
         ramp = LinearSegmentedColormap.from_list("weights", (layers.SIGNED if signed else layers.RAMP)[dark])
         name = rf"$\partial L/\partial {by}_{{{weight}}}$"
         # One map a loss: S_ap to the right, S_an upwards.
-        for k, (axes, loss, found) in enumerate(zip(row, losses, maps, strict=True), start=1):
-            shown = np.clip(found if signed else np.abs(found), -top, top)
+        for k, (axes, loss, weights) in enumerate(zip(row, losses, maps, strict=True), start=1):
+            shown = np.clip(weights if signed else np.abs(weights), -top, top)
             image = axes.imshow(
                 shown, extent=(-1, 1, -1, 1), origin="lower", cmap=ramp,
                 vmin=-top if signed else 0, vmax=top, interpolation="nearest", zorder=1,

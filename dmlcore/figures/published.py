@@ -90,7 +90,7 @@ def sweep(
     return specification(alt.layer(*layers, data=ROWS, height=height, autosize=FIT)), rows
 
 
-def duels(names: Sequence[str], found: Sequence[Sequence[tuple[int, int, int]]]) -> tuple[Spec, Rows]:
+def duels(names: Sequence[str], outcomes: Sequence[Sequence[tuple[int, int, int]]]) -> tuple[Spec, Rows]:
     """Each row against each column: wins, ties, defeats; blue where the row is ahead, vermillion where behind."""
     rows = [
         {
@@ -102,7 +102,7 @@ def duels(names: Sequence[str], found: Sequence[Sequence[tuple[int, int, int]]])
             "defeats": defeats,
             "text": "" if one == other else f"{wins}" if not ties else f"{wins} + {ties}",
         }
-        for one, line in zip(names, found, strict=True)
+        for one, line in zip(names, outcomes, strict=True)
         for other, (wins, ties, defeats) in zip(names, line, strict=True)
     ]
     axis = alt.Axis(title=None, labelLimit=150, domain=False, ticks=False)

@@ -215,11 +215,11 @@ def _named(anchor: Place, positive: Place, negative: Place) -> tuple[tuple[str, 
 
 
 def _on(surface: Surface, name: str, place: Place) -> Tensor:
-    found = unit(place)
-    if len(found) != (3 if surface == "sphere" else 2):
+    point = unit(place)
+    if len(point) != (3 if surface == "sphere" else 2):
         kind = "a longitude and a latitude" if surface == "sphere" else "one angle"
         raise ValueError(f"{name} must be {kind} in degrees, got {place!r}")
-    return found
+    return point
 
 
 def _scanned(loss: TripletLoss, points: list[Tensor], probe: Probe, nodes: Tensor) -> Arrays:

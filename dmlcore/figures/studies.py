@@ -50,7 +50,7 @@ def ceiling_of(curves: Sequence[SeedCurve], variant: str) -> float | None:
 
 
 def curves(
-    found: Sequence[SeedCurve],
+    seed_curves: Sequence[SeedCurve],
     *,
     ceiling: str | None = None,
     against: Mapping[str, float] | None = None,
@@ -61,10 +61,10 @@ def curves(
     against: the score of each baseline on the validation part.
     """
     # Rows of all seeds, then of the mean, of each variant in turn.
-    names = list(dict.fromkeys(curve.variant for curve in found))
+    names = list(dict.fromkeys(curve.variant for curve in seed_curves))
     rows: list[tuple[str, str, int, float, str]] = []
     for name in names:
-        own = [curve for curve in found if curve.variant == name]
+        own = [curve for curve in seed_curves if curve.variant == name]
         for curve in own:
             rows += [(name, f"seed {curve.seed}", s, v, "seed") for s, v in zip(curve.steps, curve.values, strict=True)]
         rows += [(name, f"mean of {len(own)}", s, v, "mean") for s, v in zip(*mean_curve(own), strict=True)]
@@ -91,7 +91,7 @@ def curves(
         *baselines.across(against or {}, y),
     ]
     # The variant that the others are measured against is a level, not a curve.
-    level = ceiling_of(found, ceiling) if ceiling else None
+    level = ceiling_of(seed_curves, ceiling) if ceiling else None
     if level is not None:
         words = f"{ceiling}: best validation {100 * level:.1f} %"
         flat = alt.Chart(values({"value": level, "words": words})).encode(y)
@@ -104,7 +104,7 @@ def curves(
 
 
 def bars(
-    found: Sequence[Bar],
+    results: Sequence[Bar],
     *,
     title: str = "test MAP@R",
     ceiling: str | None = None,
@@ -118,7 +118,7 @@ def bars(
     over: what the values of a variant are of, in the plural.
     """
     # One row per variant, the best first.
-    order = sorted((bar for bar in found if len(bar.values)), key=lambda bar: -float(np.mean(bar.values)))
+    order = sorted((bar for bar in results if len(bar.values)), key=lambda bar: -float(np.mean(bar.values)))
     names = [bar.variant for bar in order]
     means = np.array([np.mean(bar.values) for bar in order])
     spread = np.array([np.std(bar.values, ddof=1) if len(bar.values) > 1 else 0.0 for bar in order])

@@ -43,7 +43,7 @@ def transport_arrays(
     gate = solved(pixels, prototypes, mu, epsilon)
     swept = gate.sweep_biases(sweeps)
     k, r = gate.contraction()
-    found = {
+    arrays = {
         "features": gate.features,
         "prototypes": gate.prototypes,
         "cost": gate.cost,
@@ -59,7 +59,7 @@ def transport_arrays(
         "newton_errors": gate.newton_errors(),
     }
     numbers = {"bias": np.inf if gate.bias is None else gate.bias, "k": k, "r": r}
-    return {name: x.numpy() for name, x in found.items()} | {name: np.array(x) for name, x in numbers.items()}
+    return {name: x.numpy() for name, x in arrays.items()} | {name: np.array(x) for name, x in numbers.items()}
 
 
 def about(*, mu: float = 0.2, epsilon: float = 5.0, sweeps: int = 100) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def draw_transport(
     """
     pixels = np.asarray(pixels)
     gate = solved(pixels, prototypes, mu, epsilon)
-    shape, found = pixels.shape[:2], informative(gate.features.numpy())
+    shape, points = pixels.shape[:2], informative(gate.features.numpy())
     with figure_style():
         from matplotlib.colors import LinearSegmentedColormap
         from matplotlib.figure import Figure
@@ -103,10 +103,10 @@ def draw_transport(
         colours = _colours(gate.features.numpy(), dark)
         # Above: the map, then the weights of three poolings on one scale up to 1 / (n mu), the most one can have.
         upper[0].imshow(colours.reshape(*shape, 3), interpolation="nearest")
-        _heading(upper[0], "map", f"{found.sum()} of {found.size} pixels informative", ink)
+        _heading(upper[0], "map", f"{points.sum()} of {points.size} pixels informative", ink)
         for axes, name, weights in zip(upper[1:], POOLINGS, gate.weights.numpy(), strict=True):
-            image = axes.imshow(weights.reshape(shape), cmap=ramp, vmin=0, vmax=1 / (len(found) * mu))
-            _heading(axes, name, f"{weights[found].sum():.3f} on the informative pixels", ink)
+            image = axes.imshow(weights.reshape(shape), cmap=ramp, vmin=0, vmax=1 / (len(points) * mu))
+            _heading(axes, name, f"{weights[points].sum():.3f} on the informative pixels", ink)
         for axes in upper:
             axes.set(xticks=[], yticks=[])
         layers.draw_bar(figure, list(upper), image, "weight", dark, ends="neither")

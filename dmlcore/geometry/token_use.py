@@ -50,15 +50,15 @@ class TokenUse:
         """Area that two hulls share over the area they cover, (C, C), for all pairs; 0 where a hull has no area."""
         areas = [area(corners) for corners in self.hulls]
         boxes = [(c.min(0), c.max(0)) if len(c) else (np.full(2, np.inf), np.full(2, -np.inf)) for c in self.hulls]
-        found = np.diag((np.array(areas) > 0).astype(np.float64))
+        overlaps = np.diag((np.array(areas) > 0).astype(np.float64))
         for a, first in enumerate(self.hulls):
             for b, second in enumerate(self.hulls[:a]):
                 apart = (boxes[a][0] > boxes[b][1]).any() or (boxes[b][0] > boxes[a][1]).any()
                 if apart or not areas[a] or not areas[b]:
                     continue
                 shared = max(0.0, area(intersection(first, second)))
-                found[a, b] = found[b, a] = shared / (areas[a] + areas[b] - shared)
-        return found
+                overlaps[a, b] = overlaps[b, a] = shared / (areas[a] + areas[b] - shared)
+        return overlaps
 
 
 def mean_over_pairs(table: ArrayLike) -> float:

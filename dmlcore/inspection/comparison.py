@@ -30,19 +30,21 @@ class Comparison:
     @property
     def right(self) -> Bools:
         """(runs, n): the nearest neighbour is of the query's class."""
-        return np.stack([found.right[rows, 0] for found, rows in zip(self.learned, self.rows, strict=True)])
+        return np.stack([learned.right[rows, 0] for learned, rows in zip(self.learned, self.rows, strict=True)])
 
     @property
     def average_precision(self) -> Floats:
         """(runs, n): AP@R."""
-        return np.stack([found.average_precision[rows] for found, rows in zip(self.learned, self.rows, strict=True)])
+        return np.stack(
+            [learned.average_precision[rows] for learned, rows in zip(self.learned, self.rows, strict=True)]
+        )
 
     def wins(self, better: int, worse: int) -> Ints:
         """Queries (m,), positions in 0..n-1, where one run is right and the other wrong, by difference of AP@R."""
         right, precision = self.right, self.average_precision
-        found = np.flatnonzero(right[better] & ~right[worse])
-        gain = precision[better, found] - precision[worse, found]
-        return found[np.lexsort((found, -gain))]
+        won = np.flatnonzero(right[better] & ~right[worse])
+        gain = precision[better, won] - precision[worse, won]
+        return won[np.lexsort((won, -gain))]
 
     def counts(self, first: int, second: int) -> tuple[int, int, int, int]:
         """Queries that both, the first alone, the second alone, and none of two runs has right."""
@@ -73,20 +75,20 @@ class Comparison:
 def compare(learned: Sequence[TestNeighbours]) -> Comparison:
     """Bring the queries of two or more runs together; raises Incomparable naming the run, counted from 1."""
     first = learned[0]
-    orders = [np.argsort(found.indices, kind="stable") for found in learned]
-    for number, (found, order) in enumerate(zip(learned, orders, strict=True), 1):
-        if len(found.indices) != len(first.indices) or (found.indices[order] != first.indices[orders[0]]).any():
-            shared = len(np.intersect1d(found.indices, first.indices))
+    orders = [np.argsort(one.indices, kind="stable") for one in learned]
+    for number, (one, order) in enumerate(zip(learned, orders, strict=True), 1):
+        if len(one.indices) != len(first.indices) or (one.indices[order] != first.indices[orders[0]]).any():
+            shared = len(np.intersect1d(one.indices, first.indices))
             raise Incomparable(
-                f"run {number} was tested on {len(found.indices):,} samples and run 1 on {len(first.indices):,}, of "
+                f"run {number} was tested on {len(one.indices):,} samples and run 1 on {len(first.indices):,}, of "
                 f"which they share {shared:,}: the parts of the data set differ"
             )
-        if (found.labels[order] != first.labels[orders[0]]).any():
+        if (one.labels[order] != first.labels[orders[0]]).any():
             raise Incomparable(f"run {number} was tested with other labels than run 1")
-        if (found.is_gallery[order] != first.is_gallery[orders[0]]).any():
+        if (one.is_gallery[order] != first.is_gallery[orders[0]]).any():
             raise Incomparable(f"run {number} searches another gallery than run 1")
-        if found.content is not None and first.content is not None:
-            other = int((found.content[order] != first.content[orders[0]]).any(axis=1).sum())
+        if one.content is not None and first.content is not None:
+            other = int((one.content[order] != first.content[orders[0]]).any(axis=1).sum())
             if other:
                 raise Incomparable(f"run {number} was tested on other samples than run 1: {_other(other, len(order))}")
     scored = ~np.isnan(first.average_precision[orders[0]])
@@ -114,5 +116,7 @@ def refuse_other_samples(
         raise Incomparable(f"the samples of {one.name} differ: {_other(other, len(indices))}")
 
 
-def _other(count: int, of: int) -> str:
-    return f"{count:,} of {of:,} differ although their numbers are the same; drawn from another seed, or other files"
+def _other(count: int, learned: int) -> str:
+    return (
+        f"{count:,} of {learned:,} differ although their numbers are the same; drawn from another seed, or other files"
+    )

@@ -117,19 +117,19 @@ def of_class_size(
         start += len(part)
         if search is None:
             assert neighbours is not None
-            found = codes[neighbours[rows[part], :k]]
+            nearest = codes[neighbours[rows[part], :k]]
         else:
             # Only classes are asked for, so neighbours of one class need not be told apart.
-            found = codes[pool[search.ranked(asked[part], k, mark=lambda _, items: codes[pool[items]])]]
+            nearest = codes[pool[search.ranked(asked[part], k, mark=lambda _, items: codes[pool[items]])]]
         counted = np.arange(k) < size[part, None]
-        counts += _table(len(classes), np.repeat(codes[rows[part]], size[part]), found[counted])
+        counts += _table(len(classes), np.repeat(codes[rows[part]], size[part]), nearest[counted])
     return Confusions(classes, counts, np.bincount(codes[rows], minlength=len(classes)))
 
 
-def pairs(found: Confusions, most: int = 100) -> ClassPairs:
+def pairs(confusions: Confusions, most: int = 100) -> ClassPairs:
     """The pairs of different classes that share most neighbours, at most so many, ties by class."""
-    shares = found.shares
-    asked = (found.queries > 0).astype(np.float64)
+    shares = confusions.shares
+    asked = (confusions.queries > 0).astype(np.float64)
     symmetric = (shares + shares.T).tocoo()
     above = symmetric.row < symmetric.col
     first, second = symmetric.row[above].astype(np.int64), symmetric.col[above].astype(np.int64)
@@ -139,19 +139,21 @@ def pairs(found: Confusions, most: int = 100) -> ClassPairs:
     return ClassPairs(first, second, _entries(shares, first, second), _entries(shares, second, first), mutual)
 
 
-def prominent(found: Confusions, most: int) -> Ints:
+def prominent(confusions: Confusions, most: int) -> Ints:
     """Places of the classes worth showing, ascending: all, or those of the most confused pairs, at most so many."""
-    if len(found.classes) <= most:
-        return np.arange(len(found.classes))
-    best = pairs(found, most * most)
+    if len(confusions.classes) <= most:
+        return np.arange(len(confusions.classes))
+    best = pairs(confusions, most * most)
     _, when = np.unique(np.column_stack([best.first, best.second]).ravel(), return_index=True)
     sequence = np.column_stack([best.first, best.second]).ravel()[np.sort(when)]
     return np.sort(sequence[:most])
 
 
-def around(found: Confusions, place: int, most: int) -> Ints:
+def around(confusions: Confusions, place: int, most: int) -> Ints:
     """Places of a class and of those that are most confused with it, either way, at most so many, ascending."""
-    mutual = np.asarray((found.shares[[place]] + found.shares.T.tocsr()[[place]]).todense(), np.float64).ravel()
+    mutual = np.asarray(
+        (confusions.shares[[place]] + confusions.shares.T.tocsr()[[place]]).todense(), np.float64
+    ).ravel()
     mutual[place] = np.inf
     order = np.argsort(-mutual, kind="stable")[:most]
     return np.sort(order[mutual[order] > 0])
@@ -184,8 +186,8 @@ def by_class(labels: ArrayLike, average_precision: ArrayLike, first_right: Array
     scored = ~np.isnan(average_precision)
     classes, place, queries = np.unique(labels[scored], return_inverse=True, return_counts=True)
     means = (
-        np.bincount(place, np.asarray(of)[scored], minlength=len(classes)) / queries
-        for of in (average_precision, first_right)
+        np.bincount(place, np.asarray(per_query)[scored], minlength=len(classes)) / queries
+        for per_query in (average_precision, first_right)
     )
     return ClassScores(classes, queries, *means)
 

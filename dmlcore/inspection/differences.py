@@ -62,15 +62,15 @@ class Difference:
         """
         change = self.change
         chosen = {"lost": self.lost, "gained": self.gained, "worse": change < 0, "better": change > 0}[kind]
-        found = np.flatnonzero(chosen)
-        fall = change[found] if kind in ("lost", "worse") else -change[found]
-        return found[np.lexsort((found, fall))]
+        rows = np.flatnonzero(chosen)
+        fall = change[rows] if kind in ("lost", "worse") else -change[rows]
+        return rows[np.lexsort((rows, fall))]
 
     def kept(self, k: int) -> Floats:
         """Share (n,) of the k nearest neighbours before that are among the k nearest after; k as far as known."""
         sides = []
-        for found, rows in zip(self.comparison.learned, self.comparison.rows, strict=True):
-            sides.append(found.indices[found.neighbours[rows, :k]])
+        for learned, rows in zip(self.comparison.learned, self.comparison.rows, strict=True):
+            sides.append(learned.indices[learned.neighbours[rows, :k]])
         before, after = sides
         shares: Floats = (before[:, :, None] == after[:, None, :]).any(axis=2).mean(axis=1)
         return shares
@@ -102,15 +102,15 @@ class Turnover:
 
 def turnover(snapshots: Sequence[TestNeighbours]) -> Turnover:
     """Flips between successive snapshots, two or more; raises `comparison.Incomparable`."""
-    found = compare(snapshots)
-    right = found.right
+    comparison = compare(snapshots)
+    right = comparison.right
     lost, gained = right[:-1] & ~right[1:], ~right[:-1] & right[1:]
     return Turnover(
         gained=gained.sum(axis=1),
         lost=lost.sum(axis=1),
         right=right.mean(axis=1),
         forgotten=lost.sum(axis=0),
-        indices=snapshots[0].indices[found.rows[0]],
+        indices=snapshots[0].indices[comparison.rows[0]],
     )
 
 
@@ -142,10 +142,10 @@ def doubted(
     if not 0 < at_least <= 1:
         raise ValueError(f"at_least must lie above 0 and up to 1, got {at_least}")
     counts: dict[tuple[int, int], list[float]] = {}
-    for found in views:
-        of = suspects(found, neighbours, share)
-        for index, label, votes in zip(found.indices[of.rows], of.label, of.votes, strict=True):
-            counts.setdefault((int(index), int(label)), []).append(float(votes) / of.asked)
+    for learned in views:
+        doubts = suspects(learned, neighbours, share)
+        for index, label, votes in zip(learned.indices[doubts.rows], doubts.label, doubts.votes, strict=True):
+            counts.setdefault((int(index), int(label)), []).append(float(votes) / doubts.asked)
     kept = [(key, votes) for key, votes in counts.items() if len(votes) >= at_least * len(views)]
     kept.sort(key=lambda item: (-len(item[1]), -float(np.mean(item[1])), item[0]))
     return Doubted(

@@ -98,8 +98,8 @@ class DistanceDensity:
 
     def triplets(self, kind: Kind) -> Triplets:
         """The triplets of a kind."""
-        found: Triplets = getattr(self, kind)
-        return found
+        statistics: Triplets = getattr(self, kind)
+        return statistics
 
 
 def measure(
@@ -129,7 +129,7 @@ def measure(
     end = part.reach() if reach is None else reach
     positive, nearest, farthest = part.of_positives(part.queries if all_positives else anchors, end)
     negative, other = part.of_negatives(anchors, end)
-    found = Distances(
+    distances = Distances(
         edges=np.linspace(0, end, BINS + 1),
         positives=positive.counts,
         negatives=negative.counts,
@@ -141,7 +141,7 @@ def measure(
     return DistanceDensity(
         len(anchors),
         len(part.queries),
-        found,
+        distances,
         hardest=part.triplets(np.column_stack([anchors, farthest[anchors], other])),
         nearest=part.triplets(np.column_stack([anchors, nearest[anchors], other])),
         random=part.triplets(part.drawn(triplets, random)),
@@ -245,12 +245,12 @@ class _Part:
     def triplets(self, rows: Ints) -> Triplets:
         """Triplets of rows (t, 3), each distance directly from its two points."""
         sides = {"ap": (0, 1), "an": (0, 2), "pn": (1, 2)}
-        found = {name: np.empty(len(rows)) for name in sides}
+        lengths = {name: np.empty(len(rows)) for name in sides}
         for part in np.array_split(np.arange(len(rows)), -(-len(rows) * self.points.shape[1] // BLOCK)):
             for name, (i, j) in sides.items():
                 gap = self.points[rows[part, i]] - self.points[rows[part, j]]
-                found[name][part] = gap.norm(dim=1).numpy()
-        return Triplets(found["ap"], found["an"], found["pn"], self.lengths[rows], rows)
+                lengths[name][part] = gap.norm(dim=1).numpy()
+        return Triplets(lengths["ap"], lengths["an"], lengths["pn"], self.lengths[rows], rows)
 
 
 def loss_of(spec: RunSpec) -> TripletLoss | None:

@@ -31,7 +31,7 @@ class Suspects:
     asked: int
 
 
-def across_classes(found: TestNeighbours, quantile: float = 0.01) -> SamplePairs:
+def across_classes(learned: TestNeighbours, quantile: float = 0.01) -> SamplePairs:
     """Pairs of different classes no farther apart than this quantile of the distances to nearest neighbours.
 
     Candidates for the same thing photographed twice, for one label too many, and for classes that look alike. Where
@@ -40,20 +40,20 @@ def across_classes(found: TestNeighbours, quantile: float = 0.01) -> SamplePairs
     """
     if not 0 <= quantile <= 1:
         raise ValueError(f"quantile must lie in 0..1, got {quantile}")
-    cutoff = float(np.quantile(found.distances[:, 0], quantile))
-    near = (found.distances <= cutoff) & ~found.right
+    cutoff = float(np.quantile(learned.distances[:, 0], quantile))
+    near = (learned.distances <= cutoff) & ~learned.right
     row, place = np.nonzero(near)
-    other, distance = found.neighbours[row, place], found.distances[row, place]
+    other, distance = learned.neighbours[row, place], learned.distances[row, place]
     low, high = np.minimum(row, other), np.maximum(row, other)
-    _, once = np.unique(low * len(found.labels) + high, return_index=True)
+    _, once = np.unique(low * len(learned.labels) + high, return_index=True)
     order = once[np.lexsort((high[once], low[once], distance[once]))]
-    k = found.neighbours.shape[1]
-    listed_all = k >= (int(found.is_gallery.sum()) or len(found.labels)) - 1
-    complete = listed_all or bool((found.distances[:, -1] > cutoff).all())
+    k = learned.neighbours.shape[1]
+    listed_all = k >= (int(learned.is_gallery.sum()) or len(learned.labels)) - 1
+    complete = listed_all or bool((learned.distances[:, -1] > cutoff).all())
     return SamplePairs(low[order], high[order], distance[order], cutoff, complete)
 
 
-def suspects(found: TestNeighbours, asked: int = 8, share: float = 0.75) -> Suspects:
+def suspects(learned: TestNeighbours, asked: int = 8, share: float = 0.75) -> Suspects:
     """Samples without one of their own class among the `asked` nearest, of which at least this share are of another.
 
     The most agreed first, then the nearest. A network that confuses two classes shows the same, so look before you
@@ -63,13 +63,13 @@ def suspects(found: TestNeighbours, asked: int = 8, share: float = 0.75) -> Susp
         raise ValueError(f"asked must be at least 1, got {asked}")
     if not 0 < share <= 1:
         raise ValueError(f"share must lie above 0 and up to 1, got {share}")
-    asked = min(asked, found.neighbours.shape[1])
-    rows = np.flatnonzero(~found.right[:, :asked].any(axis=1) & (found.positives.nearest >= 0))
-    votes = np.sort(found.labels[found.neighbours[rows, :asked]], axis=1)
+    asked = min(asked, learned.neighbours.shape[1])
+    rows = np.flatnonzero(~learned.right[:, :asked].any(axis=1) & (learned.positives.nearest >= 0))
+    votes = np.sort(learned.labels[learned.neighbours[rows, :asked]], axis=1)
     label, most = _commonest(votes)
     keep = most >= np.ceil(share * asked)
     rows, label, most = rows[keep], label[keep], most[keep]
-    order = np.lexsort((rows, found.distances[rows, :asked].mean(axis=1), -most))
+    order = np.lexsort((rows, learned.distances[rows, :asked].mean(axis=1), -most))
     return Suspects(rows[order], label[order], most[order], asked)
 
 

@@ -93,26 +93,26 @@ def table(
     return EmbeddingTable(run, source.stem, learned, data, rows)
 
 
-def write_npz(found: EmbeddingTable, file: IO[bytes]) -> None:
+def write_npz(table: EmbeddingTable, file: IO[bytes]) -> None:
     """Arrays embeddings (n, D), labels and indices (n,), class_names (C,), keys (n,), and is_gallery (n,) if any is.
 
     Names are text, and nothing is pickled; `inspection.learned.read` reads it.
     """
-    is_gallery = found.learned.is_gallery[found.rows]
-    names = [found.class_name(label) for label in range(int(found.learned.labels.max()) + 1)]
+    is_gallery = table.learned.is_gallery[table.rows]
+    names = [table.class_name(label) for label in range(int(table.learned.labels.max()) + 1)]
     np.savez_compressed(
         file,
         allow_pickle=False,
-        embeddings=found.embeddings,
-        labels=found.labels,
-        indices=found.indices,
+        embeddings=table.embeddings,
+        labels=table.labels,
+        indices=table.indices,
         class_names=np.array(names, np.str_),
-        keys=np.array(found.keys(), np.str_),
+        keys=np.array(table.keys(), np.str_),
         **({"is_gallery": is_gallery} if is_gallery.any() else {}),
     )
 
 
-def write_parquet(found: EmbeddingTable, file: IO[bytes], *, neighbours: bool = False) -> None:
+def write_parquet(table: EmbeddingTable, file: IO[bytes], *, neighbours: bool = False) -> None:
     """Columns index, key, label, class, part, embedding (a list of D float32); the schema names the run.
 
     neighbours: also neighbours and distances, lists of the indices of the nearest samples, nearest first, among all
@@ -122,21 +122,21 @@ def write_parquet(found: EmbeddingTable, file: IO[bytes], *, neighbours: bool = 
     import pyarrow.parquet as pq
 
     columns: dict[str, Any] = {
-        "index": pa.array(found.indices, pa.int64()),
-        "key": pa.array(found.keys(), pa.string()),
-        "label": pa.array(found.labels, pa.int64()),
-        "class": pa.array(found.names(), pa.string()),
-        "part": pa.array(found.parts(), pa.string()),
-        "embedding": _lists(found.embeddings, pa.float32()),
+        "index": pa.array(table.indices, pa.int64()),
+        "key": pa.array(table.keys(), pa.string()),
+        "label": pa.array(table.labels, pa.int64()),
+        "class": pa.array(table.names(), pa.string()),
+        "part": pa.array(table.parts(), pa.string()),
+        "embedding": _lists(table.embeddings, pa.float32()),
     }
     if neighbours:
-        learned, rows = found.learned, found.rows
+        learned, rows = table.learned, table.rows
         columns |= {
             "neighbours": _lists(learned.indices[learned.neighbours[rows]], pa.int64()),
             "distances": _lists(learned.distances[rows], pa.float64()),
             "right": _lists(learned.right[rows], pa.bool_()),
         }
-    about = {"run": found.run.id, "weights": found.weights, "spec": found.run.spec.to_json()}
+    about = {"run": table.run.id, "weights": table.weights, "spec": table.run.spec.to_json()}
     pq.write_table(pa.table(columns).replace_schema_metadata(about), file, compression="zstd")
 
 
@@ -147,42 +147,42 @@ def _lists(values: Array, kind: Any) -> Any:
     return pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(values).ravel(), kind), values.shape[1])
 
 
-def map_csv(found: EmbeddingTable, points: NDArray[np.floating[Any]]) -> str:
+def map_csv(table: EmbeddingTable, points: NDArray[np.floating[Any]]) -> str:
     """The map as CSV: index, key, label, class, part, x, y, whether the nearest neighbour is right, and AP@R.
 
     points: (N, 2), of all embeddings in their order.
     """
-    if points.shape != (len(found.learned.labels), 2):
-        raise ExportError(f"the map has shape {points.shape}, the embeddings {found.learned.embeddings.shape}")
+    if points.shape != (len(table.learned.labels), 2):
+        raise ExportError(f"the map has shape {points.shape}, the embeddings {table.learned.embeddings.shape}")
     lines: list[Sequence[Any]] = [
         ("index", "key", "label", "class", "part", "x", "y", "nearest_is_right", "average_precision")
     ]
-    for row, key, name, part in zip(found.rows, found.keys(), found.names(), found.parts(), strict=True):
-        learned, precision = found.learned, float(found.learned.average_precision[row])
+    for row, key, name, part in zip(table.rows, table.keys(), table.names(), table.parts(), strict=True):
+        learned, precision = table.learned, float(table.learned.average_precision[row])
         x, y = (f"{float(value):.7g}" for value in points[row])
         right, scored = int(learned.right[row, 0]), "" if math.isnan(precision) else f"{precision:.6f}"
         lines.append((learned.indices[row], key, learned.labels[row], name, part, x, y, right, scored))
     return as_csv(lines)
 
 
-def write_projector(found: EmbeddingTable, folder: Path) -> None:
+def write_projector(table: EmbeddingTable, folder: Path) -> None:
     """Fill a folder for the Embedding Projector: vectors.tsv, metadata.tsv, sprite.png, projector_config.pbtxt.
 
     TSV knows no quotes, so tabs and line ends in names become \\t and \\n. The sprite is left out where a data set
     cannot be read, or has so many samples that an image would have fewer than 8 pixels.
     """
     with open(folder / "vectors.tsv", "w", encoding="utf-8") as file:
-        for embedding in found.embeddings:
+        for embedding in table.embeddings:
             file.write("\t".join(f"{value:.7g}" for value in embedding) + "\n")
-    learned = found.learned
+    learned = table.learned
     with open(folder / "metadata.tsv", "w", encoding="utf-8") as file:
         file.write("class\tlabel\tindex\tkey\tpart\tnearest_is_right\taverage_precision\n")
-        for row, name, key, part in zip(found.rows, found.names(), found.keys(), found.parts(), strict=True):
+        for row, name, key, part in zip(table.rows, table.names(), table.keys(), table.parts(), strict=True):
             cells = (name, learned.labels[row], learned.indices[row], key, part, int(learned.right[row, 0]))
             scored = f"{learned.average_precision[row]:.6f}"
             file.write("\t".join(str(cell).translate(_TSV) for cell in (*cells, scored)) + "\n")
-    side = _write_sprite(found, folder / "sprite.png")
-    about = [f'tensor_name: "{found.run.id}"', 'tensor_path: "vectors.tsv"', 'metadata_path: "metadata.tsv"']
+    side = _write_sprite(table, folder / "sprite.png")
+    about = [f'tensor_name: "{table.run.id}"', 'tensor_path: "vectors.tsv"', 'metadata_path: "metadata.tsv"']
     if side:
         about += ["sprite {", '  image_path: "sprite.png"', *[f"  single_image_dim: {side}"] * 2, "}"]
     lines = ["embeddings {", *(f"  {line}" for line in about), "}", ""]
@@ -196,33 +196,33 @@ def sprite_side(count: int) -> int:
     return side if side >= 8 else 0
 
 
-def _write_sprite(found: EmbeddingTable, path: Path) -> int:
-    side = sprite_side(len(found.rows))
-    if found.data is None or not side:
+def _write_sprite(table: EmbeddingTable, path: Path) -> int:
+    side = sprite_side(len(table.rows))
+    if table.data is None or not side:
         return 0
-    columns = math.ceil(math.sqrt(len(found.rows)))  # the projector counts rows and columns alike
-    images.sheet(images.small(found.data, found.indices, side), side, columns, columns).save(path)
+    columns = math.ceil(math.sqrt(len(table.rows)))  # the projector counts rows and columns alike
+    images.sheet(images.small(table.data, table.indices, side), side, columns, columns).save(path)
     return side
 
 
-def projector_zip(found: EmbeddingTable) -> bytes:
+def projector_zip(table: EmbeddingTable) -> bytes:
     """The folder of `write_projector` as a ZIP file."""
     file = io.BytesIO()
     with tempfile.TemporaryDirectory() as place, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        write_projector(found, Path(place))
+        write_projector(table, Path(place))
         for path in sorted(Path(place).iterdir()):
             archive.write(path, path.name)
     return file.getvalue()
 
 
-def save_folder(found: EmbeddingTable, folder: Path) -> None:
+def save_folder(table: EmbeddingTable, folder: Path) -> None:
     """`write_projector` into a new folder that appears complete or not at all; ExportError if it exists."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ExportError(f"{folder} exists and is not empty; give another folder, or remove it")
     folder.parent.mkdir(parents=True, exist_ok=True)
     beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
-        write_projector(found, beside)
+        write_projector(table, beside)
         beside.chmod(0o755)
         os.replace(beside, folder)
     except BaseException:
@@ -261,9 +261,9 @@ def write(
     except DataError as error:
         data = None
         report(f"no images and no names, as the data set cannot be read: {error}")
-    found = table(run, source, read(source), data, selection)
+    rows = table(run, source, read(source), data, selection)
     if not to.suffix:
-        save_folder(found, to)
+        save_folder(rows, to)
         return to
     # A table of the map needs a map; a report does without.
     plane = reports.plane_of(run) if to.suffix in (".html", ".csv") else None
@@ -273,11 +273,11 @@ def write(
         report("the report has no map, as none is computed yet")
     to.parent.mkdir(parents=True, exist_ok=True)
     if to.suffix == ".npz":
-        atomic_files.replace(to, lambda file: write_npz(found, file))
+        atomic_files.replace(to, lambda file: write_npz(rows, file))
     elif to.suffix == ".parquet":
-        atomic_files.replace(to, lambda file: write_parquet(found, file, neighbours=True))
+        atomic_files.replace(to, lambda file: write_parquet(rows, file, neighbours=True))
     else:
         html = to.suffix == ".html"
-        text = reports.html(found, plane, remarks) if html or plane is None else map_csv(found, plane.points)
+        text = reports.html(rows, plane, remarks) if html or plane is None else map_csv(rows, plane.points)
         atomic_files.replace(to, lambda file: file.write(text.encode()))
     return to

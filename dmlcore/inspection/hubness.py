@@ -87,10 +87,10 @@ def hubness(labels: ArrayLike, neighbours: ArrayLike, is_gallery: ArrayLike, k: 
         raise ValueError(f"k must be in 1..{neighbours.shape[1]} (neighbours that are kept), got {k}")
     n, queries = len(labels), np.flatnonzero(~searched)
     rows = np.flatnonzero(searched) if searched.any() else np.arange(n)
-    found = neighbours[queries, :k]
-    wrong = labels[found] != labels[queries, None]
-    occurrences = np.bincount(found.ravel(), minlength=n)[rows]
-    return Hubness(k, len(queries), rows, occurrences, np.bincount(found[wrong], minlength=n)[rows])
+    lists = neighbours[queries, :k]
+    wrong = labels[lists] != labels[queries, None]
+    occurrences = np.bincount(lists.ravel(), minlength=n)[rows]
+    return Hubness(k, len(queries), rows, occurrences, np.bincount(lists[wrong], minlength=n)[rows])
 
 
 def found_by(neighbours: ArrayLike, is_gallery: ArrayLike, row: int, k: int) -> Ints:
@@ -100,5 +100,5 @@ def found_by(neighbours: ArrayLike, is_gallery: ArrayLike, row: int, k: int) -> 
     query, rank = np.nonzero(neighbours == row)
     asked = ~np.asarray(is_gallery, bool)[query]
     order = np.argsort(rank[asked], kind="stable")
-    found: Ints = query[asked][order]
-    return found
+    finders: Ints = query[asked][order]
+    return finders

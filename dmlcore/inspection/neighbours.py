@@ -81,14 +81,14 @@ def read(path: Path) -> TestNeighbours:
     table = arrays.read(path, EMBEDDINGS, "embeddings", "labels", "indices", "is_gallery", "content", remedy=AGAIN)
     embeddings, labels, indices = table["embeddings"], table["labels"], table["indices"]
     is_gallery = table.get("is_gallery", np.zeros(len(labels), bool))
-    found = _kept(path, len(labels))
-    if found is None:
+    lists = _kept(path, len(labels))
+    if lists is None:
         try:
-            found = _computed(embeddings, labels, is_gallery)
+            lists = _computed(embeddings, labels, is_gallery)
         except (ValueError, TypeError) as error:
             raise Unreadable(f"{path.name} cannot be shown: {error}. {AGAIN}.") from None
-        _keep(path, found)
-    neighbours, precision = found["neighbours"].astype(np.int64), found["average_precision"]
+        _keep(path, lists)
+    neighbours, precision = lists["neighbours"].astype(np.int64), lists["average_precision"]
     queries = ~is_gallery & ~np.isnan(precision)
     right = labels[neighbours] == labels[:, None]
     return TestNeighbours(
@@ -96,14 +96,14 @@ def read(path: Path) -> TestNeighbours:
         indices=indices,
         labels=labels,
         neighbours=neighbours,
-        distances=found["distances"],
+        distances=lists["distances"],
         right=right,
         average_precision=precision,
         recall_at_1=float(right[queries, 0].mean()) if queries.any() else None,
         map_at_r=float(precision[queries].mean()) if queries.any() else None,
         is_gallery=is_gallery,
         content=table.get("content"),
-        positives=Positives(**{field.name: found[field.name] for field in fields(Positives)}),
+        positives=Positives(**{field.name: lists[field.name] for field in fields(Positives)}),
     )
 
 
@@ -135,29 +135,29 @@ def _kept(path: Path, count: int) -> dict[str, Array] | None:
     if not path_of(path).exists():
         return None
     try:
-        found = arrays.read(path_of(path), NEIGHBOURS, remedy="They are computed anew", n=count)
+        stored = arrays.read(path_of(path), NEIGHBOURS, remedy="They are computed anew", n=count)
     except Unreadable as error:
         log.warning("%s", error)
         return None
-    rows = (found[name] for name in ("neighbours", "nearest", "farthest"))
-    if str(found.pop("source")) != fingerprint(path) or not all(row.size and row.max() < count for row in rows):
+    rows = (stored[name] for name in ("neighbours", "nearest", "farthest"))
+    if str(stored.pop("source")) != fingerprint(path) or not all(row.size and row.max() < count for row in rows):
         return None
-    return found
+    return stored
 
 
-def _keep(path: Path, found: dict[str, Array]) -> None:
+def _keep(path: Path, lists: dict[str, Array]) -> None:
     source = np.array(fingerprint(path))
     try:
-        atomic_files.replace(path_of(path), lambda file: np.savez(file, allow_pickle=False, source=source, **found))
+        atomic_files.replace(path_of(path), lambda file: np.savez(file, allow_pickle=False, source=source, **lists))
     except OSError as error:  # a full disk or a folder that only others may write to: it is computed again next time
         log.warning("%s cannot be kept: %s", path_of(path).name, error)
 
 
 def _computed(embeddings: Singles, labels: Ints, is_gallery: Bools) -> dict[str, Array]:
     distances, neighbours = _neighbours(embeddings, is_gallery)
-    found = positives(embeddings, labels, is_gallery, neighbours)
+    ranked = positives(embeddings, labels, is_gallery, neighbours)
     precision = _average_precision(embeddings, labels, is_gallery, neighbours)
-    more = {field.name: getattr(found, field.name) for field in fields(Positives)}
+    more = {field.name: getattr(ranked, field.name) for field in fields(Positives)}
     return {
         "neighbours": neighbours.astype(np.int32), "distances": distances, "average_precision": precision, **more
     }  # fmt: skip
@@ -170,8 +170,11 @@ def _neighbours(embeddings: Singles, is_gallery: Bools) -> tuple[Floats, Ints]:
     rows = np.flatnonzero(is_gallery)
     gallery, k = embeddings[rows], min(MOST_NEIGHBOURS, len(rows) - 1)
     distances, neighbours = np.empty((len(embeddings), k)), np.empty((len(embeddings), k), np.int64)
-    for of, found in ((~is_gallery, nearest(embeddings[~is_gallery], gallery, k)), (is_gallery, nearest(gallery, k=k))):
-        distances[of], neighbours[of] = found[0], rows[found[1]]
+    for queries, search in (
+        (~is_gallery, nearest(embeddings[~is_gallery], gallery, k)),
+        (is_gallery, nearest(gallery, k=k)),
+    ):
+        distances[queries], neighbours[queries] = search[0], rows[search[1]]
     return distances, neighbours
 
 

@@ -61,7 +61,7 @@ def _classes(labels: Ints, searched: Ints) -> list[tuple[Ints, Ints]]:
 
 def _ranks(points: Floats, squares: Floats, rows: Ints, own: Ints, searched: Ints) -> Ints:
     """Rank (m,) of sample own[i] among the searched ones seen from rows[i], ties by row."""
-    found = np.empty(len(rows), np.int64)
+    ranks = np.empty(len(rows), np.int64)
     gallery, norms = points[searched], squares[searched]
     is_searched = np.isin(rows, searched)
     for part in _parts(np.arange(len(rows)), len(searched)):
@@ -73,8 +73,8 @@ def _ranks(points: Floats, squares: Floats, rows: Ints, own: Ints, searched: Int
         slack = SAME * (squares[query] + squares[wanted])
         before = (distance < (limit - slack)[:, None]).sum(axis=1)
         at, place = np.nonzero(abs(distance - limit[:, None]) <= slack[:, None])
-        found[part] = before + np.bincount(at[searched[place] < wanted[at]], minlength=len(part)) + 1
-    return found
+        ranks[part] = before + np.bincount(at[searched[place] < wanted[at]], minlength=len(part)) + 1
+    return ranks
 
 
 def _parts(rows: Ints, width: int) -> list[Ints]:
@@ -84,8 +84,8 @@ def _parts(rows: Ints, width: int) -> list[Ints]:
 
 def _distances(embeddings: Singles, other: Ints) -> Floats:
     """Distance (n,) of each row to the row other[i], NaN where that is -1."""
-    found = np.full(len(other), np.nan)
+    distances = np.full(len(other), np.nan)
     rows = np.flatnonzero(other >= 0)
     for part in _parts(rows, embeddings.shape[1]):
-        found[part] = np.linalg.norm(embeddings[part].astype(np.float64) - embeddings[other[part]], axis=1)
-    return found
+        distances[part] = np.linalg.norm(embeddings[part].astype(np.float64) - embeddings[other[part]], axis=1)
+    return distances

@@ -31,21 +31,21 @@ ORDERS: dict[Order, str] = {
 assert tuple(ORDERS) == get_args(Order)
 
 
-def ordered(found: TestNeighbours, order: Order) -> Ints:
+def ordered(learned: TestNeighbours, order: Order) -> Ints:
     """All rows in this order; those without another sample of their class come last, in the order of the data set.
 
     Raises ValueError naming the orders there are.
     """
-    positives = found.positives
+    positives = learned.positives
     with np.errstate(invalid="ignore", divide="ignore"):
         if order == "by index":
-            return np.argsort(found.indices, kind="stable")
+            return np.argsort(learned.indices, kind="stable")
         if order == "worst first":
-            key = found.average_precision
+            key = learned.average_precision
         elif order == "best first":
-            key = -found.average_precision
+            key = -learned.average_precision
         elif order == "failures first":
-            key = -np.where(found.failures, positives.nearest_distance / found.distances[:, 0], -1.0)
+            key = -np.where(learned.failures, positives.nearest_distance / learned.distances[:, 0], -1.0)
         elif order == "late matches first":
             key = -np.where(positives.rank > 0, positives.rank, np.nan)
         elif order == "far matches first":
@@ -54,12 +54,12 @@ def ordered(found: TestNeighbours, order: Order) -> Ints:
             key = -positives.farthest_distance
         else:
             raise ValueError(f"order must be one of {', '.join(ORDERS)}, got {order!r}")
-    key = np.where(np.isnan(found.average_precision), np.nan, key)
-    return np.lexsort((found.indices, key))  # NaN sorts last
+    key = np.where(np.isnan(learned.average_precision), np.nan, key)
+    return np.lexsort((learned.indices, key))  # NaN sorts last
 
 
 def select(
-    found: TestNeighbours,
+    learned: TestNeighbours,
     order: Order = "worst first",
     *,
     label: int | None = None,
@@ -70,12 +70,12 @@ def select(
 
     label: of this class alone; failures: with a wrong nearest neighbour; indices: of these samples of the data set.
     """
-    rows = ordered(found, order)
-    keep = ~found.is_gallery[rows]
+    rows = ordered(learned, order)
+    keep = ~learned.is_gallery[rows]
     if failures:
-        keep &= found.failures[rows]
+        keep &= learned.failures[rows]
     if label is not None:
-        keep &= found.labels[rows] == label
+        keep &= learned.labels[rows] == label
     if indices is not None:
-        keep &= np.isin(found.indices[rows], indices)
+        keep &= np.isin(learned.indices[rows], indices)
     return rows[keep]

@@ -45,12 +45,12 @@ def plane_of(run: Run) -> ReportMap | None:
     path = run.projection()
     if path is None:
         return None
-    found = maps.read(path)
-    measured = f": {found.quality.words}" if found.quality else ""
-    return ReportMap(found.points, f"{found.words}{measured}.")
+    layout = maps.read(path)
+    measured = f": {layout.quality.words}" if layout.quality else ""
+    return ReportMap(layout.points, f"{layout.words}{measured}.")
 
 
-def html(found: EmbeddingTable, plane: ReportMap | None = None, remarks: Sequence[str] = ()) -> str:
+def html(table: EmbeddingTable, plane: ReportMap | None = None, remarks: Sequence[str] = ()) -> str:
     """The report of a run, or of the selection that the table holds; without a map if there is none.
 
     remarks: lines to read with the scores, for example in what the run leaves its protocol. Every image is in it, as
@@ -60,10 +60,10 @@ def html(found: EmbeddingTable, plane: ReportMap | None = None, remarks: Sequenc
     style, script = (_HERE.with_suffix(end).read_text() for end in (".css", ".js"))
     policy = f"default-src 'none'; img-src data:; style-src '{_hash(style)}'; script-src '{_hash(script)}'"
     policy += "; base-uri 'none'; form-action 'none'"
-    title = _label(found)
-    body = [_head(found, title), _scores(found, remarks)]
-    body += [_map(found, plane)] if plane else []
-    body += [_gallery(found), _classes(found), _spec(found)]
+    title = _label(table)
+    body = [_head(table, title), _scores(table, remarks)]
+    body += [_map(table, plane)] if plane else []
+    body += [_gallery(table), _classes(table), _spec(table)]
     text = (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
@@ -93,8 +93,8 @@ def _percent(value: float | None) -> str:
 # ---- what was trained, and its scores
 
 
-def _label(found: EmbeddingTable) -> str:
-    spec = found.run.spec
+def _label(table: EmbeddingTable) -> str:
+    spec = table.run.spec
     return spec.name or f"{_data_title(spec.data.name)}, {_loss_title(spec.loss.name)}"
 
 
@@ -106,17 +106,17 @@ def _loss_title(name: str) -> str:
     return losses.describe(name).title if name in losses.LOSSES else name
 
 
-def _head(found: EmbeddingTable, title: str) -> str:
-    spec, everything = found.run.spec, len(found.learned.labels)
-    of = "" if len(found.rows) == everything else f", a selection of {everything:,}"
+def _head(table: EmbeddingTable, title: str) -> str:
+    spec, everything = table.run.spec, len(table.learned.labels)
+    selection = "" if len(table.rows) == everything else f", a selection of {everything:,}"
     facts = {
-        "Run": found.run.id,
+        "Run": table.run.id,
         "Data": _data_title(spec.data.name),
         "Loss": _loss_title(spec.loss.name),
-        "Network": f"{spec.model.name}, {found.learned.embeddings.shape[1]} dimensions",
+        "Network": f"{spec.model.name}, {table.learned.embeddings.shape[1]} dimensions",
         "Protocol": spec.protocol or "none",
-        "Shown": f"{len(found.rows):,} test samples of {len(np.unique(found.labels)):,} classes{of}",
-        "Weights": found.weights[:12],
+        "Shown": f"{len(table.rows):,} test samples of {len(np.unique(table.labels)):,} classes{selection}",
+        "Weights": table.weights[:12],
     }
     rows = "".join(f"<div><dt>{escape(key)}</dt><dd>{_name(value)}</dd></div>" for key, value in facts.items())
     return f"<header><h1>{_name(title)}</h1><dl>{rows}</dl></header>"
@@ -125,13 +125,13 @@ def _head(found: EmbeddingTable, title: str) -> str:
 OF = {"inputs": "raw input", "untrained": "untrained network", "trained": "trained network"}
 
 
-def _scores(found: EmbeddingTable, remarks: Sequence[str]) -> str:
+def _scores(table: EmbeddingTable, remarks: Sequence[str]) -> str:
     """What was recorded of these very weights, beside input and untrained network; else what the file itself gives."""
-    recorded = scores(found.run.metrics()[0])
-    if recorded.get("trained", {}).get("weights") != found.weights:
+    recorded = scores(table.run.metrics()[0])
+    if recorded.get("trained", {}).get("weights") != table.weights:
         recorded = {}
-    learned = found.learned
-    lines = [[words, *_score_cells(recorded[of])] for of, words in OF.items() if of in recorded]
+    learned = table.learned
+    lines = [[words, *_score_cells(recorded[subject])] for subject, words in OF.items() if subject in recorded]
     head = ["", "MAP@R", *(f"R@{k}" for k in recorded["trained"]["recall_at"])] if recorded else ["", "MAP@R", "R@1"]
     if not lines:
         lines = [["trained network", _percent(learned.map_at_r), _percent(learned.recall_at_1)]]
@@ -149,30 +149,30 @@ def _score_cells(row: dict[str, Any]) -> list[str]:
     return [_percent(row.get("map_at_r")), *(_percent(value) for value in row["recall_at"].values())]
 
 
-def _spec(found: EmbeddingTable) -> str:
-    text = escape(found.run.spec.to_toml())
+def _spec(table: EmbeddingTable) -> str:
+    text = escape(table.run.spec.to_toml())
     return f"<details><summary>The whole spec</summary><pre><bdi>{text}</bdi></pre></details>"
 
 
 # ---- the map
 
 
-def _map(found: EmbeddingTable, plane: ReportMap) -> str:
-    learned = found.learned
+def _map(table: EmbeddingTable, plane: ReportMap) -> str:
+    learned = table.learned
     present, place = np.unique(learned.labels, return_inverse=True)
     # Little-endian numbers of fixed size, as the script of the report reads them.
     square = np.rint(in_square(plane.points) * 65535).astype("<u2")
-    shown = np.isin(np.arange(len(learned.labels)), found.rows)
+    shown = np.isin(np.arange(len(learned.labels)), table.rows)
     # 0 wrong, 1 right, 2 without a match.
     right = np.where(np.isnan(learned.average_precision), 2, learned.right[:, 0])
-    illustrated, sheets, pixelated = _sheets(found)
+    illustrated, sheets, pixelated = _sheets(table)
     content = {
         "points": _packed(square),
         "classes": _packed(place.astype("<u2")),
         "indices": _packed(learned.indices.astype("<i4")),
         "right": _packed(right.astype("u1")),
         "shown": _packed(shown.astype("u1")),
-        "names": [found.class_name(int(label)) for label in present],
+        "names": [table.class_name(int(label)) for label in present],
         "colours": palette(len(present)),
         "illustrated": _packed(illustrated.astype("<i4")),
         "sheets": sheets,
@@ -182,8 +182,8 @@ def _map(found: EmbeddingTable, plane: ReportMap) -> str:
     }
     less = (
         ""
-        if not 0 < len(illustrated) < len(found.rows)
-        else (f" To bound the size, {len(illustrated):,} of {len(found.rows):,} samples have an image here.")
+        if not 0 < len(illustrated) < len(table.rows)
+        else (f" To bound the size, {len(illustrated):,} of {len(table.rows):,} samples have an image here.")
     )
     return (
         '<section class="map"><h2>Map</h2><div class="bar"><label>Colour <select id="colour"><option value="class">'
@@ -199,17 +199,17 @@ def _map(found: EmbeddingTable, plane: ReportMap) -> str:
     )
 
 
-def _sheets(found: EmbeddingTable) -> tuple[Ints, list[str], bool]:
+def _sheets(table: EmbeddingTable) -> tuple[Ints, list[str], bool]:
     """(rows with an image, drawn evenly; sheets of them as addresses; whether their pixels are to stay sharp)."""
-    if found.data is None:
+    if table.data is None:
         return np.empty(0, np.int64), [], False
-    every = math.ceil(len(found.rows) / MOST_THUMBNAILS)
-    rows, each = found.rows[::every], SHEET * SHEET
-    tiny = max(next(iter(images.small(found.data, found.indices[:1], THUMBNAIL))).shape[:2]) < THUMBNAIL
+    every = math.ceil(len(table.rows) / MOST_THUMBNAILS)
+    rows, each = table.rows[::every], SHEET * SHEET
+    tiny = max(next(iter(images.small(table.data, table.indices[:1], THUMBNAIL))).shape[:2]) < THUMBNAIL
     sheets = []
     for start in range(0, len(rows), each):
         chunk = rows[start : start + each]
-        drawn = images.small(found.data, found.learned.indices[chunk], THUMBNAIL)
+        drawn = images.small(table.data, table.learned.indices[chunk], THUMBNAIL)
         page = images.sheet(drawn, THUMBNAIL, SHEET, math.ceil(len(chunk) / SHEET))
         sheets.append(images.data_uri(page))
     return rows, sheets, tiny
@@ -228,16 +228,16 @@ def _json(content: dict[str, Any]) -> str:
 # ---- the gallery
 
 
-def _gallery(found: EmbeddingTable) -> str:
-    tile = _tiles(found)
-    worst, best = _spread(found, worst=True)[:WORST], _spread(found, worst=False)[:BEST]
-    k = min(NEIGHBOURS, found.learned.neighbours.shape[1])
+def _gallery(table: EmbeddingTable) -> str:
+    tile = _tiles(table)
+    worst, best = _spread(table, worst=True)[:WORST], _spread(table, worst=False)[:BEST]
+    k = min(NEIGHBOURS, table.learned.neighbours.shape[1])
     parts = []
     for title, words, rows in (
         ("Worst failures", "Queries whose nearest neighbour is wrong, by average precision AP@R, lowest first.", worst),
         ("Best queries", "By AP@R, highest first.", best),
     ):
-        lines = "".join(_query(found, int(row), k, tile) for row in rows)
+        lines = "".join(_query(table, int(row), k, tile) for row in rows)
         none = "" if lines else "<p>None.</p>"
         parts.append(f"<section class='gallery'><h2>{title}</h2><p>{words}</p>{none}{lines}</section>")
     note = (
@@ -248,12 +248,12 @@ def _gallery(found: EmbeddingTable) -> str:
     return note + "".join(parts)
 
 
-def _spread(found: EmbeddingTable, *, worst: bool) -> Ints:
+def _spread(table: EmbeddingTable, *, worst: bool) -> Ints:
     """Rows of failures, worst first, or of all other queries, best first; among equals the classes take turns."""
-    learned = found.learned
-    scored = ~np.isnan(learned.average_precision[found.rows])
-    wrong = learned.failures[found.rows]
-    rows = found.rows[scored & (wrong if worst else ~wrong)]
+    learned = table.learned
+    scored = ~np.isnan(learned.average_precision[table.rows])
+    wrong = learned.failures[table.rows]
+    rows = table.rows[scored & (wrong if worst else ~wrong)]
     quality = learned.average_precision[rows] * (1 if worst else -1)
     order = np.lexsort((rows, quality))
     turn: dict[tuple[float, int], int] = {}
@@ -267,30 +267,30 @@ def _spread(found: EmbeddingTable, *, worst: bool) -> Ints:
 Tile = Callable[[int], str]
 
 
-def _tiles(found: EmbeddingTable) -> Tile:
+def _tiles(table: EmbeddingTable) -> Tile:
     """row -> its <img>; no image where the data set cannot be read."""
-    if found.data is None:
-        return lambda row: f"<span class='blank'>{int(found.learned.indices[row])}</span>"
-    draw = images.drawer(found.data)
+    if table.data is None:
+        return lambda row: f"<span class='blank'>{int(table.learned.indices[row])}</span>"
+    draw = images.drawer(table.data)
 
     def tile(row: int) -> str:
-        image = draw(int(found.learned.indices[row]))
+        image = draw(int(table.learned.indices[row]))
         sharp = ' class="sharp"' if max(image.shape[:2]) < TILE else ""
         return f'<img src="{images.data_uri(images.fitted(image, TILE))}" alt=""{sharp}>'
 
     return tile
 
 
-def _query(found: EmbeddingTable, row: int, k: int, tile: Tile) -> str:
-    learned = found.learned
+def _query(table: EmbeddingTable, row: int, k: int, tile: Tile) -> str:
+    learned = table.learned
     lines = (f"AP@R {_percent(float(learned.average_precision[row]))}", f"sample {int(learned.indices[row])}")
-    query = _figure(tile(row), "query", found.class_name(int(learned.labels[row])), lines)
+    query = _figure(tile(row), "query", table.class_name(int(learned.labels[row])), lines)
     others = zip(learned.neighbours[row, :k], learned.distances[row, :k], learned.right[row, :k], strict=True)
     neighbours = "".join(
         _figure(
             tile(int(other)),
             "right" if right else "wrong",
-            found.class_name(int(learned.labels[other])),
+            table.class_name(int(learned.labels[other])),
             (f"{distance:.3f}",),
         )
         for other, distance, right in others
@@ -312,15 +312,15 @@ def _figure(image: str, kind: str, name: str, lines: Sequence[str]) -> str:
 # ---- classes
 
 
-def _classes(found: EmbeddingTable) -> str:
-    learned = found.learned
-    rows = found.rows[~np.isnan(learned.average_precision[found.rows])]
+def _classes(table: EmbeddingTable) -> str:
+    learned = table.learned
+    rows = table.rows[~np.isnan(learned.average_precision[table.rows])]
     labels, place, counts = np.unique(learned.labels[rows], return_inverse=True, return_counts=True)
     precision = np.bincount(place, learned.average_precision[rows]) / np.maximum(counts, 1)
     recall = np.bincount(place, learned.right[rows, 0]) / np.maximum(counts, 1)
     order = np.argsort(precision, kind="stable")[:MOST_CLASSES]
     lines = "".join(
-        f"<tr><td>{_name(found.class_name(int(labels[at])))}</td><td>{counts[at]}</td>"
+        f"<tr><td>{_name(table.class_name(int(labels[at])))}</td><td>{counts[at]}</td>"
         f"<td>{_percent(float(precision[at]))}</td><td>{_percent(float(recall[at]))}</td></tr>"
         for at in order
     )

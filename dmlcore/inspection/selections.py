@@ -34,10 +34,10 @@ def save(run: Run, indices: ArrayLike, origin: str) -> Selection:
     origin: one short line of plain text, for example "lasso on the map". Only the newest MOST_KEPT are kept. Raises
     ValueError naming the argument for no, negative or non-integer indices.
     """
-    found = np.unique(np.asarray(indices))
-    if found.dtype.kind not in "iu" or not len(found) or found[0] < 0:
-        raise ValueError(f"indices must be one or more integers from 0 on, got {found.dtype} of length {len(found)}")
-    text = json.dumps({"origin": origin, "indices": found.tolist()})
+    chosen = np.unique(np.asarray(indices))
+    if chosen.dtype.kind not in "iu" or not len(chosen) or chosen[0] < 0:
+        raise ValueError(f"indices must be one or more integers from 0 on, got {chosen.dtype} of length {len(chosen)}")
+    text = json.dumps({"origin": origin, "indices": chosen.tolist()})
     name = hashlib.sha256(text.encode()).hexdigest()[:16]
     folder = _folder(run)
     folder.mkdir(exist_ok=True)
@@ -45,7 +45,7 @@ def save(run: Run, indices: ArrayLike, origin: str) -> Selection:
     by_age = sorted(folder.glob("[0-9a-f]*.json"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
     for old in by_age[MOST_KEPT:]:
         old.unlink(missing_ok=True)
-    return Selection(name, found.astype(np.int64), origin)
+    return Selection(name, chosen.astype(np.int64), origin)
 
 
 def load(run: Run, name: str) -> Selection | None:

@@ -159,9 +159,9 @@ def power(q: float) -> RadialTerm:
 def cassini(pair: PlanePair, bound: float) -> LevelSet:
     """log d_an + log d_pn < bound: a Cassini oval, or two lobes about a and p; its area by elliptic integrals."""
     product, square = math.exp(min(bound, 700.0)), pair.d**2 / 4
-    found = two_distances(pair, LOGARITHM, bound, rf"$d_{{an}}\,d_{{pn}}<{number(product, 4)}$")
-    if found.empty or found.reach != "bounded" or pair.d == 0:
-        return found
+    oval = two_distances(pair, LOGARITHM, bound, rf"$d_{{an}}\,d_{{pn}}<{number(product, 4)}$")
+    if oval.empty or oval.reach != "bounded" or pair.d == 0:
+        return oval
     if product > square:
         area = 2 * product * float(ellipe((square / product) ** 2))
     else:
@@ -169,7 +169,7 @@ def cassini(pair: PlanePair, bound: float) -> LevelSet:
         # E(k) - (1-k) K(k) cancels for small k; its series is pi k/4 (1 + k/8 + 3k^2/64 + ...).
         series = math.pi * k / 4 * (1 + k / 8 + 3 * k**2 / 64)
         area = 2 * square * (series if k < 1e-4 else float(ellipe(k) - (1 - k) * ellipk(k)))
-    return replace(found, words=f"Cassini oval, {found.words}", area=area)
+    return replace(oval, words=f"Cassini oval, {oval.words}", area=area)
 
 
 def two_distances(pair: PlanePair, law: RadialTerm, bound: float, formula: str) -> LevelSet:

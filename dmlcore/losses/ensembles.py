@@ -262,6 +262,6 @@ def _wedl(
     embedding_dim: int,
 ) -> DiverseEnsemble:
     width = embedding_dim // 4
-    found = members(classes, width)  # drawn first, so that they start alike with and without a compression
+    learners = members(classes, width)  # drawn first, so that they start alike with and without a compression
     network = Compression(4, width) if compression == "on" else None
-    return DiverseEnsemble(found, PRIORS[prior], eta, rate, diversity, network)
+    return DiverseEnsemble(learners, PRIORS[prior], eta, rate, diversity, network)

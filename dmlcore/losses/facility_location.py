@@ -123,8 +123,8 @@ class _Nmi:
         joint = self._entropy(candidate, sample, cells, self.to_class[drawn], self.classes)
         product = self.of_classes * of_clusters
         mutual = self.of_classes + of_clusters - joint
-        found: Floats = np.where(product > TIE, mutual / np.sqrt(np.maximum(product, TIE)), 0.0)
-        return found
+        nmi: Floats = np.where(product > TIE, mutual / np.sqrt(np.maximum(product, TIE)), 0.0)
+        return nmi
 
     def _entropy(self, candidate: Ints, sample: Ints, groups: Ints, joined: Ints, kinds: int) -> Floats:
         """Entropy of the groups (N,) once each candidate's samples have left theirs for the groups `joined`."""

@@ -63,9 +63,9 @@ class TripletHinge(PairLoss):
             return self._reduced(raw.relu(), torch.ones_like(raw, dtype=torch.bool), len(d))
         if self.negatives in ("all", "window"):
             return self._counted(d, pairs)
-        chosen, found = self._chosen(d.masked_fill(~pairs.negative, torch.inf), d, pairs)
+        chosen, active = self._chosen(d.masked_fill(~pairs.negative, torch.inf), d, pairs)
         raw = d - chosen + self.m
-        return self._reduced(raw.relu().masked_fill(~found, 0.0), found, len(d))
+        return self._reduced(raw.relu().masked_fill(~active, 0.0), active, len(d))
 
     def _reduced(self, terms: Tensor, valid: Tensor, anchors: int) -> Tensor:
         self.note(terms.detach(), valid)
@@ -90,14 +90,14 @@ class TripletHinge(PairLoss):
         """Distance (B, R) of the negative chosen for each positive pair, and whether there is one."""
         near, order = negatives.detach().sort(1)
         count = pairs.negative.sum(1, keepdim=True)
-        found = pairs.positive & (count > 0)
+        kept = pairs.positive & (count > 0)
         if self.negatives == "hardest":
-            return d.gather(1, order[:, :1]), found
+            return d.gather(1, order[:, :1]), kept
         strict = self.negatives == "semi_hard"
         rank = torch.searchsorted(near, d.detach().contiguous(), right=strict)
         if strict:
-            found = found & (rank < count)
-        return d.gather(1, order.gather(1, torch.minimum(rank, count - 1).clamp(min=0))), found
+            kept = kept & (rank < count)
+        return d.gather(1, order.gather(1, torch.minimum(rank, count - 1).clamp(min=0))), kept
 
 
 def triplet_counts(

@@ -95,9 +95,9 @@ def retrieval(
 
     def marks(rows: Ints, items: Ints) -> NDArray[np.int32]:
         """Classes of the first three items, of which kNN(3) asks whether they agree; then only right (-1) or not."""
-        found = codes[items]
-        found[:, KNN:] = -2 + (found[:, KNN:] == wanted[rows, None])
-        return found
+        item_codes = codes[items]
+        item_codes[:, KNN:] = -2 + (item_codes[:, KNN:] == wanted[rows, None])
+        return item_codes
 
     # One number per query and score; NaN stays where a query has no match.
     hits = np.full((len(labels), len(cutoffs)), np.nan)
@@ -106,15 +106,15 @@ def retrieval(
     def score(rows: Ints, k: int) -> None:  # a function, so that nothing of a part is held while the next is searched
         ranked = search.ranked(rows, k, mark=marks)
         relevant = codes[ranked] == wanted[rows, None]
-        found = np.cumsum(relevant, axis=1, dtype=np.int32)
+        counts = np.cumsum(relevant, axis=1, dtype=np.int32)
         first[rows] = relevant[:, 0]
         two_of_three[rows], majority[rows] = _nearest_three(relevant, codes[ranked[:, :KNN]])
         r, place = matches[rows], np.arange(1, k + 1)
-        r_precision[rows] = found[np.arange(len(rows)), r - 1] / r
+        r_precision[rows] = counts[np.arange(len(rows)), r - 1] / r
         # AP@R: the precision at each of the first R places that holds a match, summed and divided by R.
         row, at = np.nonzero(relevant & (place <= r[:, None]))
-        average_precision[rows] = np.bincount(row, found[row, at] / place[at], minlength=len(rows)) / r
-        hits[rows] = found[:, [min(cutoff, k) - 1 for cutoff in cutoffs]]
+        average_precision[rows] = np.bincount(row, counts[row, at] / place[at], minlength=len(rows)) / r
+        hits[rows] = counts[:, [min(cutoff, k) - 1 for cutoff in cutoffs]]
 
     # Queries with many matches need long lists: parts of like need, each searched only as deep as it must be.
     for rows, k in _plan(matches, max(KNN, *cutoffs), search.available):

@@ -38,52 +38,54 @@ def score(
 ) -> Callable[[Of], Of]:
     """Enter a function under its own name; the arguments are those of `Score`."""
 
-    def enter(of: Of) -> Of:
-        name = of.__name__
-        entry = Score(name=name, title=title, source=source, of=of, printed=printed, clusters=clusters, shown=shown)
+    def enter(compute: Of) -> Of:
+        name = compute.__name__
+        entry = Score(
+            name=name, title=title, source=source, of=compute, printed=printed, clusters=clusters, shown=shown
+        )
         SCORES.enter(name, entry)
-        return of
+        return compute
 
     return enter
 
 
 def scores(retrieved: RetrievalScores, clusters: ClusteringScores | None = None) -> dict[str, float | None]:
     """Every score by name, None where no query could be scored; those of clusters only where there are some."""
-    found = {False: retrieved, True: clusters}
-    return {name: entry.of(of) for name, entry in SCORES.items() if (of := found[entry.clusters]) is not None}
+    results = {False: retrieved, True: clusters}
+    return {name: entry.of(result) for name, entry in SCORES.items() if (result := results[entry.clusters]) is not None}
 
 
 @score("MAP@R", "Musgrave, Belongie & Lim 2020", printed="MAP@R")
-def map_at_r(found: RetrievalScores) -> float | None:
+def map_at_r(retrieved: RetrievalScores) -> float | None:
     """Mean of AP@R."""
-    return found.map_at_r
+    return retrieved.map_at_r
 
 
 @score("R-precision", "Musgrave, Belongie & Lim 2020", printed="P@R")
-def r_precision(found: RetrievalScores) -> float | None:
+def r_precision(retrieved: RetrievalScores) -> float | None:
     """Share of the first R that match."""
-    return found.r_precision
+    return retrieved.r_precision
 
 
 @score("kNN(3)", "Zabihzadeh et al. 2021, Sec. 5.2", printed="kNN-Acc")
-def knn3(found: RetrievalScores) -> float | None:
+def knn3(retrieved: RetrievalScores) -> float | None:
     """Share of queries with two matches among the first three."""
-    return found.knn3
+    return retrieved.knn3
 
 
 @score("kNN(3), majority", "Zabihzadeh et al. 2021, Sec. 5.2; ties go to the nearest", shown=False)
-def knn3_majority(found: RetrievalScores) -> float | None:
+def knn3_majority(retrieved: RetrievalScores) -> float | None:
     """Share of queries whose three nearest vote for their label."""
-    return found.knn3_majority
+    return retrieved.knn3_majority
 
 
 @score("NMI", "Manning, Raghavan & Schütze 2008, Sec. 16.3", printed="NMI", clusters=True)
-def nmi(found: ClusteringScores) -> float:
+def nmi(clusters: ClusteringScores) -> float:
     """Normalised mutual information of clusters and classes."""
-    return found.nmi
+    return clusters.nmi
 
 
 @score("F1", "Manning, Raghavan & Schütze 2008, Sec. 16.3", printed="F1", clusters=True)
-def f1(found: ClusteringScores) -> float:
+def f1(clusters: ClusteringScores) -> float:
     """F1 of the pairs that a cluster puts together."""
-    return found.f1
+    return clusters.f1

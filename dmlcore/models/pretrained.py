@@ -132,8 +132,8 @@ def pinned(name: str) -> PublicWeights | None:
 def find(checkpoint: PublicWeights) -> Path | None:
     """The file on this machine, verified: in the data folders, the cache, or the cache of torch.hub; else None."""
     folders = [*search_folders(), cache_folder() / "weights", Path(torch.hub.get_dir()) / "checkpoints"]
-    found = (folder / checkpoint.file for folder in folders)
-    return next((path for path in found if path.is_file() and checkpoint.digest.refusal(path) is None), None)
+    files = (folder / checkpoint.file for folder in folders)
+    return next((path for path in files if path.is_file() and checkpoint.digest.refusal(path) is None), None)
 
 
 def read(path: Path) -> dict[str, Tensor]:
@@ -146,20 +146,20 @@ def read(path: Path) -> dict[str, Tensor]:
         if path.suffix == ".safetensors":
             from safetensors.torch import load_file
 
-            found: Any = load_file(path)
+            weights: Any = load_file(path)
         else:
-            found = torch.load(path, map_location="cpu", weights_only=True)
+            weights = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # a broken pickle raises nearly anything
         reason = str(error).partition("\n")[0] or type(error).__name__
         raise WeightsError(f"{path} is no file of weights that can be read: {reason}") from None
     for key in ("state_dict", "model", "model_state_dict"):
-        if isinstance(found, dict) and isinstance(found.get(key), dict):
-            found = found[key]
-    if not isinstance(found, dict) or not found or not all(isinstance(v, Tensor) for v in found.values()):
+        if isinstance(weights, dict) and isinstance(weights.get(key), dict):
+            weights = weights[key]
+    if not isinstance(weights, dict) or not weights or not all(isinstance(v, Tensor) for v in weights.values()):
         raise WeightsError(f"{path} holds no weights: a dictionary of tensors is needed, such as a state_dict")
-    if all(key.startswith("module.") for key in found):
-        found = {key.removeprefix("module."): value for key, value in found.items()}
-    return dict(found)
+    if all(key.startswith("module.") for key in weights):
+        weights = {key.removeprefix("module."): value for key, value in weights.items()}
+    return dict(weights)
 
 
 def assign(backbone: Backbone, weights: Mapping[str, Tensor], origin: str) -> None:

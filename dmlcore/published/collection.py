@@ -77,16 +77,24 @@ def search(
     """Rows that hold every word of `text` (case ignored) and what else is asked for; all of them if nothing is."""
     words = text.casefold().split()
     return [
-        (found, row)
-        for found in collection()
-        if source in ("", found.source) and protocol in ("", found.protocol)
-        for row in found.rows
+        (each, row)
+        for each in collection()
+        if source in ("", each.source) and protocol in ("", each.protocol)
+        for row in each.rows
         if dataset in ("", row.dataset)
         and loss in ("", row.loss)
-        and (not words or all(word in text for text in [_text(found, row)] for word in words))
+        and (not words or all(word in text for text in [_text(each, row)] for word in words))
     ]
 
 
-def _text(found: PublishedTable, row: PublishedRow) -> str:
-    about = (found.title, found.citation, found.caption, found.protocol, row.method, loss_title(row.loss), row.loss)
+def _text(published: PublishedTable, row: PublishedRow) -> str:
+    about = (
+        published.title,
+        published.citation,
+        published.caption,
+        published.protocol,
+        row.method,
+        loss_title(row.loss),
+        row.loss,
+    )
     return " ".join((*about, row.dataset, row.network, row.size, row.setting)).casefold()

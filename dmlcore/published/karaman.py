@@ -37,11 +37,11 @@ class LossRow:
 @cache
 def rows() -> tuple[LossRow, ...]:
     """All rows, in the order of the thesis."""
-    found = table_reader.files("K")
+    files = table_reader.files("K")
     return tuple(
         LossRow(
             number,
-            found[number].dataset,
+            files[number].dataset,
             row.loss,
             row.numbers,
             dict(zip(COLUMNS, map(float, row.values), strict=True)),
@@ -49,8 +49,8 @@ def rows() -> tuple[LossRow, ...]:
             row.quoted_from,
             row.unhinged,
         )
-        for number in sorted(found, key=lambda number: int(number.split(".")[1]))
-        for row in found[number].rows
+        for number in sorted(files, key=lambda number: int(number.split(".")[1]))
+        for row in files[number].rows
     )
 
 
@@ -67,6 +67,6 @@ def tried(name: str) -> dict[str, tuple[float, ...]]:
     return {k: tuple(sorted({row.hyper[k] for row in rows_of_loss if k in row.hyper})) for k in keys}
 
 
-def best(found: list[LossRow], column: str) -> LossRow:
+def best(rows: list[LossRow], column: str) -> LossRow:
     """The row with the highest score in a column; ValueError if there is no row."""
-    return max(found, key=lambda row: row.scores[column])
+    return max(rows, key=lambda row: row.scores[column])

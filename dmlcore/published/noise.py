@@ -50,9 +50,9 @@ def words(table: PublishedTable) -> str:
 
 def spreads(key: str, column: str) -> tuple[float, float]:
     """Least and largest standard deviation that a table prints in a column."""
-    found = collection.table(key)
-    assert found is not None, key
-    printed = [row.spread[column] for row in found.rows if row.spread and column in row.spread]
+    published = collection.table(key)
+    assert published is not None, key
+    printed = [row.spread[column] for row in published.rows if row.spread and column in row.spread]
     return min(printed), max(printed)
 
 
@@ -64,16 +64,16 @@ def best(rows: Sequence[PublishedRow], column: str, width: float = 0.0) -> list[
     """
     groups: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
     for row in rows:
-        if (found := _value(row, column)) is not None:
-            groups.setdefault(row.alike, []).append(found)
+        if (value := _value(row, column)) is not None:
+            groups.setdefault(row.alike, []).append(value)
     marked = []
     for row in rows:
-        found, group = _value(row, column), groups.get(row.alike, [])
-        if found is None or len(group) < 2:
+        value, group = _value(row, column), groups.get(row.alike, [])
+        if value is None or len(group) < 2:
             marked.append(False)
             continue
         top, top_spread = max(group)
-        marked.append(top - found[0] <= max(width, top_spread + found[1]) + 1e-9)
+        marked.append(top - value[0] <= max(width, top_spread + value[1]) + 1e-9)
     return marked
 
 

@@ -42,7 +42,7 @@ class Invariances:
         """Each property in words, whether it holds, and what was found."""
         exact = ("changes", "exact to rounding")
         along, on_sphere = self.sphere.residual < HOLDS, self.sphere.residual_tangential < HOLDS
-        found = [
+        held = [
             (f"the same when {what}", deviation < HOLDS, exact[deviation < HOLDS])
             for what, deviation in (
                 ("all points are rotated or reflected", self.rotation),
@@ -54,7 +54,7 @@ class Invariances:
         left = "no residual" if along else f"up to {self.sphere.residual:.0%} of a gradient lies along none"
         radial = "the residual is radial: normalisation removes it" if on_sphere and not along else "no residual"
         return [
-            *found,
+            *held,
             ("core homogeneous under scaling of all points", self.degree is not None, degree),
             ("forces along the edges of the triangle", along, left),
             (
@@ -256,11 +256,12 @@ def _section(r: Reference) -> list[str]:
             "| data | rows | best by | R@1 | MAP@R | hyper-parameters | table |",
             "|:--|--:|:--|--:|--:|:--|:--|",
         ]
-        for found in r.results:
+        for row_set in r.results:
             lines += [
-                f"| {found.dataset} | {found.count} | {column} | {row.scores['R@1']:.2f} | {row.scores['MAP@R']:.2f} | "
+                f"| {row_set.dataset} | {row_set.count} | {column} | {row.scores['R@1']:.2f} | "
+                f"{row.scores['MAP@R']:.2f} | "
                 f"{hyper_text(row)} | {row.table} |"
-                for column, row in found.best
+                for column, row in row_set.best
             ]
     return lines
 

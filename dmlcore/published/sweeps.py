@@ -56,14 +56,14 @@ class Sweep:
 @cache
 def sweeps() -> tuple[Sweep, ...]:
     """All sweeps of three values at least, margins first."""
-    found = []
+    all_sweeps = []
     for axis in AXES:
         for dataset in reversed(karaman.DATASETS):
             for loss in dict.fromkeys(row.loss for row in karaman.rows()):
                 series = tuple(_series(loss, dataset, axis))
                 if series:
-                    found.append(Sweep(loss, dataset, axis, series))
-    return tuple(found)
+                    all_sweeps.append(Sweep(loss, dataset, axis, series))
+    return tuple(all_sweeps)
 
 
 def _series(loss: str, dataset: str, axis: str) -> list[SweepSeries]:
@@ -77,15 +77,15 @@ def _series(loss: str, dataset: str, axis: str) -> list[SweepSeries]:
         k for rows in kept for k in rows[0].hyper if k != axis and len({rows_[0].hyper.get(k) for rows_ in kept}) > 1
     }
     hinges = {rows[0].unhinged for rows in kept}
-    found = []
+    all_series = []
     for rows in kept:
         words = [f"{'ρ' if k == 'rho' else k} = {_plain(rows[0].hyper[k])}" for k in rows[0].hyper if k in varying]
         if len(hinges) > 1:
             words.append("without clamp" if rows[0].unhinged else "with clamp")
         hyper = {k: v for k, v in rows[0].hyper.items() if k != axis}
         ordered = tuple(sorted(rows, key=lambda row: row.hyper[axis]))
-        found.append(SweepSeries(", ".join(words) or "printed", hyper, ordered))
-    return sorted(found, key=lambda series: [*series.hyper.values()])
+        all_series.append(SweepSeries(", ".join(words) or "printed", hyper, ordered))
+    return sorted(all_series, key=lambda series: [*series.hyper.values()])
 
 
 def _plain(value: float) -> str:

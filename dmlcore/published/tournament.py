@@ -92,21 +92,21 @@ class Tournament:
     duels: tuple[tuple[tuple[int, int, int], ...], ...]
 
 
-def scores(of: Competition) -> dict[str, dict[str, float]]:
+def scores(competition: Competition) -> dict[str, dict[str, float]]:
     """The scores of a competition; competitors that some experiment lacks are left out of all."""
-    found: dict[str, dict[str, float]] = {}
-    for key in of.tables:
+    by_experiment: dict[str, dict[str, float]] = {}
+    for key in competition.tables:
         one = table(key)
         assert one is not None, key
         for row in one.rows:
-            value = row.score(of.column)
+            value = row.score(competition.column)
             if value is not None:
-                found.setdefault(_experiment(row.alike), {})[row.method] = value
-    everywhere = set.intersection(*(set(each) for each in found.values()))
-    return {name: {k: v for k, v in each.items() if k in everywhere} for name, each in found.items()}
+                by_experiment.setdefault(_experiment(row.alike), {})[row.method] = value
+    everywhere = set.intersection(*(set(each) for each in by_experiment.values()))
+    return {name: {k: v for k, v in each.items() if k in everywhere} for name, each in by_experiment.items()}
 
 
-def compete(found: Scores, band: float = 0.0) -> Tournament:
+def compete(by_experiment: Scores, band: float = 0.0) -> Tournament:
     """Every competitor against every other in every experiment; differences up to `band` per cent are ties.
 
     The rank in an experiment is 1 + those clearly better + half of those tied: without a band that is the usual rank,
@@ -114,31 +114,31 @@ def compete(found: Scores, band: float = 0.0) -> Tournament:
     """
     if not band >= 0:
         raise ValueError(f"band must be 0 or more, got {band}")
-    experiments = tuple(found)
-    names = list(found[experiments[0]]) if experiments else []
-    if any(set(each) != set(names) for each in found.values()):
+    experiments = tuple(by_experiment)
+    names = list(by_experiment[experiments[0]]) if experiments else []
+    if any(set(each) != set(names) for each in by_experiment.values()):
         raise ValueError("every experiment must have the same competitors")
-    standings = [_standing(name, names, found, band) for name in names]
+    standings = [_standing(name, names, by_experiment, band) for name in names]
     standings.sort(key=lambda s: (s.mean_rank, s.name))
     order = [s.name for s in standings]
-    duels = tuple(tuple(_duel(a, b, found, band) for b in order) for a in order)
+    duels = tuple(tuple(_duel(a, b, by_experiment, band) for b in order) for a in order)
     return Tournament(experiments, tuple(standings), duels)
 
 
-def _standing(name: str, names: Sequence[str], found: Scores, band: float) -> CompetitorRank:
-    duels = [_duel(name, other, found, band) for other in names if other != name]
+def _standing(name: str, names: Sequence[str], by_experiment: Scores, band: float) -> CompetitorRank:
+    duels = [_duel(name, other, by_experiment, band) for other in names if other != name]
     ranks = []
-    for each in found.values():
+    for each in by_experiment.values():
         ahead = [_sign(each[other] - each[name], band) for other in names if other != name]
         ranks.append(1 + ahead.count(1) + ahead.count(0) / 2)
     wins, ties, defeats = (sum(duel[i] for duel in duels) for i in range(3))
     return CompetitorRank(name, tuple(ranks), wins, ties, defeats)
 
 
-def _duel(one: str, other: str, found: Scores, band: float) -> tuple[int, int, int]:
+def _duel(one: str, other: str, by_experiment: Scores, band: float) -> tuple[int, int, int]:
     if one == other:
         return 0, 0, 0
-    signs = [_sign(each[one] - each[other], band) for each in found.values()]
+    signs = [_sign(each[one] - each[other], band) for each in by_experiment.values()]
     return signs.count(1), signs.count(0), signs.count(-1)
 
 
@@ -152,6 +152,6 @@ def _experiment(alike: tuple[str, str, str]) -> str:
 
 def printed_ranks() -> dict[str, float]:
     """The average ranks of Table 11 of Psomas 2020, as printed."""
-    found: PublishedTable | None = table("P-11")
-    assert found is not None
-    return {row.method: float(row.values["Average Ranking"] or 0) for row in found.rows}
+    published: PublishedTable | None = table("P-11")
+    assert published is not None
+    return {row.method: float(row.values["Average Ranking"] or 0) for row in published.rows}

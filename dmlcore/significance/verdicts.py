@@ -67,17 +67,17 @@ def baselines(rows: Iterable[Mapping[str, Any]], *, started: bool) -> dict[str, 
     Scores are map_at_r and recall_at_1 of the test part, and others with "validation." or "train." before their names.
     started: the network began with weights from elsewhere, so before its first step it is "pretrained".
     """
-    found: dict[str, dict[str, float]] = {}
+    by_kind: dict[str, dict[str, float]] = {}
     for row in rows:
-        of = "pretrained" if started and row.get("of") == "untrained" else row.get("of", "")
-        if row.get("kind") == "scores" and of != "trained":
+        subject = "pretrained" if started and row.get("of") == "untrained" else row.get("of", "")
+        if row.get("kind") == "scores" and subject != "trained":
             scores = {"map_at_r": row["map_at_r"], "recall_at_1": row["recall_at"].get("1")}
-            found.setdefault(of, {}).update({k: float(v) for k, v in scores.items() if v is not None})
+            by_kind.setdefault(subject, {}).update({k: float(v) for k, v in scores.items() if v is not None})
         elif row.get("kind") == "baseline":
             prefix = "" if row["part"] == "test" else f"{row['part']}."
             numbers = {k: v for k, v in row.items() if k not in ("kind", "of", "part", "step") and v is not None}
-            found.setdefault(of, {}).update({f"{prefix}{k}": float(v) for k, v in numbers.items()})
-    return found
+            by_kind.setdefault(subject, {}).update({f"{prefix}{k}": float(v) for k, v in numbers.items()})
+    return by_kind
 
 
 def verdict(
@@ -123,15 +123,15 @@ def contrasts(asked: Sequence[tuple[Values, Values]], lower: Sequence[bool]) -> 
     """
     gaps = [gap(*values) for values in asked]
     return [
-        ("yes" if (found.mean < 0) == less else "no") if sure else "cannot be told"
-        for found, sure, less in zip(gaps, clear(gaps), lower, strict=True)
+        ("yes" if (sentences.mean < 0) == less else "no") if sure else "cannot be told"
+        for sentences, sure, less in zip(gaps, clear(gaps), lower, strict=True)
     ]
 
 
-def beside(names: tuple[str, str], values: tuple[Values, Values], of: str) -> str:
-    """A score `of` two variants and what lies between them, for example of a table, without a judgement."""
+def beside(names: tuple[str, str], values: tuple[Values, Values], baseline: str) -> str:
+    """A score `baseline` two variants and what lies between them, for example of a table, without a judgement."""
     (first, second), (one, two) = names, values
-    return f"{of}: {_mean(one)} ({first}) against {_mean(two)} % ({second}), {gap(one, two).words}"
+    return f"{baseline}: {_mean(one)} ({first}) against {_mean(two)} % ({second}), {gap(one, two).words}"
 
 
 def listed(names: Sequence[str]) -> str:
@@ -147,8 +147,11 @@ def _mean(values: Values) -> str:
 
 def _bar(variants: Mapping[str, Values], against: Mapping[str, Mapping[str, Values]]) -> str:
     """The baseline to beat: the highest of those that every variant has."""
-    whole = [name for name in NAMES if name in against and all(against[name].get(of) for of in variants)]
-    means = {name: statistics.fmean(statistics.fmean(against[name][of].values()) for of in variants) for name in whole}
+    whole = [name for name in NAMES if name in against and all(against[name].get(variant) for variant in variants)]
+    means = {
+        name: statistics.fmean(statistics.fmean(against[name][variant].values()) for variant in variants)
+        for name in whole
+    }
     return max(means, key=lambda name: means[name], default="")
 
 
@@ -162,9 +165,9 @@ def _beside(
     surely = sum(s and each.mean > 0 for s, each in zip(sure, gaps, strict=True))
     surely_below = sum(s and each.mean < 0 for s, each in zip(sure, gaps, strict=True))
     others = [
-        f"; {NAMES[name]} {_height(of, variants)}"
-        for name, of in baselines.items()
-        if name != bar and all(of.get(variant) for variant in variants)
+        f"; {NAMES[name]} {_height(seeds, variants)}"
+        for name, seeds in baselines.items()
+        if name != bar and all(seeds.get(variant) for variant in variants)
     ]
     level = f"{measure} {_height(baselines[bar], variants)} %{''.join(others)}"
     below = count - above

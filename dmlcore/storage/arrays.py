@@ -76,17 +76,17 @@ def _compared(archive: zipfile.ZipFile, schema: Schema, sizes: dict[str, int]) -
     """Names of the arrays that are there; raises ValueError if they are not as the schema says."""
     members = {info.filename: info for info in archive.infolist()}
     differences = []
-    for name, of in schema.items():
+    for name, form in schema.items():
         info = members.get(f"{name}.npy")
         if info is None:
-            if not of.optional:
+            if not form.optional:
                 raise ValueError(f"the array {name} is missing")
             continue
         with archive.open(info) as member:
             shape, dtype = _header(member)
-        if dtype.kind not in of.kinds or len(shape) != len(of.shape):
+        if dtype.kind not in form.kinds or len(shape) != len(form.shape):
             raise ValueError(f"{name} is {_type(dtype, shape)}")
-        for size, wanted in zip(shape, of.shape, strict=True):
+        for size, wanted in zip(shape, form.shape, strict=True):
             expected = sizes.setdefault(wanted, size) if isinstance(wanted, str) else wanted
             if size != expected or size < 0:
                 raise ValueError(f"{size:,} of {name} where {expected:,} are due")
@@ -103,18 +103,18 @@ def _header(member: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
     return shape, dtype
 
 
-def _loaded(archive: zipfile.ZipFile, name: str, of: Of) -> Array:
+def _loaded(archive: zipfile.ZipFile, name: str, form: Of) -> Array:
     with archive.open(f"{name}.npy") as member:
         values: Array = npy.read_array(member, allow_pickle=False)
         if member.read(1):  # at the end the checksum of the archive is compared
             raise ValueError(f"{name} is longer than it says")
     if values.dtype.kind in INTEGERS:
-        if values.size and not of.least <= values.min() <= values.max() < of.below:
+        if values.size and not form.least <= values.min() <= values.max() < form.below:
             raise ValueError(f"{name} holds {values.min()} to {values.max()}")
         return values.astype(np.int64)
     if values.dtype.kind == FLOATS:
         values = values.astype(values.dtype.newbyteorder("="), copy=False)
-        fits = np.isfinite(values) | (of.nan & np.isnan(values))
+        fits = np.isfinite(values) | (form.nan & np.isnan(values))
         if values.dtype.itemsize > 2:  # float16 ends long before
             fits &= ~(np.abs(values) > LARGEST)
         if not fits.all():

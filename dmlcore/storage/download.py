@@ -51,9 +51,9 @@ class Digest:
         for name, wanted in (("sha256", self.sha256 or self.sha256_prefix), ("md5", self.md5)):
             if wanted:
                 with path.open("rb") as file:
-                    found = hashlib.file_digest(file, name).hexdigest()
-                if not found.startswith(wanted.lower()):
-                    return f"its {name.upper()} is {found} instead of {wanted}"
+                    actual = hashlib.file_digest(file, name).hexdigest()
+                if not actual.startswith(wanted.lower()):
+                    return f"its {name.upper()} is {actual} instead of {wanted}"
         return None
 
 
@@ -215,16 +215,16 @@ def _opener(loopback: bool) -> urllib.request.OpenerDirector:
 
     def connect(address: tuple[str, int], timeout: Any = None, source: Any = None) -> socket.socket:
         host, port = address
-        found = [str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
-        for name in found:
+        addresses = [str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+        for name in addresses:
             _require_public(name, host, loopback)
         # The address that was checked, not the name once more: it could have changed.
-        for name in found[:-1]:
+        for name in addresses[:-1]:
             try:
                 return socket.create_connection((name, port), timeout, source)
             except OSError:
                 continue
-        return socket.create_connection((found[-1], port), timeout, source)
+        return socket.create_connection((addresses[-1], port), timeout, source)
 
     def guarded(connection: type[http.client.HTTPConnection], proxied: bool) -> Callable[..., Any]:
         def make(*arguments: Any, **options: Any) -> http.client.HTTPConnection:

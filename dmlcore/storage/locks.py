@@ -102,10 +102,10 @@ def boot() -> str:
         return ""
 
 
-def elapsed(since: float, of: str) -> float:
-    """Seconds since a moment of time.monotonic() in the boot `of` ("": unknown, so this one); inf in another boot."""
+def elapsed(since: float, boot_id: str) -> float:
+    """Seconds since a moment of time.monotonic() in boot `boot_id` ("": unknown, so this one); inf in another boot."""
     passed = time.monotonic() - since
-    return passed if passed >= 0 and of in ("", boot()) else math.inf
+    return passed if passed >= 0 and boot_id in ("", boot()) else math.inf
 
 
 def start_time(pid: int) -> int | None:

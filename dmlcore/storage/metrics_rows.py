@@ -61,8 +61,8 @@ def checked(value: Any) -> Row | None:
         if name not in value:
             return None
     fields, others = wanted.fields, wanted.others
-    for name, found in value.items():
-        if not (fields[name](found) if name in fields else others(found) and _word(name)):
+    for name, number in value.items():
+        if not (fields[name](number) if name in fields else others(number) and _word(name)):
             return None
     if wanted.whole and not wanted.whole(value):
         return None

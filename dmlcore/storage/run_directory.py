@@ -51,8 +51,8 @@ def opened(contents: bytes) -> tuple[str, bytes]:
 
 def facts(payload: bytes) -> dict[str, Any]:
     """The facts in the header of a payload; raises ValueError, KeyError or TypeError where there are none."""
-    found: dict[str, Any] = json.loads(json.loads(payload[8 : 8 + _length(payload)])["__metadata__"]["facts"])
-    return found
+    header: dict[str, Any] = json.loads(json.loads(payload[8 : 8 + _length(payload)])["__metadata__"]["facts"])
+    return header
 
 
 def step_of(path: Path) -> int | None:

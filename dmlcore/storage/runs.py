@@ -239,7 +239,7 @@ class RunStore:
         """An id that no run has, nor what is left of one: of 300 made in one minute two may share theirs by chance."""
         while True:
             run_id = _new_id(spec)
-            if not any((self.root / f"{of}{run_id}").exists() for of in ("", leftovers.NEW, leftovers.DELETED)):
+            if not any((self.root / f"{prefix}{run_id}").exists() for prefix in ("", leftovers.NEW, leftovers.DELETED)):
                 return run_id
 
     def _build(self, building: Path, spec: RunSpec) -> None:
@@ -321,15 +321,15 @@ def _read(path: Path) -> Known:
     return Known(*files, Brief.of(spec), state.created, state.state)
 
 
-def series(found: Iterable[Row], kind: str, field: str) -> tuple[list[int], list[float]]:
+def series(rows: Iterable[Row], kind: str, field: str) -> tuple[list[int], list[float]]:
     """(steps, values) of `field` in those rows that are of `kind`, sorted by step; the last row of a step counts."""
-    by_step = {row["step"]: row[field] for row in found if row.get("kind") == kind and row.get(field) is not None}
+    by_step = {row["step"]: row[field] for row in rows if row.get("kind") == kind and row.get(field) is not None}
     return sorted(by_step), [by_step[step] for step in sorted(by_step)]
 
 
-def scores(found: Iterable[Row]) -> dict[str, Row]:
+def scores(rows: Iterable[Row]) -> dict[str, Row]:
     """The last test scores of each representation: "inputs" (raw), "untrained", "trained"."""
-    return {row["of"]: row for row in found if row.get("kind") == "scores"}
+    return {row["of"]: row for row in rows if row.get("kind") == "scores"}
 
 
 def _new_id(spec: RunSpec) -> str:

@@ -104,8 +104,8 @@ def names(paths: Sequence[Path], size: int) -> tuple[str, str]:
     for path in paths:
         where.update(os.fsencode(os.path.relpath(path, root)) + b"\0")
         try:
-            found = path.stat()
-            now.update(f"{found.st_size} {found.st_mtime_ns}\n".encode())
+            status = path.stat()
+            now.update(f"{status.st_size} {status.st_mtime_ns}\n".encode())
         except OSError:  # decoding will name it
             now.update(b"-\n")
     return where.hexdigest()[:20], now.hexdigest()[:20]
@@ -133,13 +133,13 @@ def _append(paths: Sequence[Path], done: int, short: int, pixels: IO[bytes], siz
     last_report = time.monotonic()
     with ThreadPoolExecutor(images.WORKERS, "decode") as pool:  # Pillow decodes outside the interpreter lock
         for begin in range(done, len(paths), CHUNK):
-            found = list(pool.map(decode, paths[begin : begin + CHUNK]))
-            failures += [image for image in found if isinstance(image, DataError)]
+            outcomes = list(pool.map(decode, paths[begin : begin + CHUNK]))
+            failures += [image for image in outcomes if isinstance(image, DataError)]
             if not failures:
-                decoded = [image for image in found if not isinstance(image, DataError)]
+                decoded = [image for image in outcomes if not isinstance(image, DataError)]
                 _write(pixels, *decoded)  # on the disk before the sizes that tell of them
                 _write(sizes, np.array([image.shape[:2] for image in decoded], np.int32))
-            done = begin + len(found)
+            done = begin + len(outcomes)
             if time.monotonic() > last_report + SAY_EVERY or (done == len(paths) and done > CHUNK):
                 log.info("decoded %s of %s images", f"{done:,}", f"{len(paths):,}")
                 last_report = time.monotonic()

@@ -35,44 +35,44 @@ def find(info: Description, root: Path | None) -> Path | None:
         return root if root is not None and root.is_dir() else None
     bases = [root] if root is not None else search_folders()
     layouts = [(base, folder) for base in bases for folder in _layouts(info, base)]
-    found = [folder for _, folder in layouts if any((folder / images).is_dir() for images in info.images)]
+    places = [folder for _, folder in layouts if any((folder / images).is_dir() for images in info.images)]
     # Copies of the lists alone are common, and lists that lie open beside a packed archive of the images.
     for base in bases:
-        found += [base / name for name in info.archives if (base / name).is_file()]
-        found += [folder for other, folder in layouts if other == base]
-    return next(iter(found), None)
+        places += [base / name for name in info.archives if (base / name).is_file()]
+        places += [folder for other, folder in layouts if other == base]
+    return next(iter(places), None)
 
 
 def locate(info: Description, root: Path | None) -> Path:
     """Return the folder in the official layout, unpacking a known archive into the cache; raise DataError if absent."""
-    found = find(info, root)
-    if found is None and not info.folder:
+    places = find(info, root)
+    if places is None and not info.folder:
         raise DataError(f"{info.title}: {root or 'no folder'} was given as root; it needs a folder of class folders")
-    if found is None:
+    if places is None:
         where = root if root is not None else ", ".join(map(str, search_folders()))
         raise DataError(
             f"{info.title} was not found: looked in {where} for the folder "
             f"{' or '.join((info.folder, *info.other_folders))} and for {', '.join(info.archives)}. "
             f"Download {info.url} and unpack it, or leave it packed, in {root or search_folders()[0]}"
         )
-    if found.is_dir():
-        return found
+    if places.is_dir():
+        return places
     if not info.folder:
-        raise DataError(f"{found} is a file; {info.title} needs a folder of class folders")
-    known = archives.identify(found)
+        raise DataError(f"{places} is a file; {info.title} needs a folder of class folders")
+    known = archives.identify(places)
     if known.name not in info.archives:
-        raise DataError(f"{found} is not an archive of {info.title}; it needs one of {', '.join(info.archives)}")
+        raise DataError(f"{places} is not an archive of {info.title}; it needs one of {', '.join(info.archives)}")
     unpacked = unpacked_at(known)
     if not unpacked.is_dir():
         try:
-            beside = [found.with_name(name) for name in info.companions.get(known.name, ())]
-            archives.unpack(found, unpacked, beside=beside)
+            beside = [places.with_name(name) for name in info.companions.get(known.name, ())]
+            archives.unpack(places, unpacked, beside=beside)
         except DataError:
             if not unpacked.is_dir():  # otherwise another process was faster
                 raise
     folder = next(_layouts(info, unpacked), None)
     if folder is None:
-        raise DataError(f"{unpacked} lacks the folder {info.folder}; remove it, so that {found} is unpacked again")
+        raise DataError(f"{unpacked} lacks the folder {info.folder}; remove it, so that {places} is unpacked again")
     return folder
 
 

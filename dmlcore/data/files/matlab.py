@@ -167,8 +167,8 @@ class _Worker:
             for _ in range(2):  # it ends after a minute without questions, perhaps while this one is on its way
                 with contextlib.suppress(OSError):
                     if answer := self._answer(json.dumps(question).encode() + b"\n"):
-                        found: dict[str, Any] = json.loads(answer)
-                        return found
+                        reply: dict[str, Any] = json.loads(answer)
+                        return reply
                 self.end()
         raise DataError(f"{question[0]} cannot be read: the process that reads .mat files does not start")
 

@@ -48,13 +48,13 @@ def answer(path: str, memory: int, seconds: int) -> str:
             os._exit(0)
     os.close(writing)
     with open(reading, "rb") as file:
-        found = file.read(LONGEST)
+        content = file.read(LONGEST)
     os.kill(child, signal.SIGKILL)  # one that says more than that would wait; one that has ended stays as it is
     _, status = os.waitpid(child, 0)
-    if found and len(found) < LONGEST:
-        return found.decode()
+    if content and len(content) < LONGEST:
+        return content.decode()
     ended = f"scipy ended by {signal.Signals(os.WTERMSIG(status)).name}" if os.WIFSIGNALED(status) else "scipy gave up"
-    return json.dumps({"error": "it holds too much" if found else ended})
+    return json.dumps({"error": "it holds too much" if content else ended})
 
 
 def limit(memory: int, seconds: int) -> None:

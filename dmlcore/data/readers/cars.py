@@ -86,11 +86,11 @@ def _read_devkit(folder: Path) -> ImageTable:
     for part, rows in (("cars_train", _devkit_train(folder)), ("cars_test", _devkit_test(folder))):
         # Some copies nest the folders of images twice.
         trunk = f"{part}/{part}" if (folder / part / part).is_dir() else part
-        found = rows.field_words("annotations", "fname")
-        images += [f"{trunk}/{name}" for name in found]
+        names_in_list = rows.field_words("annotations", "fname")
+        images += [f"{trunk}/{name}" for name in names_in_list]
         numbers += rows.field_integers("annotations", "class").tolist()
-        places += [f"{rows.path}, entry {row}" for row in range(1, len(found) + 1)]
-        is_train += [part == "cars_train"] * len(found)
+        places += [f"{rows.path}, entry {row}" for row in range(1, len(names_in_list) + 1)]
+        is_train += [part == "cars_train"] * len(names_in_list)
     return _table(images, numbers, places, names, np.array(is_train))
 
 
@@ -101,9 +101,9 @@ def _devkit_train(folder: Path) -> matlab.Variables:
 def _devkit_test(folder: Path) -> matlab.Variables:
     for path in (folder / LABELLED, folder / "devkit" / LABELLED, folder / "devkit" / "cars_test_annos.mat"):
         if path.is_file():
-            found = matlab.read(path, INFO)
-            if found.has_field("annotations", "class"):
-                return found
+            table = matlab.read(path, INFO)
+            if table.has_field("annotations", "class"):
+                return table
     raise DataError(
         f"{folder / LABELLED} is missing, without which the test images have no labels; many copies lack it: get it "
         f"from {INFO.url}"
@@ -166,13 +166,13 @@ def _table(
 def _read_folders(folder: Path) -> ImageTable:
     """Folders named by class and no annotations: classes in alphabetical order, which keeps the published split."""
     classes = sorted(folders_in(folder / "images"), key=lambda path: path.name.casefold())
-    found = [[f"images/{path.name}/{image.name}" for image in images_in(path)] for path in classes]
-    names = [path.name for path, images in zip(classes, found, strict=True) if images]
-    counts = [len(images) for images in found if images]
+    files = [[f"images/{path.name}/{image.name}" for image in images_in(path)] for path in classes]
+    names = [path.name for path, images in zip(classes, files, strict=True) if images]
+    counts = [len(images) for images in files if images]
     if not names:
         raise DataError(f"{folder / 'images'} holds no images in its folders; see {INFO.url}")
     return ImageTable(
-        paths=tuple(path for images in found for path in images),
+        paths=tuple(path for images in files for path in images),
         labels=np.repeat(np.arange(len(names), dtype=np.int64), counts),
         class_names=tuple(names),
         train_classes=sum(name.casefold() <= LAST_TRAINING_NAME.casefold() for name in names),

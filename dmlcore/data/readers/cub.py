@@ -80,9 +80,9 @@ def _read_folders(images: Path) -> ImageTable:
         if number in folders:
             raise DataError(f"{folder} has the class number of {images / folders[number]}; rename one")
         folders[number] = folder.name
-        found = [f"{folder.name}/{image.name}" for image in images_in(folder)]
-        paths += found
-        numbers += [number] * len(found)
+        files = [f"{folder.name}/{image.name}" for image in images_in(folder)]
+        paths += files
+        numbers += [number] * len(files)
     if not paths:
         raise DataError(f"{images} holds no images in its folders; complete them from {INFO.url}")
     present, labels = compact(numbers)

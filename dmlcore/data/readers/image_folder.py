@@ -87,7 +87,7 @@ def _table(
 
 def _classes(folder: Path, trunk: Path) -> list[tuple[str, str]]:
     """Return (class, path relative to `folder`) of each image below `trunk`, in the order of classes and paths."""
-    found, walked = [], 0
+    listed, walked = [], 0
     for directory in folders_in(trunk):
         below = []
         for base, folders, files in os.walk(directory):
@@ -103,8 +103,8 @@ def _classes(folder: Path, trunk: Path) -> list[tuple[str, str]]:
                 for name in files
                 if name.lower().endswith(SUFFIXES) and not name.startswith(".")
             ]
-        found += [(directory.name, path) for path in sorted(below)]
-    return found
+        listed += [(directory.name, path) for path in sorted(below)]
+    return listed
 
 
 def _innermost(folder: Path) -> Path:

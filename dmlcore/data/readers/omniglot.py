@@ -60,11 +60,11 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     alphabets = [*folders_in(train), *(path for path in folders_in(test) if path.name not in known)]
     classes = [(number, path) for number, alphabet in enumerate(alphabets) for path in folders_in(alphabet)]
     files = [images_in(path) for _, path in classes]
-    for (_, path), found in zip(classes, files, strict=True):
-        if not found:
+    for (_, path), drawings in zip(classes, files, strict=True):
+        if not drawings:
             raise DataError(f"{path} holds no images; complete the data set")
-    paths = [path for found in files for path in found]
-    labels = np.repeat(np.arange(len(classes)), [len(found) for found in files])
+    paths = [path for drawings in files for path in drawings]
+    labels = np.repeat(np.arange(len(classes)), [len(drawings) for drawings in files])
     train_classes = sum(alphabets[number].parent == train for number, _ in classes)
     if not 0 < train_classes < len(classes):
         raise DataError(f"{folder} needs alphabets in {train.name} and others in {test.name}; complete the data set")
@@ -108,8 +108,8 @@ class Ink:
     def __getitem__(self, index: Any, /) -> Pixels:
         rows = rows_of(index, len(self))
         if self._pixels is None and rows.size <= FEW:
-            found = _decoded([self._paths[row] for row in rows.ravel().tolist()], self.shape[-1])
-            return found.reshape(*rows.shape, *self.shape[1:])
+            decoded = _decoded([self._paths[row] for row in rows.ravel().tolist()], self.shape[-1])
+            return decoded.reshape(*rows.shape, *self.shape[1:])
         with self._guard:
             if self._pixels is None:
                 self._pixels = _kept(self._paths, self.shape[-1])
@@ -145,8 +145,8 @@ def _decoded(paths: Sequence[Path], size: int) -> Pixels:
 
     pixels = np.empty((len(paths), 1, size, size), np.uint8)
     with ThreadPoolExecutor(WORKERS) as pool:
-        for place, found in zip(pixels, pool.map(one, paths), strict=True):
-            place[0] = found
+        for place, drawing in zip(pixels, pool.map(one, paths), strict=True):
+            place[0] = drawing
     return pixels
 
 

@@ -101,19 +101,21 @@ def of(samples: Samples, *, behind: str, validation: Collection[str], seed: int,
 
 def _hands(samples: Samples, classes: Ints) -> dict[str, Ints]:
     """The images of these classes that each part has behind: of every class the first hands, and so on."""
-    found: dict[str, list[Ints]] = {part: [] for part in BACKGROUNDS}
+    hands: dict[str, list[Ints]] = {part: [] for part in BACKGROUNDS}
     for number in classes:
         rows = np.flatnonzero(samples.labels == number)
         ends = np.rint(np.cumsum(list(BACKGROUNDS.values()))[:-1] * len(rows)).astype(int)
         for part, some in zip(BACKGROUNDS, np.split(rows, ends), strict=True):
-            found[part].append(some)
-    return {part: np.concatenate(some) for part, some in found.items()}
+            hands[part].append(some)
+    return {part: np.concatenate(some) for part, some in hands.items()}
 
 
 def _who(alphabet: NDArray[np.str_], kinds: dict[str, Bools], behind: str) -> str:
     words = {"train": "train", "validation": "validate", "test": "test"}
-    names = {part: [name.replace("_", " ") for name in dict.fromkeys(alphabet[of])] for part, of in kinds.items()}
-    groups = [f"{', '.join(found)} {words[part]}{'s' * (len(found) == 1)}" for part, found in names.items()]
+    names = {
+        part: [name.replace("_", " ") for name in dict.fromkeys(alphabet[classes])] for part, classes in kinds.items()
+    }
+    groups = [f"{', '.join(hands)} {words[part]}{'s' * (len(hands) == 1)}" for part, hands in names.items()]
     return f"{'; '.join(groups)}; {behind} is behind every character"
 
 

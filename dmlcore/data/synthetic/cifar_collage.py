@@ -127,10 +127,10 @@ def read_source(folder: Path) -> CifarImages:
     if missing := sorted(set(BACKGROUNDS) - set(super_names)):
         raise DataError(f"{folder / 'meta'}: no super-class is named {missing[0]}; restore the official file")
     lists = [np.unique(fine[labels["coarse_labels"] == number]) for number in range(SUPER_CLASSES)]
-    for name, found in zip(super_names, lists, strict=True):
-        if len(found) != SUB_CLASSES:
+    for name, members in zip(super_names, lists, strict=True):
+        if len(members) != SUB_CLASSES:
             raise DataError(
-                f"{folder}: super-class {name} has {len(found)} sub-classes with images instead of {SUB_CLASSES}; "
+                f"{folder}: super-class {name} has {len(members)} sub-classes with images instead of {SUB_CLASSES}; "
                 "a collage needs images of all 100: complete the data set"
             )
     if len(np.unique(np.concatenate(lists))) != cifar100.CLASSES:

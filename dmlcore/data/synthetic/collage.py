@@ -148,11 +148,11 @@ def _arranged(
 
 def _of_the_same(front: Ints, images: Ints, labels: Ints, count: int, random: np.random.Generator) -> Ints:
     """`count` other images (n, count) of the class of each image in `front`."""
-    found = np.empty((len(front), count), np.int64)
+    chosen = np.empty((len(front), count), np.int64)
     members = {label: images[labels[images] == label] for label in np.unique(labels[front])}
     for place, row in enumerate(front.tolist()):
         same = members[labels[row]]
         if len(same) <= count:
             raise DataError(f"{count + 1} tiles show the class, but one has {len(same)} images: complete the data set")
-        found[place] = random.permutation(same[same != row])[:count]
-    return found
+        chosen[place] = random.permutation(same[same != row])[:count]
+    return chosen

@@ -65,7 +65,7 @@ def images(spec: RunSpec) -> int:
     d = spec.data
     try:
         own = data.describe(d.name).split == "own"
-        found = data.load(
+        dataset = data.load(
             d.name,
             root=d.root,
             split=d.split,
@@ -77,7 +77,7 @@ def images(spec: RunSpec) -> int:
         if d.name in PUBLISHED and d.root is None and d.split == "classes":
             return PUBLISHED[d.name][0]
         raise
-    return len(found.parts["train"]) + len(found.parts["validation"])
+    return len(dataset.parts["train"]) + len(dataset.parts["validation"])
 
 
 def needs_images(protocol: Protocol, spec: RunSpec) -> bool:
@@ -185,11 +185,11 @@ def _deviations(protocol: Protocol, spec: RunSpec, loss: str, training: int | No
 
 def _epochs(protocol: Protocol, data: str, network: str, loss: str) -> dict[EpochKey, float]:
     """The keys of schedule that are counted in epochs."""
-    found: dict[EpochKey, float] = dict(protocol.epochs)
+    epochs: dict[EpochKey, float] = dict(protocol.epochs)
     for setting in protocol.settings:
         if setting.fits(data, network, loss):
-            found |= setting.epochs
-    return found
+            epochs |= setting.epochs
+    return epochs
 
 
 def _in_steps(epochs: Mapping[EpochKey, float], spec: RunSpec, training: int | None) -> list[str]:
@@ -235,8 +235,10 @@ def _applied(base: RunSpec, lines: Sequence[str]) -> RunSpec:
 
 def _value(overrides: Iterable[str], key: str) -> str:
     """The last value that the overrides give a key, without quotes; empty if they do not."""
-    found = [line.partition("=")[2].strip().strip("\"'") for line in overrides if line.partition("=")[0].strip() == key]
-    return found[-1] if found else ""
+    values = [
+        line.partition("=")[2].strip().strip("\"'") for line in overrides if line.partition("=")[0].strip() == key
+    ]
+    return values[-1] if values else ""
 
 
 def _only_schedule(overrides: Sequence[str]) -> list[str]:

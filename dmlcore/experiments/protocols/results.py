@@ -103,9 +103,9 @@ def measure(entry: StudyRun, run: Run) -> Member | None:
         scores=flattened(tested),
         train=flattened(train[-1]) if train else {},
         baselines={
-            "pretrained" if of == "untrained" and spec.model.start else of: flattened(row)
-            for of, row in scores(rows).items()
-            if of != "trained"
+            "pretrained" if subject == "untrained" and spec.model.start else subject: flattened(row)
+            for subject, row in scores(rows).items()
+            if subject != "trained"
         },
         steps=state.step,
         seconds=state.seconds,
@@ -115,11 +115,11 @@ def measure(entry: StudyRun, run: Run) -> Member | None:
 
 def flattened(row: Row) -> dict[str, float]:
     """The scores of a row by name: map_at_r, recall_at_1, ...; what could not be scored is left out."""
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for key, value in row.items():
-        found |= {f"{key}_{k}": v for k, v in value.items()} if isinstance(value, dict) else {key: value}
+        flat |= {f"{key}_{k}": v for k, v in value.items()} if isinstance(value, dict) else {key: value}
     skipped = ("step", "queries", "skipped", "tested_on")
-    return {k: float(v) for k, v in found.items() if isinstance(v, (int, float)) and k not in skipped}
+    return {k: float(v) for k, v in flat.items() if isinstance(v, (int, float)) and k not in skipped}
 
 
 def collections(
@@ -132,11 +132,11 @@ def collections(
     other test samples, as data are drawn by the seed, only models of one repeat are put together. Raises SpecError if
     those differ too.
     """
-    found = []
+    scored = []
     choices, files = _choices(members, load)
     for chosen in choices:
         together = np.hstack([files[member.run]["unit"] for member in chosen]) / np.sqrt(len(chosen))
-        found.append(
+        scored.append(
             Collection(
                 runs=tuple(member.run for member in chosen),
                 tested_on=hashlib.sha256(files[chosen[0].run]["content"].tobytes()).hexdigest(),
@@ -144,7 +144,7 @@ def collections(
                 concatenated=_scored(together, files[chosen[0].run], ks),
             )
         )
-    return found
+    return scored
 
 
 def _choices(
@@ -187,43 +187,43 @@ def _scored(embeddings: Singles, arrays: Mapping[str, Any], ks: Sequence[int]) -
     if searched is None:
         return flattened(row("together", 0, retrieval(embeddings, labels, ks=ks)))
     queries, gallery = ~searched, searched
-    found = retrieval(
+    scores = retrieval(
         embeddings[queries], labels[queries], gallery=embeddings[gallery], gallery_labels=labels[gallery], ks=ks
     )
-    return flattened(row("together", 0, found))
+    return flattened(row("together", 0, scores))
 
 
 def summarise(
     protocol: Protocol, spec: RunSpec, members: Sequence[Member], together: Sequence[Collection]
 ) -> list[ScoreSummary]:
     """What the protocol reports, in its order; what cannot be told from the runs that are there is left out."""
-    found: list[ScoreSummary] = []
+    summaries: list[ScoreSummary] = []
     for report in protocol.report:
         if report == "mean" and members:
-            found.append(_summary(_of_runs(members), [m.scores for m in members]))
+            summaries.append(_summary(_of_runs(members), [m.scores for m in members]))
             if all(m.train for m in members):
-                found.append(_summary("the same, on the training part", [m.train for m in members]))
+                summaries.append(_summary("the same, on the training part", [m.train for m in members]))
         elif report == "best_of_folds":
             folds = {m.fold for m in members}
             whole = [chosen for chosen in _by_seed(members) if len(chosen) == len(folds) == spec.data.folds]
             best = [max(chosen, key=_validation) for chosen in whole if all(m.validation is not None for m in chosen)]
             if best:
                 which = f" (fold {best[0].fold})" if len(best) == 1 else f", {len(best)} repeats"
-                found.append(
+                summaries.append(
                     _summary(f"best of {spec.data.folds} folds by validation{which}", [m.scores for m in best])
                 )
                 if all(m.train for m in best):
-                    found.append(_summary("the same, on the training part", [m.train for m in best]))
+                    summaries.append(_summary("the same, on the training part", [m.train for m in best]))
         elif report == "best_of_repeats" and members:
             monitor = spec.schedule.monitor
             best_run = max(members, key=lambda m: m.scores.get(monitor, -1.0))
             words = {"recall_at_1": "R@1", "map_at_r": "MAP@R"}[monitor]
-            found.append(_summary(f"best of {len(members)} repeats by TEST {words}", [best_run.scores]))
+            summaries.append(_summary(f"best of {len(members)} repeats by TEST {words}", [best_run.scores]))
         elif report == "collections" and together:
             size, folds_ = spec.model.embedding_dim, len(together[0].runs)
-            found.append(_summary(f"separated, {size}-D, mean of {folds_} models", [c.separated for c in together]))
-            found.append(_summary(f"concatenated, {size * folds_}-D", [c.concatenated for c in together]))
-    return found
+            summaries.append(_summary(f"separated, {size}-D, mean of {folds_} models", [c.separated for c in together]))
+            summaries.append(_summary(f"concatenated, {size * folds_}-D", [c.concatenated for c in together]))
+    return summaries
 
 
 def collect(
@@ -281,11 +281,11 @@ def load(path: Path) -> ProtocolResults | None:
 
 def baselines(results: ProtocolResults) -> list[ScoreSummary]:
     """What the same test samples score without training: mean and deviation over the runs."""
-    found = []
-    for of, words in verdicts.NAMES.items():
-        if rows := [member.baselines[of] for member in results.runs if of in member.baselines]:
-            found.append(_summary(words.removeprefix("the "), rows))
-    return found
+    summaries = []
+    for subject, words in verdicts.NAMES.items():
+        if rows := [member.baselines[subject] for member in results.runs if subject in member.baselines]:
+            summaries.append(_summary(words.removeprefix("the "), rows))
+    return summaries
 
 
 def verdict(results: ProtocolResults, score: str = "map_at_r") -> Verdict:
@@ -295,14 +295,14 @@ def verdict(results: ProtocolResults, score: str = "map_at_r") -> Verdict:
     for member in results.runs:
         if score in member.scores:
             values.setdefault(member.seed, []).append(member.scores[score])
-            for of, row in member.baselines.items():
+            for subject, row in member.baselines.items():
                 if score in row:
-                    against.setdefault(of, {}).setdefault(member.seed, []).append(row[score])
+                    against.setdefault(subject, {}).setdefault(member.seed, []).append(row[score])
 
     def means(by_seed: Mapping[int, Sequence[float]]) -> dict[int, float]:
-        return {seed: statistics.fmean(found) for seed, found in by_seed.items()}
+        return {seed: statistics.fmean(scores) for seed, scores in by_seed.items()}
 
-    beside = {of: {"The mean of the runs": means(by_seed)} for of, by_seed in against.items()}
+    beside = {subject: {"The mean of the runs": means(by_seed)} for subject, by_seed in against.items()}
     return verdicts.verdict({"The mean of the runs": means(values)}, beside, measure="test MAP@R")
 
 
@@ -312,15 +312,15 @@ def _embeddings(store: RunStore, member: Member) -> Mapping[str, Any]:
         raise SpecError(f"{member.run} has no embeddings of its best weights; python -m dmlcore evaluate {member.run}")
     wanted = ("embeddings", "labels", "indices", "content", "is_gallery")
     try:
-        found = arrays.read(path, EMBEDDINGS, *wanted, remedy=f"Run python -m dmlcore evaluate {member.run}")
+        stored = arrays.read(path, EMBEDDINGS, *wanted, remedy=f"Run python -m dmlcore evaluate {member.run}")
     except Unreadable as error:
         raise SpecError(str(error)) from None
-    if "content" not in found:  # of an earlier release: its data set says which samples they were
+    if "content" not in stored:  # of an earlier release: its data set says which samples they were
         from dmlcore.data.identities import identities
         from dmlcore.training.build import load_data
 
-        found["content"] = identities(load_data(store.open(member.run).spec), found["indices"]).astype(np.int64)
-    return found
+        stored["content"] = identities(load_data(store.open(member.run).spec), stored["indices"]).astype(np.int64)
+    return stored
 
 
 def _notes(wanted: Sequence[StudyRun], members: Sequence[Member]) -> Iterable[str]:
@@ -330,10 +330,10 @@ def _notes(wanted: Sequence[StudyRun], members: Sequence[Member]) -> Iterable[st
         yield "the test part chose the weights, as in the source: these scores are too good"
 
 
-def _summary(of: str, found: Sequence[Mapping[str, float]]) -> ScoreSummary:
-    names = [name for name in found[0] if all(name in each for each in found)]
+def _summary(subject: str, scores: Sequence[Mapping[str, float]]) -> ScoreSummary:
+    names = [name for name in scores[0] if all(name in each for each in scores)]
     return ScoreSummary(
-        of=of, count=len(found), scores={name: spread([each[name] for each in found]) for name in names}
+        of=subject, count=len(scores), scores={name: spread([each[name] for each in scores]) for name in names}
     )
 
 

@@ -148,20 +148,20 @@ def _plain(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
     Settings add up, other lists are replaced, and an empty word takes a key back to its default.
     """
     try:
-        found = tomllib.loads(path.read_text())
+        data = tomllib.loads(path.read_text())
     except (OSError, UnicodeDecodeError) as error:
         raise SpecError(f"cannot be read: {error}") from None
     except tomllib.TOMLDecodeError as error:
         raise SpecError(f"not TOML: {error}") from None
-    parent = found.pop("extends", None)
+    parent = data.pop("extends", None)
     if parent is None:
-        return found
+        return data
     if path in seen:
         raise SpecError(f"extends: {parent} leads back to itself")
     beside = path.with_name(f"{parent}.toml")
     inherited = _plain(beside if beside.is_file() else path_of(str(parent)), (*seen, path))
-    settings = [*inherited.get("settings", []), *found.get("settings", [])]
-    return _merged(inherited, found) | ({"settings": settings} if settings else {})
+    settings = [*inherited.get("settings", []), *data.get("settings", [])]
+    return _merged(inherited, data) | ({"settings": settings} if settings else {})
 
 
 def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:

@@ -84,11 +84,11 @@ def printed(request: ProtocolRequest, entries: Sequence[StudyRun]) -> tuple[list
     """What the source printed for these data, this loss and network, and why it is not comparable, if it is not."""
     protocol, spec = request.read(), entries[-1].spec
     word = protocol.label(request.loss) if request.loss else protocol.label(spec.loss.name)
-    found = _rows(spec, word)
+    printed_rows = _rows(spec, word)
     whole = PUBLISHED.get(spec.data.name, (0,))[0]
-    if found and whole and (here := images(spec)) != whole:
+    if printed_rows and whole and (here := images(spec)) != whole:
         return [], f"the published numbers are of {whole:,} training samples, here are {here:,}: not comparable"
-    return found, ""
+    return printed_rows, ""
 
 
 def _rows(spec: RunSpec, word: str) -> list[Printed]:
@@ -144,16 +144,16 @@ def _fair(spec: RunSpec, word: str) -> list[Printed]:
     return _of_table("G", "3.1" if ccp else "5.1", name, dataset=DATA.get(spec.data.name, ""))
 
 
-def _row(of: str, scores: Mapping[str, float | str], spread: Sequence[float] = ()) -> Printed:
+def _row(subject: str, scores: Mapping[str, float | str], spread: Sequence[float] = ()) -> Printed:
     """A row from scores in per cent by their printed names, and their deviations where the source gives them."""
     names = {"MAP@R": "map_at_r", "P@R": "r_precision", "NMI": "nmi", "P@1": "recall_at_1"}
-    found: dict[str, Spread] = {}
+    spreads: dict[str, Spread] = {}
     for (title, mean), deviation in itertools.zip_longest(scores.items(), spread):
         short = title.replace("Recall@", "R@")
         if not isinstance(mean, str):  # else it is not legible
             name = names.get(short, short.replace("R@", "recall_at_"))
-            found[name] = mean / 100, None if deviation is None else deviation / 100
-    return Printed(of, found)
+            spreads[name] = mean / 100, None if deviation is None else deviation / 100
+    return Printed(subject, spreads)
 
 
 def _cell(value: Spread | None) -> str:

@@ -121,12 +121,12 @@ def prepare(
         if dimension.key in ("name", "protocol", "device", "schedule.monitor_part", "data.validation"):
             raise SpecError(f"{dimension.key}: cannot be searched")
     points = math.prod(len(dimension.grid()) for dimension in space) if method == "grid" else 20
-    found = SearchSpace(name, base.with_overrides(fixed), space, cast(Method, method), trials or points, seed)
+    prepared = SearchSpace(name, base.with_overrides(fixed), space, cast(Method, method), trials or points, seed)
     for corner in itertools.islice(itertools.product(*(d.grid() for d in space)), CORNERS):
-        found.spec(dict(zip((d.key for d in space), corner, strict=True)))
-    if found.base.schedule.monitor_part == "test" or found.base.data.validation == "none":
+        prepared.spec(dict(zip((d.key for d in space), corner, strict=True)))
+    if prepared.base.schedule.monitor_part == "test" or prepared.base.data.validation == "none":
         raise SpecError("a search goes by the validation part; set data.validation, and monitor_part to validation")
-    return found
+    return prepared
 
 
 def _range(key: str, text: str) -> Dimension:

@@ -89,7 +89,7 @@ def conduct(
 def trials(search: SearchSpace, store: RunStore, storage: str = "") -> list[TrialRow]:
     """Every trial so far, in order."""
     with _one_at_a_time(search, store):
-        found = _study(search, store, storage).get_trials(deepcopy=False)
+        stored = _study(search, store, storage).get_trials(deepcopy=False)
     return [
         TrialRow(
             trial.number + 1,
@@ -99,7 +99,7 @@ def trials(search: SearchSpace, store: RunStore, storage: str = "") -> list[Tria
             trial.user_attrs.get("run", ""),
             trial.user_attrs.get("message", ""),
         )
-        for trial in found
+        for trial in stored
     ]
 
 

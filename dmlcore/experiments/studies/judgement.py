@@ -31,21 +31,21 @@ MEASURES = {
 
 def by_seed(results: Sequence[Measured], score: str) -> BySeed:
     """A score of each variant by seed, in order of appearance, of its best fold; the pretraining is no variant."""
-    found: BySeed = {}
+    values: BySeed = {}
     for run in best_folds(results):
         if run.variant != PRETRAINING and score in run.scores:
-            found.setdefault(run.variant, {})[run.seed] = run.scores[score]
-    return found
+            values.setdefault(run.variant, {})[run.seed] = run.scores[score]
+    return values
 
 
 def against(results: Sequence[Measured], score: str) -> dict[str, BySeed]:
     """The same score of the baselines of each variant: baseline, as in verdicts.NAMES -> variant -> seed -> score."""
-    found: dict[str, BySeed] = {name: {} for name in verdicts.NAMES}
+    baselines: dict[str, BySeed] = {name: {} for name in verdicts.NAMES}
     for run in best_folds(results):
         for name, scores in run.baselines.items():
-            if run.variant != PRETRAINING and score in scores and name in found:
-                found[name].setdefault(run.variant, {})[run.seed] = scores[score]
-    return {name: of for name, of in found.items() if of}
+            if run.variant != PRETRAINING and score in scores and name in baselines:
+                baselines[name].setdefault(run.variant, {})[run.seed] = scores[score]
+    return {name: seeds for name, seeds in baselines.items() if seeds}
 
 
 def judge(study: Study, results: Sequence[Measured]) -> Verdict:
@@ -66,17 +66,17 @@ def _judged(study: Study, results: Sequence[Measured]) -> Verdict:
     values, measure = by_seed(results, study.judged), MEASURES.get(study.judged, study.judged)
     level = values.pop(study.ceiling, None)
     beside = against(results, study.judged)
-    found = verdicts.verdict(values, beside, things=study.things, measure=measure, further=not study.rotate)
+    sentence = verdicts.verdict(values, beside, things=study.things, measure=measure, further=not study.rotate)
     if answers := _answers(study, results, measure):
-        level_of = found.headline.replace(": this budget ranks nothing", "")  # the answers say what it tells
+        level_of = sentence.headline.replace(": this budget ranks nothing", "")  # the answers say what it tells
         asked = {name for each in study.contrasts for name in (each.of, each.against)}
-        order = found.more if values.keys() - asked else ()
+        order = sentence.more if values.keys() - asked else ()
         more = (*(why for _, why in answers), level_of, *order, *_without_starts(study, results))
         return Verdict(" ".join(answer for answer, _ in answers), more)
-    if level and found.headline:
+    if level and sentence.headline:
         reached = verdicts.spread(*verdicts.mean_and_deviation(level.values()))
-        return Verdict(found.headline, (*found.more, f"The ceiling, {study.ceiling}, reaches {reached} %."))
-    return Verdict(found.headline, (*found.more, *_without_starts(study, results)))
+        return Verdict(sentence.headline, (*sentence.more, f"The ceiling, {study.ceiling}, reaches {reached} %."))
+    return Verdict(sentence.headline, (*sentence.more, *_without_starts(study, results)))
 
 
 def _without_starts(study: Study, every: Sequence[Measured]) -> list[str]:
@@ -100,17 +100,20 @@ def _answers(study: Study, results: Sequence[Measured], measure: str) -> list[tu
     known = []
     for asked in study.contrasts:
         pairs = {
-            title: (of.get(asked.of, {}), of.get(asked.against, {}))
-            for title, of in ((asked.title, by_seed(results, asked.score)), (measure, by_seed(results, study.judged)))
+            title: (scores.get(asked.of, {}), scores.get(asked.against, {}))
+            for title, scores in (
+                (asked.title, by_seed(results, asked.score)),
+                (measure, by_seed(results, study.judged)),
+            )
         }
         if all(all(pair) for pair in pairs.values()):
             known.append((asked, pairs))
     answers = verdicts.contrasts([pairs[asked.title] for asked, pairs in known], [asked.lower for asked, _ in known])
-    found = []
+    answered = []
     for (asked, pairs), answer in zip(known, answers, strict=True):
         why = "; ".join(verdicts.beside((asked.of, asked.against), pair, title) for title, pair in pairs.items())
-        found.append((f"{asked.where}: {answer}.", f"{asked.where}: {why}."))
-    return found
+        answered.append((f"{asked.where}: {answer}.", f"{asked.where}: {why}."))
+    return answered
 
 
 def top(results: Sequence[Measured], score: str) -> tuple[str, ...] | None:
@@ -121,37 +124,37 @@ def top(results: Sequence[Measured], score: str) -> tuple[str, ...] | None:
 
 def pair(study: Study, results: Sequence[Measured], names: tuple[str, str]) -> list[str]:
     """What lies between two variants: over the seeds, how many of them it asks for, and over the test classes."""
-    of = by_seed(results, study.judged)
-    values = of[names[0]], of[names[1]]
-    found = verdicts.gap(*values)
-    if found.p is None or found.deviation is None:
-        return [f"{_between(names, found)} Its noise is unknown; train two seeds of each, better five."]
-    sure = "clear" if verdicts.clear([found])[0] else "not clear"
-    sentences = [f"{_between(names, found)} By a test of these two alone that is **{sure}** (p = {_p(found.p)})."]
+    scores = by_seed(results, study.judged)
+    values = scores[names[0]], scores[names[1]]
+    gap = verdicts.gap(*values)
+    if gap.p is None or gap.deviation is None:
+        return [f"{_between(names, gap)} Its noise is unknown; train two seeds of each, better five."]
+    sure = "clear" if verdicts.clear([gap])[0] else "not clear"
+    sentences = [f"{_between(names, gap)} By a test of these two alone that is **{sure}** (p = {_p(gap.p)})."]
     if study.rotate:
         sentences = [_of_folds(sentences[0])]
     else:
-        sentences.append(_enough(found))
+        sentences.append(_enough(gap))
     by_class = [_classes(results, name) for name in names]
     if study.judged == "map_at_r" and by_class[0] is not None and by_class[1] is not None:
         sentences.append(over_classes(by_class[0] - by_class[1]))
     return sentences
 
 
-def _enough(found: Gap) -> str:
+def _enough(gap: Gap) -> str:
     """How many seeds would show this difference, whose noise is known."""
-    seen = power(found.mean / found.deviation, found.count) if found.deviation else 1.0
-    takes = f"{found.needed}" if found.needed else f"more than {MOST:,}"
-    hopeless = not found.needed or found.needed > FEASIBLE
+    seen = power(gap.mean / gap.deviation, gap.count) if gap.deviation else 1.0
+    takes = f"{gap.needed}" if gap.needed else f"more than {MOST:,}"
+    hopeless = not gap.needed or gap.needed > FEASIBLE
     return (
         f"{'More seeds will not settle this: to' if hopeless else 'To'} find such a difference with a probability of "
-        f"{100 * POWER:.0f} % takes {takes} seeds of each; {found.count} find it with {100 * seen:.0f} %. Few seeds "
+        f"{100 * POWER:.0f} % takes {takes} seeds of each; {gap.count} find it with {100 * seen:.0f} %. Few seeds "
         "know their noise badly, so this is an order of magnitude."
     )
 
 
-def _between(names: tuple[str, str], found: Gap) -> str:
-    return f"{names[0]} minus {names[1]}: {found.words}."
+def _between(names: tuple[str, str], gap: Gap) -> str:
+    return f"{names[0]} minus {names[1]}: {gap.words}."
 
 
 def _p(value: float) -> str:
@@ -160,15 +163,15 @@ def _p(value: float) -> str:
 
 def _classes(results: Sequence[Measured], variant: str) -> Floats | None:
     """Mean AP@R of each test class over the seeds of a variant; None unless every run has it."""
-    found = [run.classes for run in results if run.variant == variant]
-    return np.mean(found, axis=0) if found and found[0] and len(set(map(len, found))) == 1 else None
+    per_run = [run.classes for run in results if run.variant == variant]
+    return np.mean(per_run, axis=0) if per_run and per_run[0] and len(set(map(len, per_run))) == 1 else None
 
 
 def levels(results: Sequence[Measured], score: str) -> dict[str, dict[str, float]]:
     """The mean over the seeds of each baseline beside each variant."""
     return {
-        name: {variant: statistics.fmean(values.values()) for variant, values in of.items()}
-        for name, of in against(results, score).items()
+        name: {variant: statistics.fmean(values.values()) for variant, values in seeds.items()}
+        for name, seeds in against(results, score).items()
     }
 
 
@@ -180,16 +183,18 @@ def baseline_rows(results: Sequence[Measured]) -> list[dict[str, Any]]:
     scores = dict.fromkeys(key for run in results for key in run.scores)  # what the table has
     rows: list[dict[str, Any]] = []
     for name in verdicts.NAMES:
-        found = {score: against(results, score).get(name, {}) for score in scores}
-        variants = dict.fromkeys(variant for of in found.values() for variant in of)
+        by_score = {score: against(results, score).get(name, {}) for score in scores}
+        variants = dict.fromkeys(variant for seeds in by_score.values() for variant in seeds)
         groups: dict[str, tuple[list[str], dict[str, Any]]] = {}
         for variant in variants:
             row = {
-                score: verdicts.mean_and_deviation(of[variant].values()) for score, of in found.items() if variant in of
+                score: verdicts.mean_and_deviation(seeds[variant].values())
+                for score, seeds in by_score.items()
+                if variant in seeds
             }
             groups.setdefault(repr(row), ([], row))[0].append(variant)
         for of_these, row in groups.values():
             whose = "" if len(of_these) == len(variants) else f" ({verdicts.listed(of_these)})"
-            seeds = len(next(of[of_these[0]] for of in found.values() if of_these[0] in of))
+            seeds = len(next(seeds[of_these[0]] for seeds in by_score.values() if of_these[0] in seeds))
             rows.append({"variant": f"{verdicts.NAMES[name].removeprefix('the ')}{whose}", "seeds": seeds, **row})
     return rows

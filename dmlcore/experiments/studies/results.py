@@ -82,12 +82,12 @@ def measure(entry: StudyRun, run: Run) -> Measured | None:
     steps, values = series(rows, "validation", "map_at_r")
     every = max(1, math.ceil(len(steps) / MOST_POINTS))
     kept = [i for i in range(len(steps)) if i % every == 0 or i == len(steps) - 1]
-    found = {"map_at_r": trained["map_at_r"], "recall_at_1": trained["recall_at"].get("1")}
+    main_scores = {"map_at_r": trained["map_at_r"], "recall_at_1": trained["recall_at"].get("1")}
     return Measured(
         variant=entry.variant,
         seed=entry.seed,
         digest=entry.digest(),
-        scores={k: v for k, v in (found | _foreground(run) | _further(rows)).items() if v is not None},
+        scores={k: v for k, v in (main_scores | _foreground(run) | _further(rows)).items() if v is not None},
         validation=ValidationCurve(step=tuple(steps[i] for i in kept), map_at_r=tuple(values[i] for i in kept)),
         steps=state.step,
         seconds=state.seconds,
@@ -172,7 +172,7 @@ def write(request: StudyRequest, store: RunStore) -> Path:
         if d.name not in notes:
             notes[d.name] = data.load(d.name, root=d.root, image_size=d.image_size, seed=entry.seed).notes
     saved = checkpoint.load(store.open(runs[-1].run).path)
-    found = StudyResults(
+    results = StudyResults(
         study=path_of(request.study).stem,
         written=time.strftime("%Y-%m-%d", time.gmtime()),
         torch=str(saved.facts["torch"]) if saved else "",
@@ -182,7 +182,7 @@ def write(request: StudyRequest, store: RunStore) -> Path:
         runs=tuple(run.model_copy(update={"run": "", "classes": by_class(run, store)}) for run in runs),
         maps=maps_of(entries, store),
     )
-    return save(found, results_path(request.study))
+    return save(results, results_path(request.study))
 
 
 def by_class(run: Measured, store: RunStore) -> tuple[float, ...]:
@@ -193,13 +193,13 @@ def by_class(run: Measured, store: RunStore) -> tuple[float, ...]:
         return run.classes
     try:
         source = store.open(run.run).embeddings()
-        found = neighbours.read(source) if source else None
+        neighbour_table = neighbours.read(source) if source else None
     except (RunError, Unreadable):
         return ()
-    if found is None:
+    if neighbour_table is None:
         return ()
-    scored = ~np.isnan(found.average_precision)
-    labels, precision = found.labels[scored], found.average_precision[scored]
+    scored = ~np.isnan(neighbour_table.average_precision)
+    labels, precision = neighbour_table.labels[scored], neighbour_table.average_precision[scored]
     counts = np.bincount(labels)
     means = np.bincount(labels, weights=precision)[counts > 0] / counts[counts > 0]
     return tuple(round(float(mean), 4) for mean in means)

@@ -44,16 +44,16 @@ def find(entries: Sequence[StudyRun], store: RunStore) -> list[Run | None]:
 
     Of several the first that was made, so that a later one changes nothing; without a done one the furthest.
     """
-    found = _made({number: entry.spec for number, entry in enumerate(entries) if entry.starts is None}, store)
+    made = _made({number: entry.spec for number, entry in enumerate(entries) if entry.starts is None}, store)
     pretrained = {
-        _what(entries[number].spec): run.id for number, run in found.items() if entries[number].variant == PRETRAINING
+        _what(entries[number].spec): run.id for number, run in made.items() if entries[number].variant == PRETRAINING
     }
     started: dict[int, RunSpec] = {}
     for number, entry in enumerate(entries):
         if entry.starts is not None and (run_id := pretrained.get(_what(entry.starts))):
             started[number] = entry.after(run_id)
-    found |= _made(started, store) if started else {}
-    return [found.get(number) for number in range(len(entries))]
+    made |= _made(started, store) if started else {}
+    return [made.get(number) for number in range(len(entries))]
 
 
 def _made(specs: Mapping[int, RunSpec], store: RunStore) -> dict[int, Run]:

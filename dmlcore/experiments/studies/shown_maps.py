@@ -41,8 +41,8 @@ class PoolingMaps(BaseModel):
 
     def of(self, variant: str) -> Singles:
         """The maps (samples, h, w) of a variant."""
-        found = np.frombuffer(base64.b64decode(self.weights[variant], validate=True), "<f2").astype(np.float32)
-        return found.reshape(len(self.indices), *self.side)
+        values = np.frombuffer(base64.b64decode(self.weights[variant], validate=True), "<f2").astype(np.float32)
+        return values.reshape(len(self.indices), *self.side)
 
 
 def maps_of(entries: Sequence[StudyRun], store: RunStore) -> PoolingMaps | None:

@@ -204,8 +204,8 @@ def expand(
             pretraining = _named(study, PRETRAINING, [*study.pretraining.overrides, *common, *last])
             entries.append(StudyRun(PRETRAINING, seed, pretraining))
         for variant, fold in itertools.product(chosen, folds):
-            of = [f"data.folds={study.folds}", f"data.fold={fold}"] if fold else []
-            spec = _named(study, variant.name, [*variant.overrides, *common, *of, *last])
+            fold_lines = [f"data.folds={study.folds}", f"data.fold={fold}"] if fold else []
+            spec = _named(study, variant.name, [*variant.overrides, *common, *fold_lines, *last])
             entries.append(StudyRun(variant.name, seed, spec, pretraining if variant.start else None, fold))
     return entries
 

@@ -111,12 +111,12 @@ def ledger(name: str) -> TrialLedger:
     claim = next((c for c in claims() if any(fnmatchcase(name, pattern) for pattern in c.studies)), None)
     claim = claim or Claim(title=read(name).question, studies=(name,))
     of_claim = [other for other in names() if any(fnmatchcase(other, pattern) for pattern in claim.studies)]
-    found: dict[str, Trial] = {}
+    by_settings: dict[str, Trial] = {}
     for study in of_claim:
         for key, trial in _trials(study, claim.quoted).items():
-            if key not in found or trial.quoted or (len(trial.scores) > len(found[key].scores)):
-                found[key] = trial  # of the same settings in two studies the one with more seeds
-    trials = sorted(found.values(), key=lambda trial: (not trial.quoted, -trial.mean))
+            if key not in by_settings or trial.quoted or (len(trial.scores) > len(by_settings[key].scores)):
+                by_settings[key] = trial  # of the same settings in two studies the one with more seeds
+    trials = sorted(by_settings.values(), key=lambda trial: (not trial.quoted, -trial.mean))
     return TrialLedger(claim, tuple(trials))
 
 
@@ -154,7 +154,7 @@ def _key(spec: RunSpec) -> str:
     return nameless(spec.model_copy(update={"seed": 0, "data": data})).digest()
 
 
-def rows(found: TrialLedger) -> list[dict[str, str | int]]:
+def rows(counted: TrialLedger) -> list[dict[str, str | int]]:
     """The ledger as a table: the quoted configuration first, what was tried outside the studies last."""
     table: list[dict[str, str | int]] = [
         {
@@ -163,9 +163,9 @@ def rows(found: TrialLedger) -> list[dict[str, str | int]]:
             "runs": trial.runs,
             "result": f"{verdicts.spread(*verdicts.mean_and_deviation(trial.scores))} %",
         }
-        for trial in found.trials
+        for trial in counted.trials
     ]
     return table + [
         {"configuration": each.what, "where": "outside the studies", "runs": each.runs, "result": each.found}
-        for each in found.claim.outside
+        for each in counted.claim.outside
     ]

@@ -72,10 +72,10 @@ class RetrievalFailure:
     searches, one of its class and one of another.
     """
 
-    def __init__(self, found: Embedded, query: int, right: int, wrong: int, *, on_sphere: bool) -> None:
-        if found.is_gallery[query]:
+    def __init__(self, learned: Embedded, query: int, right: int, wrong: int, *, on_sphere: bool) -> None:
+        if learned.is_gallery[query]:
             raise ValueError("query is a sample of the gallery, which asks nothing")
-        searched, same = _searched(found, query), found.labels == found.labels[query]
+        searched, same = _searched(learned, query), learned.labels == learned.labels[query]
         for name, row, wanted in (("right", right, True), ("wrong", wrong, False)):
             if not searched[row]:
                 raise ValueError(f"{name} is not among the samples that the query searches")
@@ -84,7 +84,7 @@ class RetrievalFailure:
                     f"{name} must be of {'the class' if wanted else 'another class than that'} of the query"
                 )
         self.query, self.right, self.wrong = query, right, wrong
-        self._all = torch.as_tensor(found.embeddings, dtype=torch.float64)
+        self._all = torch.as_tensor(learned.embeddings, dtype=torch.float64)
         self._left_out = torch.from_numpy(~searched)
         self._relevant = same & searched
         self.points = self._all[[query, right, wrong]].numpy()
@@ -173,23 +173,23 @@ class RetrievalFailure:
         return NeighbourRanks(rank(self.right), rank(self.wrong), float(precision[relevant].sum() / r))
 
 
-def failures(found: TestNeighbours) -> Ints:
+def failures(learned: TestNeighbours) -> Ints:
     """Rows of the queries whose nearest neighbour is wrong, lowest AP@R first; of all with a match where none fails."""
-    scored = ~np.isnan(found.average_precision) & ~found.is_gallery
-    chosen = found.failures & scored
+    scored = ~np.isnan(learned.average_precision) & ~learned.is_gallery
+    chosen = learned.failures & scored
     rows = np.flatnonzero(chosen if chosen.any() else scored)
-    return rows[np.argsort(found.average_precision[rows], kind="stable")]
+    return rows[np.argsort(learned.average_precision[rows], kind="stable")]
 
 
-def neighbours(found: Embedded, query: int, *, right: bool) -> Ints:
+def neighbours(learned: Embedded, query: int, *, right: bool) -> Ints:
     """Rows that the query searches, of its class or of the others, nearest first (ties by row)."""
-    rows = np.flatnonzero(_searched(found, query) & ((found.labels == found.labels[query]) == right))
-    gallery, point = (torch.from_numpy(found.embeddings[i].astype(np.float64)) for i in (rows, [query]))
+    rows = np.flatnonzero(_searched(learned, query) & ((learned.labels == learned.labels[query]) == right))
+    gallery, point = (torch.from_numpy(learned.embeddings[i].astype(np.float64)) for i in (rows, [query]))
     distances = torch.cdist(point, gallery, compute_mode="donot_use_mm_for_euclid_dist")[0].numpy()
     return rows[np.argsort(distances, kind="stable")]
 
 
-def _searched(found: Embedded, query: int) -> Bools:
+def _searched(learned: Embedded, query: int) -> Bools:
     """(n,) whether each row is among what the query searches: the gallery, or all but itself."""
-    others: Bools = np.arange(len(found.labels)) != query
-    return found.is_gallery if found.is_gallery.any() else others
+    others: Bools = np.arange(len(learned.labels)) != query
+    return learned.is_gallery if learned.is_gallery.any() else others

@@ -71,15 +71,15 @@ def made(run: Run) -> list[Settings]:
     """Settings of all readable maps of the newest embeddings, the newest first."""
     source = run.embeddings()
     paths = list(source.parent.glob(f"{source.stem}.*{SUFFIX}")) if source else []
-    found = []
+    layouts = []
     for path in atomic_files.newest_first(paths):
         try:
             settings = _facts(path)[1]
         except Unreadable:
             continue
         if source and path == path_of(source, settings):
-            found.append(settings)
-    return found
+            layouts.append(settings)
+    return layouts
 
 
 def read(path: Path) -> Map:
@@ -87,9 +87,9 @@ def read(path: Path) -> Map:
     facts, settings = _facts(path)
     table = arrays.read(path, MAP, "points", "perplexity", remedy=AGAIN)
     source = path.with_name(path.name.partition(".")[0] + ".npz")
-    found = facts.get("quality")
+    recorded = facts.get("quality")
     try:
-        measured = Quality(**found) if found else None
+        measured = Quality(**recorded) if recorded else None
         used = float(table["perplexity"])
         return Map(table["points"].astype(np.float32), settings, measured, source, None if np.isnan(used) else used)
     except (TypeError, ValueError) as error:
@@ -161,22 +161,22 @@ def draw(
     )
 
 
-def place(found: Map, embeddings: ArrayLike) -> Singles:
+def place(layout: Map, embeddings: ArrayLike) -> Singles:
     """Where new embeddings (m, D) belong on a map, (m, 2) float32, by the method of the map.
 
     PCA: exactly. t-SNE: moved by its gradient among the points of the map, which stand still (`projection.place_tsne`).
     UMAP: the mean of the neighbours, weighted as UMAP weighs them (`projection.place_umap`). Raises ValueError for
     embeddings of another dimension, Unreadable where those of the map are gone.
     """
-    known = arrays.read(found.source, EMBEDDINGS, "embeddings", remedy="Evaluate the run again")["embeddings"]
-    if len(known) != len(found.points):
-        raise Unreadable(f"the map has {len(found.points)} points, its embeddings {len(known)}. {AGAIN}.")
-    settings = found.settings
+    known = arrays.read(layout.source, EMBEDDINGS, "embeddings", remedy="Evaluate the run again")["embeddings"]
+    if len(known) != len(layout.points):
+        raise Unreadable(f"the map has {len(layout.points)} points, its embeddings {len(known)}. {AGAIN}.")
+    settings = layout.settings
     if settings.method == "pca":
         return projection.place_pca(known, embeddings)
     if settings.method == "tsne":
-        return projection.place_tsne(known, found.points, embeddings, perplexity=settings.perplexity)
-    return projection.place_umap(known, found.points, embeddings, neighbours=settings.neighbours)
+        return projection.place_tsne(known, layout.points, embeddings, perplexity=settings.perplexity)
+    return projection.place_umap(known, layout.points, embeddings, neighbours=settings.neighbours)
 
 
 def used_perplexity(settings: Settings, count: int) -> float | None:

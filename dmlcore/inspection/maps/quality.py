@@ -33,9 +33,9 @@ class Quality:
     @property
     def words(self) -> str:
         """For example "trustworthiness 0.962, 58.1 % of the 15 nearest neighbours kept (measured on 2,237 points)"."""
-        of = "" if self.sampled == self.points else f" (measured on {self.sampled:,} of {self.points:,} points)"
+        sample = "" if self.sampled == self.points else f" (measured on {self.sampled:,} of {self.points:,} points)"
         kept = f"{100 * self.kept_neighbours:.1f} % of the {self.k} nearest neighbours kept"
-        return f"trustworthiness {self.trustworthiness:.3f}, {kept}{of}"
+        return f"trustworthiness {self.trustworthiness:.3f}, {kept}{sample}"
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data."""

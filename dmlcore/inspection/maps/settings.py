@@ -93,10 +93,10 @@ class Settings:
     @classmethod
     def from_json(cls, text: str) -> Settings:
         """Settings from JSON; names left out have their defaults. Raises ValueError naming what is wrong."""
-        found = json.loads(text)
+        data = json.loads(text)
         known = {field.name for field in fields(cls)}
-        if not isinstance(found, dict) or set(found) - known:
+        if not isinstance(data, dict) or set(data) - known:
             raise ValueError(
                 f"settings of a map must be a JSON object with {', '.join(sorted(known))}, got {text[:200]}"
             )
-        return cls(**found)
+        return cls(**data)

@@ -66,7 +66,7 @@ def read(path: Path) -> Trajectory:
     table = arrays.read(path, TRAJECTORY, remedy=AGAIN)
     try:
         facts = json.loads(str(table["facts"]))
-        measured = tuple(Quality(**found) if found else None for found in facts["quality"])
+        measured = tuple(Quality(**measured) if measured else None for measured in facts["quality"])
         return Trajectory(
             table["steps"],
             table["points"].astype(np.float32),
@@ -112,7 +112,7 @@ def make(run: Run, settings: Settings | None = None, tell: maps.Report = lambda 
     facts = {
         "settings": settings.to_json(),
         "how": how,
-        "quality": [found.as_dict() if found else None for found in measured],
+        "quality": [quality.as_dict() if quality else None for quality in measured],
     }
     maps.keep(path, facts, points=points, steps=np.array([snapshot.step for snapshot in known]))
     # Maps of another set of checkpoints have another name, and are out of date.
@@ -129,34 +129,34 @@ def frames(
 
     Raises ValueError for frames that do not fit each other, are not finite, or are all collapsed.
     """
-    shapes = {found.shape for found in embeddings}
+    shapes = {points.shape for points in embeddings}
     if len(shapes) != 1:
         raise ValueError(f"the snapshots must have one shape, got {', '.join(map(str, sorted(shapes)))}")
-    collapsed = [bool((found == found[0]).all()) for found in embeddings]
+    collapsed = [bool((points == points[0]).all()) for points in embeddings]
     if settings.method == "pca":
         points, how = _joint(embeddings), JOINT
     else:
         points, how = _chained(embeddings, collapsed, settings, report)
     measured = []
-    for found, plane, gone in zip(embeddings, points, collapsed, strict=True):
+    for frame, plane, gone in zip(embeddings, points, collapsed, strict=True):
         if report:
             report(0.97, "measuring the quality")
-        measured.append(None if gone else quality(found, plane))
+        measured.append(None if gone else quality(frame, plane))
     return points, measured, how
 
 
 def _joint(embeddings: list[Singles]) -> Singles:
     dimensions = embeddings[0].shape[1]
     mean = np.zeros((dimensions, dimensions))
-    for found in embeddings:
-        centred = _centred(found)
+    for frame_points in embeddings:
+        centred = _centred(frame_points)
         covariance = centred.T @ centred
         mean += covariance / (np.trace(covariance) or 1.0)
     axes = np.linalg.eigh(mean)[1][:, ::-1][:, :2]
     axes = axes * np.where(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])] < 0, -1, 1)
     points = np.zeros((len(embeddings), len(embeddings[0]), 2), np.float32)
-    for frame, found in enumerate(embeddings):
-        points[frame, :, : axes.shape[1]] = _centred(found) @ axes
+    for frame, frame_points in enumerate(embeddings):
+        points[frame, :, : axes.shape[1]] = _centred(frame_points) @ axes
     return points
 
 

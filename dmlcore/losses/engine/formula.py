@@ -143,14 +143,14 @@ def triplet_loss(
     clamp = clamp or Clamp()
 
     def enter(core: CoreT) -> CoreT:
-        found = declared(core)
-        own = tuple(found["parameters"])
+        parameters = declared(core)
+        own = tuple(parameters["parameters"])
         if margin:
-            found["parameters"][margin.name] = margin.slider
-            found["defaults"][margin.name] = margin.default
+            parameters["parameters"][margin.name] = margin.slider
+            parameters["defaults"][margin.name] = margin.default
         if not clamp.to:
-            found["parameters"]["m2"] = UPPER
-            found["defaults"]["m2"] = clamp.default
+            parameters["parameters"]["m2"] = UPPER
+            parameters["defaults"]["m2"] = clamp.default
         formula = TripletFormula(
             name=core.__name__,
             title=title,
@@ -163,7 +163,7 @@ def triplet_loss(
             own=own,
             symmetric=symmetric,
             separable=separable,
-            **found,
+            **parameters,
         )
         LOSSES.enter(formula.name, formula)
         return core

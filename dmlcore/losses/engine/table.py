@@ -250,8 +250,8 @@ class _TableSum(torch.autograd.Function):
         total = torch.zeros((), dtype=torch.float64, device=norms.device)
         for block in blocks:
             leaves = _Leaves(tables[1], tables[0], block)
-            found, grads = (_ranked if block.ranked else _listed)(leaves, block, energy, window, floor, tally)
-            total += found
+            sums, grads = (_ranked if block.ranked else _listed)(leaves, block, energy, window, floor, tally)
+            total += sums
             for (is_edge, index, _), grad in zip(leaves.taken, grads, strict=True):
                 if block.repeats or not is_edge:  # a negative serves several classes of one block
                     gradients[is_edge].index_put_(index, grad, accumulate=True)

@@ -26,8 +26,8 @@ def mixture(steps: Ints) -> Floats:
 
 def informative(features: Floats) -> Bools:
     """Pixels (...,) of features (..., 3) that are less than half background: those a pooling should find."""
-    found: Bools = features[..., 1] < 0.5
-    return found
+    is_informative: Bools = features[..., 1] < 0.5
+    return is_informative
 
 
 def figure() -> Ints:

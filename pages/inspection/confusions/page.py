@@ -51,8 +51,8 @@ def page() -> None:
     known = evaluated(run, "confusions")
     if known is None:
         return
-    source, found = known
-    browse(ConfusionsView(run, source, found, naming(run)))
+    source, learned = known
+    browse(ConfusionsView(run, source, learned, naming(run)))
 
 
 @st.fragment
@@ -77,12 +77,12 @@ def browse(view: ConfusionsView) -> None:
         st.info(words.plain(error), icon=":material/info:")
 
 
-def _summary(run: Run, found: TestNeighbours) -> None:
-    queries = int((~found.is_gallery).sum())
-    searched = f", which search a gallery of {int(found.is_gallery.sum()):,}" if found.is_gallery.any() else ""
+def _summary(run: Run, table: TestNeighbours) -> None:
+    queries = int((~table.is_gallery).sum())
+    searched = f", which search a gallery of {int(table.is_gallery.sum()):,}" if table.is_gallery.any() else ""
     st.markdown(
-        f"**R@1 {percent(found.recall_at_1)}** · **MAP@R {percent(found.map_at_r)}** · {queries:,} test samples of "
-        f"{len(np.unique(found.labels)):,} classes{searched}.{beside(run)}"
+        f"**R@1 {percent(table.recall_at_1)}** · **MAP@R {percent(table.map_at_r)}** · {queries:,} test samples of "
+        f"{len(np.unique(table.labels)):,} classes{searched}.{beside(run)}"
     )
 
 

@@ -39,30 +39,32 @@ class ConfusionsView:
 @cached(32)
 def confused(path: Path, k: int | str) -> Confusions:
     """Confusions among the k nearest neighbours, or the R nearest."""
-    found = learned(path)
+    neighbours = learned(path)
     if isinstance(k, str):
-        return confusions.of_class_size(found.embeddings, found.labels, found.is_gallery, found.neighbours)
-    return confusions.of_neighbours(found.labels, found.neighbours, ~found.is_gallery, k)
+        return confusions.of_class_size(
+            neighbours.embeddings, neighbours.labels, neighbours.is_gallery, neighbours.neighbours
+        )
+    return confusions.of_neighbours(neighbours.labels, neighbours.neighbours, ~neighbours.is_gallery, k)
 
 
 @cached(32)
 def hubs(path: Path, k: int) -> Hubness:
     """How often each sample is among the k nearest neighbours."""
-    found = learned(path)
-    return hubness.hubness(found.labels, found.neighbours, found.is_gallery, k)
+    neighbours = learned(path)
+    return hubness.hubness(neighbours.labels, neighbours.neighbours, neighbours.is_gallery, k)
 
 
 @cached(8)
 def measured(path: Path) -> DistanceDensity:
     """Distances and triplets of the whole part; raises ValueError where there is no triplet."""
-    found = learned(path)
-    return distance_density.measure(found.embeddings, found.labels, found.is_gallery)
+    neighbours = learned(path)
+    return distance_density.measure(neighbours.embeddings, neighbours.labels, neighbours.is_gallery)
 
 
 @cached(64)
 def snapshot(path: Path, written: int) -> DistanceDensity:
     """The same of a kept checkpoint, of fewer pairs; written: when its file was, in ns."""
     again = "Embed the kept checkpoints again"
-    found = arrays.read(path, EMBEDDINGS, "embeddings", "labels", "is_gallery", remedy=again)
-    x, labels, is_gallery = found["embeddings"], found["labels"], found.get("is_gallery")
+    stored = arrays.read(path, EMBEDDINGS, "embeddings", "labels", "is_gallery", remedy=again)
+    x, labels, is_gallery = stored["embeddings"], stored["labels"], stored.get("is_gallery")
     return distance_density.measure(x, labels, is_gallery, pairs=FEWER_PAIRS, triplets=10_000)

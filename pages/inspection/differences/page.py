@@ -54,7 +54,7 @@ def page() -> None:
         for side, found_there in ((first, a), (second, b)):
             refuse_other_data(side.run, side.path, found_there)
         sides_view.same_samples(first, second, a, b)
-        found = differences.difference(a, b)
+        difference = differences.difference(a, b)
     except Unreadable as error:
         st.error(words.plain(error), icon=":material/broken_image:")
         return
@@ -63,8 +63,8 @@ def page() -> None:
             st.badge("Cannot be compared", icon=":material/block:", color="red")
             st.text(words.plain(error).replace("run 2", "B").replace("run 1", "A"))
         return
-    _summary(found, first, second)
-    body(ShownDifference((first, second), found, naming(second.run)))
+    _summary(difference, first, second)
+    body(ShownDifference((first, second), difference, naming(second.run)))
 
 
 @st.fragment
@@ -77,8 +77,8 @@ def body(shown: ShownDifference) -> None:
     if chosen is not None:
         selection.bar(run, chosen, here=HERE)
     point = _charts(shown)
-    found = shown.found
-    counts = {kind: len(found.queries(kind)) for kind in KINDS}
+    difference = shown.found
+    counts = {kind: len(difference.queries(kind)) for kind in KINDS}
     if point is not None:
         st.markdown("**The query of the chosen point**")
         queries_view.blocks(shown, point)
@@ -99,12 +99,12 @@ def body(shown: ShownDifference) -> None:
     queries_view.queries(shown, kind, only)
 
 
-def _summary(found: Difference, first: RunSide, second: RunSide) -> None:
+def _summary(change: Difference, first: RunSide, second: RunSide) -> None:
     """R@1 and MAP@R of both, the flips, and whether so uneven a split may be chance."""
-    comparison = found.comparison
+    comparison = change.comparison
     a, b = comparison.right.mean(axis=1)
     before, after = comparison.average_precision.mean(axis=1)
-    both, lost, gained, neither = comparison.counts(0, 1)
+    both_right, lost, gained, neither = comparison.counts(0, 1)
     with st.container(horizontal=True, key="difference-summary"):
         for name, x, y in (("R@1, A → B", a, b), ("MAP@R, A → B", before, after)):
             st.metric(name, f"{percent(x)} → {percent(y)}", f"{100 * (y - x):+.1f}", border=True)
@@ -116,7 +116,8 @@ def _summary(found: Difference, first: RunSide, second: RunSide) -> None:
     paired = f" B minus A: {over_classes(of_classes)}" if len(of_classes) > 1 else ""
     other = "" if first.run.id == second.run.id else " Another seed may change more than that."
     st.caption(
-        f"{both:,} of {len(found.indices):,} queries are right in both, {neither:,} in none. Of two equally good ones "
+        f"{both_right:,} of {len(change.indices):,} queries are right in both, {neither:,} in none. Of two equally "
+        f"good ones "
         f"so uneven a split has probability {chance} (McNemar's exact test, on these queries).{paired}{other}"
         f"{beside(second.run)}"
     )
@@ -124,14 +125,14 @@ def _summary(found: Difference, first: RunSide, second: RunSide) -> None:
 
 def _charts(shown: ShownDifference) -> list[int] | None:
     """Every query before and after; the flips over the snapshots; position of the chosen point, if any."""
-    found = shown.found
-    before, after = found.comparison.average_precision
+    difference = shown.found
+    before, after = difference.comparison.average_precision
     run = shown.sides[0].run
     snaps = [snapshot for snapshot in sides_view.embedded(run) if snapshot.embeddings]
-    over = run.id == shown.sides[1].run.id and len(snaps) > 2 and len(found.indices) <= MANY
+    over = run.id == shown.sides[1].run.id and len(snaps) > 2 and len(difference.indices) <= MANY
     left, right = st.columns(2) if over else (st.container(), None)
     with left:
-        spec, columns = figures.scatter(before, after, found.comparison.right, found.indices)
+        spec, columns = figures.scatter(before, after, difference.comparison.right, difference.indices)
         points = len(before) <= figures.MOST_POINTS
         event = st.vega_lite_chart(
             columns,
@@ -169,7 +170,7 @@ def _charts(shown: ShownDifference) -> list[int] | None:
     picked = getattr(event, "selection", {}).get(figures.PICKED, []) if points else []
     if not picked:
         return None
-    return np.flatnonzero(found.indices == int(picked[0]["sample"])).tolist()[:1] or None
+    return np.flatnonzero(difference.indices == int(picked[0]["sample"])).tolist()[:1] or None
 
 
 @st.cache_resource(max_entries=6, show_spinner="Reading the snapshots …")
@@ -181,8 +182,8 @@ def _doubted(shown: ShownDifference) -> Doubted:
     """Of all snapshots but the untrained one where it is one run and not too many samples, and of both sides."""
     paths = [side.path for side in shown.sides]
     if shown.sides[0].run.id == shown.sides[1].run.id and len(shown.found.indices) <= MANY:
-        of = sides_view.embedded(shown.sides[0].run)
-        paths = [snapshot.embeddings for snapshot in of if snapshot.step and snapshot.embeddings] or paths
+        embedded = sides_view.embedded(shown.sides[0].run)
+        paths = [snapshot.embeddings for snapshot in embedded if snapshot.step and snapshot.embeddings] or paths
     return _doubts(tuple(dict.fromkeys(paths)))
 
 

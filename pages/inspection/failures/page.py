@@ -44,49 +44,49 @@ def page() -> None:
     known = evaluated(run, "failures")
     if known is None:
         return
-    _, found = known
-    browse(run, found, naming(run), bar)
+    _, neighbours = known
+    browse(run, neighbours, naming(run), bar)
 
 
-def browse(run: Run, found: TestNeighbours, name: Callable[[int], str], bar: DeltaGenerator) -> None:
+def browse(run: Run, searched: TestNeighbours, name: Callable[[int], str], bar: DeltaGenerator) -> None:
     """One failure at a time; bar: the line that chooses it."""
-    order = failures(found)
+    order = failures(searched)
     if not len(order):
         st.info("No query of this run has a match, so there is nothing to fail at.", icon=":material/info:")
         return
     chosen = selection.chosen(run)
     if chosen is not None:
         selection.bar(run, chosen, here="failure")
-        within = order[np.isin(found.indices[order], chosen.indices)]
+        within = order[np.isin(searched.indices[order], chosen.indices)]
         if len(within):
             order = within
         else:
             st.caption("No failure is among the selected samples; here are all.")
     component("inspection/failures/strips")(key=CLICK, data={}, on_chosen_change=_follow_click)
-    query = _query(found, order)
-    rights, wrongs = (neighbours(found, query, right=right) for right in (True, False))
+    query = _query(searched, order)
+    rights, wrongs = (neighbours(searched, query, right=right) for right in (True, False))
     if not len(rights) or not len(wrongs):
         st.info("This query has no match among the samples, or no sample of another class.", icon=":material/info:")
-        _walk(run, found, order, query, bar)
+        _walk(run, searched, order, query, bar)
         return
-    right = _chosen(found, "right", rights, int(rights[-1]))
-    wrong = _chosen(found, "wrong", wrongs, int(wrongs[0]))
-    case = RetrievalFailure(found, query, right, wrong, on_sphere=run.spec.model.normalize)
-    samples = [int(found.indices[row]) for row in (query, right, wrong)]
-    _walk(run, found, order, query, bar)
-    st.html(_images(run, found, name, case, rights, wrongs))
-    of: dict[str, Any] = {"run": run.id} | dict(zip(("query", "right", "wrong"), samples, strict=True))
-    _canvas(of, case, run.spec, [f"{thumbnails.address(run)}{index}" for index in samples])
-    true_step_view.show(run, of, case, home(case.triplet, run.spec))
+    right = _chosen(searched, "right", rights, int(rights[-1]))
+    wrong = _chosen(searched, "wrong", wrongs, int(wrongs[0]))
+    case = RetrievalFailure(searched, query, right, wrong, on_sphere=run.spec.model.normalize)
+    samples = [int(searched.indices[row]) for row in (query, right, wrong)]
+    _walk(run, searched, order, query, bar)
+    st.html(_images(run, searched, name, case, rights, wrongs))
+    triplet: dict[str, Any] = {"run": run.id} | dict(zip(("query", "right", "wrong"), samples, strict=True))
+    _canvas(triplet, case, run.spec, [f"{thumbnails.address(run)}{index}" for index in samples])
+    true_step_view.show(run, triplet, case, home(case.triplet, run.spec))
 
 
-def _query(found: TestNeighbours, order: Ints) -> int:
+def _query(neighbours: TestNeighbours, order: Ints) -> int:
     """The row of the link's query, or the worst failure."""
     wanted = st.query_params.get("query")
     if wanted is None:
         return int(order[0])
-    row = found.row(wanted)
-    if row is None or found.is_gallery[row]:
+    row = neighbours.row(wanted)
+    if row is None or neighbours.is_gallery[row]:
         st.warning(
             "The query of the link is no query of this run; here is its worst failure.", icon=":material/link_off:"
         )
@@ -94,10 +94,10 @@ def _query(found: TestNeighbours, order: Ints) -> int:
     return row
 
 
-def _chosen(found: TestNeighbours, role: str, rows: Ints, default: int) -> int:
+def _chosen(neighbours: TestNeighbours, role: str, rows: Ints, default: int) -> int:
     """The row of the link's neighbour if it fits, else the default."""
     wanted = st.query_params.get(role)
-    row = None if wanted is None else found.row(wanted)
+    row = None if wanted is None else neighbours.row(wanted)
     if row is not None and row in rows:
         return row
     if wanted is not None:
@@ -108,7 +108,7 @@ def _chosen(found: TestNeighbours, role: str, rows: Ints, default: int) -> int:
     return default
 
 
-def _walk(run: Run, found: TestNeighbours, order: Ints, query: int, bar: DeltaGenerator) -> None:
+def _walk(run: Run, neighbours: TestNeighbours, order: Ints, query: int, bar: DeltaGenerator) -> None:
     """Previous and next failure and the other pages, in the bar; below it, where this one stands among them."""
     at = np.flatnonzero(order == query)
     place = int(at[0]) if len(at) else -1
@@ -116,19 +116,19 @@ def _walk(run: Run, found: TestNeighbours, order: Ints, query: int, bar: DeltaGe
         ("Previous failure", ":material/arrow_back:", place - 1),
         ("Next failure", ":material/arrow_forward:", place + 1),
     ):
-        there = int(found.indices[order[to]]) if 0 <= to < len(order) else None
+        there = int(neighbours.indices[order[to]]) if 0 <= to < len(order) else None
         bar.button(label, icon=icon, disabled=there is None, on_click=_go, args=(there,), key=label)
-    index = str(int(found.indices[query]))
+    index = str(int(neighbours.indices[query]))
     for page, label, key in (("gallery", "In the gallery", "query"), ("maps", "On the map", "point")):
         menu.link(page, label, {"run": run.id, key: index}, into=bar)
-    what = "failure" if found.failures.any() else "query (none fails: every nearest neighbour is right)"
-    said = f"{what} {place + 1:,} of {len(order):,}, worst first" if len(at) else "no failure: its nearest is right"
-    st.markdown(f"Sample {index} · AP@R {percent(found.average_precision[query])} · {said}")
+    what = "failure" if neighbours.failures.any() else "query (none fails: every nearest neighbour is right)"
+    position = f"{what} {place + 1:,} of {len(order):,}, worst first" if len(at) else "no failure: its nearest is right"
+    st.markdown(f"Sample {index} · AP@R {percent(neighbours.average_precision[query])} · {position}")
 
 
 def _images(
     run: Run,
-    found: TestNeighbours,
+    neighbours: TestNeighbours,
     name: Callable[[int], str],
     case: RetrievalFailure,
     rights: Ints,
@@ -136,12 +136,12 @@ def _images(
 ) -> str:
     ranks = {case.right: case.before.right, case.wrong: case.before.wrong}
     three = [
-        images.Sample(int(found.indices[row]), name(int(found.labels[row])), ranks.get(row))
+        images.Sample(int(neighbours.indices[row]), name(int(neighbours.labels[row])), ranks.get(row))
         for row in (case.query, case.right, case.wrong)
     ]
 
     def tiles(rows: Ints, words: str) -> list[tuple[int, str]]:
-        return [(int(found.indices[row]), f"{words}: class {name(int(found.labels[row]))}") for row in rows]
+        return [(int(neighbours.indices[row]), f"{words}: class {name(int(neighbours.labels[row]))}") for row in rows]
 
     hardest = rights[max(STRIP, len(rights) - 3) :]
     others = [
@@ -164,7 +164,7 @@ def _images(
     )
 
 
-def _canvas(of: dict[str, Any], case: RetrievalFailure, spec: RunSpec, addresses: list[str]) -> None:
+def _canvas(triplet: dict[str, Any], case: RetrievalFailure, spec: RunSpec, addresses: list[str]) -> None:
     """The plane with its panels and tables. of: run and the three samples; addresses: where their images are."""
     query = st.query_params.to_dict()
     at_home = home(case.triplet, spec)
@@ -180,12 +180,12 @@ def _canvas(of: dict[str, Any], case: RetrievalFailure, spec: RunSpec, addresses
             "scene": scene.to_json(),
             "home": at_home.to_json(),
             "circle": circle,
-            "of": of,
+            "of": triplet,
             "images": addresses,
             "rate": rate,
             "by": way,
             "rates": service.RATES,
-            "query": urlencode(service.link(of, scene, rate, way)),
+            "query": urlencode(service.link(triplet, scene, rate, way)),
             "idle": False,
         },
         hide=HIDDEN,

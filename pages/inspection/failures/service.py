@@ -74,15 +74,15 @@ def about(case: RetrievalFailure, scene: RealScene, request: Request, *, whole: 
     if not whole and len(compared) * case.searched * case.points.shape[1] > AT_ONCE:
         compared = [loss for loss in compared if loss.formula.name == scene.loss]
     steps = case.steps(compared, rate, length=rate if way == "length" else None, start=start)
-    found = {loss.formula.name: step for loss, step in zip(compared, steps, strict=True)}
+    by_loss = {loss.formula.name: step for loss, step in zip(compared, steps, strict=True)}
     (now,) = case.standings(case.at(start)[None])
     return {
         "now": _standing(now),
         "data": _standing(case.before),
         "moved": not scene.is_home,
-        "steps": {name: _step(step) for name, step in found.items()},
-        "ends": _ends(start, found[scene.loss], scene.home),
-        "parts": _parts(found[scene.loss]),
+        "steps": {name: _step(step) for name, step in by_loss.items()},
+        "ends": _ends(start, by_loss[scene.loss], scene.home),
+        "parts": _parts(by_loss[scene.loss]),
         "distances": _distances(case.at(start)),
         "words": _words(case, start, scene),
         "searched": case.searched,
@@ -96,20 +96,20 @@ def asked(request: Request) -> tuple[float, str]:
     return rate, untrusted.one_of(request.get("by"), WAYS, WAYS[0])
 
 
-def link(of: Any, scene: RealScene, rate: float, way: str) -> dict[str, str]:
+def link(triplet: Any, scene: RealScene, rate: float, way: str) -> dict[str, str]:
     """The whole link of the page."""
-    query = {name: str(of[name]) for name in ("run", "query", "right", "wrong")} | scene.to_query()
+    query = {name: str(triplet[name]) for name in ("run", "query", "right", "wrong")} | scene.to_query()
     query |= {"rate": untrusted.plain(rate)} if rate != RATE else {}
     return query | ({"by": way} if way != WAYS[0] else {})
 
 
-def _of(of: Any) -> tuple[RunSpec, RetrievalFailure]:
-    if not isinstance(of, dict) or not isinstance(of.get("run"), str):
+def _of(triplet: Any) -> tuple[RunSpec, RetrievalFailure]:
+    if not isinstance(triplet, dict) or not isinstance(triplet.get("run"), str):
         raise LookupError("the page did not say which run it shows; load it again")
-    samples = [of.get(name) for name in ("query", "right", "wrong")]
+    samples = [triplet.get(name) for name in ("query", "right", "wrong")]
     if not all(isinstance(i, int) and 0 <= i < INDEX for i in samples):
         raise LookupError("query, right and wrong must be samples of the data set")
-    run = RunStore().open(of["run"])
+    run = RunStore().open(triplet["run"])
     source = run.embeddings()
     if source is None:
         raise LookupError(f"{run.id} has no embeddings any more; evaluate it again")
@@ -119,12 +119,12 @@ def _of(of: Any) -> tuple[RunSpec, RetrievalFailure]:
 @lru_cache(maxsize=2)
 def _table(source: Path) -> Table:
     wanted = ("embeddings", "labels", "indices", "is_gallery")
-    found = arrays.read(source, EMBEDDINGS, *wanted, remedy="Evaluate the run again")
+    stored = arrays.read(source, EMBEDDINGS, *wanted, remedy="Evaluate the run again")
     return Table(
-        found["embeddings"].astype(np.float64),
-        found["labels"],
-        found.get("is_gallery", np.zeros(len(found["labels"]), bool)),
-        {int(index): row for row, index in enumerate(found["indices"])},
+        stored["embeddings"].astype(np.float64),
+        stored["labels"],
+        stored.get("is_gallery", np.zeros(len(stored["labels"]), bool)),
+        {int(index): row for row, index in enumerate(stored["indices"])},
     )
 
 
@@ -138,8 +138,8 @@ def _case(source: Path, samples: Triple, on_sphere: bool) -> RetrievalFailure:
     return RetrievalFailure(table, query, right, wrong, on_sphere=on_sphere)
 
 
-def _standing(of: NeighbourRanks) -> dict[str, float]:
-    return {"right": of.right, "wrong": of.wrong, "ap": of.average_precision}
+def _standing(distances: NeighbourRanks) -> dict[str, float]:
+    return {"right": distances.right, "wrong": distances.wrong, "ap": distances.average_precision}
 
 
 def _step(step: Step) -> dict[str, Any]:
@@ -181,29 +181,33 @@ def _distances(points: Floats) -> dict[str, float]:
 def _words(case: RetrievalFailure, start: EmbeddedTriplet, scene: RealScene) -> list[str]:
     """Why the figure is exact, for this triplet, this run and this loss; and what is degenerate about it."""
     dimension, height, unit = case.points.shape[1], start.height, scene.home.unit
-    said = [f"The three embeddings ({dimension} numbers each) span this plane; distances in it are those among them."]
+    sentences = [
+        f"The three embeddings ({dimension} numbers each) span this plane; distances in it are those among them."
+    ]
     if unit != 1:
-        said.append(f"It is drawn in units of {unit:g}: coordinates, distances and forces count those.")
+        sentences.append(f"It is drawn in units of {unit:g}: coordinates, distances and forces count those.")
     title = losses.formula(scene.loss).title
     if not needs_origin(scene.module()):
-        said.append(f"{title} sees distances alone, so the forces lie in the plane.")
+        sentences.append(f"{title} sees distances alone, so the forces lie in the plane.")
     elif height == 0:
-        said.append(f"{title} sees norms too; the plane holds the origin, so the forces lie in it.")
+        sentences.append(f"{title} sees norms too; the plane holds the origin, so the forces lie in it.")
     else:
-        said.append(
+        sentences.append(
             f"{title} sees norms too, and the plane passes the origin at {height:.3g}: the part of a force across the "
             "plane cannot be drawn and stands in the table."
         )
     if case.on_sphere:
-        said.append(
+        sentences.append(
             "Embeddings of this run have length 1: the dotted circle is where the sphere cuts the plane. The part of a "
             "force along its own embedding (radial) is taken up by the sphere; the rest moves the point."
         )
         off = np.abs(start.lengths - 1).max()
         if not scene.is_home and off > 1e-3:
-            said.append(f"A point was dragged off the sphere by {off:.2g}: no network of this kind could put it there.")
+            sentences.append(
+                f"A point was dragged off the sphere by {off:.2g}: no network of this kind could put it there."
+            )
     triplet = start if scene.is_home else embed(*case.at(start))
-    return said + list(remarks(triplet, on_sphere=case.on_sphere))
+    return sentences + list(remarks(triplet, on_sphere=case.on_sphere))
 
 
 ROUTES: list[BaseRoute] = [socket_route("/api/failure", answer, heavy=lambda _: True)]

@@ -79,10 +79,10 @@ class RealScene(Scene):
     def at(cls, home: Home) -> RealScene:
         """The scene that nobody has touched."""
         anchor, positive, negative = home.points
-        found = cls(
+        scene = cls(
             home.loss, home.hyper, anchor=anchor, positive=positive, negative=negative, view=home.view, home=home
         )
-        return found.settled()
+        return scene.settled()
 
     def module(self) -> losses.TripletLoss:
         """The loss of this scene, which sees the embeddings through their plane."""

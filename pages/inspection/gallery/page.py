@@ -47,20 +47,20 @@ def page() -> None:
     known = evaluated(run, "neighbours")
     if known is None:
         return
-    _, found = known
+    _, neighbours = known
     name = naming(run)
     with boxes:
-        label = chosen_class(found, name)
+        label = chosen_class(neighbours, name)
         others = runs_beside_view.choose(run)
-    browse(run, found, name, label, others)
+    browse(run, neighbours, name, label, others)
 
 
-def chosen_class(found: TestNeighbours, name: Callable[[int], str]) -> int | None:
+def chosen_class(neighbours: TestNeighbours, name: Callable[[int], str]) -> int | None:
     """A box with all classes, in ?class=; None for all of them.
 
     Not for a fragment: thousands of names would travel whenever a page is turned.
     """
-    classes = np.unique(found.labels).tolist()
+    classes = np.unique(neighbours.labels).tolist()
     wanted = st.query_params.get("class", "")
     label = int(wanted) if wanted.isascii() and wanted.isdigit() and len(wanted) < 10 else ALL_CLASSES
     st.session_state["class"] = label if label in classes else ALL_CLASSES  # the link is the truth, the box follows
@@ -87,15 +87,16 @@ def _write_class() -> None:
 
 @st.fragment
 def browse(
-    run: Run, found: TestNeighbours, name: Callable[[int], str], label: int | None, others: Sequence[str]
+    run: Run, learned: TestNeighbours, name: Callable[[int], str], label: int | None, others: Sequence[str]
 ) -> None:
     """The summary, then one of the views; clicks and keys. label: the class it is about; others: ids of runs."""
     if not run_picker.present(run):
         return
-    failures = int(found.failures.sum())
+    failures = int(learned.failures.sum())
     st.markdown(
-        f"**R@1 {percent(found.recall_at_1)}** · **MAP@R {percent(found.map_at_r)}** · {len(found.labels):,} test "
-        f"samples of {len(np.unique(found.labels)):,} classes · {failures:,} failures (nearest neighbour wrong)."
+        f"**R@1 {percent(learned.recall_at_1)}** · **MAP@R {percent(learned.map_at_r)}** · {len(learned.labels):,} "
+        f"test "
+        f"samples of {len(np.unique(learned.labels)):,} classes · {failures:,} failures (nearest neighbour wrong)."
         f"{beside(run)}"
     )
     selected = selection.chosen(run)
@@ -114,9 +115,9 @@ def browse(
         )
         export_menu.offer(run, selected)
         listener = st.container(width="content")
-    shown = ShownRun(run, found, name, weights_view.overlay(run))
+    shown = ShownRun(run, learned, name, weights_view.overlay(run))
     keys, first, ahead = ["forces", "map"], -1, list[int]()
-    row = _asked(found)
+    row = _asked(learned)
     if view == PAIRS and row is None:
         first = duplicates_view.near_duplicates(shown, selected, label)
         keys.append("pages")
@@ -126,16 +127,16 @@ def browse(
     elif view == OWN and row is None:
         first = upload_view.show(shown)
     else:
-        both = runs_beside_view.together(shown, others) if others else None
-        runs = [shown] if both is None else both[0]
-        if both is not None:
-            runs_beside_view.summary(*both)
+        together = runs_beside_view.together(shown, others) if others else None
+        runs = [shown] if together is None else together[0]
+        if together is not None:
+            runs_beside_view.summary(*together)
         if row is not None:
             queries_view.one(runs, row, "All queries" if view == QUERIES else "Back")
             keys.append("back")
-            first = int(found.indices[row])
+            first = int(learned.indices[row])
         else:
-            first, ahead = queries_view.many(runs, None if both is None else both[1], selected, label)
+            first, ahead = queries_view.many(runs, None if together is None else together[1], selected, label)
             keys.append("pages")
     with listener:
         asked = neighbour_grid.listen(
@@ -150,10 +151,10 @@ def browse(
     _follow(run, asked)
 
 
-def _asked(found: TestNeighbours) -> int | None:
+def _asked(neighbours: TestNeighbours) -> int | None:
     """The row of ?query=; says so where there is none."""
     query = st.query_params.get("query")
-    row = None if query is None else found.row(query)
+    row = None if query is None else neighbours.row(query)
     if query is not None and row is None:
         st.warning(
             "The query of the link is not in the test part of this run; here are all.", icon=":material/link_off:"

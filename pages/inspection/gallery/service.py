@@ -115,7 +115,7 @@ ROUTES: list[BaseRoute] = [Route("/api/weights/{run}/{tag}/{index}", respond)]
 
 @lru_cache(maxsize=6)
 def _maps(path: Path, changed: int) -> Maps:
-    found = weight_maps.read(path)
-    full = float(np.quantile(found.weights, QUANTILE)) if found.weights.size else 0.0
-    row = {int(index): row for row, index in enumerate(found.indices)}
-    return Maps(found.weights, row, full or 1.0, f"{path.stem[:12]}-{changed:x}")
+    maps = weight_maps.read(path)
+    full = float(np.quantile(maps.weights, QUANTILE)) if maps.weights.size else 0.0
+    row = {int(index): row for row, index in enumerate(maps.indices)}
+    return Maps(maps.weights, row, full or 1.0, f"{path.stem[:12]}-{changed:x}")

@@ -13,21 +13,21 @@ NEAREST = 8  # neighbours that purity and density look at
 NOWHERE = 255  # a byte that says: not defined for this point
 
 
-def neighbourhood(found: TestNeighbours) -> dict[str, tuple[Bytes, dict[str, Any]]]:
+def neighbourhood(neighbours: TestNeighbours) -> dict[str, tuple[Bytes, dict[str, Any]]]:
     """What points may be coloured by, one byte each, and what the legend says of it."""
-    searched = found.is_gallery if found.is_gallery.any() else np.ones(len(found.labels), bool)
-    classes, group = np.unique(found.labels, return_inverse=True)
+    searched = neighbours.is_gallery if neighbours.is_gallery.any() else np.ones(len(neighbours.labels), bool)
+    classes, group = np.unique(neighbours.labels, return_inverse=True)
     others = np.bincount(group[searched], minlength=len(classes))[group] - searched  # of the class, itself not counted
-    looked = np.minimum(others, min(NEAREST, found.right.shape[1]))
+    looked = np.minimum(others, min(NEAREST, neighbours.right.shape[1]))
     alone = looked == 0
-    hits = np.cumsum(found.right, axis=1)[np.arange(len(looked)), np.maximum(looked, 1) - 1]
+    hits = np.cumsum(neighbours.right, axis=1)[np.arange(len(looked)), np.maximum(looked, 1) - 1]
     share = np.divide(hits, looked, out=np.zeros(len(looked)), where=~alone)
-    no_query = np.isnan(found.average_precision)
-    reach = found.distances[:, min(NEAREST, found.distances.shape[1]) - 1]
+    no_query = np.isnan(neighbours.average_precision)
+    reach = neighbours.distances[:, min(NEAREST, neighbours.distances.shape[1]) - 1]
     low, high = np.quantile(reach, [0.01, 0.99])
     dense = np.clip((high - reach) / ((high - low) or 1.0), 0, 1)
-    right = np.where(no_query, NOWHERE, found.right[:, 0])
-    k = min(NEAREST, found.right.shape[1])
+    right = np.where(no_query, NOWHERE, neighbours.right[:, 0])
+    k = min(NEAREST, neighbours.right.shape[1])
     return {
         "right": (
             right.astype(np.uint8),

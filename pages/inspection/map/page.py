@@ -78,12 +78,12 @@ def page() -> None:
 
 def quality(data: MapData, boxes: DeltaGenerator) -> None:
     """How far the map may be believed."""
-    found = data.quality
-    if found is None:
+    measured = data.quality
+    if measured is None:
         return
-    sampled = f" Measured on {found.sampled:,} of the points." if found.sampled < found.points else ""
-    boxes.metric("Trustworthiness", f"{found.trustworthiness:.3f}", help=TRUST + sampled, width=136)
-    boxes.metric("Kept neighbours", percent(found.kept_neighbours), help=KEPT + sampled, width=136)
+    sampled = f" Measured on {measured.sampled:,} of the points." if measured.sampled < measured.points else ""
+    boxes.metric("Trustworthiness", f"{measured.trustworthiness:.3f}", help=TRUST + sampled, width=136)
+    boxes.metric("Kept neighbours", percent(measured.kept_neighbours), help=KEPT + sampled, width=136)
 
 
 @st.fragment
@@ -148,7 +148,7 @@ def caption(run: Run, data: MapData, method: str) -> str:
     """What the map shows, and what it does not."""
     row = scores(run.metrics()[0]).get("trained", {})
     score = row.get("map_at_r") if row.get("weights") == data.source.stem else None
-    of = f"{len(data.sheet.indices):,} test embeddings of {len(data.sheet.labels):,} classes"
+    points = f"{len(data.sheet.indices):,} test embeddings of {len(data.sheet.labels):,} classes"
     tested = (
         f" Test MAP@R {percent(score)}, measured on the embeddings themselves, not on this plane.{beside(run)}"
         if score
@@ -157,7 +157,7 @@ def caption(run: Run, data: MapData, method: str) -> str:
     frames = (
         f"{data.words} Colours by neighbours are those of the evaluated weights at every step."
         if data.steps
-        else f"{data.words} of {of}.{tested}"
+        else f"{data.words} of {points}.{tested}"
     )
     return (
         f"{frames} {MEANING[method]} A name stands at the most central sample of its class. Zoom with + and −, or Ctrl "

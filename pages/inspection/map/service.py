@@ -101,10 +101,10 @@ async def respond(request: Request) -> Response:
 def _respond(given: dict[str, str]) -> Response:
     asked = _FILE.fullmatch(given["file"])
     try:
-        found = _named(RunStore().open(given["run"]), given["name"])
-        if not asked or found is None or found.tag != given["tag"]:
+        map_ = _named(RunStore().open(given["run"]), given["name"])
+        if not asked or map_ is None or map_.tag != given["tag"]:
             return Response(status_code=404)
-        content = _content(found, *asked.groups())
+        content = _content(map_, *asked.groups())
     except RunError:
         return Response(status_code=404)
     except (Unreadable, ValueError) as error:
@@ -117,7 +117,7 @@ def _respond(given: dict[str, str]) -> Response:
         "Content-Encoding": "gzip",
     }
     if given["file"].endswith(".csv"):
-        headers["Content-Disposition"] = f'attachment; filename="map-{found.run.id}.csv"'
+        headers["Content-Disposition"] = f'attachment; filename="map-{map_.run.id}.csv"'
         return Response(content, media_type="text/csv; charset=utf-8", headers=headers)
     return Response(content, media_type="application/octet-stream", headers=headers)
 
@@ -134,25 +134,27 @@ def _named(run: Run, name: str) -> MapData | None:
     return over_training(run, settings) if kind else of_map(run, settings)
 
 
-def _content(found: MapData, kind: str, which: str | None, suffix: str) -> bytes | None:
+def _content(layout: MapData, kind: str, which: str | None, suffix: str) -> bytes | None:
     """A file of a map, compressed; None for one that is not there."""
     if suffix == "csv":
         if kind != "map" or which is not None:
             return None
-        sheet = found.sheet
-        return gzip.compress(export.table(sheet, found.points, names(found.run, sheet), learned(found.source)).encode())
+        sheet = layout.sheet
+        return gzip.compress(
+            export.table(sheet, layout.points, names(layout.run, sheet), learned(layout.source)).encode()
+        )
     if kind in BYTES and which is None:
-        return _bytes(found, kind)
+        return _bytes(layout, kind)
     if kind == "points" and which is None:
-        return _points(found)
+        return _points(layout)
     make = {"frame": _frame, "near": _near, "selection": _selection}.get(kind)
-    return make(found, which) if make and which is not None else None
+    return make(layout, which) if make and which is not None else None
 
 
 @lru_cache(maxsize=4)
-def _points(found: MapData) -> bytes:
+def _points(layout: MapData) -> bytes:
     """The points as the page gets them first; compressed once."""
-    sheet = found.sheet
+    sheet = layout.sheet
     columns = {
         "xy": sheet.frames[-1],
         "group": sheet.group.astype("<u2"),
@@ -162,20 +164,20 @@ def _points(found: MapData) -> bytes:
         "central": sheet.central.astype("<u4"),
         "counts": sheet.counts.astype("<u4"),
     }
-    header = {"names": names(found.run, sheet), "colours": palette(min(len(sheet.labels), MOST_COLOURS))}
+    header = {"names": names(layout.run, sheet), "colours": palette(min(len(sheet.labels), MOST_COLOURS))}
     return gzip.compress(wire.pack(header, columns), 6)
 
 
-def _frame(found: MapData, which: str) -> bytes | None:
-    if not which.isdigit() or int(which) >= len(found.sheet.frames):
+def _frame(layout: MapData, which: str) -> bytes | None:
+    if not which.isdigit() or int(which) >= len(layout.sheet.frames):
         return None
-    return gzip.compress(wire.pack({}, {"xy": found.sheet.frames[int(which)]}), 1)
+    return gzip.compress(wire.pack({}, {"xy": layout.sheet.frames[int(which)]}), 1)
 
 
-def _near(found: MapData, which: str) -> bytes | None:
-    if not which.isdigit() or int(which) >= len(found.points):
+def _near(layout: MapData, which: str) -> bytes | None:
+    if not which.isdigit() or int(which) >= len(layout.points):
         return None
-    known, row = learned(found.source), int(which)
+    known, row = learned(layout.source), int(which)
     near = zip(
         known.neighbours[row, :NEAREST].tolist(),
         known.right[row, :NEAREST].tolist(),
@@ -186,16 +188,16 @@ def _near(found: MapData, which: str) -> bytes | None:
     return gzip.compress(wire.pack({"neighbours": listed}, {}), 1)
 
 
-def _selection(found: MapData, which: str) -> bytes | None:
-    selection = selections.load(found.run, which)
+def _selection(layout: MapData, which: str) -> bytes | None:
+    selection = selections.load(layout.run, which)
     if selection is None:
         return None
-    bits = np.packbits(np.isin(found.sheet.indices, selection.indices), bitorder="little")
+    bits = np.packbits(np.isin(layout.sheet.indices, selection.indices), bitorder="little")
     return gzip.compress(wire.pack({}, {"bits": bits}), 6)
 
 
-def _bytes(found: MapData, name: str) -> bytes:
-    values, facts = neighbourhood(learned(found.source))[name]
+def _bytes(layout: MapData, name: str) -> bytes:
+    values, facts = neighbourhood(learned(layout.source))[name]
     return gzip.compress(wire.pack(facts, {"values": values}), 6)
 
 
@@ -217,27 +219,36 @@ def _sheet(source: Path, points: Singles) -> Sheet:
 
 @lru_cache(maxsize=4)
 def _of_map(folder: Path, source: Path, path: Path, tag: str) -> MapData:
-    found = maps.read(path)
-    sheet = _sheet(source, found.points)
+    layout = maps.read(path)
+    sheet = _sheet(source, layout.points)
     return MapData(
-        Run(folder), source, found.settings.name, tag, sheet, found.points, (), found.words, found.words, found.quality
+        Run(folder),
+        source,
+        layout.settings.name,
+        tag,
+        sheet,
+        layout.points,
+        (),
+        layout.words,
+        layout.words,
+        layout.quality,
     )
 
 
 @lru_cache(maxsize=4)
 def _over_training(folder: Path, source: Path, path: Path, name: str, tag: str) -> MapData:
-    found = trajectory.read(path)
-    sheet = _sheet(source, found.points)
-    steps = tuple(int(step) for step in found.steps)
+    movement = trajectory.read(path)
+    sheet = _sheet(source, movement.points)
+    steps = tuple(int(step) for step in movement.steps)
     return MapData(
         Run(folder),
         source,
         f"{name}-{TRAINING}",
         tag,
         sheet,
-        found.points[-1],
+        movement.points[-1],
         steps,
-        f"{found.settings.words}, over training",
-        found.how,
-        found.quality[-1],
+        f"{movement.settings.words}, over training",
+        movement.how,
+        movement.quality[-1],
     )

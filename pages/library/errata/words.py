@@ -37,9 +37,9 @@ _INDEXED = re.compile(r"(e\^)?(?<![A-Za-z_])(grad|[A-Za-z])_([A-Za-z0-9]+)(?![A-
 def literal(text: str) -> str:
     """Text whose underscores, stars and tildes Markdown leaves alone; letters with an index become formulas."""
     out, at = [], 0
-    for found in _INDEXED.finditer(text):
-        out += [_plain(text[at : found.start()]), _formula(*found.groups())]
-        at = found.end()
+    for formula in _INDEXED.finditer(text):
+        out += [_plain(text[at : formula.start()]), _formula(*formula.groups())]
+        at = formula.end()
     return "".join(out) + _plain(text[at:])
 
 

@@ -26,9 +26,9 @@ with st.container(horizontal=True, vertical_alignment="center", gap="large"):
         bind="query-params",
         label_visibility="collapsed",
     )
-found = collection()
+tables = collection()
 st.markdown(
-    f"{len(found)} tables with {sum(len(table.rows) for table in found):,} rows of four theses and one article, as "
+    f"{len(tables)} tables with {sum(len(table.rows) for table in tables):,} rows of four theses and one article, as "
     "printed, beside what was measured here under the same protocol. Rows that differ by no more than chance are "
     "marked alike."
 )

@@ -46,58 +46,58 @@ class Ours:
 
 def beside(table: PublishedTable) -> list[Ours]:
     """What may stand beside a table, newest first; empty where nothing was run under its protocol on its data."""
-    found = _study(table)
+    summaries = _study(table)
     if table.protocol:
-        found += [*_summaries(table), *_runs(table)]
-    return found
+        summaries += [*_summaries(table), *_runs(table)]
+    return summaries
 
 
 def baselines(table: PublishedTable) -> list[Ours]:
     """What the samples of ours score without training, in the columns of a table; `what` names the baseline."""
     prefix = "train." if table.part == "train" else ""
-    found = []
+    rows = []
     name = STUDIES.get(table.key)
     if name and (results := studies.load(name)):
         spec = studies.expand(studies.read(name), seeds=(0,))[0].spec
         for row in studies.baseline_rows(results.runs):
             own = {key.removeprefix(prefix): value for key, value in row.items() if key.startswith(prefix)}
             if reached := _columns(table, own):
-                found.append(Ours(f"{row['variant']}, {row['seeds']} seeds", spec, row["seeds"], reached))
+                rows.append(Ours(f"{row['variant']}, {row['seeds']} seeds", spec, row["seeds"], reached))
     tested = [run for run in of_protocol(table.protocol) if _fits(table, run.spec)] if table.protocol else []
-    for of, title in {"inputs": "raw inputs", "untrained": "network before its first step"}.items():
+    for subject, title in {"inputs": "raw inputs", "untrained": "network before its first step"}.items():
         members = [
             (run, _columns(table, protocols.results.flattened(scored)))
             for run in tested
-            if not prefix and (scored := scores(run.metrics()[0]).get(of))
+            if not prefix and (scored := scores(run.metrics()[0]).get(subject))
         ]
         if members:
             mean = _group(members)
-            found.append(Ours(f"{title}, {mean.count} runs", mean.spec, mean.count, mean.scores))
-    return found
+            rows.append(Ours(f"{title}, {mean.count} runs", mean.spec, mean.count, mean.scores))
+    return rows
 
 
 def of_protocol(name: str) -> list[Run]:
     """Finished runs whose spec names a protocol."""
-    found = []
+    summaries = []
     for run in RunStore().find(lambda run_id, brief: brief.protocol == name):
         try:
             if run.state().state == "done":
-                found.append(run)
+                summaries.append(run)
         except RunError:  # deleted this very moment
             continue
-    return found
+    return summaries
 
 
 def deviations(spec: RunSpec) -> tuple[str, ...]:
     """In what a run leaves the protocol that it names, the size of its training part included."""
     try:
-        found = protocols.deviations(spec)
+        differences = protocols.deviations(spec)
     except SpecError as error:
         return (words.plain(error),)
     published = PUBLISHED.get(spec.data.name)
     if published and (here := _images(spec.data.model_dump_json(), spec)) not in (None, published[0]):
-        found = [f"training samples: {here:,}, the published scores are of {published[0]:,}", *found]
-    return tuple(map(words.plain, found))
+        differences = [f"training samples: {here:,}, the published scores are of {published[0]:,}", *differences]
+    return tuple(map(words.plain, differences))
 
 
 @cached(64)
@@ -128,12 +128,12 @@ def _runs(table: PublishedTable) -> list[Ours]:
 
 def _group(members: Sequence[tuple[Run, Scores]]) -> Ours:
     spec, count = members[0][0].spec, len(members)
-    found: Scores = {}
+    scores: Scores = {}
     for column in members[0][1]:
         values = [reached[column][0] for _, reached in members if column in reached]
-        found[column] = statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None
+        scores[column] = statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None
     what = f"mean of {count} runs" if count > 1 else "one run"
-    return Ours(what, spec, count, found, deviations(spec), tuple(run.id for run, _ in members))
+    return Ours(what, spec, count, scores, deviations(spec), tuple(run.id for run, _ in members))
 
 
 def _reached(run: Run, table: PublishedTable) -> Scores:
@@ -146,11 +146,11 @@ def _reached(run: Run, table: PublishedTable) -> Scores:
     return _columns(table, protocols.results.flattened(tested)) if tested else {}
 
 
-def _columns(table: PublishedTable, found: Mapping[str, Any]) -> Scores:
+def _columns(table: PublishedTable, scores: Mapping[str, Any]) -> Scores:
     """flattened scores in 0..1 -> columns of the table in per cent."""
     result: Scores = {}
     for column in table.scores:
-        value = found.get(_name(column))
+        value = scores.get(_name(column))
         if isinstance(value, (tuple, list)):
             result[column] = 100 * value[0], None if value[1] is None else 100 * value[1]
         elif isinstance(value, (int, float)):
@@ -192,14 +192,14 @@ def _study(table: PublishedTable) -> list[Ours]:
     if name is None or results is None:
         return []
     specs = {entry.variant: entry.spec for entry in studies.expand(studies.read(name), seeds=(0,))}
-    found = []
+    summaries = []
     for row in studies.table(results.runs):
         prefix = "train." if table.part == "train" else ""
         own = {key.removeprefix(prefix): value for key, value in row.items() if key.startswith(prefix)}
         if row["variant"] in specs:
             what = f"study {name}, {row['seeds']} seeds"
-            found.append(Ours(what, specs[row["variant"]], row["seeds"], _columns(table, own)))
-    return found
+            summaries.append(Ours(what, specs[row["variant"]], row["seeds"], _columns(table, own)))
+    return summaries
 
 
 def method(ours: Ours) -> str:

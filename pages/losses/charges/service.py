@@ -142,7 +142,7 @@ def figure(query: Mapping[str, str], format: str, patience: float = EXPORT_PATIE
     (simulation,), ready, _ = TIMELINE.computed(spec, step, patience)
     if ready < step:
         return None
-    shown = {name: flag(query.get(name), usual) for name, usual in SHOWN.items()}
+    shown = {name: flag(query.get(name), default) for name, default in SHOWN.items()}
     return save_figure(draw_charges(simulation, step, **shown), format=format)
 
 

@@ -89,36 +89,36 @@ PRESETS = (
 def spec_of(data: Any) -> Spec:
     """A valid spec from untrusted data: what is missing or senseless falls back, numbers are brought in range."""
     data = data if isinstance(data, Mapping) else {}
-    usual = Spec()
-    classes = int(untrusted.bounded(data.get("classes"), 2, MOST_CLASSES, usual.classes))
+    defaults = Spec()
+    classes = int(untrusted.bounded(data.get("classes"), 2, MOST_CLASSES, defaults.classes))
     per_class = int(untrusted.bounded(data.get("per_class"), 2, min(MOST_PER_CLASS, MOST_POINTS // classes), 60))
     base = Spec(
-        start=untrusted.one_of(data.get("start"), tuple(STARTS), usual.start),
+        start=untrusted.one_of(data.get("start"), tuple(STARTS), defaults.start),
         classes=classes,
         per_class=min(per_class, MOST_POINTS // classes),
-        seed=int(untrusted.bounded(data.get("seed"), 0, 2**31 - 1, usual.seed)),
-        law=law_of(data.get("law"), usual.law),
+        seed=int(untrusted.bounded(data.get("seed"), 0, 2**31 - 1, defaults.seed)),
+        law=law_of(data.get("law"), defaults.law),
     )
     given = data.get("changes")
-    found = [_change(change, base) for change in (given[:MOST_CHANGES] if isinstance(given, list) else [])]
-    return replace(base, changes=tuple(sorted((c for c in found if c.law or c.moved), key=lambda change: change.at)))
+    changes = [_change(change, base) for change in (given[:MOST_CHANGES] if isinstance(given, list) else [])]
+    return replace(base, changes=tuple(sorted((c for c in changes if c.law or c.moved), key=lambda change: change.at)))
 
 
-def law_of(data: Any, usual: Dynamics) -> Dynamics:
-    """A valid law from untrusted data; what is missing is as in `usual`, hyper-parameters as in their loss."""
+def law_of(data: Any, default: Dynamics) -> Dynamics:
+    """A valid law from untrusted data; what is missing is as in `default`, hyper-parameters as in their loss."""
     data = data if isinstance(data, Mapping) else {}
-    name = untrusted.loss_name(data.get("loss"), usual.loss)
-    known = usual.hyper if name == usual.loss else {}
+    name = untrusted.loss_name(data.get("loss"), default.loss)
+    known = default.hyper if name == default.loss else {}
     given = data.get("hyper")
     hyper = {**known, **given} if isinstance(given, Mapping) else dict(known)
     return Dynamics(
         loss=name,
         hyper=untrusted.hyper(name, hyper),
-        optimiser=untrusted.one_of(data.get("optimiser"), tuple(OPTIMISERS), usual.optimiser),
-        step_size=untrusted.bounded(data.get("step_size"), SMALLEST_STEP, LARGEST_STEP, usual.step_size),
-        miner=untrusted.one_of(data.get("miner"), (ALL, *mining.on_distances()), usual.miner),
-        side=untrusted.one_of(data.get("side"), tuple(SIDES), usual.side),
-        normalise=untrusted.one_of(data.get("normalise"), tuple(NORMALISATIONS), usual.normalise),
+        optimiser=untrusted.one_of(data.get("optimiser"), tuple(OPTIMISERS), default.optimiser),
+        step_size=untrusted.bounded(data.get("step_size"), SMALLEST_STEP, LARGEST_STEP, default.step_size),
+        miner=untrusted.one_of(data.get("miner"), (ALL, *mining.on_distances()), default.miner),
+        side=untrusted.one_of(data.get("side"), tuple(SIDES), default.side),
+        normalise=untrusted.one_of(data.get("normalise"), tuple(NORMALISATIONS), default.normalise),
     )
 
 
@@ -192,11 +192,11 @@ def _law_query(query: Mapping[str, str]) -> dict[str, Any]:
 
 def to_query(spec: Spec) -> dict[str, str]:
     """What differs from the defaults, as readable query parameters."""
-    usual = Spec()
-    query = {k: str(getattr(spec, k)) for k in ("start", "classes", "seed") if getattr(spec, k) != getattr(usual, k)}
-    if spec.per_class != min(usual.per_class, MOST_POINTS // spec.classes):
+    defaults = Spec()
+    query = {k: str(getattr(spec, k)) for k in ("start", "classes", "seed") if getattr(spec, k) != getattr(defaults, k)}
+    if spec.per_class != min(defaults.per_class, MOST_POINTS // spec.classes):
         query["per"] = str(spec.per_class)
-    query |= _law_to_query(spec.law, usual.law)
+    query |= _law_to_query(spec.law, defaults.law)
     parts, in_force = [], spec.law
     for change in spec.changes:
         settings = [f"{k}={v}" for k, v in _law_to_query(change.law, in_force).items()] if change.law else []
@@ -207,11 +207,11 @@ def to_query(spec: Spec) -> dict[str, str]:
     return query | ({"then": ";".join(parts)} if parts else {})
 
 
-def _law_to_query(law: Dynamics, usual: Dynamics) -> dict[str, str]:
-    query = {k: getattr(law, k) for k in _FIELDS if getattr(law, k) != getattr(usual, k)}
-    if law.step_size != usual.step_size:
+def _law_to_query(law: Dynamics, default: Dynamics) -> dict[str, str]:
+    query = {k: getattr(law, k) for k in _FIELDS if getattr(law, k) != getattr(default, k)}
+    if law.step_size != default.step_size:
         query["rate"] = untrusted.plain(law.step_size)
-    known = usual.hyper if law.loss == usual.loss else losses.formula(law.loss).defaults
+    known = default.hyper if law.loss == default.loss else losses.formula(law.loss).defaults
     return query | {k: untrusted.plain(v) for k, v in law.hyper.items() if v != known[k]}
 
 

@@ -17,14 +17,14 @@ from pages.shared.state.cache import cached
 @cached(1)
 def examples() -> str:
     """Some collages of the test part with the tile that shows the class outlined, and its class under each."""
-    found = data.load("omniglot_collage")
+    dataset = data.load("omniglot_collage")
     cells = []
-    for index in np.random.default_rng(0).permutation(found.parts["test"])[:8].tolist():
-        assert found.image is not None  # collages have images
-        tile = int(found.facts["foreground"][index])
-        name = escape(found.class_names[found.labels[index]].replace("_", " "))
+    for index in np.random.default_rng(0).permutation(dataset.parts["test"])[:8].tolist():
+        assert dataset.image is not None  # collages have images
+        tile = int(dataset.facts["foreground"][index])
+        name = escape(dataset.class_names[dataset.labels[index]].replace("_", " "))
         file = io.BytesIO()
-        fitted(found.image(index), thumbnails.SIDE).save(file, "PNG")
+        fitted(dataset.image(index), thumbnails.SIDE).save(file, "PNG")
         address = f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
         cells.append(
             f'<figure style="margin:0;width:104px"><div style="position:relative;width:104px;height:104px"><img '

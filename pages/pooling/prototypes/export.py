@@ -36,11 +36,13 @@ def sheet(source: str, asked: str | None = None) -> bytes:
 
 def export(query: dict[str, str]) -> bytes:
     """The reading of a link as npz: features, prototypes, histograms, both points and the bound of every image."""
-    found = PrototypesReading(PrototypesView.from_query(query))
-    r, file = found.reading, io.BytesIO()
+    reading = PrototypesReading(PrototypesView.from_query(query))
+    r, file = reading.reading, io.BytesIO()
     names = ("features", "weights", "prototypes", "patches", "assignment", "histograms", "pooled", "combination")
     arrays = {k: getattr(r, k) for k in (*names, "error", "mean_distance", "radius")}
-    np.savez_compressed(file, scale=r.scale, labels=found.labels, indices=found.local.indices[found.rows], **arrays)
+    np.savez_compressed(
+        file, scale=r.scale, labels=reading.labels, indices=reading.local.indices[reading.rows], **arrays
+    )
     return file.getvalue()
 
 

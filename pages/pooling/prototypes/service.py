@@ -63,14 +63,14 @@ def answer(request: dict[str, Any]) -> bytes:
     view = PrototypesView.of(request.get("view"))
     header: dict[str, Any] = {"id": identity(request)}
     try:
-        found = PrototypesReading(view)
+        reading = PrototypesReading(view)
     except (RuntimeError, ValueError, OSError) as error:  # of runs, checkpoints, data and networks
         return pack(header | {"error": words.plain(error), "query": view.link()}, {})
-    header |= {"query": found.link(), "view": found.view.to_json(), "key": found.key, "image": found.image()}
-    arrays = found.image_arrays()
-    if request.get("have") != found.key:
-        header |= found.header()
-        arrays |= found.arrays()
+    header |= {"query": reading.link(), "view": reading.view.to_json(), "key": reading.key, "image": reading.image()}
+    arrays = reading.image_arrays()
+    if request.get("have") != reading.key:
+        header |= reading.header()
+        arrays |= reading.arrays()
     return pack(header, arrays)
 
 

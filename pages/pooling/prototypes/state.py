@@ -71,13 +71,13 @@ class PrototypesView(PageState):
 
 def sources(wanted: str) -> dict[str, str]:
     """What local features can be taken from, by name; the source of the link is among them even if it is gone."""
-    found = {"digits3": "Digits, patches of 3 × 3", "digits4": "Digits, patches of 4 × 4"}
+    by_key = {"digits3": "Digits, patches of 3 × 3", "digits4": "Digits, patches of 4 × 4"}
     if data.available("cifar10") is not None and local_features.pretrained_weights() is not None:
-        found["cifar10"] = "CIFAR-10, ResNet20 classifier"
+        by_key["cifar10"] = "CIFAR-10, ResNet20 classifier"
     for run in RunStore().newest(MOST_RUNS):
         try:
             if local_features.has_images(run.spec):
-                found[f"run:{run.id}"] = f"Run {titles.label(run)}"
+                by_key[f"run:{run.id}"] = f"Run {titles.label(run)}"
         except RunError:  # deleted this very moment
             continue
-    return found if wanted in found else found | {wanted: f"{wanted.removeprefix('run:')} (not here)"}
+    return by_key if wanted in by_key else by_key | {wanted: f"{wanted.removeprefix('run:')} (not here)"}

@@ -51,19 +51,19 @@ def answer(request: dict[str, Any]) -> bytes:
     state = TransportState.of(request.get("state"))
     gate = solve(state)
     rest = request.get("rest") is True
-    weights, found = gate.weights, torch.from_numpy(informative(state.features()))
+    weights, solution = gate.weights, torch.from_numpy(informative(state.features()))
     k, r = gate.contraction()
     swept = gate.sweep_biases(state.sweeps)
     errors = gate.sweep_errors(swept)
     low, high = TransportState.limits()["epsilon"]
     epsilons = torch.logspace(math.log10(low), math.log10(high), EPSILONS, dtype=torch.float64)
-    over = gate.weights_over(torch.cat([epsilons, torch.tensor(TABLE, dtype=torch.float64)]))[:, found].sum(-1)
+    over = gate.weights_over(torch.cat([epsilons, torch.tensor(TABLE, dtype=torch.float64)]))[:, solution].sum(-1)
     cells = voronoi_cells(plane(state.centres()), TRIANGLE)
     header: dict[str, Any] = {
         "id": identity(request),
         "state": state.to_json(),
-        "informative": int(found.sum()),
-        "shares": weights[:, found].sum(-1).tolist(),
+        "informative": int(solution.sum()),
+        "shares": weights[:, solution].sum(-1).tolist(),
         "most": 1 / (PIXELS * state.mu),
         "pooled": plane((weights @ gate.features).numpy()).tolist(),
         "mixtures": (weights @ gate.features).tolist(),
@@ -107,35 +107,35 @@ def answer(request: dict[str, Any]) -> bytes:
 
 def notes(state: TransportState, gate: Gate, weights: Tensor, swept: Tensor, r: float) -> list[str]:
     """What is special about this state, a sentence each, with its numbers."""
-    found = []
+    sentences = []
     nearest = gate.cost.amin(-2)
     apart = float((weights[1] - weights[2]).abs().max()) * PIXELS
     if state.mu == 1:
         left = float(torch.sigmoid(-swept[-2] - gate.soft_min).max())
-        found.append(
+        sentences.append(
             "μ = 1: everything is transported, ρ = 0 and the weights are exactly those of average pooling. The sweeps "
             f"come only as 1/K: after {state.sweeps} the largest nρ is still {left:.2g}."
         )
     elif float(nearest.max() - nearest.min()) < TIE:
-        found.append("Every pixel is equally far from its nearest prototype: there is nothing to select.")
+        sentences.append("Every pixel is equally far from its nearest prototype: there is nothing to select.")
     elif apart < 0.1:
-        found.append(f"Near average pooling: no weight differs from 1/n by more than {100 * apart:.1f} %.")
+        sentences.append(f"Near average pooling: no weight differs from 1/n by more than {100 * apart:.1f} %.")
     elif (near := float((weights[1] - weights[0]).abs().max()) / float(weights[0].max())) < 0.05:
-        found.append(f"Near the linear programme: no weight differs from its own by more than {100 * near:.2g} %.")
+        sentences.append(f"Near the linear programme: no weight differs from its own by more than {100 * near:.2g} %.")
     tied = (nearest - gate.threshold).abs() < TIE
     if float(weights[0][tied].max() - weights[0][tied].min()) > TIE:
-        found.append(
+        sentences.append(
             f"The linear programme has many solutions: {int(tied.sum())} pixels tie for its last places, which go to "
             "the first of them. The smoothed weights treat them alike."
         )
     if 0.9 < r < 1:
         cause = "Much mass: r is never below μ" if state.mu > 0.85 else "Hard selection: gates stand near 0 or 1"
-        found.append(
+        sentences.append(
             f"{cause}, so one sweep removes only {100 * (1 - r):.2g} % of the error. Newton's method does not mind."
         )
     if len({tuple(c) for c in gate.prototypes.tolist()}) < len(gate.prototypes):
-        found.append("Prototypes that coincide share their mass equally and count as one that is nearer.")
-    return found
+        sentences.append("Prototypes that coincide share their mass equally and count as one that is nearer.")
+    return sentences
 
 
 def _gate_curve(gate: Gate) -> Tensor:

@@ -81,8 +81,8 @@ class Map(Features):
     most = PIXELS
 
     def read(self, value: Any, default: Any) -> Any:
-        found = super().read(value, default)
-        return found if len(found) == PIXELS else default
+        places = super().read(value, default)
+        return places if len(places) == PIXELS else default
 
     def from_query(self, name: str, query: Mapping[str, str]) -> Any:
         named = map_codes(query["map"]) if query.get("map") in MAPS else None
@@ -140,12 +140,12 @@ def unfolded(text: str) -> list[int] | None:
     """The codes of `folded`, of any length up to PIXELS; None for other text."""
     if len(text) % 3 or len(text) > 3 * PIXELS or not set(text) <= set(LETTERS):
         return None
-    found: list[int] = []
+    runs: list[int] = []
     for k in range(0, len(text), 3):
         high, middle, low = (LETTERS.index(letter) for letter in text[k : k + 3])
         bits = high << 12 | middle << 6 | low
-        found += [bits // LONGEST_RUN] * (bits % LONGEST_RUN + 1)
-    return found
+        runs += [bits // LONGEST_RUN] * (bits % LONGEST_RUN + 1)
+    return runs
 
 
 @dataclass(frozen=True)

@@ -55,27 +55,27 @@ class Access:
         for entry in environment.get("DML_HOSTS", "").replace(",", " ").split():
             scheme, name = _named(entry)
             hosts[name] = scheme
-        said = environment.get("DML_TOKEN")
-        if said is None:
+        token = environment.get("DML_TOKEN")
+        if token is None:
             return cls(hosts, secrets.token_urlsafe(24))
-        if said in ("", "off", "proxy", "auto"):
-            rule = {"": "off", "auto": "on"}.get(said, said)
+        if token in ("", "off", "proxy", "auto"):
+            rule = {"": "off", "auto": "on"}.get(token, token)
             return cls(hosts, secrets.token_urlsafe(24), rule)
-        if len(said) < SHORTEST_TOKEN or not _TOKEN.fullmatch(said):
+        if len(token) < SHORTEST_TOKEN or not _TOKEN.fullmatch(token):
             raise AccessError(
                 f"DML_TOKEN needs at least {SHORTEST_TOKEN} letters, digits and . _ ~ - (or is auto, off or proxy)."
             )
-        return cls(hosts, said, "on")
+        return cls(hosts, token, "on")
 
     def names(self, host: str, own: str | None = None) -> str | None:
         """The name in a Host header if it is allowed, else None; `own` is the address that the connection came in on.
 
         That address needs no list: a stranger can make a name point here, not a number.
         """
-        found = _HOST.fullmatch(host.lower())
-        if found is None:
+        match = _HOST.fullmatch(host.lower())
+        if match is None:
             return None
-        name = found[1]
+        name = match[1]
         return name if name in self.hosts or (own is not None and name == in_address(own)) else None
 
     def needs_token(self, beyond: bool) -> bool:
@@ -102,8 +102,8 @@ class Access:
 def _named(entry: str) -> tuple[str | None, str]:
     scheme, _, rest = entry.lower().rpartition("://")
     name = rest.rstrip("/")
-    found = _HOST.fullmatch(name)
-    if scheme not in ("", "http", "https") or found is None or found[2]:
+    match = _HOST.fullmatch(name)
+    if scheme not in ("", "http", "https") or match is None or match[2]:
         raise AccessError(
             "DML_HOSTS names hosts such as lab.example.org or https://lab.example.org, without port and path; "
             f"not {entry!r}."
@@ -133,15 +133,15 @@ def is_loopback(host: str) -> bool:
 
 def listening() -> list[tuple[str, int]]:
     """Addresses and ports on which this process listens, whoever opened them."""
-    found = []
+    addresses = []
     for name in os.listdir("/dev/fd"):
         with contextlib.suppress(OSError):
             if stat.S_ISSOCK(os.fstat(int(name)).st_mode):
                 with socket.socket(fileno=os.dup(int(name))) as opened:
                     family, place = opened.family, opened.getsockname()
                     if family in (socket.AF_INET, socket.AF_INET6) and _accepts(opened):
-                        found.append((str(place[0]), int(place[1])))
-    return sorted(set(found))
+                        addresses.append((str(place[0]), int(place[1])))
+    return sorted(set(addresses))
 
 
 def _accepts(opened: socket.socket) -> bool:

@@ -65,5 +65,5 @@ def file_name(stem: str, hyper: Mapping[str, float | str], format: str) -> str:
 
 def changed(loss: str, hyper: Mapping[str, float | str]) -> dict[str, float | str]:
     """The hyper-parameters that differ from those the loss has by default."""
-    usual = untrusted.hyper(loss, {})
-    return {k: v for k, v in hyper.items() if v != usual[k]}
+    defaults = untrusted.hyper(loss, {})
+    return {k: v for k, v in hyper.items() if v != defaults[k]}

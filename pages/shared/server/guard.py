@@ -155,9 +155,9 @@ class Guard:
         query = f"?token={self.access.token}" if self.access.needs_token(beyond) else ""
         scheme, path = streamlit_host.scheme(), streamlit_host.base()
         hosts = ["127.0.0.1", streamlit_host.internal_address()] if host in ("0.0.0.0", "::") else [host]
-        found = [f"{scheme}://{in_address(h)}:{port}{path}{query}" for h in hosts if h]
+        addresses = [f"{scheme}://{in_address(h)}:{port}{path}{query}" for h in hosts if h]
         public = [(s, n) for n, s in self.access.hosts.items() if s]
-        return found + [f"{s}://{n}{path}{query}" for s, n in public]
+        return addresses + [f"{s}://{n}{path}{query}" for s, n in public]
 
 
 def _listed() -> str:
@@ -179,8 +179,8 @@ def _address(scope: Scope) -> str:
     return f"{path}?{query}" if query else path
 
 
-def _sign_in(said: str) -> tuple[int, str, dict[str, str]]:
-    return 403, SIGN_IN.replace("{said}", said), {"content-type": "text/html; charset=utf-8"}
+def _sign_in(given: str) -> tuple[int, str, dict[str, str]]:
+    return 403, SIGN_IN.replace("{said}", given), {"content-type": "text/html; charset=utf-8"}
 
 
 def _with_headers(scope: Scope, send: Send) -> Send:

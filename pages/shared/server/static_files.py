@@ -21,12 +21,12 @@ TYPES = {".js": "text/javascript", ".css": "text/css", ".bin": "application/octe
 @cache
 def files() -> dict[str, tuple[bytes, str]]:
     """Every file of every component by its path under assets/: content and media type."""
-    found = {
+    contents = {
         p.relative_to(ASSETS).as_posix(): (p.read_bytes(), TYPES[p.suffix])
         for p in sorted(ASSETS.rglob("*"))
         if p.suffix in TYPES
     }
-    return found | _typesetter() | {"shared/schema.json": (schema().encode(), "application/json")}
+    return contents | _typesetter() | {"shared/schema.json": (schema().encode(), "application/json")}
 
 
 def _typesetter() -> dict[str, tuple[bytes, str]]:

@@ -44,8 +44,8 @@ def unpack(answer: bytes) -> dict[str, Any]:
 
 def identity(request: Request) -> int:
     """The number of a request, which its answer repeats."""
-    found = request.get("id")
-    return found if isinstance(found, int) else 0
+    number = request.get("id")
+    return number if isinstance(number, int) else 0
 
 
 def number(x: float) -> float | None:

@@ -41,14 +41,14 @@ class Cached(Generic[P, R]):
         key = tuple(value for name, value in bound.arguments.items() if not name.startswith("_"))
         mine: Future[R] = Future()
         with self._lock:
-            until, found = self._kept.get(key, (0.0, mine))
+            until, entry = self._kept.get(key, (0.0, mine))
             if until <= time.monotonic():
-                found = mine
+                entry = mine
                 self._kept[key] = time.monotonic() + self._lifetime, mine
             self._kept.move_to_end(key)
             while len(self._kept) > self._most:
                 self._kept.popitem(last=False)
-        if found is mine:
+        if entry is mine:
             try:
                 mine.set_result(self._compute(*args, **kwargs))
             except BaseException as error:
@@ -56,7 +56,7 @@ class Cached(Generic[P, R]):
                     if self._kept.get(key, (0.0, None))[1] is mine:
                         del self._kept[key]
                 mine.set_exception(error)
-        return found.result()
+        return entry.result()
 
     def clear(self) -> None:
         """Forget all answers."""

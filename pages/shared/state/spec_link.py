@@ -22,8 +22,8 @@ LONGEST = 8000  # characters of ?set=
 @cache
 def presets() -> dict[str, RunSpec]:
     """The specs that ship with the library by name, the default first."""
-    found = {path.stem: RunSpec.from_toml(path.read_text()) for path in sorted(SPECS.glob("*.toml"))}
-    return {FIRST: found.pop(FIRST)} | found
+    specs = {path.stem: RunSpec.from_toml(path.read_text()) for path in sorted(SPECS.glob("*.toml"))}
+    return {FIRST: specs.pop(FIRST)} | specs
 
 
 def command(spec: RunSpec) -> str | None:

@@ -34,18 +34,18 @@ _misread: ContextVar[list[Misread] | None] = ContextVar("misread", default=None)
 @contextmanager
 def misreading() -> Iterator[list[Misread]]:
     """Collect what the functions below replace by a default meanwhile; what is brought into range is none of it."""
-    found: list[Misread] = []
-    token = _misread.set(found)
+    misread: list[Misread] = []
+    token = _misread.set(misread)
     try:
-        yield found
+        yield misread
     finally:
         _misread.reset(token)
 
 
 def _note(what: Literal["loss", "choice", "number"], asked: Any, used: Any, name: str = "") -> None:
-    if asked is not None and (found := _misread.get()) is not None:
+    if asked is not None and (misread := _misread.get()) is not None:
         words = ",".join(map(str, asked)) if isinstance(asked, (list, tuple)) else str(asked)
-        found.append(Misread(what, words, str(used), name))
+        misread.append(Misread(what, words, str(used), name))
 
 
 def finite(value: Any) -> float | None:
@@ -81,21 +81,21 @@ def one_of(value: Any, options: tuple[str, ...], default: str) -> str:
 def flag(value: Any, default: bool) -> bool:
     """A boolean, also from the texts 0 and 1."""
     known = isinstance(value, (bool, str))
-    found = {True: True, False: False, "1": True, "0": False}.get(value) if known else None
-    if found is None:
+    value_read = {True: True, False: False, "1": True, "0": False}.get(value) if known else None
+    if value_read is None:
         _note("choice", value, default)
         return default
-    return found
+    return value_read
 
 
 def numbers(value: Any, default: tuple[float, ...], reach: float = REACH) -> tuple[float, ...]:
     """As many finite numbers as `default` has, each within +-reach; else `default`."""
     listed = isinstance(value, (list, tuple)) and len(value) == len(default)
-    found = [finite(v) for v in value] if listed else [None]
-    if None in found:
+    finite_values = [finite(v) for v in value] if listed else [None]
+    if None in finite_values:
         _note("number", value, default)
         return default
-    return tuple(min(max(x, -reach), reach) for x in found if x is not None)
+    return tuple(min(max(x, -reach), reach) for x in finite_values if x is not None)
 
 
 def loss_name(value: Any, default: str, known: Collection[str] | None = None) -> str:
@@ -110,21 +110,21 @@ def hyper(name: str, given: Any) -> dict[str, float | str]:
     """Every hyper-parameter of the loss `name`, valid: from `given` where it makes sense, else the default."""
     formula = losses.describe(name)
     given = given if isinstance(given, Mapping) else {}
-    found = dict(formula.defaults)
+    values = dict(formula.defaults)
     for key, parameter in formula.parameters.items():
-        value = given.get(key, found[key])
+        value = given.get(key, values[key])
         if isinstance(parameter, Choice):
-            found[key] = one_of(value, parameter.options, str(found[key]))
+            values[key] = one_of(value, parameter.options, str(values[key]))
         elif parameter.optional and (value is None or value in ("inf", math.inf)):
-            found[key] = math.inf
+            values[key] = math.inf
         elif (number := finite(value)) is not None:
             # Papers use margins far outside the sliders (m = 40); exponents and ratios beyond them mean nothing.
             low, high = (-MARGINS, MARGINS) if key.startswith("m") else (parameter.low, parameter.high)
             number = min(max(number, low), high)
-            found[key] = number if parameter.holds(number) else parameter.low
+            values[key] = number if parameter.holds(number) else parameter.low
         else:
-            _note("number", value, found[key], key)
-    return found
+            _note("number", value, values[key], key)
+    return values
 
 
 def plain(value: float | str) -> str:

@@ -28,8 +28,8 @@ class HistoryCache(Generic[SpecT, HistoryT]):
         A draft, a state under the moving hand, is not kept.
         """
         with self._lock:
-            if found := self._found(spec):
-                return found
+            if kept_history := self._found(spec):
+                return kept_history
             shares = [(history.shared_with(spec), place) for place, history in enumerate(self._kept)]
             shared, place = max(shares, default=(0, 0))
             parent = self._used(place) if shared else None
@@ -41,8 +41,8 @@ class HistoryCache(Generic[SpecT, HistoryT]):
         if draft:
             return history
         with self._lock:
-            if found := self._found(spec):  # another thread was faster
-                return found
+            if kept_history := self._found(spec):  # another thread was faster
+                return kept_history
             self._kept.append(history)
             self._shrink()
         return history
@@ -57,9 +57,9 @@ class HistoryCache(Generic[SpecT, HistoryT]):
     def _found(self, spec: SpecT) -> HistoryT | None:
         for place in reversed(range(len(self._kept))):
             if self._kept[place].spec == spec:
-                found = self._used(place)
+                history = self._used(place)
                 self._shrink()
-                return found
+                return history
         return None
 
     def _used(self, place: int) -> HistoryT:

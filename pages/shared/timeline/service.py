@@ -90,18 +90,18 @@ class Timeline(Generic[StateT, HistoryT]):
 
         They take turns, step by step, for `patience` seconds and as long as they are `wanted`; one step is always made.
         """
-        found = {name: self.kept.of(spec, draft) for name, spec in self.specs(state).items()}
+        histories = {name: self.kept.of(spec, draft) for name, spec in self.specs(state).items()}
         began, stopped = time.monotonic(), ""
-        ready = min(history.recorded for history in found.values())
+        ready = min(history.recorded for history in histories.values())
         while ready < want and not stopped and (ready < 0 or time.monotonic() - began < patience) and wanted():
-            for name, history in found.items():
+            for name, history in histories.items():
                 with history.lock:
                     try:
                         history.frame(ready + 1)
                     except StepError as error:
                         stopped = f"{name} stops here: {str(error).partition('. The last checkpoint')[0]}"
             ready += not stopped
-        return list(found.values()), min(want, ready), stopped
+        return list(histories.values()), min(want, ready), stopped
 
     def answer(self, request: dict[str, Any], most: int | None = None) -> bytes:
         """The steps after request["have"] up to request["want"], as far as they are ready in time.

@@ -61,13 +61,13 @@ def socket_component(
     """
     query = st.query_params.to_dict()
     state: dict[str, Any] = st.session_state.get(key) or {}
-    told = {
+    settings = {
         "hide": [*hide, *query.get("hide", "")[:200].split(",")],
         "idle": not query,
         "socket": query.get("socket") != "off",
         "answer": fallback(state.get("ask"), answer),
     }
-    component(folder)(key=key, data=told | data, **{f"on_{name}_change": _nothing for name in states})
+    component(folder)(key=key, data=settings | data, **{f"on_{name}_change": _nothing for name in states})
 
 
 def fallback(ask: Any, answer: Callable[[dict[str, Any]], bytes]) -> dict[str, Any] | None:

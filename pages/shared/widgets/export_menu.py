@@ -141,10 +141,10 @@ def _plane(run: Run) -> report.ReportMap | None:
 
 
 def _map(table: EmbeddingTable) -> str:
-    found = report.plane_of(table.run)
-    if found is None:
+    layout = report.plane_of(table.run)
+    if layout is None:
         raise ExportError("there is no map of this run any more; compute it again")
-    return export.map_csv(table, found.points)
+    return export.map_csv(table, layout.points)
 
 
 def _remarks(run: Run) -> list[str]:

@@ -32,13 +32,13 @@ class Bounds:
     @classmethod
     def of(cls, info: FieldInfo) -> Bounds:
         """Those that a field of a spec declares."""
-        found: dict[str, Any] = {}
+        bounds: dict[str, Any] = {}
         for rule in info.metadata:
             for name, end, is_open in _RULES:
                 if isinstance(rule, name):
                     side = "low" if end in ("ge", "gt") else "high"
-                    found |= {side: getattr(rule, end), f"{side}_open": is_open}
-        return cls(**found)
+                    bounds |= {side: getattr(rule, end), f"{side}_open": is_open}
+        return cls(**bounds)
 
     def fault(self, label: str, value: float) -> str:
         """What is wrong with a value, in a sentence that begins with the label; "" if nothing is."""
@@ -198,8 +198,8 @@ class Form:
         """A slider with two ends, between low and high or what the spec we started from asks beyond them."""
         start = self._filled.get(key) or (low, high)
         shown = {"min_value": float(min(low, start[0])), "max_value": float(max(high, start[1])), "step": 0.01}
-        found: tuple[float, float] = self._draw(key, st.slider, label, help=info.description, **shown)
-        return found
+        chosen: tuple[float, float] = self._draw(key, st.slider, label, help=info.description, **shown)
+        return chosen
 
     def parameter(self, key: str, name: str, parameter: Parameter, default: float | str) -> float | str:
         """The slider of a hyper-parameter; with a switch for "open", that is infinity, where it may be."""

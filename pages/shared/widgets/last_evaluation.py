@@ -28,9 +28,9 @@ def evaluated(run: Run, what: str) -> tuple[Path, TestNeighbours] | None:
         st.caption("The run was trained on since; below is its last evaluation.")
         job_button.offer(run, "evaluate")
     try:
-        found = learned(source)
-        refuse_other_data(run, source, found)
-        return source, found
+        searched = learned(source)
+        refuse_other_data(run, source, searched)
+        return source, searched
     except Unreadable as error:
         st.error(words.plain(error), icon=":material/broken_image:")
         job_button.offer(run, "evaluate")

@@ -18,22 +18,22 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.,+-]{1,40}")  # what can be quoted in Markdown
 @contextmanager
 def told() -> Iterator[None]:
     """Read the address within; afterwards say what of it was replaced by a default."""
-    with untrusted.misreading() as found:
+    with untrusted.misreading() as misread:
         yield
-    if found:
-        st.caption(f":material/link_off: {sentence(found)}")
+    if misread:
+        st.caption(f":material/link_off: {sentence(misread)}")
 
 
-def sentence(found: list[Misread]) -> str:
+def sentence(misread: list[Misread]) -> str:
     """The first thing that was not understood, and how many more."""
-    first, more = found[0], len({(each.what, each.asked, each.name) for each in found}) - 1
+    first, more = misread[0], len({(each.what, each.asked, each.name) for each in misread}) - 1
     asked = f"“{first.asked}”" if _PLAIN.fullmatch(first.asked) else "something"
     if first.what == "loss":
-        said = f"asks for the loss {asked}, which there is not; {losses.describe(first.used).title} is shown"
+        complaint = f"asks for the loss {asked}, which there is not; {losses.describe(first.used).title} is shown"
     elif first.what == "number":
         place = f" for {first.name}" if first.name else ""
-        said = f"gives {asked}{place} where a number belongs; the usual one is taken"
+        complaint = f"gives {asked}{place} where a number belongs; the usual one is taken"
     else:
-        said = f"asks for {asked}, which there is not to choose here; the usual is shown"
+        complaint = f"asks for {asked}, which there is not to choose here; the usual is shown"
     others = f" {more} more of what it says {'is' if more == 1 else 'are'} not understood." if more else ""
-    return f"This address {said}.{others}"
+    return f"This address {complaint}.{others}"

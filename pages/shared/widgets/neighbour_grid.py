@@ -91,8 +91,8 @@ _KIND: Mapping[bool | None, tuple[str, str]] = {True: ("right", "✓"), False: (
 def html(rows: Sequence[Row], address: str, link: Link) -> str:
     """The grid; `address` + index is the address of a address, link(index) that of the page with it as the query."""
     body = "".join(
-        f'<div class="row">{_query(query, address, link)}<div class="found">{_found(found, address, link)}</div></div>'
-        for query, found in rows
+        f'<div class="row">{_query(query, address, link)}<div class="found">{_found(tiles, address, link)}</div></div>'
+        for query, tiles in rows
     )
     return f'{STYLE}<div class="neighbours">{body}</div>'
 
@@ -114,9 +114,9 @@ def pairs(rows: Sequence[tuple[str, Tile, Tile]], address: str, link: Link) -> s
     """Pairs side by side, each under a line of text; arguments as those of `html`."""
     body = "".join(
         f'<div class="pair"><p>{escape(words)}</p><div>'
-        + "".join(_figure(t, address, link, kind="query", mark="", alt=f"class {t.name}") for t in both)
+        + "".join(_figure(t, address, link, kind="query", mark="", alt=f"class {t.name}") for t in tiles)
         + "</div></div>"
-        for words, *both in rows
+        for words, *tiles in rows
     )
     return f'{STYLE}<div class="neighbours"><div class="pairs">{body}</div></div>'
 
@@ -138,12 +138,12 @@ def listen(
     """
     wanted = dict.fromkeys(("query", "forces", "map", "turn", "back"))
     quiet = {f"on_{name}_change": lambda: None for name in wanted}
-    found = _listener(
+    event = _listener(
         key=key,
         data={"keys": list(keys), "first": first, "images": ahead[0], "ahead": list(ahead[1])},
         **(quiet | callbacks),
     )
-    return wanted | found
+    return wanted | event
 
 
 def clicked(key: str, on_click: Callable[[], None]) -> int | None:
@@ -156,8 +156,8 @@ def _query(query: Tile, address: str, link: Link) -> str:
     return _figure(query, address, link, kind="query", mark="", alt=f"query {query.index}: class {query.name}")
 
 
-def _found(found: Sequence[Neighbour], address: str, link: Link) -> str:
-    return "".join(_neighbour(tile, rank, address, link) for rank, tile in enumerate(found, 1))
+def _found(neighbours: Sequence[Neighbour], address: str, link: Link) -> str:
+    return "".join(_neighbour(tile, rank, address, link) for rank, tile in enumerate(neighbours, 1))
 
 
 def _neighbour(tile: Neighbour, rank: int, address: str, link: Link) -> str:

@@ -122,15 +122,15 @@ def score_columns(score: Row) -> dict[str, Any]:
     """A line of a table of scores, as shown."""
     recall = {f"R@{k}": percent(value) for k, value in score["recall_at"].items()}
     shown = {name: entry.title for name, entry in SCORES.items() if entry.shown and name != "map_at_r"}
-    found = {title: percent(score[name]) for name, title in shown.items() if score.get(name) is not None}
-    return {"MAP@R": percent(score["map_at_r"])} | recall | found
+    columns = {title: percent(score[name]) for name, title in shown.items() if score.get(name) is not None}
+    return {"MAP@R": percent(score["map_at_r"])} | recall | columns
 
 
 def _scores(runs: Sequence[Run], histories: Sequence[tuple[str, RunHistory]]) -> None:
     rows = []
     for name, history in histories:
-        for of, words in REPRESENTATIONS.items():
-            if score := history.scores.get(of):
+        for subject, words in REPRESENTATIONS.items():
+            if score := history.scores.get(subject):
                 rows.append({"run": name, "embedding": words} | score_columns(score))
     if not rows:
         return
@@ -157,25 +157,25 @@ def _verdict(runs: Sequence[Run], histories: Sequence[RunHistory]) -> None:
         label = name if len(runs) == 1 else f"{name} ({key[:4]})"
         values.setdefault(label, {})[spec.seed] = score
         rows = [*history.scores.values(), *history.baselines.values()]
-        for of, scores in verdicts.baselines(rows, started=bool(spec.model.start)).items():
-            if of in verdicts.NAMES and "map_at_r" in scores:
-                against.setdefault(of, {}).setdefault(label, {})[spec.seed] = scores["map_at_r"]
+        for subject, scores in verdicts.baselines(rows, started=bool(spec.model.start)).items():
+            if subject in verdicts.NAMES and "map_at_r" in scores:
+                against.setdefault(subject, {}).setdefault(label, {})[spec.seed] = scores["map_at_r"]
         tested.add(spec.data.model_dump_json())
     if len(tested) != 1:  # scores on different samples are not set beside each other
         return
-    said = verdicts.verdict(values, against, things="settings", measure="test MAP@R")
-    st.markdown(f"**{said.headline}** {' '.join(said.more)}")
+    verdict = verdicts.verdict(values, against, things="settings", measure="test MAP@R")
+    st.markdown(f"**{verdict.headline}** {' '.join(verdict.more)}")
     if max(map(len, values.values())) > 1:
         st.caption(verdicts.CLEARLY)
 
 
 def beside(run: Run) -> str:
     """What the same test samples score without training, as the end of a line of scores; "" where it is not known."""
-    found = run_reader.reader().history(run).scores
+    scores = run_reader.reader().history(run).scores
     named = {"inputs": "raw inputs", "untrained": "pretrained network" if run.spec.model.start else "untrained network"}
     parts = [
         f"{words} R@1 {percent(row['recall_at'].get('1'))}, MAP@R {percent(row['map_at_r'])}"
-        for of, words in named.items()
-        if (row := found.get(of))
+        for subject, words in named.items()
+        if (row := scores.get(subject))
     ]
     return f" Without training: {'; '.join(parts)}." if parts else ""

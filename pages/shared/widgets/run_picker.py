@@ -28,15 +28,15 @@ def offered(
 ) -> dict[str, Run]:
     """The newest MOST_OFFERED runs that fulfil `wanted`, by id, newest first; then the example and the ids `also`."""
     shipped = example.find(store)
-    found = {run.id: run for run in store.find(wanted, MOST_OFFERED)}
+    runs = {run.id: run for run in store.find(wanted, MOST_OFFERED)}
     for name in (shipped.id if shipped else None, *also):
-        if name and name not in found:
+        if name and name not in runs:
             with suppress(RunError):  # unknown, or not to be read
                 run = store.open(name)
                 _ = run.state()
                 if wanted(name, Brief.of(run.spec)):
-                    found[name] = run
-    return found
+                    runs[name] = run
+    return runs
 
 
 def pick(store: RunStore, *, into: DeltaGenerator | None = None, width: int = 640) -> Run | None:

@@ -24,18 +24,18 @@ def chosen(run: Run) -> Selection | None:
     """
     name = st.query_params.get(PARAMETER)
     if name is None:
-        found = selections.load(run, _last().get(run.id, ""))
-        if found is not None:
-            st.query_params[PARAMETER] = found.id
-        return found
-    found = selections.load(run, name)
-    if found is None:
+        rows = selections.load(run, _last().get(run.id, ""))
+        if rows is not None:
+            st.query_params[PARAMETER] = rows.id
+        return rows
+    rows = selections.load(run, name)
+    if rows is None:
         st.warning(
             "The selection of the link is not kept with this run; all samples are shown.", icon=":material/link_off:"
         )
     else:
-        _last()[run.id] = found.id
-    return found
+        _last()[run.id] = rows.id
+    return rows
 
 
 def _last() -> dict[str, str]:
@@ -45,9 +45,9 @@ def _last() -> dict[str, str]:
 
 def choose(run: Run, indices: ArrayLike, origin: str) -> Selection:
     """Keep samples (indices in the data set) as the selection, and put it into the link."""
-    found = selections.save(run, indices, origin)
-    st.query_params[PARAMETER] = _last()[run.id] = found.id
-    return found
+    saved = selections.save(run, indices, origin)
+    st.query_params[PARAMETER] = _last()[run.id] = saved.id
+    return saved
 
 
 def forget() -> None:

@@ -26,10 +26,10 @@ def learned(path: Path) -> TestNeighbours:
     return _learned(path, changed)
 
 
-def refuse_other_data(run: Run, source: Path, found: TestNeighbours) -> None:
+def refuse_other_data(run: Run, source: Path, neighbours: TestNeighbours) -> None:
     """Raise Unreadable if the embeddings name samples that the data set has not; one that is gone is not asked."""
     with suppress(DataError):
-        count, last = len(thumbnails.dataset(run.spec).labels), int(found.indices.max())
+        count, last = len(thumbnails.dataset(run.spec).labels), int(neighbours.indices.max())
         if last >= count:
             raise Unreadable(
                 f"{source.name} is of other data: it names sample {last:,}, and the data set of this run has "

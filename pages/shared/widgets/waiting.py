@@ -98,8 +98,8 @@ def _of_run(state: RunState | ProgressState, doing: str) -> tuple[float, str]:
 
 def counted(state: ProgressState, count: Callable[[float], str]) -> tuple[float | None, str]:
     """How far a task is that counts what it does, with its pace and what is left."""
-    of = f" of {count(state.total)}" if state.total else ""
-    text = f"{state.message.capitalize()}: {count(state.done)}{of}" if state.done or state.total else state.message
+    total = f" of {count(state.total)}" if state.total else ""
+    text = f"{state.message.capitalize()}: {count(state.done)}{total}" if state.done or state.total else state.message
     if state.rate > 0:
         text += f", {count(state.rate)} a second"
         if state.total:

@@ -42,10 +42,10 @@ def plain(text: object) -> str:
 
 def faults(error: Exception) -> list[str]:
     """One sentence for each field that a spec, or what is made of it, cannot be used for; the first fault of each."""
-    found: dict[str, str] = {}
+    sentences: dict[str, str] = {}
     for line in plain(error).splitlines():
-        found.setdefault(line.partition(":")[0], line)
-    return list(found.values())
+        sentences.setdefault(line.partition(":")[0], line)
+    return list(sentences.values())
 
 
 def changes(before: RunSpec, after: RunSpec) -> list[str]:
@@ -61,9 +61,9 @@ def changes(before: RunSpec, after: RunSpec) -> list[str]:
     return lines
 
 
-def labels(of: Iterable[str]) -> str:
+def labels(subject: Iterable[str]) -> str:
     """The labels of keys of a spec, each once: "Loss, Learning rate"."""
-    return ", ".join(dict.fromkeys(_label(key) for key in of)) or "nothing"
+    return ", ".join(dict.fromkeys(_label(key) for key in subject)) or "nothing"
 
 
 def setting(key: str) -> str:
@@ -72,26 +72,26 @@ def setting(key: str) -> str:
     return f"{LABELS[f'{section}.name']}: {name}" if name else LABELS.get(key, key)
 
 
-def value(key: str, of: Any) -> str:
+def value(key: str, field: Any) -> str:
     """What a value of a key is called."""
-    if of is None or of == "" or of == ():
+    if field is None or field == "" or field == ():
         return EMPTY.get(key, "none")
-    if isinstance(of, bool):
-        return "on" if of else "off"
-    if isinstance(of, tuple):
-        return ", ".join(f"{part[0]} as class {part[1]}" if isinstance(part, tuple) else f"{part:g}" for part in of)
-    if isinstance(of, (int, float)):
-        return _number(of)
+    if isinstance(field, bool):
+        return "on" if field else "off"
+    if isinstance(field, tuple):
+        return ", ".join(f"{part[0]} as class {part[1]}" if isinstance(part, tuple) else f"{part:g}" for part in field)
+    if isinstance(field, (int, float)):
+        return _number(field)
     if key == "data.name":
-        return data_title(of)
+        return data_title(field)
     if key == "loss.name":
-        return loss_title(of)
+        return loss_title(field)
     if key in ("miner.name", "pooling.name"):
         known = mining.names() if key == "miner.name" else pooling.names()
-        return (mining if key == "miner.name" else pooling).describe(of).title if of in known else str(of)
+        return (mining if key == "miner.name" else pooling).describe(field).title if field in known else str(field)
     if key == "protocol":
-        return protocols.read(of).title if of in protocols.names() else str(of)
-    return WORDS_OF.get(key, {}).get(of) or WORDS.get(of, str(of))
+        return protocols.read(field).title if field in protocols.names() else str(field)
+    return WORDS_OF.get(key, {}).get(field) or WORDS.get(field, str(field))
 
 
 def _parameter_changes(section: str, before: Any, after: Any) -> list[str]:
@@ -110,10 +110,10 @@ def _parameter_changes(section: str, before: Any, after: Any) -> list[str]:
     return lines
 
 
-def _number(of: float | str) -> str:
-    if isinstance(of, str):
-        return of
-    return "open" if of == math.inf else f"{of:,}" if isinstance(of, int) else f"{of:g}"
+def _number(field: float | str) -> str:
+    if isinstance(field, str):
+        return field
+    return "open" if field == math.inf else f"{field:,}" if isinstance(field, int) else f"{field:g}"
 
 
 def _line(line: str) -> str:

@@ -153,9 +153,9 @@ def _row(run: Run) -> dict[str, Any]:
         state = run.state()
         row |= {"run": titles.label(run), "steps": 100 * state.step / max(1, state.steps)}
         row |= {"started": datetime.fromtimestamp(state.created, UTC)}
-        for of, score in run_reader.reader().scores(run).items():
-            if of in row and score["map_at_r"] is not None:
-                row[of] = 100 * score["map_at_r"]
+        for subject, score in run_reader.reader().scores(run).items():
+            if subject in row and score["map_at_r"] is not None:
+                row[subject] = 100 * score["map_at_r"]
     return row
 
 

@@ -47,12 +47,12 @@ def main() -> None:
         _goes_on(form, spec)
     if form.values["begin"] == spec_form.PUBLISHED:
         protocol_form.panel(form)
-    found = _read(spec)
-    hindrances = preflight.problems(spec, found) if found else []
-    _start(spec if found is not None and not hindrances else None)
+    preview = _read(spec)
+    hindrances = preflight.problems(spec, preview) if preview else []
+    _start(spec if preview is not None and not hindrances else None)
     for hindrance in hindrances:
         _problem(words.plain(hindrance))
-    preview_view.show(spec, found, ready=not hindrances)
+    preview_view.show(spec, preview, ready=not hindrances)
 
 
 def _begin(form: Form) -> None:

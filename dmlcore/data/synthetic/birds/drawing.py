@@ -39,8 +39,8 @@ def _developed(image: Image.Image, shade: Image.Image, random: np.random.Generat
     contrast = random.uniform(0.8, 1.1)
     grain = random.uniform(2, 7) * random.standard_normal(values.shape, np.float32)
     values = ((values - 110) * contrast + 110) * (light * gradient) + grain
-    found: Pixels = values.clip(0, 255).astype(np.uint8)
-    return found
+    pixels: Pixels = values.clip(0, 255).astype(np.uint8)
+    return pixels
 
 
 class _Painter:

@@ -88,8 +88,8 @@ class Pose:
 
     def at(self, t: float, v: float) -> Floats:
         """The point of the body at t from 0 (head) to 1 (tail) along it and v from -1 (back) to 1 (belly) across."""
-        found: Floats = self.on_body([(t, v)])[0]
-        return found
+        point: Floats = self.on_body([(t, v)])[0]
+        return point
 
     def on_body(self, places: Places) -> Floats:
         """`at` of each (t, v)."""

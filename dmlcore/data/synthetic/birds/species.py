@@ -111,9 +111,9 @@ def guide() -> tuple[Species, ...]:
     random = np.random.default_rng(GUIDE_SEED)
     schemes: list[list[Species]] = [[] for _ in range(SCHEMES)]
     for family in FAMILIES:
-        for found, upper in zip(schemes, random.permutation(UPPER)[:SCHEMES].tolist(), strict=True):
-            found.extend(_sisters(family, upper, random))
-    return tuple(species for found in schemes for species in found)
+        for scheme, upper in zip(schemes, random.permutation(UPPER)[:SCHEMES].tolist(), strict=True):
+            scheme.extend(_sisters(family, upper, random))
+    return tuple(species for scheme in schemes for species in scheme)
 
 
 def _sisters(family: Family, upper: str, random: np.random.Generator) -> list[Species]:

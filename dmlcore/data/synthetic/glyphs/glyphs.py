@@ -75,7 +75,9 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     programs = glyph_programs.invent(len(ALPHABETS), CHARACTERS, INVENTED)
     classes, side = len(programs.has), image_size or IMAGE_SIZE
     hands = [write(programs, np.random.default_rng([seed, hand])) for hand in range(HANDS)]
-    written = Writing(*(np.stack(of, axis=1).reshape(-1, *of[0].shape[1:]) for of in zip(*hands, strict=True)))
+    written = Writing(
+        *(np.stack(writers, axis=1).reshape(-1, *writers[0].shape[1:]) for writers in zip(*hands, strict=True))
+    )
     return Samples(
         inputs=Drawings(
             (classes * HANDS, 1, side, side), partial(written.draw, side), lambda index: f"{seed} {index}".encode()
@@ -97,8 +99,8 @@ def write(programs: Programs, random: np.random.Generator) -> Writing:
 
     def habit(deviations: tuple[float, float]) -> Floats:
         own, each = deviations
-        found: Floats = own * random.standard_normal() + each * random.standard_normal(count)
-        return found
+        values: Floats = own * random.standard_normal() + each * random.standard_normal(count)
+        return values
 
     def play(deviation: float, *shape: int) -> Floats:
         return deviation * random.standard_normal((count, *shape))

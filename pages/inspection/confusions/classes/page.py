@@ -15,15 +15,15 @@ from pages.shared.words.numbers import percent
 
 def show(view: ConfusionsView) -> None:
     """Table beside the ranking, and the queries of a chosen class."""
-    found = view.found
-    scores = confusions.by_class(found.labels, found.average_precision, found.right[:, 0])
+    learned = view.found
+    scores = confusions.by_class(learned.labels, learned.average_precision, learned.right[:, 0])
     if not len(scores.labels):
         st.info("No class has two samples in this part, so none has a score.", icon=":material/info:")
         return
     order = np.lexsort((scores.labels, scores.recall_at_1, scores.map_at_r))
     labels, value = scores.labels[order], scores.map_at_r[order]
     names = [view.name(int(label)) for label in labels]
-    k = min(8, found.neighbours.shape[1])
+    k = min(8, learned.neighbours.shape[1])
     taken = _taken_for(view, labels, k)
     left, right = st.columns([3, 2], gap="medium")
     with left:
@@ -65,7 +65,7 @@ def show(view: ConfusionsView) -> None:
         st.caption(
             f"MAP@R of the classes: median {percent(middle)}, a tenth below {percent(low)}, a tenth above "
             f"{percent(high)}. Mean over classes {percent(float(value.mean()))}, over queries "
-            f"{percent(found.map_at_r)}."
+            f"{percent(learned.map_at_r)}."
         )
     rows = table["selection"]["rows"]
     at = rows[0] if rows and rows[0] < len(labels) else 0
@@ -75,10 +75,10 @@ def show(view: ConfusionsView) -> None:
 def _taken_for(view: ConfusionsView, labels: np.ndarray, k: int) -> list[tuple[int | None, float | None]]:
     """Of each class the other class that most of its neighbours are of, and their share."""
     with st.spinner("Counting neighbours by class …"):
-        of = confused(view.source, k)
-    shares = of.shares
-    found: list[tuple[int | None, float | None]] = []
-    for place in np.searchsorted(of.classes, labels):
+        confusions = confused(view.source, k)
+    shares = confusions.shares
+    taken: list[tuple[int | None, float | None]] = []
+    for place in np.searchsorted(confusions.classes, labels):
         start, stop = shares.indptr[place], shares.indptr[place + 1]
         others, values = (
             shares.indices[start:stop],
@@ -86,19 +86,19 @@ def _taken_for(view: ConfusionsView, labels: np.ndarray, k: int) -> list[tuple[i
         )
         best = int(values.argmax()) if len(values) else 0
         known = len(values) > 0 and values[best] > 0
-        found.append((int(of.classes[others[best]]), float(values[best])) if known else (None, None))
-    return found
+        taken.append((int(confusions.classes[others[best]]), float(values[best])) if known else (None, None))
+    return taken
 
 
 def _queries(view: ConfusionsView, label: int) -> None:
-    found = view.found
-    rows = np.flatnonzero((found.labels == label) & ~found.is_gallery & ~np.isnan(found.average_precision))
-    rows = rows[np.argsort(found.average_precision[rows], kind="stable")]
+    learned = view.found
+    rows = np.flatnonzero((learned.labels == label) & ~learned.is_gallery & ~np.isnan(learned.average_precision))
+    rows = rows[np.argsort(learned.average_precision[rows], kind="stable")]
     literal(f"Queries of “{view.name(label)}”, worst first", "h4")
     examples.hand_over(view, rows, f"queries of {view.name(label)}", f"class-{label}")
 
     def wrong(row: int) -> int | None:
-        places = np.flatnonzero(~found.right[row])
-        return int(found.neighbours[row, places[0]]) if len(places) else None
+        places = np.flatnonzero(~learned.right[row])
+        return int(learned.neighbours[row, places[0]]) if len(places) else None
 
     examples.queries(view, rows, f"class-{label}", wrong)

@@ -52,12 +52,12 @@ def show(view: ConfusionsView) -> None:
         )
         step = _step(view, list(kept))
         loss = _region_of(view)
-        found = tested if step is None else kept[step]
-        _shares(found, loss)
+        density = tested if step is None else kept[step]
+        _shares(density, loss)
     reach = _reach([tested, *kept.values()], kind)
     with left:
-        _draw(found, kind, loss, reach, key="portrait", height=520)
-        st.caption(_caption(found, kind, loss, reach))
+        _draw(density, kind, loss, reach, key="portrait", height=520)
+        st.caption(_caption(density, kind, loss, reach))
     st.subheader("Over the training", anchor=False)
     _offer(view)
     if kept:
@@ -97,20 +97,20 @@ def _region_of(view: ConfusionsView) -> TripletLoss:
         )
     formula = losses.describe(name)
     given = own.hyper if own and name == own.formula.name else formula.defaults
-    found = {
+    hyper = {
         key: form.parameter(f"{name}.{key}", key, parameter, given[key])
         for key, parameter in formula.parameters.items()
     }
     reduction = own.reduction if own and name == own.formula.name else "mean_valid"
     if reduction == "mean_raw":
         st.caption("It is trained without clamps: every triplet has a gradient.")
-    return losses.create(name, reduction=reduction, **found)
+    return losses.create(name, reduction=reduction, **hyper)
 
 
 def _draw(
-    found: DistanceDensity, kind: Kind, loss: TripletLoss, reach: float, *, key: str, height: int, title: str = ""
+    density: DistanceDensity, kind: Kind, loss: TripletLoss, reach: float, *, key: str, height: int, title: str = ""
 ) -> None:
-    triplets = found.triplets(kind)
+    triplets = density.triplets(kind)
     lines = ([], []) if loss.reduction == "mean_raw" else clamp_lines(loss, reach)
     bins = 60 if height > 300 else 30
     spec, columns = portrait(triplets.d_ap, triplets.d_an, reach, lines, bins=bins, height=height, title=title or None)
@@ -122,16 +122,16 @@ def _draw(
     st.vega_lite_chart(columns, spec, width="stretch", key=key, alt=f"{title} {alt}".strip())
 
 
-def _reach(of: list[DistanceDensity], kind: Kind) -> float:
+def _reach(density: list[DistanceDensity], kind: Kind) -> float:
     """The end of both axes: a little beyond the largest distance that is drawn."""
-    top = max(float(max(p.triplets(kind).d_ap.max(), p.triplets(kind).d_an.max())) for p in of)
+    top = max(float(max(p.triplets(kind).d_ap.max(), p.triplets(kind).d_an.max())) for p in density)
     step = 10.0 ** math.floor(math.log10(top)) / 5 if top > 0 else 1.0
     return math.ceil(top / step + 1e-9) * step
 
 
-def _shares(found: DistanceDensity, loss: TripletLoss) -> None:
+def _shares(pairs: DistanceDensity, loss: TripletLoss) -> None:
     """What is wrong and what is active, for each kind of triplet."""
-    rows = [(WORDS[kind][0], found.triplets(kind)) for kind in KINDS]
+    rows = [(WORDS[kind][0], pairs.triplets(kind)) for kind in KINDS]
     st.dataframe(
         {
             "triplets": [title for title, _ in rows],
@@ -151,11 +151,11 @@ def _shares(found: DistanceDensity, loss: TripletLoss) -> None:
     )
 
 
-def _caption(found: DistanceDensity, kind: Kind, loss: TripletLoss, reach: float) -> str:
+def _caption(pairs: DistanceDensity, kind: Kind, loss: TripletLoss, reach: float) -> str:
     sampled = (
         ""
-        if kind == "random" or found.anchors == found.queries
-        else f" Sampled: {found.anchors:,} anchors of {found.queries:,}."
+        if kind == "random" or pairs.anchors == pairs.queries
+        else f" Sampled: {pairs.anchors:,} anchors of {pairs.queries:,}."
     )
     words, asked = WORDS[kind][1], depends_on(loss)
     assumed = [
@@ -168,7 +168,7 @@ def _caption(found: DistanceDensity, kind: Kind, loss: TripletLoss, reach: float
     if loss.reduction == "mean_raw" or not any(map(len, clamp_lines(loss, reach))):
         begins = "No boundary of the loss passes through this view."
     return (
-        f"{words[0].upper()}{words[1:]}: {len(found.triplets(kind)):,} of the test part. Below the dotted diagonal the "
+        f"{words[0].upper()}{words[1:]}: {len(pairs.triplets(kind)):,} of the test part. Below the dotted diagonal the "
         f"negative is nearer than the positive. {begins} The shares are counted triplet by triplet.{sampled}"
     )
 
@@ -199,23 +199,23 @@ def _multiples(kept: dict[int, DistanceDensity], kind: Kind, loss: TripletLoss, 
 
 
 def _measured(ready: list[Snapshot]) -> dict[int, DistanceDensity]:
-    found: dict[int, DistanceDensity] = {}
+    densities: dict[int, DistanceDensity] = {}
     bar = st.empty()
     for number, one in enumerate(ready):
         assert one.embeddings is not None
         if number:
             bar.progress(number / len(ready), f"Measuring step {one.step:,} …")
-        found[one.step] = snapshot(one.embeddings, one.embeddings.stat().st_mtime_ns)
+        densities[one.step] = snapshot(one.embeddings, one.embeddings.stat().st_mtime_ns)
     bar.empty()
-    return found
+    return densities
 
 
 def _curves(kept: dict[int, DistanceDensity], kind: Kind, loss: TripletLoss) -> None:
     steps = np.array(list(kept), np.int64)
-    of = [p.triplets(kind) for p in kept.values()]
+    triplets = [p.triplets(kind) for p in kept.values()]
     values = {
-        "active": [float(t.active(loss).mean()) for t in of],
-        "wrong": [t.violated for t in of],
+        "active": [float(t.active(loss).mean()) for t in triplets],
+        "wrong": [t.violated for t in triplets],
         "overlap": [p.distances.overlap for p in kept.values()],
     }
     panels = [CurvePanel(name, [RunCurve("this run", steps, np.array(v))], ".3~%", 80) for name, v in values.items()]

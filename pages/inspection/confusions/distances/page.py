@@ -69,8 +69,8 @@ def _other(view: ConfusionsView) -> tuple[str, DistanceDensity] | None:
 def _numbers(named: list[tuple[str, DistanceDensity]]) -> None:
     own, other = named[0][1], named[1][1] if len(named) > 1 else None
 
-    def metric(title: str, of: str, form: str, help: str) -> None:
-        values = [getattr(p.distances, of) for p in (own, other) if p is not None]
+    def metric(title: str, value: str, form: str, help: str) -> None:
+        values = [getattr(p.distances, value) for p in (own, other) if p is not None]
         change = None if len(values) < 2 else f"{_shown(values[1], form)} in the other run"
         st.metric(title, _shown(values[0], form), change, delta_color="off", delta_arrow="off", help=help)
 
@@ -95,16 +95,16 @@ def _shown(value: float, form: str) -> str:
 def _caption(
     view: ConfusionsView, named: list[tuple[str, DistanceDensity]], loss: TripletLoss | None, open_: bool
 ) -> None:
-    found = named[0][1]
-    d = found.distances
+    density = named[0][1]
+    d = density.distances
     counted = f"{int(d.positives.sum()):,} ordered pairs of one class and {int(d.negatives.sum()):,} of two"
     if d.all_positives and d.all_negatives:
         words = f"All {counted}."
     else:
         every = "all positives, " if d.all_positives else ""
         words = (
-            f"Sampled: {counted}; {every}{'negatives' if d.all_positives else 'pairs'} of {found.anchors:,} anchors "
-            f"drawn at random from {found.queries:,}."
+            f"Sampled: {counted}; {every}{'negatives' if d.all_positives else 'pairs'} of {density.anchors:,} anchors "
+            f"drawn at random from {density.queries:,}."
         )
     if loss is None:
         title = titles.loss_title(view.run.spec.loss.name)
@@ -121,8 +121,8 @@ def _caption(
     st.caption(words + (" Dashed lines: the other run." if len(named) > 1 else ""))
 
 
-def _words(found: DistanceDensity) -> str:
-    d = found.distances
+def _words(density: DistanceDensity) -> str:
+    d = density.distances
     return (
         f"Histograms of distances: same class {d.positive_mean:.3g} in the mean, other classes {d.negative_mean:.3g}, "
         f"overlap {percent(d.overlap)}"

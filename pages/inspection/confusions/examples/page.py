@@ -35,13 +35,15 @@ def queries(view: ConfusionsView, rows: Ints, key: str, wrong: Callable[[int], i
 
 def tiles(view: ConfusionsView, rows: Sequence[tuple[int, str, Sequence[int]]], key: str) -> None:
     """Rows of images that are no search: (sample, words under it, the samples beside it), all as rows."""
-    found = view.found
+    learned = view.found
     shown: list[neighbour_grid.Row] = [
         (
-            neighbour_grid.Tile(int(found.indices[row]), _class(view, row), (words,) if words else ()),
+            neighbour_grid.Tile(int(learned.indices[row]), _class(view, row), (words,) if words else ()),
             [
                 neighbour_grid.Neighbour(
-                    int(found.indices[other]), _class(view, other), right=bool(found.labels[other] == found.labels[row])
+                    int(learned.indices[other]),
+                    _class(view, other),
+                    right=bool(learned.labels[other] == learned.labels[row]),
                 )
                 for other in others
             ],
@@ -75,23 +77,23 @@ def _choose(view: ConfusionsView, indices: Ints, origin: str) -> None:
 
 
 def _query(view: ConfusionsView, row: int, wrong: int | None) -> neighbour_grid.Row:
-    found = view.found
-    k = min(SHOWN, found.neighbours.shape[1])
+    learned = view.found
+    k = min(SHOWN, learned.neighbours.shape[1])
     neighbours = [
         neighbour_grid.Neighbour(
-            int(found.indices[other]),
+            int(learned.indices[other]),
             _class(view, other),
             (f"{distance:.3f}",),
             right=bool(right),
             forces="" if right else _forces(view, row, other),
         )
         for other, distance, right in zip(
-            found.neighbours[row, :k].tolist(), found.distances[row, :k], found.right[row, :k], strict=True
+            learned.neighbours[row, :k].tolist(), learned.distances[row, :k], learned.right[row, :k], strict=True
         )
     ]
-    precision = f"AP@R {percent(found.average_precision[row])}"
+    precision = f"AP@R {percent(learned.average_precision[row])}"
     forces = "" if wrong is None else _forces(view, row, wrong)
-    return neighbour_grid.Tile(int(found.indices[row]), _class(view, row), (precision,), forces=forces), neighbours
+    return neighbour_grid.Tile(int(learned.indices[row]), _class(view, row), (precision,), forces=forces), neighbours
 
 
 def _forces(view: ConfusionsView, row: int, wrong: int) -> str:

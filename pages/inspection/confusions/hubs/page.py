@@ -29,15 +29,15 @@ def show(view: ConfusionsView) -> None:
             help="A sample counts once for each query that has it among its k nearest neighbours",
         )
     )
-    found = hubs(view.source, k)
-    _numbers(found)
+    hubness = hubs(view.source, k)
+    _numbers(hubness)
     left, right = st.columns([3, 2], gap="medium")
     with left:
-        _distribution(found)
+        _distribution(hubness)
     with right:
         st.markdown(
             f"**How to read it.** Each query gives {k} occurrence{'s' if k > 1 else ''}, so the mean of N_k is "
-            f"{found.mean:.3g}. In high dimensions some points near the centre of the data become neighbours of very "
+            f"{hubness.mean:.3g}. In high dimensions some points near the centre of the data become neighbours of very "
             "many others, whatever their class: then a few samples spoil many lists. The dashed line is what drawing "
             "neighbours by lot would give, the vertical line stands at the mean plus "
             f"{FAR:g} standard deviations, beyond which a sample is called a hub. A *bad* occurrence is one for a "
@@ -47,49 +47,51 @@ def show(view: ConfusionsView) -> None:
             "Skewness and bad occurrences: Radovanović, Nanopoulos & Ivanović 2010, Hubs in space, JMLR 11. Robin "
             "Hood index: the share of occurrences to be moved until all samples have the same; Feldbauer et al. 2018."
         )
-    _samples(view, found, k)
+    _samples(view, hubness, k)
 
 
-def _numbers(found: Hubness) -> None:
-    skewness = "–" if found.skewness is None else f"{found.skewness:.2f}"
-    of_hubs = f"{len(found.bad_hubs):,} of {len(found.hubs):,}"
+def _numbers(hubness: Hubness) -> None:
+    skewness = "–" if hubness.skewness is None else f"{hubness.skewness:.2f}"
+    of_hubs = f"{len(hubness.bad_hubs):,} of {len(hubness.hubs):,}"
     with st.container(horizontal=True, key="hub-numbers"):
         st.metric("Skewness of N_k", skewness, border=True, help="0: symmetric; above 1: few samples are found by many")
-        st.metric("Robin Hood index", percent(found.robin_hood), border=True)
-        st.metric("Bad occurrences", percent(found.bad_share), border=True, help="Neighbours of a wrong class: 1 − P@k")
+        st.metric("Robin Hood index", percent(hubness.robin_hood), border=True)
+        st.metric(
+            "Bad occurrences", percent(hubness.bad_share), border=True, help="Neighbours of a wrong class: 1 − P@k"
+        )
         st.metric("Bad hubs", of_hubs, border=True, help="Hubs that are a wrong neighbour more often than a right one")
         st.metric(
             "Bad occurrences by hubs",
-            percent(found.bad_by_hubs),
+            percent(hubness.bad_by_hubs),
             border=True,
-            help=f"Hubs are {percent(len(found.hubs) / len(found.rows))} of all samples that can be found",
+            help=f"Hubs are {percent(len(hubness.hubs) / len(hubness.rows))} of all samples that can be found",
         )
-        st.metric("Found by nobody", percent(len(found.orphans) / len(found.rows)), border=True, help="N_k = 0")
+        st.metric("Found by nobody", percent(len(hubness.orphans) / len(hubness.rows)), border=True, help="N_k = 0")
 
 
-def _distribution(found: Hubness) -> None:
-    counts = np.bincount(found.occurrences)
-    chance = by_chance(len(found.rows), found.queries, found.k, len(counts) - 1)
-    spec, columns = occurrences(counts, chance, found.threshold)
+def _distribution(hubness: Hubness) -> None:
+    counts = np.bincount(hubness.occurrences)
+    chance = by_chance(len(hubness.rows), hubness.queries, hubness.k, len(counts) - 1)
+    spec, columns = occurrences(counts, chance, hubness.threshold)
     st.vega_lite_chart(
         columns,
         spec,
         width="stretch",
         key="occurrences",
-        alt=f"How many samples are a neighbour how often: from 0 to {len(counts) - 1} times, mean {found.mean:.3g}",
+        alt=f"How many samples are a neighbour how often: from 0 to {len(counts) - 1} times, mean {hubness.mean:.3g}",
     )
     st.caption(
-        f"Samples by N_k, the number of queries that have them among their {found.k} nearest; logarithmic scale. The "
-        f"most frequent is found {found.occurrences.max():,} times."
+        f"Samples by N_k, the number of queries that have them among their {hubness.k} nearest; logarithmic scale. The "
+        f"most frequent is found {hubness.occurrences.max():,} times."
     )
 
 
-def _samples(view: ConfusionsView, found: Hubness, k: int) -> None:
+def _samples(view: ConfusionsView, hubness: Hubness, k: int) -> None:
     kind = st.segmented_control(
         "Samples", list(KINDS), default="hubs", required=True, format_func=KINDS.__getitem__, key="hub-kind"
     )
-    places = {"hubs": found.hubs, "bad": found.bad_hubs, "orphans": found.orphans}[kind or "hubs"]
-    rows = found.rows[places]
+    places = {"hubs": hubness.hubs, "bad": hubness.bad_hubs, "orphans": hubness.orphans}[kind or "hubs"]
+    rows = hubness.rows[places]
     if not len(rows):
         st.info("There is none here.", icon=":material/check:")
         return
@@ -111,6 +113,6 @@ def _samples(view: ConfusionsView, found: Hubness, k: int) -> None:
         shown = []
         for i in page:
             asked = found_by(view.found.neighbours, view.found.is_gallery, int(rows[i]), k)[:EACH]
-            words = f"{found.occurrences[places[i]]:,} times, {found.bad[places[i]]:,} wrong"
+            words = f"{hubness.occurrences[places[i]]:,} times, {hubness.bad[places[i]]:,} wrong"
             shown.append((int(rows[i]), words, asked.tolist()))
     examples.tiles(view, shown, f"hubs-{kind}")

@@ -45,28 +45,28 @@ def show(view: ConfusionsView) -> None:
             help="The k nearest; R: as many as the class of the query has other samples, so that all could be right",
         )
         with st.spinner("Counting neighbours by class …"):
-            found = confused(view.source, R if k == R else int(k))
-        around = _around(view, found)
-    best = confusions.pairs(found, LISTED)
-    chosen = _chosen(found, best)
+            pair_counts = confused(view.source, R if k == R else int(k))
+        around = _around(view, pair_counts)
+    best = confusions.pairs(pair_counts, LISTED)
+    chosen = _chosen(pair_counts, best)
     st.html(STYLE)
     with st.container(key="confused"):
         left, right = st.columns([3, 2], gap="medium")
     with left:
-        _matrix(view, found, around, chosen, k)
+        _matrix(view, pair_counts, around, chosen, k)
     with right:
-        _list(view, found, best, chosen)
+        _list(view, pair_counts, best, chosen)
     if chosen is not None:
-        _examples(view, found, chosen, k)
+        _examples(view, pair_counts, chosen, k)
 
 
-def _around(view: ConfusionsView, found: Confusions) -> int | None:
+def _around(view: ConfusionsView, confusions: Confusions) -> int | None:
     """The class that the matrix is about, where it cannot show all."""
-    if len(found.classes) <= MOST_SHOWN:
+    if len(confusions.classes) <= MOST_SHOWN:
         return None
     label: int | None = st.selectbox(
         "Around the class",
-        [None, *found.classes.tolist()],
+        [None, *confusions.classes.tolist()],
         format_func=lambda label: "the most confused ones" if label is None else view.name(label),
         key="around",
         width=300,
@@ -75,33 +75,35 @@ def _around(view: ConfusionsView, found: Confusions) -> int | None:
     return label
 
 
-def _chosen(found: Confusions, best: ClassPairs) -> tuple[int, int] | None:
+def _chosen(confusions: Confusions, best: ClassPairs) -> tuple[int, int] | None:
     """Labels of the pair of the link; without one those of the most confused pair, the stronger way."""
     match = _PAIR.fullmatch(st.query_params.get(PAIR, ""))
     if match:
         pair = int(match[1]), int(match[2])
-        if None not in (found.place(pair[0]), found.place(pair[1])):
+        if None not in (confusions.place(pair[0]), confusions.place(pair[1])):
             return pair
     if PAIR in st.query_params:
         st.warning("The pair of the link is none of this run; another is shown.", icon=":material/link_off:")
-    return _directed(found, best, 0) if len(best.first) else None
+    return _directed(confusions, best, 0) if len(best.first) else None
 
 
-def _directed(found: Confusions, best: ClassPairs, number: int) -> tuple[int, int]:
-    pair = int(found.classes[best.first[number]]), int(found.classes[best.second[number]])
+def _directed(confusions: Confusions, best: ClassPairs, number: int) -> tuple[int, int]:
+    pair = int(confusions.classes[best.first[number]]), int(confusions.classes[best.second[number]])
     return pair if best.there[number] >= best.back[number] else pair[::-1]
 
 
 def _matrix(
-    view: ConfusionsView, found: Confusions, around: int | None, chosen: tuple[int, int] | None, k: str
+    view: ConfusionsView, pair_counts: Confusions, around: int | None, chosen: tuple[int, int] | None, k: str
 ) -> None:
-    if around is not None and (place := found.place(around)) is not None:
-        places = confusions.around(found, place, WORST)
+    if around is not None and (place := pair_counts.place(around)) is not None:
+        places = confusions.around(pair_counts, place, WORST)
     else:
-        places = confusions.prominent(found, len(found.classes) if len(found.classes) <= MOST_SHOWN else WORST)
-    shares = found.matrix(places)
+        places = confusions.prominent(
+            pair_counts, len(pair_counts.classes) if len(pair_counts.classes) <= MOST_SHOWN else WORST
+        )
+    shares = pair_counts.matrix(places)
     order = confusions.ordered(shares)
-    labels = found.classes[places[order]]
+    labels = pair_counts.classes[places[order]]
     names = [view.name(int(x)) for x in labels]
     ink = INK["dark" if st.context.theme.type == "dark" else "light"]
     spec, columns = matrix(shares[np.ix_(order, order)], labels, names, chosen, ink=ink)
@@ -115,27 +117,30 @@ def _matrix(
             selection_mode=CELL,
             alt=f"Matrix of {len(labels)} classes: of which class the neighbours of the queries of each class are",
         )
-    of = (
+    whom = (
         "the R nearest neighbours" if k == R else "the nearest neighbour" if k == "1" else f"the {k} nearest neighbours"
     )
-    left_out = "" if len(labels) == len(found.classes) else f" {len(labels)} of {len(found.classes):,} classes."
+    left_out = (
+        "" if len(labels) == len(pair_counts.classes) else f" {len(labels)} of {len(pair_counts.classes):,} classes."
+    )
     st.caption(
-        f"Row: class of the query; column: class of its neighbours; opacity: share of {of}, on a root scale. Green is "
+        f"Row: class of the query; column: class of its neighbours; opacity: share of {whom}, on a root scale. Green "
+        f"is "
         f"the own class, which saturates.{left_out} In the order of a clustering by confusion, so that classes which "
         "are mixed up stand in blocks. Click a cell to see its queries."
     )
 
 
-def _key(of: Literal["matrix", "worst-pairs"]) -> str:
+def _key(chart: Literal["matrix", "worst-pairs"]) -> str:
     """A key that changes once the pair was chosen elsewhere: what was chosen here before can be chosen again."""
-    return f"{of}-{st.session_state.get(f'{of}-mounted', 0)}"
+    return f"{chart}-{st.session_state.get(f'{chart}-mounted', 0)}"
 
 
 def _choose(query: int, other: int, *, by: str) -> None:
     st.query_params[PAIR] = f"{query}-{other}"
-    for of in ("matrix", "worst-pairs"):
-        if of != by:
-            st.session_state[f"{of}-mounted"] = st.session_state.get(f"{of}-mounted", 0) + 1
+    for chart in ("matrix", "worst-pairs"):
+        if chart != by:
+            st.session_state[f"{chart}-mounted"] = st.session_state.get(f"{chart}-mounted", 0) + 1
 
 
 def _follow_cell() -> None:
@@ -144,8 +149,8 @@ def _follow_cell() -> None:
         _choose(int(cells[0]["i"]), int(cells[0]["j"]), by="matrix")
 
 
-def _list(view: ConfusionsView, found: Confusions, best: ClassPairs, chosen: tuple[int, int] | None) -> None:
-    st.markdown(f"**{percent(found.wrong)}** of the neighbours counted are of a wrong class.")
+def _list(view: ConfusionsView, confusions: Confusions, best: ClassPairs, chosen: tuple[int, int] | None) -> None:
+    st.markdown(f"**{percent(confusions.wrong)}** of the neighbours counted are of a wrong class.")
     if not len(best.first):
         st.info("No neighbour is of a wrong class: nothing is confused here.", icon=":material/check:")
         return
@@ -154,13 +159,13 @@ def _list(view: ConfusionsView, found: Confusions, best: ClassPairs, chosen: tup
             "confused": best.mutual.round(3),
             "→": best.there.round(3),
             "←": best.back.round(3),
-            "class": [view.name(int(x)) for x in found.classes[best.first]],
-            "and": [view.name(int(x)) for x in found.classes[best.second]],
+            "class": [view.name(int(x)) for x in confusions.classes[best.first]],
+            "and": [view.name(int(x)) for x in confusions.classes[best.second]],
         },
         key=_key("worst-pairs"),
         hide_index=True,
         height=420,
-        on_select=lambda: _follow_row(found, best),
+        on_select=lambda: _follow_row(confusions, best),
         selection_mode="single-row",
         column_config={
             "confused": st.column_config.ProgressColumn(
@@ -181,19 +186,21 @@ def _list(view: ConfusionsView, found: Confusions, best: ClassPairs, chosen: tup
     )
 
 
-def _follow_row(found: Confusions, best: ClassPairs) -> None:
+def _follow_row(confusions: Confusions, best: ClassPairs) -> None:
     rows = st.session_state[_key("worst-pairs")]["selection"]["rows"]
     if rows and rows[0] < len(best.first):
-        _choose(*_directed(found, best, rows[0]), by="worst-pairs")
+        _choose(*_directed(confusions, best, rows[0]), by="worst-pairs")
 
 
-def _examples(view: ConfusionsView, found: Confusions, chosen: tuple[int, int], k: str) -> None:
+def _examples(view: ConfusionsView, confusions: Confusions, chosen: tuple[int, int], k: str) -> None:
     """Queries of the one class that have neighbours of the other, most of them first."""
     query, other = chosen
-    first, second = found.place(query), found.place(other)
+    first, second = confusions.place(query), confusions.place(other)
     assert first is not None
     assert second is not None
-    share = float(found.matrix([first, second])[0, 1]) if first != second else float(found.matrix([first])[0, 0])
+    share = (
+        float(confusions.matrix([first, second])[0, 1]) if first != second else float(confusions.matrix([first])[0, 0])
+    )
     with st.container(horizontal=True, vertical_alignment="center"):
         _title(view.name(query), view.name(other))
         if first != second:
@@ -214,7 +221,7 @@ def _examples(view: ConfusionsView, found: Confusions, chosen: tuple[int, int], 
         rows = np.flatnonzero(number > 0)
         rows = rows[np.argsort(-number[rows], kind="stable")]
         words = "those with the most such neighbours first"
-    asked = int(found.queries[first])
+    asked = int(confusions.queries[first])
     st.caption(
         f"{percent(share)} of the neighbours counted. {len(rows):,} of {asked:,} queries of this class"
         f"{'' if first == second else f' have such a neighbour among their {counted} nearest'}, {words}."
@@ -231,8 +238,8 @@ def _examples(view: ConfusionsView, found: Confusions, chosen: tuple[int, int], 
 
 def _wrong(view: ConfusionsView, row: int, other: int, hits: Bools) -> int | None:
     """The nearest neighbour of the other class; of the own class asked for, the nearest of any other."""
-    of = hits[row] if other != view.found.labels[row] else ~view.found.right[row]
-    places = np.flatnonzero(of)
+    wrong = hits[row] if other != view.found.labels[row] else ~view.found.right[row]
+    places = np.flatnonzero(wrong)
     return int(view.found.neighbours[row, places[0]]) if len(places) else None
 
 

@@ -55,10 +55,10 @@ class ShownDifference:
 
 def queries(shown: ShownDifference, kind: Kind, only: Ints | None) -> None:
     """The queries of a kind, page by page, and the way to hand them on; only: samples of a selection, or None."""
-    found = shown.found
-    positions = found.queries(kind)
+    difference = shown.found
+    positions = difference.queries(kind)
     if only is not None:
-        positions = positions[np.isin(found.indices[positions], only)]
+        positions = positions[np.isin(difference.indices[positions], only)]
     labels = _labels(shown, positions)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         label = st.selectbox(
@@ -86,57 +86,58 @@ def blocks(shown: ShownDifference, positions: Sequence[int] | Ints, k: int = 8) 
     """Queries (positions in the difference), each with its nearest neighbours in A and in B."""
     run, k = shown.sides[1].run, min(k, shown.learned[0].neighbours.shape[1])
     stay, change, precision = shown.found.kept(k), shown.found.change, shown.found.comparison.average_precision
-    found = []
+    rows_of_tiles = []
     for position in positions:
         index = int(shown.found.indices[position])
         lines = []
         for number, (mark, learned) in enumerate(zip("AB", shown.learned, strict=True)):
             row = int(shown.found.comparison.rows[number, position])
             tile, near = _row(learned, row, k, shown.name, ())
-            told = shown.sides[number].words, f"AP@R {percent(precision[number, position])}"
-            lines.append(neighbour_grid.RunNeighbours(mark, shown.sides[number].run.id, told, near))
+            caption = shown.sides[number].words, f"AP@R {percent(precision[number, position])}"
+            lines.append(neighbour_grid.RunNeighbours(mark, shown.sides[number].run.id, caption, near))
         words = f"AP@R {percent(precision[0, position])} → {percent(precision[1, position])}"
         head = [
             f"<span>sample {index:,}</span><bdi>{escape(shown.name(int(_labels(shown, [position])[0])))}</bdi>",
             f'<span class="change">{words} ({100 * change[position]:+.1f})</span>',
             f"<span>{round(stay[position] * k)} of {k} neighbours stay</span>",
         ]
-        found.append(_block(head, run, index, partial(neighbour_grid.compared, [(tile, lines)])))
-    st.html(STYLE + "".join(found))
+        rows_of_tiles.append(_block(head, run, index, partial(neighbour_grid.compared, [(tile, lines)])))
+    st.html(STYLE + "".join(rows_of_tiles))
 
 
-def labels(shown: ShownDifference, found: Doubted, images_of: TestNeighbours) -> None:
+def labels(shown: ShownDifference, doubts: Doubted, images_of: TestNeighbours) -> None:
     """Samples whose neighbours agree on another class, with the neighbours they have in B."""
     st.markdown(
         f"Test samples of whose 8 nearest neighbours none has their class and at least 6 share one other class, in at "
-        f"least half of {found.asked} embeddings. **Candidates for label errors, no verdicts**: a class that the "
+        f"least half of {doubts.asked} embeddings. **Candidates for label errors, no verdicts**: a class that the "
         "network does not know looks the same, so look before you relabel."
     )
     st.caption(
         "Editing by nearest neighbours: Wilson 1972; of learned embeddings: Bahri, Jiang and Gupta 2020 (Deep k-NN for "
         "noisy labels)."
     )
-    if not len(found.indices):
+    if not len(doubts.indices):
         st.info("No sample is doubted like this.", icon=":material/check:")
         return
     run = shown.sides[1].run
-    pages = -(-len(found.indices) // ROWS)
+    pages = -(-len(doubts.indices) // ROWS)
     with st.container(horizontal=True, vertical_alignment="center"):
         number = st.pagination(pages, key="doubted-page")
-        st.caption(f"{len(found.indices):,} samples, those doubted most often first.")
+        st.caption(f"{len(doubts.indices):,} samples, those doubted most often first.")
         if st.button("Select them all", key="select-doubted", icon=":material/select_all:"):
-            selection.choose(run, found.indices, "labels that neighbours doubt")
+            selection.choose(run, doubts.indices, "labels that neighbours doubt")
             st.rerun()
     row_of = {int(index): row for row, index in enumerate(images_of.indices)}
     cells = []
-    for at in range((number - 1) * ROWS, min(number * ROWS, len(found.indices))):
-        index = int(found.indices[at])
+    for at in range((number - 1) * ROWS, min(number * ROWS, len(doubts.indices))):
+        index = int(doubts.indices[at])
         row = _row(images_of, row_of[index], 8, shown.name, (shown.sides[1].words,))
-        own, other = shown.name(int(images_of.labels[row_of[index]])), shown.name(int(found.label[at]))
+        own, other = shown.name(int(images_of.labels[row_of[index]])), shown.name(int(doubts.label[at]))
         head = [
             f"<span>sample {index:,}, labelled</span><bdi>{escape(own)}</bdi>",
             f'<span class="change">neighbours say <bdi>{escape(other)}</bdi></span>',
-            f"<span>in {found.views[at]} of {found.asked} embeddings, {percent(found.votes[at])} of the votes</span>",
+            f"<span>in {doubts.views[at]} of {doubts.asked} embeddings, {percent(doubts.votes[at])} of the "
+            f"votes</span>",
         ]
         cells.append(_block(head, run, index, partial(neighbour_grid.html, [row])))
     st.html(STYLE + "".join(cells))
@@ -158,21 +159,21 @@ def _hand_over(shown: ShownDifference, positions: Ints, words: str) -> None:
 
 
 def _labels(shown: ShownDifference, positions: Sequence[int] | Ints) -> Ints:
-    of = shown.learned[0]
-    found: Ints = of.labels[shown.found.comparison.rows[0][positions]]
-    return found
+    searched = shown.learned[0]
+    labels: Ints = searched.labels[shown.found.comparison.rows[0][positions]]
+    return labels
 
 
 def _row(
-    found: TestNeighbours, row: int, k: int, name: Callable[[int], str], lines: tuple[str, ...]
+    searched: TestNeighbours, row: int, k: int, name: Callable[[int], str], lines: tuple[str, ...]
 ) -> neighbour_grid.Row:
-    tile = neighbour_grid.Tile(int(found.indices[row]), name(int(found.labels[row])), lines)
+    tile = neighbour_grid.Tile(int(searched.indices[row]), name(int(searched.labels[row])), lines)
     near = [
         neighbour_grid.Neighbour(
-            int(found.indices[other]), name(int(found.labels[other])), (f"{distance:.3f}",), right=bool(right)
+            int(searched.indices[other]), name(int(searched.labels[other])), (f"{distance:.3f}",), right=bool(right)
         )
         for other, distance, right in zip(
-            found.neighbours[row, :k], found.distances[row, :k], found.right[row, :k], strict=True
+            searched.neighbours[row, :k], searched.distances[row, :k], searched.right[row, :k], strict=True
         )
     ]
     return tile, near

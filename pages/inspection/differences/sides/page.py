@@ -85,8 +85,8 @@ def _options(run: Run) -> dict[str, Path | None]:
     """
     best = run.embeddings()
     same = _best_step(run) if best else None
-    found = {str(snapshot.step): snapshot.embeddings for snapshot in snapshots(run) if snapshot.step != same}
-    return ({BEST: best} if best else {}) | found
+    options = {str(snapshot.step): snapshot.embeddings for snapshot in snapshots(run) if snapshot.step != same}
+    return ({BEST: best} if best else {}) | options
 
 
 def _other(store: RunStore, run: Run, into: st.delta_generator.DeltaGenerator) -> Run:

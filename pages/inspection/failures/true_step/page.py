@@ -20,7 +20,7 @@ from pages.shared.widgets import job_button
 OF = ("query", "right", "wrong")
 
 
-def show(run: Run, of: dict[str, Any], case: RetrievalFailure, home: Home) -> None:
+def show(run: Run, triplet: dict[str, Any], case: RetrievalFailure, home: Home) -> None:
     """The section below the plane. of: the three samples; case, home: of their triplet."""
     st.subheader("The true step", anchor=False)
     st.markdown(
@@ -42,26 +42,26 @@ def show(run: Run, of: dict[str, Any], case: RetrievalFailure, home: Home) -> No
                 icon=":material/model_training:",
                 disabled=busy,
                 on_click=_begin,
-                args=(run, of, home, whole),
+                args=(run, triplet, home, whole),
             )
-    if busy and job_button.busy(run, "step", lambda: _result(run, of, case, home)):
+    if busy and job_button.busy(run, "step", lambda: _result(run, triplet, case, home)):
         return
     job_button.failed(run, "true-step")
-    _result(run, of, case, home)
+    _result(run, triplet, case, home)
 
 
-def _result(run: Run, of: dict[str, Any], case: RetrievalFailure, home: Home) -> None:
-    found = true_step.read(_path(run, of))
-    if found is None:
+def _result(run: Run, triplet: dict[str, Any], case: RetrievalFailure, home: Home) -> None:
+    step = true_step.read(_path(run, triplet))
+    if step is None:
         return
-    before, rows = found["before"], [name for name in losses.names() if name in found["after"]]
-    free = _free_steps(case, {name: found["after"][name]["hyper"] for name in rows})
+    before, rows = step["before"], [name for name in losses.names() if name in step["after"]]
+    free = _free_steps(case, {name: step["after"][name]["hyper"] for name in rows})
     drawn = RealScene.from_query(st.query_params.to_dict(), RealScene.at(home)).loss
     if rows:
         name = drawn if drawn in rows else rows[0]
-        st.text(failure_words.why(name, before, found["after"][name], free[name], run.spec.optimiser))
+        st.text(failure_words.why(name, before, step["after"][name], free[name], run.spec.optimiser))
     st.dataframe(
-        [_row(name, found["after"][name], before, free[name]) for name in rows],
+        [_row(name, step["after"][name], before, free[name]) for name in rows],
         column_config={
             "loss": st.column_config.TextColumn("Loss", width="medium"),
             "settings": st.column_config.TextColumn("With", width="medium"),
@@ -75,7 +75,7 @@ def _result(run: Run, of: dict[str, Any], case: RetrievalFailure, home: Home) ->
         height="content",
     )
     st.caption(
-        f"One step of {found['rule']}, without the memory of earlier steps; batch norm and dropout as in evaluation. A "
+        f"One step of {step['rule']}, without the memory of earlier steps; batch norm and dropout as in evaluation. A "
         "single triplet is no batch: a training steps by the mean over many at once."
     )
 
@@ -116,13 +116,13 @@ def _percent(value: float | None) -> str:
     return "–" if value is None else f"{100 * value:.2f}"
 
 
-def _begin(run: Run, of: dict[str, Any], home: Home, whole: bool) -> None:
+def _begin(run: Run, triplet: dict[str, Any], home: Home, whole: bool) -> None:
     """Start the job with the sliders of the link, which the plane keeps up to date: the drawn loss first or alone."""
     scene = RealScene.from_query(st.query_params.to_dict(), RealScene.at(home))
     compared = {loss.formula.name: dict(loss.hyper) for loss in losses_to_compare(scene)}
     asked = {scene.loss: compared[scene.loss]} | (compared if whole else {})
-    job_button.begin(run, "true-step", Question(of["query"], of["right"], of["wrong"], asked).to_json())
+    job_button.begin(run, "true-step", Question(triplet["query"], triplet["right"], triplet["wrong"], asked).to_json())
 
 
-def _path(run: Run, of: dict[str, Any]) -> Any:
-    return true_step.path_of(run, *(of[name] for name in OF))
+def _path(run: Run, triplet: dict[str, Any]) -> Any:
+    return true_step.path_of(run, *(triplet[name] for name in OF))

@@ -94,23 +94,23 @@ def suspects(shown: ShownRun, selected: Selection | None, label: int | None) -> 
         width=300,
         help="So many of the nearest at least are of one class, and none is of the sample's own",
     )
-    found = duplicates.suspects(shown.found, ASKED, least / ASKED)
-    keep = ~shown.found.is_gallery[found.rows]
+    doubts = duplicates.suspects(shown.found, ASKED, least / ASKED)
+    keep = ~shown.found.is_gallery[doubts.rows]
     if selected is not None:
-        keep &= np.isin(shown.found.indices[found.rows], selected.indices)
+        keep &= np.isin(shown.found.indices[doubts.rows], selected.indices)
     if label is not None:
-        keep &= shown.found.labels[found.rows] == label
-    rows, agreed, votes = found.rows[keep], found.label[keep], found.votes[keep]
+        keep &= shown.found.labels[doubts.rows] == label
+    rows, agreed, votes = doubts.rows[keep], doubts.label[keep], doubts.votes[keep]
     if not len(rows):
         st.info(
-            f"No sample has {least} or more of one other class, and none of its own, among its {found.asked} nearest "
+            f"No sample has {least} or more of one other class, and none of its own, among its {doubts.asked} nearest "
             "neighbours. Let fewer agree.",
             icon=":material/check:",
         )
         return -1
     have = "samples have" if len(rows) > 1 else "sample has"
     st.caption(
-        f"{len(rows):,} {have} {least} or more of one other class, and none of the own, among the {found.asked} "
+        f"{len(rows):,} {have} {least} or more of one other class, and none of the own, among the {doubts.asked} "
         "nearest neighbours. A wrong label looks like this, but so do two classes that this network confuses: look at "
         "the images before you relabel."
     )
@@ -119,11 +119,11 @@ def suspects(shown: ShownRun, selected: Selection | None, label: int | None) -> 
         f"suspects {shown.run.id} {least} {label} {selected and selected.id}", len(rows), each, "samples"
     )
     part = slice((number - 1) * each, number * each)
-    said = {
-        int(row): f"{vote} of {found.asked}: {shown.name(int(other))}"
+    vote_words = {
+        int(row): f"{vote} of {doubts.asked}: {shown.name(int(other))}"
         for row, other, vote in zip(rows[part], agreed[part], votes[part], strict=True)
     }
-    rows_view.one_run(shown, rows[part], found.asked, lambda row: said[int(row)])
+    rows_view.one_run(shown, rows[part], doubts.asked, lambda row: vote_words[int(row)])
     rows_view.select_button(shown, rows, "samples", "gallery: neighbours agree on another class")
     return int(shown.found.indices[rows[part][0]])
 

@@ -24,33 +24,33 @@ PAGE = "gallery page"  # of the session: what is asked for, its number, how many
 
 def one(shown: Sequence[ShownRun], row: int, back: str = "All queries") -> None:
     """A single query with as many neighbours as are kept. back: what the button says that leaves it."""
-    first, found = shown[0], shown[0].found
-    index = int(found.indices[row])
+    first, searched = shown[0], shown[0].found
+    index = int(searched.indices[row])
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(back, key="all_queries", icon=":material/arrow_back:", on_click=forget_query)
         menu.link("maps", "On the map", {"run": first.run.id, "point": str(index)})
-        if found.positives.nearest[row] >= 0 and not found.is_gallery[row]:
+        if searched.positives.nearest[row] >= 0 and not searched.is_gallery[row]:
             menu.link(
                 "failure",
-                "Forces of this failure" if found.failures[row] else "Forces on this query",
+                "Forces of this failure" if searched.failures[row] else "Forces on this query",
                 {"run": first.run.id, "query": str(index)},
             )
-        st.markdown(f"Sample {index} · AP@R {percent(found.average_precision[row])} · {_first_right(found, row)}")
+        st.markdown(f"Sample {index} · AP@R {percent(searched.average_precision[row])} · {_first_right(searched, row)}")
     if len(shown) > 1:
         rows = [each.found.row(str(index)) for each in shown]
-        rows_view.several_runs(shown, np.array(rows)[:, None], found.neighbours.shape[1])
+        rows_view.several_runs(shown, np.array(rows)[:, None], searched.neighbours.shape[1])
     else:
-        rows_view.one_run(first, [row], found.neighbours.shape[1], lambda _: "")
+        rows_view.one_run(first, [row], searched.neighbours.shape[1], lambda _: "")
 
 
 def many(
-    shown: Sequence[ShownRun], both: Comparison | None, selected: Selection | None, label: int | None
+    shown: Sequence[ShownRun], together: Comparison | None, selected: Selection | None, label: int | None
 ) -> tuple[int, list[int]]:
     """The filters and the queries that pass them, a page at a time.
 
     Returns the index of the first, or -1, and the indices of all images of the page that may come next.
     """
-    found, run = shown[0].found, shown[0].run
+    searched, run = shown[0].found, shown[0].run
     with st.container(horizontal=True, vertical_alignment="bottom"):
         order: Order = st.selectbox(
             "Order",
@@ -70,9 +70,9 @@ def many(
             help="Only queries whose nearest neighbour is of another class",
         )
     indices = None if selected is None else selected.indices
-    rows = select(found, order, label=label, failures=failures, indices=indices)
+    rows = select(searched, order, label=label, failures=failures, indices=indices)
     contest = runs_beside_view.EVERY
-    if both is not None:
+    if together is not None:
         contests = runs_beside_view.contests(len(shown))
         contest = st.pills(
             "Show",
@@ -82,25 +82,25 @@ def many(
             key=f"contest of {len(shown)}",
             label_visibility="collapsed",
         )
-        columns = _columns(both, contests[contest], rows)
-        rows = both.rows[0, columns]
+        columns = _columns(together, contests[contest], rows)
+        rows = together.rows[0, columns]
     if not len(rows):
-        said = " that is selected" if selected is not None else ": no failures here" if failures else ""
-        st.info(f"No query passes these filters{said}.", icon=":material/check:")
+        addition = " that is selected" if selected is not None else ": no failures here" if failures else ""
+        st.info(f"No query passes these filters{addition}.", icon=":material/check:")
         return -1, []
     asked = f"{run.id} {label} {order} {failures} {contest} {selected.id if selected else ''}"
-    each = ROWS if both is None else ROWS // 2
+    each = ROWS if together is None else ROWS // 2
     number = page_of(asked, len(rows), each)
     part, then = slice((number - 1) * each, number * each), slice(number * each, (number + 1) * each)
-    k = min(k, found.neighbours.shape[1])
-    if both is None:
-        rows_view.one_run(shown[0], rows[part], k, _words(found, order))
+    k = min(k, searched.neighbours.shape[1])
+    if together is None:
+        rows_view.one_run(shown[0], rows[part], k, _words(searched, order))
         ahead = rows_view.images(shown, rows[None, then], k)
     else:
-        rows_view.several_runs(shown, both.rows[:, columns[part]], k)
-        ahead = rows_view.images(shown, both.rows[:, columns[then]], k)
-    _hand_on(shown[0], rows, selected, f"gallery: {order}" + (f", {contest}" if both else ""))
-    return int(found.indices[rows[part][0]]), ahead
+        rows_view.several_runs(shown, together.rows[:, columns[part]], k)
+        ahead = rows_view.images(shown, together.rows[:, columns[then]], k)
+    _hand_on(shown[0], rows, selected, f"gallery: {order}" + (f", {contest}" if together else ""))
+    return int(searched.indices[rows[part][0]]), ahead
 
 
 def turn(step: int) -> None:
@@ -130,19 +130,19 @@ def page_of(asked: str, count: int, each: int, what: str = "queries") -> int:
     return number
 
 
-def _columns(both: Comparison, pair: tuple[int, int] | None, rows: Ints) -> Ints:
+def _columns(together: Comparison, pair: tuple[int, int] | None, rows: Ints) -> Ints:
     """Positions in the comparison, in the order of the filter, or by how much one beats the other."""
     if pair is not None:
-        return runs_beside_view.contested(both, pair, rows)
-    place = np.full(len(both.learned[0].labels), -1)
-    place[both.rows[0]] = np.arange(both.rows.shape[1])
-    found = place[rows]
-    return found[found >= 0]
+        return runs_beside_view.contested(together, pair, rows)
+    place = np.full(len(together.learned[0].labels), -1)
+    place[together.rows[0]] = np.arange(together.rows.shape[1])
+    columns = place[rows]
+    return columns[columns >= 0]
 
 
-def _words(found: TestNeighbours, order: Order) -> Callable[[int], str]:
+def _words(searched: TestNeighbours, order: Order) -> Callable[[int], str]:
     """What a query is sorted by, where that is not AP@R."""
-    p = found.positives
+    p = searched.positives
     if order == "late matches first":
         return lambda row: f"first right: place {p.rank[row]:,}" if p.rank[row] else "alone in its class"
     if order == "far matches first":
@@ -150,15 +150,15 @@ def _words(found: TestNeighbours, order: Order) -> Callable[[int], str]:
     if order == "far positives first":
         return lambda row: f"farthest right: {p.farthest_distance[row]:.3f}"
     if order == "failures first":
-        return lambda row: f"nearest right: {p.nearest_distance[row]:.3f}" if found.failures[row] else ""
+        return lambda row: f"nearest right: {p.nearest_distance[row]:.3f}" if searched.failures[row] else ""
     return lambda _: ""
 
 
-def _first_right(found: TestNeighbours, row: int) -> str:
-    rank = int(found.positives.rank[row])
+def _first_right(searched: TestNeighbours, row: int) -> str:
+    rank = int(searched.positives.rank[row])
     if not rank:
         return "no other sample of its class"
-    return f"first right neighbour at place {rank:,}, distance {found.positives.nearest_distance[row]:.3f}"
+    return f"first right neighbour at place {rank:,}, distance {searched.positives.nearest_distance[row]:.3f}"
 
 
 def _hand_on(shown: ShownRun, rows: Ints, selected: Selection | None, origin: str) -> None:

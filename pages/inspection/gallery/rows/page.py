@@ -48,28 +48,28 @@ def link(run: Run) -> Callable[[int], str]:
 
 def forces(shown: ShownRun, row: int, other: int | None = None) -> str:
     """The query of the link from a failure to its forces; empty where the class has no other sample."""
-    found = shown.found
-    if found.positives.nearest[row] < 0:
+    searched = shown.found
+    if searched.positives.nearest[row] < 0:
         return ""
-    said = {"run": shown.run.id, "query": int(found.indices[row])}
+    triplet = {"run": shown.run.id, "query": int(searched.indices[row])}
     if other is not None:
-        said["right" if found.labels[other] == found.labels[row] else "wrong"] = int(found.indices[other])
-    return urlencode(said)
+        triplet["right" if searched.labels[other] == searched.labels[row] else "wrong"] = int(searched.indices[other])
+    return urlencode(triplet)
 
 
 def query(shown: ShownRun, row: int, *lines: str) -> neighbour_grid.Tile:
     """The tile of a query, with a link to its forces if it is a failure."""
     index = int(shown.found.indices[row])
-    said = forces(shown, row) if shown.found.failures[row] else ""
-    return neighbour_grid.Tile(index, shown.class_of(row), lines, over=shown.over(index), forces=said)
+    address = forces(shown, row) if shown.found.failures[row] else ""
+    return neighbour_grid.Tile(index, shown.class_of(row), lines, over=shown.over(index), forces=address)
 
 
 def neighbours(shown: ShownRun, row: int, k: int) -> list[neighbour_grid.Neighbour]:
     """The tiles of its k nearest, with their distances."""
-    found = shown.found
+    searched = shown.found
     return [
         neighbour_grid.Neighbour(
-            index := int(found.indices[other]),
+            index := int(searched.indices[other]),
             shown.class_of(other),
             (f"{distance:.3f}",),
             over=shown.over(index),
@@ -77,7 +77,7 @@ def neighbours(shown: ShownRun, row: int, k: int) -> list[neighbour_grid.Neighbo
             right=bool(right),
         )
         for other, distance, right in zip(
-            found.neighbours[row, :k], found.distances[row, :k], found.right[row, :k], strict=True
+            searched.neighbours[row, :k], searched.distances[row, :k], searched.right[row, :k], strict=True
         )
     ]
 
@@ -111,9 +111,13 @@ def several_runs(shown: Sequence[ShownRun], rows: Ints, k: int) -> None:
 
 def images(shown: Sequence[ShownRun], rows: Ints, k: int) -> list[int]:
     """The indices of all images of these rows (runs, n) and of their k nearest."""
-    found = [each.found.indices[each.found.neighbours[part, :k]] for each, part in zip(shown, rows, strict=True)]
-    both: list[int] = np.unique(np.concatenate([shown[0].found.indices[rows[0]], *map(np.ravel, found)])).tolist()
-    return both
+    shown_indices = [
+        each.found.indices[each.found.neighbours[part, :k]] for each, part in zip(shown, rows, strict=True)
+    ]
+    indices: list[int] = np.unique(
+        np.concatenate([shown[0].found.indices[rows[0]], *map(np.ravel, shown_indices)])
+    ).tolist()
+    return indices
 
 
 def select_button(shown: ShownRun, rows: Ints, what: str, origin: str) -> None:

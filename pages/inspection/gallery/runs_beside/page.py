@@ -71,15 +71,15 @@ def together(shown: ShownRun, others: Sequence[str]) -> tuple[list[ShownRun], Co
             source = other.embeddings()
             if source is None:
                 raise Incomparable("it has not been evaluated")
-            found = learned(source)
-            refuse_other_samples(shown.found, found, partial(_datasets, shown.run, other))
-            compare([shown.found, found])
+            searched = learned(source)
+            refuse_other_samples(shown.found, searched, partial(_datasets, shown.run, other))
+            compare([shown.found, searched])
         except (Incomparable, Unreadable, DataError, RunError) as error:
             st.warning("A run cannot stand beside this one, and is left out:", icon=":material/rule:")
             st.text(words.plain(f"{name}: {error}"))
             continue
         over = weights_view.addresses(other) if weights_view.shown() else shown.over
-        runs.append(ShownRun(other, found, shown.name, over))
+        runs.append(ShownRun(other, searched, shown.name, over))
     if len(runs) == 1:
         return None
     key = tuple((each.run.id, each.tag) for each in runs)
@@ -90,7 +90,7 @@ def _datasets(first: Run, second: Run) -> tuple[Dataset, Dataset]:
     return thumbnails.dataset(first.spec), thumbnails.dataset(second.spec)
 
 
-def summary(runs: Sequence[ShownRun], both: Comparison) -> None:
+def summary(runs: Sequence[ShownRun], pair: Comparison) -> None:
     """A line for each run, and how often one of a pair alone is right."""
     lines = "".join(
         f"<tr><th>{mark}</th><td><bdi>{escape(_label(each.run))}</bdi></td><td>R@1 <b>{percent(each.found.recall_at_1)}"
@@ -99,10 +99,10 @@ def summary(runs: Sequence[ShownRun], both: Comparison) -> None:
     )
     st.html(f'{STYLE}<table class="beside">{lines}</table>')
     for second in range(1, len(runs)):
-        _, a, b, none = both.counts(0, second)
+        _, a, b, none = pair.counts(0, second)
         st.caption(
             f"Nearest neighbour right in A alone: {a:,} queries, in {MARKS[second]} alone: {b:,}, in neither: "
-            f"{none:,}. So uneven a split or more by chance: p = {both.p_value(0, second):.2g} (exact McNemar test, of "
+            f"{none:,}. So uneven a split or more by chance: p = {pair.p_value(0, second):.2g} (exact McNemar test, of "
             "these queries and weights; another seed may differ by more)."
         )
 
@@ -113,10 +113,10 @@ def contests(count: int) -> dict[str, tuple[int, int] | None]:
     return {EVERY: None} | {f"where {MARKS[i]} beats {MARKS[j]}": (i, j) for i, j in pairs}
 
 
-def contested(both: Comparison, pair: tuple[int, int], allowed: Ints) -> Ints:
+def contested(together: Comparison, pair: tuple[int, int], allowed: Ints) -> Ints:
     """Queries (m,), positions, where one beats the other, among those of `allowed` rows of the first run."""
-    wins = both.wins(*pair)
-    return wins[np.isin(both.rows[0, wins], allowed)]
+    wins = together.wins(*pair)
+    return wins[np.isin(together.rows[0, wins], allowed)]
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)

@@ -100,9 +100,9 @@ def _search(shown: ShownRun, index: Index, data: Dataset, content: bytes, name: 
     inputs = own_images.as_inputs([file], data, invert=invert)
     embedding = index.embed(inputs)
     distances, rows = index.search(embedding, min(SHOWN, len(index.searched)))
-    found = shown.found
-    usual = float(np.median(found.distances[:, 0]))
-    labels = found.labels[rows[0]]
+    searched = shown.found
+    typical = float(np.median(searched.distances[:, 0]))
+    labels = searched.labels[rows[0]]
     common = np.bincount(labels).argmax()
     query = neighbour_grid.Tile(
         -1,
@@ -112,11 +112,11 @@ def _search(shown: ShownRun, index: Index, data: Dataset, content: bytes, name: 
     )
     neighbours = [
         neighbour_grid.Neighbour(
-            int(found.indices[row]),
+            int(searched.indices[row]),
             shown.class_of(row),
             (f"{distance:.3f}",),
-            over=shown.over(int(found.indices[row])),
-            right=None if label is None else bool(found.labels[row] == label),
+            over=shown.over(int(searched.indices[row])),
+            right=None if label is None else bool(searched.labels[row] == label),
         )
         for distance, row in zip(distances[0], rows[0], strict=True)
     ]
@@ -124,11 +124,11 @@ def _search(shown: ShownRun, index: Index, data: Dataset, content: bytes, name: 
     st.text(
         f"{int((labels == common).sum())} of these {len(labels)} are of class {shown.name(int(common))}. "
         f"The nearest lies at distance {distances[0, 0]:.3f}; from a test sample to its nearest neighbour it is "
-        f"{usual:.3f} in the median. This network was trained for nothing else than its data set, so something far "
+        f"{typical:.3f} in the median. This network was trained for nothing else than its data set, so something far "
         "from it still has a nearest neighbour."
     )
     _offer_map(shown.run, embedding)
-    return int(found.indices[rows[0, 0]])
+    return int(searched.indices[rows[0, 0]])
 
 
 def _offer_map(run: Run, embedding: Singles) -> None:

@@ -34,7 +34,7 @@ def show(data: MapData, *, marks: Sequence[int], chosen: Selection | None, own: 
     own: where an image of the visitor belongs, as shares of the square.
     """
     seq = st.session_state.get(_seq(data), 0)
-    found = _canvas(
+    event = _canvas(
         key=KEY,
         data={
             "points": data.address,
@@ -55,7 +55,7 @@ def show(data: MapData, *, marks: Sequence[int], chosen: Selection | None, own: 
         on_look_change=_follow_look,
         on_open_change=lambda: None,
     )
-    opened = found.get("open")
+    opened = event.get("open")
     if isinstance(opened, dict) and opened.get("page") in PAGES and isinstance(opened.get("index"), int):
         menu.go(opened["page"], {"run": data.run.id, "query": str(opened["index"])})
 
@@ -106,8 +106,8 @@ def rows(data: MapData, asked: dict[str, Any], before: Selection | None) -> np.n
     frame = asked.get("frame", 0)
     if not isinstance(frame, int) or not 0 <= frame < len(data.sheet.frames):
         raise ValueError("no frame of this map")
-    found = indices[data.sheet.enclosed(polygon(asked.get("polygon")), frame)]
-    return np.union1d(kept, found) if asked.get("add") else found
+    inside = indices[data.sheet.enclosed(polygon(asked.get("polygon")), frame)]
+    return np.union1d(kept, inside) if asked.get("add") else inside
 
 
 def _choose(data: MapData) -> None:
@@ -116,12 +116,12 @@ def _choose(data: MapData) -> None:
         return
     st.session_state[_seq(data)] = asked.get("seq") if isinstance(asked.get("seq"), int) else 0
     try:
-        found = rows(data, asked, selections.load(data.run, st.query_params.get(selection.PARAMETER, "")))
+        chosen = rows(data, asked, selections.load(data.run, st.query_params.get(selection.PARAMETER, "")))
     except ValueError as error:
         st.toast(str(error), icon=":material/error:")
         return
-    if len(found):
-        selection.choose(data.run, found, ORIGIN)
+    if len(chosen):
+        selection.choose(data.run, chosen, ORIGIN)
     else:
         selection.forget()
 

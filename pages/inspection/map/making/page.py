@@ -96,14 +96,14 @@ def form(run: Run) -> None:
     )
     st.caption(f"{_HELP[method]}.")
     with st.form("map settings", border=False):
-        usual = Settings(method=method, seed=run.spec.seed)
-        values, fault = asdict(usual), ""
+        defaults = Settings(method=method, seed=run.spec.seed)
+        values, fault = asdict(defaults), ""
         with st.container(horizontal=True, vertical_alignment="bottom"):
             if method == "tsne":
                 values["perplexity"] = st.slider(
                     "Perplexity",
                     *NEIGHBOURHOODS,
-                    int(usual.perplexity),
+                    int(defaults.perplexity),
                     width=220,
                     help="About how many neighbours each point keeps near",
                 )
@@ -111,15 +111,15 @@ def form(run: Run) -> None:
                 values["neighbours"] = st.slider(
                     "Neighbours",
                     *NEIGHBOURHOODS,
-                    usual.neighbours,
+                    defaults.neighbours,
                     width=220,
                     help="How many neighbours each point is tied to",
                 )
                 values["min_dist"] = st.slider(
-                    "Least distance", 0.0, 1.0, usual.min_dist, width=180, help="How close points may lie on the map"
+                    "Least distance", 0.0, 1.0, defaults.min_dist, width=180, help="How close points may lie on the map"
                 )
             if method != "pca":
-                values["iterations"] = st.slider("Iterations", 100, 2000, usual.iterations, step=50, width=220)
+                values["iterations"] = st.slider("Iterations", 100, 2000, defaults.iterations, step=50, width=220)
                 values["seed"], fault = number(
                     "Seed", f"map-seed-{run.id}", Bounds(0, 2**32 - 1), start=run.spec.seed, whole=True, width=130
                 )

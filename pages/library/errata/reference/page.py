@@ -111,7 +111,7 @@ def _aligned(left: tuple[str, ...] | list[str], right: tuple[str, ...]) -> str:
 
 def _invariances(r: Reference) -> None:
     st.markdown("**What it does not feel**, computed on random triplets in 2, 3 and 128 dimensions at the defaults")
-    lines = [f"| {'✓' if holds else '–'} | {what} | {found} |" for what, holds, found in r.invariances.rows]
+    lines = [f"| {'✓' if holds else '–'} | {what} | {examples} |" for what, holds, examples in r.invariances.rows]
     st.markdown("\n".join(["| | property | found |", "|:-:|:--|:--|", *lines]))
     st.markdown(r.clamp_off + (f" {r.closed_form.remark}" if r.closed_form and r.closed_form.remark else ""))
 
@@ -122,15 +122,15 @@ def _results(r: Reference) -> None:
         st.markdown("None: the thesis ran no experiment with it.")
         return
     lines = ["| data | best by | R@1 | MAP@R | with | table |", "|:--|:--|--:|--:|:--|:--|"]
-    for found in r.results:
+    for result in r.results:
         lines += [
-            f"| {found.dataset} | {column} | {row.scores['R@1']:.2f} | {row.scores['MAP@R']:.2f} | {hyper_text(row)} "
+            f"| {result.dataset} | {column} | {row.scores['R@1']:.2f} | {row.scores['MAP@R']:.2f} | {hyper_text(row)} "
             f"| {row.table} |"
-            for column, row in found.best
+            for column, row in result.best
         ]
     st.markdown("\n".join(lines))
     st.caption(f"Per cent, Karaman 2021. {karaman.NOISE}")
-    for found in r.results:
-        rows = karaman.of_loss(r.formula.name, found.dataset)
-        with st.expander(f"Rows on {found.dataset}: {len(rows)}"):
+    for result in r.results:
+        rows = karaman.of_loss(r.formula.name, result.dataset)
+        with st.expander(f"Rows on {result.dataset}: {len(rows)}"):
             st.dataframe([{"table": row.table, "with": hyper_text(row), **row.scores} for row in rows], hide_index=True)

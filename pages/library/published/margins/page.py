@@ -105,7 +105,7 @@ def _words(sweep: Sweep, column: str, band: float, printed: Sequence[Point], our
 
 def _ours(sweep: Sweep, column: str, shifted: bool) -> list[Point]:
     """What is ours on the same data with the same loss, on the series that it belongs to or on none."""
-    found = []
+    rows = []
     for number in sweep.tables:
         table = collection.table(f"K-{number}")
         assert table is not None
@@ -125,9 +125,9 @@ def _ours(sweep: Sweep, column: str, shifted: bool) -> list[Point]:
                 words += f"; leaves the protocol in {len(ours.deviations)} settings"
             low, high = (None, None) if deviation is None else (mean - deviation, mean + deviation)
             point = Point(_series_of(sweep.series, hyper), _x(sweep, hyper, shifted), mean, words, low, high)
-            if point not in found:
-                found.append(point)
-    return found
+            if point not in rows:
+                rows.append(point)
+    return rows
 
 
 def _series_of(series: Sequence[SweepSeries], hyper: dict[str, float]) -> str:

@@ -64,7 +64,7 @@ def _marks(table: PublishedTable) -> dict[str, set[int]]:
 
 
 def _records(table: PublishedTable, rows: Sequence[PublishedRow]) -> list[dict[str, Any]]:
-    found = []
+    records = []
     for row in rows:
         record: dict[str, Any] = {"method": row.method}
         record |= {"setting": row.setting, "data": row.dataset, "network": row.network, "size": row.size}
@@ -72,12 +72,12 @@ def _records(table: PublishedTable, rows: Sequence[PublishedRow]) -> list[dict[s
             record[column] = value
             if row.spread:
                 record[f"± {column}"] = row.spread.get(column)
-        found.append(record)
-    return found
+        records.append(record)
+    return records
 
 
 def _own_records(table: PublishedTable, ours: Sequence[Ours]) -> list[dict[str, Any]]:
-    found = []
+    records = []
     for one in ours:
         record: dict[str, Any] = {"method": published_service.method(one), "setting": published_service.setting(one)}
         record |= {"data": published_service.DATASETS.get(one.spec.data.name, one.spec.data.name)}
@@ -86,8 +86,8 @@ def _own_records(table: PublishedTable, ours: Sequence[Ours]) -> list[dict[str, 
             record |= {column: round(mean, 4), f"± {column}": None if deviation is None else round(deviation, 4)}
         record["deviates in"] = "; ".join(one.deviations)
         record["runs"] = " ".join(one.runs)
-        found.append(record)
-    return found
+        records.append(record)
+    return records
 
 
 def _frame(table: PublishedTable, rows: Sequence[PublishedRow], marks: dict[str, set[int]]) -> None:
@@ -126,14 +126,14 @@ def _legend(table: PublishedTable) -> None:
     band = noise.band(table)
     printed = any(row.spread for row in table.rows)
     same = len({row.alike for row in table.rows}) > 1
-    of = " among rows of the same data, network and embedding size" if same else ""
+    scope = " among rows of the same data, network and embedding size" if same else ""
     if band:
         each = " or ".join(f"within {width:g} {column} of the highest" for column, width in band.items())
-        within = f"{each}{of}; in the other columns, of which no noise level is known, the highest alone."
+        within = f"{each}{scope}; in the other columns, of which no noise level is known, the highest alone."
     elif printed:
-        within = f"mean plus one deviation reaches the highest minus one of its own{of}."
+        within = f"mean plus one deviation reaches the highest minus one of its own{scope}."
     else:
-        within = f"the highest{of}, alone, as this table comes with no noise level."
+        within = f"the highest{scope}, alone, as this table comes with no noise level."
     st.caption(f"**{MARK} bold**: {within}")
     st.markdown(f":material/blur_on: **Noise.** {noise.words(table)}", help=noise.WHY if band else None)
 

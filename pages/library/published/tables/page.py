@@ -18,15 +18,15 @@ PARAMETER = "table"  # of the link
 
 def show() -> None:
     """Filters, the rows that pass them, and one of their tables in full."""
-    found = _filtered()
+    tables = _filtered()
     asked = any(st.session_state.get(f"published_{name}") for name in FILTERS)
-    if not found:
+    if not tables:
         st.info("No row passes. Search for a loss, a data set, a network or a setting: contrastive, CUB, m=0.1.")
         return
     if asked:
-        _matches(found)
-    keys = list(dict.fromkeys(table.key for table, _ in found))
-    table_view.show(_chosen(keys), {id(row) for _, row in found})
+        _matches(tables)
+    keys = list(dict.fromkeys(table.key for table, _ in tables))
+    table_view.show(_chosen(keys), {id(row) for _, row in tables})
 
 
 def _filtered() -> list[tuple[PublishedTable, PublishedRow]]:
@@ -64,7 +64,7 @@ def _box(label: str, name: str, options: Sequence[str], words: Callable[[str], s
     return str(chosen or ALL)
 
 
-def _matches(found: Sequence[tuple[PublishedTable, PublishedRow]]) -> None:
+def _matches(published: Sequence[tuple[PublishedTable, PublishedRow]]) -> None:
     """All rows that pass, of all tables, with the scores that many tables have."""
     rows = [
         {
@@ -77,9 +77,9 @@ def _matches(found: Sequence[tuple[PublishedTable, PublishedRow]]) -> None:
             **{column: row.score(column) for column in EVERYWHERE},
             "protocol": table.protocol,
         }
-        for table, row in found
+        for table, row in published
     ]
-    tables = len({table.key for table, _ in found})
+    tables = len({table.key for table, _ in published})
     st.markdown(
         f"**{len(rows):,} rows of {tables} tables** pass; click a head to sort. Rows of different protocols do "
         "not compare."
@@ -99,5 +99,5 @@ def _matches(found: Sequence[tuple[PublishedTable, PublishedRow]]) -> None:
 
 def _chosen(keys: Sequence[str]) -> PublishedTable:
     tables = {table.key: table for table in collection()}
-    found = linked("Table", keys, PARAMETER, lambda key: f"{tables[key].title}: {tables[key].caption}", known=tables)
-    return tables[found]
+    chosen = linked("Table", keys, PARAMETER, lambda key: f"{tables[key].title}: {tables[key].caption}", known=tables)
+    return tables[chosen]

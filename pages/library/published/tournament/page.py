@@ -27,15 +27,15 @@ def show() -> None:
             width=360,
             help="0: any difference decides, as in the source",
         )
-    found = scores(competition)
-    draw(key, competition, found, band)
+    by_experiment = scores(competition)
+    draw(key, competition, by_experiment, band)
 
 
-def draw(key: str, competition: Competition, found: dict[str, dict[str, float]], band: float) -> None:
+def draw(key: str, competition: Competition, by_experiment: dict[str, dict[str, float]], band: float) -> None:
     """Standings with and without the band, and who beats whom how often."""
-    with_band, without = compete(found, band), compete(found)
+    with_band, without = compete(by_experiment, band), compete(by_experiment)
     st.markdown(
-        f"{competition.words} In each of the {len(found)} experiments every method meets every other by "
+        f"{competition.words} In each of the {len(by_experiment)} experiments every method meets every other by "
         f"{competition.column}; a rank is 1 + those clearly ahead + half of those tied."
     )
     ground = (
@@ -67,23 +67,23 @@ def draw(key: str, competition: Competition, found: dict[str, dict[str, float]],
         words = "; ".join(f"{s.name}: {s.wins} won, {s.ties} tied, {s.defeats} lost" for s in with_band.standings)
         st.vega_lite_chart(rows, spec, width="stretch", key=f"duels {key} {band}", alt=f"Duels. {words}")
         st.caption("Row against column: duels won, + tied. Blue: the row is ahead; vermillion: behind.")
-    with st.expander(f"The {len(found)} experiments", icon=":material/table_rows:"):
-        table = [{"experiment": name, **each} for name, each in found.items()]
+    with st.expander(f"The {len(by_experiment)} experiments", icon=":material/table_rows:"):
+        table = [{"experiment": name, **each} for name, each in by_experiment.items()]
         st.dataframe(table, hide_index=True, key=f"experiments {key}")
 
 
 def _records(key: str, with_band: Tournament, without: Tournament) -> list[dict[str, str | float | int]]:
     plain = {standing.name: standing for standing in without.standings}
     printed = printed_ranks() if key == "psomas-cub" else {}
-    found: list[dict[str, str | float | int]] = []
+    records: list[dict[str, str | float | int]] = []
     for standing in with_band.standings:
         record: dict[str, str | float | int] = {"method": standing.name, "mean rank": round(standing.mean_rank, 4)}
         record |= {"won": standing.wins, "tied": standing.ties, "lost": standing.defeats}
         record["rank without band"] = round(plain[standing.name].mean_rank, 4)
         if printed:
             record["printed rank"] = printed[standing.name]
-        found.append(record)
-    return found
+        records.append(record)
+    return records
 
 
 def _moved(with_band: Tournament, without: Tournament, band: float) -> str:

@@ -26,15 +26,15 @@ TYPES = {"svg": "image/svg+xml", "pdf": "application/pdf", "png": "image/png"}
 def arrays(comparison: ComparisonView, n: int = NODES) -> dict[str, Array]:
     """Everything shown, float64: x (n,), y (n,); by panel raw, energy, force, active; the differences of the pair."""
     x, y = axes(comparison, n)
-    found: dict[str, Array] = {"x": x.numpy(), "y": y.numpy()}
+    named: dict[str, Array] = {"x": x.numpy(), "y": y.numpy()}
     fields = [scanned(v, comparison, x, y) for v in read_as(comparison)]
     for k, field in enumerate(fields, start=1):
         for name in ("raw", "energy", "force", "active"):
-            found[f"{name}{k}"] = getattr(field, name).numpy()
+            named[f"{name}{k}"] = getattr(field, name).numpy()
     first, second = (fields[k] for k in comparison.pair)
-    found["energy_difference"] = (first.energy - second.energy).numpy()
-    found["force_difference"] = (first.force - second.force).numpy()
-    return found
+    named["energy_difference"] = (first.energy - second.energy).numpy()
+    named["force_difference"] = (first.force - second.force).numpy()
+    return named
 
 
 def figure(comparison: ComparisonView, format: str, *, dark: bool = False) -> bytes:

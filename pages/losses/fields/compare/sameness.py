@@ -27,12 +27,12 @@ def judge(comparison: ComparisonView) -> dict[str, Any]:
 
     "usable" tells whether the factor can be drawn: positive and neither vanishing nor enormous.
     """
-    found = _same(comparison)
+    sameness = _same(comparison)
     return {
-        "same": found.same,
-        "usable": _usable(found.factor),
-        "sentence": _sentence(found.verdict),
-        **{k: _json_number(getattr(found, k)) for k in ("factor", "largest", "cosine", "shift")},
+        "same": sameness.same,
+        "usable": _usable(sameness.factor),
+        "sentence": _sentence(sameness.verdict),
+        **{k: _json_number(getattr(sameness, k)) for k in ("factor", "largest", "cosine", "shift")},
     }
 
 
@@ -40,10 +40,10 @@ def fit(comparison: ComparisonView) -> Fit:
     """What the second of the pair is multiplied and raised by, if asked for; only a positive factor is used."""
     if not comparison.fit:
         return Fit()
-    found = _same(comparison)
-    if not _usable(found.factor):
+    sameness = _same(comparison)
+    if not _usable(sameness.factor):
         return Fit()
-    return Fit(found.factor, found.shift or 0.0 if found.same else 0.0)
+    return Fit(sameness.factor, sameness.shift or 0.0 if sameness.same else 0.0)
 
 
 def _usable(factor: float) -> bool:

@@ -25,10 +25,10 @@ DEFAULTS = (
 class PanelPair(Kind):
     """Two different panels, the first two unless both are known; a link counts from 1."""
 
-    def of(self, name: str, data: Mapping[str, Any], default: Any, found: Mapping[str, Any]) -> tuple[int, int]:
+    def of(self, name: str, data: Mapping[str, Any], default: Any, fields: Mapping[str, Any]) -> tuple[int, int]:
         value = data.get(name)
         places = [untrusted.finite(v) for v in value] if isinstance(value, (list, tuple)) and len(value) == 2 else []
-        known = [int(x) for x in places if x is not None and x == int(x) and 0 <= x < len(found["panels"])]
+        known = [int(x) for x in places if x is not None and x == int(x) and 0 <= x < len(fields["panels"])]
         return (known[0], known[1]) if len(set(known)) == 2 else (0, 1)
 
     def parse(self, text: str) -> Any:

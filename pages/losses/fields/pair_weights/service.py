@@ -49,8 +49,8 @@ def answer(request: dict[str, Any]) -> bytes:
     s = similarities(axis[None, :], axis[:, None], view.rival, view.pn)
     room = s.determinant().numpy()
     exists = room >= 0
-    found = [triplet_weights(loss, s) for loss in losses]
-    weights = [_chosen(view, w, s) for w in found]
+    triplets_weights = [triplet_weights(loss, s) for loss in losses]
+    weights = [_chosen(view, w, s) for w in triplets_weights]
     felt = np.stack([np.where(exists, np.abs(w), 0.0) for w in weights])
     settle = request.get("settle") is True
     top = held(request.get("top"), lambda: colour_top(felt, felt > 0), settle)
@@ -58,7 +58,8 @@ def answer(request: dict[str, Any]) -> bytes:
     arrays: dict[str, Array] = {"exists": _share(room)}
     for k, (loss, weight) in enumerate(zip(losses, weights, strict=True)):
         outer, inner = (
-            boundary(axis.numpy(), found[k].raw.numpy(), level, view.rival, view.pn) for level in (0.0, loss.m2)
+            boundary(axis.numpy(), triplets_weights[k].raw.numpy(), level, view.rival, view.pn)
+            for level in (0.0, loss.m2)
         )
         header["panels"].append({"outer": [len(x) for x in outer], "inner": [len(x) for x in inner]})
         arrays |= {
@@ -92,11 +93,11 @@ def readout(view: PairWeightsView, losses: list[TripletLoss], at: tuple[float, f
 
 
 def _numbers(view: PairWeightsView, loss: TripletLoss, s: Similarities) -> dict[str, Any]:
-    found = triplet_weights(loss, s)
-    shown = found.by_distance(s) if view.by == "d" else found
-    raw = float(found.raw)
+    triplet = triplet_weights(loss, s)
+    shown = triplet.by_distance(s) if view.by == "d" else triplet
+    raw = float(triplet.raw)
     weights = {k: float(getattr(shown, k)) + 0.0 for k in PAIRS}
-    return {"loss": float(found.loss), "raw": raw, "active": 0 < raw < loss.m2, "weights": weights}
+    return {"loss": float(triplet.loss), "raw": raw, "active": 0 < raw < loss.m2, "weights": weights}
 
 
 def _seen_from_anchor(points: Tensor) -> dict[str, list[list[float]]]:

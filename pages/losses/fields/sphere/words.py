@@ -12,63 +12,63 @@ from pages.losses.fields.sphere.state import SphereScene
 TINY = 1e-12  # a share below this is rounding
 
 
-def statement(loss: losses.TripletLoss, found: Normalised) -> list[str]:
+def statement(loss: losses.TripletLoss, share: Normalised) -> list[str]:
     """What the unit sphere does to a loss, sentence by sentence, with the numbers found."""
-    lines = [_residual(found)]
+    lines = [_residual(share)]
     lines.append(
-        f"**Removed:** {found.radial_share:.0%} of the squared forces is radial, on average over random triplets in "
+        f"**Removed:** {share.radial_share:.0%} of the squared forces is radial, on average over random triplets in "
         "3-D. It would change norms only, and normalisation takes it away."
     )
-    if found.identity:
+    if share.identity:
         lines.append(
-            f"**Form on the sphere:** $E_{{\\mathrm{{core}}}} = {found.identity.text}$ "
-            f"(largest deviation {found.identity.deviation:.0e} over 1024 random triplets)."
+            f"**Form on the sphere:** $E_{{\\mathrm{{core}}}} = {share.identity.text}$ "
+            f"(largest deviation {share.identity.deviation:.0e} over 1024 random triplets)."
         )
     lines.append(
-        f"**Range of the core:** from {_extreme(found.least)} to {_extreme(found.greatest)}; "
+        f"**Range of the core:** from {_extreme(share.least)} to {_extreme(share.greatest)}; "
         "the same in every dimension from 3 on, because three vectors span no more."
     )
-    lines.append(_lower_clamp(loss, found))
+    lines.append(_lower_clamp(loss, share))
     if math.isfinite(loss.m2):
-        lines.append(_upper_clamp(loss, found))
+        lines.append(_upper_clamp(loss, share))
     return lines
 
 
-def _residual(found: Normalised) -> str:
-    if found.residual < TINY:
-        return f"**Residual:** none to lose; all forces lie along the edges (to {found.residual:.0e})."
+def _residual(residuals: Normalised) -> str:
+    if residuals.residual < TINY:
+        return f"**Residual:** none to lose; all forces lie along the edges (to {residuals.residual:.0e})."
     return (
-        f"**Residual:** parts that lie along no edge reach {found.residual:.2f} of a triplet's whole force. On the "
-        f"sphere they vanish (at most {found.residual_tangential:.0e} is left): they point along the radius."
+        f"**Residual:** parts that lie along no edge reach {residuals.residual:.2f} of a triplet's whole force. On the "
+        f"sphere they vanish (at most {residuals.residual_tangential:.0e} is left): they point along the radius."
     )
 
 
-def _lower_clamp(loss: losses.TripletLoss, found: Normalised) -> str:
-    if found.margin_off is None:
-        always = "never reaches 0: every triplet is active, always" if found.clamp_is_off else "reaches 0"
-        return f"**Lower clamp:** there is no margin; the loss {always} (least {found.least.value:.4g})."
-    name = "m_1" if found.margin_name == "m1" else "m"
-    if math.isinf(found.margin_off):
+def _lower_clamp(loss: losses.TripletLoss, residuals: Normalised) -> str:
+    if residuals.margin_off is None:
+        always = "never reaches 0: every triplet is active, always" if residuals.clamp_is_off else "reaches 0"
+        return f"**Lower clamp:** there is no margin; the loss {always} (least {residuals.least.value:.4g})."
+    name = "m_1" if residuals.margin_name == "m1" else "m"
+    if math.isinf(residuals.margin_off):
         return (
             "**Lower clamp:** no margin switches it off: the core falls without bound as two points meet, and the "
             "hardest negatives are dropped."
         )
-    given = float(loss.hyper[found.margin_name or "m"])
+    given = float(loss.hyper[residuals.margin_name or "m"])
     verdict = (
         "is not below it: no triplet is ever satisfied, and the loss has lost its stopping rule"
-        if given >= found.margin_off
+        if given >= residuals.margin_off
         else "is below it: far triplets can still be satisfied"
     )
     return (
-        f"**Lower clamp:** switched off everywhere from ${name} = {found.margin_off:.5g}$ on. "
+        f"**Lower clamp:** switched off everywhere from ${name} = {residuals.margin_off:.5g}$ on. "
         f"The present ${name} = {given:.4g}$ {verdict}."
     )
 
 
-def _upper_clamp(loss: losses.TripletLoss, found: Normalised) -> str:
-    if math.isinf(found.greatest.value):
+def _upper_clamp(loss: losses.TripletLoss, residuals: Normalised) -> str:
+    if math.isinf(residuals.greatest.value):
         return f"**Upper clamp:** $m_2 = {loss.m2:.4g}$ always drops some: the core rises without bound as points meet."
-    reached = found.greatest.value + loss.margin
+    reached = residuals.greatest.value + loss.margin
     does = "drops the hardest triplets" if reached >= loss.m2 else "is never reached"
     return f"**Upper clamp:** $m_2 = {loss.m2:.4g}$ {does}: before it the loss is at most {reached:.4g}."
 
@@ -87,21 +87,21 @@ def _number(x: float) -> str:
 def row(scene: SphereScene, name: str) -> dict[str, str]:
     """One loss in the table."""
     loss = scene.module() if name == scene.loss else losses.create(name)
-    found = normalisation(loss)
+    residuals = normalisation(loss)
     mark = "**" if name == scene.loss else ""
-    share = "none" if found.residual < TINY else f"{found.residual:.2f} → {found.residual_tangential:.0e}"
+    share = "none" if residuals.residual < TINY else f"{residuals.residual:.2f} → {residuals.residual_tangential:.0e}"
     margin = (
         "always on (no margin)"
-        if found.margin_off is None
+        if residuals.margin_off is None
         else "none does"
-        if math.isinf(found.margin_off)
-        else f"{found.margin_name} = {_number(found.margin_off)}"
+        if math.isinf(residuals.margin_off)
+        else f"{residuals.margin_name} = {_number(residuals.margin_off)}"
     )
     return {
         "Loss": f"{mark}{loss.formula.title}{mark}",
         "Residual: off → on the sphere": share,
-        "Radial share, removed": f"{found.radial_share:.0%}",
-        "Range of the core": f"{_number(found.least.value)} …\u00a0{_number(found.greatest.value)}",
-        "On the sphere it is": f"${found.identity.text}$" if found.identity else "",
+        "Radial share, removed": f"{residuals.radial_share:.0%}",
+        "Range of the core": f"{_number(residuals.least.value)} …\u00a0{_number(residuals.greatest.value)}",
+        "On the sphere it is": f"${residuals.identity.text}$" if residuals.identity else "",
         "Lower clamp off from": margin,
     }

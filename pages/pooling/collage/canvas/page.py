@@ -52,7 +52,7 @@ def show(
     same = [w.shape[1:] == (height, width) for w in weights]
     most = float(max(1.5, max(w.max() * height * width for w, fits in zip(weights, same, strict=True) if fits)))
     tiles = bool((first.tile >= 0).all())
-    said = [
+    row_data = [
         {
             "name": line.name,
             "words": line.words,
@@ -69,13 +69,13 @@ def show(
         {"index": int(i), "name": name(int(i)), "tile": int(t), "source": image(int(i)) if image else ""}
         for i, t in zip(first.indices[rows], first.tile[rows], strict=True)
     ]
-    tag = hashlib.sha256(repr((said, shown)).encode()).hexdigest()[:16]
+    tag = hashlib.sha256(repr((row_data, shown)).encode()).hexdigest()[:16]
     opacity = untrusted.bounded(st.query_params.get("opacity", str(OPACITY)), 0, 1, OPACITY)
     _canvas(
         key=KEY,
         data={
             "tag": tag,
-            "rows": said,
+            "rows": row_data,
             "images": shown,
             "side": [height, width],
             "most": most,

@@ -68,36 +68,36 @@ def show() -> None:
 def _shipped() -> StudyResults | None:
     """The written results of the study, if they hold maps."""
     try:
-        found = studies.load(STUDY)
+        results = studies.load(STUDY)
     except SpecError:  # the panel above says so
         return None
-    return found if found and found.maps else None
+    return results if results and results.maps else None
 
 
 @st.fragment
 def _show_shipped(results: StudyResults) -> None:
     """The maps that were written beside the results, over their images where the data set is here."""
-    found = results.maps
-    assert found is not None
-    tile, indices = np.array(found.tile), np.array(found.indices)
-    spec = StudyRequest(study=STUDY, overrides=results.overrides, seeds=(found.seed,)).entries()[0].spec
+    shipped = results.maps
+    assert shipped is not None
+    tile, indices = np.array(shipped.tile), np.array(shipped.indices)
+    spec = StudyRequest(study=STUDY, overrides=results.overrides, seeds=(shipped.seed,)).entries()[0].spec
     side = data.describe(spec.data.name).grid
     shows = tile[:, None] == np.arange(side**2)
     lines = []
     for run in results.runs:
-        if run.seed == found.seed and run.variant in found.weights:
-            weights = found.of(run.variant)
+        if run.seed == shipped.seed and run.variant in shipped.weights:
+            weights = shipped.of(run.variant)
             maps = WeightMaps(indices, weights, weight_maps.foreground_share(weights, shows), tile)
             share = run.scores.get("foreground")
             lines.append(canvas_view.WeightsRow(run.variant, _scores(run.scores["map_at_r"], share), maps))
-    names = dict(zip(found.indices, (name.replace("_", " ") for name in found.names), strict=True))
-    content = dict(zip(found.indices, found.content, strict=True))
+    names = dict(zip(shipped.indices, (name.replace("_", " ") for name in shipped.names), strict=True))
+    content = dict(zip(shipped.indices, shipped.content, strict=True))
     canvas_view.show(lines, side, names.__getitem__, lambda index: _image(spec, index, content[index]))
-    if not _image(spec, found.indices[0], found.content[0]):
+    if not _image(spec, shipped.indices[0], shipped.content[0]):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.caption("The images under these maps are made from Omniglot's minimal sets, which are not here.")
             menu.link("data", "Put them in", {"data": SOURCE}, icon="database")
-    st.caption(f"Weights of seed {found.seed}, shipped with the lab, on {len(indices)} of the test images.")
+    st.caption(f"Weights of seed {shipped.seed}, shipped with the lab, on {len(indices)} of the test images.")
 
 
 def _image(spec: RunSpec, index: int, content: str) -> str:
@@ -118,18 +118,20 @@ def _section(ids: Sequence[str]) -> None:
     store = RunStore()
     try:
         runs = [store.open(run_id) for run_id in ids]
-        found = {run.id: maps for run in runs if (maps := _maps(run)) is not None}
+        maps_by_run = {run.id: maps for run in runs if (maps := _maps(run)) is not None}
     except RunError as error:
         st.error("A run cannot be shown.", icon=":material/broken_image:")
         st.text(words.plain(error))
         return
-    weighed = [run for run in runs if run.id in found and found[run.id].weights.size]
+    weighed = [run for run in runs if run.id in maps_by_run and maps_by_run[run.id].weights.size]
     for run in runs:
-        if run.id in found and not found[run.id].weights.size:
+        if run.id in maps_by_run and not maps_by_run[run.id].weights.size:
             st.caption(f"{describe(run.spec.pooling.name).title}: its vector is no weighted sum over the positions.")
     if weighed:
         lines = [
-            canvas_view.WeightsRow(_label(run), _words(run, found[run.id]), found[run.id], thumbnails.address(run))
+            canvas_view.WeightsRow(
+                _label(run), _words(run, maps_by_run[run.id]), maps_by_run[run.id], thumbnails.address(run)
+            )
             for run in weighed
         ]
         name, labels = _naming(weighed[0]), thumbnails.dataset(weighed[0].spec).labels
@@ -233,29 +235,29 @@ def _neighbours(runs: Sequence[Run], chosen: int) -> None:
     for run in runs:
         source = run.embeddings()
         try:
-            found = learned(source) if source else None
+            searched = learned(source) if source else None
         except Unreadable as error:
             st.text(words.plain(error))
             continue
-        row = found.row(str(chosen)) if found else None
-        if found is None or row is None:
+        row = searched.row(str(chosen)) if searched else None
+        if searched is None or row is None:
             continue
-        right = int(found.right[row, :NEIGHBOURS].sum())
+        right = int(searched.right[row, :NEIGHBOURS].sum())
         run_status.literal(f"{_label(run)}: {right} of {NEIGHBOURS} right", "b")
         neighbours = zip(
-            found.neighbours[row, :NEIGHBOURS],
-            found.distances[row, :NEIGHBOURS],
-            found.right[row, :NEIGHBOURS],
+            searched.neighbours[row, :NEIGHBOURS],
+            searched.distances[row, :NEIGHBOURS],
+            searched.right[row, :NEIGHBOURS],
             strict=True,
         )
         tiles: list[neighbour_grid.Row] = [
             (
                 neighbour_grid.Tile(
-                    chosen, name(int(found.labels[row])), (f"AP@R {percent(found.average_precision[row])}",)
+                    chosen, name(int(searched.labels[row])), (f"AP@R {percent(searched.average_precision[row])}",)
                 ),
                 [
                     neighbour_grid.Neighbour(
-                        int(found.indices[other]), name(int(found.labels[other])), (f"{distance:.3f}",), bool(ok)
+                        int(searched.indices[other]), name(int(searched.labels[other])), (f"{distance:.3f}",), bool(ok)
                     )
                     for other, distance, ok in neighbours
                 ],

@@ -265,12 +265,12 @@ def _has_timm() -> bool:
 def _where(info: data.Description, root: str | None) -> None:
     """Whether the files of a data set are there, and where."""
     try:
-        found = data.available(info.name, (root or "").strip() or None)
+        places = data.available(info.name, (root or "").strip() or None)
     except (DataError, OSError, ValueError) as error:
         st.error(words.plain(error))
         return
-    if found is None:
+    if places is None:
         st.warning("Its files were not found.", icon=":material/folder_off:")
     else:
         st.caption(":material/folder: Found:")
-        st.code(str(found), language=None, wrap_lines=True)
+        st.code(str(places), language=None, wrap_lines=True)

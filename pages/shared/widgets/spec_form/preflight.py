@@ -56,26 +56,26 @@ def _summary(
     image_size: int | None,
     seed: int,
 ) -> Summary:
-    found = data.load(
+    dataset = data.load(
         name, root=root, split=split, validation=validation, folds=folds, image_size=image_size, seed=seed
     )
-    classes = {part: np.unique(found.labels[rows], return_counts=True) for part, rows in found.parts.items()}
+    classes = {part: np.unique(dataset.labels[rows], return_counts=True) for part, rows in dataset.parts.items()}
     return Summary(
-        parts={part: (len(rows), len(classes[part][0])) for part, rows in found.parts.items()},
+        parts={part: (len(rows), len(classes[part][0])) for part, rows in dataset.parts.items()},
         pairable=int((classes["train"][1] > 1).sum()),
-        input_shape=tuple(found.inputs.shape[1:]),
-        notes=tuple(note for note in found.notes if not note.startswith(tuple(f"{p}: " for p in found.parts))),
-        examples=_examples(found),
+        input_shape=tuple(dataset.inputs.shape[1:]),
+        notes=tuple(note for note in dataset.notes if not note.startswith(tuple(f"{p}: " for p in dataset.parts))),
+        examples=_examples(dataset),
     )
 
 
-def _examples(found: Dataset) -> tuple[tuple[str, str], ...]:
+def _examples(dataset: Dataset) -> tuple[tuple[str, str], ...]:
     """The first training sample of each of the first classes."""
-    if found.image is None:
+    if dataset.image is None:
         return ()
-    rows = found.parts["train"]
-    firsts = rows[np.unique(found.labels[rows], return_index=True)[1][:IMAGES]]
-    return tuple((found.class_names[found.labels[row]], _png(found.image(int(row)))) for row in firsts)
+    rows = dataset.parts["train"]
+    firsts = rows[np.unique(dataset.labels[rows], return_index=True)[1][:IMAGES]]
+    return tuple((dataset.class_names[dataset.labels[row]], _png(dataset.image(int(row)))) for row in firsts)
 
 
 def _png(pixels: Pixels) -> str:
@@ -88,30 +88,30 @@ def _png(pixels: Pixels) -> str:
     return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
 
 
-def problems(spec: RunSpec, found: Summary) -> list[str]:
+def problems(spec: RunSpec, summary: Summary) -> list[str]:
     """What would make this training fail, each with the remedy."""
-    said = []
-    if spec.batch.classes > found.pairable:
-        said.append(
-            f"Batch classes: {spec.batch.classes} are asked for, but the training part has only {found.pairable} "
-            f"classes with two samples or more. Lower it to {found.pairable} at most, or choose another split."
+    sentences = []
+    if spec.batch.classes > summary.pairable:
+        sentences.append(
+            f"Batch classes: {spec.batch.classes} are asked for, but the training part has only {summary.pairable} "
+            f"classes with two samples or more. Lower it to {summary.pairable} at most, or choose another split."
         )
     if spec.device == "cuda" and not has_cuda():
-        said.append("Device: this machine has no usable CUDA device. Choose auto or CPU.")
+        sentences.append("Device: this machine has no usable CUDA device. Choose auto or CPU.")
     try:
         objective.refuse_unusable(spec)
     except TrainingError as error:
-        said.append(str(error)[:1].upper() + str(error)[1:])
-    return said
+        sentences.append(str(error)[:1].upper() + str(error)[1:])
+    return sentences
 
 
-def told(spec: RunSpec, found: Summary) -> Estimate | None:
+def told(spec: RunSpec, summary: Summary) -> Estimate | None:
     """Time and memory before the start; the first question has this machine measured in the background."""
     speed.measure_in_background()
-    samples = {part: count for part, (count, _) in found.parts.items()}
+    samples = {part: count for part, (count, _) in summary.parts.items()}
     size = DataSize(
-        found.input_shape,
-        found.parts["train"][1],
+        summary.input_shape,
+        summary.parts["train"][1],
         samples["train"],
         samples["validation"],
         samples["test"] + samples.get("gallery", 0),

@@ -54,11 +54,11 @@ def sidebar(form: Form) -> None:
 
 def panel(form: Form) -> None:
     """What the protocol does, how many runs it takes, and how to make all of them."""
-    request, found = _request(form), protocols.read(form.values["protocol.name"])
+    request, protocol = _request(form), protocols.read(form.values["protocol.name"])
     with st.container(border=True, key="protocol"):
-        st.markdown(f"**{found.title}**: {found.sentence}")
-        st.caption(f"{found.source}. Weights are chosen by {found.selection}.")
-        _what_is_open(found)
+        st.markdown(f"**{protocol.title}**: {protocol.sentence}")
+        st.caption(f"{protocol.source}. Weights are chosen by {protocol.selection}.")
+        _what_is_open(protocol)
         try:
             entries = _entries(request)
         except (SpecError, DataError, OSError) as error:
@@ -97,8 +97,12 @@ def _queue_all(request: ProtocolRequest, entries: list[StudyRun]) -> None:
         menu.go("runs", {"run": ",".join(made[:4])})
 
 
-def _what_is_open(found: Protocol) -> None:
-    parts = {"Left open by the source": found.open, "Decided here": found.decided, "Not done here": found.missing}
+def _what_is_open(protocol: Protocol) -> None:
+    parts = {
+        "Left open by the source": protocol.open,
+        "Decided here": protocol.decided,
+        "Not done here": protocol.missing,
+    }
     if any(parts.values()):
         with st.expander("What the source leaves open, and what was decided"):
             for title, texts in parts.items():
@@ -141,9 +145,13 @@ def _use_protocol(form: Form) -> None:
 def _fill(form: Form) -> None:
     """Data and loss of the protocol, then its first run."""
     name = form.values["protocol.name"]
-    found = protocols.read(name)
-    here = found.data if found.data in data.names() else data.names()[0]
-    choices = {"protocol.data": here, "protocol.loss": found.label(found.base.loss.name), "protocol.applied": name}
+    protocol = protocols.read(name)
+    here = protocol.data if protocol.data in data.names() else data.names()[0]
+    choices = {
+        "protocol.data": here,
+        "protocol.loss": protocol.label(protocol.base.loss.name),
+        "protocol.applied": name,
+    }
     form.fill(choices | {FOLD: None})
     _fill_run(form)
 
@@ -162,9 +170,9 @@ def _fill_run(form: Form) -> None:
 
 def _losses(protocol: str) -> list[str]:
     """First those the source names, then the rest of the catalogue."""
-    found = protocols.read(protocol)
-    first = list(dict.fromkeys([found.label(found.base.loss.name), *found.losses]))
-    known = {found.losses.get(word, word) for word in first}
+    spec = protocols.read(protocol)
+    first = list(dict.fromkeys([spec.label(spec.base.loss.name), *spec.losses]))
+    known = {spec.losses.get(word, word) for word in first}
     return [*first, *(name for name in losses.LOSSES if name not in known)]
 
 

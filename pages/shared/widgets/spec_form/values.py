@@ -115,8 +115,8 @@ def _model_of(nested: dict[str, Any], values: Mapping[str, Any], info: data.Desc
         if section["name"] == TIMM:
             raise SpecError("model.name: which network of timm? For example resnet26")
     begin = values["model.start"]
-    found = {A_RUN: values.get("model.run"), A_FILE: (values.get("model.file") or "").strip(), IMAGENET: IMAGENET}
-    section["start"] = found.get(begin) or None if info.kind == "images" else None
+    starts = {A_RUN: values.get("model.run"), A_FILE: (values.get("model.file") or "").strip(), IMAGENET: IMAGENET}
+    section["start"] = starts.get(begin) or None if info.kind == "images" else None
     if info.kind != "images":
         section |= {"keep_classifier": False, "freeze_batch_norm": False, "freeze": "none"}
     if section["freeze"] == "backbone":

@@ -39,20 +39,20 @@ def show(name: str, layout: Layout, head: DeltaGenerator | None = None) -> None:
     """Progress and buttons of a study, then its scores and training curves. head: where the answer stands once more."""
     study = studies.read(name)
     st.subheader(study.title, anchor=False)
-    said = st.container()  # the verdict comes first, though it is read off last
+    place = st.container()  # the verdict comes first, though it is read off last
     st.markdown(study.question)
     progress(name, layout.examples)
-    found = study_scores.results(name)
-    if not found:
+    results = study_scores.results(name)
+    if not results:
         return
-    with said:
-        answer = study_scores.verdict(name, found)
+    with place:
+        answer = study_scores.verdict(name, results)
     if head and answer:
         head.markdown(f"**{answer}**")
-    study_scores.table(name, found, layout.columns)
+    study_scores.table(name, results, layout.columns)
     st.caption(f"Mean and standard deviation over the {study.repeats}. {layout.scores}")
-    if curves := study_scores.seed_curves(found):
-        level = studies.levels(found, "validation.map_at_r").get("inputs", {})
+    if curves := study_scores.seed_curves(results):
+        level = studies.levels(results, "validation.map_at_r").get("inputs", {})
         level.pop(study.ceiling, None)
         inputs = {"inputs": statistics.fmean(level.values())} if level else {}
         spec, columns = figures.curves(curves, ceiling=study.ceiling or None, against=inputs)
@@ -71,14 +71,14 @@ def poolings(name: str) -> None:
     """The bar chart of all poolings, and the study behind it."""
     study = studies.read(name)
     st.subheader("All poolings", anchor=False)
-    said = st.container()
+    place = st.container()
     st.markdown(study.question)
     progress(name)
-    found = [r for r in study_scores.results(name) if r.variant != PRETRAINING]
-    if found:
-        with said:
-            study_scores.verdict(name, found)
-        study_scores.bars(name, found)
+    results = [r for r in study_scores.results(name) if r.variant != PRETRAINING]
+    if results:
+        with place:
+            study_scores.verdict(name, results)
+        study_scores.bars(name, results)
     for remark in study.remarks:
         st.caption(remark)
 

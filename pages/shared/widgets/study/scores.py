@@ -103,30 +103,30 @@ def seed_curves(results: Sequence[Measured]) -> list[figures.SeedCurve]:
     ]
 
 
-def verdict(name: str, found: Sequence[Measured]) -> str:
+def verdict(name: str, results: Sequence[Measured]) -> str:
     """What the scores of a study say beside their baselines and their noise, in words; returns the first sentence."""
     study = studies.read(name)
-    said = studies.judge(study, found)
-    if said.headline:
+    judged = studies.judge(study, results)
+    if judged.headline:
         with st.container(border=True, key=f"verdict-{name}"):
-            st.markdown(f"**{said.headline}**")
-            st.markdown("\n".join(f"- {sentence}" for sentence in said.more))
+            st.markdown(f"**{judged.headline}**")
+            st.markdown("\n".join(f"- {sentence}" for sentence in judged.more))
             st.caption(CLEARLY.replace("seeds", study.repeats))
-    return said.headline
+    return judged.headline
 
 
-def bars(name: str, found: Sequence[Measured]) -> None:
+def bars(name: str, results: Sequence[Measured]) -> None:
     """The chart of the score that a study judges by: its variants from best to worst, their baselines through them."""
-    study, found = studies.read(name), studies.best_folds(found)
+    study, results = studies.read(name), studies.best_folds(results)
     title = studies.MEASURES.get(study.judged, study.judged)
     values = [
         figures.Bar(
-            variant, [r.scores[study.judged] for r in found if r.variant == variant and study.judged in r.scores]
+            variant, [r.scores[study.judged] for r in results if r.variant == variant and study.judged in r.scores]
         )
-        for variant in dict.fromkeys(r.variant for r in found if r.variant != PRETRAINING)
+        for variant in dict.fromkeys(r.variant for r in results if r.variant != PRETRAINING)
     ]
-    levels = studies.levels(found, study.judged)
-    top = None if study.rotate else studies.top(found, study.judged)  # folds are no independent trainings
+    levels = studies.levels(results, study.judged)
+    top = None if study.rotate else studies.top(results, study.judged)  # folds are no independent trainings
     spec, columns = figures.bars(values, title=title, against=levels, top=top, over=study.repeats)
     words = "; ".join(f"{n}: {label} %" for n, label in zip(columns["variant"], columns["label"], strict=True))
     beside = baselines.words(levels)

@@ -15,11 +15,11 @@ from pages.shared.words import sentences as words
 
 
 @st.fragment
-def seeds(name: str, found: Sequence[Measured]) -> None:
+def seeds(name: str, results: Sequence[Measured]) -> None:
     """Two variants of a study, chosen here, and what their paired difference says."""
     study = studies.read(name)
     values: dict[str, list[float]] = {}
-    for run in found:
+    for run in results:
         if run.variant != studies.PRETRAINING and study.judged in run.scores:
             values.setdefault(run.variant, []).append(run.scores[study.judged])
     order = sorted(values, key=lambda variant: -statistics.fmean(values[variant]))
@@ -33,7 +33,7 @@ def seeds(name: str, found: Sequence[Measured]) -> None:
     stored = RunStore()
     chosen = [
         run.model_copy(update={"classes": studies.by_class(run, stored)})
-        for run in found
+        for run in results
         if run.variant in (first, second)
     ]
     difference, *more = studies.pair(study, chosen, (first, second))
@@ -44,17 +44,17 @@ def seeds(name: str, found: Sequence[Measured]) -> None:
 def show_ledger(name: str) -> None:
     """Every configuration that was run for the claim of a study, the quoted one first."""
     try:
-        found = trials.ledger(name)
+        ledger = trials.ledger(name)
     except SpecError as error:
         st.error("The ledger of trials cannot be read.")
         st.text(words.plain(error))
         return
     st.subheader("Ledger of trials", anchor=False)
-    st.markdown(f"**{found.claim.title}.**" if found.claim.outside else f"**{found.claim.title}**")
+    st.markdown(f"**{ledger.claim.title}.**" if ledger.claim.outside else f"**{ledger.claim.title}**")
     here = trials.here(name, RunStore())
     beside = f" This machine holds {here:,} runs on the same data, whatever they were made for." if here else ""
-    st.markdown(f"{found.words}{beside}")
-    rows = trials.rows(found)
+    st.markdown(f"{ledger.words}{beside}")
+    rows = trials.rows(ledger)
     if rows:
         with st.expander(f"All {len(rows)} rows", icon=":material/receipt_long:"):
             wide = {"configuration": st.column_config.TextColumn(width=320)}

@@ -56,8 +56,8 @@ def differences(runs: Sequence[Run]) -> dict[str, list[Any]]:
     """Keys whose values differ, and the value of each run; None where a spec has no such key."""
     specs = [flat(run.spec) for run in runs]
     names = list(dict.fromkeys(key for spec in specs for key in spec))
-    found = {key: [spec.get(key) for spec in specs] for key in names}
-    return {key: values for key, values in found.items() if any(value != values[0] for value in values)}
+    by_key = {key: [spec.get(key) for spec in specs] for key in names}
+    return {key: values for key, values in by_key.items() if any(value != values[0] for value in values)}
 
 
 def _lint(runs: Sequence[Run]) -> None:
@@ -90,8 +90,8 @@ def _reached(runs: Sequence[Run]) -> dict[str, list[Any]]:
         if len(values):
             best = int(np.argmax(values))
             row["best checkpoint"] = f"step {steps[best]:,}, validation MAP@R {percent(float(values[best]))}"
-        for of, words_of in {"inputs": "MAP@R of raw inputs", "untrained": "MAP@R before training"}.items():
-            if score := history.scores.get(of):
+        for subject, words_of in {"inputs": "MAP@R of raw inputs", "untrained": "MAP@R before training"}.items():
+            if score := history.scores.get(subject):
                 row[words_of] = percent(score["map_at_r"])
         if trained:
             row |= {"tested": f"step {trained['step']:,}"} | score_columns(trained)
@@ -154,13 +154,13 @@ def _per_class(run: Run) -> dict[int, float]:
     if path is None:
         return {}
     try:
-        found = arrays.read(path, EMBEDDINGS, "class_labels", "class_map_at_r", remedy="Evaluate the run again")
+        stored = arrays.read(path, EMBEDDINGS, "class_labels", "class_map_at_r", remedy="Evaluate the run again")
     except Unreadable as error:
         st.text(str(error))
         return {}
-    if len(found) < 2:
+    if len(stored) < 2:
         return {}
-    pairs = zip(found["class_labels"].tolist(), found["class_map_at_r"].tolist(), strict=True)
+    pairs = zip(stored["class_labels"].tolist(), stored["class_map_at_r"].tolist(), strict=True)
     return {label: value for label, value in pairs if value == value}
 
 

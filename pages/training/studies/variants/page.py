@@ -31,21 +31,21 @@ def show(name: str) -> None:
     """The question, the verdict, bars, what two of them differ by, numbers and curves; then how to measure it here."""
     study = studies.read(name)
     st.markdown(study.question)
-    said = st.container()  # the verdict comes first, though it is read off last
+    place = st.container()  # the verdict comes first, though it is read off last
     if busy := studies.conduct_of(name, RunStore()).busy():
         study_panel.progress(name)
-    _reached(name, said)
+    _reached(name, place)
     if not busy:
         study_panel.progress(name)
 
 
-def _reached(name: str, said: DeltaGenerator) -> None:
+def _reached(name: str, place: DeltaGenerator) -> None:
     figure = st.container()
     results = [r for r in study_scores.results(name) if r.variant != PRETRAINING]
     if not results:
         return
     beside = _published(name)
-    with said:
+    with place:
         study_scores.verdict(name, results)
     with figure:
         study_scores.bars(name, results)
@@ -77,18 +77,18 @@ def _table(name: str, results: Sequence[Measured]) -> None:
 
 
 def _curves(name: str, results: Sequence[Measured]) -> None:
-    found = study_scores.seed_curves(results)
-    variants = list(dict.fromkeys(curve.variant for curve in found))
+    curves = study_scores.seed_curves(results)
+    variants = list(dict.fromkeys(curve.variant for curve in curves))
     if not variants:
         return
-    best = sorted(variants, key=lambda variant: -(figures.ceiling_of(found, variant) or 0.0))[:CURVES_AT_FIRST]
+    best = sorted(variants, key=lambda variant: -(figures.ceiling_of(curves, variant) or 0.0))[:CURVES_AT_FIRST]
     chosen = st.multiselect("Validation curves of", variants, default=best, max_selections=8, key=f"curves-of-{name}")
     if not chosen:
         return
     level = studies.levels(results, "validation.map_at_r").get("inputs", {})
-    of = [value for variant, value in level.items() if variant in chosen]
-    inputs = {"inputs": statistics.fmean(of)} if of else {}
-    spec, columns = figures.curves([curve for curve in found if curve.variant in chosen], against=inputs)
+    levels = [value for variant, value in level.items() if variant in chosen]
+    inputs = {"inputs": statistics.fmean(levels)} if levels else {}
+    spec, columns = figures.curves([curve for curve in curves if curve.variant in chosen], against=inputs)
     st.vega_lite_chart(
         columns, spec, width="stretch", key=f"curves-{name}", alt=f"Validation MAP@R of {', '.join(chosen)}"
     )

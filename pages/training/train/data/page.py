@@ -129,50 +129,50 @@ def _seed(name: str) -> int:
     return _whole("Seed", f"data-seed-{name}", Bounds(0, 2**32 - 1), 0, 140)
 
 
-def _whole(label: str, key: str, bounds: Bounds, usual: int, width: int, **shown: Any) -> int:
+def _whole(label: str, key: str, bounds: Bounds, default: int, width: int, **shown: Any) -> int:
     """A whole number; as usual while none stands in the field, which then says so."""
-    value, fault = number(label, key, bounds, start=usual, whole=True, width=width, **shown)
-    return usual if fault else value
+    value, fault = number(label, key, bounds, start=default, whole=True, width=width, **shown)
+    return default if fault else value
 
 
-def _problems(said: Sequence[str]) -> None:
+def _problems(sentences: Sequence[str]) -> None:
     """What failed, which may hold names and paths, shown as they are."""
-    for text in said:
+    for text in sentences:
         with st.container(border=True):
             st.badge("Failed validation", icon=":material/error:", color="red")
             st.text(text)
 
 
-def _show(at: Where, cut: Cut, found: Report) -> None:
-    _problems(found.problems)
-    if found.problems:
+def _show(at: Where, cut: Cut, report: Report) -> None:
+    _problems(report.problems)
+    if report.problems:
         st.button("Look again", key="again", icon=":material/refresh:", on_click=data_service.forget)
-    if found.found.missing:
-        with st.expander(f"{len(found.found.missing):,} missing files", icon=":material/hide_image:"):
-            st.code("\n".join(map(str, found.found.missing[:200])), language=None, height=240)
-    made = found.dataset
+    if report.found.missing:
+        with st.expander(f"{len(report.found.missing):,} missing files", icon=":material/hide_image:"):
+            st.code("\n".join(map(str, report.found.missing[:200])), language=None, height=240)
+    made = report.dataset
     if made is not None:
-        _parts(found)
-        for note in found.notes:
+        _parts(report)
+        for note in report.notes:
             st.text(note)
-        chosen = _classes(found)
-        if not found.found.missing or len(found.found.missing) < len(made.labels):
+        chosen = _classes(report)
+        if not report.found.missing or len(report.found.missing) < len(made.labels):
             _samples(at, made, chosen)
             st.markdown("#### Every single sample")
             tasks_view.check(at, made)
-        _save(at, cut, made, ready=not found.problems)
-    if found.problems or (made is not None and any(part.deviation for part in found.compared)):
+        _save(at, cut, made, ready=not report.problems)
+    if report.problems or (made is not None and any(part.deviation for part in report.compared)):
         with st.expander("How to get the complete data set", icon=":material/download:"):
             tasks_view.download(at.name)
 
 
-def _parts(found: Report) -> None:
+def _parts(report: Report) -> None:
     with st.container(horizontal=True, key="parts"):
-        for part in found.parts:
+        for part in report.parts:
             if part.samples:
                 shown = f"{part.classes:,} classes"
                 st.metric(part.name, f"{part.samples:,}", shown, delta_color="off", delta_arrow="off", border=True)
-    for part in found.compared:
+    for part in report.compared:
         published = part.published
         assert published is not None
         size = f"{published.samples:,} samples of {published.classes:,} classes"
@@ -182,9 +182,9 @@ def _parts(found: Report) -> None:
             st.markdown(f":green[**✓**] {part.name}: {size}, as published.")
 
 
-def _classes(found: Report) -> list[int]:
+def _classes(report: Report) -> list[int]:
     """The table of the classes, and beside it how large they are; the classes that were chosen in it."""
-    made, classes = found.dataset, found.classes
+    made, classes = report.dataset, report.classes
     assert made is not None
     chart = samples.histogram(made)
     left, right = st.columns([3, 2]) if chart else (st.container(), None)

@@ -40,12 +40,12 @@ GLYPHS_STORY = (
 )
 
 
-def show(spec: RunSpec, found: Summary | None, *, ready: bool) -> None:
+def show(spec: RunSpec, summary: Summary | None, *, ready: bool) -> None:
     """All of it. found: the data set, None where it cannot be read; ready: nothing hinders the training."""
-    if found and ready:
-        _estimate(spec, found)
-    _lint(spec, found)
-    _describe_data(spec, found)
+    if summary and ready:
+        _estimate(spec, summary)
+    _lint(spec, summary)
+    _describe_data(spec, summary)
     if ready:
         _describe_loss(spec)
         if data.describe(spec.data.name).kind != "vectors":
@@ -53,21 +53,23 @@ def show(spec: RunSpec, found: Summary | None, *, ready: bool) -> None:
     _describe_spec(spec)
 
 
-def _estimate(spec: RunSpec, found: Summary) -> None:
+def _estimate(spec: RunSpec, summary: Summary) -> None:
     """Time and memory before the launch, and what that rests on."""
-    told = preflight.told(spec, found)
-    if told is None:
+    estimate = preflight.told(spec, summary)
+    if estimate is None:
         st.caption("How long it takes is not known for this network.")
         return
     early = " at most" if spec.schedule.patience else ""
-    where = "of the GPU" if told.gpu else "of the machine"
+    where = "of the GPU" if estimate.gpu else "of the machine"
     queued = len(device_queue.waiting(RunStore()))
     waits = f" {queued} run{'s wait' if queued > 1 else ' waits'} before it." if queued else ""
     with st.container(horizontal=True, key="estimate"):
-        st.metric("time", f"≈ {duration(told.seconds)}{early}", told.basis, delta_color="off", delta_arrow="off")
-        st.metric("memory", f"≈ {_bytes(told.memory)}", where, delta_color="off", delta_arrow="off")
-        flops = f"{told.flops / 1e9:,.3g} GFLOP a step"
-        st.metric("parameters", _count(told.parameters), flops, delta_color="off", delta_arrow="off")
+        st.metric(
+            "time", f"≈ {duration(estimate.seconds)}{early}", estimate.basis, delta_color="off", delta_arrow="off"
+        )
+        st.metric("memory", f"≈ {_bytes(estimate.memory)}", where, delta_color="off", delta_arrow="off")
+        flops = f"{estimate.flops / 1e9:,.3g} GFLOP a step"
+        st.metric("parameters", _count(estimate.parameters), flops, delta_color="off", delta_arrow="off")
     st.caption(
         "Estimated before anything is trained; up to twice or half of it is usual, less once a run like it is done."
         + waits
@@ -82,9 +84,9 @@ def _count(number: int) -> str:
     return f"{number / 1e6:.1f} million" if number >= 1e6 else f"{number:,}"
 
 
-def _lint(spec: RunSpec, found: Summary | None) -> None:
+def _lint(spec: RunSpec, summary: Summary | None) -> None:
     """What weakens the result of this run, and in what it leaves the protocol that it names."""
-    training = found and found.parts["train"][0] + found.parts["validation"][0]
+    training = summary and summary.parts["train"][0] + summary.parts["validation"][0]
     warnings = comparability.lint_spec(spec, training or None)
     if spec.schedule.patience == 0 and not spec.protocol:  # known classes are the newcomer's first step, told below
         warnings = [warning for warning in warnings if warning.severity != "note"]
@@ -93,27 +95,27 @@ def _lint(spec: RunSpec, found: Summary | None) -> None:
             st.text("\n".join(f"• {words.plain(warning.sentence)}" for warning in warnings))
 
 
-def _describe_data(spec: RunSpec, found: Summary | None) -> None:
+def _describe_data(spec: RunSpec, summary: Summary | None) -> None:
     info = data.describe(spec.data.name)
     st.subheader(info.title, anchor=False)
     st.markdown(f"{info.sentence} {STORY[spec.data.split or info.split]}")
-    if found is None:
+    if summary is None:
         return
     with st.container(horizontal=True, key="parts"):
-        for part, (samples, classes) in found.parts.items():
+        for part, (samples, classes) in summary.parts.items():
             if samples:
                 shown = f"{classes:,} classes"
                 st.metric(f"{part} samples", f"{samples:,}", shown, delta_color="off", delta_arrow="off", border=True)
-    learned = found.parts["train"][1]
+    learned = summary.parts["train"][1]
     if spec.data.name == "glyphs" and spec.data.split == "classes":
         st.info(GLYPHS_STORY, icon=":material/school:")
     if spec.data.split == "classes" and learned < FEW:
         story = f" {DIGITS_STORY}" if spec.data.name == "digits" else ""
         st.info(FEW_CLASSES.format(classes=learned) + story, icon=":material/school:")
-    for note in found.notes:
+    for note in summary.notes:
         st.caption(note)
-    if found.examples:
-        st.html(_strip(found.examples))
+    if summary.examples:
+        st.html(_strip(summary.examples))
     st.caption(info.citation)
 
 

@@ -131,9 +131,9 @@ def _training_part(run: Run, data: Dataset) -> tuple[list[int], dict[int, int]]:
         asked = st.selectbox(
             "Look at those of class", list(words), format_func=words.__getitem__, key=f"fork-look-{run.id}"
         )
-        of = part[data.labels[part] == asked]
-        st.html(_strip(run, of[:MOST_SHOWN], lambda sample: ""))
-        st.caption(f"The first {min(MOST_SHOWN, len(of))} of {len(of):,}, by their number in the data set.")
+        chosen = part[data.labels[part] == asked]
+        st.html(_strip(run, chosen[:MOST_SHOWN], lambda sample: ""))
+        st.caption(f"The first {min(MOST_SHOWN, len(chosen))} of {len(chosen):,}, by their number in the data set.")
         edited = st.data_editor(
             pd.DataFrame({"sample": pd.Series(dtype="Int64"), "class": pd.Series(dtype="str")}),
             num_rows="dynamic",

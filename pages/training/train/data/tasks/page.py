@@ -71,10 +71,10 @@ def check(at: Where, made: Dataset) -> None:
     task = checks.task_of(made.name, root)
     if waiting.wait(task, f"check-{made.name}", lambda state: waiting.counted(state, "{:,.0f}".format)):
         return
-    found = checks.result(made.name, root)
+    result = checks.result(made.name, root)
     images = "image" if made.image else "sample"
     st.button(
-        f"Check every {images}" + (" again" if found else ""),
+        f"Check every {images}" + (" again" if result else ""),
         key=f"check-{made.name}",
         icon=":material/fact_check:",
         on_click=_start_check,
@@ -82,18 +82,18 @@ def check(at: Where, made: Dataset) -> None:
         help="Decodes all of them in a process of its own and looks for the same content in several classes or parts",
     )
     waiting.ended(task)
-    if found is None:
+    if result is None:
         return
-    said = checks.verdicts(found, made)
-    if found.stamp != data_service.stamp(at):
+    verdicts = checks.verdicts(result, made)
+    if result.stamp != data_service.stamp(at):
         st.caption("The files have changed since the last check:")
-    if not found.failures:
-        st.markdown(f":green[**✓**] All {found.samples:,} {images}s can be read ({found.seconds:.1f} s).")
-    for verdict in said:
+    if not result.failures:
+        st.markdown(f":green[**✓**] All {result.samples:,} {images}s can be read ({result.seconds:.1f} s).")
+    for verdict in verdicts:
         st.text(verdict)
-    if found.unreadable:
+    if result.unreadable:
         st.dataframe(
-            {"image": [key for key, _ in found.unreadable], "what is wrong": [why for _, why in found.unreadable]},
+            {"image": [key for key, _ in result.unreadable], "what is wrong": [why for _, why in result.unreadable]},
             key=f"unreadable-{made.name}",
             hide_index=True,
         )
