@@ -46,13 +46,13 @@ def test_from_a_force_field_to_a_trained_gallery(visitor, lab):
     go(page, f"{lab.url}/train?base=digits")
     settled(page, "600 steps of")
     steps = page.get_by_role("spinbutton", name=re.compile("^Steps"))
-    steps.fill("2000")
+    steps.fill("1200")
     steps.press("Enter")
-    settled(page, "2,000 steps of")
+    settled(page, "1,200 steps of")
     page.get_by_role("button", name="Start training").click()
     page.wait_for_url(re.compile(r"/runs\?run="))
     run_id = re.search(r"run=([a-z0-9-]+)", page.url)[1]
-    settled(page, "of 2,000")
+    settled(page, "of 1,200")
     run = RunStore(lab.runs).open(run_id)
 
     # The server dies; the training does not, and the page finds it again.
@@ -71,9 +71,9 @@ def test_from_a_force_field_to_a_trained_gallery(visitor, lab):
 
     eventually(opened)
     settled(page, re.compile("MAP@R .* → "))
-    eventually(lambda: expect(pairs).to_have_text(re.compile("at step 2,000")))  # it stayed open, and kept up
+    eventually(lambda: expect(pairs).to_have_text(re.compile("at step 1,200")))  # it stayed open, and kept up
     assert run.state().state == "done"
-    assert run.state().step == 2000 > before
+    assert run.state().step == 1200 > before
 
     # The gallery: right and wrong are told apart without colour, and failures can be picked out.
     page.get_by_role("link", name="Gallery").first.click()

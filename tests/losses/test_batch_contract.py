@@ -176,13 +176,16 @@ def test_what_a_loss_learns_has_a_gradient(name: str, hyper: dict) -> None:
 
 
 @every_form
-def test_counts_are_read_without_harm(name: str, hyper: dict) -> None:
-    x, y = batch(UNEVEN)
+def test_counts_nest_and_are_those_of_the_last_batch(name: str, hyper: dict) -> None:
     loss = make(name, hyper)
-    loss(x, y)
-    counts = getattr(loss, "counts", None)
-    if counts is not None:
-        assert 0 <= counts.active <= counts.nonzero <= counts.valid
+    if not hasattr(loss, "counts"):
+        assert not losses.describe(name).pairs
+        return
+    loss(*batch(UNEVEN))
+    assert 0 <= loss.counts.active <= loss.counts.nonzero <= loss.counts.valid
+    if losses.describe(name).pairs:
+        loss(*batch(LABELS["one sample"]))
+        assert (loss.counts.valid, loss.counts.nonzero, loss.counts.active) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("name", losses.batch_names())

@@ -12,6 +12,7 @@ import torch
 from dmlcore import losses
 from dmlcore.catalogue import Choice, Slider
 from dmlcore.geometry import Triplet, forces, scan
+from tests.members import of
 
 REDUCTIONS = losses.REDUCTIONS
 
@@ -40,13 +41,16 @@ def batch(dtype=torch.float64, dim=5, seed=0):
     return embeddings[order], labels[order]
 
 
-def loop(loss, embeddings, labels, reduction):
+def energies(loss, embeddings, labels):
     """The oracle: a plain loop over hand-listed triplets."""
-    raws = [
+    return [
         loss.raw(embeddings[a], embeddings[p], embeddings[n])
         for a, p, n in itertools.product(range(len(labels)), repeat=3)
         if a != p and labels[a] == labels[p] != labels[n]
     ]
+
+
+def reduced(loss, raws, reduction):
     if reduction == "mean_raw":
         return sum(raws) / len(raws)
     kept = [torch.where((x > 0) & (x < loss.m2), x, x.detach().clamp(0, loss.m2)) for x in raws]
@@ -55,16 +59,19 @@ def loop(loss, embeddings, labels, reduction):
 
 
 @every_setting
-@pytest.mark.parametrize("reduction", REDUCTIONS)
-def test_batch_equals_a_plain_loop(name, hyper, reduction):
+def test_batch_equals_a_plain_loop(name, hyper):
     embeddings, labels = batch()
-    loss = losses.create(name, reduction=reduction, **hyper)
-    x, y = embeddings.clone().requires_grad_(), embeddings.clone().requires_grad_()
-    value, expected = loss(x, labels), loop(loss, y, labels, reduction)
-    torch.testing.assert_close(value, expected, rtol=1e-11, atol=1e-12)
-    (gradient,) = torch.autograd.grad(value, x)
-    (expected_gradient,) = torch.autograd.grad(expected, y)
-    torch.testing.assert_close(gradient, expected_gradient, rtol=1e-9, atol=1e-11)
+    y = embeddings.clone().requires_grad_()
+    raws = energies(losses.create(name, **hyper), y, labels)
+    for reduction in REDUCTIONS:
+        with of(reduction):
+            loss = losses.create(name, reduction=reduction, **hyper)
+            x = embeddings.clone().requires_grad_()
+            value, expected = loss(x, labels), reduced(loss, raws, reduction)
+            torch.testing.assert_close(value, expected, rtol=1e-11, atol=1e-12)
+            (gradient,) = torch.autograd.grad(value, x)
+            (expected_gradient,) = torch.autograd.grad(expected, y, retain_graph=True)
+            torch.testing.assert_close(gradient, expected_gradient, rtol=1e-9, atol=1e-11)
 
 
 @every_setting
@@ -110,29 +117,30 @@ def test_autograd_equals_central_differences(name, hyper):
 
 
 @every_loss
-@pytest.mark.parametrize("reduction", REDUCTIONS)
-def test_permutation_of_the_batch_changes_nothing(name, reduction):
-    embeddings, labels = batch()
-    loss = losses.create(name, reduction=reduction)
-    order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(1))
-    x, y = embeddings.clone().requires_grad_(), embeddings[order].requires_grad_()
-    value, permuted = loss(x, labels), loss(y, labels[order])
-    torch.testing.assert_close(value, permuted, rtol=1e-12, atol=1e-13)
-    torch.testing.assert_close(
-        torch.autograd.grad(value, x)[0][order], torch.autograd.grad(permuted, y)[0], rtol=1e-10, atol=1e-12
-    )
+def test_permutation_of_the_batch_changes_nothing(name):
+    for reduction in REDUCTIONS:
+        with of(reduction):
+            embeddings, labels = batch()
+            loss = losses.create(name, reduction=reduction)
+            order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(1))
+            x, y = embeddings.clone().requires_grad_(), embeddings[order].requires_grad_()
+            value, permuted = loss(x, labels), loss(y, labels[order])
+            torch.testing.assert_close(value, permuted, rtol=1e-12, atol=1e-13)
+            torch.testing.assert_close(
+                torch.autograd.grad(value, x)[0][order], torch.autograd.grad(permuted, y)[0], rtol=1e-10, atol=1e-12
+            )
 
 
 @every_loss
-@pytest.mark.parametrize("reduction", REDUCTIONS)
-@pytest.mark.parametrize("labels", [[5] * 6, [0, 1, 2, 3, 4, 5]], ids=["one class", "all singletons"])
-def test_a_batch_without_triplets_gives_zero_with_zero_gradients(name, reduction, labels):
-    x = torch.randn(6, 4, generator=torch.Generator().manual_seed(0)).requires_grad_()
-    value = losses.create(name, reduction=reduction)(x, torch.tensor(labels))
-    value.backward()
-    assert value.item() == 0
-    assert x.grad is not None
-    assert torch.equal(x.grad, torch.zeros_like(x))
+def test_a_batch_without_triplets_gives_zero_with_zero_gradients(name):
+    for reduction, labels in itertools.product(REDUCTIONS, ([5] * 6, [0, 1, 2, 3, 4, 5])):
+        with of(f"{reduction}, {labels}"):
+            x = torch.randn(6, 4, generator=torch.Generator().manual_seed(0)).requires_grad_()
+            value = losses.create(name, reduction=reduction)(x, torch.tensor(labels))
+            value.backward()
+            assert value.item() == 0
+            assert x.grad is not None
+            assert torch.equal(x.grad, torch.zeros_like(x))
 
 
 @every_loss
@@ -147,40 +155,43 @@ def test_an_empty_indices_tuple_gives_zero_with_zero_gradients(name):
 
 
 @every_loss
-@pytest.mark.parametrize("reduction", REDUCTIONS)
-def test_indices_tuple_of_all_triplets_equals_none(name, reduction):
-    embeddings, labels = batch()
-    same = labels[:, None] == labels[None]
-    a, p, n = ((same & ~torch.eye(len(labels), dtype=torch.bool))[:, :, None] & ~same[:, None, :]).nonzero(
-        as_tuple=True
-    )
-    pairs = (same & ~torch.eye(len(labels), dtype=torch.bool)).nonzero(as_tuple=True) + (~same).nonzero(as_tuple=True)
-    loss = losses.create(name, reduction=reduction)
-    results = []
-    for indices in (None, (a, p, n), pairs):
-        x = embeddings.clone().requires_grad_()
-        value = loss(x, labels, indices)
-        results.append((value.detach(), torch.autograd.grad(value, x)[0], loss.counts))
-    for value, gradient, counts in results[1:]:
-        torch.testing.assert_close(value, results[0][0], rtol=1e-12, atol=1e-13)
-        torch.testing.assert_close(gradient, results[0][1], rtol=1e-10, atol=1e-12)
-        assert counts == results[0][2]
+def test_indices_tuple_of_all_triplets_equals_none(name):
+    for reduction in REDUCTIONS:
+        with of(reduction):
+            embeddings, labels = batch()
+            same = labels[:, None] == labels[None]
+            a, p, n = ((same & ~torch.eye(len(labels), dtype=torch.bool))[:, :, None] & ~same[:, None, :]).nonzero(
+                as_tuple=True
+            )
+            pairs = (same & ~torch.eye(len(labels), dtype=torch.bool)).nonzero(as_tuple=True) + (~same).nonzero(
+                as_tuple=True
+            )
+            loss = losses.create(name, reduction=reduction)
+            results = []
+            for indices in (None, (a, p, n), pairs):
+                x = embeddings.clone().requires_grad_()
+                value = loss(x, labels, indices)
+                results.append((value.detach(), torch.autograd.grad(value, x)[0], loss.counts))
+            for value, gradient, counts in results[1:]:
+                torch.testing.assert_close(value, results[0][0], rtol=1e-12, atol=1e-13)
+                torch.testing.assert_close(gradient, results[0][1], rtol=1e-10, atol=1e-12)
+                assert counts == results[0][2]
 
 
 @every_loss
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("reduction", REDUCTIONS)
-def test_coincident_points_stay_finite(name, dtype, reduction):
-    embeddings, labels = batch(dtype)
-    embeddings[1:4] = embeddings[0]
-    embeddings[9] = embeddings[5]
-    for points in (embeddings, torch.zeros_like(embeddings), torch.ones_like(embeddings)):
-        x = points.clone().requires_grad_()
-        value = losses.create(name, reduction=reduction)(x, labels)
-        value.backward()
-        assert value.dtype == dtype
-        assert torch.isfinite(value)
-        assert torch.isfinite(x.grad).all()
+def test_coincident_points_stay_finite(name):
+    for dtype, reduction in itertools.product((torch.float32, torch.float64), REDUCTIONS):
+        with of(f"{dtype}, {reduction}"):
+            embeddings, labels = batch(dtype)
+            embeddings[1:4] = embeddings[0]
+            embeddings[9] = embeddings[5]
+            for points in (embeddings, torch.zeros_like(embeddings), torch.ones_like(embeddings)):
+                x = points.clone().requires_grad_()
+                value = losses.create(name, reduction=reduction)(x, labels)
+                value.backward()
+                assert value.dtype == dtype
+                assert torch.isfinite(value)
+                assert torch.isfinite(x.grad).all()
 
 
 @every_setting
@@ -234,22 +245,22 @@ def test_bad_points_are_named(name):
         loss.clamped(good, good, torch.zeros(5, 2))
 
 
-@every_loss
-@pytest.mark.parametrize(
-    ("embeddings", "labels", "error", "argument"),
-    [
-        (torch.full((4, 2), math.nan), torch.zeros(4, dtype=torch.int64), ValueError, "embeddings"),
-        (torch.zeros(4, 2, 3), torch.zeros(4, dtype=torch.int64), ValueError, "embeddings"),
-        (torch.zeros(4), torch.zeros(4, dtype=torch.int64), ValueError, "embeddings"),
-        (torch.zeros(4, 2, dtype=torch.int64), torch.zeros(4, dtype=torch.int64), TypeError, "embeddings"),
-        (torch.zeros(4, 2), torch.zeros(3, dtype=torch.int64), ValueError, "labels"),
-        (torch.zeros(4, 2), torch.zeros(4), TypeError, "labels"),
-        (torch.zeros(4, 2), [0, 0, 1, 1], TypeError, "labels"),
-    ],
+BAD = (
+    (torch.full((4, 2), math.nan), torch.zeros(4, dtype=torch.int64), ValueError, "embeddings"),
+    (torch.zeros(4, 2, 3), torch.zeros(4, dtype=torch.int64), ValueError, "embeddings"),
+    (torch.zeros(4), torch.zeros(4, dtype=torch.int64), ValueError, "embeddings"),
+    (torch.zeros(4, 2, dtype=torch.int64), torch.zeros(4, dtype=torch.int64), TypeError, "embeddings"),
+    (torch.zeros(4, 2), torch.zeros(3, dtype=torch.int64), ValueError, "labels"),
+    (torch.zeros(4, 2), torch.zeros(4), TypeError, "labels"),
+    (torch.zeros(4, 2), [0, 0, 1, 1], TypeError, "labels"),
 )
-def test_bad_batches_are_named(name, embeddings, labels, error, argument):
-    with pytest.raises(error, match=argument):
-        losses.create(name)(embeddings, labels)
+
+
+@every_loss
+def test_bad_batches_are_named(name):
+    for embeddings, labels, error, argument in BAD:
+        with of((embeddings, labels)), pytest.raises(error, match=argument):
+            losses.create(name)(embeddings, labels)
 
 
 @every_loss

@@ -13,6 +13,7 @@ import torch
 from dmlcore import losses
 from dmlcore.geometry import forces
 from dmlcore.geometry.forces import Edges, edge_gradient
+from tests.members import of
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "triplet_losses.json").read_text())
 TOLERANCE = {"rtol": 1e-9, "atol": 1e-10}
@@ -36,6 +37,14 @@ def label(case: dict) -> str:
     return "-".join([case["loss"], *(f"{k}={v}" for k, v in case["params"].items()), case.get("triplet", "batch")])
 
 
+def by_loss(kind: str) -> pytest.MarkDecorator:
+    """The cases of a kind, those of one loss in one test."""
+    names = dict.fromkeys(case["loss"] for case in GOLDEN[kind])
+    return pytest.mark.parametrize(
+        "cases", [pytest.param([case for case in GOLDEN[kind] if case["loss"] == name], id=name) for name in names]
+    )
+
+
 @pytest.mark.parametrize("stored", GOLDEN["triplets_128d"], ids=lambda t: t["id"])
 def test_the_128d_triplets_are_the_stored_ones(stored):
     points = TRIPLETS[stored["id"]]
@@ -44,8 +53,14 @@ def test_the_128d_triplets_are_the_stored_ones(stored):
             assert points[name[2]][int(name[4:-1])].item() == pytest.approx(value, rel=1e-11)
 
 
-@pytest.mark.parametrize("case", GOLDEN["triplet_cases"], ids=label)
-def test_triplet(case):
+@by_loss("triplet_cases")
+def test_triplet(cases):
+    for case in cases:
+        with of(label(case)):
+            assert_triplet(case)
+
+
+def assert_triplet(case):
     points = {k: x.clone().requires_grad_() for k, x in TRIPLETS[case["triplet"]].items()}
     loss = losses.create(case["loss"], **case["params"])
     raw = loss.raw(*points.values())
@@ -67,8 +82,14 @@ def test_triplet(case):
         torch.testing.assert_close(force, expected, rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("case", GOLDEN["triplet_cases"], ids=label)
-def test_forces_along_the_edges(case):
+@by_loss("triplet_cases")
+def test_forces_along_the_edges(cases):
+    for case in cases:
+        with of(label(case)):
+            assert_forces_along_the_edges(case)
+
+
+def assert_forces_along_the_edges(case):
     points = TRIPLETS[case["triplet"]]
     _, by = edge_gradient(losses.create(case["loss"], **case["params"]), Edges.of(*points.values()))
     found = {"pull_ap": by.ap.item(), "push_an": -by.an.item(), "push_pn": -by.pn.item()}
@@ -78,8 +99,14 @@ def test_forces_along_the_edges(case):
         np.testing.assert_allclose((2 * getattr(by, 2 * k) * points[k]).numpy(), value, **TOLERANCE)
 
 
-@pytest.mark.parametrize("case", GOLDEN["batch_cases"], ids=label)
-def test_batch(case):
+@by_loss("batch_cases")
+def test_batch(cases):
+    for case in cases:
+        with of(label(case)):
+            assert_batch(case)
+
+
+def assert_batch(case):
     labels = torch.tensor(GOLDEN["batch"]["labels"])
     for reduction in ("mean_raw", "mean_valid", "mean_nonzero"):
         points = torch.tensor(GOLDEN["batch"]["points"], dtype=torch.float64, requires_grad=True)
@@ -95,8 +122,14 @@ def test_batch(case):
             np.testing.assert_allclose(gradient.numpy(), case[f"grad_{reduction}"], **TOLERANCE)
 
 
-@pytest.mark.parametrize("case", GOLDEN["degenerate_cases"], ids=label)
-def test_coincident_points(case):
+@by_loss("degenerate_cases")
+def test_coincident_points(cases):
+    for case in cases:
+        with of(label(case)):
+            assert_coincident_points(case)
+
+
+def assert_coincident_points(case):
     points = [x.clone() for x in TRIPLETS[case["triplet"]].values()]
     loss = losses.create(case["loss"], **case["params"])
     raw = loss.raw(*points).item()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 import pickle
 
@@ -12,10 +13,12 @@ from torch import nn
 
 from dmlcore import pooling
 from dmlcore.catalogue import Choice, Slider
+from tests.members import of
 
 every = pytest.mark.parametrize("name", pooling.names())
 SIZES = [(1, 1), (1, 2), (3, 1), (5, 7), (2, 2), (9, 4)]
 CHANNELS = 6
+DTYPES = (torch.float32, torch.float64)
 # Small layers: what a central difference costs grows with the square of their size.
 SMALL = {"prototypes": 4, "memory": 0, "hidden": 5, "width": 3, "grid": 2, "clusters": 3, "dimension": 2}
 
@@ -37,19 +40,19 @@ def maps(height: int, width: int, channels: int = CHANNELS, seed: int = 1, batch
 
 
 @every
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_any_size_gives_one_vector_and_proper_weights(name, size, dtype):
-    layer, features = made(name).to(dtype), maps(*size).to(dtype)
-    pooled = layer(features)
-    assert pooled.shape == (3, layer.out_features)
-    assert pooled.dtype == dtype
-    assert pooled.isfinite().all()
-    if layer.weights is not None:
-        assert layer.weights.shape == (3, size[0] * size[1])
-        assert not layer.weights.requires_grad
-        assert (layer.weights >= 0).all()
-        torch.testing.assert_close(layer.weights.sum(1), torch.ones(3, dtype=dtype))
+def test_any_size_gives_one_vector_and_proper_weights(name):
+    for size, dtype in itertools.product(SIZES, DTYPES):
+        with of(f"{size}, {dtype}"):
+            layer, features = made(name).to(dtype), maps(*size).to(dtype)
+            pooled = layer(features)
+            assert pooled.shape == (3, layer.out_features)
+            assert pooled.dtype == dtype
+            assert pooled.isfinite().all()
+            if layer.weights is not None:
+                assert layer.weights.shape == (3, size[0] * size[1])
+                assert not layer.weights.requires_grad
+                assert (layer.weights >= 0).all()
+                torch.testing.assert_close(layer.weights.sum(1), torch.ones(3, dtype=dtype))
 
 
 @every
@@ -61,26 +64,26 @@ def test_the_weights_average_where_they_say_so(name):
 
 
 @every
-@pytest.mark.parametrize("filled", ["zeros", "ones", "minus", "large", "small"])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_values_and_gradients_stay_finite(name, filled, dtype):
-    layer = made(name).to(dtype)
-    features = {
-        "zeros": torch.zeros(3, CHANNELS, 4, 4),
-        "ones": torch.ones(3, CHANNELS, 4, 4),
-        "minus": -torch.ones(3, CHANNELS, 4, 4),
-        "large": 1e4 * maps(4, 4),
-        "small": 1e-8 * maps(4, 4),
-    }[filled].to(dtype)
-    features.requires_grad_()
-    pooled = layer(features)
-    assert pooled.isfinite().all()
-    pooled.square().sum().backward()
-    assert features.grad.isfinite().all()
-    assert all(p.grad is None or p.grad.isfinite().all() for p in layer.parameters())
-    if layer.weights is not None:
-        totals = layer.weights.sum(1)
-        assert ((totals - 1).abs() < 1e-5).logical_or(totals == 0).all()
+def test_values_and_gradients_stay_finite(name):
+    for filled, dtype in itertools.product(("zeros", "ones", "minus", "large", "small"), DTYPES):
+        with of(f"{filled}, {dtype}"):
+            layer = made(name).to(dtype)
+            features = {
+                "zeros": torch.zeros(3, CHANNELS, 4, 4),
+                "ones": torch.ones(3, CHANNELS, 4, 4),
+                "minus": -torch.ones(3, CHANNELS, 4, 4),
+                "large": 1e4 * maps(4, 4),
+                "small": 1e-8 * maps(4, 4),
+            }[filled].to(dtype)
+            features.requires_grad_()
+            pooled = layer(features)
+            assert pooled.isfinite().all()
+            pooled.square().sum().backward()
+            assert features.grad.isfinite().all()
+            assert all(p.grad is None or p.grad.isfinite().all() for p in layer.parameters())
+            if layer.weights is not None:
+                totals = layer.weights.sum(1)
+                assert ((totals - 1).abs() < 1e-5).logical_or(totals == 0).all()
 
 
 @every
