@@ -92,7 +92,7 @@ def test_a_dragged_point_stays_in_the_link_and_the_history(page, server):
     page.mouse.up()
     page.wait_for_url(re.compile(r"then=1%3Amove"))
     query = dict(re.findall(r"(\w+)=([^&]*)", page.evaluate("decodeURIComponent(location.search)")))
-    spec = charges_state.from_query(query)
+    spec = charges_state.ChargesState.from_query(query)
     (change,) = spec.changes
     ((_, to_x, to_y),) = change.moved
     assert to_x == pytest.approx(x + 60 * 2 * half / box["width"], abs=0.02)

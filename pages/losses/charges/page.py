@@ -16,14 +16,14 @@ def canvas() -> None:
     """The charges of the link, with controls, curves and phase portrait."""
     query = st.query_params.to_dict()
     with misread_link.told():
-        spec = state.from_query(query)
+        spec = state.ChargesState.from_query(query)
     socket_component(
         "losses/charges",
         service.TIMELINE.answer,
         key="charges",
         data={
-            "state": state.to_json(spec),
-            "query": state.to_query(spec),
+            "state": spec.to_json(),
+            "query": spec.to_query(),
             "step": int(bounded(query.get("step"), 0, MOST_STEPS, 0)),
             "options": state.options(),
         },

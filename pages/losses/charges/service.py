@@ -20,13 +20,12 @@ from dmlcore.simulation import (
     MOST_STEPS,
     ChargesFrame,
     Simulation,
-    Spec,
     clamp_lines,
     depends_on,
     phase_portrait,
 )
 from dmlcore.typing import Array, Singles
-from pages.losses.charges import state as charges_state
+from pages.losses.charges.state import ChargesState
 from pages.shared.server.exports import file_response
 from pages.shared.state.untrusted import bounded, flag
 from pages.shared.timeline.history_cache import HistoryCache
@@ -36,7 +35,7 @@ EXPORT_PATIENCE = 60.0
 SHOWN = {"trails": True, "arrows": False, "circles": False, "dark": False}  # of the figure, as the page begins
 
 
-def told(asked: FrameRequest[Spec, Simulation]) -> Answer:
+def told(asked: FrameRequest[ChargesState, Simulation]) -> Answer:
     """The frames, and the portrait of the step looked at.
 
     Arrays: positions and forces (K, N, 2), means (K, C, 2), radii (K, C), measures (K, len(FIXED_COLUMNS)) float32;
@@ -53,13 +52,13 @@ def told(asked: FrameRequest[Spec, Simulation]) -> Answer:
     return header | portrait, _columns(simulation, frames) | lines
 
 
-TIMELINE: Timeline[Spec, Simulation] = Timeline(
+TIMELINE: Timeline[ChargesState, Simulation] = Timeline(
     "/api/charges",
-    state_of=charges_state.spec_of,
+    state_of=ChargesState.of,
     specs=lambda spec: {"": spec},
     kept=HistoryCache(Simulation),
     told=told,
-    rested=lambda spec, step: {"query": charges_state.to_query(spec), "python": spec.to_python(step)},
+    rested=lambda spec, step: {"query": spec.to_query(), "python": spec.to_python(step)},
     most_steps=MOST_STEPS,
     patience=0.25,
     most_frames=100,
@@ -106,7 +105,7 @@ def _portrait(simulation: Simulation, step: int) -> tuple[dict[str, Any], dict[s
 
 
 # ---- taking the history along
-def history(spec: Spec, steps: int, patience: float = EXPORT_PATIENCE) -> dict[str, Any] | None:
+def history(spec: ChargesState, steps: int, patience: float = EXPORT_PATIENCE) -> dict[str, Any] | None:
     """Everything of steps 0..steps as arrays; None if it is not ready within `patience` seconds."""
     (simulation,), ready, _ = TIMELINE.computed(spec, steps, patience)
     if ready < steps:
@@ -121,7 +120,7 @@ async def _history(request: Request) -> Response:
     query = dict(request.query_params)
     if request.path_params["kind"] not in ("npz", "json"):
         return Response(status_code=404)
-    spec = charges_state.from_query(query)
+    spec = ChargesState.from_query(query)
     steps = int(bounded(query.get("step"), 0, MOST_STEPS, 0))
     arrays = await anyio.to_thread.run_sync(history, spec, steps, limiter=TURNS)
     if arrays is None:
@@ -129,16 +128,16 @@ async def _history(request: Request) -> Response:
     name = f"charges-{spec.start}-{spec.seed}-{steps}.{request.path_params['kind']}"
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     if request.path_params["kind"] == "json":
-        body = {"spec": charges_state.to_json(spec)} | {k: v.tolist() for k, v in arrays.items()}
+        body = {"spec": spec.to_json()} | {k: v.tolist() for k, v in arrays.items()}
         return Response(json.dumps(body), media_type="application/json", headers=headers)
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, spec=json.dumps(charges_state.to_json(spec)), **arrays)
+    np.savez_compressed(buffer, spec=json.dumps(spec.to_json()), **arrays)
     return Response(buffer.getvalue(), media_type="application/octet-stream", headers=headers)
 
 
 def figure(query: Mapping[str, str], format: str, patience: float = EXPORT_PATIENCE) -> bytes | None:
     """The step of a link as svg, pdf or png; None if it is not ready within `patience` seconds."""
-    spec, step = charges_state.from_query(dict(query)), int(bounded(query.get("step"), 0, MOST_STEPS, 0))
+    spec, step = ChargesState.from_query(dict(query)), int(bounded(query.get("step"), 0, MOST_STEPS, 0))
     (simulation,), ready, _ = TIMELINE.computed(spec, step, patience)
     if ready < step:
         return None
@@ -153,7 +152,7 @@ async def _figure(request: Request) -> Response:
     content = await anyio.to_thread.run_sync(figure, query, format, limiter=TURNS)
     if content is None:
         return _not_ready()
-    spec = charges_state.from_query(query)
+    spec = ChargesState.from_query(query)
     step = int(bounded(query.get("step"), 0, MOST_STEPS, 0))
     return file_response(content, f"charges-{spec.start}-{spec.seed}-{step}.{format}", format)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
 from urllib.parse import parse_qsl
 
-from dmlcore import losses, mining
+from dmlcore import mining
 from dmlcore.simulation import (
     MOST_CHANGES,
     MOST_STEPS,
@@ -22,11 +22,12 @@ from dmlcore.simulation import (
     Spec,
 )
 from dmlcore.simulation.spec import ALL, MOST_CLASSES, MOST_PER_CLASS, MOST_POINTS
-from pages.shared.state import untrusted
+from pages.shared.state import page_state, untrusted
+from pages.shared.state.page_state import ChoiceKind, Hyper, Kind, Loss, NumberKind, PageState, Whole
+from pages.shared.timeline.changes import Changes
 
-SMALLEST_STEP, LARGEST_STEP = 1e-4, 2.0
+RATE = (1e-4, 2.0)
 MOST_MOVED = 60  # points laid elsewhere in one link
-_FIELDS = ("loss", "optimiser", "miner", "side", "normalise")
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,9 @@ class ChargesPreset:
     query: str
 
     @property
-    def parsed(self) -> dict[str, str]:
-        """The query as a mapping."""
-        return dict(parse_qsl(self.query))
+    def state(self) -> ChargesState:
+        """The state."""
+        return ChargesState.from_query(dict(parse_qsl(self.query)))
 
 
 PRESETS = (
@@ -86,133 +87,112 @@ PRESETS = (
 )
 
 
-def spec_of(data: Any) -> Spec:
-    """A valid spec from untrusted data: what is missing or senseless falls back, numbers are brought in range."""
-    data = data if isinstance(data, Mapping) else {}
-    defaults = Spec()
-    classes = int(untrusted.bounded(data.get("classes"), 2, MOST_CLASSES, defaults.classes))
-    per_class = int(untrusted.bounded(data.get("per_class"), 2, min(MOST_PER_CLASS, MOST_POINTS // classes), 60))
-    base = Spec(
-        start=untrusted.one_of(data.get("start"), tuple(STARTS), defaults.start),
-        classes=classes,
-        per_class=min(per_class, MOST_POINTS // classes),
-        seed=int(untrusted.bounded(data.get("seed"), 0, 2**31 - 1, defaults.seed)),
-        law=law_of(data.get("law"), defaults.law),
-    )
-    given = data.get("changes")
-    changes = [_change(change, base) for change in (given[:MOST_CHANGES] if isinstance(given, list) else [])]
-    return replace(base, changes=tuple(sorted((c for c in changes if c.law or c.moved), key=lambda change: change.at)))
+LAW: dict[str, Kind] = {
+    "loss": Loss(),
+    "hyper": Hyper(),
+    "optimiser": ChoiceKind(OPTIMISERS),
+    "step_size": NumberKind(*RATE, key="rate"),
+    "miner": ChoiceKind((ALL, *mining.on_distances())),
+    "side": ChoiceKind(SIDES),
+    "normalise": ChoiceKind(NORMALISATIONS),
+}
 
 
-def law_of(data: Any, default: Dynamics) -> Dynamics:
-    """A valid law from untrusted data; what is missing is as in `default`, hyper-parameters as in their loss."""
-    data = data if isinstance(data, Mapping) else {}
-    name = untrusted.loss_name(data.get("loss"), default.loss)
-    known = default.hyper if name == default.loss else {}
-    given = data.get("hyper")
-    hyper = {**known, **given} if isinstance(given, Mapping) else dict(known)
-    return Dynamics(
-        loss=name,
-        hyper=untrusted.hyper(name, hyper),
-        optimiser=untrusted.one_of(data.get("optimiser"), tuple(OPTIMISERS), default.optimiser),
-        step_size=untrusted.bounded(data.get("step_size"), SMALLEST_STEP, LARGEST_STEP, default.step_size),
-        miner=untrusted.one_of(data.get("miner"), (ALL, *mining.on_distances()), default.miner),
-        side=untrusted.one_of(data.get("side"), tuple(SIDES), default.side),
-        normalise=untrusted.one_of(data.get("normalise"), tuple(NORMALISATIONS), default.normalise),
-    )
+class LawKind(Kind):
+    """How points move, each part of it under its own name in a link; None goes on with what was in force."""
+
+    def read(self, value: Any, default: Any) -> Any:
+        return page_state.read(LAW, value, default)
+
+    def from_query(self, name: str, query: Mapping[str, str]) -> Any:
+        return page_state.from_query(LAW, query)
+
+    def to_query(self, name: str, state: Any, default: Any) -> dict[str, str]:
+        return page_state.to_query(LAW, state.law, default.law) if state.law else {}
+
+    def json(self, value: Any) -> Any:
+        return value and page_state.to_json(LAW, value)
 
 
-def _change(data: Any, base: Spec) -> Change:
-    data = data if isinstance(data, Mapping) else {}
-    moved = data.get("moved")
-    rows = [untrusted.numbers(row, (-1.0, 0.0, 0.0)) for row in (moved[:MOST_MOVED] if isinstance(moved, list) else [])]
-    reach = REACH - 1e-6
-    return Change(
-        at=int(untrusted.bounded(data.get("at"), 0, MOST_STEPS, 0)),
-        law=law_of(data["law"], base.law) if isinstance(data.get("law"), Mapping) else None,
-        moved=tuple(
-            (int(i), min(max(x, -reach), reach), min(max(y, -reach), reach)) for i, x, y in rows if 0 <= i < base.points
-        ),
-    )
+class PerClass(Whole):
+    """Points of each class, so many that all classes have room."""
+
+    def of(self, name: str, data: Mapping[str, Any], default: Any, found: Mapping[str, Any]) -> int:
+        room = MOST_POINTS // found["classes"]
+        return int(min(super().of(name, data, default, found), room))
+
+    def to_query(self, name: str, state: Any, default: Any) -> dict[str, str]:
+        room = MOST_POINTS // state.classes
+        return {} if state.per_class == min(default.per_class, room) else {self.key: str(state.per_class)}
 
 
-def to_json(spec: Spec) -> dict[str, Any]:
-    """Plain data that `spec_of` reads back; infinity, which JSON lacks, becomes None."""
-    return {
-        "start": spec.start,
-        "classes": spec.classes,
-        "per_class": spec.per_class,
-        "seed": spec.seed,
-        "law": law_json(spec.law),
-        "changes": [
-            {"at": c.at, "law": law_json(c.law) if c.law else None, "moved": [list(row) for row in c.moved]}
-            for c in spec.changes
-        ],
-    }
+class Moved(Kind):
+    """Points laid elsewhere, in a link move=3@0.1@0.2 for each."""
+
+    def read(self, value: Any, default: Any) -> Any:
+        rows = [each for each in value[:MOST_MOVED] if isinstance(each, (list, tuple)) and len(each) == 3]
+        numbers = [[untrusted.finite(x) for x in row] for row in rows]
+        reach = REACH - 1e-6
+        return tuple(
+            (int(i), min(max(x, -reach), reach), min(max(y, -reach), reach))
+            for i, x, y in numbers
+            if i is not None and x is not None and y is not None and 0 <= i < MOST_POINTS
+        )
+
+    def parse(self, text: str) -> Any:
+        return [row.split("@", 3) for row in text.split("&")]
+
+    def to_query(self, name: str, state: Any, default: Any) -> dict[str, str]:
+        rows = [f"{i}@{untrusted.plain(x)}@{untrusted.plain(y)}" for i, x, y in state.moved]
+        return {self.key: "&".join(rows)} if rows else {}
+
+    def json(self, value: Any) -> Any:
+        return [list(row) for row in value]
 
 
-def law_json(law: Dynamics) -> dict[str, Any]:
-    """Plain data of a law."""
-    return {k: getattr(law, k) for k in (*_FIELDS, "step_size")} | {"hyper": untrusted.jsonable(law.hyper)}
+class ChargesChanges(Changes):
+    """Changes of the law or of places; there may be several of a step."""
+
+    def of(self, name: str, data: Mapping[str, Any], default: Any, found: Mapping[str, Any]) -> tuple[Change, ...]:
+        given, law, changes = data.get(name), found["law"], []
+        for each in given[: self.most] if isinstance(given, list) else []:
+            if isinstance(each, Mapping):
+                law = LAW_KIND.read(each.get("law"), law)
+                moved = MOVED.read(each["moved"], ()) if isinstance(each.get("moved"), list) else ()
+                at = int(untrusted.bounded(each.get("at"), 0, self.most_steps, 0))
+                here = tuple(row for row in moved if row[0] < found["classes"] * found["per_class"])
+                changes.append(Change(at, law, here))
+        changes.sort(key=lambda change: change.at)
+        laws = zip([found["law"], *(change.law for change in changes)], changes, strict=False)
+        new = [change if change.law != before else replace(change, law=None) for before, change in laws]
+        return tuple(change for change in new if change.law or change.moved)
+
+    def after(self, before: Any, change: Any) -> Any:
+        return replace(change, law=change.law or before.law)
 
 
-def from_query(query: Mapping[str, str]) -> Spec:
-    """The spec of a link, for example ?start=moons&classes=2&loss=ranking&m=0.2&then=40:m=0.5;60:move=3@0.1@0.2."""
-    changes = []
-    law = _law_query(query)
-    spec = spec_of(
-        {
-            "start": query.get("start"),
-            "classes": query.get("classes"),
-            "per_class": query.get("per"),
-            "seed": query.get("seed"),
-            "law": law,
-        }
-    )
-    in_force = spec.law
-    for part in query.get("then", "")[:6000].split(";")[:MOST_CHANGES]:
-        at, _, settings = part.partition(":")
-        if untrusted.finite(at) is None:
-            continue
-        pairs = [tuple(setting.split("=", 1)) for setting in settings.split(",") if "=" in setting]
-        moved = [value.split("@") for key, value in pairs if key == "move"]
-        named = {key: value for key, value in pairs if key != "move"}
-        if named:
-            in_force = law_of(_law_query(named), in_force)
-        changes.append({"at": at, "law": law_json(in_force) if named else None, "moved": moved})
-    return spec_of(to_json(spec) | {"changes": changes})
+def _first(state: Any) -> Change:
+    return Change(0, state.law)
 
 
-def _law_query(query: Mapping[str, str]) -> dict[str, Any]:
-    given: dict[str, Any] = {k: query[k] for k in _FIELDS if k in query}
-    if "rate" in query:
-        given["step_size"] = query["rate"]
-    return given | {"hyper": dict(query)}
+LAW_KIND, MOVED = LawKind(), Moved(key="move")
+CHANGES = ChargesChanges(_first, {"law": LAW_KIND, "moved": MOVED}, MOST_CHANGES, MOST_STEPS, key="then")
 
 
-def to_query(spec: Spec) -> dict[str, str]:
-    """What differs from the defaults, as readable query parameters."""
-    defaults = Spec()
-    query = {k: str(getattr(spec, k)) for k in ("start", "classes", "seed") if getattr(spec, k) != getattr(defaults, k)}
-    if spec.per_class != min(defaults.per_class, MOST_POINTS // spec.classes):
-        query["per"] = str(spec.per_class)
-    query |= _law_to_query(spec.law, defaults.law)
-    parts, in_force = [], spec.law
-    for change in spec.changes:
-        settings = [f"{k}={v}" for k, v in _law_to_query(change.law, in_force).items()] if change.law else []
-        settings += [f"move={i}@{untrusted.plain(x)}@{untrusted.plain(y)}" for i, x, y in change.moved]
-        if settings:
-            parts.append(f"{change.at}:{','.join(settings)}")
-        in_force = change.law or in_force
-    return query | ({"then": ";".join(parts)} if parts else {})
+@dataclass(frozen=True)
+class ChargesState(Spec, PageState):
+    """The simulation that the page shows."""
 
+    start: Annotated[str, ChoiceKind(STARTS)] = Spec.start
+    classes: Annotated[int, Whole(2, MOST_CLASSES)] = Spec.classes
+    per_class: Annotated[int, PerClass(2, MOST_PER_CLASS, key="per")] = Spec.per_class
+    seed: Annotated[int, Whole(0, 2**31 - 1)] = Spec.seed
+    law: Annotated[Dynamics, LAW_KIND] = field(default_factory=Dynamics)
+    changes: Annotated[tuple[Change, ...], CHANGES] = ()
 
-def _law_to_query(law: Dynamics, default: Dynamics) -> dict[str, str]:
-    query = {k: getattr(law, k) for k in _FIELDS if getattr(law, k) != getattr(default, k)}
-    if law.step_size != default.step_size:
-        query["rate"] = untrusted.plain(law.step_size)
-    known = default.hyper if law.loss == default.loss else losses.formula(law.loss).defaults
-    return query | {k: untrusted.plain(v) for k, v in law.hyper.items() if v != known[k]}
+    def to_python(self, steps: int) -> str:
+        """A script that computes this very history with dmlcore."""
+        return Spec(**vars(self)).to_python(steps)
 
 
 def options() -> dict[str, Any]:
@@ -238,7 +218,7 @@ def options() -> dict[str, Any]:
             "steps": MOST_STEPS,
             "reach": REACH,
             "stride": STRIDE,
-            "rate": [SMALLEST_STEP, LARGEST_STEP],
+            "rate": RATE,
         },
-        "presets": [{"title": p.title, "caption": p.caption, "state": to_json(from_query(p.parsed))} for p in PRESETS],
+        "presets": [{"title": p.title, "caption": p.caption, "state": p.state.to_json()} for p in PRESETS],
     }

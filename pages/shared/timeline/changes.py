@@ -35,21 +35,28 @@ class Changes(Kind):
         pairs = zip([first, *ordered], ordered, strict=False)
         return tuple(change for before, change in pairs if replace(change, at=before.at) != before)
 
+    def after(self, before: Any, change: Any) -> Any:
+        """What is in force after a change."""
+        return change
+
     def parse(self, text: str) -> Any:
         found = []
         for part in text[:6000].split(";")[: self.most]:
             at, _, settings = part.partition(":")
-            named = dict(setting.split("=", 1) for setting in settings.split(",") if "=" in setting)
-            if untrusted.finite(at) is not None:
+            named: dict[str, str] = {}
+            for key, value in (setting.split("=", 1) for setting in settings.split(",") if "=" in setting):
+                named[key] = f"{named[key]}&{value}" if key in named else value
+            if named and untrusted.finite(at) is not None:
                 found.append({"at": at} | page_state.from_query(self.kinds, named))
         return found
 
     def to_query(self, name: str, state: Any, default: Any) -> dict[str, str]:
         before, parts = self.start(state), []
         for change in getattr(state, name):
-            if settings := page_state.to_query(self.kinds, change, before):
-                parts.append(f"{change.at}:{','.join(f'{k}={v}' for k, v in settings.items())}")
-            before = change
+            texts = page_state.to_query(self.kinds, change, before).items()
+            if settings := [f"{key}={value}" for key, text in texts for value in text.split("&")]:
+                parts.append(f"{change.at}:{','.join(settings)}")
+            before = self.after(before, change)
         return {self.key: ";".join(parts)} if parts else {}
 
     def json(self, value: Any) -> Any:

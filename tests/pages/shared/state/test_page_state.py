@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from dmlcore import losses
 from pages.inspection.failures.state import Home, RealScene
 from pages.library.errata.state import Example
+from pages.losses.charges.state import LAW, ChargesState, LawKind, Moved
 from pages.losses.fields.compare.presets import PAIRS
 from pages.losses.fields.compare.state import ComparisonView
 from pages.losses.fields.pair_weights.state import SLIDES, PairWeightsView
@@ -41,6 +42,7 @@ DEFAULTS: dict[str, PageState] = {
     "compare": ComparisonView(),
     "sphere": SphereScene(),
     "microscope": PairWeightsView(),
+    "charges": ChargesState(),
     "toys": Toy(),
     "gap_or_gsp": PoolingStudy(),
     "transport": TransportState(),
@@ -78,6 +80,10 @@ def sensible(kind: page_state.Kind) -> st.SearchStrategy[Any]:
         case page_state.Panels():
             each = st.fixed_dictionaries({"loss": sensible(page_state.Loss()), "hyper": sensible(page_state.Hyper())})
             return st.lists(each, max_size=5)
+        case LawKind():
+            return st.fixed_dictionaries({}, optional={name: sensible(each) for name, each in LAW.items()})
+        case Moved():
+            return st.lists(st.tuples(st.integers(-1, 400), numbers, numbers).map(list), max_size=4)
         case Sides():
             fields = {name: sensible(each) for name, each in LossSide.kinds.items()}
             return st.lists(st.fixed_dictionaries({}, optional=fields), max_size=3)
@@ -111,9 +117,12 @@ def assert_within(name: str, kind: page_state.Kind, value: Any, state: Any) -> N
             for side in value:
                 for inner, each in LossSide.kinds.items():
                     assert_within(inner, each, getattr(side, inner), side)
+        case LawKind():
+            for inner, each in LAW.items() if value else ():
+                assert_within(inner, each, getattr(value, inner), value)
         case Changes():
             steps = [change.at for change in value]
-            assert steps == sorted(set(steps))
+            assert steps == sorted(steps)
             assert len(steps) <= kind.most
             assert all(0 <= at <= kind.most_steps for at in steps)
             for change in value:
