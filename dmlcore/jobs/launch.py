@@ -120,29 +120,17 @@ def evaluate(run: Run) -> None:
     ask(run, "evaluate")
 
 
-def project(run: Run, settings: Settings | None = None, *, over_training: bool = False) -> None:
-    """Make the map of the newest embeddings (default: t-SNE, seed of the run); raises JobError as `ask` does.
-
-    over_training: one of all kept checkpoints, embedding those that lack it.
-    """
-    ask(run, "project-over-training" if over_training else "project", settings.to_json() if settings else "")
-
-
-def weigh(run: Run) -> None:
-    """Write where the pooling looks in each test image; raises JobError as `ask` does."""
-    ask(run, "weigh")
-
-
-def snapshots(run: Run) -> None:
-    """Embed the test part with each kept checkpoint that lacks it; raises JobError as `ask` does."""
-    ask(run, "snapshots")
+def project(run: Run, settings: Settings | None = None) -> None:
+    """Make the map of the newest embeddings (default: t-SNE, seed of the run); raises JobError as `ask` does."""
+    ask(run, "project", settings.to_json() if settings else "")
 
 
 def ask(run: Run, task: JobName, settings: str = "") -> None:
     """Start a job and note it; raises JobError while the run is in use, or MOST_QUEUED jobs wait or work.
 
-    Also before an evaluation or, of a job that needs them, without kept checkpoints. settings: JSON, of a map those of
-    `maps.Settings`, of the step of the weights on a triplet the `true_step.Question`.
+    Also before an evaluation, and without kept checkpoints where a job goes over them. "weigh": where the pooling looks
+    in each test image; "snapshots": the test part by each kept checkpoint. settings: JSON, of a map `maps.Settings`, of a
+    true step its `Question`.
     """
     if task in _FROM_CHECKPOINTS and not kept(run.path):
         raise JobError(f"{run.id} has kept no checkpoints; train one with schedule.keep_every, for example 50")

@@ -175,7 +175,7 @@ def test_a_map_that_waits_for_its_turn_is_stopped_for_good(store: RunStore) -> N
         until(lambda: job.state().message == "waiting, 1 job before it", run)
         assert (job.status(), job.alive(), run.status()) == ("running", True, "queued")
         with pytest.raises(JobError, match="working on it"):
-            launch.weigh(run)
+            launch.ask(run, "weigh")
         job.cancel()
         until(lambda: not run.alive(), run)
     assert (job.status(), job.cancel_requested()) == ("cancelled", False)

@@ -141,6 +141,15 @@ def test_a_damaged_state_is_none(made, content) -> None:
         assert made.status() == "running"
 
 
+def test_processes_of_tasks_begin_in_one_place_and_pages_look_again_in_one() -> None:
+    """A fifth launcher or a sixth waiting loop is refused: `detached` and `pages.shared.widgets.waiting` serve all."""
+    root = Path(task.__file__).parents[2]
+    sources = {path: path.read_text() for folder in ("dmlcore", "pages") for path in (root / folder).rglob("*.py")}
+    for what, place in (("start_new_session", "storage/task.py"), ("run_every", "widgets/waiting.py")):
+        (found,) = (path for path, source in sources.items() if what in source)
+        assert found.as_posix().endswith(place)
+
+
 def test_a_state_of_before_and_of_later_opens(made) -> None:
     made.path.mkdir()
     before = {"state": "cancelled", "message": "x", "done": 5, "total": None, "rate": 0.0, "queued": 3.5, "started": 7}
