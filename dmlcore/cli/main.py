@@ -105,8 +105,9 @@ def evaluate(run: RunId, runs: Runs = None) -> None:
     """Test the best weights of a run and write its embeddings."""
     opened = store_at(runs).open(run)
     _log_to(opened)
-    job = launch.Job(opened)
-    job.work(lambda progress: progress.end(f"test MAP@R {_evaluate(opened)}"), launch.JobState(task="evaluate"))
+    asked = launch.JobState(task="evaluate")
+    end = launch.Job(opened).work(lambda progress: progress.end(f"test MAP@R {_evaluate(opened)}"), asked)
+    print(f"{opened.id}: {end.message}")
 
 
 @app.command()

@@ -129,8 +129,8 @@ def ask(run: Run, task: JobName, settings: str = "") -> None:
     """Start a job and note it; raises JobError while the run is in use, or MOST_QUEUED jobs wait or work.
 
     Also before an evaluation, and without kept checkpoints where a job goes over them. "weigh": where the pooling looks
-    in each test image; "snapshots": the test part by each kept checkpoint. settings: JSON, of a map `maps.Settings`, of a
-    true step its `Question`.
+    in each test image; "snapshots": the test part by each kept checkpoint. settings: JSON, of a map `maps.Settings`, of
+    a true step its `Question`.
     """
     if task in _FROM_CHECKPOINTS and not kept(run.path):
         raise JobError(f"{run.id} has kept no checkpoints; train one with schedule.keep_every, for example 50")
