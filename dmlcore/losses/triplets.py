@@ -36,6 +36,7 @@ def hoffer(t: Triplet) -> Tensor:
     sentence="Constant pull and push of size one, until the negative is farther than the positive by the margin.",
     margin=Margin(0.1, -0.5, 2.5),
     separable=True,
+    difference=True,
 )
 def ranking(t: Triplet) -> Tensor:
     return t.d_ap - t.d_an

@@ -16,7 +16,6 @@ import torch
 from torch import Tensor, nn
 
 from dmlcore.data import DataError, Dataset
-from dmlcore.losses import TripletLoss
 from dmlcore.models.networks import ModelError
 from dmlcore.spec.sections import ScheduleSpec
 from dmlcore.storage import atomic_files, checkpoint, run_directory
@@ -219,12 +218,9 @@ def evaluate(run: Run, *, dataset: Dataset | None = None) -> float | None:
 def _measure(state: TrainingState) -> dict[str, Any]:
     """What the last batch looked like, the norm of its gradient, the learning rates it was made with."""
     assert state.seen is not None
-    metric = state.loss.metric
-    triplets = metric if isinstance(metric, TripletLoss) else None
-    # Only the energy of ranking is d_ap - d_an, which the window of the share of active triplets is about.
-    clamp = (triplets.margin, triplets.m2) if triplets and triplets.formula.name == "ranking" else None
     norm = nn.utils.get_total_norm(gradients_of(state.optimiser)) if state.norm is None else state.norm
-    statistics = batch_statistics.measure(*state.seen, clamp, loss=triplets)
+    metric = state.loss.metric
+    statistics = batch_statistics.measure(*state.seen, getattr(metric, "difference_window", None), loss=metric)
     return statistics | {"gradient_norm": norm} | optimisers.rates(state.optimiser)
 
 

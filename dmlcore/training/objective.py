@@ -68,13 +68,8 @@ class Objective(nn.Module):
 
         On a GPU these are tensors, so that nobody waits for the device.
         """
-        counts = getattr(self.metric, "counts", None)
-        numbers: dict[str, float | Tensor] = {}
-        if isinstance(counts, Counts) and counts.tally.device.type != "cpu":  # 0 / 0 where there are no terms
-            nonzero, active = counts.tally[1:].double() / counts.tally[0]
-            numbers = {"nonzero": nonzero, "active": active}
-        elif isinstance(counts, Counts) and counts.valid:
-            numbers = {"nonzero": counts.nonzero / counts.valid, "active": counts.active / counts.valid}
+        counts: Counts | None = getattr(self.metric, "counts", None)
+        numbers = counts.shares() if counts is not None else {}
         if self.zero_shot_value is not None:
             numbers["zero_shot"] = self.zero_shot_value
         return numbers

@@ -83,6 +83,10 @@ def test_what_may_be_skipped_is_declared(name, hyper):
     assert swapped is loss.formula.symmetric, f"write symmetric={swapped} above {name}"
     separable = is_separable(loss.raw_of)
     assert separable is loss.formula.separable, f"write separable={separable} above {name}"
+    differences = (a - p).norm(dim=-1) - (a - n).norm(dim=-1)
+    difference = torch.allclose(loss.core(a, p, n), differences, rtol=1e-9, atol=1e-9)
+    assert difference is loss.formula.difference, f"write difference={difference} above {name}"
+    assert loss.difference_window == ((loss.margin, loss.m2) if difference else None)
 
 
 def is_separable(energy):

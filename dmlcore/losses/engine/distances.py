@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -89,3 +90,18 @@ class _Euclidean(torch.autograd.Function):
         if ctx.needs_input_grad[1]:
             to_columns = weight.sum(0)[:, None] * columns - weight.mT @ rows
         return to_rows, to_columns, None
+
+
+def check_finite(name: str, x: Tensor, squares: bool = True) -> None:
+    """TypeError unless `x` is a floating tensor, ValueError unless its values (and their squares) are finite."""
+    if not isinstance(x, Tensor) or not x.is_floating_point():
+        raise TypeError(f"{name} must be a floating-point tensor, got {getattr(x, 'dtype', type(x).__name__)}")
+    if x.ndim == 0 or x.shape[-1] == 0:
+        raise ValueError(f"{name} has shape {tuple(x.shape)}; needs at least one dimension of size 1 or more")
+    if x.numel() == 0:
+        return
+    largest = float(x.detach().abs().max())
+    if not math.isfinite(largest):
+        raise ValueError(f"{name} contains NaN or infinity")
+    if squares and largest > math.sqrt(torch.finfo(x.dtype).max / x.shape[-1]) / 4:
+        raise ValueError(f"{name} reaches {largest:g}: its squares overflow {x.dtype}; normalise it first")

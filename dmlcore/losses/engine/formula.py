@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from dmlcore.catalogue import Catalogue, Entry, Parameter, Slider, declared
 from dmlcore.geometry import Triplet
+from dmlcore.losses.engine.distances import check_finite
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,8 @@ class TripletFormula(LossEntry):
 
     symmetric: anchor and positive may change places, E(a, p, n) = E(p, a, n), so that batches evaluate half of the
     triplets. separable: it sees d_ap and d_an alone, is A(d_ap) + S(d_ap) B(d_an) and falls with d_an, so that batches
-    sort the negatives (`ranked`). The contract suite tells where a declaration is wrong or missing.
+    sort the negatives (`ranked`). difference: it is d_ap - d_an itself, so that margin and clamp are a window of that
+    difference. The contract suite tells where a declaration is wrong or missing.
     """
 
     core: Core
@@ -86,6 +87,7 @@ class TripletFormula(LossEntry):
     own: tuple[str, ...]  # names of the formula's own hyper-parameters
     symmetric: bool
     separable: bool
+    difference: bool
 
     def __post_init__(self) -> None:
         """Write the docstring of this loss from what it declares."""
@@ -134,11 +136,12 @@ def triplet_loss(
     clamp: Clamp | None = None,
     symmetric: bool = False,
     separable: bool = False,
+    difference: bool = False,
 ) -> Callable[[CoreT], CoreT]:
     """Enter a pure function of a `Triplet` and keyword hyper-parameters into the catalogue under its own name.
 
     Each hyper-parameter is `Annotated` with its Slider or Choice and has a default. The function stays what it is, so
-    that others may call it; `losses.formula(name)` is its entry. symmetric, separable: as of `TripletFormula`.
+    that others may call it; `losses.formula(name)` is its entry. The three declarations: as of `TripletFormula`.
     """
     clamp = clamp or Clamp()
 
@@ -163,6 +166,7 @@ def triplet_loss(
             own=own,
             symmetric=symmetric,
             separable=separable,
+            difference=difference,
             **parameters,
         )
         LOSSES.enter(formula.name, formula)
@@ -184,18 +188,3 @@ def check_points(anchor: Tensor, positive: Tensor, negative: Tensor) -> tuple[Te
         shapes = ", ".join(f"{name} {tuple(x.shape)}" for name, x in points.items())
         raise ValueError(f"anchor, positive and negative do not broadcast: {shapes}") from None
     return anchor, positive, negative
-
-
-def check_finite(name: str, x: Tensor, squares: bool = True) -> None:
-    """TypeError unless `x` is a floating tensor, ValueError unless its values (and their squares) are finite."""
-    if not isinstance(x, Tensor) or not x.is_floating_point():
-        raise TypeError(f"{name} must be a floating-point tensor, got {getattr(x, 'dtype', type(x).__name__)}")
-    if x.ndim == 0 or x.shape[-1] == 0:
-        raise ValueError(f"{name} has shape {tuple(x.shape)}; needs at least one dimension of size 1 or more")
-    if x.numel() == 0:
-        return
-    largest = float(x.detach().abs().max())
-    if not math.isfinite(largest):
-        raise ValueError(f"{name} contains NaN or infinity")
-    if squares and largest > math.sqrt(torch.finfo(x.dtype).max / x.shape[-1]) / 4:
-        raise ValueError(f"{name} reaches {largest:g}: its squares overflow {x.dtype}; normalise it first")

@@ -71,6 +71,16 @@ class Counts:
         """Terms with a gradient."""
         return self.numbers[2]
 
+    def shares(self) -> dict[str, float | Tensor]:
+        """Shares of the terms that are "nonzero" and "active", of a batch that has any.
+
+        On a GPU these are tensors, 0 / 0 for a batch without terms, so that nobody waits for the device.
+        """
+        if self.tally.device.type != "cpu":
+            nonzero, active = self.tally[1:].double() / self.tally[0]
+            return {"nonzero": nonzero, "active": active}
+        return {"nonzero": self.nonzero / self.valid, "active": self.active / self.valid} if self.valid else {}
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Counts) and self.numbers == other.numbers
 

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from dmlcore.geometry import Triplet
 from dmlcore.geometry.triplet import FLOOR
-from dmlcore.losses.engine.formula import TripletFormula, check_finite, check_points
+from dmlcore.losses.engine.distances import check_finite
+from dmlcore.losses.engine.formula import TripletFormula, check_points
 from dmlcore.losses.engine.table import Counts, Indices, Window, pair_tables, table_energy
 
 Reduction = Literal["mean_valid", "mean_nonzero", "mean_raw"]
@@ -51,6 +52,11 @@ class TripletLoss(nn.Module):
         self._own = {k: self.hyper[k] for k in formula.own}
         self.floor = FLOOR if math.isinf(self.m2) or reduction == "mean_raw" else 0.0
         self.counts = Counts.none()
+
+    @property
+    def difference_window(self) -> tuple[float, float] | None:
+        """(m, m2) where a triplet is active while 0 < d_ap - d_an + m < m2; None for other energies."""
+        return (self.margin, self.m2) if self.formula.difference else None
 
     def core(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         """Energy without margin and clamp; points (..., D) x3 -> (...)."""
