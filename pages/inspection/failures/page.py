@@ -20,7 +20,7 @@ from pages.inspection.failures.state import RealScene, home
 from pages.inspection.failures.true_step import page as true_step_view
 from pages.shared.server import thumbnails
 from pages.shared.widgets import menu, misread_link, run_picker, selection
-from pages.shared.widgets.component import component, socket_component
+from pages.shared.widgets.component import component, mount
 from pages.shared.widgets.last_evaluation import evaluated
 from pages.shared.widgets.test_neighbours import naming
 from pages.shared.words.numbers import percent
@@ -168,27 +168,25 @@ def _canvas(triplet: dict[str, Any], case: RetrievalFailure, spec: RunSpec, addr
     """The plane with its panels and tables. of: run and the three samples; addresses: where their images are."""
     query = st.query_params.to_dict()
     at_home = home(case.triplet, spec)
-    with misread_link.told():
-        scene = RealScene.from_query(query, RealScene.at(at_home))
+    scene = misread_link.opened(RealScene, RealScene.at(at_home))
     rate, way = service.asked(query)
     circle = (1 - case.triplet.height**2) ** 0.5 / at_home.unit if case.on_sphere and case.triplet.height < 1 else None
-    socket_component(
+    mount(
         "inspection/failures",
+        scene,
         service.answer,
         key="failure",
-        data={
-            "scene": scene.to_json(),
-            "home": at_home.to_json(),
-            "circle": circle,
-            "of": triplet,
-            "images": addresses,
-            "rate": rate,
-            "by": way,
-            "rates": service.RATES,
-            "query": urlencode(service.link(triplet, scene, rate, way)),
-            "idle": False,
-        },
+        name="scene",
         hide=HIDDEN,
+        home=at_home.to_json(),
+        circle=circle,
+        of=triplet,
+        images=addresses,
+        rate=rate,
+        by=way,
+        rates=service.RATES,
+        query=urlencode(service.link(triplet, scene, rate, way)),
+        idle=False,
     )
 
 

@@ -18,7 +18,7 @@ from pages.library.errata.state import FIRST, Example
 from pages.library.errata.words import computed_as_stated, literal, marked, snippet, why_no_plot
 from pages.shared.server import static_files
 from pages.shared.widgets import menu, misread_link
-from pages.shared.widgets.component import socket_component
+from pages.shared.widgets.component import mount
 
 CHOSEN, HALF = "truth_erratum", "truth_half"
 ERRATA, REFERENCE = "Errata of the thesis", "Reference of the losses"
@@ -175,18 +175,17 @@ def _plot(e: Erratum, example: Counterexample) -> None:
     mine = _asked() == e.number
     with misread_link.told():
         scene = Example.from_query(st.query_params.to_dict() if mine else {}, Example.at(e.number))
-    socket_component(
+    mount(
         "library/errata",
+        scene,
         errata_service.answer,
         key=f"truth_plot_{e.number}",
-        data={
-            "scene": scene.to_json(),
-            "default": Example.at(e.number).to_json(),
-            "loss": example.loss,
-            "sliders": list(example.sliders),
-            "sides": list(example.sides),
-            "title": f"erratum-{e.number}",
-        },
+        name="scene",
+        default=scene.default().to_json(),
+        loss=example.loss,
+        sliders=list(example.sliders),
+        sides=list(example.sides),
+        title=f"erratum-{e.number}",
     )
     with st.expander("The same in Python", icon=":material/code:"):
         st.code(snippet(scene), language="python")

@@ -8,25 +8,21 @@ from dmlcore.simulation.spec import MOST_STEPS
 from pages.losses.charges import service, state
 from pages.shared.state.untrusted import bounded
 from pages.shared.widgets import misread_link
-from pages.shared.widgets.component import socket_component
+from pages.shared.widgets.component import mount
 
 
 @st.fragment
 def canvas() -> None:
     """The charges of the link, with controls, curves and phase portrait."""
-    query = st.query_params.to_dict()
-    with misread_link.told():
-        spec = state.ChargesState.from_query(query)
-    socket_component(
+    spec = misread_link.opened(state.ChargesState)
+    mount(
         "losses/charges",
+        spec,
         service.TIMELINE.answer,
         key="charges",
-        data={
-            "state": spec.to_json(),
-            "query": spec.to_query(),
-            "step": int(bounded(query.get("step"), 0, MOST_STEPS, 0)),
-            "options": state.options(),
-        },
+        query=spec.to_query(),
+        step=int(bounded(st.query_params.get("step"), 0, MOST_STEPS, 0)),
+        options=state.options(),
     )
 
 

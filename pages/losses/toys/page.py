@@ -8,26 +8,22 @@ from pages.losses.toys import service, state
 from pages.losses.toys.options import options
 from pages.shared.state.untrusted import bounded
 from pages.shared.widgets import misread_link
-from pages.shared.widgets.component import socket_component
+from pages.shared.widgets.component import mount
 
 
 @st.fragment
 def canvas() -> None:
     """The trainings of the link, with controls, curves and scores."""
-    query = st.query_params.to_dict()
-    with misread_link.told():
-        toy = state.Toy.from_query(query)
-    socket_component(
+    toy = misread_link.opened(state.Toy)
+    mount(
         "losses/toys",
+        toy,
         service.TIMELINE.answer,
         key="toys",
-        data={
-            "state": toy.to_json(),
-            "query": toy.to_query(),
-            "step": int(bounded(query.get("step"), 0, state.MOST_STEPS, 0)),
-            "recorded": toy == state.Toy(),
-            "options": options(),
-        },
+        query=toy.to_query(),
+        step=int(bounded(st.query_params.get("step"), 0, state.MOST_STEPS, 0)),
+        recorded=toy == state.Toy(),
+        options=options(),
     )
 
 

@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.pooling.prototypes import service, state
 from pages.shared.widgets import misread_link
-from pages.shared.widgets.component import socket_component
+from pages.shared.widgets.component import mount
 from pages.shared.widgets.study import panel as study_panel
 from pages.shared.widgets.study.panel import Layout
 from pages.shared.words.formulas import statements
@@ -33,21 +33,16 @@ LAYOUT = Layout(
 @st.fragment
 def canvas() -> None:
     """The plane of local features, one image, the controls."""
-    query = st.query_params.to_dict()
-    with misread_link.told():
-        view = state.PrototypesView.from_query(query)
-    socket_component(
+    view = misread_link.opened(state.PrototypesView)
+    mount(
         "pooling/prototypes",
+        view,
         service.answer,
         key="prototypes",
-        data={
-            "view": view.to_json(),
-            "query": view.link(),
-            "sources": state.sources(view.source),
-            "limits": state.PrototypesView.limits() | {"shown": state.MOST_SHOWN},
-            "columns": service.COLUMNS,
-            "kept": state.KEPT_APART,
-        },
+        name="view",
+        sources=state.sources(view.source),
+        limits=view.limits() | {"shown": state.MOST_SHOWN},
+        columns=service.COLUMNS,
     )
 
 

@@ -17,7 +17,6 @@ MOST = 64  # prototypes
 MOST_SHOWN = 3  # classes with a hull
 BUILT_IN = ("digits3", "digits4", "cifar10")
 MOST_RUNS = 30  # to take local features from
-KEPT_APART = ("hide", "socket")  # query parameters that are no part of the view
 
 
 class Source(Kind):

@@ -7,18 +7,16 @@ import streamlit as st
 from pages.pooling.transport import service
 from pages.pooling.transport.state import TransportState, options
 from pages.shared.widgets import misread_link
-from pages.shared.widgets.component import socket_component
+from pages.shared.widgets.component import KEPT, mount
 from pages.shared.words.formulas import statements
 
 
 @st.fragment
 def canvas() -> None:
     """The map of the link, to paint, with everything that follows from it."""
-    query = st.query_params.to_dict()
-    with misread_link.told():
-        shown = TransportState.from_query(query)
-    data = {"state": shown.to_json(), "query": shown.link(), "options": options() | {"table": service.TABLE}}
-    socket_component("pooling/transport", service.answer, key="transport", data=data)
+    shown = misread_link.opened(TransportState)
+    offered = options() | {"table": service.TABLE, "kept": KEPT}
+    mount("pooling/transport", shown, service.answer, key="transport", options=offered)
 
 
 def explain() -> None:

@@ -24,7 +24,6 @@ MOST_PROTOTYPES = 8
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 LONGEST_RUN = 8
 Codes = tuple[int, ...]
-KEPT_APART = ("hide", "socket")  # of the address, which the state does not hold
 MAP_TITLES = {
     "figure": "the figure's two blocks",
     "cross": "a cross",
@@ -212,5 +211,4 @@ def options() -> dict[str, Any]:
         "maps": {name: {"title": title, "pixels": map_codes(name)} for name, title in MAP_TITLES.items()},
         "presets": [{"title": p.title, "caption": p.caption, "state": p.state.to_json()} for p in PRESETS],
         "limits": TransportState.limits() | {"prototypes": MOST_PROTOTYPES},
-        "kept": KEPT_APART,
     }

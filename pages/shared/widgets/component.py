@@ -10,6 +10,9 @@ from typing import Any
 import streamlit as st
 
 from pages.shared.server import host, static_files
+from pages.shared.state.page_state import PageState
+
+KEPT = ("hide", "socket")  # of an address: no part of any state
 
 # A few lines go with every message; the component's files themselves are fetched once, by address.
 _LOADER = """
@@ -45,29 +48,35 @@ def component(name: str) -> Callable[..., dict[str, Any]]:
     return mount
 
 
-def socket_component(
+def mount(
     folder: str,
+    state: PageState,
     answer: Callable[[dict[str, Any]], bytes],
     *,
     key: str,
-    data: dict[str, Any],
+    name: str = "state",
     hide: Sequence[str] = (),
-    states: Sequence[str] = ("ask",),
+    writes: Sequence[str] = ("ask",),
+    **options: Any,
 ) -> None:
-    """Mount a component that asks a socket; `answer` is what answers there, for where none opens.
+    """Show the state of a page by a component that asks a socket; `answer` is what answers there, if none opens.
 
-    To data are added `hide` (parts that the page or its address leaves out), `idle` (the address asks for nothing) and
-    `socket`. states: the state keys that the component writes.
+    Its data are the state, under `name`, its link `query`, `hide` (parts that the page or its address leaves out),
+    `idle` (the address asks for nothing), `socket`, `kept` (what of an address is no part of the state) and the
+    options, which come last. writes: the state keys that the component writes.
     """
     query = st.query_params.to_dict()
-    state: dict[str, Any] = st.session_state.get(key) or {}
-    settings = {
+    written: dict[str, Any] = st.session_state.get(key) or {}
+    data = {
+        name: state.to_json(),
+        "query": state.link(),
+        "kept": KEPT,
         "hide": [*hide, *query.get("hide", "")[:200].split(",")],
         "idle": not query,
         "socket": query.get("socket") != "off",
-        "answer": fallback(state.get("ask"), answer),
+        "answer": fallback(written.get("ask"), answer),
     }
-    component(folder)(key=key, data=settings | data, **{f"on_{name}_change": _nothing for name in states})
+    component(folder)(key=key, data=data | options, **{f"on_{each}_change": _nothing for each in writes})
 
 
 def fallback(ask: Any, answer: Callable[[dict[str, Any]], bytes]) -> dict[str, Any] | None:

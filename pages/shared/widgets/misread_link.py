@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 import streamlit as st
 
 from dmlcore import losses
 from pages.shared.state import untrusted
+from pages.shared.state.page_state import PageState
 from pages.shared.state.untrusted import Misread
 
+State = TypeVar("State", bound=PageState)
 _PLAIN = re.compile(r"[A-Za-z0-9_.,+-]{1,40}")  # what can be quoted in Markdown as it is
 
 
@@ -22,6 +25,12 @@ def told() -> Iterator[None]:
         yield
     if misread:
         st.caption(f":material/link_off: {sentence(misread)}")
+
+
+def opened(kind: type[State], default: State | None = None) -> State:
+    """The state that the address asks for, with a line on what of it was not understood."""
+    with told():
+        return kind.from_query(st.query_params.to_dict(), default)
 
 
 def sentence(misread: list[Misread]) -> str:

@@ -7,17 +7,15 @@ import streamlit as st
 from pages.losses.fields.compare import presets, service
 from pages.losses.fields.compare.state import ComparisonView
 from pages.shared.widgets import misread_link
-from pages.shared.widgets.component import socket_component
+from pages.shared.widgets.component import mount
 
 
 @st.fragment
 def canvas() -> None:
     """The planes, their difference and the verdict."""
-    query = st.query_params.to_dict()
-    with misread_link.told():
-        comparison = ComparisonView.from_query(query)
-    data = {"comparison": comparison.to_json(), "query": comparison.link(), "presets": presets.presets()}
-    socket_component("losses/fields/compare", service.answer, key="compare", data=data)
+    comparison = misread_link.opened(ComparisonView)
+    offered = presets.presets()
+    mount("losses/fields/compare", comparison, service.answer, key="compare", name="comparison", presets=offered)
 
 
 st.title("Are these the same loss?", anchor=False)

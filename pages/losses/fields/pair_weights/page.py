@@ -5,28 +5,22 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.losses.fields.pair_weights import service
-from pages.losses.fields.pair_weights.state import KEPT_APART, SLIDES, PairWeightsView
+from pages.losses.fields.pair_weights.state import SLIDES, PairWeightsView
 from pages.shared.widgets import misread_link
-from pages.shared.widgets.component import socket_component
+from pages.shared.widgets.component import mount
 from pages.shared.words.formulas import statements
 
 
 @st.fragment
 def canvas() -> None:
     """Two maps of pair weights, their sliders and the triplet under the cursor."""
-    query = st.query_params.to_dict()
-    with misread_link.told():
-        view = PairWeightsView.from_query(query)
-    socket_component(
+    mount(
         "losses/fields/pair_weights",
+        misread_link.opened(PairWeightsView),
         service.answer,
         key="pair_weights",
-        data={
-            "view": view.to_json(),
-            "query": view.link(),
-            "slides": [{"title": s.title, "caption": s.caption, "view": s.view.to_json()} for s in SLIDES],
-            "kept": KEPT_APART,
-        },
+        name="view",
+        slides=[{"title": s.title, "caption": s.caption, "view": s.view.to_json()} for s in SLIDES],
     )
 
 

@@ -10,7 +10,6 @@ from pages.shared.state.page_state import ChoiceKind, NumberKind, Numbers, PageS
 from pages.shared.state.panel import Panel, panel
 
 NEAREST = 0.995  # similarities of distinct points stay within +-this
-KEPT_APART = ("hide", "socket")  # query parameters that are no part of the view
 
 DEFAULTS = (panel("ranking"), panel("facenet"))
 

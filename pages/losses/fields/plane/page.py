@@ -10,26 +10,21 @@ from pages.shared.plane import service
 from pages.shared.plane.state import Scene
 from pages.shared.state.untrusted import bounded
 from pages.shared.widgets import misread_link
-from pages.shared.widgets.component import socket_component
-
-KEPT_APART = ("hide", "socket", "grid")  # query parameters that are no part of the scene
+from pages.shared.widgets.component import mount
 
 
 @st.fragment
 def canvas() -> None:
     """The plane with its panels; all that moves there is the business of component and socket."""
-    query = st.query_params.to_dict()
-    with misread_link.told():
-        scene = Scene.from_query({k: v for k, v in query.items() if k not in KEPT_APART})
-    socket_component(
+    scene, grid = misread_link.opened(Scene), st.query_params.get("grid")
+    mount(
         "shared/plane",
+        scene,
         service.answer,
         key="field",
-        data={
-            "scene": scene.to_json(),
-            "query": urlencode(scene.to_query()),
-            "grid": round(bounded(query["grid"], 41, 101, 81)) if "grid" in query else None,
-        },
+        name="scene",
+        query=urlencode(scene.to_query()),
+        grid=None if grid is None else round(bounded(grid, 41, 101, 81)),
     )
 
 

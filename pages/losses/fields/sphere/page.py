@@ -10,7 +10,7 @@ from pages.losses.fields.sphere import service
 from pages.losses.fields.sphere.state import STATES, SphereScene
 from pages.losses.fields.sphere.words import row, statement
 from pages.shared.widgets import misread_link
-from pages.shared.widgets.component import socket_component
+from pages.shared.widgets.component import mount
 
 KEY = "sphere"
 # On a narrow screen the table scrolls under the names; its background is that of both themes (.streamlit/config.toml).
@@ -23,10 +23,9 @@ STYLE = """<style>
 def canvas() -> None:
     """The component, the statement for its loss, and the table over all losses."""
     kept = (st.session_state.get(KEY) or {}).get("scene")
-    with misread_link.told():
-        scene = SphereScene.of(kept) if kept else SphereScene.from_query(st.query_params)
-    data = {"scene": scene.to_json(), "states": [state.to_json() for state in STATES]}
-    socket_component("losses/fields/sphere", service.answer, key=KEY, data=data, states=("scene", "ask"))
+    scene = SphereScene.of(kept) if kept else misread_link.opened(SphereScene)
+    states = [state.to_json() for state in STATES]
+    mount("losses/fields/sphere", scene, service.answer, key=KEY, name="scene", writes=("scene", "ask"), states=states)
     loss = scene.module()
     st.subheader(f"What normalisation does to {loss.formula.title}", anchor=False)
     st.markdown("\n".join(f"- {line}" for line in statement(loss, normalisation(loss))))
