@@ -153,7 +153,7 @@ export class Clock {
     if (this.wanted !== undefined && this.history.has(this.wanted)) this.arrive(this.wanted);
     if (answer.stopped && (Number(this.wanted) > last || (this.playing && this.at >= last)))
       this.pause(`${answer.stopped}. Lower the learning rate, or go back and change something.`);
-    this.next();
+    this.next(true);
     this.invalidate();
   }
 
@@ -255,9 +255,11 @@ export class Clock {
     this.tickSoon();
   }
 
-  // Python goes on while the page looks at what is there.
-  next() {
-    if (this.link.busy || this.link.waiting || this.goal || this.closed || this.preparing) return;
+  // Python goes on while the page looks at what is there. While an answer is taken in, the link is
+  // busy with it still: what is asked then goes out right after.
+  next(answered = false) {
+    const busy = (this.link.busy && !answered) || this.link.waiting;
+    if (busy || this.goal || this.closed || this.preparing) return;
     const question = nextQuestion(this);
     if (question) this.ask(question);
   }

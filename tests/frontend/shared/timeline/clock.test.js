@@ -71,8 +71,9 @@ class Page extends Clock {
   }
   // Python answers the last question with `count` steps from `first` on.
   told(first, count, more = {}) {
-    this.link.busy = false;
-    this.take({ id: this.seq, first, count, ready: first + count - 1, ...more });
+    const asked = this.asked.length;
+    this.take({ id: this.seq, first, count, ready: first + count - 1, ...more }); // busy still
+    this.link.busy = this.asked.length > asked;
   }
 }
 
