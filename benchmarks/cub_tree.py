@@ -1,4 +1,4 @@
-"""Writes a tree in the layout of CUB-200-2011 with drawn images under the official names, for trainings end to end.
+"""Writes a tree in the layout of CUB-200-2011 with drawn images under the official names, for training runs end to end.
 
 The names, classes and splits are those of the annotation pack (../shared/data/cub-annotations.tar.gz): 11,788 images
 of 200 classes unless fewer are asked for. Each class has its own plumage (colours of body, belly and crest, bars of

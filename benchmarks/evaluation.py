@@ -1,4 +1,4 @@
-"""Scores of a test part as large as that of Stanford Online Products, against a bare faiss search: time and memory.
+"""Scores of a test split as large as that of Stanford Online Products, against a bare faiss search: time and memory.
 
     python benchmarks/evaluation.py [--queries 60502] [--rounds 1] [--threads 2] [--pml]
 

@@ -1,4 +1,4 @@
-"""Steps a second of a training on kept feature maps of a frozen backbone, and its rival without them, in one run.
+"""Steps a second of a training run on kept feature maps of a frozen backbone, and its rival without them, in one run.
 
 CUB-mini (or what DML_DATA has of CUB), SqueezeNet 1.0, 227 pixels, batches of 16 x 4, multi-similarity, one thread.
 Rival: the same training whose frozen backbone sees the images of every batch, with nothing kept and no gradient in
@@ -60,7 +60,7 @@ def steps_ms(training_state: TrainingState, count: int) -> Times:
 
 
 def report(name: str, times: Times, rival: float | None = None) -> float:
-    """Print rate and times of a training; return the mean processor time of its steps."""
+    """Print rate and times of a training run; return the mean processor time of its steps."""
     clock = statistics.median(clock for clock, _ in times)
     worked = statistics.mean(worked for _, worked in times)
     more = f"   {rival / worked:6.1f} x the rival" if rival else ""
@@ -72,7 +72,7 @@ def main() -> None:
     """Print a line for each pooling, the rival, and the whole run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--start", default=START, help="weights of SqueezeNet 1.0")
-    parser.add_argument("--steps", type=int, default=100, help="steps of each training that are timed")
+    parser.add_argument("--steps", type=int, default=100, help="steps of each training run that are timed")
     parser.add_argument("--rival-steps", type=int, default=2)
     arguments = parser.parse_args()
     device = build.prepare_device("cpu", 1)

@@ -1,4 +1,4 @@
-"""Frames a second of the page GAP or GSP while both trainings run, in headless Chromium.
+"""Frames a second of the page GAP or GSP while both training runs run, in headless Chromium.
 
 The page trains its first state as fast as it goes, on a seed nobody has trained before: every frame is a new optimiser
 step of GAP and of GSP, recorded, measured (hulls of both, every tenth step all overlaps and MAP@R), sent and painted.

@@ -1,4 +1,4 @@
-"""Images per second of a whole training on a GPU, against the bare step of the same network on ready tensors.
+"""Images per second of a whole training run on a GPU, against the bare step of the same network on ready tensors.
 
 ResNet-50, 227 px, batch 112, bfloat16, channels last. The training is the real loop, from stored images with a short
 side of 256 in main memory (random numbers: their content costs nothing) through random resized crops on the device to
@@ -61,7 +61,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--image-size", type=int, default=227)
-    parser.add_argument("--blocks", type=int, default=12, help="of the training, and as many of bare steps")
+    parser.add_argument("--blocks", type=int, default=12, help="of the training run, and as many of bare steps")
     parser.add_argument("--block", type=int, default=20, help="steps of a block")
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="for example compute.compile=true")
     arguments = parser.parse_args()
@@ -91,11 +91,11 @@ def main() -> None:
     print(f"bare step {images / bare:9.1f} images/s   {1e3 * bare / arguments.block:8.2f} ms a step")
     print(f"training / bare {ratio:.3f} (goal on a GPU: at least 0.95)")
     if memory:
-        print(f"GPU memory of the training: {memory / 2**30:.2f} GiB at its peak")
+        print(f"GPU memory of the training run: {memory / 2**30:.2f} GiB at its peak")
 
 
 def measure(spec: RunSpec, image_size: int, block: int) -> tuple[TrainingState, list[tuple[float, float]], int]:
-    """Blocks of steps, of the training and bare, by turns: what trained, seconds of each (training, bare), and the
+    """Blocks of steps, of the training run and bare, by turns: what trained, seconds of each (training, bare), and the
     peak of the GPU memory in bytes, 0 without one."""
     training_state: TrainingState | None = None
     build = starts.build

@@ -1,6 +1,6 @@
 """Images a second that the input pipeline delivers, against what a step of ResNet-18 consumes, both at 64 px.
 
-The pipeline is the one of a training: images of a decoded store, random resized crops, flips, batches of 32. The
+The pipeline is the one of a training run: images of a decoded store, random resized crops, flips, batches of 32. The
 step is bare: forward of a batch that is ready, backward of a sum, Adam. Each is timed alone and then both at once, in
 turns, so that whatever else the machine does weighs on all. Decoding a tree of generated photographs is timed first.
 """

@@ -1,4 +1,4 @@
-"""Trainings killed with SIGKILL at random points and resumed: do they end byte for byte like one that was not?
+"""Training runs killed with SIGKILL at random points and resumed: do they end byte for byte like one that was not?
 
 For each way to train (memory, proxies, schedules, plateau, warm-up, mined batches, bfloat16; those of
 tests/faults/test_training_faults.py) one run is left alone, and as many as asked for are killed twice each: after a

@@ -1,6 +1,6 @@
 """One training step as `python -m dmlcore train` makes it, against the bare step of the same network on ready tensors.
 
-The training is the real loop: sampling, augmentation of images held in memory, forward, loss, backward, the checks,
+The training run is the real loop: sampling, augmentation of images held in memory, forward, loss, backward, the checks,
 the optimiser, the row of metrics.jsonl, state.json, every tenth step a row of measures. After each of its steps, in the
 same process, a copy of the network makes a bare one: forward of a batch that is ready, backward of a sum in place of
 the loss, the same optimiser with the same kernels. The ratio is the median over the pairs.

@@ -179,7 +179,7 @@ def project(
 
 
 def make_map(run: Run, settings: Settings | None, over_training: bool, progress: Progress[JobState]) -> str:
-    """Make a map of a run whose lock we hold, or one over its training, and say where it is and how good."""
+    """Make a map of a run whose lock we hold, or one over its training run, and say where it is and how good."""
 
     def tell(done: float, words: str) -> None:
         progress.say(words, done, 1.0)

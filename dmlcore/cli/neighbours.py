@@ -1,4 +1,4 @@
-"""Command: neighbours, which searches the test part of a run for images of one's own."""
+"""Command: neighbours, which searches the test split of a run for images of one's own."""
 
 from __future__ import annotations
 

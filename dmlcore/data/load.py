@@ -1,4 +1,4 @@
-"""Data sets by name: found, read by their reader, and divided into training, validation and test part."""
+"""Data sets by name: found, read by their reader, and divided into training, validation and test split."""
 
 from __future__ import annotations
 

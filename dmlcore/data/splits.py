@@ -1,4 +1,4 @@
-"""Train, validation and test parts: class-disjoint (open set) or sample-wise (closed set); a gallery where one is."""
+"""Train, validation and test splits: class-disjoint (open set) or sample-wise (closed set); a gallery where one is."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def parts(
 def hold_out(
     labels: Ints, train: Ints, protocol: Validation, seed: int, folds: Folds | None = None
 ) -> tuple[Ints, Ints]:
-    """Cut the validation part out of the training indices: (train, validation)."""
+    """Cut the validation split out of the training indices: (train, validation)."""
     if folds and protocol != "classes":
         raise DataError(f"folds are of classes, but validation is {protocol!r}; set it to 'classes', or folds to 0")
     if protocol == "none":
@@ -94,7 +94,7 @@ def _require_classes(protocol: str, result: Mapping[str, Ints], labels: Ints) ->
         if classes < 2:
             lack = "empty" if samples == 0 else "of a single class"
             raise DataError(
-                f"{protocol} leaves the {name} part {lack} ({table}; {len(labels)} samples of "
+                f"{protocol} leaves the {name} split {lack} ({table}; {len(labels)} samples of "
                 f"{len(np.unique(labels))} classes in all); each part needs two classes: choose another split or "
                 "validation, or complete the data"
             )

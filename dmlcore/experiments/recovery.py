@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 def recover(store: RunStore, report: Callable[[str], object] = log.info) -> list[str]:
-    """Resume what was interrupted in a store, trainings that were at work first; names of what was resumed.
+    """Resume what was interrupted in a store, training runs that were at work first; names of what was resumed.
 
     The runs of an interrupted study are left to its process. What cannot be resumed is reported and left as it is.
     """
@@ -108,7 +108,7 @@ def _interrupted(store: RunStore) -> list[Run]:
 
 
 def _resume(run: Run, report: Callable[[str], object]) -> bool | None:
-    """Go on with a training."""
+    """Go on with a training run."""
     return _again(run, lambda: launch.start(run, "train"), report)
 
 

@@ -1,4 +1,4 @@
-"""Charts of the distances of a whole test part: histograms, density of triplets over (d_ap, d_an)."""
+"""Charts of the distances of a whole test split: histograms, density of triplets over (d_ap, d_an)."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def curves(
 ) -> tuple[Spec, Columns]:
     """Thin lines for the seeds, a thick one for their mean, by variant; `ceiling`: the variant of the level line.
 
-    against: the score of each baseline on the validation part.
+    against: the score of each baseline on the validation split.
     """
     # Rows of all seeds, then of the mean, of each variant in turn.
     names = list(dict.fromkeys(curve.variant for curve in seed_curves))

@@ -1,6 +1,6 @@
 """How far the classes overlap when each is seen as the convex hull of the prototypes it uses.
 
-Imported by itself, not through the package: it loads scipy, which a training can do without.
+Imported by itself, not through the package: it loads scipy, which a training run can do without.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What each class makes of a set of tokens: those it uses, their hull, and how much two classes have in common.
 
-Imported by itself, not through the package: it loads scipy, which a training can do without.
+Imported by itself, not through the package: it loads scipy, which a training run can do without.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Distances of a whole test part: histograms of positives and negatives, and triplets in the plane (d_ap, d_an)."""
+"""Distances of a whole test split: histograms of positives and negatives, and triplets in the plane (d_ap, d_an)."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def measure(
     reach: float | None = None,
     seed: int = 0,
 ) -> DistanceDensity:
-    """Distances within a test part, exact up to `pairs` pairs, else of anchors drawn at random.
+    """Distances within a test split, exact up to `pairs` pairs, else of anchors drawn at random.
 
     embeddings (n, D) finite, labels (n,) integers; is_gallery (n,): rows that the others, then the queries, search.
     Positives are counted in full as long as they are no more than `pairs`. reach: end of the histograms; None: the

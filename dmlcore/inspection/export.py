@@ -82,14 +82,14 @@ def table(
 ) -> EmbeddingTable:
     """What is exported of a run: the embeddings file `source`, which was read as `learned`; all or a selection.
 
-    selection: indices in the data set; those outside the test part are left out, and ExportError is raised if none
+    selection: indices in the data set; those outside the test split are left out, and ExportError is raised if none
     is left.
     """
     rows = np.arange(len(learned.labels))
     if selection is not None:
         rows = rows[np.isin(learned.indices, np.asarray(selection))]
         if not len(rows):
-            raise ExportError("no sample of the selection is in the test part of this run; drop the selection")
+            raise ExportError("no sample of the selection is in the test split of this run; drop the selection")
     return EmbeddingTable(run, source.stem, learned, data, rows)
 
 

@@ -1,4 +1,4 @@
-"""The test part of a run as an index: what lies nearest to images or embeddings of one's own, exactly."""
+"""The test split of a run as an index: what lies nearest to images or embeddings of one's own, exactly."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Index:
 
     @classmethod
     def of_run(cls, run: Run, step: int | None = None) -> Index:
-        """The newest evaluation of a run, or with `step` its test part embedded with that kept checkpoint.
+        """The newest evaluation of a run, or with `step` its test split embedded with that kept checkpoint.
 
         Raises RunError where there is none, naming the steps that are kept; Unreadable for a damaged file.
         """
@@ -74,7 +74,7 @@ class Index:
         """Euclidean distances (q, k), ascending, and rows (q, k) of the nearest samples; ties by row.
 
         Queries: embeddings (q, D); images (q, 3, H, W) uint8, RGB; a path, an open file or a PIL image, or several
-        of them, of any size. A sample of the test part finds itself first. invert: see `own_images.as_inputs`. Raises
+        of them, of any size. A sample of the test split finds itself first. invert: see `own_images.as_inputs`. Raises
         ValueError or TypeError naming the argument, DataError for an image that cannot be decoded, RunError if the
         weights are not those of the embeddings.
         """

@@ -140,7 +140,7 @@ def _scores(table: EmbeddingTable, remarks: Sequence[str]) -> str:
     failures, queries = int(learned.failures.sum()), int((~np.isnan(learned.average_precision)).sum())
     more = "".join(f"<p>{_name(remark)}</p>" for remark in remarks)
     return (
-        f"<section><h2>Scores on the test part</h2><table class='scores'><tr>{titles}</tr>{body}</table>"
+        f"<section><h2>Scores on the test split</h2><table class='scores'><tr>{titles}</tr>{body}</table>"
         f"<p>The nearest neighbour of {failures:,} of {queries:,} queries is of another class.</p>{more}</section>"
     )
 

@@ -1,4 +1,4 @@
-"""The kept checkpoints of a run as snapshots: the test part embedded with the weights of that very step.
+"""The kept checkpoints of a run as snapshots: the test split embedded with the weights of that very step.
 
 A checkpoint holds the weights of its step and the best so far by validation; a snapshot means the former.
 """
@@ -42,7 +42,7 @@ def newest_of_all(run: Run) -> Path | None:
 
 
 def embed(run: Run, step: int) -> Path:
-    """Embed and score the test part with the weights of a kept step, unless that is done; return the file.
+    """Embed and score the test split with the weights of a kept step, unless that is done; return the file.
 
     kept/STEP.npz holds the arrays of `evaluation.write_embeddings`. Raises RunError naming the steps that are kept,
     CheckpointError, DataError.

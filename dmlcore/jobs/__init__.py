@@ -1,1 +1,1 @@
-"""Trainings as detached processes, and whose turn it is on a device."""
+"""Training runs as detached processes, and whose turn it is on a device."""

@@ -1,6 +1,6 @@
 """Who may train now: few runs at once on each device, the others wait, first come first served.
 
-Jobs on trained runs (evaluations, maps, ...) have a queue of their own beside that of the trainings, `DEVICE-jobs`:
+Jobs on trained runs (evaluations, maps, ...) have a queue of their own beside that of the training runs, `DEVICE-jobs`:
 they take seconds to minutes, and somebody looks at a page meanwhile.
 
 `.queue/DEVICE` in the run store has a lock file per slot, `slot-N`, beside it the id of who took it last, and a ticket

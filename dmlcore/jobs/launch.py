@@ -116,7 +116,7 @@ def cancel(run: Run) -> None:
 
 
 def evaluate(run: Run) -> None:
-    """Embed and score the test part with the best weights so far; raises JobError while the run is in use."""
+    """Embed and score the test split with the best weights so far; raises JobError while the run is in use."""
     ask(run, "evaluate")
 
 

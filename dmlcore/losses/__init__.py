@@ -1,6 +1,6 @@
 """The catalogue of losses.
 
-`losses.regions` is imported by itself: it loads scipy, which a training can do without.
+`losses.regions` is imported by itself: it loads scipy, which a training run can do without.
 """
 
 from __future__ import annotations

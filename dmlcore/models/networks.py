@@ -82,7 +82,7 @@ def _backbone(spec: ModelSpec, image: tuple[int, int]) -> backbones.Backbone:
 
 
 class Network(nn.Module):
-    """Inputs (B, ...) -> embeddings (B, D), and all that a training asks of a network beside them."""
+    """Inputs (B, ...) -> embeddings (B, D), and all that a training run asks of a network beside them."""
 
     frozen = False  # whether it takes the feature maps of its backbone as inputs too, which training does not change
 

@@ -87,7 +87,7 @@ def _selection(spec: RunSpec) -> str:
     if spec.schedule.monitor_part == "validation" and spec.data.validation == "none":
         return "the last step"
     word = {"map_at_r": "MAP@R", "recall_at_1": "R@1"}[spec.schedule.monitor]
-    return f"{word} of the {spec.schedule.monitor_part} part"
+    return f"{word} of the {spec.schedule.monitor_part} split"
 
 
 def _protocol(spec: RunSpec) -> str:
@@ -129,7 +129,7 @@ RULES = (
         "incomparable",
         "schedule.monitor_part",
         "what chose the weights",
-        "weights chosen on the test part score too high",
+        "weights chosen on the test split score too high",
         _selection,
     ),
     Rule("incomparable", "model.name", "network", "a better backbone alone raises the scores", _key("model.name")),
@@ -157,8 +157,8 @@ RULES = (
         "tuples per step differ",
         lambda spec: f"{spec.batch.classes} x {spec.batch.samples} ({spec.batch.sampler})",
     ),
-    Rule("note", "fork.run", "beginning", "a fork has the training of its parent behind it", _beginning),
-    Rule("caution", "fork.leave_out", "training part", "classes were left out or samples relabelled", _edits),
+    Rule("note", "fork.run", "beginning", "a fork has the training run of its parent behind it", _beginning),
+    Rule("caution", "fork.leave_out", "training split", "classes were left out or samples relabelled", _edits),
     Rule("note", "schedule.patience", "patience", "the budgets may differ in fact", _key("schedule.patience")),
     Rule(
         "note",
@@ -190,7 +190,7 @@ def lint(runs: Sequence[RunSpec | Run]) -> list[ComparabilityIssue]:
 def lint_spec(spec: RunSpec, training: int | None = None) -> list[ComparabilityIssue]:
     """What weakens one run by itself, and in what it leaves the protocol that it names.
 
-    training: samples of the training part, where the protocol counts in epochs; without it those keys are left out.
+    training: samples of the training split, where the protocol counts in epochs; without it those keys are left out.
     """
     issues = _leaves(spec, training)
     # What chooses the weights.
@@ -199,7 +199,7 @@ def lint_spec(spec: RunSpec, training: int | None = None) -> list[ComparabilityI
             ComparabilityIssue(
                 "caution",
                 ("schedule.monitor_part",),
-                f"The test part chooses the weights ({_selection(spec)}), so the test scores are too good.",
+                f"The test split chooses the weights ({_selection(spec)}), so the test scores are too good.",
             )
         )
     elif spec.data.validation == "none":

@@ -1,4 +1,4 @@
-"""The collapse monitor: reads the rows of a training and says in plain words what is going wrong, and what to try.
+"""The collapse monitor: reads the rows of a training run and says in plain words what is going wrong, and what to try.
 
 It judges only what lasts to the newest row, and errs on the side of silence: a healthy training has no warnings.
 """
@@ -39,7 +39,7 @@ class HealthWarning:
 
 
 def watch(rows: Iterable[Row], spec: RunSpec | None = None) -> list[HealthWarning]:
-    """Warnings about a training, gravest first, from the rows of its metrics.jsonl; [] while it looks healthy.
+    """Warnings about a training run, gravest first, from the rows of its metrics.jsonl; [] while it looks healthy.
 
     spec: adds what a loss is worth when all embeddings coincide, and the dimension of their space.
     """

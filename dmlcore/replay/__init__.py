@@ -1,1 +1,1 @@
-"""Trainings in this process, recorded step by step: played, scrubbed, forked."""
+"""Training runs in this process, recorded step by step: played, scrubbed, forked."""

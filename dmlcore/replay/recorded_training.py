@@ -1,4 +1,4 @@
-"""A training in this process, recorded step by step so that a page can play it, scrub it and fork it."""
+"""A training run in this process, recorded step by step so that a page can play it, scrub it and fork it."""
 
 from __future__ import annotations
 

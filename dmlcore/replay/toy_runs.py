@@ -1,4 +1,4 @@
-"""Trainings to watch: their data and network, inputs as points in space, scores beside the published ones.
+"""Training runs to watch: their data and network, inputs as points in space, scores beside the published ones.
 
 Of vectors a small network is trained whole. Of images a backbone is frozen and its feature maps are kept, so that a
 step takes milliseconds: SqueezeNet with ImageNet weights of photographs of birds, a few blocks of convolutions that are
@@ -207,7 +207,7 @@ def _train_on_the_spot(name: str, seed: int) -> None:
 
 def input_space(dataset: Dataset, indices: Ints) -> InputSpace:
     """Vectors of these samples in space: up to three features as they are, more by principal components of the
-    training part, in the units of the inputs; of images the averages of their kept feature maps. Raises ValueError
+    training split, in the units of the inputs; of images the averages of their kept feature maps. Raises ValueError
     for other inputs."""
     chosen = _vectors(dataset, indices)
     features = chosen.shape[1]
@@ -220,7 +220,7 @@ def input_space(dataset: Dataset, indices: Ints) -> InputSpace:
 
     percent = 100 * shares.sum()
     what = "averages of the frozen network's maps" if dataset.features else "features"
-    note = f"three principal components of {features} {what}: {percent:.0f} % of the variance of the training part"
+    note = f"three principal components of {features} {what}: {percent:.0f} % of the variance of the training split"
     return InputSpace(((chosen - vectors.mean(0)) @ basis.T).astype(np.float32), ("PC 1", "PC 2", "PC 3"), note)
 
 

@@ -64,7 +64,7 @@ class Verdict:
 def baselines(rows: Iterable[Mapping[str, Any]], *, started: bool) -> dict[str, dict[str, float]]:
     """What rows of metrics.jsonl say of a run's baselines: "chance", "inputs", "untrained" -> score -> value in 0..1.
 
-    Scores are map_at_r and recall_at_1 of the test part, and others with "validation." or "train." before their names.
+    Scores are map_at_r and recall_at_1 of the test split, and others with "validation." or "train." before their names.
     started: the network began with weights from elsewhere, so before its first step it is "pretrained".
     """
     by_kind: dict[str, dict[str, float]] = {}

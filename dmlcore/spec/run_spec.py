@@ -1,4 +1,4 @@
-"""RunSpec: everything that decides a training, as frozen, validated plain data (TOML, JSON, overrides, digest)."""
+"""RunSpec: everything that decides a training run, as frozen, validated plain data (TOML, JSON, overrides, digest)."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class RunSpec(Section):
         for key in ("patience", "plateau"):
             without = self.data.validation == "none" and self.schedule.monitor_part == "validation"
             if getattr(self.schedule, key) and without:
-                raise ValueError(f'schedule.{key}: needs a validation part, but data.validation is "none"')
+                raise ValueError(f'schedule.{key}: needs a validation split, but data.validation is "none"')
         frozen = self.model.freeze == "backbone"
         if frozen and self.model.name in ("mlp", "tokens"):
             raise ValueError(f"model.freeze: {self.model.name} has no backbone; choose none, or a network for images")

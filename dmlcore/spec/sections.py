@@ -100,10 +100,10 @@ class DataSpec(Section):
         None, description="Test on unseen classes, or on unseen samples of known classes; empty: as the data set does"
     )
     validation: Literal["classes", "samples", "none", "own"] | None = Field(
-        None, description="What validation holds out of the training part; empty: as the data set does"
+        None, description="What validation holds out of the training split; empty: as the data set does"
     )
     folds: int = Field(
-        0, ge=0, le=50, description="Class folds of the training part, one of which validates; 0: its last quarter"
+        0, ge=0, le=50, description="Class folds of the training split, one of which validates; 0: its last quarter"
     )
     fold: int = Field(1, ge=1, le=50, description="Which fold validates; contiguous ones are counted from the end")
     fold_order: Literal["contiguous", "random"] = Field(
@@ -114,7 +114,7 @@ class DataSpec(Section):
         None, ge=16, le=512, description="Side of the square images in pixels; empty: as stored"
     )
     standardize: bool = Field(
-        True, description="Give vectors mean 0 and deviation 1 over the training part; off: as they are"
+        True, description="Give vectors mean 0 and deviation 1 over the training split; off: as they are"
     )
     augment: bool = Field(True, description="Flip the training images and cut them at random")
     crop: Literal["shift", "resized", "affine"] = Field(
@@ -123,7 +123,7 @@ class DataSpec(Section):
         "affine: turned, sheared, scaled and shifted a little, never flipped, for writing",
     )
     fresh: bool = Field(
-        False, description="Collages of the training part are put together anew at every step; else they stay"
+        False, description="Collages of the training split are put together anew at every step; else they stay"
     )
     crop_area: Range = Field((0.16, 1.0), description="Share of the image that a resized crop takes: from, to")
     crop_ratio: Range = Field((0.75, 4 / 3), description="Aspect ratio of a resized crop: from, to")
@@ -217,7 +217,7 @@ class BatchSpec(Section):
         "part, or neighbourhoods of it",
     )
     refresh: int = Field(
-        200, ge=1, description="Steps after which the whole training part is embedded anew, for mined batches"
+        200, ge=1, description="Steps after which the whole training split is embedded anew, for mined batches"
     )
     neighbours: int = Field(16, ge=1, le=4096, description="Neighbours of each centre in a neighbourhood")
 
@@ -290,10 +290,10 @@ class ForkSpec(Section):
         0, ge=0, description="Step of that run, of which a checkpoint was kept; the clock goes on from it"
     )
     leave_out: Annotated[tuple[Class, ...], Field(strict=False)] = Field(
-        (), description="Classes, by number, left out of the training part"
+        (), description="Classes, by number, left out of the training split"
     )
     relabel: Annotated[tuple[Relabelled, ...], Field(strict=False)] = Field(
-        (), description="Samples of the training part given another class: pairs of sample and class, by number"
+        (), description="Samples of the training split given another class: pairs of sample and class, by number"
     )
 
     @model_validator(mode="after")

@@ -61,7 +61,7 @@ class RunState(TaskState):
 
 
 class Run(Task[RunState]):
-    """One run directory, the task of a training; writing needs `lock()`."""
+    """One run directory, the task of a training run; writing needs `lock()`."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, RunState)

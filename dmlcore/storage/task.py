@@ -1,4 +1,4 @@
-"""Work that outlives whoever asks for it: trainings, jobs on runs, studies, protocols, downloads, checks are tasks.
+"""Work that outlives whoever asks for it: training runs, jobs on runs, studies, protocols, downloads, checks are tasks.
 
 A task is a folder that anybody may read: `lock` is held by who works on it, the only sign of life that cannot be stale;
 `state.json` is replaced whole; `cancel` is a request; `log.txt` is what its process says. Its process begins in

@@ -22,15 +22,15 @@ from dmlcore.training.state import TrainingState, embedder
 from dmlcore.typing import Bools, Ints
 
 VERSION = 1  # of what a row of scores holds
-OF_TRAIN = (1, 8)  # R@K on the training part, as `final_analyses.train_scores` has them
+OF_TRAIN = (1, 8)  # R@K on the training split, as `final_analyses.train_scores` has them
 log = logging.getLogger(__name__)
 
 
 def first_rows(state: TrainingState) -> list[Row]:
     """The rows that a run begins with: test scores of the inputs and of the untrained network, and further ones.
 
-    The further ones are of kind "baseline": chance on the test part; the inputs on the validation part; inputs and
-    untrained network on the training part where trained networks are scored on it too (`final_analyses.rows`).
+    The further ones are of kind "baseline": chance on the test split; the inputs on the validation split; inputs and
+    untrained network on the training split where trained networks are scored on it too (`final_analyses.rows`).
     """
     data, ks = state.data, state.spec.ks
     embeddings = evaluation.embed(embedder(state), data, "test", state.device)

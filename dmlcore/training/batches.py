@@ -39,7 +39,7 @@ class Batch:
 class Batches:
     """The batch of each step, a function of (seed, step) and, for mined batches, of the table.
 
-    `table` (N, D) holds embeddings of the training part, made anew before every `batch.refresh`-th step; it is None
+    `table` (N, D) holds embeddings of the training split, made anew before every `batch.refresh`-th step; it is None
     where the sampler needs none. On a GPU a thread chooses and reads the next batch while the device computes.
     """
 

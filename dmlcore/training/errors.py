@@ -14,7 +14,7 @@ _WHAT = ("loss", "gradient")
 
 
 class TrainingError(RuntimeError):
-    """A training that cannot start or go on; the message says why and what to do."""
+    """A training run that cannot start or go on; the message says why and what to do."""
 
 
 class StepError(TrainingError):

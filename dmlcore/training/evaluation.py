@@ -59,7 +59,7 @@ def embed(
 
 
 def validate(state: TrainingState) -> list[Row]:
-    """Score the monitored part, if there is one, and keep the weights if they are the best so far; return the rows."""
+    """Score the monitored split, if there is one, and keep the weights if they are the best so far; return the rows."""
     schedule, progress = state.spec.schedule, state.progress
     part = schedule.monitor_part
     if not len(state.data.parts[part]):
@@ -87,7 +87,7 @@ def validate(state: TrainingState) -> list[Row]:
 
 
 def final_test(run: Run, state: TrainingState) -> tuple[float | None, list[Row]]:
-    """Score the test part with the best weights, write its embeddings; return MAP@R and the rows."""
+    """Score the test split with the best weights, write its embeddings; return MAP@R and the rows."""
     use_best(state)
     network = embedder(state)
     step = state.progress.best_step if state.best else state.progress.step

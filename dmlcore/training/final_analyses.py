@@ -65,7 +65,7 @@ def _(model: ImageNetwork, data: Dataset, part: str, device: torch.device, step:
 
 @singledispatch
 def train_scores(model: Network, data: Dataset, device: torch.device) -> dict[str, float | None] | None:
-    """Retrieval within the training part, as Table 4.1 of Karaman 2021 reports it; None where it is not asked for."""
+    """Retrieval within the training split, as Table 4.1 of Karaman 2021 reports it; None where it is not asked for."""
     return None
 
 

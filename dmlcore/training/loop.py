@@ -1,4 +1,4 @@
-"""THE loop: everything that happens in a training, in the order it happens.
+"""THE loop: everything that happens in a training run, in the order it happens.
 
 `step` makes one step, `train` a whole run: `starts` says what it begins with, `state` holds all that changes.
 Everything random is a function of (seed, step), so a checkpoint needs only weights, optimiser, step and the length of
@@ -190,7 +190,7 @@ def _train(
                 log.info("stopped after step %d as asked", number)
                 return report(number, f"stopped after step {number}; resume goes on from there", state="cancelled")
 
-        # The end: the best weights by validation, or the last ones, meet the test part.
+        # The end: the best weights by validation, or the last ones, meet the test split.
         if saved_step != progress.step:
             save(run, state, metrics.sync())
         if schedule.keep_every and progress.step not in run_directory.kept(run.path):

@@ -64,7 +64,7 @@ class Reporter:
         self.began = time.monotonic() - self.state.seconds  # as if there had been no interruption
 
     def __call__(self, step: int, message: str, **changes: Any) -> RunState:
-        """Note where the training stands; changes: of other fields, written at once."""
+        """Note where the training run stands; changes: of other fields, written at once."""
         self.step, now = step, time.monotonic()
         if changes or message != self.state.message or now - self.last >= EVERY:
             self.state = self.run.update(step=step, message=message, seconds=now - self.began, **changes)

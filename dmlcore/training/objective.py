@@ -1,4 +1,4 @@
-"""What a training minimises: the metric loss on what its miner leaves, mixed with a zero-shot prediction loss."""
+"""What a training run minimises: the metric loss on what its miner leaves, mixed with a zero-shot prediction loss."""
 
 from __future__ import annotations
 

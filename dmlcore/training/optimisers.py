@@ -1,4 +1,4 @@
-"""The optimiser of a training: its groups of parameters, its kernels, and what it does not train at first."""
+"""The optimiser of a training run: its groups of parameters, its kernels, and what it does not train at first."""
 
 from __future__ import annotations
 

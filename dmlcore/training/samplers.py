@@ -14,7 +14,7 @@ ROWS = 32  # rows compared with the whole table at once
 
 
 class Sampler(Protocol):
-    """What a training asks for its batches; `uses_table` says whether it needs embeddings of the training part."""
+    """What a training run asks for its batches; `uses_table` says whether it needs embeddings of the training split."""
 
     uses_table: bool
 
@@ -93,7 +93,7 @@ class RandomSampler:
 
 
 class MinedSampler:
-    """Draws triplets whose negatives are mined in the whole training part, by the distances of a table of embeddings.
+    """Draws triplets whose negatives are mined in the whole training split, by the distances of a table of embeddings.
 
     A batch is size // 3 anchors, drawn at random from the classes with two samples or more, then their positives,
     another sample of the class drawn at random, then their negatives: with `hard_negative` the one nearest to the
@@ -131,7 +131,7 @@ class MinedSampler:
     def batch(self, step: int, table: Singles | None = None) -> Ints:
         """Return the (3 T,) positions in `labels` of batch `step`: anchors, positives, negatives.
 
-        table: (N, D) float32 embeddings of the training part; the batch is a function of (seed, step, table).
+        table: (N, D) float32 embeddings of the training split; the batch is a function of (seed, step, table).
         """
         table = _table(table, len(self.labels))
         random = random_at(self.seed, step)
@@ -292,7 +292,7 @@ def _classes(labels: Ints) -> list[Ints]:
 
 def _table(table: Singles | None, count: int) -> Singles:
     if table is None:
-        raise ValueError("this sampler needs the table of embeddings of the training part, (N, D) float32")
+        raise ValueError("this sampler needs the table of embeddings of the training split, (N, D) float32")
     if table.ndim != 2 or len(table) != count:
         raise ValueError(f"the table of embeddings must have {count} rows like the labels, got {table.shape}")
     return table

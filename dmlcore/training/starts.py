@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Start:
-    """What a training goes on with: its state, the rows to write before the next step, behind `offset` bytes of
+    """What a training run goes on with: its state, the rows to write before the next step, behind `offset` bytes of
     metrics.jsonl, and in words what rounds differently from here on."""
 
     state: TrainingState

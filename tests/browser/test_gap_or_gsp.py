@@ -1,4 +1,4 @@
-"""GAP or GSP under a real mouse and keyboard, against the trainings of dmlcore."""
+"""GAP or GSP under a real mouse and keyboard, against the training runs of dmlcore."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_numbers_are_the_trainings_scrubbed_and_forked(page, server):
     box.fill("0.6")
     box.press("Enter")
     linked(page, "then", "18:mu=0.6")
-    both = page.get_by_role("group", name=re.compile("both trainings"))
+    both = page.get_by_role("group", name=re.compile("both training runs"))
     for step in (19, 20, 21):
         both.press("ArrowRight")
         at_step(canvas, step)

@@ -39,7 +39,7 @@ def test_from_a_force_field_to_a_trained_gallery(visitor, lab):
     drag(page, negative, -78, -138)
     expect(page.locator('[data-readout="triplet"]')).to_have_text("satisfied")
 
-    # A training from the sidebar.
+    # A training run from the sidebar.
     page.get_by_test_id("stTopNavSection").filter(has_text="Training").click()
     page.get_by_role("menuitem", name="Train").click()
     page.wait_for_url(re.compile("/train"))
@@ -55,7 +55,7 @@ def test_from_a_force_field_to_a_trained_gallery(visitor, lab):
     settled(page, "of 1,200")
     run = RunStore(lab.runs).open(run_id)
 
-    # The server dies; the training does not, and the page finds it again.
+    # The server dies; the training run does not, and the page finds it again.
     becomes(lambda: run.state().step, lambda step: step >= 20)
     lab.kill()
     before = run.state().step

@@ -13,8 +13,19 @@ TABLE = re.compile(r"^\| `(.+?)` \| (.+?) \| (.+?) \|$", re.MULTILINE)  # retire
 
 def retired() -> dict[str, tuple[str, ...]]:
     """The folders ("" for all) that each retired word must not name anything in."""
-    rows = TABLE.findall((ROOT / "CONTRIBUTING.md").read_text("utf-8"))
-    return {word: () if where == "everywhere" else (f"{where}/",) for words, _, where in rows for word in words.split()}
+    folders: dict[str, tuple[str, ...]] = {}
+    for words, _, where in TABLE.findall((ROOT / "CONTRIBUTING.md").read_text("utf-8")):
+        inside = ("",) if where == "everywhere" else tuple(f"{folder}/" for folder in where.split(", "))
+        for word in words.split():
+            folders[word] = folders.get(word, ()) + inside
+    return folders
+
+
+def sources() -> dict[str, ast.Module]:
+    """Every Python file of the project, by its path."""
+    listed = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True)
+    paths = [path for path in listed.stdout.split() if (ROOT / path).is_file()]
+    return {path: ast.parse((ROOT / path).read_text("utf-8")) for path in paths}
 
 
 def names(tree: ast.AST) -> set[str]:
@@ -34,13 +45,11 @@ def names(tree: ast.AST) -> set[str]:
 def test_no_name_is_a_retired_word() -> None:
     words = retired()
     assert {"Workbench", "carry_over", "said"} <= words.keys(), "the table of CONTRIBUTING.md is not read"
-    listed = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True)
     wrong = [
         f"{path}: {word}"
-        for path in listed.stdout.split()
-        if (ROOT / path).is_file()
-        for word in sorted(names(ast.parse((ROOT / path).read_text("utf-8"))) & words.keys())
-        if path.startswith(words[word] or "")
+        for path, tree in sources().items()
+        for word in sorted(names(tree) & words.keys())
+        if path.startswith(words[word])
     ]
     assert not wrong, "say it as CONTRIBUTING.md does: " + "; ".join(wrong)
 

@@ -443,11 +443,16 @@ def test_24_too_few_classes_for_a_batch_stop_before_the_start():
 @pytest.mark.parametrize(
     ("labels", "split", "validation", "message"),
     [
-        ([0, 0, 1, 1], "classes", "none", r"split 'classes' leaves the test part empty \(train 4 samples of 2 classes"),
-        ([0, 0, 1, 1, 2, 2], "classes", "none", r"split 'classes' leaves the test part of a single class"),
-        ([0, 0, 0, 1, 1, 1], "samples", "none", r"split 'samples' leaves the test part empty"),
-        (np.arange(4).repeat(4), "classes", "classes", r"validation 'classes' leaves the train part empty"),
-        (np.arange(4).repeat(3), "classes", "samples", r"validation 'samples' leaves the validation part empty"),
+        (
+            [0, 0, 1, 1],
+            "classes",
+            "none",
+            r"split 'classes' leaves the test split empty \(train 4 samples of 2 classes",
+        ),
+        ([0, 0, 1, 1, 2, 2], "classes", "none", r"split 'classes' leaves the test split of a single class"),
+        ([0, 0, 0, 1, 1, 1], "samples", "none", r"split 'samples' leaves the test split empty"),
+        (np.arange(4).repeat(4), "classes", "classes", r"validation 'classes' leaves the train split empty"),
+        (np.arange(4).repeat(3), "classes", "samples", r"validation 'samples' leaves the validation split empty"),
     ],
 )
 def test_25_an_empty_part_names_the_protocol_and_the_numbers(labels, split, validation, message):

@@ -1,4 +1,4 @@
-"""Faults of trainings, one named test per row of the fault matrix; random choices print their seed for replay."""
+"""Faults of training runs, one named test per row of the fault matrix; random choices print their seed for replay."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def uninterrupted(warm: WarmParent, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def outcome(run: Run) -> dict[str, str]:
-    """SHA-256 of everything a training leaves: weights, optimiser and progress; metrics; embeddings."""
+    """SHA-256 of everything a training run leaves: weights, optimiser and progress; metrics; embeddings."""
     embeddings = run.embeddings()
     assert embeddings is not None
     files = [run.path / "last.ckpt", run.path / "metrics.jsonl", embeddings]

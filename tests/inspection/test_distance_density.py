@@ -1,4 +1,4 @@
-"""Distances and triplets of a test part against all pairs and all triplets, one by one."""
+"""Distances and triplets of a test split against all pairs and all triplets, one by one."""
 
 import itertools
 import math

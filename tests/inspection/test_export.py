@@ -57,7 +57,7 @@ def test_parquet_holds_every_sample_with_its_neighbours(made, tmp_path):
 def test_a_selection_is_exported_alone_but_its_neighbours_are_of_all(made):
     run, data, table = made
     source = run.embeddings()
-    some = export.table(run, source, table.learned, data, [50, 38, 3])  # 3 is not in the test part
+    some = export.table(run, source, table.learned, data, [50, 38, 3])  # 3 is not in the test split
     assert some.indices.tolist() == [38, 50]
     assert some.names() == [hostile.NAMES[0], hostile.NAMES[2]]
     assert np.array_equal(some.embeddings, table.embeddings[[2, 14]])

@@ -103,7 +103,7 @@ def test_what_a_killed_one_left_does_not_keep_its_successor_waiting(store: RunSt
 
 def test_jobs_wait_for_jobs_and_not_for_trainings(store: RunStore) -> None:
     training, first, second = (store.create(SPEC) for _ in range(3))
-    device_queue.hurry(second)  # of its training, once
+    device_queue.hurry(second)  # of its training run, once
     with training.lock(), device_queue.turn(training, wait=True) as begins:
         assert begins
         with first.lock(), device_queue.turn(first, wait=True, job=True) as begins:

@@ -24,7 +24,7 @@ def found(*specs):
         ("data.name=cars", "incomparable", "data.name", "(cub and cars)"),
         ("data.split=samples", "incomparable", "data.split", "(unseen classes and known classes)"),
         ("data.root=/mini", "caution", "data.root", "(the usual place and /mini)"),
-        ("schedule.monitor_part=test", "incomparable", "schedule.monitor_part", "MAP@R of the test part"),
+        ("schedule.monitor_part=test", "incomparable", "schedule.monitor_part", "MAP@R of the test split"),
         ("model.name=resnet50", "incomparable", "model.name", "(resnet18 and resnet50)"),
         ("model.start=imagenet", "incomparable", "model.start", "(at random and imagenet)"),
         ("model.embedding_dim=512", "incomparable", "model.embedding_dim", "(64 and 512)"),

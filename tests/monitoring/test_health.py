@@ -1,4 +1,4 @@
-"""The collapse monitor on trainings that really go wrong, and on healthy ones."""
+"""The collapse monitor on training runs that really go wrong, and on healthy ones."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ BATCH_HARD = ["miner.name=batch_hard", "loss.m=0.2"]
 
 @pytest.fixture(scope="module")
 def digits():
-    """Few enough to be embedded at once; a third of the training part is enough to learn from."""
+    """Few enough to be embedded at once; a third of the training split is enough to learn from."""
     whole = data.load("digits", split="samples", validation="samples")
     return replace(whole, parts={name: part[:: {"train": 3}.get(name, 2)] for name, part in whole.parts.items()})
 
@@ -39,7 +39,7 @@ def memorised(digits):
 
 
 def trained(folder, *overrides, dataset):
-    """Rows and spec of a training on one thread."""
+    """Rows and spec of a training run on one thread."""
     spec = RunSpec.from_toml((SPECS / "digits.toml").read_text())
     spec = spec.with_overrides(overrides)
     run = RunStore(folder).create(spec)

@@ -1,4 +1,4 @@
-"""Toy trainings: inputs as points, scores of a step over every sample, and which row of Table 4.1 a run is."""
+"""Toy training runs: inputs as points, scores of a step over every sample, and which row of Table 4.1 a run is."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_two_features_lie_in_a_plane_and_images_are_refused():
 
 
 def test_scores_of_a_step_are_those_of_a_training_that_ended_there():
-    """Against a training of its own, one bare step after another, and the change on the way in both."""
+    """Against a training run of its own, one bare step after another, and the change on the way in both."""
     run = toy_runs.toy_run("moons")
     change = SpecChange(3, ("loss.m=0.5",))
     training = LiveTraining(LiveSpec(run, (change, SpecChange(9, ("loss.m=0.01",)))), toy_runs.dataset("moons", 0))

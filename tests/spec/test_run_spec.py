@@ -141,7 +141,7 @@ def test_every_mistake_has_its_line() -> None:
 
 
 def test_patience_needs_a_validation_part() -> None:
-    with pytest.raises(SpecError, match=r"schedule\.patience: needs a validation part"):
+    with pytest.raises(SpecError, match=r"schedule\.patience: needs a validation split"):
         changed("schedule.patience=3", "data.validation=none")
 
 

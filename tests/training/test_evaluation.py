@@ -24,7 +24,7 @@ def digits():
 
 @pytest.fixture(scope="module")
 def with_gallery(digits):
-    """Digits whose test part is cut into queries and a gallery."""
+    """Digits whose test split is cut into queries and a gallery."""
     test = digits.parts["test"]
     return replace(digits, parts=dict(digits.parts) | {"test": test[::3], "gallery": np.delete(test, np.s_[::3])})
 

@@ -1,4 +1,4 @@
-"""Feature maps of a frozen backbone: the same training as without them, computed once, kept whole or not at all."""
+"""Feature maps of a frozen backbone: the same training run as without them, computed once, kept whole or not at all."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-// What is measured of both trainings over the steps.
+// What is measured of both training runs over the steps.
 /** @import { History } from "./history.js" */
 /** @import { Column } from "./types.js" */
 /** @import { Theme } from "../../shared/types.js" */

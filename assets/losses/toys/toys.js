@@ -686,7 +686,7 @@ class Toys extends Player {
 
   aside() {
     return this.recordedTo > 0 && this.at <= this.recordedTo
-      ? `A recording of these very trainings; it goes on live at step ${this.recordedTo}, or as soon as you change something.`
+      ? `A recording of these very training runs; it goes on live at step ${this.recordedTo}, or as soon as you change something.`
       : "";
   }
 

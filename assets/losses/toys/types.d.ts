@@ -1,4 +1,4 @@
-// Toy trainings: what pages/losses/toys and Python tell each other.
+// Toy training runs: what pages/losses/toys and Python tell each other.
 import type { Hyper, Loss, Shapes, Slider } from "../../shared/types.js";
 import type { TimelineAnswer, TimelineData } from "../../shared/timeline/types.js";
 

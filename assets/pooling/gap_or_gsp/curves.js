@@ -1,4 +1,4 @@
-// What is measured of both trainings over the steps. Dotted lines stand where something was
+// What is measured of both training runs over the steps. Dotted lines stand where something was
 // changed, and where the prototypes were placed.
 /** @import { History } from "./history.js" */
 /** @import { Measure } from "./types.js" */

@@ -120,7 +120,7 @@ class GapOrGsp extends Player {
         tabindex: 0,
         role: "group",
         "aria-label":
-          "both trainings: space plays and pauses, left and right arrows step, home goes to the start, end to the last step, comma and full stop choose a class, escape none",
+          "both training runs: space plays and pauses, left and right arrows step, home goes to the start, end to the last step, comma and full stop choose a class, escape none",
       },
       ...this.planes.map((plane) => plane.whole),
     );
@@ -372,7 +372,7 @@ class GapOrGsp extends Player {
           el(
             "p",
             { class: "caption" },
-            "The same trainings with the settings in force at this step, for the command line:",
+            "The same training runs with the settings in force at this step, for the command line:",
           ),
           el(
             "pre",
@@ -482,7 +482,7 @@ class GapOrGsp extends Player {
     return this.options.onTheWay;
   }
 
-  // Another threshold: the same trainings, other hulls.
+  // Another threshold: the same training runs, other hulls.
   /** @param {number} tau */
   rehull(tau) {
     const { at, playing } = this;

@@ -1,4 +1,4 @@
-// The steps the page has seen, of both trainings, for scrubbing without asking again.
+// The steps the page has seen, of both training runs, for scrubbing without asking again.
 
 /** @import { Column, Frame, GapAnswer, Measures, Side } from "./types.js" */
 import { Frames } from "../../shared/timeline/frames.js";

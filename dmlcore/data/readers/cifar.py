@@ -26,7 +26,7 @@ def samples(
     border: int,
     note: str = "",
 ) -> Samples:
-    """Make samples of pixels (N, 3, 32, 32), the first `training_rows` the official training part.
+    """Make samples of pixels (N, 3, 32, 32), the first `training_rows` the official training split.
 
     labels (N,) below `border` are training classes of the class-disjoint split; classes without images are left out.
     """

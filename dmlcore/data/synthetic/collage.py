@@ -119,7 +119,7 @@ def lay_out(parts: Mapping[str, TileImages], labels: Ints, seed: int, recipe: Re
 def collages(
     pixels: Inputs, layout: CollageLayout, training: TileImages, labels: Ints, recipe: Recipe = Recipe()
 ) -> Collages:
-    """The collages of a layout of pixels (M, C, h, w); `fresh` draws with the images of the training part."""
+    """The collages of a layout of pixels (M, C, h, w); `fresh` draws with the images of the training split."""
     return Collages(pixels, layout.tiles, partial(_anew, layout.front, training, labels, recipe))
 
 

@@ -81,7 +81,7 @@ def images(spec: RunSpec) -> int:
 
 
 def needs_images(protocol: Protocol, spec: RunSpec) -> bool:
-    """Whether the schedule of this spec is counted in epochs, so that the size of the training part decides it."""
+    """Whether the schedule of this spec is counted in epochs, so that the size of the training split decides it."""
     words = [word for word, name in protocol.losses.items() if name == spec.loss.name] or [spec.loss.name]
     return any(_epochs(protocol, spec.data.name, spec.model.name, word) for word in words)
 
@@ -100,7 +100,7 @@ def expand(
     """The runs of a protocol, seed after seed, each fold in turn, with `protocol` = name in their specs.
 
     data, loss: in place of the protocol's. overrides: key=value, applied last. folds, seeds: in place of all of them.
-    training: samples of the training part, those that validate among them; for a schedule in epochs. Raises SpecError.
+    training: samples of the training split, those that validate among them; for a schedule in epochs. Raises SpecError.
     """
     data = data or protocol.data
     overrides = list(overrides)

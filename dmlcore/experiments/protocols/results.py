@@ -202,7 +202,7 @@ def summarise(
         if report == "mean" and members:
             summaries.append(_summary(_of_runs(members), [m.scores for m in members]))
             if all(m.train for m in members):
-                summaries.append(_summary("the same, on the training part", [m.train for m in members]))
+                summaries.append(_summary("the same, on the training split", [m.train for m in members]))
         elif report == "best_of_folds":
             folds = {m.fold for m in members}
             whole = [chosen for chosen in _by_seed(members) if len(chosen) == len(folds) == spec.data.folds]
@@ -213,7 +213,7 @@ def summarise(
                     _summary(f"best of {spec.data.folds} folds by validation{which}", [m.scores for m in best])
                 )
                 if all(m.train for m in best):
-                    summaries.append(_summary("the same, on the training part", [m.train for m in best]))
+                    summaries.append(_summary("the same, on the training split", [m.train for m in best]))
         elif report == "best_of_repeats" and members:
             monitor = spec.schedule.monitor
             best_run = max(members, key=lambda m: m.scores.get(monitor, -1.0))
@@ -327,7 +327,7 @@ def _notes(wanted: Sequence[StudyRun], members: Sequence[Member]) -> Iterable[st
     if missing := len(wanted) - len(members):
         yield f"{missing} of {len(wanted)} runs are not done"
     if wanted[0].spec.schedule.monitor_part == "test":
-        yield "the test part chose the weights, as in the source: these scores are too good"
+        yield "the test split chose the weights, as in the source: these scores are too good"
 
 
 def _summary(subject: str, scores: Sequence[Mapping[str, float]]) -> ScoreSummary:

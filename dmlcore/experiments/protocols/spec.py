@@ -76,7 +76,7 @@ class Protocol(Plan):
         if schedule.monitor_part == "validation" and data.validation == "none":
             return "none: the weights of the last step"
         score = {"map_at_r": "MAP@R", "recall_at_1": "R@1"}[schedule.monitor]
-        where = {"validation": "validation part", "test": "TEST part: the test scores are too good"}
+        where = {"validation": "validation split", "test": "TEST split: the test scores are too good"}
         return f"{score} on the {where[schedule.monitor_part]}"
 
     def label(self, loss: str) -> str:

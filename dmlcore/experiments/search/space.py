@@ -125,7 +125,7 @@ def prepare(
     for corner in itertools.islice(itertools.product(*(d.grid() for d in space)), CORNERS):
         prepared.spec(dict(zip((d.key for d in space), corner, strict=True)))
     if prepared.base.schedule.monitor_part == "test" or prepared.base.data.validation == "none":
-        raise SpecError("a search goes by the validation part; set data.validation, and monitor_part to validation")
+        raise SpecError("a search goes by the validation split; set data.validation, and monitor_part to validation")
     return prepared
 
 

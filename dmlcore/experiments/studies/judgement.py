@@ -53,7 +53,9 @@ def judge(study: Study, results: Sequence[Measured]) -> Verdict:
     judgement = _judged(study, results)
     if not (study.rotate and judgement.headline):
         return judgement
-    shared = "The folds share training classes and the whole test part: independent trainings may well differ more."
+    shared = (
+        "The folds share training classes and the whole test split: independent training runs may well differ more."
+    )
     return Verdict(_of_folds(judgement.headline), (*map(_of_folds, judgement.more), shared))
 
 

@@ -29,7 +29,7 @@ class Outside(Section):
 
     what: Text = Field(description="What was tried and where, in a sentence")
     configurations: int = Field(ge=1, description="How many different settings")
-    runs: int = Field(ge=1, description="How many trainings")
+    runs: int = Field(ge=1, description="How many training runs")
     found: Text = Field(description="What came of it, the failures too")
 
 
@@ -77,7 +77,7 @@ class TrialLedger:
 
     @property
     def runs(self) -> int:
-        """Trainings in all."""
+        """Training runs in all."""
         return sum(each.runs for each in self.trials) + sum(each.runs for each in self.claim.outside)
 
     @property
@@ -85,7 +85,7 @@ class TrialLedger:
         """How much was tried, in a sentence or two."""
         outside = sum(each.configurations for each in self.claim.outside)
         where = f": {len(self.trials)} in studies, {outside} outside them" if outside else ""
-        counted = f"{self.configurations} configurations were run for this claim, {self.runs} trainings{where}."
+        counted = f"{self.configurations} configurations were run for this claim, {self.runs} training runs{where}."
         if not (self.trials and self.trials[0].quoted):
             return counted
         return f"{counted} Quoted is one of them: {self.trials[0].variant}."
@@ -121,7 +121,7 @@ def ledger(name: str) -> TrialLedger:
 
 
 def here(name: str, store: RunStore) -> int:
-    """How many trainings on the data of a study this store holds, whatever they were made for."""
+    """How many training runs on the data of a study this store holds, whatever they were made for."""
     data = {entry.spec.data.name for entry in expand(read(name))}
     return len(store.find(lambda run_id, brief: brief.data in data))
 

@@ -1,4 +1,4 @@
-"""The true step: the weights of a run moved once by its optimiser on one triplet, and the test part embedded again.
+"""The true step: the weights of a run moved once by its optimiser on one triplet, and the test split embedded again.
 
 What `one_step` shows is the pressure on three embeddings. A network cannot move these alone: its weights move, and with
 them every embedding. Here each loss takes one step from the same weights, those of the run's last evaluation, with the
@@ -91,11 +91,11 @@ def make(run: Run, question: Question, tell: Tell = lambda words, done, total: N
     assert path is not None  # _state found the evaluation
     rows, searched = evaluation.rows_of(state.data, "test")
     labels, place = state.data.labels[rows], {int(index): row for row, index in enumerate(rows)}
-    # Three samples of the data set, as rows of the test part.
+    # Three samples of the data set, as rows of the test split.
     samples = question.query, question.right, question.wrong
     missing = [index for index in samples if index not in place]
     if missing:
-        raise ValueError(f"sample {missing[0]} is not in the test part of {run.id}")
+        raise ValueError(f"sample {missing[0]} is not in the test split of {run.id}")
     triplet = [place[index] for index in samples]
     inputs = to_device(state.data, np.asarray(samples), state.device)
     # Every loss steps from these weights.

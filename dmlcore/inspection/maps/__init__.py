@@ -1,1 +1,1 @@
-"""Embeddings in the plane: settings, maps, their quality, how they form over a training."""
+"""Embeddings in the plane: settings, maps, their quality, how they form over a training run."""

@@ -101,7 +101,7 @@ def make(run: Run, settings: Settings | None = None, tell: maps.Report = lambda 
         else:
             return path
     if any(snapshot.embeddings is None for snapshot in known):
-        tell(0.0, "embedding the test part with each kept checkpoint")
+        tell(0.0, "embedding the test split with each kept checkpoint")
         snapshots.embed_all(run)
         known = snapshots.snapshots(run)
     try:

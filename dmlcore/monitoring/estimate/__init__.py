@@ -1,1 +1,1 @@
-"""Time and memory of a training before it is started."""
+"""Time and memory of a training run before it is started."""

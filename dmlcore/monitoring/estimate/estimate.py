@@ -1,4 +1,4 @@
-"""Time and memory of a training before it is started, told from finished runs like it or from this machine's speed.
+"""Time and memory of a training run before it is started, told from finished runs like it or from this machine's speed.
 
 Time of a step = (arithmetic of the network, bytes it keeps for the backward pass, operations, parameters that the
 optimiser moves, one) * what each of these costs here (`speed`), + the loss, which is timed itself. Finished
@@ -47,7 +47,7 @@ class DataSize:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Seconds of the training, bytes at its peak, trained numbers, flops of a step, and what all that rests on."""
+    """Seconds of the training run, bytes at its peak, trained numbers, flops of a step, and what all that rests on."""
 
     seconds: float
     memory: float
@@ -61,7 +61,7 @@ class Estimate:
 def estimate(
     spec: RunSpec, size: DataSize, finished: Iterable[Run] = (), speed: Speed | None = None
 ) -> Estimate | None:
-    """Time and memory of a training of `spec` on data of `size`; None where the work of its network is not known.
+    """Time and memory of a training run of `spec` on data of `size`; None where the work of its network is not known.
 
     finished: runs that may be asked, the newest first. The time is that of all steps: a patience may end it earlier.
     """

@@ -1,6 +1,6 @@
 """Local features of images read as histograms over prototypes: what average or weighted pooling keeps of them.
 
-Imported by itself, not through the package: it loads scipy, which a training can do without.
+Imported by itself, not through the package: it loads scipy, which a training run can do without.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A fork of a run: from one of its checkpoints another future, with other settings or another training part.
+"""A fork of a run: from one of its checkpoints another future, with other settings or another training split.
 
 `transfer` says what of the parent goes on; the clock does, so that both futures are compared step by step.
 """
@@ -77,13 +77,13 @@ def of(
 
 
 def check(spec: RunSpec, dataset: Dataset) -> None:
-    """Raise TrainingError if the training part cannot be changed like this, or has too few classes for a batch."""
+    """Raise TrainingError if the training split cannot be changed like this, or has too few classes for a batch."""
     build.refuse_unusable(spec)
     left = training_part.edited(dataset, spec.fork)
     classes = len(np.unique(left.labels[left.parts["train"]]))
     if spec.batch.sampler == "balanced" and classes < spec.batch.classes:
         raise build.TrainingError(
-            f"batch.classes: batches hold {spec.batch.classes} classes, but {classes} are left in the training part"
+            f"batch.classes: batches hold {spec.batch.classes} classes, but {classes} are left in the training split"
         )
 
 

@@ -1,4 +1,4 @@
-"""What a fork changes in the training part: classes left out, samples given another class."""
+"""What a fork changes in the training split: classes left out, samples given another class."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from dmlcore.training.errors import TrainingError
 
 
 def edited(dataset: Dataset, fork: ForkSpec) -> Dataset:
-    """The data set with another training part; validation and test still hold every class, with its own labels.
+    """The data set with another training split; validation and test still hold every class, with its own labels.
 
-    Raises TrainingError for a class or sample that the training part has not, or if no two classes are left.
+    Raises TrainingError for a class or sample that the training split has not, or if no two classes are left.
     """
     if not (fork.leave_out or fork.relabel):
         return dataset
@@ -23,18 +23,18 @@ def edited(dataset: Dataset, fork: ForkSpec) -> Dataset:
     known = set(np.unique(dataset.labels[train]).tolist())
     strange = [sample for sample, _ in fork.relabel if not np.isin(sample, train)]
     if strange:
-        raise TrainingError(f"fork.relabel: only samples of the training part can be relabelled, not {_some(strange)}")
+        raise TrainingError(f"fork.relabel: only samples of the training split can be relabelled, not {_some(strange)}")
     for key, classes in (("leave_out", fork.leave_out), ("relabel", [label for _, label in fork.relabel])):
         if unknown := [label for label in classes if label not in known]:
             raise TrainingError(
-                f"fork.{key}: {_some(unknown)} is no class of the training part, which has {_some(sorted(known))}"
+                f"fork.{key}: {_some(unknown)} is no class of the training split, which has {_some(sorted(known))}"
             )
     labels = dataset.labels.copy()
     for sample, label in fork.relabel:
         labels[sample] = label
     left = train[~np.isin(labels[train], fork.leave_out)]  # a sample relabelled into a class that is left out goes too
     if len(np.unique(labels[left])) < 2:
-        raise TrainingError("fork.leave_out: at least two classes have to be left in the training part")
+        raise TrainingError("fork.leave_out: at least two classes have to be left in the training split")
     return replace(dataset, labels=labels, parts={**dataset.parts, "train": left})
 
 

@@ -42,7 +42,7 @@ TITLES = {
 def page() -> None:
     st.title("Confusions", anchor=False)
     st.markdown(
-        "Where the embedding of the test part is wrong, as a whole: classes whose samples lie among each other, "
+        "Where the embedding of the test split is wrong, as a whole: classes whose samples lie among each other, "
         "classes that fail, positives as far as negatives, samples that are everybody's neighbour."
     )
     run = run_picker.pick(RunStore())

@@ -133,7 +133,7 @@ def _case(source: Path, samples: Triple, on_sphere: bool) -> RetrievalFailure:
     table = _table(source)
     missing = [i for i in samples if i not in table.row]
     if missing:
-        raise LookupError(f"sample {missing[0]} is not in the test part of this run")
+        raise LookupError(f"sample {missing[0]} is not in the test split of this run")
     query, right, wrong = (table.row[i] for i in samples)
     return RetrievalFailure(table, query, right, wrong, on_sphere=on_sphere)
 

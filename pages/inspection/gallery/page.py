@@ -157,7 +157,7 @@ def _asked(neighbours: TestNeighbours) -> int | None:
     row = None if query is None else neighbours.row(query)
     if query is not None and row is None:
         st.warning(
-            "The query of the link is not in the test part of this run; here are all.", icon=":material/link_off:"
+            "The query of the link is not in the test split of this run; here are all.", icon=":material/link_off:"
         )
     return row
 

@@ -48,7 +48,7 @@ def page() -> None:
         return
     source = run.embeddings()
     if source is None:
-        st.markdown("This run has not been evaluated yet: its map needs the embeddings of the test part.")
+        st.markdown("This run has not been evaluated yet: its map needs the embeddings of the test split.")
         job_button.offer(run, "evaluate")
         return
     if outdated(run, source):
@@ -100,7 +100,7 @@ def canvas(data: MapData, method: str) -> None:
         if row is not None:
             marks.append(int(data.sheet.indices[row]))
         elif wanted:
-            st.warning("The point of the link is not in the test part of this run.", icon=":material/link_off:")
+            st.warning("The point of the link is not in the test split of this run.", icon=":material/link_off:")
     canvas_view.show(data, marks=marks, chosen=chosen, own=canvas_view.own(data))
     selected_classes(data, chosen)
     with st.container(horizontal=True, vertical_alignment="center"):

@@ -19,7 +19,7 @@ from pages.shared.state.untrusted import Point
 FIRST = 4  # shown where nothing is asked for: its wrong factor is easy to see
 
 
-class Erratum(Kind):
+class ErratumKind(Kind):
     """The number of the erratum, which decides on the default of everything else; a link always names it."""
 
     def of(self, name: str, data: Mapping[str, Any], default: Any, found: Mapping[str, Any]) -> int:
@@ -42,7 +42,7 @@ class Sliders(Hyper):
 class Example(PageState):
     """A counter-example with its triplet: number of the erratum, hyper-parameters, points, probe and view."""
 
-    number: Annotated[int, Erratum(key="erratum")]
+    number: Annotated[int, ErratumKind(key="erratum")]
     hyper: Annotated[Mapping[str, float | str], Sliders()]
     anchor: Annotated[Point, Numbers(key="a")]
     positive: Annotated[Point, Numbers(key="p")]

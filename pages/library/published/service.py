@@ -89,7 +89,7 @@ def of_protocol(name: str) -> list[Run]:
 
 
 def deviations(spec: RunSpec) -> tuple[str, ...]:
-    """In what a run leaves the protocol that it names, the size of its training part included."""
+    """In what a run leaves the protocol that it names, the size of its training split included."""
     try:
         differences = protocols.deviations(spec)
     except SpecError as error:
@@ -179,7 +179,7 @@ def _summaries(table: PublishedTable) -> Iterable[Ours]:
         if not _fits(table, spec):
             continue
         for summary in results.summaries:
-            of_train = "training part" in summary.of
+            of_train = "on the training" in summary.of
             reached = _columns(table, summary.scores)
             if reached and of_train == (table.part == "train") and not summary.of.startswith("mean of"):
                 yield Ours(summary.of, spec, summary.count, reached, deviations(spec))

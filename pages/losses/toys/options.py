@@ -1,4 +1,4 @@
-"""What the panel of the toy trainings offers: plain data for the component."""
+"""What the panel of the toy training runs offers: plain data for the component."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NETWORKS = {
 @cache
 def options() -> dict[str, Any]:
     """What the panel offers, with a sentence for each."""
-    parts = {"train": "training part", "test": "test part"}
+    parts = {"train": "training split", "test": "test split"}
     helps = {"train": "What the network learns from.", "test": "What it never sees: of the Gaussians, other classes."}
     moves = {
         "both": "Pulls and pushes move the network, as in any training.",

@@ -13,7 +13,7 @@ from pages.shared.widgets.component import mount
 
 @st.fragment
 def canvas() -> None:
-    """The trainings of the link, with controls, curves and scores."""
+    """The training runs of the link, with controls, curves and scores."""
     toy = misread_link.opened(state.Toy)
     mount(
         "losses/toys",
@@ -27,7 +27,7 @@ def canvas() -> None:
     )
 
 
-st.title("Toy trainings", anchor=False)
+st.title("Toy training runs", anchor=False)
 st.markdown(
     "A small network maps points of space to a plane, or a frozen one images to embeddings, and a loss tells which "
     "to bring together. Watch two losses, or two poolings, train on **the same data, seed and clock**; pause, scrub "

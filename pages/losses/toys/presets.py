@@ -32,7 +32,7 @@ PRESETS = (
     ),
     ToysPreset(
         "unseen classes",
-        "The same two trainings, watched on the 16 classes they never see.",
+        "The same two training runs, watched on the 16 classes they never see.",
         "part=test",
     ),
     ToysPreset(

@@ -1,4 +1,4 @@
-"""Writes assets/losses/toys/recorded.bin, the trainings that play at once when the toys page opens.
+"""Writes assets/losses/toys/recorded.bin, the training runs that play at once when the toys page opens.
 
 `python -m pages.losses.toys.recording`: a recording is what the service answers for the page's first state, nothing
 else.

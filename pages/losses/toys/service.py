@@ -1,4 +1,4 @@
-"""Toy trainings: what they tell of their steps (pages/shared/timeline/service.py).
+"""Toy training runs: what they tell of their steps (pages/shared/timeline/service.py).
 
 Arrays: steps (K,) int32; for side i frames_i (K, n, D) int16 times scale_i (K,) float32, and curve_i float32
 (have+1..ready, 7): loss, active share, non-zero share, MAP@R, R@1, mean loss and mean active share of the last batches,

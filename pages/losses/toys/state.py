@@ -40,7 +40,7 @@ class Acting(ChoiceKind):
 
 @dataclass(frozen=True)
 class LossSide(PageState):
-    """What one of the trainings minimises, and which of its forces move the network."""
+    """What one of the training runs minimises, and which of its forces move the network."""
 
     loss: Annotated[str, Loss(every_loss)] = "ranking"
     hyper: Annotated[Mapping[str, float | str], Hyper()] = field(
@@ -115,7 +115,7 @@ ON_THE_WAY = {"sides": Sides(), "rate": RATE}
 
 @dataclass(frozen=True)
 class Toy(PageState):
-    """One or two trainings on the same data, seed and clock."""
+    """One or two training runs on the same data, seed and clock."""
 
     data: Annotated[str, ChoiceKind(toy_runs.offered)] = "toy"
     part: Annotated[str, ChoiceKind(("train", "test"))] = "train"
@@ -159,7 +159,7 @@ class Toy(PageState):
         return shown.model_copy(update={"seed": self.seed, "name": f"Toys: {losses.describe(side.loss).title}"})
 
     def live(self, index: int) -> LiveSpec:
-        """The training of side `index`, changes on the way included."""
+        """The training run of side `index`, changes on the way included."""
         changes, before = [], self.sides[index]
         rate = self.rate
         if before.moves != "both":
@@ -190,7 +190,7 @@ class Toy(PageState):
 
     @property
     def dataset(self) -> Any:
-        """The data set of both trainings."""
+        """The data set of both training runs."""
         return toy_runs.dataset(self.data, self.seed)
 
 

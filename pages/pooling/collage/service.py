@@ -1,4 +1,4 @@
-"""Example collages of the test part, shown while nothing has been trained."""
+"""Example collages of the test split, shown while nothing has been trained."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pages.shared.state.cache import cached
 
 @cached(1)
 def examples() -> str:
-    """Some collages of the test part with the tile that shows the class outlined, and its class under each."""
+    """Some collages of the test split with the tile that shows the class outlined, and its class under each."""
     dataset = data.load("omniglot_collage")
     cells = []
     for index in np.random.default_rng(0).permutation(dataset.parts["test"])[:8].tolist():

@@ -28,7 +28,7 @@ LAYOUT = Layout(
 
 @st.fragment
 def canvas() -> None:
-    """Both trainings of the link, with controls and curves."""
+    """Both training runs of the link, with controls and curves."""
     study, query = misread_link.opened(state.PoolingStudy), st.query_params
     chosen = int(bounded(query.get("class"), 0, tokens.CLASSES, 0))
     mount(

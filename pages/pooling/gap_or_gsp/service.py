@@ -1,4 +1,4 @@
-"""GAP and GSP: what both trainings tell of their steps (pages/shared/timeline/service.py), and their curves."""
+"""GAP and GSP: what both training runs tell of their steps (pages/shared/timeline/service.py), and their curves."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ class StudyFrame:
 
 @dataclass(frozen=True)
 class ShownStudy:
-    """A training, and from which pooling weight a token counts in the hulls drawn of it."""
+    """A training run, and from which pooling weight a token counts in the hulls drawn of it."""
 
     live: LiveSpec
     tau: float
 
 
 class Views(History[ShownStudy, StudyFrame]):
-    """A training as the page draws it."""
+    """A training run as the page draws it."""
 
     most_steps = MOST_STEPS
 
@@ -71,11 +71,11 @@ class Views(History[ShownStudy, StudyFrame]):
         return FRAME_BYTES * max(len(self.frames), len(self.training.frames))
 
     def shared_with(self, spec: ShownStudy) -> int:
-        """How many steps of the training another one has too, whatever counts as a token of its hulls."""
+        """How many steps of the training run another one has too, whatever counts as a token of its hulls."""
         return self.training.shared_with(spec.live)
 
     def forked(self, spec: ShownStudy) -> Views:
-        """The views of another training, with the steps that both share."""
+        """The views of another training run, with the steps that both share."""
         other = self._begun(spec, self.shared_with(spec))
         if spec.tau == self.spec.tau:
             other.frames = self.frames[: len(other.training.frames)]

@@ -45,7 +45,7 @@ def _first(study: Any) -> GateChange:
 
 @dataclass(frozen=True)
 class PoolingStudy(PageState):
-    """Two trainings of the same tokens on the same bags, in the same order: one with GAP, one with GSP.
+    """Two training runs of the same tokens on the same bags, in the same order: one with GAP, one with GSP.
 
     mu, epsilon, prototypes, warmup: of GSP, warmup in steps that average before its prototypes are placed; rate: of
     Adam; margin: what the contrastive loss keeps between bags of two classes; tau: a token is active in a class above
@@ -102,7 +102,7 @@ class PoolingStudy(PageState):
         ]
 
     def live(self, pooling: Pooled) -> LiveSpec:
-        """The training of one side, changes on the way included; those that do not concern it are left out."""
+        """The training run of one side, changes on the way included; those that do not concern it are left out."""
         changes, before = [], self.in_force(-1)
         keys = {"rate": "optimiser.learning_rate", "margin": "loss.m_neg"}
         if pooling == "gsp":
@@ -141,7 +141,7 @@ PRESETS = (
     StudyPreset(
         "decided settings",
         "What the study from the command line uses: μ = 0.5, ε = 5, learning rate 0.0001, and 4,096 steps of plain "
-        "averaging before the prototypes are placed. Until then both sides are the same training.",
+        "averaging before the prototypes are placed. Until then both sides are the same training run.",
         "mu=0.5&epsilon=5&rate=0.0001&warmup=4096&tau=0.00147059",
     ),
     StudyPreset(
@@ -175,7 +175,7 @@ def options() -> dict[str, Any]:
         "bound": TOKEN_BOUND,
         "classes": [f"tokens {ids[0]} to {ids[-1]}" for ids in map(tokens.token_ids_of, range(tokens.CLASSES))],
         "sentence": "Both sides start from the same tokens and see the same batches of 16 × 4 bags; only the pooling "
-        "differs. GateChange a slider while it runs: from that step on it is another training.",
+        "differs. Change a slider while it runs: from that step on it is another training run.",
         "hint": "Point at a token or a bag, or choose a class: its tokens, bags and hull stand out, and here is said "
         "which shared tokens it still uses.",
         "presets": [{"title": p.title, "caption": p.caption, "state": p.study.to_json()} for p in PRESETS],

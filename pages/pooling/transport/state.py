@@ -52,7 +52,7 @@ def map_codes(name: str) -> Codes:
 RED, BLUE = code(STEPS, 0), code(0, STEPS)
 
 
-class Features(Kind):
+class FeaturesKind(Kind):
     """Up to MOST_PROTOTYPES features, in a link their shares of red and blue."""
 
     most = MOST_PROTOTYPES
@@ -74,7 +74,7 @@ class Features(Kind):
         return list(value)
 
 
-class Map(Features):
+class MapKind(FeaturesKind):
     """The features of all pixels, in a link the name of a map or what was painted."""
 
     most = PIXELS
@@ -98,8 +98,8 @@ class Map(Features):
 class TransportState(PageState):
     """All that the page shows follows from this."""
 
-    pixels: Annotated[Codes, Map()] = field(default_factory=lambda: map_codes("figure"))
-    prototypes: Annotated[Codes, Features()] = (RED, BLUE)
+    pixels: Annotated[Codes, MapKind()] = field(default_factory=lambda: map_codes("figure"))
+    prototypes: Annotated[Codes, FeaturesKind()] = (RED, BLUE)
     mu: Annotated[float, NumberKind(0.01, 1.0)] = 0.2
     epsilon: Annotated[float, NumberKind(0.1, 450.0)] = 5.0
     sweeps: Annotated[int, Whole(1, 400)] = 100

@@ -26,7 +26,8 @@ _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(:[0-9]{1,5})?", re.ASCII)
 _TOKEN = re.compile(r"[A-Za-z0-9._~-]+", re.ASCII)  # what an address and a cookie carry as it is
 
 OPEN_TO_ALL = (
-    "DML Lab does not start: it would listen on {address} and let whoever reaches it start trainings and delete runs. "
+    "DML Lab does not start: it would listen on {address} and let whoever reaches it start training runs and delete "
+    "runs. "
     "Leave DML_TOKEN away to get an address with a token, or set DML_TOKEN=proxy if a proxy that asks who comes stands "
     "before every way to it (docs/reverse-proxy.md)."
 )

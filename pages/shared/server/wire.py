@@ -1,4 +1,4 @@
-"""Answers as bytes: a JSON header with arrays, and numbers as the few bits that a picture needs.
+"""Answers as bytes: a JSON header with arrays, and numbers as the few bits that a figure needs.
 
 An answer is a uint32 length, that many bytes of JSON, then the arrays one after another; the JSON's "arrays" tells
 [dtype, shape] of each. `assets/shared/socket.js` is the other end.

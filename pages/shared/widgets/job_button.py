@@ -19,12 +19,12 @@ _LABEL: dict[JobName, str] = {
     "snapshots": "Embed the kept checkpoints",
 }
 _DOING: dict[JobName, str] = {
-    "evaluate": "Embedding the test part",
+    "evaluate": "Embedding the test split",
     "project": "Making the map",
     "weigh": "Reading the weights of every test image",
-    "snapshots": "Embedding the test part with each kept checkpoint",
+    "snapshots": "Embedding the test split with each kept checkpoint",
     "project-over-training": "Making the map over training",
-    "true-step": "Stepping and embedding the test part",
+    "true-step": "Stepping and embedding the test split",
 }
 
 

@@ -21,7 +21,7 @@ def evaluated(run: Run, what: str) -> tuple[Path, TestNeighbours] | None:
     """
     source = run.embeddings()
     if source is None:
-        st.markdown(f"This run has not been evaluated yet: its {what} appear once its test part is embedded.")
+        st.markdown(f"This run has not been evaluated yet: its {what} appear once its test split is embedded.")
         job_button.offer(run, "evaluate")
         return None
     if outdated(run, source):

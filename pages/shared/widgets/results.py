@@ -134,7 +134,7 @@ def _scores(runs: Sequence[Run], histories: Sequence[tuple[str, RunHistory]]) ->
                 rows.append({"run": name, "embedding": words} | score_columns(score))
     if not rows:
         return
-    st.subheader("Scores on the test part", anchor=False)
+    st.subheader("Scores on the test split", anchor=False)
     _verdict(runs, [history for _, history in histories])
     if len(histories) == 1:
         rows = [{key: value for key, value in row.items() if key != "run"} for row in rows]

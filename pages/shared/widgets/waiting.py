@@ -65,7 +65,7 @@ def wait(
             with st.container(horizontal=True, vertical_alignment="center"):
                 with st.container(width="stretch"):
                     st.progress(min(1.0, share or 0.0), "stopping after the current step" if asked else text)
-                if not isinstance(task, Run):  # a training ends on the page of the runs
+                if not isinstance(task, Run):  # a training run ends on the page of the runs
                     st.button(
                         "Cancel",
                         key=f"cancel-{key}",

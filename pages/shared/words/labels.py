@@ -80,7 +80,7 @@ LABELS: Mapping[str, str] = {
     "compute.compile": "Compile the network",
     "fork.run": "Run that is forked",
     "fork.step": "Step that it forks from",
-    "fork.leave_out": "Left out of the training part",
+    "fork.leave_out": "Left out of the training split",
     "fork.relabel": "Training samples relabelled",
 }
 WORDS: Mapping[str, str] = {
@@ -115,8 +115,8 @@ WORDS: Mapping[str, str] = {
     "cuda": "CUDA",
     "map_at_r": "MAP@R",
     "recall_at_1": "R@1",
-    "validation": "the validation part",
-    "test": "the TEST part",
+    "validation": "the validation split",
+    "test": "the TEST split",
     "balanced": "so many samples of so many classes",
     "random": "at random",
     "mined": "triplets mined in the whole part",

@@ -132,7 +132,7 @@ def _table(runs: Sequence[Run], shown: Sequence[Run]) -> None:
         column_config={
             "status": st.column_config.TextColumn(width=90),
             "steps": st.column_config.ProgressColumn(min_value=0, max_value=100, format="%d %%", width=90),
-            "inputs": st.column_config.NumberColumn("MAP@R raw", format="%.1f %%", help="test part, the inputs alone"),
+            "inputs": st.column_config.NumberColumn("MAP@R raw", format="%.1f %%", help="test split, the inputs alone"),
             "untrained": st.column_config.NumberColumn("before", format="%.1f %%", help="test MAP@R, untrained"),
             "trained": st.column_config.NumberColumn("after", format="%.1f %%", help="test MAP@R, trained"),
             "started": st.column_config.DatetimeColumn(format="distance"),
@@ -269,7 +269,7 @@ def _ask(run: Run, action: Callable[[Run], object]) -> None:
 
 st.title("Runs", anchor=False)
 st.markdown(
-    "Every training is a process of its own: close the browser, restart the server, and it goes on. Watch it here, "
+    "Every training run is a process of its own: close the browser, restart the server, and it goes on. Watch it here, "
     "cancel or resume it, and lay several over each other."
 )
 

@@ -136,7 +136,7 @@ def _problem(text: str) -> None:
 
 
 def _goes_on(form: Form, spec: RunSpec) -> None:
-    """Say that the spec is one of a fork, and how to make it a training from the beginning."""
+    """Say that the spec is one of a fork, and how to make it a training run from the beginning."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.badge("A fork", icon=":material/fork_right:", color="blue")
         st.text(words.plain(f"Goes on from step {spec.fork.step:,} of {spec.fork.run}."))

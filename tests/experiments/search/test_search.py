@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def made(best=0.3, fail=()):
-    """In place of a training: validation MAP@R falls with the distance of loss.m from `best`."""
+    """In place of a training run: validation MAP@R falls with the distance of loss.m from `best`."""
 
     def work(run, stopped):
         with run.lock():
@@ -66,8 +66,8 @@ def test_ranges_choices_and_fixed_values_are_told_apart():
         (["batch.classes=1..4"], "batch.classes"),
         (["loss.m=0..1", "loss.nonsense=1"], "ranking has no hyper-parameter nonsense"),
         (["loss.m=1,abc"], "m must be a number, got 'abc'"),
-        (["loss.m=0..1", "data.validation=none"], "goes by the validation part"),
-        (["loss.m=0..1", "schedule.monitor_part=test"], "goes by the validation part"),
+        (["loss.m=0..1", "data.validation=none"], "goes by the validation split"),
+        (["loss.m=0..1", "schedule.monitor_part=test"], "goes by the validation split"),
         (["data.validation=none,classes"], "cannot be searched"),
     ],
 )

@@ -85,7 +85,7 @@ def test_a_question_survives_json_and_what_does_not_fit_is_named(run):
     question = Question(*worst(run), {"distance_sensitive": losses.formula("ranking").defaults})
     again = Question.from_json(question.to_json())
     assert (again.query, again.losses["distance_sensitive"]["m2"]) == (question.query, None)
-    with pytest.raises(ValueError, match="not in the test part"):
+    with pytest.raises(ValueError, match="not in the test split"):
         true_step.make(run, Question(10**7, 1, 2, {}))
     assert true_step.read(run.path / "spec.json") is None
     assert true_step.read(None) is None

@@ -38,21 +38,21 @@ def test_parameters_learn_and_the_seed_decides_them(name):
         if sum(p.numel() for p in backbones.create(name).parameters()) > FEW:
             pytest.skip("too large for a unit test: tests/models/backbones/test_parity.py compares it")
     side = backbones.smallest(name)
-    spec, pictures = ModelSpec(name=name, embedding_dim=4), torch.rand(4, 3, side, side) * 255
+    spec, images = ModelSpec(name=name, embedding_dim=4), torch.rand(4, 3, side, side) * 255
     model, again, other = (build(spec, (3, side, side), seed=seed) for seed in (0, 0, 1))
     assert all(torch.equal(x, y) for x, y in zip(model.parameters(), again.parameters(), strict=True))
     assert any(not torch.equal(x, y) for x, y in zip(model.parameters(), other.parameters(), strict=True))
-    embeddings = model(pictures)
+    embeddings = model(images)
     assert embeddings.isfinite().all()
     (embeddings * torch.randn_like(embeddings)).sum().backward()
     silent = [key for key, p in model.named_parameters() if p.grad is None or not p.grad.isfinite().all()]
     assert silent == []
     again.load_state_dict(model.state_dict())
-    assert torch.equal(again.eval()(pictures), model.eval()(pictures))
+    assert torch.equal(again.eval()(images), model.eval()(images))
 
 
 @every
-def test_smaller_pictures_are_refused_by_name(name):
+def test_smaller_images_are_refused_by_name(name):
     side = backbones.smallest(name) - 1
-    with pytest.raises(ModelError, match=rf"{name} takes pictures .* at least {side + 1} x {side + 1}"):
+    with pytest.raises(ModelError, match=rf"{name} takes images .* at least {side + 1} x {side + 1}"):
         build(ModelSpec(name=name), (3, side, side), seed=0)

@@ -160,9 +160,9 @@ def test_classes_are_left_out_and_samples_relabelled_in_the_training_part_alone(
 @pytest.mark.parametrize(
     ("fork", "message"),
     [
-        (ForkSpec(run="x", leave_out=(12,)), "leave_out: 12 is no class of the training part"),
+        (ForkSpec(run="x", leave_out=(12,)), "leave_out: 12 is no class of the training split"),
         (ForkSpec(run="x", leave_out=tuple(range(9))), "at least two classes have to be left"),
-        (ForkSpec(run="x", relabel=((10**6, 1),)), "only samples of the training part"),
+        (ForkSpec(run="x", relabel=((10**6, 1),)), "only samples of the training split"),
     ],
 )
 def test_what_the_training_part_has_not_is_refused(fork: ForkSpec, message: str, parent: Run) -> None:

@@ -31,7 +31,7 @@ WORDS: dict[Kind, tuple[str, str]] = {
 
 
 def show(view: ConfusionsView) -> None:
-    """The portrait of some weights beside the choice of triplets and loss; then over the training."""
+    """The portrait of some weights beside the choice of triplets and loss; then over the training run."""
     with st.spinner("Measuring distances …"):
         tested = measured(view.source)
     kept = _measured([one for one in snapshots(view.run) if one.embeddings is not None])
@@ -168,7 +168,8 @@ def _caption(pairs: DistanceDensity, kind: Kind, loss: TripletLoss, reach: float
     if loss.reduction == "mean_raw" or not any(map(len, clamp_lines(loss, reach))):
         begins = "No boundary of the loss passes through this view."
     return (
-        f"{words[0].upper()}{words[1:]}: {len(pairs.triplets(kind)):,} of the test part. Below the dotted diagonal the "
+        f"{words[0].upper()}{words[1:]}: {len(pairs.triplets(kind)):,} of the test split. Below the dotted diagonal "
+        f"the "
         f"negative is nearer than the positive. {begins} The shares are counted triplet by triplet.{sampled}"
     )
 

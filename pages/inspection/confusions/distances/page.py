@@ -1,4 +1,4 @@
-"""Distances of positives and negatives over the whole test part, of one run or two, with the window of the loss."""
+"""Distances of positives and negatives over the whole test split, of one run or two, with the window of the loss."""
 
 from __future__ import annotations
 

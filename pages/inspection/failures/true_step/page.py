@@ -26,7 +26,7 @@ def show(run: Run, triplet: dict[str, Any], case: RetrievalFailure, home: Home) 
     st.markdown(
         "A network cannot move three embeddings alone: its weights move, and with them every embedding. This takes one "
         "step of the run's own optimiser on this triplet as it is in the data, with the sliders above, from the "
-        "weights of the last evaluation, and embeds the whole test part again, once for each loss. The run itself is "
+        "weights of the last evaluation, and embeds the whole test split again, once for each loss. The run itself is "
         "left as it is."
     )
     step = Job(run).state()
@@ -76,7 +76,7 @@ def _result(run: Run, triplet: dict[str, Any], case: RetrievalFailure, home: Hom
     )
     st.caption(
         f"One step of {step['rule']}, without the memory of earlier steps; batch norm and dropout as in evaluation. A "
-        "single triplet is no batch: a training steps by the mean over many at once."
+        "single triplet is no batch: a training run steps by the mean over many at once."
     )
 
 

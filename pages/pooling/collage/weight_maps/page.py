@@ -218,8 +218,8 @@ def _words(run: Run, maps: WeightMaps) -> str:
 
 
 def _scores(score: float | None, share: float | None) -> str:
-    """share: of the weight on the tile that shows the class, the mean over the test part."""
-    mean = "" if share is None else f" · {percent(share)} of the weight on the tile, mean of the test part"
+    """share: of the weight on the tile that shows the class, the mean over the test split."""
+    mean = "" if share is None else f" · {percent(share)} of the weight on the tile, mean of the test split"
     return f"test MAP@R {percent(score)}{mean}"
 
 

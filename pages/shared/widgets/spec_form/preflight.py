@@ -1,4 +1,4 @@
-"""Before a training: what the data set holds, what cannot work, and one job per press of the button."""
+"""Before a training run: what the data set holds, what cannot work, and one job per press of the button."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def problems(spec: RunSpec, summary: Summary) -> list[str]:
     sentences = []
     if spec.batch.classes > summary.pairable:
         sentences.append(
-            f"Batch classes: {spec.batch.classes} are asked for, but the training part has only {summary.pairable} "
+            f"Batch classes: {spec.batch.classes} are asked for, but the training split has only {summary.pairable} "
             f"classes with two samples or more. Lower it to {summary.pairable} at most, or choose another split."
         )
     if spec.device == "cuda" and not has_cuda():

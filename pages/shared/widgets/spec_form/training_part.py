@@ -1,4 +1,4 @@
-"""The part of the form on how a training goes: batches, optimiser, schedule, device."""
+"""The part of the form on how a training run goes: batches, optimiser, schedule, device."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def folds_apply(values: Mapping[str, Any], info: data.Description) -> bool:
 
 
 def chooses(values: Mapping[str, Any]) -> bool:
-    """Whether something scores the weights during the training."""
+    """Whether something scores the weights during the training run."""
     return bool(values.get("schedule.monitor_part") == "test" or values.get("data.validation") != "none")
 
 

@@ -126,7 +126,7 @@ def bars(name: str, results: Sequence[Measured]) -> None:
         for variant in dict.fromkeys(r.variant for r in results if r.variant != PRETRAINING)
     ]
     levels = studies.levels(results, study.judged)
-    top = None if study.rotate else studies.top(results, study.judged)  # folds are no independent trainings
+    top = None if study.rotate else studies.top(results, study.judged)  # folds are no independent training runs
     spec, columns = figures.bars(values, title=title, against=levels, top=top, over=study.repeats)
     words = "; ".join(f"{n}: {label} %" for n, label in zip(columns["variant"], columns["label"], strict=True))
     beside = baselines.words(levels)

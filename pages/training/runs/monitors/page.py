@@ -50,7 +50,7 @@ def _warning(warning: HealthWarning) -> None:
 
 
 def _distances(run: Run, histograms: list[Histogram], goes_on: bool) -> None:
-    """Positive and negative distances of one batch; a slider moves through the training."""
+    """Positive and negative distances of one batch; a slider moves through the training run."""
     steps = [histogram.step for histogram in histograms]
     key = f"distances-{run.id}"
     step = _step(key, steps, goes_on) if len(steps) > 1 else steps[0]

@@ -1,4 +1,4 @@
-"""What a training will do, before it is started: time and memory, data, loss, pooling, the spec in full."""
+"""What a training run will do, before it is started: time and memory, data, loss, pooling, the spec in full."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ GLYPHS_STORY = (
 
 
 def show(spec: RunSpec, summary: Summary | None, *, ready: bool) -> None:
-    """All of it. found: the data set, None where it cannot be read; ready: nothing hinders the training."""
+    """All of it. found: the data set, None where it cannot be read; ready: nothing hinders the training run."""
     if summary and ready:
         _estimate(spec, summary)
     _lint(spec, summary)
@@ -164,7 +164,7 @@ def _describe_spec(spec: RunSpec) -> None:
     st.markdown(
         f"{schedule.steps:,} steps of {batch.classes} classes × {batch.samples} samples, that is {counted} "
         f"a step, with {WORDS[spec.optimiser.name]} at {spec.optimiser.learning_rate:g}. "
-        f"{_validation(spec)} At the end the test part is scored, beside raw inputs and the untrained network."
+        f"{_validation(spec)} At the end the test split is scored, beside raw inputs and the untrained network."
     )
     command = spec_form.command(spec)
     st.caption("The same from the command line:" if command else "The same from the command line, with the spec below:")

@@ -32,7 +32,7 @@ function answerOf(first) {
   };
 }
 
-test("both trainings are taken apart step by step", () => {
+test("both training runs are taken apart step by step", () => {
   const history = new History();
   history.add(answerOf(0));
   assert.equal(history.last, 1);

@@ -121,7 +121,7 @@ def test_labels_that_many_snapshots_doubt_are_listed(run: Run) -> None:
     path = snapshots.snapshots(run)[1].embeddings
     views = [neighbours.read(snapshot.embeddings) for snapshot in snapshots.snapshots(run) if snapshot.step]
     wrong = 17
-    for snapshot in snapshots.snapshots(run):  # a label error in the test part, in every snapshot
+    for snapshot in snapshots.snapshots(run):  # a label error in the test split, in every snapshot
         with np.load(snapshot.embeddings) as file:
             arrays = dict(file)
         arrays["labels"][wrong] = (arrays["labels"][wrong] + 1) % 10

@@ -164,7 +164,7 @@ def test_a_senseless_link_gets_a_plain_message(run, bad):
 
 def test_a_training_index_is_no_query(run):
     app = opened(query=str(data.load("digits").parts["train"][0]))
-    assert "not in the test part" in app.warning[0].value
+    assert "not in the test split" in app.warning[0].value
 
 
 def test_a_run_without_embeddings_is_evaluated_by_a_job(run):

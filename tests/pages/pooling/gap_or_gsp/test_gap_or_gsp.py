@@ -33,7 +33,7 @@ def kept(monkeypatch):
 
 
 def training(study, pooling):
-    """The training behind what is kept of one side."""
+    """The training run behind what is kept of one side."""
     return service.TIMELINE.kept.of(service.TIMELINE.specs(study)[pooling]).training
 
 

@@ -31,7 +31,7 @@ def test_every_key_has_a_label_of_its_own() -> None:
         ),
         (
             {"schedule": {"patience": 3}, "data": {"validation": "none"}},
-            ['Patience: needs a validation part, but “Validate on” is "none"'],
+            ['Patience: needs a validation split, but “Validate on” is "none"'],
         ),
     ],
 )
@@ -90,5 +90,5 @@ def test_changes_are_told_by_labels_and_titles() -> None:
         "Steps: 400 → 1,000",
     ]
     assert words.labels(["loss.parameters.m", "loss.name", "fork.leave_out"]) == (
-        "Settings of the loss, Loss, Left out of the training part"
+        "Settings of the loss, Loss, Left out of the training split"
     )

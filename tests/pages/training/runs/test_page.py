@@ -162,7 +162,7 @@ def test_one_run_shows_what_the_monitor_finds_its_distances_and_its_commands(ope
     assert f"**{plain(warning.sentence)}**" in texts(app, "markdown")
     assert all(plain(remedy) in texts(app, "markdown") for remedy in warning.remedies)
     assert "at step 60" in texts(app, "caption")
-    with open(run.path / "metrics.jsonl", "a") as file:  # the training goes on, and the newest step is shown
+    with open(run.path / "metrics.jsonl", "a") as file:  # the training run goes on, and the newest step is shown
         file.write(json.dumps({"kind": "measure", "step": 70, "spread": 0.001} | histogram) + "\n")
     app.run()
     assert "at step 70" in texts(app, "caption")

@@ -1,4 +1,4 @@
-"""The form of a fork: from which checkpoint, with which loss, rate and training part, for how many steps."""
+"""The form of a fork: from which checkpoint, with which loss, rate and training split, for how many steps."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _training_part(run: Run, data: Dataset) -> tuple[list[int], dict[int, int]]:
     words = {c: name if name == str(c) else f"{c} · {name}" for c, name in names.items()}
     number = {text: c for c, text in words.items()}
     leave_out = st.multiselect(
-        "Leave out of the training part",
+        "Leave out of the training split",
         [c for c in words if c not in run.spec.fork.leave_out],
         format_func=lambda c: f"{words[c]} ({counts[classes == c][0]:,})",
         key=f"fork-leave-{run.id}",

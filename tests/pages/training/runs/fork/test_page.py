@@ -66,7 +66,7 @@ def test_another_loss_rate_and_training_part_reach_the_fork(run: Run) -> None:
     assert not app.exception
     assert "Loss: Ranking → Contrastive\n" in texts(app)
     assert "Learning rate: 0.001 → 0.01\n" in texts(app)
-    assert "Left out of the training part: none → 3, 9\n" in texts(app)
+    assert "Left out of the training split: none → 3, 9\n" in texts(app)
     command = next(code.value for code in app.code if code.value.startswith("python -m dmlcore fork"))
     for word in (
         f"fork {run.id} --step 0",
