@@ -10,7 +10,7 @@ from dmlcore.models.networks import ModelError, build
 from dmlcore.spec import ModelSpec
 
 every = pytest.mark.parametrize("name", backbones.names())
-FEW = 3_000_000  # parameters of what is also computed with
+FEW = 500_000  # parameters of what is also computed with
 
 
 @every
