@@ -13,8 +13,7 @@ import numpy as np
 from dmlcore.figures import field_layers as layers
 from dmlcore.figures.field_arrays import View
 from dmlcore.figures.fields import DPI, figure_style, settle
-from dmlcore.geometry import Probe
-from dmlcore.geometry.variant import VariantField
+from dmlcore.geometry import FieldTable, Probe
 from dmlcore.typing import Floats
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ class ComparisonPlane:
     """
 
     title: str
-    field: VariantField
+    field: FieldTable
     forces: Floats
     m2: float = math.inf
     clamp: bool = True
@@ -121,7 +120,7 @@ def draw_comparison(
     return figure
 
 
-def _values(field: VariantField, shade: str) -> Floats:
+def _values(field: FieldTable, shade: str) -> Floats:
     found: Floats = (field.energy if shade == "energy" else field.force.norm(dim=-1)).numpy()
     return found
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from dmlcore.geometry import Probe, decompose, distance, forces, scan
+from dmlcore.geometry import Probe, distance, field_table, forces, scan
 from dmlcore.geometry.boundary import level_lines
 from dmlcore.geometry.forces import direction
 from dmlcore.losses import TripletLoss
@@ -65,10 +65,9 @@ def field_arrays(
         arrays[name] = np.concatenate(lines) if lines else np.empty((0, 2))
         arrays[f"{name}_sizes"] = np.array([len(line) for line in lines], dtype=np.int64)
     # The triplet itself: what each edge does to each point (rows a, p, s; columns ap, an, pn).
-    split = decompose(loss, a, p, s)
+    triplet = field_table(loss, a, p, s)
     pull, push_an, push_pn = (
-        strength * direction(u, v)
-        for strength, u, v in ((split.pull_ap, p, a), (split.push_an, a, s), (split.push_pn, p, s))
+        strength * direction(u, v) for strength, (u, v) in zip(triplet.strengths, ((p, a), (a, s), (p, s)), strict=True)
     )
     none = torch.zeros_like(a)
     parts = [[pull, push_an, none], [-pull, none, push_pn], [none, -push_an, -push_pn]]
@@ -76,9 +75,9 @@ def field_arrays(
     arrays["forces"] = torch.stack(forces(loss, a, p, s)).numpy() + 0.0
     arrays["edges"] = torch.stack([distance(a, p), distance(a, s), distance(p, s)]).numpy()
     arrays["parts"] = torch.stack([torch.stack(row) for row in parts]).numpy() + 0.0
-    arrays["residuals"] = torch.stack(split.residuals).numpy() + 0.0
-    arrays["edge_forces"] = torch.stack([split.pull_ap, split.push_an, split.push_pn]).numpy() + 0.0
-    arrays["triplet"] = torch.stack([split.raw, loss.clamped(a, p, s)]).numpy()
+    arrays["residuals"] = torch.stack(triplet.residuals).numpy() + 0.0
+    arrays["edge_forces"] = torch.stack(triplet.strengths).numpy() + 0.0
+    arrays["triplet"] = torch.stack([loss.raw(a, p, s), loss.clamped(a, p, s)]).numpy()
     return arrays
 
 

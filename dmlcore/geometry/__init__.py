@@ -1,7 +1,8 @@
 """Distances, force fields and margins of triplet losses."""
 
 from dmlcore.geometry.covers import average_covering_radius, covering_curve, covering_radius, k_center
-from dmlcore.geometry.forces import Decomposition, Field, Probe, decompose, forces, probe_field, scan
+from dmlcore.geometry.field_table import FieldTable, field_table, scan, snapshot
+from dmlcore.geometry.forces import Probe, forces
 from dmlcore.geometry.margins import (
     balanced_rho,
     margin_enclosing,
@@ -10,7 +11,6 @@ from dmlcore.geometry.margins import (
     normalised_margin,
     triplet_count,
 )
-from dmlcore.geometry.plane_field import PlaneSnapshot, snapshot
 from dmlcore.geometry.triplet import Triplet, distance, power_potential
 from dmlcore.geometry.worked import (
     Worked,
@@ -20,9 +20,7 @@ from dmlcore.geometry.worked import (
 )
 
 __all__ = [
-    "Decomposition",
-    "Field",
-    "PlaneSnapshot",
+    "FieldTable",
     "Probe",
     "Triplet",
     "Worked",
@@ -30,11 +28,11 @@ __all__ = [
     "balanced_rho",
     "covering_curve",
     "covering_radius",
-    "decompose",
     "distance",
     "explain_balanced_rho",
     "explain_margin_enclosing",
     "explain_margin_for_ellipse",
+    "field_table",
     "forces",
     "k_center",
     "margin_enclosing",
@@ -42,7 +40,6 @@ __all__ = [
     "margin_from_normalised",
     "normalised_margin",
     "power_potential",
-    "probe_field",
     "scan",
     "snapshot",
     "triplet_count",

@@ -25,7 +25,8 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
-from dmlcore.geometry.forces import EdgeEnergy, Edges, direction, edge_gradient
+from dmlcore.geometry.field_table import Edges, edge_gradient, field_table
+from dmlcore.geometry.forces import EdgeEnergy
 from dmlcore.geometry.triplet import Triplet
 from dmlcore.typing import Floats
 
@@ -154,32 +155,16 @@ def forces_in_plane(loss: EdgeEnergy, triplet: EmbeddedTriplet) -> PlaneForces:
     `triplet.lift_vectors(f.in_plane, f.off_plane)` equals `geometry.forces` of the embeddings themselves, rounding
     aside.
     """
-    u = torch.from_numpy(triplet.points)
-    flat, h2 = Edges.of(*u), triplet.height**2
-    raw, by = edge_gradient(loss, flat._replace(aa=flat.aa + h2, pp=flat.pp + h2, nn=flat.nn + h2))
-    active = bool((raw > 0) & (raw < loss.m2))
-    slope = {name: float(g) if active else 0.0 for name, g in zip(Edges._fields, by, strict=True)}
-    a, p, n = u
-    ap, an, pn = ((slope[e] * direction(x, y)).numpy() for e, x, y in (("ap", a, p), ("an", a, n), ("pn", p, n)))
-    by_norm = np.array([slope["aa"], slope["pp"], slope["nn"]])
-    in_plane = np.stack((-ap - an, ap - pn, an + pn)) - 2 * by_norm[:, None] * triplet.points
-    off_plane = -2 * by_norm * triplet.height
+    points = np.column_stack((triplet.points, np.full(3, triplet.height)))  # along B, then along v
+    found = field_table(loss, *torch.from_numpy(points))
+    forces = torch.stack(found.forces).numpy()
     lengths = triplet.lengths
-    outward, up = (x / np.where(lengths > 0, lengths, 1.0)[:, None] for x in (triplet.points, _column(triplet.height)))
-    radial = (in_plane * outward).sum(1) + off_plane * up[:, 0]
+    outward = points / np.where(lengths > 0, lengths, 1.0)[:, None]
+    radial = (forces * outward).sum(1)
+    tangential = forces - radial[:, None] * outward
     return PlaneForces(
-        float(raw),
-        active,
-        in_plane,
-        off_plane,
-        radial,
-        in_plane - radial[:, None] * outward,
-        off_plane - radial * up[:, 0],
+        float(found.raw), bool(found.active), forces[:, :2], forces[:, 2], radial, tangential[:, :2], tangential[:, 2]
     )
-
-
-def _column(value: float) -> Floats:
-    return np.full((3, 1), value)
 
 
 def remarks(triplet: EmbeddedTriplet, *, on_sphere: bool) -> tuple[str, ...]:

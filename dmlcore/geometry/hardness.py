@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dmlcore.geometry.forces import EdgeEnergy, Probe, probe_field
+from dmlcore.geometry.field_table import field_table
+from dmlcore.geometry.forces import EdgeEnergy, Probe
 
 RAY = torch.linspace(0.02, 6.0, 300, dtype=torch.float64)  # distances from the anchor at which names are looked for
 
@@ -38,7 +39,7 @@ def hardness(loss: EdgeEnergy, a: Tensor, p: Tensor, n: Tensor, probe: Probe) ->
     x, y = (other - a).tolist()
     away = math.atan2(y, x) + 0.75 * math.pi  # a direction that leaves the points free
     ray = torch.tensor([math.cos(away), math.sin(away)], dtype=torch.float64)
-    active = probe_field(loss, a, p, n, probe=probe, at=a + RAY[:, None] * ray).active
+    active = field_table(loss, a, p, n, probe=probe, at=a + RAY[:, None] * ray).active
     near = radius > RAY
     regions = {
         "negative": {"hard": near & active, "semi-hard": ~near & active, "easy": ~near & ~active},

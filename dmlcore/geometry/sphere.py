@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dmlcore.geometry.forces import EdgeEnergy, Probe, TripletEnergy, forces, probe_field
+from dmlcore.geometry.field_table import field_table
+from dmlcore.geometry.forces import EdgeEnergy, Probe, TripletEnergy
 
 UNIT = 1e-6  # how far a norm may be from 1
 
@@ -63,14 +64,14 @@ class SphereForces:
     radial: tuple[Tensor, Tensor, Tensor]
 
 
-def sphere_forces(loss: TripletEnergy, a: Tensor, p: Tensor, n: Tensor) -> SphereForces:
+def sphere_forces(loss: EdgeEnergy, a: Tensor, p: Tensor, n: Tensor) -> SphereForces:
     """Tangent-projected forces of the clamped loss on three unit vectors (..., D), and the radial parts left out.
 
     The tangential force is minus the gradient of the loss along the sphere. Raises ValueError naming the point that
     is no unit vector.
     """
     _units(a, p, n)
-    f_a, f_p, f_n = forces(loss, a, p, n)
+    f_a, f_p, f_n = field_table(loss, a, p, n).forces
     return SphereForces(
         (tangent(f_a, a), tangent(f_p, p), tangent(f_n, n)), (radial(f_a, a), radial(f_p, p), radial(f_n, n))
     )
@@ -95,7 +96,7 @@ def scan_sphere(
     One forward and one backward pass. Raises ValueError for an unknown probe or a point that is no unit vector.
     """
     _units(a, p, n)
-    field = probe_field(loss, a, p, n, probe=probe, at=nodes)
+    field = field_table(loss, a, p, n, probe=probe, at=nodes)
     return SphereScan(field.raw, field.energy, field.active, tangent(field.force, nodes), radial(field.force, nodes))
 
 

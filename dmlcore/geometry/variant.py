@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Protocol
 
-import torch
 from torch import Tensor
 
-from dmlcore.geometry.forces import Field, Probe, TripletEnergy
+from dmlcore.geometry.field_table import FieldTable, field_table, grid
+from dmlcore.geometry.forces import EdgeEnergy, Probe, TripletEnergy
+
+
+class TripletLoss(TripletEnergy, EdgeEnergy, Protocol):
+    """A loss both of points and of edges."""
 
 
 @dataclass
@@ -19,7 +24,7 @@ class Variant:
     constant of the energy and moves no boundary. factor > 0.
     """
 
-    loss: TripletEnergy
+    loss: TripletLoss
     clamp: bool = True
     both_orders: bool = False
     factor: float = 1.0
@@ -35,83 +40,30 @@ class Variant:
 
     def raw(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         """Energy before any clamp; points (..., D) x3 -> (...)."""
-        return self.factor * _sum(self.orders(anchor, positive, negative)) + self.shift
+        energy = self.loss.raw(anchor, positive, negative)
+        if self.both_orders:
+            energy = energy + self.loss.raw(positive, anchor, negative)
+        return self.factor * energy + self.shift
 
     def clamped(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         """The energy compared: after the clamp, or before it where `clamp` is off; points (..., D) x3 -> (...)."""
-        return self.energy(self.orders(anchor, positive, negative))
-
-    def active(self, orders: list[Tensor]) -> Tensor:
-        """Where some order has a gradient: everywhere without a clamp."""
         if not self.clamp:
-            return torch.ones_like(orders[0], dtype=torch.bool)
-        return torch.stack([(raw > 0) & (raw < self.loss.m2) for raw in orders]).any(0)
+            return self.raw(anchor, positive, negative)
+        energy = self.loss.clamped(anchor, positive, negative)
+        if self.both_orders:
+            energy = energy + self.loss.clamped(positive, anchor, negative)
+        return self.factor * energy + self.shift
 
-    def orders(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> list[Tensor]:
-        """Raw energy of the loss itself in each order: one or two tensors (...)."""
-        energies = [self.loss.raw(anchor, positive, negative)]
-        return [*energies, self.loss.raw(positive, anchor, negative)] if self.both_orders else energies
-
-    def energy(self, orders: list[Tensor]) -> Tensor:
-        """The energy compared, from the raw energies of `orders`."""
-        if self.clamp:
-            orders = [_clamped(raw, self.loss.m2) for raw in orders]
-        return self.factor * _sum(orders) + self.shift
-
-
-@dataclass(frozen=True)
-class VariantDescription:
-    """What a variant says about triplets."""
-
-    raw: Tensor  # (...) before any clamp
-    energy: Tensor  # (...) as compared
-    active: Tensor  # (...) bool
-    forces: tuple[Tensor, Tensor, Tensor]  # on anchor, positive, negative, (..., D)
-
-
-def read(variant: Variant, a: Tensor, p: Tensor, n: Tensor) -> VariantDescription:
-    """Energies and forces of triplets (..., D) x3 in one forward and one backward pass."""
-    with torch.enable_grad():
-        points = [x.detach().requires_grad_() for x in (a, p, n)]
-        orders = variant.orders(*points)
-        energy = variant.energy(orders)
-        by_a, by_p, by_n = torch.autograd.grad(energy.sum(), points, allow_unused=True, materialize_grads=True)
-    orders = [raw.detach() for raw in orders]
-    raw = variant.factor * _sum(orders) + variant.shift
-    return VariantDescription(raw, energy.detach(), variant.active(orders), (-by_a, -by_p, -by_n))
-
-
-@dataclass(frozen=True)
-class VariantField(Field):
-    """A scan of a variant; raw, energy and force carry the factor."""
-
-    orders: tuple[Tensor, ...]  # (H, W) each: raw energy of the loss itself, without factor
+    def table(
+        self, a: Tensor, p: Tensor, n: Tensor, *, probe: Probe = "negative", at: Tensor | None = None
+    ) -> FieldTable:
+        """`field_table` of the energies compared; raw, energy and force carry the factor, `orders` do not."""
+        reading = {"clamp": self.clamp, "both_orders": self.both_orders}
+        return field_table(self.loss, a, p, n, probe=probe, at=at, factor=self.factor, shift=self.shift, **reading)
 
 
 def scan_variant(
     variant: Variant, a: Tensor, p: Tensor, n: Tensor, *, probe: Probe = "negative", x: Tensor, y: Tensor
-) -> VariantField:
-    """Move the probe over the grid x (W,) times y (H,), the other two points of the plane, (2,), fixed.
-
-    Like `scan`; energy and force are those the variant compares. Raises ValueError for an unknown probe.
-    """
-    if probe not in ("anchor", "positive", "negative"):
-        raise ValueError(f"probe must be anchor, positive or negative, got {probe!r}")
-    with torch.enable_grad():
-        grid = torch.stack(torch.meshgrid(x, y, indexing="xy"), dim=-1).requires_grad_()
-        points = {"anchor": a.detach(), "positive": p.detach(), "negative": n.detach()} | {probe: grid}
-        orders = [raw.expand(grid.shape[:-1]) for raw in variant.orders(*points.values())]
-        energy, active = variant.energy(orders), variant.active(orders)
-        (gradient,) = torch.autograd.grad(energy.sum(), grid, allow_unused=True, materialize_grads=True)
-    orders = [raw.detach() for raw in orders]
-    raw = variant.factor * _sum(orders) + variant.shift
-    return VariantField(raw, energy.detach(), -gradient, active, tuple(orders))
-
-
-def _clamped(raw: Tensor, m2: float) -> Tensor:
-    """min(m2, max(0, raw)) with a gradient only strictly inside, as `TripletLoss.clamped`."""
-    return torch.where((raw > 0) & (raw < m2), raw, raw.detach().clamp(0.0, m2))
-
-
-def _sum(orders: list[Tensor]) -> Tensor:
-    return orders[0] if len(orders) == 1 else orders[0] + orders[1]
+) -> FieldTable:
+    """`scan` of a variant: its probe on the grid x (W,) times y (H,) of the plane."""
+    return variant.table(a, p, n, probe=probe, at=grid(x, y))

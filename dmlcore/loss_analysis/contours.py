@@ -7,6 +7,7 @@ import math
 import numpy as np
 import torch
 
+from dmlcore.geometry import field_table
 from dmlcore.geometry.boundary import level_lines
 from dmlcore.loss_analysis.level_sets import EVERYTHING, NOTHING, Curves, LevelSet, PlanePair
 from dmlcore.losses.engine.triplet_loss import TripletLoss
@@ -80,11 +81,8 @@ def _polished(loss: TripletLoss, pair: PlanePair, level: float, points: Floats, 
     best = torch.full(n.shape[:-1], torch.inf, dtype=torch.float64)
     kept, slope = n.clone(), torch.zeros_like(n)
     for _ in range(4):
-        with torch.enable_grad():
-            n.requires_grad_()
-            raw = loss.raw(a, p, n).expand(n.shape[:-1])
-            (gradient,) = torch.autograd.grad(raw.sum(), n, materialize_grads=True, allow_unused=True)
-        n, excess = n.detach(), raw.detach() - level
+        found = field_table(loss, a, p, n, clamp=False)
+        excess, gradient = found.raw - level, -found.force
         better = excess.abs() < best
         best, kept = torch.where(better, excess.abs(), best), torch.where(better[:, None], n, kept)
         slope = torch.where(better[:, None], gradient, slope)

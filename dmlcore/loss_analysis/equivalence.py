@@ -13,6 +13,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from dmlcore.geometry import field_table
 from dmlcore.geometry.sphere import random_triplets, tangent
 from dmlcore.losses.engine.triplet_loss import TripletLoss
 
@@ -84,15 +85,11 @@ def _points(space: str, dim: int | None, triplets: int, seed: int) -> Points:
 
 def _gradients(loss: TripletLoss, points: Points, space: str, symmetrised: bool) -> tuple[Tensor, Tensor]:
     """Energies (T,) and the gradients of all three points, (T, 3 dim)."""
-    with torch.enable_grad():
-        a, p, n = (x.clone().requires_grad_() for x in points)
-        raw = loss.raw(a, p, n)
-        if symmetrised:
-            raw = raw + loss.raw(p, a, n)
-        gradients = torch.autograd.grad(raw.sum(), (a, p, n), allow_unused=True, materialize_grads=True)
+    found = field_table(loss, *points, clamp=False, both_orders=symmetrised)
+    gradients = [-force for force in found.forces]
     if space == "sphere":
-        gradients = tuple(tangent(g, x) for g, x in zip(gradients, points, strict=True))
-    return raw.detach(), torch.cat(gradients, dim=-1)
+        gradients = [tangent(g, x) for g, x in zip(gradients, points, strict=True)]
+    return found.raw, torch.cat(gradients, dim=-1)
 
 
 def _constant(values: Tensor, scale: float) -> float | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -16,6 +17,7 @@ from torch import Tensor
 from dmlcore import losses
 from dmlcore.geometry import distance
 from dmlcore.geometry.forces import direction as unit
+from dmlcore.geometry.forces import gradients
 
 Point = tuple[float, float]
 POINTS = ("anchor", "positive", "negative")
@@ -81,10 +83,7 @@ def points(example: Counterexample) -> Gradients:
 
 def autograd(energy: Energy, a: Tensor, p: Tensor, n: Tensor, **hyper: float | str) -> Gradients:
     """Gradients of `energy` on the three points, (..., D) each."""
-    with torch.enable_grad():
-        leaves = [x.detach().clone().requires_grad_() for x in (a, p, n)]
-        found = torch.autograd.grad(energy(*leaves, **hyper).sum(), leaves, allow_unused=True, materialize_grads=True)
-    return found[0], found[1], found[2]
+    return gradients(partial(energy, **hyper), a, p, n)
 
 
 def _core(name: str) -> Energy:

@@ -8,7 +8,7 @@ import torch
 
 from dmlcore import losses
 from dmlcore.figures.comparisons import ComparisonPlane, draw_comparison
-from dmlcore.geometry.variant import Variant, read, scan_variant
+from dmlcore.geometry.variant import Variant, scan_variant
 
 POINTS = torch.tensor([[0.0, 0.0], [0.5, 0.0], [0.3, 0.5]], dtype=torch.float64)
 X = torch.linspace(-1, 1, 40, dtype=torch.float64)
@@ -18,7 +18,7 @@ def planes(*names: str, clamp: bool = True) -> list[ComparisonPlane]:
     found = []
     for name in names:
         variant = Variant(losses.create(name), clamp=clamp)
-        forces = np.stack([f.numpy() for f in read(variant, *POINTS).forces])
+        forces = np.stack([f.numpy() for f in variant.table(*POINTS).forces])
         found.append(ComparisonPlane(name, scan_variant(variant, *POINTS, x=X, y=X), forces, variant.loss.m2, clamp))
     return found
 

@@ -1,4 +1,4 @@
-"""Forces split along the edges, and the views built on them, against autograd and each other."""
+"""The field table against `forces`, automatic differentiation by the points, and the views built on it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import pytest
 import torch
 
 from dmlcore import losses
-from dmlcore.geometry import decompose, forces, probe_field, scan, snapshot
+from dmlcore.geometry import field_table, forces, scan, snapshot
+from dmlcore.geometry.field_table import CHUNK
+from dmlcore.geometry.forces import direction
 from dmlcore.geometry.streams import streamlets
 
 PROBES = ("anchor", "positive", "negative")
@@ -22,10 +24,16 @@ def random_triplets(count: int, dim: int, seed: int = 0) -> list[torch.Tensor]:
 @pytest.mark.parametrize("dim", [2, 3, 128])
 def test_the_parts_along_the_edges_add_up_to_the_forces(name, dim):
     loss, (a, p, n) = losses.create(name), random_triplets(200, dim)
-    split = decompose(loss, a, p, n)
+    split = field_table(loss, a, p, n)
     for whole, autograd in zip(split.forces, forces(loss, a, p, n), strict=True):
         torch.testing.assert_close(whole, autograd, rtol=1e-9, atol=1e-11)
+    pull, push_an, push_pn = (x[:, None] for x in split.strengths)
+    ap, an, pn = (direction(x, y) for x, y in ((a, p), (a, n), (p, n)))
+    along = push_an * an - pull * ap, pull * ap + push_pn * pn, -push_an * an - push_pn * pn
+    for whole, edges, residual in zip(split.forces, along, split.residuals, strict=True):
+        torch.testing.assert_close(whole, edges + residual, rtol=1e-9, atol=1e-11)
     torch.testing.assert_close(split.active, (split.raw > 0) & (split.raw < loss.m2))
+    torch.testing.assert_close(split.energy, loss.clamped(a, p, n))
 
 
 @pytest.mark.parametrize("name", losses.names())
@@ -33,7 +41,7 @@ def test_at_coincident_points_there_is_no_direction(name):
     loss, x = losses.create(name), torch.tensor([0.3, 0.4], dtype=torch.float64)
     y = torch.tensor([1.0, 0.0], dtype=torch.float64)
     for points in ((x, x, y), (x, y, x), (y, x, x), (x, x, x)):
-        for whole, autograd in zip(decompose(loss, *points).forces, forces(loss, *points), strict=True):
+        for whole, autograd in zip(field_table(loss, *points).forces, forces(loss, *points), strict=True):
             torch.testing.assert_close(whole, autograd)
 
 
@@ -43,7 +51,7 @@ def test_a_scanned_place_feels_what_the_point_itself_would(name, probe):
     loss, points = losses.create(name), dict(zip(PROBES, (x[0] for x in random_triplets(1, 2, 3)), strict=True))
     at = random_triplets(300, 2, 4)[0]
     at[:3] = torch.stack(list(points.values()))  # where the probe meets the others, and itself
-    field = probe_field(loss, *points.values(), probe=probe, at=at)
+    field = field_table(loss, *points.values(), probe=probe, at=at)
     moved = [at if k == probe else x.expand_as(at) for k, x in points.items()]
     torch.testing.assert_close(field.force, forces(loss, *moved)[PROBES.index(probe)])
     torch.testing.assert_close(field.raw, loss.raw(*moved))
@@ -61,7 +69,7 @@ def test_a_scan_has_rows_of_y_and_columns_of_x():
 def test_an_unknown_probe_is_named():
     loss, (a, p, n) = losses.create("ranking"), (x[0] for x in random_triplets(1, 2))
     with pytest.raises(ValueError, match="probe must be anchor, positive or negative, got 'proxy'"):
-        probe_field(loss, a, p, n, probe="proxy", at=a)
+        field_table(loss, a, p, n, probe="proxy", at=a)
 
 
 @pytest.mark.parametrize("name", losses.names())
@@ -70,15 +78,23 @@ def test_one_pass_says_the_same_as_three(name, probe):
     loss, points = losses.create(name), [x[0] for x in random_triplets(1, 2, 7)]
     at, reach = random_triplets(50, 2, 8)[0].numpy(), np.linspace(0.1, 2, 20)
     view = snapshot(loss, torch.stack(points).numpy(), probe=probe, at=at, reach=reach)
-    field = probe_field(loss, *points, probe=probe, at=torch.from_numpy(at))
-    split = decompose(loss, *points)
-    np.testing.assert_allclose(view.field_raw, field.raw, atol=1e-12)
-    np.testing.assert_allclose(view.field_force, field.force, atol=1e-12)
-    np.testing.assert_array_equal(view.field_active, field.active)
-    np.testing.assert_allclose(view.forces, torch.stack(split.forces), atol=1e-12)
-    np.testing.assert_allclose(view.residuals, torch.stack(split.residuals), atol=1e-12)
-    assert view.raw == pytest.approx(split.raw.item(), abs=1e-12)
-    assert view.strengths["an"] == pytest.approx(split.push_an.item(), abs=1e-12)
+    field = field_table(loss, *points, probe=probe, at=torch.from_numpy(at))
+    triplet = field_table(loss, *points, probe=probe)
+    for seen, expected in ((view.field, field), (view.triplet, triplet)):
+        for part in ("raw", "energy", "active", "force", "forces", "strengths"):
+            torch.testing.assert_close(getattr(seen, part), getattr(expected, part), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["ranking", "distance_sensitive", "npairs"])
+@pytest.mark.parametrize("clamp", [True, False])
+def test_more_places_than_fit_at_once_change_nothing(name, clamp):
+    loss, (a, p, n) = losses.create(name), (x[0] for x in random_triplets(1, 2, 5))
+    at = random_triplets(CHUNK + 7, 2, 6)[0]
+    whole = field_table(loss, a, p, n, at=at, clamp=clamp, both_orders=True)
+    for place in (0, CHUNK - 1, CHUNK, CHUNK + 6):
+        one = field_table(loss, a, p, n, at=at[place], clamp=clamp, both_orders=True)
+        torch.testing.assert_close(whole.raw[place], one.raw)
+        torch.testing.assert_close(whole.force[place], one.force)
 
 
 @pytest.mark.parametrize(("s", "r", "rho"), [(0, 0, 1), (1, 2, 1), (0.5, 1, 2), (2, -1, 0.5)])

@@ -9,7 +9,7 @@ import torch
 
 from dmlcore import losses
 from dmlcore.geometry import forces, scan
-from dmlcore.geometry.variant import Variant, read, scan_variant
+from dmlcore.geometry.variant import Variant, scan_variant
 
 A, P, N = (torch.tensor(x, dtype=torch.float64) for x in ([0.1, -0.2], [0.6, 0.1], [0.3, 0.7]))
 X = torch.linspace(-1.0, 1.4, 23, dtype=torch.float64)
@@ -64,15 +64,18 @@ def test_each_order_is_clamped_by_itself():
     variant = Variant(loss, both_orders=True)
     assert loss.raw(a, p, n) < 0 < loss.raw(p, a, n)
     assert variant.clamped(a, p, n) == loss.raw(p, a, n)
-    assert variant.active(variant.orders(a, p, n))
+    found = variant.table(a, p, n)
+    assert found.active
+    assert found.energy == loss.raw(p, a, n)
 
 
 @pytest.mark.parametrize("clamp", [True, False])
 @pytest.mark.parametrize("name", losses.names())
 def test_a_reading_is_energy_and_forces_of_the_variant(name, clamp):
     variant = Variant(losses.create(name), clamp=clamp, both_orders=True, factor=3.0)
-    found = read(variant, A, P, N)
-    assert (found.raw, found.energy) == (variant.raw(A, P, N), variant.clamped(A, P, N))
+    found = variant.table(A, P, N)
+    torch.testing.assert_close(found.raw, variant.raw(A, P, N), rtol=1e-13, atol=1e-13)
+    torch.testing.assert_close(found.energy, variant.clamped(A, P, N), rtol=1e-13, atol=1e-13)
     for force, expected in zip(found.forces, forces(variant, A, P, N), strict=True):
         torch.testing.assert_close(force, expected)
 

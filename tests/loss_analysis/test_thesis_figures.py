@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from dmlcore import losses
-from dmlcore.geometry import decompose, forces, margin_for_ellipse
+from dmlcore.geometry import field_table, forces, margin_for_ellipse
 from dmlcore.geometry.boundary import level_lines
 from dmlcore.loss_analysis.thesis_figures import PRESETS
 
@@ -56,11 +56,12 @@ def test_forces_of_the_figure(key):
 def test_like_charges_attract_and_both_repel_the_third():
     preset = preset_of("3.1", "charges")
     a, p, n = points(preset)
-    pull = decompose(module(preset), a, p, n)
-    assert (pull.pull_ap, pull.push_an, pull.push_pn) > (0, 0, 0)
-    assert pull.pull_ap.item() == pytest.approx(1.0)  # d^s
-    assert pull.push_an.item() == pytest.approx(1 / (0.25 + 0.81))  # rho / d^r
-    assert [force[1].item() > 0 for force in pull.forces] == [False, False, True]
+    found = field_table(module(preset), a, p, n)
+    assert found.strengths > (0, 0, 0)
+    pull, push_an, _ = found.strengths
+    assert pull.item() == pytest.approx(1.0)  # d^s
+    assert push_an.item() == pytest.approx(1 / (0.25 + 0.81))  # rho / d^r
+    assert [force[1].item() > 0 for force in found.forces] == [False, False, True]
 
 
 def test_a_unit_equilateral_triangle_of_entangled_points():
@@ -74,10 +75,9 @@ def test_a_unit_equilateral_triangle_of_entangled_points():
 
 def test_unequal_sides_under_constant_and_falling_push():
     modified, sensitive = (preset_of("3.3", panel) for panel in ("modified", "distance-sensitive"))
-    split = decompose(module(modified), *points(modified))
-    assert [split.pull_ap.item(), split.push_an.item(), split.push_pn.item()] == pytest.approx([1, 1, 1])
-    split = decompose(module(sensitive), *points(sensitive))
-    assert [split.pull_ap.item(), split.push_an.item(), split.push_pn.item()] == pytest.approx([1, 1 / 0.4, 1])
+    for preset, expected in ((modified, [1, 1, 1]), (sensitive, [1, 1 / 0.4, 1])):
+        strengths = field_table(module(preset), *points(preset)).strengths
+        assert [x.item() for x in strengths] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(("panel", "probe"), [("(a) negative", "negative"), ("(b) positive", "positive")])

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from dmlcore import losses
 from dmlcore.catalogue import Slider
-from dmlcore.geometry.forces import Edges, direction, edge_gradient
+from dmlcore.geometry.field_table import Edges, edge_gradient
+from dmlcore.geometry.forces import direction
 from dmlcore.published.gradients import CLOSED_FORMS
 
 

@@ -75,20 +75,17 @@ def _painted(scene: Scene, n: int, request: Request, settle: bool) -> tuple[dict
     points = np.array([scene.anchor, scene.positive, scene.negative])
     reach = _reach(points)
     loss = scene.module()
-    found = snapshot(loss, points, probe=scene.probe, at=places, reach=reach * SHARES)
-    raw, force = found.field_raw[: n * n].reshape(n, n), found.field_force.T[:, : n * n].reshape(2, n, n)
-    active = found.field_active[: n * n].reshape(n, n)
+    field, triplet, laws = snapshot(loss, points, probe=scene.probe, at=places, reach=reach * SHARES)
+    raw, energy, active = (x.numpy()[: n * n].reshape(n, n) for x in (field.raw, field.energy, field.active))
+    force = field.force.numpy().T[:, : n * n].reshape(2, n, n)
     strength = np.sqrt(force[0] ** 2 + force[1] ** 2)
-    shade = {"raw": raw, "force": strength}.get(scene.shade)
-    if shade is None:
-        shade = np.minimum(np.maximum(raw, 0.0), loss.m2)
-
+    shade = {"raw": raw, "force": strength}.get(scene.shade, energy)
     upper = loss.m2 if scene.shade == "energy" else math.inf
     scale = held(request.get("scale"), lambda: round_top(stays_below(np.abs(shade)[active], 97), upper), settle)
     reference = held(request.get("reference"), lambda: round_top(stays_below(strength[active], 50)), settle)
     levels = Levels(x, y, raw)
     outer, inner = (levels.lines(level) if level < math.inf else [] for level in (0.0, loss.m2))
-    header = readout.triplet(scene, found) | {
+    header = readout.triplet(scene, triplet) | {
         "scale": scale,
         "reference": reference,
         "reach": reach,
@@ -97,7 +94,7 @@ def _painted(scene: Scene, n: int, request: Request, settle: bool) -> tuple[dict
         "outer": [len(line) for line in outer],
         "inner": [len(line) for line in inner],
     }
-    arrays: dict[str, Array] = {"corners": wire.over_view([*outer, *inner], scene.view), "laws": _finite32(found.laws)}
+    arrays: dict[str, Array] = {"corners": wire.over_view([*outer, *inner], scene.view), "laws": _finite32(laws)}
     if scene.shade != "none":
         arrays["shade"] = (wire.signed_shares if scene.shade == "raw" else wire.shares)(shade / scale)
     if scene.region:
@@ -115,8 +112,7 @@ def _painted(scene: Scene, n: int, request: Request, settle: bool) -> tuple[dict
         header["contours"] = [[level, [len(line) for line in lines]] for level, lines in chosen]
         arrays["contours_at"] = wire.over_view([line for _, lines in chosen for line in lines], scene.view)
     if scene.cut:
-        along = found.field_raw[n * n :]
-        arrays["cut"] = _finite32(np.stack((along, np.clip(along, 0.0, loss.m2))))
+        arrays["cut"] = _finite32(np.stack((field.raw.numpy()[n * n :], field.energy.numpy()[n * n :])))
     return header, arrays, places[: n * n][active.ravel()]
 
 

@@ -16,12 +16,11 @@ import numpy as np
 import torch
 from starlette.routing import BaseRoute
 from torch import Tensor
-from torch.nn.functional import normalize
 
 from dmlcore.figures.scales import round_top, stays_below
+from dmlcore.geometry import FieldTable
 from dmlcore.geometry.boundary import level_lines
-from dmlcore.geometry.sphere import tangent
-from dmlcore.geometry.variant import Variant, VariantField, read, scan_variant
+from dmlcore.geometry.variant import Variant, scan_variant
 from dmlcore.typing import Array, Floats
 from pages.losses.fields.compare import sameness
 from pages.losses.fields.compare.state import ComparisonView
@@ -112,8 +111,7 @@ def read_as(comparison: ComparisonView) -> list[Variant]:
 
 def readout(variant: Variant, comparison: ComparisonView) -> Numbers:
     """The numbers of the triplet itself under one loss: energies, whether it is active, forces on A, P and N."""
-    points = tensors(comparison)
-    found = read(variant, *points)
+    found = _shown(variant.table(*tensors(comparison)), comparison)
     return {
         "raw": number(float(found.raw)),
         "energy": number(float(found.energy)),
@@ -121,7 +119,7 @@ def readout(variant: Variant, comparison: ComparisonView) -> Numbers:
         "hit": bool(found.active),
         "factor": variant.factor,
         "shift": variant.shift,
-        "forces": [(f + 0.0).tolist() for f in _shown(found.forces, comparison, points)],  # + 0.0: no -0
+        "forces": [(f + 0.0).tolist() for f in found.forces],  # + 0.0: no -0
     }
 
 
@@ -130,9 +128,9 @@ def _there(variants: list[Variant], comparison: ComparisonView, place: list[Any]
     reached = [min(max(float(v), -REACH), REACH) for v in place]
     moved = {k: getattr(comparison, k) for k in POINTS} | {comparison.probe: reached}
     a, p, n = (torch.tensor(moved[k], dtype=torch.float64) for k in POINTS)
-    found = [read(v, a, p, n) for v in variants]
+    found = [_shown(v.table(a, p, n, probe=comparison.probe), comparison) for v in variants]
     energies = [float(f.energy) for f in found]
-    felt = [_shown(f.forces, comparison, (a, p, n))[POINTS.index(comparison.probe)] for f in found]
+    felt = [f.force for f in found]
     first, second = comparison.pair
     return {
         "there": [{"energy": number(e), "force": (f + 0.0).tolist()} for e, f in zip(energies, felt, strict=True)],
@@ -143,20 +141,13 @@ def _there(variants: list[Variant], comparison: ComparisonView, place: list[Any]
     }
 
 
-def scanned(variant: Variant, comparison: ComparisonView, x: Tensor, y: Tensor) -> VariantField:
-    field = scan_variant(variant, *tensors(comparison), probe=comparison.probe, x=x, y=y)
-    if comparison.space == "plane":
-        return field
-    places = torch.stack(torch.meshgrid(x, y, indexing="xy"), dim=-1)
-    return replace(field, force=tangent(field.force, normalize(places, dim=-1)))
+def scanned(variant: Variant, comparison: ComparisonView, x: Tensor, y: Tensor) -> FieldTable:
+    return _shown(scan_variant(variant, *tensors(comparison), probe=comparison.probe, x=x, y=y), comparison)
 
 
-def _shown(found: Points, comparison: ComparisonView, at: Points) -> Points:
-    """The forces shown: on the sphere only what normalisation leaves of them, the part along it."""
-    if comparison.space == "plane":
-        return found
-    a, p, n = (tangent(force, normalize(x, dim=-1)) for force, x in zip(found, at, strict=True))
-    return a, p, n
+def _shown(found: FieldTable, comparison: ComparisonView) -> FieldTable:
+    """On the sphere only what normalisation leaves of the forces, their part along it."""
+    return replace(found, tangential=comparison.space == "sphere")
 
 
 def tensors(comparison: ComparisonView) -> Points:
@@ -176,12 +167,12 @@ def signed(comparison: ComparisonView) -> bool:
     return comparison.shade == "energy" and not comparison.clamp
 
 
-def _shade(comparison: ComparisonView, field: VariantField) -> Floats:
+def _shade(comparison: ComparisonView, field: FieldTable) -> Floats:
     values: Floats = (field.energy if comparison.shade == "energy" else field.force.norm(dim=-1)).numpy()
     return values
 
 
-def _difference(comparison: ComparisonView, fields: Sequence[VariantField]) -> tuple[Floats, float, float]:
+def _difference(comparison: ComparisonView, fields: Sequence[FieldTable]) -> tuple[Floats, float, float]:
     """What is drawn of first - second: signed energies, or lengths of force vectors; its scale; the largest size."""
     first, second = (fields[k] for k in comparison.pair)
     if comparison.shade == "energy":
@@ -192,9 +183,7 @@ def _difference(comparison: ComparisonView, fields: Sequence[VariantField]) -> t
     return apart, stays_below(size, 97), float(size.max()) if size.size else 0.0
 
 
-def _boundaries(
-    variant: Variant, field: VariantField, x: Tensor, y: Tensor
-) -> tuple[list[int], list[int], list[Floats]]:
+def _boundaries(variant: Variant, field: FieldTable, x: Tensor, y: Tensor) -> tuple[list[int], list[int], list[Floats]]:
     """Where the loss reaches 0 (outer) and its upper clamp (inner): numbers of points of the lines, and the lines."""
     if variant.clamp:
         levels = [(raw, level) for level in (0.0, variant.loss.m2) for raw in field.orders]

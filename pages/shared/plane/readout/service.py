@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from dmlcore.geometry import PlaneSnapshot, margin_for_ellipse, probe_field
+from dmlcore.geometry import FieldTable, field_table, margin_for_ellipse
 from dmlcore.geometry.hardness import hardness
 from dmlcore.geometry.worked import (
     Worked,
@@ -21,6 +21,7 @@ from pages.shared.server.wire import number
 from pages.shared.state.untrusted import bounded
 from pages.shared.words.formulas import statements
 
+EDGES = ("ap", "an", "pn")
 RANKING_MARGIN = 0.1  # of the ranking discs, as in Karaman 2021, Fig. B.1
 
 
@@ -30,21 +31,21 @@ def as_tensors(scene: object) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]
     return a, p, n
 
 
-def triplet(scene: Scene, found: PlaneSnapshot) -> dict[str, Any]:
+def triplet(scene: Scene, found: FieldTable) -> dict[str, Any]:
     """Energies, forces and their parts, edge lengths, and the circles that depend on the points alone."""
-    loss = scene.module()
+    loss, lengths = scene.module(), [float(length) for length in found.sides.lengths]
     return {
-        "raw": number(found.raw),
-        "energy": number(min(max(found.raw, 0.0), loss.m2)),
+        "raw": number(found.raw.item()),
+        "energy": number(found.energy.item()),
         "m2": number(loss.m2),
         "m1": number(loss.margin),
         "mu": scene.mu,
-        "hit": found.active,
-        "forces": found.forces.tolist(),
-        "residuals": found.residuals.tolist(),
-        "edges": found.lengths,
-        "strengths": found.strengths,
-        "discs": _discs(found.lengths["ap"]) if scene.discs else None,
+        "hit": found.active.item(),
+        "forces": [(force.numpy() + 0.0).tolist() for force in found.forces],  # + 0.0 makes a zero of -0
+        "residuals": [(force.numpy() + 0.0).tolist() for force in found.residuals],
+        "edges": dict(zip(EDGES, lengths, strict=True)),
+        "strengths": {edge: x.item() + 0.0 for edge, x in zip(EDGES, found.strengths, strict=True)},
+        "discs": _discs(lengths[0]) if scene.discs else None,
         "mining": _mining(scene) if scene.mining else None,
     }
 
@@ -52,7 +53,7 @@ def triplet(scene: Scene, found: PlaneSnapshot) -> dict[str, Any]:
 def place(scene: Scene, at: tuple[float, ...]) -> dict[str, Any]:
     """What the scanning point would feel at `at`, and its distances there to the other two."""
     loss = scene.module()
-    found = probe_field(loss, *as_tensors(scene), probe=scene.probe, at=torch.tensor(at, dtype=torch.float64))
+    found = field_table(loss, *as_tensors(scene), probe=scene.probe, at=torch.tensor(at, dtype=torch.float64))
     points = {"anchor": scene.anchor, "positive": scene.positive, "negative": scene.negative} | {scene.probe: at}
     names = list(points)
     return {

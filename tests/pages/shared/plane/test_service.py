@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from dmlcore import losses
-from dmlcore.geometry import decompose, forces, margin_enclosing, margin_for_ellipse, normalised_margin
+from dmlcore.geometry import field_table, forces, margin_enclosing, margin_for_ellipse, normalised_margin
 from pages.shared.plane import service as plane_service
 from pages.shared.plane.readout.service import as_tensors
 from pages.shared.plane.state import POINTS, Scene
@@ -146,14 +146,14 @@ def test_the_triplet_and_a_hovered_place_read_as_the_library_says(name, probe):
     scene = Scene.of({"loss": name, "probe": probe, "anchor": [0.1, 0.2], "negative": [0.45, 0.7]})
     loss, points = scene.module(), as_tensors(scene)
     field = ask(scene, n=41)
-    split = decompose(loss, *points)
+    split = field_table(loss, *points)
     assert field["raw"] == pytest.approx(loss.raw(*points).item(), abs=1e-12)
     assert field["energy"] == pytest.approx(loss.clamped(*points).item(), abs=1e-12)
     assert field["hit"] == (0 < field["raw"] < loss.m2)
     np.testing.assert_allclose(field["forces"], torch.stack(forces(loss, *points)), atol=1e-12)
     np.testing.assert_allclose(field["residuals"], torch.stack(split.residuals), atol=1e-12)
     assert field["strengths"] == pytest.approx(
-        {"ap": split.pull_ap.item(), "an": split.push_an.item(), "pn": split.push_pn.item()}, abs=1e-12
+        dict(zip(("ap", "an", "pn"), map(float, split.strengths), strict=True)), abs=1e-12
     )
     hover = unpack(plane_service.answer({"scene": scene.to_json(), "hover": [-0.3, 0.4]}))["hover"]
     there = with_probe(scene, torch.tensor([-0.3, 0.4], dtype=torch.float64))
