@@ -46,7 +46,7 @@ def add(name: str, store: RunStore, *, report: Callable[[str], object] = lambda 
     runs = []
     for number, run in enumerate(written.runs, 1):
         entry = entries[run.digest]
-        report(f"[{number}/{len(written.runs)}] {run.variant}, seed {run.seed}")
+        report(f"run {number} of {len(written.runs)}: {run.variant}, seed {run.seed}")
         found = measure(entry.spec)
         if entry.starts and (start := starts.get(entry.starts.seed)):
             found = measure(entry.after(start)) | found

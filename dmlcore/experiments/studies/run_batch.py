@@ -100,7 +100,7 @@ def make(
         for number, entry in enumerate(entries, 1):
             # The last one's run; the entries before it say which pretrained run it starts from.
             run = find(entries[:number], store)[-1]
-            label = f"[{number}/{len(entries)}] {entry.variant}, seed {entry.seed}"
+            label = f"run {number} of {len(entries)}: {entry.variant}, seed {entry.seed}"
             if not (run and run.state().state == "done"):
                 run = run or _create(entry, entries, store)
                 if run is None:

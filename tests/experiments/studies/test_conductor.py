@@ -104,7 +104,7 @@ def test_the_command_makes_the_runs_keeps_them_and_writes_what_they_reached(tmp_
     store = RunStore(runs)
     found = studies.find(request.entries(), store)
     assert [run.state().state for run in found] == ["done", "done"]
-    assert "[2/2] second, seed 0: " in made.stdout
+    assert "run 2 of 2: second, seed 0: " in made.stdout
 
     again = dml("study", request.study, "--runs", runs, "--only", "first")
     assert again.returncode == 0
@@ -223,7 +223,7 @@ def test_variants_start_from_the_pretraining_of_their_own_store_and_collages_are
     failing = request.model_copy(update={"overrides": (*overrides, "model.embedding_dim=7", "batch.classes=99")})
     state = studies.conduct(failing, store, report=said.append)
     assert state.state == "incomplete"
-    assert state.message.startswith("2 of 2 runs are not done: [1/2] pretraining")
+    assert state.message.startswith("2 of 2 runs are not done: run 1 of 2: pretraining")
     assert any("a batch needs 99 classes" in line for line in said)
     assert any("GAP, seed 0: left out, as its pretraining is not done" in line for line in said)
 
