@@ -142,3 +142,15 @@ export function save(name, blob) {
   link.click();
   setTimeout(() => URL.revokeObjectURL(address), 10000);
 }
+
+/**
+ * Show a state in the address bar, beside the parameters of the address that belong to no state.
+ *
+ * @param {string} query of the state
+ * @param {readonly string[]} kept names of the others that stay
+ */
+export function writeAddress(query, kept) {
+  const others = [...new URLSearchParams(location.search)].filter(([name]) => kept.includes(name)),
+    text = [query, new URLSearchParams(others).toString()].filter(Boolean).join("&");
+  history.replaceState(history.state, "", location.pathname + (text && `?${text}`) + location.hash);
+}

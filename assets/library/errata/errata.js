@@ -9,7 +9,7 @@ import {
   newTheme,
   paintScale,
 } from "../../shared/component.js";
-import { drawing, el, save, setText, tidy } from "../../shared/dom.js";
+import { drawing, el, save, setText, tidy, writeAddress } from "../../shared/dom.js";
 import { INK, LETTER, POINTS, rampColour } from "../../shared/colours.js";
 import { control, pointRows } from "../../shared/controls.js";
 import { Link, decode, socketAddress } from "../../shared/socket.js";
@@ -288,9 +288,7 @@ class Errata {
     if (answer.id >= this.resting) {
       // the link follows the hand once it rests; an older answer may still be on its way
       this.resting = Infinity;
-      const kept = new URLSearchParams(location.search).get("socket"),
-        text = answer.query + (kept ? `&socket=${kept}` : "");
-      history.replaceState(history.state, "", `${location.pathname}?${text}${location.hash}`);
+      writeAddress(answer.query, ["socket"]);
       this.live.textContent = this.summary(answer);
     }
     this.draw();

@@ -4,7 +4,7 @@
 /** @import { Child, SetState, Slider, Theme } from "../../shared/types.js" */
 import { receiveFallback, loadStyles, defineComponent, newTheme } from "../../shared/component.js";
 import { control } from "../../shared/controls.js";
-import { drawing, el, save, show as number } from "../../shared/dom.js";
+import { drawing, el, save, show as number, writeAddress } from "../../shared/dom.js";
 import { exportLinks } from "../../shared/export.js";
 import { Link, decode, socketAddress } from "../../shared/socket.js";
 import {
@@ -589,17 +589,7 @@ class Prototypes {
     this.query = query;
     this.queries.add(query);
     clearTimeout(this.writing);
-    this.writing = setTimeout(() => {
-      const kept = new URLSearchParams(
-          [...new URLSearchParams(location.search)].filter(([k]) => this.data.kept.includes(k)),
-        ).toString(),
-        all = [query, kept].filter(Boolean).join("&");
-      history.replaceState(
-        history.state,
-        "",
-        location.pathname + (all ? `?${all}` : "") + location.hash,
-      );
-    }, 150);
+    this.writing = setTimeout(() => writeAddress(query, this.data.kept), 150);
   }
 
   tell() {

@@ -9,7 +9,7 @@ import {
   newTheme,
   paintScale,
 } from "../../shared/component.js";
-import { drawing, el, setText, tidy } from "../../shared/dom.js";
+import { drawing, el, setText, tidy, writeAddress } from "../../shared/dom.js";
 import { INK, rampColour } from "../../shared/colours.js";
 import { control } from "../../shared/controls.js";
 import { exportLinks } from "../../shared/export.js";
@@ -772,15 +772,7 @@ export class Transport {
     if (id !== this.seq) return;
     this.query = query;
     this.queries.add(query);
-    const kept = new URLSearchParams(
-      [...new URLSearchParams(location.search)].filter(([k]) => this.options.kept.includes(k)),
-    ).toString();
-    const whole = [query, kept].filter(Boolean).join("&");
-    history.replaceState(
-      history.state,
-      "",
-      location.pathname + (whole ? `?${whole}` : "") + location.hash,
-    );
+    writeAddress(query, this.options.kept);
     const [lp, smoothed, average] = shares.map((s) => s.toFixed(3));
     this.live.textContent = `Share on the informative pixels: linear programme ${lp}, smoothed ${smoothed}, average ${average}.`;
   }

@@ -8,7 +8,7 @@ import {
   newTheme,
   paintScale,
 } from "../component.js";
-import { drawing, el, readouts, save, show, stateOf, tidy } from "../dom.js";
+import { drawing, el, readouts, save, show, stateOf, tidy, writeAddress } from "../dom.js";
 import { POINTS, rampColour, signedColour } from "../colours.js";
 import { Link, decode, socketAddress } from "../socket.js";
 import { fromPixels, paint, rasterise, toPixels } from "./paint.js";
@@ -471,14 +471,7 @@ export class Fields {
   /** @param {Record<string, string>} query */
   writeLink(query) {
     this.query = new URLSearchParams(query).toString();
-    const kept = new URLSearchParams(location.search),
-      all = new URLSearchParams(query);
-    for (const key of this.kept) if (kept.has(key)) all.set(key, kept.get(key) ?? "");
-    history.replaceState(
-      history.state,
-      "",
-      `${location.pathname}${String(all) ? `?${all}` : ""}${location.hash}`,
-    );
+    writeAddress(this.query, this.kept);
   }
 
   numbers() {

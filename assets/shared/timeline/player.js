@@ -3,7 +3,7 @@
 /** @import { About, State, Steps, TimelineAnswer, TimelineData, TimelineRequest } from "./types.js" */
 /** @import { Child, Schema, SetState, Theme } from "../types.js" */
 import { loadStyles, newTheme, receiveFallback } from "../component.js";
-import { el, setText } from "../dom.js";
+import { el, setText, writeAddress } from "../dom.js";
 import { Link, decode, socketAddress } from "../socket.js";
 import { Clock } from "./clock.js";
 import { button } from "./parts.js";
@@ -361,8 +361,7 @@ export class Player extends Clock {
 
   /** @param {A} answer */
   remember(answer) {
-    const kept = new URLSearchParams(location.search),
-      address = new URLSearchParams(answer.query);
+    const address = new URLSearchParams(answer.query);
     this.written = JSON.stringify(answer.query);
     this.address = new URLSearchParams({
       ...answer.query,
@@ -370,17 +369,9 @@ export class Player extends Clock {
     }).toString();
     this.told(answer);
     if (this.goal || (this.data.idle && this.playing)) return;
-    for (const name of ["hide", "socket"])
-      if (kept.has(name)) address.set(name, kept.get(name) ?? "");
     if (this.at > 0 && !this.playing) address.set("step", String(this.at));
     for (const [name, value] of Object.entries(this.marks())) address.set(name, value);
-    const text = address.toString(),
-      { pathname, hash } = location;
-    window.history.replaceState(
-      window.history.state,
-      "",
-      `${pathname}${text && "?"}${text}${hash}`,
-    );
+    writeAddress(address.toString(), ["hide", "socket"]);
   }
 
   // A file of the state and the step shown.

@@ -10,7 +10,7 @@ import {
   defineComponent,
   newTheme,
 } from "../../../shared/component.js";
-import { el, show } from "../../../shared/dom.js";
+import { el, show, writeAddress } from "../../../shared/dom.js";
 import { formula } from "../../../shared/formula.js";
 import { INK, LETTER, POINTS } from "../../../shared/colours.js";
 import { lossPanel, pointRows } from "../../../shared/controls.js";
@@ -522,16 +522,7 @@ export class Compare {
     this.queries.add(this.query);
     this.snippet = answer.snippet ?? "";
     this.onSettled?.();
-    const kept = new URLSearchParams(
-      [...new URLSearchParams(location.search)].filter(([k]) => k === "hide" || k === "socket"),
-    ).toString();
-    const query = [answer.query, kept].filter(Boolean).join("&");
-    if (!this.hand.orbiting)
-      history.replaceState(
-        history.state,
-        "",
-        location.pathname + (query ? `?${query}` : "") + location.hash,
-      );
+    if (!this.hand.orbiting) writeAddress(this.query, ["hide", "socket"]);
   }
 
   // Fit the colours anew, unless they are locked and nobody insists.

@@ -10,7 +10,7 @@ import {
   newTheme,
   paintScale,
 } from "../../../shared/component.js";
-import { drawing, el, save, show, tidy } from "../../../shared/dom.js";
+import { drawing, el, save, show, tidy, writeAddress } from "../../../shared/dom.js";
 import { formula } from "../../../shared/formula.js";
 import { INK, rampColour, signedColour } from "../../../shared/colours.js";
 import { control, lossPanel } from "../../../shared/controls.js";
@@ -437,15 +437,7 @@ class PairWeights {
   settled(query) {
     this.query = query;
     this.queries.add(query);
-    const kept = new URLSearchParams(
-      [...new URLSearchParams(location.search)].filter(([k]) => this.kept.includes(k)),
-    ).toString();
-    const whole = [query, kept].filter(Boolean).join("&");
-    history.replaceState(
-      history.state,
-      "",
-      location.pathname + (whole ? `?${whole}` : "") + location.hash,
-    );
+    writeAddress(query, this.kept);
   }
 
   /** @param {PairWeightsAnswer} there */

@@ -9,7 +9,17 @@ import {
   newTheme,
   paintScale,
 } from "../../../shared/component.js";
-import { drawing, el, readouts, save, setText, show, stateOf, tidy } from "../../../shared/dom.js";
+import {
+  drawing,
+  el,
+  readouts,
+  save,
+  setText,
+  show,
+  stateOf,
+  tidy,
+  writeAddress,
+} from "../../../shared/dom.js";
 import { INK, POINTS, rampColour } from "../../../shared/colours.js";
 import { lossPanel, pointRows } from "../../../shared/controls.js";
 import { exportLinks } from "../../../shared/export.js";
@@ -492,16 +502,8 @@ class Sphere {
   // scene.
   /** @param {string} query */
   address(query) {
-    const kept = new URLSearchParams(location.search),
-      next = new URLSearchParams(query);
-    for (const key of ["hide", "socket", "embed"])
-      if (kept.has(key)) next.set(key, kept.get(key) ?? "");
-    const text = next.toString().replaceAll("%2C", ",");
-    history.replaceState(
-      history.state,
-      "",
-      location.pathname + (text && `?${text}`) + location.hash,
-    );
+    const text = new URLSearchParams(query).toString().replaceAll("%2C", ",");
+    writeAddress(text, ["hide", "socket", "embed"]);
   }
 
   /** @param {SphereAnswer} f */
