@@ -129,7 +129,7 @@ def test_a_check_is_kept_until_a_file_changes(tree: Path) -> None:
     assert found.stamp == checks.stamp_of(made)
     os.utime(tree / "a" / "1.png", (1, 1))
     assert found.stamp != checks.stamp_of(made)
-    (checks.task_of("folder", tree).folder / "result.json").write_text("{")
+    (checks.task_of("folder", tree).path / "result.json").write_text("{")
     assert checks.result("folder", tree) is None
 
 
