@@ -11,6 +11,12 @@ from dmlcore.experiments.studies.spec import Study
 from dmlcore.spec import SpecError
 from dmlcore.storage.listing import nameless
 
+# Those that were there when the studies of all were run; what comes later is not in their results.
+POOLINGS = {
+    *("cbam", "crow", "delf", "gap", "gap_gmp", "gem", "gemax", "gmp", "gsop", "gsp", "gsp_gmp", "netvlad", "otp"),
+    *("solar", "tsmk", "weldon"),
+}
+
 TOML = """
 title = "Tiny"
 question = "Does it run?"
@@ -126,9 +132,9 @@ def test_every_study_of_the_lab_compares_like_with_like(name):
             assert hasattr(pooling.create(spec.pooling.name, 16, **spec.pooling.parameters), "shares")
 
 
-def test_every_pooling_is_in_the_study_of_all():
+def test_the_study_of_all_poolings_has_them():
     entries = studies.expand(studies.read("omniglot-collage-poolings"), seeds=[0])
-    assert {e.spec.pooling.name for e in entries if e.variant != studies.PRETRAINING} == set(pooling.names())
+    assert {e.spec.pooling.name for e in entries if e.variant != studies.PRETRAINING} == POOLINGS
 
 
 def test_reading_studies_loads_no_torch():
@@ -144,6 +150,6 @@ def test_seeds_that_rotate_validate_on_one_fold_each_and_are_the_protocols_runs(
     assert [(e.seed, e.spec.seed, e.spec.data.fold) for e in entries] == [
         *((0, 0, 1), (1, 0, 2), (2, 0, 3), (3, 0, 4), (4, 1, 1), (5, 1, 2))
     ]
-    assert {e.spec.pooling.name for e in studies.expand(study, seeds=[0])} == set(pooling.names())
+    assert {e.spec.pooling.name for e in studies.expand(study, seeds=[0])} == POOLINGS
     with pytest.raises(SpecError, match=r"rotate: needs base\.data\.folds"):
         Study.parse(study.model_dump(exclude={"base"}) | {"base": {"data": {"name": "cub"}}})
