@@ -121,7 +121,7 @@ def draw_comparison(
 
 
 def _values(field: FieldTable, shade: str) -> Floats:
-    found: Floats = (field.energy if shade == "energy" else field.force.norm(dim=-1)).numpy()
+    found: Floats = (field.energy if shade == "energy" else field.size).numpy()
     return found
 
 

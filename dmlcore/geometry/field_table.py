@@ -11,10 +11,10 @@ differentiation by the points, is the definition that it is tested against.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple
+from functools import cached_property, reduce
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -24,8 +24,10 @@ from dmlcore.geometry.forces import EdgeEnergy, Probe
 from dmlcore.geometry.triplet import Triplet, distance
 from dmlcore.typing import Bools, Floats
 
+Read = tuple[Floats, Floats, Bools | bool]  # raw, energy, active
 PROBES: tuple[Probe, Probe, Probe] = ("anchor", "positive", "negative")
 ENDS = ((0, 1), (0, 2), (1, 2))  # of the edges ap, an, pn
+TOUCHES = (*ENDS, (0,), (1,), (2,))  # the points that each of the six numbers depends on
 SIGNS = (1.0, -1.0, -1.0)  # a positive slope pulls along ap; a negative one pushes along an and pn
 SWAPPED = [0, 2, 1, 4, 3, 5]  # which of the six numbers of (a, p, n) are those of (p, a, n)
 CHUNK = 1 << 14  # triplets at once: what the pass holds stays small
@@ -53,13 +55,21 @@ def edge_gradient(loss: EdgeEnergy, edges: Edges) -> tuple[Tensor, Edges]:
 
     The derivative is that of raw everywhere, whether the clamp passes it on or not.
     """
+    raw, derivatives = _partial(loss, edges, range(6))
+    return raw, Edges(*(torch.zeros_like(x) if d is None else d for x, d in zip(edges, derivatives, strict=True)))
+
+
+def _partial(loss: EdgeEnergy, edges: Sequence[Tensor], by: Sequence[int]) -> tuple[Tensor, Sequence[Tensor | None]]:
+    """raw (...) and its derivatives by some of the six numbers; None where it does not depend on one."""
     with torch.enable_grad():
-        leaves = Edges(*(x.detach().requires_grad_() for x in edges))
+        leaves = Edges(*(x.detach().requires_grad_(k in by) for k, x in enumerate(edges)))
         raw = loss.raw_of(
             Triplet(lambda pair: getattr(leaves, pair), lambda vertex: getattr(leaves, 2 * vertex), loss.floor)
         )
-        derivatives = torch.autograd.grad(raw.sum(), leaves, allow_unused=True, materialize_grads=True)
-    return raw.detach(), Edges(*derivatives)
+        if not raw.requires_grad:
+            return raw, [None] * len(by)
+        chosen, ones = [leaves[k] for k in by], torch.ones_like(raw)
+        return raw.detach(), torch.autograd.grad(raw, chosen, ones, allow_unused=True)
 
 
 class Sides(NamedTuple):
@@ -78,10 +88,10 @@ class Sides(NamedTuple):
         edges = [points[i] - points[j] for i, j in ENDS]
         return cls(points, edges, [np.sqrt(_square(edge)) for edge in edges])
 
-    def fill(self, numbers: Floats) -> None:
-        """Write edge lengths and squared norms into the rows of (6, ...)."""
-        for row, values in enumerate((*self.lengths, *map(_square, self.points))):
-            numbers[row] = values
+    @property
+    def numbers(self) -> list[Floats]:
+        """Edge lengths and squared norms, six of (...)."""
+        return [*self.lengths, *map(_square, self.points)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,13 +104,19 @@ class FieldTable:
     orders: Sequence[Tensor]  # (...) each: raw of the loss itself, of (a, p, n) and, for both orders, of (p, a, n)
     probe: Probe  # whose force is `force`
     sides: Sides
-    slopes: Sequence[Floats]  # (...) x6: derivative of the energy by edge lengths and squared norms
+    slopes: Mapping[int, Floats]  # (...) each: derivative of the energy by those of the six numbers that it depends on
+    scans: bool = False  # whether it knows the slopes by what moves with the probe alone
     tangential: bool = False  # whether forces are their parts along the sphere about the origin
 
     @cached_property
     def force(self) -> Tensor:
         """(..., D) on the probe."""
         return self.on(self.probe)
+
+    @property
+    def size(self) -> Tensor:
+        """(...) length of `force`."""
+        return torch.as_tensor(np.sqrt(_square(_first(self.force))))
 
     @property
     def forces(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -117,15 +133,21 @@ class FieldTable:
     @property
     def strengths(self) -> tuple[Tensor, Tensor, Tensor]:
         """Pull along ap, push along an and pn, (...) each: positive attracts, repels, repels."""
-        ap, an, pn = (torch.as_tensor(sign * self.slopes[k]) for k, sign in enumerate(SIGNS))
+        none = torch.zeros_like(self.raw)
+        ap, an, pn = (torch.as_tensor(x * self.slopes[k]) if k in self.slopes else none for k, x in enumerate(SIGNS))
         return ap, an, pn
 
     def on(self, name: Probe) -> Tensor:
-        """Force (..., D) on a point: minus the gradient of the energy; no edge of length 0 has a direction."""
+        """Force (..., D) on a point: minus the gradient of the energy; no edge of length 0 has a direction.
+
+        Raises ValueError in a scan, which holds what moves with its probe, for another point.
+        """
         at = PROBES.index(name)
+        if self.scans and name != self.probe:
+            raise ValueError(f"a scan holds the force on its {self.probe} alone, not on the {name}")
         total = self._residual(at)
         for k, (x, y) in enumerate(ENDS):
-            if at in (x, y):
+            if at in (x, y) and k in self.slopes:
                 length = self.sides.lengths[k]
                 along = self.slopes[k] / (length + (length == 0)) * self.sides.edges[k]
                 total = total - along if at == x else total + along
@@ -136,7 +158,10 @@ class FieldTable:
         return _last(total)
 
     def _residual(self, at: int) -> Floats:
-        return (-2 * self.slopes[3 + at]) * self.sides.points[at]
+        point = self.sides.points[at]
+        if 3 + at in self.slopes:
+            return (-2 * self.slopes[3 + at]) * point
+        return np.zeros((len(point), *self.raw.shape), point.dtype)
 
 
 def field_table(
@@ -174,30 +199,44 @@ def field_table(
     """
     if probe not in PROBES:
         raise ValueError(f"probe must be anchor, positive or negative, got {probe!r}")
-    points = [anchor, positive, negative]
+    scanned, points = PROBES.index(probe), [anchor, positive, negative]
     if at is not None:
-        points[PROBES.index(probe)] = at
+        points[scanned] = at
     most = max(x.ndim for x in points)
     sides = Sides.of([_first(x[(None,) * (most - x.ndim)]) for x in points])
     shape = np.broadcast_shapes(*(x.shape for x in sides.lengths))
-    numbers = np.empty((6, *shape), np.result_type(*sides.points))
-    sides.fill(numbers)
-    numbers = numbers.reshape(6, -1)
-    if both_orders:
-        numbers = np.concatenate((numbers, numbers[SWAPPED]), axis=1)
-    raw, by = _one_pass(loss, numbers)
-    orders, slopes = raw.reshape(-1, *shape), [g.reshape(-1, *shape) for g in by]
-    active: Bools = (orders > 0) & (orders < loss.m2) if clamp else np.ones(orders.shape, bool)
-    each = [np.where(active, g, 0.0) for g in slopes]
-    energy = orders.clip(0.0, loss.m2) if clamp else orders
+    # Of a scan only what moves with the probe is differentiated; the rest stays one number.
+    by = [k for k in range(6) if at is None or scanned in TOUCHES[k]]
+    numbers = [
+        x.reshape(-1) if x.shape == shape or (k not in by and x.size == 1) else np.broadcast_to(x, shape).flatten()
+        for k, x in enumerate(sides.numbers)
+    ]
+    orders: list[Floats] = []
+    energies: list[Floats] = []
+    windows: list[Bools] = []
+    slopes: dict[int, Floats] = {}
+    for order in (range(6), SWAPPED)[: 1 + both_orders]:
+        places = [j for j in range(6) if order[j] in by]
+        raw, found = _one_pass(loss, [numbers[k] for k in order], places)
+        orders.append(raw := raw.reshape(shape))
+        energies.append(np.minimum(np.maximum(raw, 0.0), loss.m2) if clamp else raw)
+        windows.append(window := (raw > 0) & (raw < loss.m2) if clamp else np.ones(shape, bool))
+        for j, slope in zip(places, found, strict=True):
+            if slope is not None:
+                each = np.where(window, slope.reshape(shape), 0.0)
+                slopes[order[j]] = slopes[order[j]] + each if order[j] in slopes else each
+    raw, energy = (reduce(np.add, x) for x in (orders, energies))
+    if (factor, shift) != (1.0, 0.0):
+        raw, energy, slopes = factor * raw + shift, factor * energy + shift, {k: factor * x for k, x in slopes.items()}
     return FieldTable(
-        torch.as_tensor(factor * orders.sum(0) + shift),
-        torch.as_tensor(factor * energy.sum(0) + shift),
-        torch.as_tensor(active.any(0)),
+        torch.as_tensor(raw),
+        torch.as_tensor(energy),
+        torch.as_tensor(reduce(np.logical_or, windows)),
         [torch.as_tensor(x) for x in orders],
         probe,
         sides,
-        [factor * (each[k][0] + each[SWAPPED[k]][1] if both_orders else each[k][0]) for k in range(6)],
+        slopes,
+        scans=at is not None,
     )
 
 
@@ -245,43 +284,59 @@ def snapshot(loss: EdgeEnergy, points: Floats, *, probe: Probe, at: Floats, reac
     """
     scanned, m, k = PROBES.index(probe), len(at), len(reach)
     # Columns of the one batch: the probe at each place, the triplet itself, the length of ap, of an, of pn.
-    numbers = np.empty((6, m + 1 + 3 * k))
     laws = [slice(m + 1 + i * k, m + 1 + (i + 1) * k) for i in range(3)]
     own = Sides.of(list(points))
-    own.fill(numbers[:, m])
-    numbers[:, m + 1 :] = numbers[:, m, None]
+    numbers = np.empty((6, m + 1 + 3 * k))
+    numbers[:] = np.array(own.numbers)[:, None]
+    # Of the field only what moves with the probe differs from the triplet itself.
+    places, edges, lengths = np.ascontiguousarray(at.T), list(own.edges), list(own.lengths)
+    for i, (x, y) in enumerate(ENDS):
+        if scanned in (x, y):
+            edges[i] = places - points[y][:, None] if x == scanned else points[x][:, None] - places
+            numbers[i, :m] = lengths[i] = np.sqrt(_square(edges[i]))
+    numbers[3 + scanned, :m] = _square(places)
     for i, law in enumerate(laws):
         numbers[i, law] = reach
-    columns = [x[:, None] for x in points]
-    columns[scanned] = np.ascontiguousarray(at.T)
-    moved = Sides.of(columns)
-    moved.fill(numbers[:, :m])
-    raw, by = _one_pass(loss, numbers)
+    raw, by = _one_pass(loss, list(numbers), range(6))
+    known = [(i, slope) for i, slope in enumerate(by) if slope is not None]
+    field, m2 = raw[:m], loss.m2
+    active, hit = (field > 0) & (field < m2), bool(0 < raw[m] < m2)
+    read = field, np.minimum(np.maximum(field, 0.0), m2), active
+    own_read = raw[m], np.minimum(np.maximum(raw[m], 0.0), m2), hit
+    moved = Sides([places if i == scanned else x for i, x in enumerate(points)], edges, lengths)
+    felt = {i: np.where(active, slope[:m], 0.0) for i, slope in known if scanned in TOUCHES[i]}
+    own_felt: dict[int, Any] = {i: slope[m] if hit else np.float64(0.0) for i, slope in known}
+    curves = np.zeros((3, k))
+    for i, slope in known:
+        if i < 3:
+            curves[i] = SIGNS[i] * slope[laws[i]]
+    scanned_field = _table(read, probe, moved, felt, scans=True)
+    return Snapshot(scanned_field, _table(own_read, probe, own, own_felt), curves)
 
-    def part(sides: Sides, where: slice | int) -> FieldTable:
-        energy, m2 = np.asarray(raw[where]), loss.m2
-        read = energy, np.minimum(np.maximum(energy, 0.0), m2), (energy > 0) & (energy < m2)
-        given, clamped, active = map(torch.as_tensor, read)
-        slopes = [np.where(read[2], slope[where], 0.0)[()] for slope in by]  # [()]: a scalar is faster than an array ()
-        return FieldTable(given, clamped, active, (given,), probe, sides, slopes)
 
-    curves = [sign * by[i][law] for i, (sign, law) in enumerate(zip(SIGNS, laws, strict=True))]
-    return Snapshot(part(moved, slice(m)), part(own, m), np.stack(curves))
+def _table(read: Read, probe: Probe, sides: Sides, slopes: Mapping[int, Floats], *, scans: bool = False) -> FieldTable:
+    """Of one order, from raw, energy and where the loss is active."""
+    raw, energy, active = map(torch.as_tensor, read)
+    return FieldTable(raw, energy, active, (raw,), probe, sides, slopes, scans)
 
 
-def _one_pass(loss: EdgeEnergy, numbers: Floats) -> tuple[Floats, list[Floats]]:
-    """raw (N,) and its derivatives, six of (N,), from edge lengths and squared norms (6, N)."""
-    if numbers.shape[1] > CHUNK:
-        pieces = (_one_pass(loss, numbers[:, i : i + CHUNK]) for i in range(0, numbers.shape[1], CHUNK))
-        energies, slopes = zip(*pieces, strict=True)
-        return np.concatenate(energies), [np.concatenate(each) for each in zip(*slopes, strict=True)]
-    raw, by = edge_gradient(loss, Edges(*map(torch.from_numpy, numbers)))
-    return raw.numpy(), [g.numpy() for g in by]
+def _one_pass(loss: EdgeEnergy, numbers: Sequence[Floats], by: Sequence[int]) -> tuple[Floats, list[Floats | None]]:
+    """raw (N,) and derivatives (N,) as `_partial`, from six numbers of (N,), or (1,) where all triplets share one."""
+    size = max(map(len, numbers))
+    if size > CHUNK:
+        starts = range(0, size, CHUNK)
+        parts = [_one_pass(loss, [x[i : i + CHUNK] if len(x) > 1 else x for x in numbers], by) for i in starts]
+        columns = zip(*(found for _, found in parts), strict=True)
+        slopes = [[part for part in column if part is not None] for column in columns]
+        return np.concatenate([raw for raw, _ in parts]), [np.concatenate(x) if x else None for x in slopes]
+    raw, found = _partial(loss, [torch.from_numpy(x) for x in numbers], by)
+    return raw.expand(size).numpy(), [None if x is None else x.expand(size).numpy() for x in found]
 
 
 def _first(points: Tensor) -> Floats:
     """(..., D) -> (D, ...)"""
-    return np.ascontiguousarray(np.moveaxis(points.detach().numpy(), -1, 0))
+    given = points.detach().numpy()
+    return np.ascontiguousarray(given.transpose(-1, *range(given.ndim - 1)))
 
 
 def _last(vectors: Floats) -> Tensor:

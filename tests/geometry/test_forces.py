@@ -80,9 +80,12 @@ def test_one_pass_says_the_same_as_three(name, probe):
     view = snapshot(loss, torch.stack(points).numpy(), probe=probe, at=at, reach=reach)
     field = field_table(loss, *points, probe=probe, at=torch.from_numpy(at))
     triplet = field_table(loss, *points, probe=probe)
-    for seen, expected in ((view.field, field), (view.triplet, triplet)):
-        for part in ("raw", "energy", "active", "force", "forces", "strengths"):
+    scanned, whole = ("raw", "energy", "active", "force", "size"), ("residuals", "forces", "strengths")
+    for seen, expected, parts in ((view.field, field, scanned), (view.triplet, triplet, scanned + whole)):
+        for part in parts:
             torch.testing.assert_close(getattr(seen, part), getattr(expected, part), rtol=0, atol=1e-12)
+    with pytest.raises(ValueError, match=f"the force on its {probe} alone"):
+        _ = field.forces
 
 
 @pytest.mark.parametrize("name", ["ranking", "distance_sensitive", "npairs"])

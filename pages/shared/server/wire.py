@@ -19,13 +19,15 @@ from numpy.typing import NDArray
 from dmlcore.typing import Array, Bytes, Floats
 
 ARROWS = 20  # arrows along one side of a view
+# By dtype, since numpy spells the name of one anew each time.
+NAMES = {np.dtype(name): name for name in ("uint8", "int8", "uint16", "int16", "uint32", "int32", "float32")}
 
 Request = dict[str, Any]
 
 
 def pack(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
     """One answer; dtypes are uint8, int8, uint16, int16, uint32, int32 or float32 of any shape, little-endian."""
-    table = {name: [array.dtype.name, list(array.shape)] for name, array in arrays.items()}
+    table = {name: [NAMES[array.dtype], list(array.shape)] for name, array in arrays.items()}
     head = json.dumps({**header, "arrays": table}, allow_nan=False).encode()
     return b"".join((struct.pack("<I", len(head)), head, *(np.ascontiguousarray(a).tobytes() for a in arrays.values())))
 

@@ -60,7 +60,7 @@ def answer(request: dict[str, Any]) -> bytes:
     shown, span_fits, largest = _difference(comparison, fields)
     shades = [_shade(comparison, f) for f in fields]
     active = np.stack([f.active.numpy() for f in fields])
-    strength = np.stack([f.force.norm(dim=-1).numpy() for f in fields])[active]
+    strength = np.stack([f.size.numpy() for f in fields])[active]
     top, middle = stays_below(np.abs(np.stack(shades))[active], 97), stays_below(strength, 50)
     scale = held(request.get("scale"), lambda: round_top(top, _top(variants)), settle, lock=lock)
     reference = held(request.get("reference"), lambda: round_top(middle), settle, lock=lock)
@@ -168,7 +168,7 @@ def signed(comparison: ComparisonView) -> bool:
 
 
 def _shade(comparison: ComparisonView, field: FieldTable) -> Floats:
-    values: Floats = (field.energy if comparison.shade == "energy" else field.force.norm(dim=-1)).numpy()
+    values: Floats = (field.energy if comparison.shade == "energy" else field.size).numpy()
     return values
 
 

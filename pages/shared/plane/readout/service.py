@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from dmlcore.geometry import FieldTable, field_table, margin_for_ellipse
+from dmlcore.geometry.field_table import SIGNS
 from dmlcore.geometry.hardness import hardness
 from dmlcore.geometry.worked import (
     Worked,
@@ -44,7 +45,7 @@ def triplet(scene: Scene, found: FieldTable) -> dict[str, Any]:
         "forces": [(force.numpy() + 0.0).tolist() for force in found.forces],  # + 0.0 makes a zero of -0
         "residuals": [(force.numpy() + 0.0).tolist() for force in found.residuals],
         "edges": dict(zip(EDGES, lengths, strict=True)),
-        "strengths": {edge: x.item() + 0.0 for edge, x in zip(EDGES, found.strengths, strict=True)},
+        "strengths": {edge: SIGNS[k] * float(found.slopes.get(k, 0.0)) + 0.0 for k, edge in enumerate(EDGES)},
         "discs": _discs(lengths[0]) if scene.discs else None,
         "mining": _mining(scene) if scene.mining else None,
     }
