@@ -141,7 +141,8 @@ def triplet_loss(
     """Enter a pure function of a `Triplet` and keyword hyper-parameters into the catalogue under its own name.
 
     Each hyper-parameter is `Annotated` with its Slider or Choice and has a default. The function stays what it is, so
-    that others may call it; `losses.formula(name)` is its entry. The three declarations: as of `TripletFormula`.
+    that others may call it, and its docstring is that of its entry, `losses.formula(name)`. The three declarations: as
+    of `TripletFormula`.
     """
     clamp = clamp or Clamp()
 
@@ -169,6 +170,7 @@ def triplet_loss(
             difference=difference,
             **parameters,
         )
+        core.__doc__ = formula.__doc__
         LOSSES.enter(formula.name, formula)
         return core
 
