@@ -17,6 +17,7 @@ __all__ = ["GeneralizedSumPooling", "clip_to_unit_ball", "prototype_costs"]
 
 
 def room_to_start(values: Values) -> str:
+    """What is wrong with `memory`, which must hold the existing centres and as many prototypes; "" if nothing is."""
     wanted, memory = 2 * values["prototypes"], values["memory"]
     fits = memory == 0 or memory >= wanted
     return "" if fits else f"memory must hold at least 2 x prototypes = {wanted} vectors, or be 0; got {memory}"
