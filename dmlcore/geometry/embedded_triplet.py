@@ -25,9 +25,9 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
-from dmlcore.geometry.field_table import Edges, edge_gradient, field_table
+from dmlcore.geometry.field_table import edge_gradient, field_table
 from dmlcore.geometry.forces import EdgeEnergy
-from dmlcore.geometry.triplet import Triplet
+from dmlcore.geometry.triplet import Edges, Triplet
 from dmlcore.typing import Floats
 
 NAMES = ("anchor", "positive", "negative")

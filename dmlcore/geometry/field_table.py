@@ -5,8 +5,8 @@ on each of the three points x, in any dimension:
 
     F_x = -2 dE/d|x|^2 x - sum over its edges of dE/d|x - y| (x - y) / |x - y|.
 
-Fields, comparisons, spheres, pair weights, failures, errata and exports all read this table. `forces`, automatic
-differentiation by the points, is the definition that it is tested against.
+Fields, comparisons, spheres, failures and exports read this table; pair weights read `edge_gradient`, as their triplets
+are given by lengths. `forces`, automatic differentiation by the points, is the definition that both are tested against.
 """
 
 from __future__ import annotations
@@ -21,33 +21,15 @@ import torch
 from torch import Tensor
 
 from dmlcore.geometry.forces import EdgeEnergy, Probe
-from dmlcore.geometry.triplet import Triplet, distance
+from dmlcore.geometry.triplet import ENDS, Edges, Sides, Triplet, squared_norms
 from dmlcore.typing import Bools, Floats
 
-Read = tuple[Floats, Floats, Bools | bool]  # raw, energy, active
+Read = tuple[Floats, Floats, Bools]  # raw, energy, active
 PROBES: tuple[Probe, Probe, Probe] = ("anchor", "positive", "negative")
-ENDS = ((0, 1), (0, 2), (1, 2))  # of the edges ap, an, pn
 TOUCHES = (*ENDS, (0,), (1,), (2,))  # the points that each of the six numbers depends on
 SIGNS = (1.0, -1.0, -1.0)  # a positive slope pulls along ap; a negative one pushes along an and pn
 SWAPPED = [0, 2, 1, 4, 3, 5]  # which of the six numbers of (a, p, n) are those of (p, a, n)
 CHUNK = 1 << 14  # triplets at once: what the pass holds stays small
-
-
-class Edges(NamedTuple):
-    """What a triplet loss depends on, or its derivative by each: edge lengths and squared norms, (...) each."""
-
-    ap: Tensor
-    an: Tensor
-    pn: Tensor
-    aa: Tensor
-    pp: Tensor
-    nn: Tensor
-
-    @classmethod
-    def of(cls, a: Tensor, p: Tensor, n: Tensor) -> Edges:
-        """Of triplets of points, shapes (..., D) x3, which broadcast."""
-        edges = distance(a, p), distance(a, n), distance(p, n)
-        return cls(*torch.broadcast_tensors(*edges, *(x.square().sum(-1) for x in (a, p, n))))
 
 
 def edge_gradient(loss: EdgeEnergy, edges: Edges) -> tuple[Tensor, Edges]:
@@ -72,28 +54,6 @@ def _partial(loss: EdgeEnergy, edges: Sequence[Tensor], by: Sequence[int]) -> tu
         return raw.detach(), torch.autograd.grad(raw, chosen, ones, allow_unused=True)
 
 
-class Sides(NamedTuple):
-    """Triplets by their points (D, ...), edges x - y (D, ...) and edge lengths (...): coordinates come first.
-
-    A row of x and one of y is several times faster than pairs.
-    """
-
-    points: Sequence[Floats]
-    edges: Sequence[Floats]
-    lengths: Sequence[Floats]
-
-    @classmethod
-    def of(cls, points: Sequence[Floats]) -> Sides:
-        """Of three points (D, ...), which broadcast."""
-        edges = [points[i] - points[j] for i, j in ENDS]
-        return cls(points, edges, [np.sqrt(_square(edge)) for edge in edges])
-
-    @property
-    def numbers(self) -> list[Floats]:
-        """Edge lengths and squared norms, six of (...)."""
-        return [*self.lengths, *map(_square, self.points)]
-
-
 @dataclass(frozen=True, eq=False)
 class FieldTable:
     """Triplets (...) of points (..., D) under a loss; forces and strengths are 0 where it is not active."""
@@ -116,7 +76,7 @@ class FieldTable:
     @property
     def size(self) -> Tensor:
         """(...) length of `force`."""
-        return torch.as_tensor(np.sqrt(_square(_first(self.force))))
+        return torch.as_tensor(np.sqrt(squared_norms(_first(self.force))))
 
     @property
     def forces(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -153,7 +113,7 @@ class FieldTable:
                 total = total - along if at == x else total + along
         if self.tangential:
             point = self.sides.points[at]
-            unit = point / np.maximum(np.sqrt(_square(point)), 1e-12)
+            unit = point / np.maximum(np.sqrt(squared_norms(point)), 1e-12)
             total = total - (total * unit).sum(0) * unit
         return _last(total)
 
@@ -211,33 +171,23 @@ def field_table(
         x.reshape(-1) if x.shape == shape or (k not in by and x.size == 1) else np.broadcast_to(x, shape).flatten()
         for k, x in enumerate(sides.numbers)
     ]
-    orders: list[Floats] = []
-    energies: list[Floats] = []
-    windows: list[Bools] = []
+    reads: list[Read] = []
     slopes: dict[int, Floats] = {}
     for order in (range(6), SWAPPED)[: 1 + both_orders]:
         places = [j for j in range(6) if order[j] in by]
         raw, found = _one_pass(loss, [numbers[k] for k in order], places)
-        orders.append(raw := raw.reshape(shape))
-        energies.append(np.minimum(np.maximum(raw, 0.0), loss.m2) if clamp else raw)
-        windows.append(window := (raw > 0) & (raw < loss.m2) if clamp else np.ones(shape, bool))
+        raw = raw.reshape(shape)
+        reads.append(_clamped(raw, loss.m2) if clamp else (raw, raw, np.ones(shape, bool)))
         for j, slope in zip(places, found, strict=True):
             if slope is not None:
-                each = np.where(window, slope.reshape(shape), 0.0)
+                each = np.where(reads[-1][2], slope.reshape(shape), 0.0)
                 slopes[order[j]] = slopes[order[j]] + each if order[j] in slopes else each
+    orders, energies, windows = zip(*reads, strict=True)
     raw, energy = (reduce(np.add, x) for x in (orders, energies))
     if (factor, shift) != (1.0, 0.0):
         raw, energy, slopes = factor * raw + shift, factor * energy + shift, {k: factor * x for k, x in slopes.items()}
-    return FieldTable(
-        torch.as_tensor(raw),
-        torch.as_tensor(energy),
-        torch.as_tensor(reduce(np.logical_or, windows)),
-        [torch.as_tensor(x) for x in orders],
-        probe,
-        sides,
-        slopes,
-        scans=at is not None,
-    )
+    active = reduce(np.logical_or, windows)
+    return _table((raw, energy, active), orders, probe, sides, slopes, scans=at is not None)
 
 
 def scan(
@@ -293,31 +243,39 @@ def snapshot(loss: EdgeEnergy, points: Floats, *, probe: Probe, at: Floats, reac
     for i, (x, y) in enumerate(ENDS):
         if scanned in (x, y):
             edges[i] = places - points[y][:, None] if x == scanned else points[x][:, None] - places
-            numbers[i, :m] = lengths[i] = np.sqrt(_square(edges[i]))
-    numbers[3 + scanned, :m] = _square(places)
+            numbers[i, :m] = lengths[i] = np.sqrt(squared_norms(edges[i]))
+    numbers[3 + scanned, :m] = squared_norms(places)
     for i, law in enumerate(laws):
         numbers[i, law] = reach
     raw, by = _one_pass(loss, list(numbers), range(6))
     known = [(i, slope) for i, slope in enumerate(by) if slope is not None]
-    field, m2 = raw[:m], loss.m2
-    active, hit = (field > 0) & (field < m2), bool(0 < raw[m] < m2)
-    read = field, np.minimum(np.maximum(field, 0.0), m2), active
-    own_read = raw[m], np.minimum(np.maximum(raw[m], 0.0), m2), hit
+    read, own_read = _clamped(raw[:m], loss.m2), _clamped(raw[m], loss.m2)
     moved = Sides([places if i == scanned else x for i, x in enumerate(points)], edges, lengths)
-    felt = {i: np.where(active, slope[:m], 0.0) for i, slope in known if scanned in TOUCHES[i]}
-    own_felt: dict[int, Any] = {i: slope[m] if hit else np.float64(0.0) for i, slope in known}
+    felt = {i: np.where(read[2], slope[:m], 0.0) for i, slope in known if scanned in TOUCHES[i]}
+    own_felt: dict[int, Any] = {i: slope[m] if own_read[2] else np.float64(0.0) for i, slope in known}
     curves = np.zeros((3, k))
     for i, slope in known:
         if i < 3:
             curves[i] = SIGNS[i] * slope[laws[i]]
-    scanned_field = _table(read, probe, moved, felt, scans=True)
-    return Snapshot(scanned_field, _table(own_read, probe, own, own_felt), curves)
+    scanned_field = _table(read, read[:1], probe, moved, felt, scans=True)
+    return Snapshot(scanned_field, _table(own_read, own_read[:1], probe, own, own_felt), curves)
 
 
-def _table(read: Read, probe: Probe, sides: Sides, slopes: Mapping[int, Floats], *, scans: bool = False) -> FieldTable:
-    """Of one order, from raw, energy and where the loss is active."""
+def _clamped(raw: Floats, m2: float) -> Read:
+    return raw, np.minimum(np.maximum(raw, 0.0), m2), (raw > 0) & (raw < m2)
+
+
+def _table(
+    read: Read,
+    orders: Sequence[Floats],
+    probe: Probe,
+    sides: Sides,
+    slopes: Mapping[int, Floats],
+    *,
+    scans: bool = False,
+) -> FieldTable:
     raw, energy, active = map(torch.as_tensor, read)
-    return FieldTable(raw, energy, active, (raw,), probe, sides, slopes, scans)
+    return FieldTable(raw, energy, active, [torch.as_tensor(x) for x in orders], probe, sides, slopes, scans)
 
 
 def _one_pass(loss: EdgeEnergy, numbers: Sequence[Floats], by: Sequence[int]) -> tuple[Floats, list[Floats | None]]:
@@ -342,12 +300,3 @@ def _first(points: Tensor) -> Floats:
 def _last(vectors: Floats) -> Tensor:
     """(D, ...) -> (..., D)"""
     return torch.from_numpy(vectors if vectors.ndim == 1 else vectors.transpose(*range(1, vectors.ndim), 0))
-
-
-def _square(vectors: Floats) -> Floats:
-    """|v|^2 of vectors, (D, ...) -> (...)."""
-    first, *others = vectors
-    total: Floats = first * first
-    for x in others:
-        total = total + x * x
-    return total

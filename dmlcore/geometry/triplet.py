@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
+
+from dmlcore.typing import Floats
 
 Edge = Callable[[str], Tensor]
 
 # Where a law diverges and no upper clamp catches it, distances below this one count as this one (docs: losses).
 FLOOR = 1e-6
+ENDS = ((0, 1), (0, 2), (1, 2))  # of the edges ap, an, pn
 
 
 def distance(x: Tensor, y: Tensor) -> Tensor:
@@ -70,6 +75,54 @@ class Triplet:
     def nn(self) -> Tensor:
         """|n|^2"""
         return self._square_norm("n")
+
+
+class Edges(NamedTuple):
+    """What a triplet loss depends on, or its derivative by each: edge lengths and squared norms, (...) each."""
+
+    ap: Tensor
+    an: Tensor
+    pn: Tensor
+    aa: Tensor
+    pp: Tensor
+    nn: Tensor
+
+    @classmethod
+    def of(cls, a: Tensor, p: Tensor, n: Tensor) -> Edges:
+        """Of triplets of points, shapes (..., D) x3, which broadcast."""
+        edges = distance(a, p), distance(a, n), distance(p, n)
+        return cls(*torch.broadcast_tensors(*edges, *(x.square().sum(-1) for x in (a, p, n))))
+
+
+class Sides(NamedTuple):
+    """Triplets by their points (D, ...), edges x - y (D, ...) and edge lengths (...): coordinates come first.
+
+    A row of x and one of y is several times faster than pairs.
+    """
+
+    points: Sequence[Floats]
+    edges: Sequence[Floats]
+    lengths: Sequence[Floats]
+
+    @classmethod
+    def of(cls, points: Sequence[Floats]) -> Sides:
+        """Of three points (D, ...), which broadcast."""
+        edges = [points[i] - points[j] for i, j in ENDS]
+        return cls(points, edges, [np.sqrt(squared_norms(edge)) for edge in edges])
+
+    @property
+    def numbers(self) -> list[Floats]:
+        """Edge lengths and squared norms, six of (...)."""
+        return [*self.lengths, *map(squared_norms, self.points)]
+
+
+def squared_norms(vectors: Floats) -> Floats:
+    """|v|^2 of vectors, (D, ...) -> (...)."""
+    first, *others = vectors
+    total: Floats = first * first
+    for x in others:
+        total = total + x * x
+    return total
 
 
 def power_potential(d: Tensor, q: float, floor: float = 0.0) -> Tensor:

@@ -19,7 +19,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from dmlcore.geometry.field_table import Edges, edge_gradient
+from dmlcore.geometry.field_table import edge_gradient
+from dmlcore.geometry.triplet import Edges
 from dmlcore.losses.engine.triplet_loss import TripletLoss
 
 Rival = Literal["perpendicular", "symmetric", "fixed"]

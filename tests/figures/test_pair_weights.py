@@ -10,7 +10,8 @@ import torch
 
 from dmlcore import losses
 from dmlcore.figures import fields, pair_weights
-from dmlcore.geometry.field_table import Edges, edge_gradient
+from dmlcore.geometry.field_table import edge_gradient
+from dmlcore.geometry.triplet import Edges
 from dmlcore.loss_analysis.pair_weights import gram_weights, similarities
 
 PAIRS = ("ap", "an", "pn")

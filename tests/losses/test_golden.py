@@ -12,7 +12,8 @@ import torch
 
 from dmlcore import losses
 from dmlcore.geometry import forces
-from dmlcore.geometry.field_table import Edges, edge_gradient
+from dmlcore.geometry.field_table import edge_gradient
+from dmlcore.geometry.triplet import Edges
 from tests.members import of
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "triplet_losses.json").read_text())

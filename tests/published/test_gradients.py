@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from dmlcore import losses
 from dmlcore.catalogue import Slider
-from dmlcore.geometry.field_table import Edges, edge_gradient
+from dmlcore.geometry.field_table import edge_gradient
 from dmlcore.geometry.forces import direction
+from dmlcore.geometry.triplet import Edges
 from dmlcore.published.gradients import CLOSED_FORMS
 
 
