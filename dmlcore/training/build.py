@@ -23,7 +23,7 @@ from dmlcore.storage.runs import RunError, RunStore
 from dmlcore.training import objective, optimisers, stored_features
 from dmlcore.training.batches import Batches
 from dmlcore.training.errors import DeferredFiniteCheck, StepError, TrainingError
-from dmlcore.training.forks.training_part import edited
+from dmlcore.training.forks.training_split import edited
 from dmlcore.training.objective import Objective, seed_of
 from dmlcore.training.state import TrainingState, device_model
 

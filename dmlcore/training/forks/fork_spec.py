@@ -16,7 +16,7 @@ from dmlcore.spec.sections import ForkSpec
 from dmlcore.storage import fork_parent
 from dmlcore.storage.runs import Run, RunError, RunStore
 from dmlcore.training import build
-from dmlcore.training.forks import training_part, transfer
+from dmlcore.training.forks import training_split, transfer
 
 LONGEST_NAME = 80
 
@@ -79,7 +79,7 @@ def of(
 def check(spec: RunSpec, dataset: Dataset) -> None:
     """Raise TrainingError if the training split cannot be changed like this, or has too few classes for a batch."""
     build.refuse_unusable(spec)
-    left = training_part.edited(dataset, spec.fork)
+    left = training_split.edited(dataset, spec.fork)
     classes = len(np.unique(left.labels[left.parts["train"]]))
     if spec.batch.sampler == "balanced" and classes < spec.batch.classes:
         raise build.TrainingError(

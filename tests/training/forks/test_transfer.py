@@ -11,7 +11,7 @@ from dmlcore.storage.runs import Run, RunStore, series
 from dmlcore.training import loop
 from dmlcore.training.build import load_data
 from dmlcore.training.errors import TrainingError
-from dmlcore.training.forks import training_part, transfer
+from dmlcore.training.forks import training_split, transfer
 
 BASE = RunSpec().with_overrides(
     [
@@ -146,7 +146,7 @@ def test_classes_are_left_out_and_samples_relabelled_in_the_training_part_alone(
     data = load_data(parent.spec)
     part = data.parts["train"]
     sample = int(part[data.labels[part] == 3][0])
-    found = training_part.edited(data, ForkSpec(run="x", leave_out=(9, 0), relabel=((sample, 7),)))
+    found = training_split.edited(data, ForkSpec(run="x", leave_out=(9, 0), relabel=((sample, 7),)))
     left = set(found.labels[found.parts["train"]].tolist())
     assert left == set(range(1, 9))
     assert found.labels[sample] == 7
@@ -154,7 +154,7 @@ def test_classes_are_left_out_and_samples_relabelled_in_the_training_part_alone(
     for part in ("validation", "test"):
         assert np.array_equal(found.parts[part], data.parts[part])
         assert {0, 9} <= set(found.labels[found.parts[part]].tolist())
-    assert training_part.edited(data, ForkSpec()) is data
+    assert training_split.edited(data, ForkSpec()) is data
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_classes_are_left_out_and_samples_relabelled_in_the_training_part_alone(
 )
 def test_what_the_training_part_has_not_is_refused(fork: ForkSpec, message: str, parent: Run) -> None:
     with pytest.raises(TrainingError, match=message):
-        training_part.edited(load_data(parent.spec), fork)
+        training_split.edited(load_data(parent.spec), fork)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from pages.shared.state.spec_link import BASES, FIRST, command, link, linked, ov
 from pages.shared.widgets import run_picker
 from pages.shared.widgets.forms import Form
 from pages.shared.widgets.spec_form import protocol as protocol_form
-from pages.shared.widgets.spec_form import training_part
+from pages.shared.widgets.spec_form import training_section
 from pages.shared.widgets.spec_form.fields import field
 from pages.shared.widgets.spec_form.values import (
     A_FILE,
@@ -72,7 +72,7 @@ def sidebar(form: Form) -> None:
     info = _data(form)
     loss_fields(form)
     _network(form, info.kind)
-    training_part.training(form)
+    training_section.training(form)
 
 
 def _data(form: Form) -> data.Description:
