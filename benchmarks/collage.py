@@ -43,7 +43,7 @@ def write_cifar100(folder: Path, *, train: int = 500, test: int = 100) -> Path:
     """Write random images, `train` and `test` of each of the 100 classes, in the official layout."""
     folder.mkdir(parents=True)
     random = np.random.default_rng(0)
-    for part, count in (("train", train), ("test", test)):
+    for split, count in (("train", train), ("test", test)):
         fine = random.permutation(np.repeat(np.arange(100), count))
         content = {
             b"filenames": [b"image_%06d.png" % row for row in range(len(fine))],
@@ -51,7 +51,7 @@ def write_cifar100(folder: Path, *, train: int = 500, test: int = 100) -> Path:
             b"coarse_labels": (fine % 20).tolist(),
             b"data": random.integers(0, 256, (len(fine), 3072), dtype=np.uint8),
         }
-        _dump(folder / part, content)
+        _dump(folder / split, content)
     names = {
         b"fine_label_names": [b"class %02d" % number for number in range(100)],
         b"coarse_label_names": [name.encode() for name in SUPER_NAMES],

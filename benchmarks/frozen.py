@@ -85,7 +85,7 @@ def main() -> None:
     training_state = build.build(spec, data, device)
     assert training_state.data.features is not None
     training_state.data.features.open()
-    shape = training_state.data.features[data.parts["test"][:1]].shape[1:]
+    shape = training_state.data.features[data.splits["test"][:1]].shape[1:]
     print(f"maps {shape}: there after {time.perf_counter() - began:.1f} s")
 
     plain = build.build(spec, data, device)

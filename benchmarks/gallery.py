@@ -93,8 +93,8 @@ def store(root: Path, points: int) -> dict[str, Any]:
     shop = root / "sop"
     files = []
     number = 0
-    for part, classes in (("train", np.repeat(np.arange(20), 2)), ("test", labels)):
-        first = 1 if part == "train" else 21
+    for split, classes in (("train", np.repeat(np.arange(20), 2)), ("test", labels)):
+        first = 1 if split == "train" else 21
         lines = ["image_id class_id super_class_id path"]
         for label in classes + first:
             number += 1
@@ -104,7 +104,7 @@ def store(root: Path, points: int) -> dict[str, Any]:
             os.link(drawn[number % PHOTOGRAPHS], path)
             lines.append(f"{number} {label} 3 {path.relative_to(shop)}")
             files.append(str(path))
-        (shop / f"Ebay_{part}.txt").write_text("\n".join(lines) + "\n")
+        (shop / f"Ebay_{split}.txt").write_text("\n".join(lines) + "\n")
     Image.fromarray(random.integers(0, 255, (30, 40, 3), np.uint8)).resize((1600, 1200)).save(
         root / "own.jpg", quality=90
     )
@@ -134,7 +134,7 @@ def evaluated(runs: Path, shop: Path, name: str, side: int, embeddings: np.ndarr
     state = build(run.spec, data, torch.device("cpu"), start=False)
     digest = hashlib.sha256(checkpoint.pack(embedder(state).state_dict(), {})).hexdigest()
     save(run, state, 0)
-    indices = data.parts["test"]
+    indices = data.splits["test"]
     np.savez(
         run.path / "embeddings" / f"{digest}.npz", embeddings=embeddings, labels=data.labels[indices], indices=indices
     )

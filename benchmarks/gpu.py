@@ -147,8 +147,8 @@ def stored(classes: int, image_size: int) -> Dataset:
     """32 stored images of noise in each class."""
     labels = np.repeat(np.arange(classes), 32)
     everything = np.arange(len(labels))
-    parts = {"train": everything, "validation": everything[:0], "test": everything[::16]}
-    return Dataset("random", Stored(len(labels), image_size), labels, tuple(map(str, range(classes))), parts, None, ())
+    splits = {"train": everything, "validation": everything[:0], "test": everything[::16]}
+    return Dataset("random", Stored(len(labels), image_size), labels, tuple(map(str, range(classes))), splits, None, ())
 
 
 if __name__ == "__main__":

@@ -93,7 +93,7 @@ def store(root: Path) -> tuple[str, np.ndarray, np.ndarray]:
     embeddings = centres[group] + random.normal(size=(POINTS, 128)).astype(np.float32) / 2
     from dmlcore.training.build import load_data
 
-    indices = load_data(run.spec).parts["test"]
+    indices = load_data(run.spec).splits["test"]
     source = run.path / "embeddings" / f"{'ab' * 32}.npz"
     np.savez(source, embeddings=embeddings, labels=load_data(run.spec).labels[indices], indices=indices)
     # The page asks the last row which weights were tested; the score itself is not measured here.

@@ -101,8 +101,8 @@ def measure(spec: RunSpec, threads: int, *, plain: bool) -> tuple[TrainingState,
 def random_images(side: int) -> Dataset:
     """640 images of noise in 16 classes, held in memory."""
     images = np.random.default_rng(0).integers(0, 256, (640, 3, side, side), dtype=np.uint8)
-    parts = {"train": np.arange(640), "validation": np.arange(0), "test": np.arange(0, 640, 10)}
-    return Dataset("random", images, np.repeat(np.arange(16), 40), tuple(map(str, range(16))), parts, None, ())
+    splits = {"train": np.arange(640), "validation": np.arange(0), "test": np.arange(0, 640, 10)}
+    return Dataset("random", images, np.repeat(np.arange(16), 40), tuple(map(str, range(16))), splits, None, ())
 
 
 def bare_step(state: TrainingState, *, plain: bool) -> Callable[[], None]:

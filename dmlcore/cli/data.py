@@ -63,7 +63,7 @@ def show(
     seed: Seed = 0,
     classes: Annotated[bool, typer.Option("--classes", help="List every class")] = False,
 ) -> None:
-    """Show parts, counts beside the published ones, notes and problems; exits 1 if something is missing or damaged."""
+    """Show splits, counts beside the published ones, notes and problems; exits 1 if something is missing or damaged."""
     from dmlcore import data
     from dmlcore.data import report
     from dmlcore.data.files import sources
@@ -79,17 +79,17 @@ def show(
     if info.needs_files:
         print(f"Found: {shown.found.place}")
     report.remember(shown.found)
-    # Parts as split here, then the publisher's counts, classes and what is wrong.
-    for part in shown.parts:
-        print(f"{part.name:22} {part.samples:>9,} samples of {part.classes:>7,} classes")
-    for part in shown.compared:
-        published = part.published
+    # Splits as split here, then the publisher's counts, classes and what is wrong.
+    for size in shown.splits:
+        print(f"{size.name:22} {size.samples:>9,} samples of {size.classes:>7,} classes")
+    for size in shown.compared:
+        published = size.published
         assert published is not None
-        verdict = part.deviation or "as published"
-        print(f"{part.name:22} published {published.samples:,} of {published.classes:,}: {verdict}")
+        verdict = size.deviation or "as published"
+        print(f"{size.name:22} published {published.samples:,} of {published.classes:,}: {verdict}")
     if classes:
         for one in shown.classes:
-            print(f"{one.number:>7} {one.samples:>7} {one.part:18} {one.name}")
+            print(f"{one.number:>7} {one.samples:>7} {one.split:18} {one.name}")
     for note in shown.notes:
         print(f"note: {note}")
     for problem in shown.problems:
@@ -100,7 +100,7 @@ def show(
 
 @app.command()
 def check(name: Name, root: Root = None) -> None:
-    """Decode every image and look for copies across classes and parts; exits 1 if an image cannot be read."""
+    """Decode every image and look for copies across classes and splits; exits 1 if an image cannot be read."""
     from dmlcore.data import checks
 
     try:
@@ -128,7 +128,7 @@ def save(
     fold_order: Order = "contiguous",
     seed: Seed = 0,
 ) -> None:
-    """Save a split as plain data: which sample is in which part."""
+    """Save a split as plain data: which sample is in which split."""
     from dmlcore import data
     from dmlcore.data import report
 

@@ -1,4 +1,4 @@
-"""Every sample of a data set read once: what cannot be decoded, and what is there in several classes or parts."""
+"""Every sample of a data set read once: what cannot be decoded, and what is there in several classes or splits."""
 
 from __future__ import annotations
 
@@ -155,10 +155,10 @@ def verdicts(check: DataCheck, made: Dataset) -> tuple[str, ...]:
     if check.failures:
         key, reason = check.unreadable[0]
         sentences.append(f"{check.failures:,} of {check.samples:,} images cannot be read; first {key}: {reason}")
-    part_of = np.full(len(made.labels), "", dtype="U10")
-    for name, rows in made.parts.items():
-        part_of[rows] = name
-    learned = np.isin(part_of, ("train", "validation"))
+    split_of = np.full(len(made.labels), "", dtype="U10")
+    for name, rows in made.splits.items():
+        split_of[rows] = name
+    learned = np.isin(split_of, ("train", "validation"))
     groups = [np.array(group) for group in check.copies if max(group) < len(made.labels)]
     classes = [group for group in groups if len(np.unique(made.labels[group])) > 1]
     leaks = [group for group in groups if learned[group].any() and not learned[group].all()]

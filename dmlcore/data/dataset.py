@@ -12,7 +12,7 @@ import numpy as np
 from dmlcore.catalogue import Catalogue
 from dmlcore.typing import Array, Bools, Halves, Ints, Pixels
 
-Split = Literal["classes", "samples", "own"]  # own: the data set brings its parts
+Split = Literal["classes", "samples", "own"]  # own: the data set brings its splits
 Validation = Literal["classes", "samples", "none", "own"]
 
 
@@ -91,8 +91,8 @@ class Samples:
     inputs (N, F) float32, (N, 3, H, W) uint8 or (N, L) int64 token ids; labels (N,) in 0..C-1, where labels below
     `train_classes` are the training classes of the class-disjoint split; `official_train` (N,) bool is the official
     image-wise split; `gallery` (N,) bool are the test samples that are only searched, the others being the queries;
-    `keys` identify the images, so that no image gets into two parts; `files` are theirs, where each has one;
-    `parts` are "train", "validation" and "test" of a data set that brings its own; `facts` (N, ...) say more of each
+    `keys` identify the images, so that no image gets into two splits; `files` are theirs, where each has one;
+    `splits` are "train", "validation" and "test" of a data set that brings its own; `facts` (N, ...) say more of each
     sample.
     """
 
@@ -104,7 +104,7 @@ class Samples:
     gallery: Bools | None = None
     keys: Sequence[str] | None = None
     files: Sequence[Path] | None = None
-    parts: Mapping[str, Ints] | None = None
+    splits: Mapping[str, Ints] | None = None
     image: Callable[[int], Pixels] | None = None
     notes: tuple[str, ...] = ()
     facts: Mapping[str, Array] = field(default_factory=dict)
@@ -112,10 +112,10 @@ class Samples:
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A data set split into parts.
+    """A data set split into splits.
 
     inputs[indices] -> (n, F) float32, (n, 3, H, W) uint8 or (n, L) int64 token ids; labels (N,) int64 in 0..C-1;
-    parts: "train", "validation" (may be empty) and "test" -> disjoint ascending indices, and where queries search a
+    splits: "train", "validation" (may be empty) and "test" -> disjoint ascending indices, and where queries search a
     gallery of their own "gallery", "test" then being the queries; image(index) -> (h, w, 3) uint8 for display, None
     for plain vectors; notes: what was left out or counted, in plain words; facts: more of each sample (N, ...) by
     name, as the reader of the data set says; keys: the name of each image in the lists, and files: where it lies,
@@ -127,7 +127,7 @@ class Dataset:
     inputs: Inputs
     labels: Ints
     class_names: tuple[str, ...]
-    parts: Mapping[str, Ints]
+    splits: Mapping[str, Ints]
     image: Callable[[int], Pixels] | None
     notes: tuple[str, ...]
     facts: Mapping[str, Array] = field(default_factory=dict)

@@ -77,7 +77,7 @@ def load(
 ) -> Dataset:
     """Read and split a data set; None means the default of `describe(name)`.
 
-    root: see `locate`. split, validation: must be left out where the default is "own", as such a set brings its parts.
+    root: see `locate`. split, validation: must be left out where the default is "own", as such a set brings its splits.
     folds: which classes validate, in place of the last quarter. image_size: side of the square images in pixels, 16
     to 512. seed: of the sample-wise splits and of data that are drawn. Raises DataError naming the file, or the split
     and its numbers.
@@ -108,17 +108,17 @@ def divide(
     info = describe(name)
     _check_split(info, folds, split=split, validation=validation)
     split, validation = split or info.split, validation or info.validation
-    parts = splits.parts(samples, split, validation, seed, folds)
-    for array in (samples.labels, *parts.values(), *samples.facts.values()):
+    partition = splits.partition(samples, split, validation, seed, folds)
+    for array in (samples.labels, *partition.values(), *samples.facts.values()):
         array.flags.writeable = False
     return Dataset(
         name=name,
         inputs=samples.inputs,
         labels=samples.labels,
         class_names=samples.class_names,
-        parts=parts,
+        splits=partition,
         image=samples.image,
-        notes=samples.notes + _count(samples, parts),
+        notes=samples.notes + _count(samples, partition),
         facts=samples.facts,
         keys=samples.keys,
         files=samples.files,
@@ -166,26 +166,26 @@ def _check_image_size(info: Description, image_size: int | None) -> None:
 
 def _check_split(info: Description, folds: Folds | None, **asked: str | None) -> None:
     if folds and info.split == "own":
-        raise DataError(f"folds must be left out for {info.name}, which brings its own parts")
+        raise DataError(f"folds must be left out for {info.name}, which brings its own splits")
     for key, value in asked.items():
         if info.split == "own" and value not in (None, "own"):
-            raise DataError(f"{key} must be left out for {info.name}, which brings its own parts; got {value!r}")
+            raise DataError(f"{key} must be left out for {info.name}, which brings its own splits; got {value!r}")
         if info.split != "own" and value == "own":
-            raise DataError(f"{key} cannot be 'own' for {info.name}, which brings no parts; leave it out")
+            raise DataError(f"{key} cannot be 'own' for {info.name}, which brings no splits; leave it out")
 
 
-def _count(samples: Samples, parts: dict[str, np.ndarray]) -> tuple[str, ...]:
-    """Say how large the parts are and which classes cannot form a pair."""
+def _count(samples: Samples, partition: dict[str, np.ndarray]) -> tuple[str, ...]:
+    """Say how large the splits are and which classes cannot form a pair."""
     notes = []
-    for name, part in parts.items():
-        _, sizes = np.unique(samples.labels[part], return_counts=True)
-        notes.append(f"{name}: {len(part):,} samples of {len(sizes):,} classes")
-        if "gallery" in parts and name in ("test", "gallery"):
+    for name, rows in partition.items():
+        _, sizes = np.unique(samples.labels[rows], return_counts=True)
+        notes.append(f"{name}: {len(rows):,} samples of {len(sizes):,} classes")
+        if "gallery" in partition and name in ("test", "gallery"):
             continue  # a query finds its match in the gallery, not among the queries
         if singles := int((sizes == 1).sum()):
             notes.append(f"{name}: {singles:,} classes have a single sample, which has no match")
-    if "gallery" in parts:
+    if "gallery" in partition:
         labels = samples.labels
-        if lost := int((~np.isin(labels[parts["test"]], labels[parts["gallery"]])).sum()):
+        if lost := int((~np.isin(labels[partition["test"]], labels[partition["gallery"]])).sum()):
             notes.append(f"test: {lost:,} queries have no match, as the gallery lacks their class")
     return tuple(notes)

@@ -11,13 +11,13 @@ from dmlcore.typing import Bools, Ints
 
 
 class SplitSize(NamedTuple):
-    """Samples and classes of a part."""
+    """Samples and classes of a split."""
 
     samples: int
     classes: int
 
 
-# Data set -> part -> size, validation not yet taken out of train. In-shop: "test" are the queries.
+# Data set -> split -> size, validation not yet taken out of train. In-shop: "test" are the queries.
 PUBLISHED: Mapping[str, Mapping[str, SplitSize]] = {
     "cub": {"train": SplitSize(5_864, 100), "test": SplitSize(5_924, 100)},
     "cars": {"train": SplitSize(8_054, 98), "test": SplitSize(8_131, 98)},
@@ -34,24 +34,24 @@ PUBLISHED: Mapping[str, Mapping[str, SplitSize]] = {
 
 
 def sizes(labels: Ints, train_classes: int, gallery: Bools | None = None) -> dict[str, SplitSize]:
-    """Return the sizes of the class-disjoint parts of labels (N,) in 0..C-1."""
+    """Return the sizes of the class-disjoint splits of labels (N,) in 0..C-1."""
     is_train = labels < train_classes
     masks = {"train": is_train, "test": ~is_train}
     if gallery is not None:
         masks = {"train": is_train, "test": ~is_train & ~gallery, "gallery": ~is_train & gallery}
-    return {part: SplitSize(int(mask.sum()), len(np.unique(labels[mask]))) for part, mask in masks.items()}
+    return {split: SplitSize(int(mask.sum()), len(np.unique(labels[mask]))) for split, mask in masks.items()}
 
 
 def deviations(name: str, labels: Ints, train_classes: int, gallery: Bools | None = None) -> tuple[str, ...]:
-    """Say where the parts differ from the published ones, counts against counts; () if they do not."""
+    """Say where the splits differ from the published ones, counts against counts; () if they do not."""
     if name not in PUBLISHED:
         return ()
     counts = sizes(labels, train_classes, gallery)
     different = [
-        f"{part} {counts[part].samples:,} images of {counts[part].classes:,} classes (published: {size.samples:,} of "
-        f"{size.classes:,})"
-        for part, size in PUBLISHED[name].items()
-        if counts[part] != size
+        f"{split} {counts[split].samples:,} images of {counts[split].classes:,} classes (published: {size.samples:,} "
+        f"of {size.classes:,})"
+        for split, size in PUBLISHED[name].items()
+        if counts[split] != size
     ]
     sentence = f"not the published data set, but a subset or another release: {', '.join(different)}"
     return (sentence,) if different else ()

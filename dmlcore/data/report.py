@@ -38,8 +38,8 @@ class Found:
     missing: Sequence[Path] = ()
 
 
-class Part(NamedTuple):
-    """A part: samples and classes, and the published size where there is one."""
+class SplitCount(NamedTuple):
+    """A split: samples and classes, and the published size where there is one."""
 
     name: str
     samples: int
@@ -64,11 +64,11 @@ class Part(NamedTuple):
 
 
 class Class(NamedTuple):
-    """A class: its number from 0, its name, the parts its samples are in, and how many there are."""
+    """A class: its number from 0, its name, the splits its samples are in, and how many there are."""
 
     number: int
     name: str
-    part: str
+    split: str
     samples: int
 
 
@@ -78,8 +78,8 @@ class Report:
 
     found: Found
     dataset: Dataset | None
-    parts: tuple[Part, ...]
-    compared: tuple[Part, ...]  # beside the published sizes: of the class-disjoint split, validation counted as train
+    splits: tuple[SplitCount, ...]
+    compared: tuple[SplitCount, ...]  # beside the published sizes: class-disjoint, validation counted as train
     classes: tuple[Class, ...]
     notes: tuple[str, ...]
     problems: tuple[str, ...]
@@ -125,8 +125,8 @@ def divide(
         made = data.divide(listed.name, listed.samples, split=split, validation=validation, folds=folds, seed=seed)
     except DataError as error:
         return Report(listed, None, (), (), (), listed.samples.notes, (*listed.problems, str(error)))
-    parts = tuple(Part(name, *_size(made, rows)) for name, rows in made.parts.items())
-    return Report(listed, made, parts, _compared(made), _classes(made), _without_counts(made), listed.problems)
+    splits = tuple(SplitCount(name, *_size(made, rows)) for name, rows in made.splits.items())
+    return Report(listed, made, splits, _compared(made), _classes(made), _without_counts(made), listed.problems)
 
 
 def report(
@@ -147,59 +147,59 @@ def report(
     from dmlcore.data import checks  # which builds on this module
 
     verdicts = checks.verdicts(checks.examine(made.dataset), made.dataset)
-    return Report(listed, made.dataset, made.parts, made.compared, made.classes, made.notes, made.problems + verdicts)
+    return Report(listed, made.dataset, made.splits, made.compared, made.classes, made.notes, made.problems + verdicts)
 
 
 def _size(made: Dataset, rows: Ints) -> SplitSize:
     return SplitSize(len(rows), len(np.unique(made.labels[rows])))
 
 
-def _compared(made: Dataset) -> tuple[Part, ...]:
+def _compared(made: Dataset) -> tuple[SplitCount, ...]:
     published = PUBLISHED.get(made.name)
     if published is None or made.settings.get("split") != "classes":
         return ()
-    rows = dict(made.parts)
+    rows = dict(made.splits)
     held_out = rows.pop("validation")
     rows["train"] = np.concatenate([rows["train"], held_out])
     title = {"train": "train and validation" if len(held_out) else "train"}
-    return tuple(Part(title.get(name, name), *_size(made, rows[name]), size) for name, size in published.items())
+    return tuple(SplitCount(title.get(name, name), *_size(made, rows[name]), size) for name, size in published.items())
 
 
 def _classes(made: Dataset) -> tuple[Class, ...]:
     counts = {
-        name: np.bincount(made.labels[rows], minlength=len(made.class_names)) for name, rows in made.parts.items()
+        name: np.bincount(made.labels[rows], minlength=len(made.class_names)) for name, rows in made.splits.items()
     }
     totals = np.bincount(made.labels, minlength=len(made.class_names))
     return tuple(
-        Class(number, name, ", ".join(part for part in counts if counts[part][number]), int(totals[number]))
+        Class(number, name, ", ".join(split for split in counts if counts[split][number]), int(totals[number]))
         for number, name in enumerate(made.class_names)
     )
 
 
 def _without_counts(made: Dataset) -> tuple[str, ...]:
-    """The notes but for the sizes of the parts, and how they deviate, which are told as numbers."""
-    lines = [f"{part}: {len(rows):,} samples" for part, rows in made.parts.items()]
+    """The notes but for the sizes of the splits, and how they deviate, which are told as numbers."""
+    lines = [f"{split}: {len(rows):,} samples" for split, rows in made.splits.items()]
     lines += ["not the published data set"] if _compared(made) else []
     return tuple(note for note in made.notes if not note.startswith(tuple(lines)))
 
 
 def rows_of(made: Dataset) -> Iterator[tuple[str, int, int, str, str]]:
-    """One row a sample, as COLUMNS names them, the parts one after another."""
-    for part, rows in made.parts.items():
+    """One row a sample, as COLUMNS names them, the splits one after another."""
+    for split, rows in made.splits.items():
         for index in rows.tolist():
             label = int(made.labels[index])
-            yield part, index, label, made.class_names[label], made.keys[index] if made.keys is not None else ""
+            yield split, index, label, made.class_names[label], made.keys[index] if made.keys is not None else ""
 
 
 def split_text(made: Dataset, form: str = "json") -> str:
-    """A split as plain data, "json" or "csv": data set, how it was split, and each sample of each part."""
+    """A split as plain data, "json" or "csv": data set, how it was split, and each sample of each split."""
     if form == "csv":
         head, how = ("data_set", *made.settings, *COLUMNS), (made.name, *made.settings.values())
         return as_csv([head, *((*how, *row) for row in rows_of(made))])
     if form != "json":
         raise DataError(f"a split is saved as json or csv, not {form!r}")
     about = {"data_set": made.name, "settings": dict(made.settings)}
-    about |= {"parts": {name: dict(_size(made, rows)._asdict()) for name, rows in made.parts.items()}}
+    about |= {"parts": {name: dict(_size(made, rows)._asdict()) for name, rows in made.splits.items()}}
     rows = ",\n".join(json.dumps(row) for row in rows_of(made))
     return f'{json.dumps(about)[:-1]},\n"columns": {json.dumps(COLUMNS)},\n"rows": [\n{rows}\n]}}\n'
 

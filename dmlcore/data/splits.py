@@ -15,19 +15,19 @@ VALIDATION_FRACTION = 0.2  # of the training samples of each class
 VALIDATION_CLASSES = 0.25  # of the training classes
 
 
-def parts(
+def partition(
     samples: Samples, split: Split, validation: Validation, seed: int, folds: Folds | None = None
 ) -> dict[str, Ints]:
-    """Return the parts "train", "validation" and "test"; raise DataError for a part that is empty or has one class.
+    """Return the splits "train", "validation" and "test"; raise DataError for a split that is empty or has one class.
 
     split "classes": no class is in both train and test. split "samples": the official image-wise split, or half of
     the samples of each class. validation "classes": the fold of `folds`, without it the last quarter of the training
-    classes, at least two; "samples": a fifth of the training samples of each class; "none": empty. Samples with parts
+    classes, at least two; "samples": a fifth of the training samples of each class; "none": empty. Samples with splits
     of their own keep them. Samples with a gallery, split by classes: "test" are the queries and "gallery" the others.
     """
-    if samples.parts is not None:
-        _require_classes("split 'own'", samples.parts, samples.labels)
-        return dict(samples.parts)
+    if samples.splits is not None:
+        _require_classes("split 'own'", samples.splits, samples.labels)
+        return dict(samples.splits)
     labels = samples.labels
     searched: dict[str, Ints] = {}
     if split == "classes":
@@ -47,7 +47,7 @@ def parts(
 
     train, held_out = hold_out(labels, train, validation, seed, folds)
     result = {"train": train, "validation": held_out, "test": test, **searched}
-    needed = {name: part for name, part in result.items() if name != "validation" or validation != "none"}
+    needed = {name: rows for name, rows in result.items() if name != "validation" or validation != "none"}
     _require_classes(f"{protocol} with validation {validation!r}", needed, labels)
     _require_disjoint(protocol, result, samples, classes_too=split == "classes")
     return result
@@ -88,14 +88,14 @@ def stratified(labels: Ints, indices: Ints, fraction: float, seed: int) -> tuple
 
 
 def _require_classes(protocol: str, result: Mapping[str, Ints], labels: Ints) -> None:
-    counts = {name: (len(part), len(np.unique(labels[part]))) for name, part in result.items()}
+    counts = {name: (len(rows), len(np.unique(labels[rows]))) for name, rows in result.items()}
     table = ", ".join(f"{name} {samples} samples of {classes} classes" for name, (samples, classes) in counts.items())
     for name, (samples, classes) in counts.items():
         if classes < 2:
             lack = "empty" if samples == 0 else "of a single class"
             raise DataError(
                 f"{protocol} leaves the {name} split {lack} ({table}; {len(labels)} samples of "
-                f"{len(np.unique(labels))} classes in all); each part needs two classes: choose another split or "
+                f"{len(np.unique(labels))} classes in all); each split needs two classes: choose another split or "
                 "validation, or complete the data"
             )
 

@@ -72,7 +72,7 @@ class EmbeddingTable:
         known = self.data.keys if self.data else None
         return ["" if known is None else str(known[int(index)]) for index in self.indices]
 
-    def parts(self) -> list[str]:
+    def splits(self) -> list[str]:
         """The part of each row: "test", or "gallery" for samples that are only searched."""
         return ["gallery" if searched else "test" for searched in self.learned.is_gallery[self.rows]]
 
@@ -126,7 +126,7 @@ def write_parquet(table: EmbeddingTable, file: IO[bytes], *, neighbours: bool = 
         "key": pa.array(table.keys(), pa.string()),
         "label": pa.array(table.labels, pa.int64()),
         "class": pa.array(table.names(), pa.string()),
-        "part": pa.array(table.parts(), pa.string()),
+        "part": pa.array(table.splits(), pa.string()),
         "embedding": _lists(table.embeddings, pa.float32()),
     }
     if neighbours:
@@ -157,11 +157,11 @@ def map_csv(table: EmbeddingTable, points: NDArray[np.floating[Any]]) -> str:
     lines: list[Sequence[Any]] = [
         ("index", "key", "label", "class", "part", "x", "y", "nearest_is_right", "average_precision")
     ]
-    for row, key, name, part in zip(table.rows, table.keys(), table.names(), table.parts(), strict=True):
+    for row, key, name, split in zip(table.rows, table.keys(), table.names(), table.splits(), strict=True):
         learned, precision = table.learned, float(table.learned.average_precision[row])
         x, y = (f"{float(value):.7g}" for value in points[row])
         right, scored = int(learned.right[row, 0]), "" if math.isnan(precision) else f"{precision:.6f}"
-        lines.append((learned.indices[row], key, learned.labels[row], name, part, x, y, right, scored))
+        lines.append((learned.indices[row], key, learned.labels[row], name, split, x, y, right, scored))
     return as_csv(lines)
 
 
@@ -177,8 +177,8 @@ def write_projector(table: EmbeddingTable, folder: Path) -> None:
     learned = table.learned
     with open(folder / "metadata.tsv", "w", encoding="utf-8") as file:
         file.write("class\tlabel\tindex\tkey\tpart\tnearest_is_right\taverage_precision\n")
-        for row, name, key, part in zip(table.rows, table.names(), table.keys(), table.parts(), strict=True):
-            cells = (name, learned.labels[row], learned.indices[row], key, part, int(learned.right[row, 0]))
+        for row, name, key, split in zip(table.rows, table.names(), table.keys(), table.splits(), strict=True):
+            cells = (name, learned.labels[row], learned.indices[row], key, split, int(learned.right[row, 0]))
             scored = f"{learned.average_precision[row]:.6f}"
             file.write("\t".join(str(cell).translate(_TSV) for cell in (*cells, scored)) + "\n")
     side = _write_sprite(table, folder / "sprite.png")

@@ -29,7 +29,7 @@ def _of_source(letter: str) -> Iterator[PublishedTable]:
             f"{file.caption} ({file.queries:,} queries{inferred})" if file.queries else file.caption,
             source.citation,
             tuple(_entry(file, row) for row in file.rows),
-            file.part,
+            file.split,
             file.protocol,
             (*file.notes, *source.notes_of(number)),
         )

@@ -54,7 +54,7 @@ class PublishedTable:
     caption: str
     citation: str
     rows: tuple[PublishedRow, ...]
-    part: str = "test"
+    split: str = "test"
     protocol: str = ""
     notes: tuple[str, ...] = ()
 

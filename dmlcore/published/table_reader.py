@@ -52,7 +52,7 @@ class File(_TableModel):
     rows: Annotated[tuple[PrintedRow, ...], Field(min_length=1)]
     notes: tuple[str, ...] = Field((), description="What is known of this table alone")
     protocol: str = Field("", description="Under which it was made, as `RunSpec.protocol` names it")
-    part: Literal["train", "test"] = "test"
+    split: Literal["train", "test"] = "test"
     dataset: str = ""
     network: str = ""
     size: str = ""

@@ -53,12 +53,12 @@ class SpecChange:
 
 @dataclass(frozen=True)
 class LiveSpec:
-    """What is trained and watched: up to `per_class` samples of each class of `parts`; MAP@R is of the last part."""
+    """What is trained and watched: up to `per_class` samples of each class of `splits`; MAP@R is of the last split."""
 
     run: RunSpec
     changes: tuple[SpecChange, ...] = ()
     per_class: int = 40
-    parts: tuple[str, ...] = ("train",)
+    splits: tuple[str, ...] = ("train",)
 
     def __post_init__(self) -> None:
         """Raise SpecError or ValueError, naming it, for a change that is not possible."""
@@ -123,13 +123,13 @@ class LiveTraining(History[LiveSpec, TrainingFrame]):
         self._snapshots: dict[int, _Snapshot] = {}
         labels = self.dataset.labels[self.watched]
         self._classes, self._class_of = np.unique(labels, return_inverse=True)
-        self._scored = np.isin(self.watched, self.dataset.parts[spec.parts[-1]])
+        self._scored = np.isin(self.watched, self.dataset.splits[spec.splits[-1]])
         self._state, self._at = self._build(spec.run), 0
         self.dataset = self._state.data  # with the feature maps of a frozen backbone
         inputs = batches.to_device(self.dataset, self.watched, torch.device("cpu"))
         self._inputs = inputs.float() if inputs.is_floating_point() else inputs  # once, not for every frame
         batch = spec.run.batch.classes * spec.run.batch.samples
-        self.steps_per_epoch = max(1, len(self.dataset.parts["train"]) // batch)
+        self.steps_per_epoch = max(1, len(self.dataset.splits["train"]) // batch)
         self._keep_state()
         self.frames.append(self._look(None))
 
@@ -146,7 +146,7 @@ class LiveTraining(History[LiveSpec, TrainingFrame]):
         return {name: np.array([getattr(f, name) for f in rows], dtype=np.float64) for name in columns}
 
     def scored(self, vectors: Singles) -> RetrievalScores:
-        """Retrieval scores of vectors (n, D) of the watched samples; those of the last part count, as for map_at_r."""
+        """Retrieval scores of vectors (n, D) of the watched samples; those of the last split count, as for map_at_r."""
         labels = self.dataset.labels[self.watched]
         return retrieval(vectors[self._scored], labels[self._scored], ks=(1,))
 
@@ -276,12 +276,12 @@ def _in_bytes(weights: Tensor | None) -> Bytes | None:
 
 
 def _watched(dataset: Dataset, spec: LiveSpec) -> Ints:
-    """The first `per_class` samples of each class in each part, ascending."""
+    """The first `per_class` samples of each class in each split, ascending."""
     chosen = []
-    for part in spec.parts:
-        if part not in dataset.parts:
-            raise TrainingError(f"parts: no part {part!r}; there are {', '.join(dataset.parts)}")
-        indices = dataset.parts[part]
+    for split in spec.splits:
+        if split not in dataset.splits:
+            raise TrainingError(f"splits: no split {split!r}; there are {', '.join(dataset.splits)}")
+        indices = dataset.splits[split]
         labels = dataset.labels[indices]
         chosen += [indices[labels == label][: spec.per_class] for label in np.unique(labels)]
     return np.sort(np.concatenate(chosen))

@@ -117,7 +117,7 @@ def prepared(name: str, seed: int) -> Dataset:
     if name == "glyphs":
         _train_on_the_spot(name, seed)
     run = toy_run(name, seed).model_copy(update={"seed": seed})
-    return LiveTraining(LiveSpec(run, per_class=1, parts=("test",)), made).dataset
+    return LiveTraining(LiveSpec(run, per_class=1, splits=("test",)), made).dataset
 
 
 def queries(training: LiveTraining) -> list[int]:
@@ -197,7 +197,7 @@ def _train_on_the_spot(name: str, seed: int) -> None:
     def make(staging: Path) -> None:
         from safetensors.torch import save_file
 
-        training = LiveTraining(LiveSpec(spec, per_class=1, parts=("test",)), dataset(name, seed))
+        training = LiveTraining(LiveSpec(spec, per_class=1, splits=("test",)), dataset(name, seed))
         training.frame(SPOT_STEPS)
         backbone: Any = training.weights().backbone
         save_file({key: tensor.contiguous() for key, tensor in backbone.state_dict().items()}, staging / SPOT_FILE)
@@ -215,7 +215,7 @@ def input_space(dataset: Dataset, indices: Ints) -> InputSpace:
         points = np.zeros((len(indices), 3), np.float32)
         points[:, :features] = chosen
         return InputSpace(points, ("x₁", "x₂", "x₃"), f"the {features} features as they are")
-    vectors = _vectors(dataset, dataset.parts["train"])
+    vectors = _vectors(dataset, dataset.splits["train"])
     basis, shares = _principal_axes(vectors)
 
     percent = 100 * shares.sum()
@@ -233,21 +233,21 @@ def _vectors(dataset: Dataset, indices: Ints) -> Floats:
     return np.concatenate([dataset.features[chunk].mean((2, 3), dtype=np.float64) for chunk in chunks])
 
 
-def train_scores(training: LiveTraining, step: int, part: str = "train") -> RetrievalScores:
-    """Retrieval scores of the network after `step`, over every sample of a part, each a query against the others."""
+def train_scores(training: LiveTraining, step: int, split: str = "train") -> RetrievalScores:
+    """Retrieval scores of the network after `step`, over every sample of a split, each a query against the others."""
     training.frame(step)
     before = tuple(change for change in training.spec.changes if change.step < step)
     stopped = replace(training.spec, changes=(*before, SpecChange(step)))
     model = training.forked(stopped).weights().eval()  # the history up to this step, replayed
-    indices = training.dataset.parts[part]
+    indices = training.dataset.splits[split]
     with torch.inference_mode():
         embeddings = model(batches.to_device(training.dataset, indices, torch.device("cpu"))).numpy()
     return retrieval(embeddings, training.dataset.labels[indices], ks=(1, 8))
 
 
-def input_scores(dataset: Dataset, part: str = "train") -> RetrievalScores:
+def input_scores(dataset: Dataset, split: str = "train") -> RetrievalScores:
     """Retrieval scores of the inputs themselves: what a network has to beat."""
-    indices = dataset.parts[part]
+    indices = dataset.splits[split]
     return retrieval(compared(dataset, indices), dataset.labels[indices], ks=(1, 8))
 
 

@@ -38,7 +38,7 @@ def first_rows(state: TrainingState) -> list[Row]:
     rows.append(evaluation.row("untrained", 0, evaluation.score(embeddings, data, "test", ks)))
     indices, searched = evaluation.rows_of(data, "test")
     rows.append(_baseline("chance", "test", chance(data.labels[indices], searched)))
-    if len(data.parts["validation"]):
+    if len(data.splits["validation"]):
         rows.append(_baseline("inputs", "validation", _flat(inputs_row(data, "validation", (1,)))))
     if (untrained := final_analyses.train_scores(state.model, data, state.device)) is not None:
         rows.append(_baseline("inputs", "train", _flat(inputs_row(data, "train", OF_TRAIN))))
@@ -70,21 +70,21 @@ def chance(labels: Ints, searched: Bools) -> dict[str, float | None]:
     return {"map_at_r": precision / asked, "recall_at_1": recall / asked} if asked else {}
 
 
-def inputs_row(data: Dataset, part: str, ks: tuple[int, ...]) -> Row:
-    """The scores row "inputs" of a part, from the cache where the very same inputs were scored before.
+def inputs_row(data: Dataset, split: str, ks: tuple[int, ...]) -> Row:
+    """The scores row "inputs" of a split, from the cache where the very same inputs were scored before.
 
     Thousands of dimensions make this search the slowest of a short run. A cache that cannot be read or written is
     done without.
     """
-    raw = evaluation.raw_inputs(data, part)
-    indices, searched = evaluation.rows_of(data, part)
+    raw = evaluation.raw_inputs(data, split)
+    indices, searched = evaluation.rows_of(data, split)
     digest = hashlib.sha256(repr((VERSION, raw.shape, tuple(ks))).encode())
     for array in (raw, data.labels[indices], searched):
         digest.update(np.ascontiguousarray(array).tobytes())
     path = cache_folder() / "scores" / f"{digest.hexdigest()}.json"
     if (kept := _read(path)) is not None:
         return kept
-    row = evaluation.row("inputs", 0, evaluation.score(raw, data, part, ks))
+    row = evaluation.row("inputs", 0, evaluation.score(raw, data, split, ks))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         atomic_files.replace_json(path, row)
@@ -101,8 +101,8 @@ def _read(path: Path) -> Row | None:
     return row if row and row.get("of") == "inputs" else None
 
 
-def _baseline(of: str, part: str, scores: Mapping[str, Any]) -> Row:
-    return {"kind": "baseline", "of": of, "part": part, "step": 0, **scores}
+def _baseline(of: str, split: str, scores: Mapping[str, Any]) -> Row:
+    return {"kind": "baseline", "of": of, "part": split, "step": 0, **scores}
 
 
 def _flat(row: Row) -> dict[str, Any]:

@@ -45,7 +45,7 @@ class Batches:
 
     def __init__(self, spec: RunSpec, dataset: Dataset, device: torch.device) -> None:
         self.spec, self.dataset, self.device = spec, dataset, device
-        self.part = dataset.parts["train"]
+        self.train = dataset.splits["train"]
         self.table: Singles | None = None
         if spec.data.fresh and not hasattr(dataset.inputs, "fresh"):
             raise TrainingError(f"data.fresh: only collages can be put together anew, and {dataset.name} has none")
@@ -55,7 +55,7 @@ class Batches:
         try:
             self.sampler = samplers.create(
                 b.sampler,
-                dataset.labels[self.part],
+                dataset.labels[self.train],
                 b.classes,
                 b.samples,
                 seed=spec.seed,
@@ -70,7 +70,7 @@ class Batches:
     def make(self, step: int, embed: Callable[[Ints], Singles]) -> Batch:
         """The batch of step `step` >= 1; embed: samples -> their embeddings (n, D), for the table."""
         if self._stale(step):
-            self.table = embed(self.part)
+            self.table = embed(self.train)
         ahead, self._ahead = self._ahead, None
         indices, gathered = ahead[1].result() if ahead and ahead[0] == step else self._read(step)
         if self._reader is not None and not self._stale(step + 1):
@@ -96,7 +96,7 @@ class Batches:
 
     def _read(self, step: int) -> tuple[Ints, Gathered]:
         """Samples, and their images or the feature maps that a frozen backbone made of them or of their views."""
-        indices = self.part[self.sampler.batch(step, self.table)]
+        indices = self.train[self.sampler.batch(step, self.table)]
         if self.dataset.features is not None:
             return indices, Gathered(self.dataset.features.batch(indices, self._seed(step)))
         return indices, gather(self.dataset, indices, self.spec.data, self._seed(step))

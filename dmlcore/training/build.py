@@ -62,7 +62,7 @@ def build(spec: RunSpec, dataset: Dataset, device: torch.device, *, start: bool 
 
 def classes_of(dataset: Dataset) -> int:
     """One more than the largest training label: how many proxies or label embeddings a loss needs."""
-    return int(dataset.labels[dataset.parts["train"]].max()) + 1
+    return int(dataset.labels[dataset.splits["train"]].max()) + 1
 
 
 def refuse_unusable(spec: RunSpec) -> None:
@@ -147,11 +147,11 @@ def _model(spec: RunSpec, dataset: Dataset, start: bool) -> Network:
             f"model.start: only networks for images have a backbone to start; {spec.model.name} has none"
         )
     if np.issubdtype(dataset.inputs.dtype, np.integer):
-        largest = int(dataset.inputs[dataset.parts["train"]].max())
+        largest = int(dataset.inputs[dataset.splits["train"]].max())
         return networks.build(spec.model, shape, seed=seed, pool=spec.pooling, vocabulary=largest + 1)
     if not spec.data.standardize:
         return networks.build(spec.model, shape, seed=seed)
-    vectors = dataset.inputs[dataset.parts["train"]]
+    vectors = dataset.inputs[dataset.splits["train"]]
     mean, std = float(vectors.mean()), float(vectors.std())
     return networks.build(spec.model, shape, seed=seed, mean=mean, std=std or 1.0)
 

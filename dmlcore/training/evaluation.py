@@ -1,4 +1,4 @@
-"""What a run has learned: embeddings and scores of a part, validation and test, the embeddings file.
+"""What a run has learned: embeddings and scores of a split, validation and test, the embeddings file.
 
 Where a data set has a gallery of its own, the samples of "test" are the queries, and its rows follow theirs.
 """
@@ -34,17 +34,17 @@ NUMBERS = {"cpu": 2**23, "cuda": 2**26}  # and numbers of their inputs: 54 image
 RAW_SIDE = 32  # raw images are compared at this side at most
 
 
-def rows_of(data: Dataset, part: str) -> tuple[Ints, Bools]:
-    """Samples (n,) that are embedded to score a part, and whether each is only searched (n,)."""
-    indices = data.parts[part]
-    gallery = data.parts.get("gallery", indices[:0]) if part == "test" else indices[:0]
+def rows_of(data: Dataset, split: str) -> tuple[Ints, Bools]:
+    """Samples (n,) that are embedded to score a split, and whether each is only searched (n,)."""
+    indices = data.splits[split]
+    gallery = data.splits.get("gallery", indices[:0]) if split == "test" else indices[:0]
     return np.concatenate([indices, gallery]), np.arange(len(indices) + len(gallery)) >= len(indices)
 
 
 def embed(
     model: Callable[[Tensor], Tensor],
     data: Dataset,
-    part: str,
+    split: str,
     device: torch.device,
     *,
     precision: Literal["float32", "bfloat16"] = "float32",
@@ -55,21 +55,21 @@ def embed(
     its modules as it was afterwards. precision: bfloat16 lets the network compute in it, under autocast.
     """
     with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16"):
-        return batches.embed(model, data, rows_of(data, part)[0], device, _at_once(data, device.type))
+        return batches.embed(model, data, rows_of(data, split)[0], device, _at_once(data, device.type))
 
 
 def validate(state: TrainingState) -> list[Row]:
     """Score the monitored split, if there is one, and keep the weights if they are the best so far; return the rows."""
     schedule, progress = state.spec.schedule, state.progress
-    part = schedule.monitor_part
-    if not len(state.data.parts[part]):
+    split = schedule.monitor_part
+    if not len(state.data.splits[split]):
         return []
-    embeddings = embed(embedder(state), state.data, part, state.device)
-    found = score(embeddings, state.data, part, (1,))
-    rows = final_analyses.of_validation(state.model, state.data, part, state.device, progress.step)
+    embeddings = embed(embedder(state), state.data, split, state.device)
+    found = score(embeddings, state.data, split, (1,))
+    rows = final_analyses.of_validation(state.model, state.data, split, state.device, progress.step)
     scores = {"map_at_r": found.map_at_r, "recall_at_1": found.recall_at[1]}
-    part_field = {"part": part} if part != "validation" else {}
-    rows.append({"kind": "validation", "step": progress.step, **part_field, **scores})
+    split_field = {"part": split} if split != "validation" else {}
+    rows.append({"kind": "validation", "step": progress.step, **split_field, **scores})
     value = scores[schedule.monitor]
     # None: no class has two samples. Not ready: still average pooling, whose best would be another network's.
     if value is None or not state.model.pooling_ready:
@@ -100,7 +100,7 @@ def final_test(run: Run, state: TrainingState) -> tuple[float | None, list[Row]]
     return scores.map_at_r, [tested, *final_analyses.rows(state.model, state.data, "test", state.device, step)]
 
 
-def raw_inputs(data: Dataset, part: str) -> Singles:
+def raw_inputs(data: Dataset, split: str) -> Singles:
     """The inputs themselves as embeddings (n, F): what a network has to beat.
 
     Images at 32 x 32 at most; bags of token ids as the counts of each id, which do not depend on the order.
@@ -116,16 +116,16 @@ def raw_inputs(data: Dataset, part: str) -> Singles:
             inputs = F.adaptive_avg_pool2d(inputs, RAW_SIDE)
         return inputs.flatten(1).numpy()
 
-    indices, size = rows_of(data, part)[0], _at_once(data, "cpu")
+    indices, size = rows_of(data, split)[0], _at_once(data, "cpu")
     return np.concatenate([flat(chunk) for chunk in np.split(indices, range(size, len(indices), size))])
 
 
-def score(embeddings: Singles, data: Dataset, part: str, ks: tuple[int, ...]) -> RetrievalScores:
-    """Retrieval within a part, every sample a query against the others; in a gallery where the part has one.
+def score(embeddings: Singles, data: Dataset, split: str, ks: tuple[int, ...]) -> RetrievalScores:
+    """Retrieval within a split, every sample a query against the others; in a gallery where the split has one.
 
-    embeddings: of `embed` or `raw_inputs`. Raises ValueError if they are not those of the part.
+    embeddings: of `embed` or `raw_inputs`. Raises ValueError if they are not those of the split.
     """
-    indices, searched = _checked(embeddings, data, part)
+    indices, searched = _checked(embeddings, data, split)
     labels = data.labels[indices]
     if not searched.any():
         return retrieval(embeddings, labels, ks=ks)
@@ -135,9 +135,9 @@ def score(embeddings: Singles, data: Dataset, part: str, ks: tuple[int, ...]) ->
     )
 
 
-def cluster(embeddings: Singles, data: Dataset, part: str, seed: int) -> ClusteringScores | str:
-    """Clustering of a part, its gallery included, or the reason in words where k-means would take minutes."""
-    labels = data.labels[_checked(embeddings, data, part)[0]]
+def cluster(embeddings: Singles, data: Dataset, split: str, seed: int) -> ClusteringScores | str:
+    """Clustering of a split, its gallery included, or the reason in words where k-means would take minutes."""
+    labels = data.labels[_checked(embeddings, data, split)[0]]
     samples, classes, dimensions = len(labels), len(np.unique(labels)), embeddings.shape[1]
     if not affordable(samples, classes, dimensions):
         return f"left out: k-means of {samples:,} samples into {classes:,} clusters would take minutes"
@@ -165,25 +165,25 @@ def row(of: str, step: int, scores: RetrievalScores, clusters: ClusteringScores 
 
 
 def write_embeddings(
-    run: Run, digest: str, embeddings: Singles, data: Dataset, part: str, scores: RetrievalScores | None = None
+    run: Run, digest: str, embeddings: Singles, data: Dataset, split: str, scores: RetrievalScores | None = None
 ) -> Path:
     """Write embeddings/<digest>.npz: embeddings (n, D), labels (n,), indices (n,) into the data set, content (n, 8).
 
     content: `identities` of the samples, as data that are drawn have the same indices and labels for every seed.
-    Where the part has a gallery also is_gallery (n,). With scores also those of each class (C,): class_labels,
+    Where the split has a gallery also is_gallery (n,). With scores also those of each class (C,): class_labels,
     class_queries, class_map_at_r, class_recall_at_1.
     """
     path = embeddings_path(run.path, digest)
     path.parent.mkdir(exist_ok=True)
-    save_embeddings(path, embeddings, data, part, scores)
+    save_embeddings(path, embeddings, data, split, scores)
     return path
 
 
 def save_embeddings(
-    path: Path, embeddings: Singles, data: Dataset, part: str, scores: RetrievalScores | None = None
+    path: Path, embeddings: Singles, data: Dataset, split: str, scores: RetrievalScores | None = None
 ) -> None:
     """Write the arrays of `write_embeddings` to this file."""
-    indices, searched = _checked(embeddings, data, part)
+    indices, searched = _checked(embeddings, data, split)
     labels = data.labels[indices]
     more: dict[str, Array] = {"content": identities(data, indices)}
     more |= {"is_gallery": searched} if searched.any() else {}
@@ -200,11 +200,11 @@ def save_embeddings(
     )
 
 
-def _checked(embeddings: Singles, data: Dataset, part: str) -> tuple[Ints, Bools]:
-    indices, searched = rows_of(data, part)
+def _checked(embeddings: Singles, data: Dataset, split: str) -> tuple[Ints, Bools]:
+    indices, searched = rows_of(data, split)
     if len(embeddings) != len(indices):
         also = " and its gallery" if searched.any() else ""
-        raise ValueError(f"embeddings must be those of {part}{also}, {len(indices)} rows, got {len(embeddings)}")
+        raise ValueError(f"embeddings must be those of {split}{also}, {len(indices)} rows, got {len(embeddings)}")
     return indices, searched
 
 

@@ -27,38 +27,38 @@ DRAWS = 1000  # random splits, as in the source, beside all of them
 
 
 @singledispatch
-def of_validation(model: Network, data: Dataset, part: str, device: torch.device, step: int) -> list[Row]:
+def of_validation(model: Network, data: Dataset, split: str, device: torch.device, step: int) -> list[Row]:
     """Rows of a validation beside its scores; each kind of network may register its own."""
     return []
 
 
 @of_validation.register
-def _(model: TokenNetwork, data: Dataset, part: str, device: torch.device, step: int) -> list[Row]:
-    return [{"kind": "validation_overlap", "step": step} | token_overlap(model, data, part, device)]
+def _(model: TokenNetwork, data: Dataset, split: str, device: torch.device, step: int) -> list[Row]:
+    return [{"kind": "validation_overlap", "step": step} | token_overlap(model, data, split, device)]
 
 
 @singledispatch
-def rows(model: Network, data: Dataset, part: str, device: torch.device, step: int) -> list[Row]:
+def rows(model: Network, data: Dataset, split: str, device: torch.device, step: int) -> list[Row]:
     """Rows "overlap", "zero_shot" and "train" of a test, as far as network and classes allow them."""
     return []
 
 
 @rows.register
-def _(model: TokenNetwork, data: Dataset, part: str, device: torch.device, step: int) -> list[Row]:
-    return [{"kind": "overlap", "step": step} | token_overlap(model, data, part, device)]
+def _(model: TokenNetwork, data: Dataset, split: str, device: torch.device, step: int) -> list[Row]:
+    return [{"kind": "overlap", "step": step} | token_overlap(model, data, split, device)]
 
 
 @rows.register
-def _(model: MLP, data: Dataset, part: str, device: torch.device, step: int) -> list[Row]:
+def _(model: MLP, data: Dataset, split: str, device: torch.device, step: int) -> list[Row]:
     scores = train_scores(model, data, device)
     return [] if scores is None else [{"kind": "train", "step": step} | scores]
 
 
 @rows.register
-def _(model: ImageNetwork, data: Dataset, part: str, device: torch.device, step: int) -> list[Row]:
-    if not 2 <= len(np.unique(data.labels[data.parts[part]])) <= MOST_CLASSES:
+def _(model: ImageNetwork, data: Dataset, split: str, device: torch.device, step: int) -> list[Row]:
+    if not 2 <= len(np.unique(data.labels[data.splits[split]])) <= MOST_CLASSES:
         return []
-    overlap, predicted = image_overlap(model, data, part, device), zero_shot(model, data, part, device)
+    overlap, predicted = image_overlap(model, data, split, device), zero_shot(model, data, split, device)
     found = {"overlap": overlap, "zero_shot": predicted}
     return [{"kind": kind, "step": step} | numbers for kind, numbers in found.items() if numbers is not None]
 
@@ -71,7 +71,7 @@ def train_scores(model: Network, data: Dataset, device: torch.device) -> dict[st
 
 @train_scores.register
 def _(model: MLP, data: Dataset, device: torch.device) -> dict[str, float | None] | None:
-    indices = data.parts["train"]
+    indices = data.splits["train"]
     if len(indices) > MOST_TRAINED:
         return None
     scores = retrieval(embed(model, data, indices, device), data.labels[indices], ks=(1, 8))
@@ -91,11 +91,11 @@ def bag_histograms(model: TokenNetwork, bags: Tensor) -> Singles:
     return histograms.cpu().numpy()
 
 
-def token_overlap(model: TokenNetwork, data: Dataset, part: str, device: torch.device) -> dict[str, float]:
+def token_overlap(model: TokenNetwork, data: Dataset, split: str, device: torch.device) -> dict[str, float]:
     """Overlap of the classes as hulls of the tokens they use, and the weight that pooling leaves on shared tokens."""
     from dmlcore.geometry.hulls import overlaps  # late: it loads scipy
 
-    indices = data.parts[part]
+    indices = data.splits[split]
     labels = np.unique(data.labels[indices], return_inverse=True)[1]
     tokens = model.tokens.detach().cpu().numpy()
     histograms = np.zeros((len(indices), len(tokens)), dtype=np.float32)
@@ -108,7 +108,7 @@ def token_overlap(model: TokenNetwork, data: Dataset, part: str, device: torch.d
     return _numbers(overlap) | {"shared_weight": float(histograms[:, SHARED_TOKENS].sum(1).mean())}
 
 
-def image_overlap(model: ImageNetwork, data: Dataset, part: str, device: torch.device) -> dict[str, float] | None:
+def image_overlap(model: ImageNetwork, data: Dataset, split: str, device: torch.device) -> dict[str, float] | None:
     """Overlap of the classes as hulls of the prototypes their local features lie at, weighed as the pooling does.
 
     The prototypes are a greedy k-centre of the local features of 64 images a class; beside it on how many images
@@ -117,7 +117,7 @@ def image_overlap(model: ImageNetwork, data: Dataset, part: str, device: torch.d
     from dmlcore.geometry.hulls import overlaps
     from dmlcore.pooling.analysis.prototype_shares import read
 
-    indices = data.parts[part]
+    indices = data.splits[split]
     labels = data.labels[indices]
     few = np.concatenate([indices[labels == label][:IMAGES] for label in np.unique(labels)])
     features, weights = [], []
@@ -136,14 +136,14 @@ def image_overlap(model: ImageNetwork, data: Dataset, part: str, device: torch.d
     return _numbers(overlap) | {"bound_holds": float(reading.holds.mean()), "pictures": len(few)}
 
 
-def zero_shot(model: ImageNetwork, data: Dataset, part: str, device: torch.device) -> dict[str, float] | None:
+def zero_shot(model: ImageNetwork, data: Dataset, split: str, device: torch.device) -> dict[str, float] | None:
     """Accuracy of the prototype shares of half the classes in predicting the means of the others, over all splits.
 
     None for pooling without prototypes, or before they are placed. Source: Gurbuz 2022, Sec. 5.3.
     """
     from dmlcore.pooling.analysis.zero_shot_evaluation import MOST_SPLITS, zero_shot_evaluation
 
-    indices = data.parts[part]
+    indices = data.splits[split]
     labels = data.labels[indices]
     count = len(np.unique(labels))
     if not bool(getattr(model.pool, "ready", False)) or comb(count, count // 2) > MOST_SPLITS:

@@ -148,7 +148,7 @@ class MinedSampler:
         return int(members[drawn + (drawn >= np.searchsorted(members, anchor))])
 
     def _negatives(self, table: Singles, anchors: Ints, positives: Ints) -> Ints:
-        # Only the anchors of this batch are compared with the whole part: far less than all neighbours at each refresh.
+        # Only the anchors of this batch are compared with the others: far less than all neighbours at each refresh.
         squares = _squares(table, anchors)
         same = self.labels[anchors][:, None] == self.labels
         nearest: Ints = np.where(same, np.inf, squares).argmin(1)
@@ -181,7 +181,7 @@ class NeighbourhoodSampler:
             )
 
     def batch(self, step: int, table: Singles | None = None) -> Ints:
-        """Return the (size,) positions in `labels` of batch `step`; table: (N, D) float32 embeddings of the part."""
+        """Return the (size,) positions in `labels` of batch `step`; table: (N, D) float32 embeddings of the split."""
         count = len(self.labels)
         epoch, start = divmod(step * self.size, count)
         order = np.roll(random_at(self.seed, epoch).permutation(count), -start)
@@ -243,7 +243,7 @@ def create(
     """A sampler by the name of `batch.sampler`: balanced, random, mined or neighbourhood; batches of classes x samples.
 
     `batch(step, table)` is a pure function; those with `uses_table` need the (N, D) float32 embeddings of the training
-    part, and "mined" has `tuples`. Raises ValueError that says why no batch could be drawn.
+    split, and "mined" has `tuples`. Raises ValueError that says why no batch could be drawn.
     """
     size = classes * samples
     if name == "balanced":

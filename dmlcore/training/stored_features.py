@@ -151,9 +151,9 @@ class KeptFeatures:
 
 
 def _rows(dataset: Dataset, views: int) -> Ints:
-    """The samples of which maps are kept: all in a part, and views of those that are not tested on."""
+    """The samples of which maps are kept: all in a split, and views of those that are not tested on."""
     tested = ("test", "gallery") if views else ()
-    return np.unique(np.concatenate([part for name, part in dataset.parts.items() if name not in tested]))
+    return np.unique(np.concatenate([rows for name, rows in dataset.splits.items() if name not in tested]))
 
 
 def _chunks(count: int, views: int) -> Iterator[tuple[int, slice, int]]:

@@ -69,21 +69,21 @@ def cars_rows(each: int = 8) -> list[tuple[int, int, int]]:
 def cars_devkit(folder: Path, *, labelled: str = "", images: bool = True, nested: bool = False) -> Path:
     (folder / "devkit").mkdir(parents=True)
     savemat(folder / "devkit" / "cars_meta.mat", {"class_names": cells(car_names())})
-    for part, flag in (("train", 0), ("test", 1)):
+    for split, flag in (("train", 0), ("test", 1)):
         rows = [row for row in cars_rows() if row[1] == flag]
         names = [f"{number:05d}.jpg" for _, _, number in rows]
         boxes = {f"bbox_{side}": [1] * len(rows) for side in ("x1", "y1", "x2", "y2")}
         classes = {"class": [number for number, _, _ in rows]}
         savemat(
-            folder / "devkit" / f"cars_{part}_annos.mat",
-            {"annotations": structs(**boxes, **(classes if part == "train" else {}), fname=names)},
+            folder / "devkit" / f"cars_{split}_annos.mat",
+            {"annotations": structs(**boxes, **(classes if split == "train" else {}), fname=names)},
         )
-        if part == "test":
+        if split == "test":
             savemat(
                 folder / labelled / "cars_test_annos_withlabels.mat",
                 {"annotations": structs(**boxes, **classes, fname=names)},
             )
-        trunk = folder / f"cars_{part}" / (f"cars_{part}" if nested else "")
+        trunk = folder / f"cars_{split}" / (f"cars_{split}" if nested else "")
         for name in names if images else []:
             write_image(trunk / name)
     return folder
@@ -112,11 +112,11 @@ def cars_single(folder: Path, *, compressed: bool = False, images: bool = True) 
 def cars_by_class(folder: Path, newline: str = "\n", trunk: str = "car_data/car_data") -> Path:
     names = car_names()
     text(folder / "names.csv", names, newline)
-    for part, flag in (("train", 0), ("test", 1)):
+    for split, flag in (("train", 0), ("test", 1)):
         rows = [(number, f"{count:05d}.jpg") for number, is_test, count in cars_rows() if is_test == flag]
-        text(folder / f"anno_{part}.csv", [f"{name},1,2,3,4,{number}" for number, name in rows], newline)
+        text(folder / f"anno_{split}.csv", [f"{name},1,2,3,4,{number}" for number, name in rows], newline)
         for number, name in rows:
-            write_image(folder / trunk / part / names[number - 1].replace("/", "-") / name)
+            write_image(folder / trunk / split / names[number - 1].replace("/", "-") / name)
     return folder
 
 
@@ -130,7 +130,7 @@ def cars_flat(folder: Path) -> Path:
 def sop(folder: Path, newline: str = "\n", *, second: bool = False, images: bool = True) -> Path:
     """Four products train (1 to 4) and four test (11319 to 11322), eight images each."""
     image_id = 0
-    for part, products in (("train", range(1, 5)), ("test", range(11_319, 11_323))):
+    for split, products in (("train", range(1, 5)), ("test", range(11_319, 11_323))):
         rows = ["image_id class_id super_class_id path"]
         for product in products:
             for number in range(8):
@@ -140,7 +140,7 @@ def sop(folder: Path, newline: str = "\n", *, second: bool = False, images: bool
                 rows.append(f"{image_id} {product} {(1, 4)[kind]} {path}")
                 if images:
                     write_image(folder / ("images" if second else "") / path)
-        text(folder / ("Info_Files" if second else "") / f"Ebay_{part}.txt", rows, newline)
+        text(folder / ("Info_Files" if second else "") / f"Ebay_{split}.txt", rows, newline)
     return folder
 
 
@@ -173,9 +173,9 @@ def aircraft(folder: Path, newline: str = "\n", *, trainval: bool = True) -> Pat
             rows[("train", "val", "test", "test")[number % 4]].append(f"{image} {VARIANTS[rank]}")
             write_image(data / "images" / f"{image}.jpg")
     text(data / "variants.txt", VARIANTS, newline)
-    parts = rows | ({"trainval": rows["train"] + rows["val"]} if trainval else {})
-    for part, listed in parts.items():
-        text(data / f"images_variant_{part}.txt", listed, newline)
+    splits = rows | ({"trainval": rows["train"] + rows["val"]} if trainval else {})
+    for split, listed in splits.items():
+        text(data / f"images_variant_{split}.txt", listed, newline)
     return folder
 
 

@@ -24,13 +24,13 @@ def test_random_folds_depend_on_their_seed_alone():
     assert first.tolist() == again.tolist() != other.tolist()
 
 
-def test_a_fold_holds_its_classes_out_of_the_training_part():
+def test_a_fold_holds_its_classes_out_of_the_training_split():
     found = data.load("toy", split="classes", validation="classes", folds=Folds(4, 2))
-    classes = {part: np.unique(found.labels[rows]).tolist() for part, rows in found.parts.items()}
+    classes = {split: np.unique(found.labels[rows]).tolist() for split, rows in found.splits.items()}
     default = data.load("toy", split="classes", validation="classes")
     assert classes["validation"] == [8, 9, 10, 11]
     assert classes["train"] == [0, 1, 2, 3, 4, 5, 6, 7, 12, 13, 14, 15]
-    assert np.unique(default.labels[default.parts["validation"]]).tolist() == [12, 13, 14, 15]
+    assert np.unique(default.labels[default.splits["validation"]]).tolist() == [12, 13, 14, 15]
 
 
 def test_impossible_folds_are_refused_by_name():

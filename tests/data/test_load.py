@@ -9,7 +9,7 @@ from tests.data import layouts
 NAMES = dmlcore.data.names()
 
 
-DISJOINT = ("omniglot_collage", "glyph_collage")  # whose own parts share no class
+DISJOINT = ("omniglot_collage", "glyph_collage")  # whose own splits share no class
 OWN = [name for name in NAMES if dmlcore.data.describe(name).split == "own"]
 CHOOSING = [name for name in NAMES if name not in OWN]
 PACKS = {
@@ -55,52 +55,52 @@ def test_a_description_is_complete(name):
 @pytest.mark.parametrize("split", ["classes", "samples"])
 @pytest.mark.parametrize("validation", ["classes", "samples", "none"])
 @pytest.mark.parametrize("name", CHOOSING)
-def test_every_split_is_a_partition_into_usable_parts(load, name, split, validation):
+def test_every_partition_is_into_usable_splits(load, name, split, validation):
     dataset = load(name, split=split, validation=validation)
-    parts = dataset.parts
+    splits = dataset.splits
     count = len(dataset.labels)
     searched = ["gallery"] if name == "inshop" and split == "classes" else []
-    assert list(parts) == ["train", "validation", "test", *searched]
-    assert np.array_equal(np.sort(np.concatenate(list(parts.values()))), np.arange(count))
-    assert all(part.dtype == np.int64 for part in parts.values())
+    assert list(splits) == ["train", "validation", "test", *searched]
+    assert np.array_equal(np.sort(np.concatenate(list(splits.values()))), np.arange(count))
+    assert all(split.dtype == np.int64 for split in splits.values())
     assert dataset.labels.dtype == np.int64
     assert np.array_equal(np.unique(dataset.labels), np.arange(len(dataset.class_names)))
     assert len(dataset.inputs) == count == dataset.inputs.shape[0]
     if split == "classes":
-        test = set(dataset.labels[parts["test"]])
-        assert not test & set(dataset.labels[np.concatenate([parts["train"], parts["validation"]])])
-    for part in ("train", "test") if validation == "none" else parts:
-        sizes = np.bincount(dataset.labels[parts[part]])
+        test = set(dataset.labels[splits["test"]])
+        assert not test & set(dataset.labels[np.concatenate([splits["train"], splits["validation"]])])
+    for key in ("train", "test") if validation == "none" else splits:
+        sizes = np.bincount(dataset.labels[splits[key]])
         assert (sizes[sizes > 0] > 1).all()
         assert (sizes > 0).sum() >= 2
-        assert any(note.startswith(f"{part}: {len(parts[part]):,} samples") for note in dataset.notes)
+        assert any(note.startswith(f"{key}: {len(splits[key]):,} samples") for note in dataset.notes)
 
 
 @pytest.mark.parametrize("name", OWN)
-def test_own_parts_are_a_partition_with_every_class_in_each_or_in_one_alone(load, name):
+def test_own_splits_are_a_partition_with_every_class_in_each_or_in_one_alone(load, name):
     dataset = load(name)
-    parts, classes = dataset.parts, len(dataset.class_names)
-    assert list(parts) == ["train", "validation", "test"]
-    assert np.array_equal(np.concatenate(list(parts.values())), np.arange(len(dataset.labels)))
-    sizes = np.array([np.bincount(dataset.labels[rows], minlength=classes) for rows in parts.values()])
+    splits, classes = dataset.splits, len(dataset.class_names)
+    assert list(splits) == ["train", "validation", "test"]
+    assert np.array_equal(np.concatenate(list(splits.values())), np.arange(len(dataset.labels)))
+    sizes = np.array([np.bincount(dataset.labels[rows], minlength=classes) for rows in splits.values()])
     assert (sizes != 1).all()
     assert ((sizes > 0).sum(0) == (1 if name in DISJOINT else 3)).all()
-    for part, rows in parts.items():
+    for split, rows in splits.items():
         assert rows.dtype == np.int64
-        assert any(note.startswith(f"{part}: {len(rows):,} samples") for note in dataset.notes)
+        assert any(note.startswith(f"{split}: {len(rows):,} samples") for note in dataset.notes)
     assert np.array_equal(load(name, split="own", validation="own").labels, dataset.labels)
 
 
 @pytest.mark.parametrize(("key", "value"), [("split", "classes"), ("split", "samples"), ("validation", "none")])
 @pytest.mark.parametrize("name", OWN)
-def test_own_parts_cannot_be_split_otherwise(name, key, value):
+def test_own_splits_cannot_be_cut_otherwise(name, key, value):
     with pytest.raises(dmlcore.data.DataError, match=f"{key} must be left out for {name}, .* got '{value}'"):
         dmlcore.data.load(name, **{key: value})
 
 
 @pytest.mark.parametrize("key", ["split", "validation"])
 @pytest.mark.parametrize("name", CHOOSING)
-def test_a_set_without_parts_of_its_own_says_so(name, key):
+def test_a_set_without_splits_of_its_own_says_so(name, key):
     with pytest.raises(dmlcore.data.DataError, match=f"{key} cannot be 'own' for {name}"):
         dmlcore.data.load(name, **{key: "own"})
 
@@ -108,7 +108,7 @@ def test_a_set_without_parts_of_its_own_says_so(name, key):
 @pytest.mark.parametrize("name", NAMES)
 def test_inputs_and_images(load, name):
     dataset = load(name)
-    batch = dataset.inputs[dataset.parts["test"][:5]]
+    batch = dataset.inputs[dataset.splits["test"][:5]]
     assert batch.shape == (5, *dataset.inputs.shape[1:])
     assert batch.dtype == dataset.inputs.dtype
     if dmlcore.data.describe(name).kind == "vectors":
@@ -124,7 +124,7 @@ def test_inputs_and_images(load, name):
         assert batch.dtype == np.uint8
         assert batch.shape[1:] == (1 if name.startswith(("glyph", "omniglot")) else 3, side, side)
     if dataset.image is not None:
-        image = dataset.image(int(dataset.parts["test"][0]))
+        image = dataset.image(int(dataset.splits["test"][0]))
         assert image.dtype == np.uint8
         assert image.ndim == 3
         assert image.shape[2] == 3
@@ -133,16 +133,16 @@ def test_inputs_and_images(load, name):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_same_call_gives_the_same_data(load, name):
     first, second = load(name, seed=3), load(name, seed=3)
-    rows = first.parts["train"][:8]
+    rows = first.splits["train"][:8]
     assert np.array_equal(first.inputs[rows], second.inputs[rows])
-    assert all(np.array_equal(first.parts[part], second.parts[part]) for part in first.parts)
+    assert all(np.array_equal(first.splits[split], second.splits[split]) for split in first.splits)
     assert all(np.array_equal(first.facts[fact], second.facts[fact]) for fact in first.facts)
     assert all(len(fact) == len(first.labels) for fact in first.facts.values())
 
 
-def test_labels_and_parts_cannot_be_changed_by_accident():
+def test_labels_and_splits_cannot_be_changed_by_accident():
     dataset = dmlcore.data.load("digits")
-    for array in (dataset.labels, *dataset.parts.values()):
+    for array in (dataset.labels, *dataset.splits.values()):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
 
@@ -151,15 +151,15 @@ def test_digits():
     dataset = dmlcore.data.load("digits")
     assert dataset.inputs.shape == (1797, 64)
     assert (dataset.inputs.min(), dataset.inputs.max()) == (0, 1)
-    assert len(dataset.parts["test"]) == 896
+    assert len(dataset.splits["test"]) == 896
     disjoint = dmlcore.data.load("digits", split="classes")
-    assert set(disjoint.labels[disjoint.parts["train"]]) == {0, 1, 2, 3, 4}
-    assert set(disjoint.labels[disjoint.parts["test"]]) == {5, 6, 7, 8, 9}
+    assert set(disjoint.labels[disjoint.splits["train"]]) == {0, 1, 2, 3, 4}
+    assert set(disjoint.labels[disjoint.splits["test"]]) == {5, 6, 7, 8, 9}
 
 
 def test_toy_follows_section_9():
     dataset = dmlcore.data.load("toy")
-    sizes = {name: len(np.unique(dataset.labels[part])) for name, part in dataset.parts.items()}
+    sizes = {name: len(np.unique(dataset.labels[split])) for name, split in dataset.splits.items()}
     assert sizes == {"train": 12, "validation": 4, "test": 16}
     points = np.asarray(dataset.inputs).reshape(32, 200, 3)
     covariance = np.mean([np.cov(cluster.T) for cluster in points], axis=0)

@@ -32,12 +32,12 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_parts_and_classes_are_counted(tree: Path) -> None:
     found = report.report("folder", tree, validation="samples")
-    assert [(p.name, p.samples, p.classes) for p in found.parts] == [
+    assert [(p.name, p.samples, p.classes) for p in found.splits] == [
         ("train", 6, 3),
         ("validation", 6, 3),
         ("test", 12, 3),
     ]
-    assert [(c.number, c.name, c.part, c.samples) for c in found.classes][::5] == [
+    assert [(c.number, c.name, c.split, c.samples) for c in found.classes][::5] == [
         (0, "a", "train, validation", 4),
         (5, "f", "test", 4),
     ]
@@ -64,7 +64,7 @@ def test_missing_images_are_listed_and_the_lists_still_counted(tmp_path: Path) -
     found = report.report("cars", folder)
     assert list(found.found.missing) == [gone]
     assert "1 of 64 images are missing" in found.problems[0]
-    assert sum(part.samples for part in found.parts) == 64
+    assert sum(split.samples for split in found.splits) == 64
     with pytest.raises(DataError, match="1 of 64 images are missing"):
         data.load("cars", root=folder)
 
@@ -84,9 +84,9 @@ def test_counts_beside_the_published_ones(pack) -> None:
 
 def test_deviations_are_words() -> None:
     size = report.SplitSize(10, 3)
-    assert report.Part("test", 11, 3, size).deviation == "1 sample too many"
-    assert report.Part("test", 8, 2, size).deviation == "2 samples too few, 1 class too few"
-    assert report.Part("test", 8, 2).deviation == ""
+    assert report.SplitCount("test", 11, 3, size).deviation == "1 sample too many"
+    assert report.SplitCount("test", 8, 2, size).deviation == "2 samples too few, 1 class too few"
+    assert report.SplitCount("test", 8, 2).deviation == ""
 
 
 def test_a_check_names_unreadable_files_and_copies_across_classes_and_sides(tree: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_check_is_kept_until_a_file_changes(tree: Path) -> None:
     assert checks.result("folder", tree) is None
 
 
-def test_a_saved_split_holds_every_sample_of_every_part(tree: Path, tmp_path: Path) -> None:
+def test_a_saved_split_holds_every_sample(tree: Path, tmp_path: Path) -> None:
     made = data.load("folder", root=tree, validation="samples", seed=3)
     report.save_split(made, tmp_path / "split.json")
     report.save_split(made, tmp_path / "split.csv")
@@ -141,11 +141,11 @@ def test_a_saved_split_holds_every_sample_of_every_part(tree: Path, tmp_path: Pa
     assert plain["data_set"] == "folder"
     assert plain["settings"] == {"seed": 3, "split": "classes", "validation": "samples"}
     assert plain["parts"]["test"] == {"samples": 12, "classes": 3}
-    by_part: dict[str, list[int]] = {}
-    for part, index, label, name, key in plain["rows"]:
-        by_part.setdefault(part, []).append(index)
+    by_split: dict[str, list[int]] = {}
+    for split, index, label, name, key in plain["rows"]:
+        by_split.setdefault(split, []).append(index)
         assert (made.labels[index], made.class_names[label], made.keys[index]) == (label, name, key)
-    assert by_part == {part: rows.tolist() for part, rows in made.parts.items()}
+    assert by_split == {split: rows.tolist() for split, rows in made.splits.items()}
     table = list(csv.DictReader(io.StringIO((tmp_path / "split.csv").read_text())))
     assert [(r["part"], int(r["index"]), int(r["class_number"]), r["class_name"], r["key"]) for r in table] == [
         tuple(row) for row in plain["rows"]

@@ -31,15 +31,15 @@ def test_parts_are_a_seeded_partition_that_keeps_the_protocol(sizes, split, vali
     }
     if too_few[validation]:
         with pytest.raises(DataError, match=rf"split '{split}' with validation '{validation}' leaves the"):
-            splits.parts(samples(labels, boundary), split, validation, seed)
+            splits.partition(samples(labels, boundary), split, validation, seed)
         return
 
-    parts = splits.parts(samples(labels, boundary), split, validation, seed)
-    again = splits.parts(samples(labels, boundary), split, validation, seed)
-    assert all(np.array_equal(parts[name], again[name]) for name in parts)
-    assert np.array_equal(np.sort(np.concatenate(list(parts.values()))), np.arange(len(labels)))
-    assert all((np.diff(part) > 0).all() for part in parts.values())
-    train, held_out, test = (set(labels[parts[name]]) for name in ("train", "validation", "test"))
+    partition = splits.partition(samples(labels, boundary), split, validation, seed)
+    again = splits.partition(samples(labels, boundary), split, validation, seed)
+    assert all(np.array_equal(partition[name], again[name]) for name in partition)
+    assert np.array_equal(np.sort(np.concatenate(list(partition.values()))), np.arange(len(labels)))
+    assert all((np.diff(rows) > 0).all() for rows in partition.values())
+    train, held_out, test = (set(labels[partition[name]]) for name in ("train", "validation", "test"))
     if split == "classes":
         assert train | held_out == set(range(boundary))
         assert test == set(range(boundary, len(sizes)))
@@ -71,34 +71,34 @@ def test_a_stratified_cut_takes_the_fraction_of_every_class_and_never_a_lone_sam
 
 def test_another_seed_gives_another_sample_wise_split():
     labels = np.repeat(np.arange(5), 20)
-    first, second = (splits.parts(samples(labels), "samples", "samples", seed) for seed in (0, 1))
+    first, second = (splits.partition(samples(labels), "samples", "samples", seed) for seed in (0, 1))
     assert all(not np.array_equal(first[name], second[name]) for name in first)
 
 
 def test_the_official_image_wise_split_is_kept():
     official = np.array([True, False, True, True, False, False])
-    parts = splits.parts(samples([0, 0, 0, 1, 1, 1], 1, official_train=official), "samples", "none", 0)
-    assert parts["train"].tolist() == [0, 2, 3]
-    assert parts["test"].tolist() == [1, 4, 5]
+    partition = splits.partition(samples([0, 0, 0, 1, 1, 1], 1, official_train=official), "samples", "none", 0)
+    assert partition["train"].tolist() == [0, 2, 3]
+    assert partition["test"].tolist() == [1, 4, 5]
 
 
 GALLERY = np.array([False, False, True, True, False, True, False, True])
 
 
-def test_a_gallery_is_taken_out_of_the_test_part():
+def test_a_gallery_is_taken_out_of_the_test_split():
     found = samples(np.repeat(np.arange(4), 2), gallery=GALLERY)
-    parts = splits.parts(found, "classes", "none", 0)
-    assert list(parts) == ["train", "validation", "test", "gallery"]
-    assert parts["train"].tolist() == [0, 1, 2, 3]  # whatever it says of training samples
-    assert (parts["test"].tolist(), parts["gallery"].tolist()) == ([4, 6], [5, 7])
-    assert "gallery" not in splits.parts(
+    partition = splits.partition(found, "classes", "none", 0)
+    assert list(partition) == ["train", "validation", "test", "gallery"]
+    assert partition["train"].tolist() == [0, 1, 2, 3]  # whatever it says of training samples
+    assert (partition["test"].tolist(), partition["gallery"].tolist()) == ([4, 6], [5, 7])
+    assert "gallery" not in splits.partition(
         samples(np.repeat(np.arange(4), 4), gallery=np.tile(GALLERY, 2)), "samples", "none", 0
     )
 
 
 def test_a_gallery_of_one_class_is_refused():
     with pytest.raises(DataError, match=r"leaves the gallery split of a single class .*gallery 1 samples of 1 classes"):
-        splits.parts(samples(np.repeat(np.arange(4), 2), gallery=np.arange(8) == 7), "classes", "none", 0)
+        splits.partition(samples(np.repeat(np.arange(4), 2), gallery=np.arange(8) == 7), "classes", "none", 0)
 
 
 @pytest.mark.parametrize(
@@ -109,10 +109,10 @@ def test_a_gallery_of_one_class_is_refused():
         ("abcdefgb", r"in both train and test: image b \(rows 1 and 7\)"),
     ],
 )
-def test_22_a_image_in_two_parts_is_refused(keys, message):
+def test_22_an_image_in_two_splits_is_refused(keys, message):
     found = samples(np.repeat(np.arange(4), 2), gallery=GALLERY, keys=list(keys))
     with pytest.raises(DataError, match=message):
-        splits.parts(found, "classes", "none", 0)
+        splits.partition(found, "classes", "none", 0)
 
 
 @pytest.mark.parametrize(
@@ -120,4 +120,4 @@ def test_22_a_image_in_two_parts_is_refused(keys, message):
 )
 def test_an_unknown_protocol_is_refused_by_name(split, validation, name):
     with pytest.raises(DataError, match=f"^{name} must be"):
-        splits.parts(samples(np.repeat(np.arange(4), 5)), split, validation, 0)
+        splits.partition(samples(np.repeat(np.arange(4), 5)), split, validation, 0)

@@ -410,21 +410,21 @@ def samples(labels, train_classes=2, **more):
 def test_22_a_class_under_two_numbers_is_refused():
     forged = samples(np.repeat(np.arange(4), 3), class_names=("crow", "wren", "crow", "tern"))
     with pytest.raises(DataError, match=r"in both train and test: class crow \(numbers 0 and 2\)"):
-        splits.parts(forged, "classes", "none", 0)
+        splits.partition(forged, "classes", "none", 0)
 
 
 def test_22_a_image_on_both_sides_is_refused_and_the_pairs_listed():
     keys = ["1", "2", "3", "4", "1", "5", "4", "6"]
     forged = samples([0, 0, 1, 1, 2, 2, 3, 3], keys=keys)
     with pytest.raises(DataError, match=r"image 1 \(rows 0 and 4\); image 4 \(rows 3 and 6\); correct"):
-        splits.parts(forged, "classes", "none", 0)
+        splits.partition(forged, "classes", "none", 0)
 
 
 def test_22_long_lists_of_pairs_are_cut():
     keys = [str(row % 10) for row in range(20)]
     forged = samples(np.repeat(np.arange(4), 5), keys=keys)
     with pytest.raises(DataError, match=r"and 5 more; correct the lists"):
-        splits.parts(forged, "classes", "none", 0)
+        splits.partition(forged, "classes", "none", 0)
 
 
 def test_23_classes_with_one_sample_are_never_drawn_and_counted():
@@ -455,6 +455,6 @@ def test_24_too_few_classes_for_a_batch_stop_before_the_start():
         (np.arange(4).repeat(3), "classes", "samples", r"validation 'samples' leaves the validation split empty"),
     ],
 )
-def test_25_an_empty_part_names_the_protocol_and_the_numbers(labels, split, validation, message):
+def test_25_an_empty_split_names_the_protocol_and_the_numbers(labels, split, validation, message):
     with pytest.raises(DataError, match=message):
-        splits.parts(samples(labels), split, validation, 0)
+        splits.partition(samples(labels), split, validation, 0)

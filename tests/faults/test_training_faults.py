@@ -347,7 +347,7 @@ class Poisoned:
 def poisoned(spec: RunSpec, batch: int, spoil: Callable[[Any], None]) -> Dataset:
     data = load_data(spec)
     inputs = Poisoned(data, spec.batch.classes * spec.batch.samples, batch, spoil)
-    return Dataset(data.name, inputs, data.labels, data.class_names, data.parts, data.image, data.notes)
+    return Dataset(data.name, inputs, data.labels, data.class_names, data.splits, data.image, data.notes)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e30], ids=["nan", "inf", "overflow"])
@@ -362,9 +362,9 @@ def test_row_3_not_finite_stops_before_the_optimiser(value: float, store: RunSto
     assert (state.state, state.step) == ("failed", 16)
     assert "step 17" in state.message
     data = load_data(spec)
-    sampler = BalancedSampler(data.labels[data.parts["train"]], 8, 8, seed=0)
+    sampler = BalancedSampler(data.labels[data.splits["train"]], 8, 8, seed=0)
     failure = json.loads((run.path / "failure.json").read_text())
-    assert failure == {"step": 17, "indices": data.parts["train"][sampler.batch(17)].tolist()}
+    assert failure == {"step": 17, "indices": data.splits["train"][sampler.batch(17)].tolist()}
     saved = loop.checkpoint.load(run.path)
     assert saved is not None
     assert saved.facts["step"] == 14

@@ -30,8 +30,8 @@ def generated_images() -> Dataset:
     random = np.random.default_rng(7)
     labels = np.repeat(np.arange(4), 12)
     images = random.integers(0, 256, (48, 3, 32, 32), dtype=np.uint8)
-    parts = {"train": np.arange(0, 48, 3), "validation": np.arange(1, 48, 3), "test": np.arange(2, 48, 3)}
-    return Dataset("images", images, labels, tuple("abcd"), parts, None, ())
+    splits = {"train": np.arange(0, 48, 3), "validation": np.arange(1, 48, 3), "test": np.arange(2, 48, 3)}
+    return Dataset("images", images, labels, tuple("abcd"), splits, None, ())
 
 
 def die_at_event(countdown: int) -> None:

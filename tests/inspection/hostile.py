@@ -38,7 +38,7 @@ def dataset() -> Dataset:
         inputs=images.transpose(0, 3, 1, 2),
         labels=labels,
         class_names=NAMES,
-        parts={"train": np.arange(36), "validation": np.arange(0), "test": np.arange(36, 72)},
+        splits={"train": np.arange(36), "validation": np.arange(0), "test": np.arange(36, 72)},
         image=image,
         notes=(),
         keys=[f"{NAMES[label]}/{i}.jpg" for i, label in enumerate(labels)],
@@ -49,7 +49,7 @@ def make(root: Path, *, gallery: bool = False) -> tuple[Run, Dataset, export.Emb
     """The run with embeddings of 5 dimensions and a map, and all of it as a table."""
     run, data = RunStore(root).create(RunSpec(name=NAMES[1])), dataset()
     random = np.random.default_rng(3)
-    indices = data.parts["test"]
+    indices = data.splits["test"]
     labels = data.labels[indices]
     embeddings = (random.normal(size=(6, 5))[labels] + random.normal(size=(36, 5))).astype(np.float32)
     more = {"is_gallery": np.arange(36) % 3 == 0} if gallery else {}

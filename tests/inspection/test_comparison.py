@@ -82,7 +82,7 @@ def test_other_samples_are_refused_with_the_reason(pair):
 
 def evaluated_on(data_set, content):
     """Both samples of an evaluation on the first 50 test samples, as `compare` sees them."""
-    rows = data_set.parts["test"][:50]
+    rows = data_set.splits["test"][:50]
     random = np.random.default_rng(0)
     return SimpleNamespace(
         indices=rows,

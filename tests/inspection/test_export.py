@@ -28,7 +28,7 @@ def test_npz_reads_back_as_what_was_learned(made, tmp_path):
         export.write_npz(table, file)
     again = neighbours.read(path)
     assert np.array_equal(again.embeddings, table.learned.embeddings)
-    assert np.array_equal(again.indices, data.parts["test"])
+    assert np.array_equal(again.indices, data.splits["test"])
     with np.load(path, allow_pickle=False) as arrays:
         assert arrays["class_names"].tolist() == list(hostile.NAMES)
         assert arrays["keys"].tolist() == [data.keys[i] for i in range(36, 72)]
@@ -47,7 +47,7 @@ def test_parquet_holds_every_sample_with_its_neighbours(made, tmp_path):
     assert np.array_equal(embeddings, table.embeddings)
     first = found.slice(0, 1).to_pylist()[0]
     order = np.argsort(np.linalg.norm(embeddings - embeddings[0], axis=1))[1:4]
-    assert first["neighbours"][:3] == data.parts["test"][order].tolist()
+    assert first["neighbours"][:3] == data.splits["test"][order].tolist()
     assert first["right"][:3] == (data.labels[36 + order] == data.labels[36]).tolist()
     about = {key.decode(): value.decode() for key, value in found.schema.metadata.items()}
     assert (about["run"], about["weights"]) == (run.id, "ab" * 32)
@@ -132,7 +132,7 @@ def test_without_the_data_set_there_are_numbers_for_names(made, tmp_path):
 
 def test_samples_that_are_only_searched_are_of_the_gallery(tmp_path):
     _, _, table = hostile.make(tmp_path, gallery=True)
-    assert table.parts()[:4] == ["gallery", "test", "test", "gallery"]
+    assert table.splits()[:4] == ["gallery", "test", "test", "gallery"]
 
 
 def test_an_export_by_the_ending_of_its_name(made, tmp_path, monkeypatch):

@@ -47,8 +47,8 @@ def test_a_snapshot_has_the_weights_of_its_step_and_not_the_best_so_far(run: Run
     assert not np.allclose(evaluation.embed(best.model, best.data, "test", best.device), current)
     with np.load(snapshots.embed(run, saved.facts["step"]), allow_pickle=False) as arrays:
         assert np.array_equal(arrays["embeddings"], current)
-        assert np.array_equal(arrays["indices"], best.data.parts["test"])
-        assert np.array_equal(arrays["labels"], best.data.labels[best.data.parts["test"]])
+        assert np.array_equal(arrays["indices"], best.data.splits["test"])
+        assert np.array_equal(arrays["labels"], best.data.labels[best.data.splits["test"]])
 
 
 def test_all_that_lack_embeddings_get_them_once(run: Run) -> None:

@@ -20,7 +20,7 @@ BATCH_HARD = ["miner.name=batch_hard", "loss.m=0.2"]
 def digits():
     """Few enough to be embedded at once; a third of the training split is enough to learn from."""
     whole = data.load("digits", split="samples", validation="samples")
-    return replace(whole, parts={name: part[:: {"train": 3}.get(name, 2)] for name, part in whole.parts.items()})
+    return replace(whole, splits={name: rows[:: {"train": 3}.get(name, 2)] for name, rows in whole.splits.items()})
 
 
 @pytest.fixture(scope="module")
@@ -32,10 +32,10 @@ def shuffled(digits):
 @pytest.fixture(scope="module")
 def memorised(digits):
     """Sixty training samples with wrong labels, which a network learns by heart."""
-    few = digits.parts["train"][:60]
+    few = digits.splits["train"][:60]
     labels = digits.labels.copy()
     labels[few] = np.random.default_rng(0).permutation(labels[few])
-    return replace(digits, labels=labels, parts=dict(digits.parts) | {"train": few})
+    return replace(digits, labels=labels, splits=dict(digits.splits) | {"train": few})
 
 
 def trained(folder, *overrides, dataset):
@@ -99,7 +99,7 @@ def test_a_bottleneck_of_one_unit_leaves_a_line(digits, tmp_path):
     assert "dimensions" not in [warning.kind for warning in watch(rows, narrow)]
 
 
-def test_a_tiny_training_part_is_learned_by_heart(memorised, tmp_path):
+def test_a_tiny_training_split_is_learned_by_heart(memorised, tmp_path):
     rows, spec = trained(
         tmp_path, "schedule.steps=150", "schedule.validate_every=30", "optimiser.learning_rate=0.003", dataset=memorised
     )

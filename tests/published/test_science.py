@@ -46,7 +46,7 @@ def test_the_rows_of_karaman_2021():
             about["n_rows"],
         )
         assert file.queries_inferred == (about["n_queries_origin"] == "inferred")
-        assert about["split"].startswith(file.part)
+        assert about["split"].startswith(file.split)
     notes = {note for number in order for note in table(f"K-{number}").notes}
     assert {f"{f['row']}: {f['flag']}" if "row" in f else f["flag"] for f in transcribed["flags"]} == notes
     assert len(karaman.rows()) == len(transcribed["rows"])

@@ -95,7 +95,7 @@ def test_bags_show_their_tokens_and_what_each_class_takes_from_them() -> None:
     spec = BAGS.with_overrides(
         ["pooling.name=gsp", "pooling.prototypes=8", "pooling.memory=64", "batch.classes=16", "batch.samples=2"]
     )
-    live = LiveTraining(LiveSpec(spec, per_class=6, parts=("validation",)))
+    live = LiveTraining(LiveSpec(spec, per_class=6, splits=("validation",)))
     frame = live.frame(3)
     assert frame.tokens.shape == (68, 2)
     assert frame.prototypes.shape == (8, 2)
@@ -116,8 +116,8 @@ def test_what_cannot_change_is_refused_by_name() -> None:
         LiveSpec(TOY, (SpecChange(3, ("optimiser.learning_rate=-1",)),))
     with pytest.raises(ValueError, match="moves must be"):
         LiveSpec(TOY, (SpecChange(3, moves="up"),))
-    with pytest.raises(TrainingError, match="no part 'exam'"):
-        LiveTraining(LiveSpec(TOY, parts=("exam",)))
+    with pytest.raises(TrainingError, match="no split 'exam'"):
+        LiveTraining(LiveSpec(TOY, splits=("exam",)))
     proxies = LiveTraining(LiveSpec(TOY.with_overrides(["loss.name=proxy_nca"]), (SpecChange(0, moves="pulls"),)))
     with pytest.raises(TrainingError, match="pulls alone are known for triplet and contrastive losses"):
         proxies.frame(1)

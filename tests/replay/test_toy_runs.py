@@ -18,13 +18,13 @@ from dmlcore.training.state import restore, tensors
 @pytest.mark.parametrize("name", ["toy", "moons", "rings"])
 def test_inputs_in_space_are_shown_as_they_are(name):
     dataset = toy_runs.dataset(name, 0)
-    chosen = dataset.parts["train"][::50]
+    chosen = dataset.splits["train"][::50]
     assert np.array_equal(toy_runs.input_space(dataset, chosen).points, dataset.inputs[chosen])
 
 
-def test_more_features_are_shown_by_the_principal_components_of_the_training_part():
+def test_more_features_are_shown_by_the_principal_components_of_the_training_split():
     dataset = toy_runs.dataset("digits", 0)
-    train, chosen = dataset.parts["train"], dataset.parts["test"][:40]
+    train, chosen = dataset.splits["train"], dataset.splits["test"][:40]
     space = toy_runs.input_space(dataset, chosen)
     model = PCA(3).fit(dataset.inputs[train].astype(np.float64))
     expected = model.transform(dataset.inputs[chosen].astype(np.float64))
@@ -56,7 +56,7 @@ def test_scores_of_a_step_are_those_of_a_training_that_ended_there():
     restore(later, tensors(state))
     for step in range(4, 8):
         loop.step(later, step)
-    train = training.dataset.parts["train"]
+    train = training.dataset.splits["train"]
     with torch.inference_mode():
         embeddings = later.model.eval()(torch.from_numpy(training.dataset.inputs[train])).numpy()
     expected = retrieval(embeddings, training.dataset.labels[train], ks=(1, 8))
@@ -87,6 +87,6 @@ def test_the_recent_mean_leaves_out_what_is_no_number():
 
 def test_the_inputs_themselves_have_the_scores_of_their_distances():
     dataset = toy_runs.dataset("toy", 0)
-    train = dataset.parts["train"]
+    train = dataset.splits["train"]
     expected = retrieval(dataset.inputs[train], dataset.labels[train], ks=(1, 8))
     assert toy_runs.input_scores(dataset) == expected

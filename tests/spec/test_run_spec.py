@@ -140,7 +140,7 @@ def test_every_mistake_has_its_line() -> None:
     }
 
 
-def test_patience_needs_a_validation_part() -> None:
+def test_patience_needs_a_validation_split() -> None:
     with pytest.raises(SpecError, match=r"schedule\.patience: needs a validation split"):
         changed("schedule.patience=3", "data.validation=none")
 

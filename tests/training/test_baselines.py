@@ -56,7 +56,7 @@ def test_chance_is_what_shuffled_neighbours_score_on_average():
     assert baselines.chance(np.array([0, 1, 0, 1, 1]), gallery)["recall_at_1"] == pytest.approx((1 / 3 + 2 / 3) / 2)
 
 
-def test_a_run_begins_with_its_baselines_in_every_part_that_is_scored(tmp_path, monkeypatch):
+def test_a_run_begins_with_its_baselines_in_every_split_that_is_scored(tmp_path, monkeypatch):
     monkeypatch.setenv("DML_CACHE", str(tmp_path))
     spec = RunSpec().with_overrides(["data.split=classes", "data.validation=classes", "batch.classes=3"])
     state = build(spec, load_data(spec), torch.device("cpu"))

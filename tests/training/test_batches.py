@@ -33,7 +33,7 @@ def test_a_batch_is_a_function_of_the_step(sampler: str, digits: Dataset) -> Non
     assert np.array_equal(a.indices, b.indices)
     assert torch.equal(a.inputs, b.inputs)
     assert not np.array_equal(a.indices, c.indices)
-    assert np.isin(a.indices, digits.parts["train"]).all()
+    assert np.isin(a.indices, digits.splits["train"]).all()
     assert np.array_equal(a.labels.numpy(), digits.labels[a.indices])
     assert np.array_equal(a.inputs.numpy(), digits.inputs[a.indices])
 
@@ -43,7 +43,7 @@ def test_the_table_is_made_anew_every_refresh_steps(digits: Dataset) -> None:
     batches, made_at, step = Batches(spec, digits, CPU), [], 0
 
     def embed(indices: np.ndarray) -> np.ndarray:
-        assert np.array_equal(indices, digits.parts["train"])
+        assert np.array_equal(indices, digits.splits["train"])
         made_at.append(step)
         return np.asarray(digits.inputs[indices], np.float32)
 
@@ -54,14 +54,14 @@ def test_the_table_is_made_anew_every_refresh_steps(digits: Dataset) -> None:
 
 def test_mined_batches_bring_their_triplets(digits: Dataset) -> None:
     spec = BASE.with_overrides(["batch.sampler=mined", "miner.name=hard_negative"])
-    table = np.asarray(digits.inputs[digits.parts["train"]], np.float32)
+    table = np.asarray(digits.inputs[digits.splits["train"]], np.float32)
     batch = Batches(spec, digits, CPU).make(1, lambda indices: table)
     anchors, positives, negatives = batch.tuples
     labels = batch.labels
     assert (labels[anchors] == labels[positives]).all()
     assert (labels[anchors] != labels[negatives]).all()
     points = batch.inputs.double()
-    everything, of = digits.parts["train"], torch.from_numpy(digits.labels[digits.parts["train"]])
+    everything, of = digits.splits["train"], torch.from_numpy(digits.labels[digits.splits["train"]])
     distances = torch.cdist(points[anchors], torch.from_numpy(np.array(digits.inputs[everything])).double())
     nearest = distances.masked_fill(labels[anchors][:, None] == of, torch.inf).min(1).values
     assert torch.allclose((points[anchors] - points[negatives]).norm(dim=1), nearest)

@@ -23,11 +23,11 @@ def test_a_loss_that_does_not_exist_is_refused(override: str, message: str) -> N
         build.build(spec, build.load_data(spec), torch.device("cpu"))
 
 
-def test_vectors_are_normalised_by_the_training_part() -> None:
+def test_vectors_are_normalised_by_the_training_split() -> None:
     spec = RunSpec()
     data = build.load_data(spec)
     made = build.build(spec, data, torch.device("cpu"))
-    inside = made.model.normalise(torch.from_numpy(np.array(data.inputs[data.parts["train"]])))
+    inside = made.model.normalise(torch.from_numpy(np.array(data.inputs[data.splits["train"]])))
     assert inside.mean().item() == pytest.approx(0, abs=1e-4)
     assert inside.std().item() == pytest.approx(1, abs=1e-3)
     as_they_are = build.build(spec.with_overrides(["data.standardize=false"]), data, torch.device("cpu"))

@@ -50,8 +50,8 @@ def test_a_deferred_check_stops_the_weights_at_the_first_bad_step(what: str, nam
     assert all(torch.equal(tensor, before[key]) for key, tensor in weights(made).items())
     with pytest.raises(StepError, match=f"step 3 was not made: the {what} is NaN or infinite") as caught:
         made.finite_check.wait()
-    part = made.data.parts["train"]
-    assert caught.value.indices == part[made.batches.sampler.batch(3)].tolist()
+    train = made.data.splits["train"]
+    assert caught.value.indices == train[made.batches.sampler.batch(3)].tolist()
 
 
 @pytest.mark.parametrize("what", ["loss", "gradient"])

@@ -25,8 +25,8 @@ def digits():
 @pytest.fixture(scope="module")
 def with_gallery(digits):
     """Digits whose test split is cut into queries and a gallery."""
-    test = digits.parts["test"]
-    return replace(digits, parts=dict(digits.parts) | {"test": test[::3], "gallery": np.delete(test, np.s_[::3])})
+    test = digits.splits["test"]
+    return replace(digits, splits=dict(digits.splits) | {"test": test[::3], "gallery": np.delete(test, np.s_[::3])})
 
 
 def network(dataset):
@@ -34,11 +34,11 @@ def network(dataset):
     return nn.Sequential(nn.Linear(dataset.inputs.shape[1], 16), nn.BatchNorm1d(16), nn.Dropout(0.5), nn.Linear(16, 8))
 
 
-def test_embeddings_follow_the_part_and_do_not_depend_on_the_other_samples(digits):
+def test_embeddings_follow_the_split_and_do_not_depend_on_the_other_samples(digits):
     model = network(digits)
     found = evaluation.embed(model, digits, "test", CPU)
     with torch.no_grad():
-        expected = model.eval()(torch.from_numpy(digits.inputs[digits.parts["test"]]))
+        expected = model.eval()(torch.from_numpy(digits.inputs[digits.splits["test"]]))
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, expected.numpy(), atol=1e-5)
 
@@ -54,7 +54,7 @@ def test_modes_of_all_modules_survive(digits):
 
 def test_a_function_embeds_too(digits):
     found = evaluation.embed(lambda x: 2 * x, digits, "test", CPU)
-    np.testing.assert_array_equal(found, 2 * digits.inputs[digits.parts["test"]])
+    np.testing.assert_array_equal(found, 2 * digits.inputs[digits.splits["test"]])
 
 
 def test_bfloat16_is_asked_for_and_embeddings_stay_float32(digits):
@@ -87,7 +87,7 @@ def test_chunks_are_bounded_by_numbers_and_by_samples(digits):
 
 def test_queries_search_the_gallery_and_never_each_other(with_gallery):
     raw = evaluation.raw_inputs(with_gallery, "test")
-    queries, gallery = with_gallery.parts["test"], with_gallery.parts["gallery"]
+    queries, gallery = with_gallery.splits["test"], with_gallery.splits["gallery"]
     assert len(raw) == len(queries) + len(gallery)
     np.testing.assert_array_equal(raw, evaluation.embed(lambda x: x, with_gallery, "test", CPU))
     found = evaluation.score(raw, with_gallery, "test", (1, 4))
@@ -97,7 +97,7 @@ def test_queries_search_the_gallery_and_never_each_other(with_gallery):
     assert found == expected
     _, near = nearest(own[0], with_gallery.inputs[gallery], 1)
     assert found.recall_at[1] == np.mean(labels[gallery][near[:, 0]] == own[1])
-    assert len(evaluation.rows_of(with_gallery, "validation")[0]) == len(with_gallery.parts["validation"])
+    assert len(evaluation.rows_of(with_gallery, "validation")[0]) == len(with_gallery.splits["validation"])
 
 
 def test_a_row_holds_all_scores_as_plain_numbers(digits):
@@ -105,7 +105,7 @@ def test_a_row_holds_all_scores_as_plain_numbers(digits):
     scores, clusters = evaluation.score(raw, digits, "test", (1, 2)), evaluation.cluster(raw, digits, "test", seed=3)
     found = evaluation.row("inputs", 0, scores, clusters, weights="ab")
     assert json.loads(json.dumps(found, allow_nan=False)) == found
-    labels = digits.labels[digits.parts["test"]]
+    labels = digits.labels[digits.splits["test"]]
     assert (found["nmi"], found["f1"]) == (clustering(raw, labels, 3).nmi, clustering(raw, labels, 3).f1)
     assert 0.5 < found["nmi"] < 0.95
     assert found["knn3"] == scores.knn3 > 0.9
@@ -117,7 +117,7 @@ def test_a_row_holds_all_scores_as_plain_numbers(digits):
 
 def test_clustering_that_would_take_minutes_is_left_out_and_said(digits):
     labels = np.arange(60_000) // 5
-    large = replace(digits, labels=labels, parts={"test": np.arange(len(labels))})
+    large = replace(digits, labels=labels, splits={"test": np.arange(len(labels))})
     reason = evaluation.cluster(np.zeros((60_000, 128), np.float32), large, "test", seed=0)
     assert "60,000 samples into 12,000 clusters" in reason
     scores = evaluation.score(evaluation.raw_inputs(digits, "test"), digits, "test", (1,))
@@ -130,8 +130,8 @@ def test_the_file_tells_gallery_and_classes_and_an_old_one_has_neither(with_gall
     scores = evaluation.score(raw, with_gallery, "test", (1,))
     path = evaluation.write_embeddings(run, "ab", raw, with_gallery, "test", scores)
     with np.load(path, allow_pickle=False) as file:
-        assert file["is_gallery"].sum() == len(with_gallery.parts["gallery"])
-        np.testing.assert_array_equal(file["indices"][~file["is_gallery"]], with_gallery.parts["test"])
+        assert file["is_gallery"].sum() == len(with_gallery.splits["gallery"])
+        np.testing.assert_array_equal(file["indices"][~file["is_gallery"]], with_gallery.splits["test"])
         np.testing.assert_array_equal(file["labels"], with_gallery.labels[file["indices"]])
         assert np.average(file["class_map_at_r"], weights=file["class_queries"]) == pytest.approx(scores.map_at_r)
         assert np.average(file["class_recall_at_1"], weights=file["class_queries"]) == pytest.approx(
@@ -142,6 +142,6 @@ def test_the_file_tells_gallery_and_classes_and_an_old_one_has_neither(with_gall
         assert set(file) == {"embeddings", "labels", "indices", "content"}
 
 
-def test_embeddings_of_another_part_are_refused(with_gallery):
+def test_embeddings_of_another_split_are_refused(with_gallery):
     with pytest.raises(ValueError, match="those of test and its gallery"):
         evaluation.score(np.zeros((3, 2), np.float32), with_gallery, "test", (1,))

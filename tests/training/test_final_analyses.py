@@ -22,7 +22,7 @@ def bench(*overrides: str) -> TrainingState:
 def test_average_pooling_uses_tokens_as_often_as_they_occur() -> None:
     found = bench(*BAGS)
     measured = final_analyses.token_overlap(found.model, found.data, "validation", CPU)
-    bags = found.data.inputs[found.data.parts["validation"]]
+    bags = found.data.inputs[found.data.splits["validation"]]
     assert measured["shared_weight"] == pytest.approx((bags >= 64).mean(), abs=1e-6)
     assert measured["active_jaccard"] == pytest.approx(4 / 12)  # 4 own and 4 shared tokens each
     assert found.model.training
@@ -52,8 +52,8 @@ def test_a_run_of_bags_ends_with_its_overlap(tmp_path) -> None:
 
 def test_images_with_prototypes_are_read_and_predicted_from_classes_never_fitted() -> None:
     found = bench(*DIGITS, *GSP, "model.embedding_dim=2")
-    small = {part: indices[:120] for part, indices in found.data.parts.items()}
-    object.__setattr__(found.data, "parts", small)
+    small = {split: indices[:120] for split, indices in found.data.splits.items()}
+    object.__setattr__(found.data, "splits", small)
     overlap, zero_shot = final_analyses.rows(found.model, found.data, "test", CPU, step=7)
     assert (overlap["kind"], overlap["step"], overlap["bound_holds"]) == ("overlap", 7, 1.0)
     assert 0 <= overlap["histogram_intersection"] <= 1
@@ -63,12 +63,12 @@ def test_images_with_prototypes_are_read_and_predicted_from_classes_never_fitted
 
 def test_poolings_that_are_no_mean_of_local_features_have_no_rows() -> None:
     found = bench(*DIGITS, "pooling.name=gmp")
-    small = {part: np.array(indices[:40]) for part, indices in found.data.parts.items()}
-    object.__setattr__(found.data, "parts", small)
+    small = {split: np.array(indices[:40]) for split, indices in found.data.splits.items()}
+    object.__setattr__(found.data, "splits", small)
     assert final_analyses.rows(found.model, found.data, "test", CPU, step=1) == []
 
 
-def test_a_network_for_vectors_is_scored_on_its_training_part_too() -> None:
+def test_a_network_for_vectors_is_scored_on_its_training_split_too() -> None:
     found = bench("data.name=toy", "data.split=classes", "data.validation=classes")
     (row,) = final_analyses.rows(found.model, found.data, "test", CPU, step=3)
     assert (row["kind"], row["step"]) == ("train", 3)

@@ -67,8 +67,8 @@ def test_embeddings_belong_to_the_best_weights(store: RunStore) -> None:
     assert path.name == f"{row['weights']}.npz"
     data = load_data(run.spec)
     with np.load(path, allow_pickle=False) as arrays:
-        assert np.array_equal(arrays["indices"], data.parts["test"])
-        assert np.array_equal(arrays["labels"], data.labels[data.parts["test"]])
+        assert np.array_equal(arrays["indices"], data.splits["test"])
+        assert np.array_equal(arrays["labels"], data.labels[data.splits["test"]])
         assert arrays["embeddings"].dtype == np.float32
         assert np.allclose(np.linalg.norm(arrays["embeddings"], axis=1), 1, atol=1e-5)
     steps, values = series(run.metrics()[0], "validation", "map_at_r")

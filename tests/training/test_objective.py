@@ -101,7 +101,7 @@ def test_a_loss_that_embeds_is_part_of_what_is_scored_and_of_the_best_weights() 
     state = build.build(spec, build.load_data(spec), CPU)
     assert embedder(state) is state.model
     state.loss = Objective(_Halves())
-    inputs = batches.to_device(state.data, state.data.parts["test"][:8], CPU)
+    inputs = batches.to_device(state.data, state.data.splits["test"][:8], CPU)
     before = embedder(state)(inputs)
     assert torch.equal(before, state.model(inputs)[:, :2])
     keep_best(state)

@@ -42,8 +42,8 @@ def images() -> Dataset:
     """Noise in place of photographs: what is tested is that steps can be made."""
     labels = np.arange(32) % 4
     noise = np.random.default_rng(0).integers(0, 256, (32, 3, 32, 32), np.uint8)
-    parts = {"train": np.arange(24), "validation": np.arange(0), "test": np.arange(24, 32)}
-    return Dataset("noise", noise, labels, tuple("abcd"), parts, None, ())
+    splits = {"train": np.arange(24), "validation": np.arange(0), "test": np.arange(24, 32)}
+    return Dataset("noise", noise, labels, tuple("abcd"), splits, None, ())
 
 
 def train_steps(spec: RunSpec, dataset: Dataset, steps: int) -> TrainingState:

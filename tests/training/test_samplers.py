@@ -108,7 +108,7 @@ def test_a_random_batch_holds_different_samples_and_each_equally_often():
 
 
 @pytest.mark.parametrize("miner", MinedSampler.miners)
-def test_mined_negatives_are_those_of_a_loop_over_the_whole_part(miner):
+def test_mined_negatives_are_those_of_a_loop_over_the_whole_split(miner):
     labels, table = small()
     sampler = MinedSampler(labels, 60, seed=2, miner=miner)
     farthest = 0

@@ -42,8 +42,8 @@ def cache(tmp_path, monkeypatch):
 def digits():
     """Seventy-five images of digits, 16 pixels a side, of all parts."""
     whole = build.load_data(FROZEN)
-    parts = {name: part[::24] for name, part in whole.parts.items()}
-    return dataclasses.replace(whole, inputs=np.ascontiguousarray(whole.inputs[:, :, ::2, ::2]), parts=parts)
+    splits = {name: rows[::24] for name, rows in whole.splits.items()}
+    return dataclasses.replace(whole, inputs=np.ascontiguousarray(whole.inputs[:, :, ::2, ::2]), splits=splits)
 
 
 def made(spec, dataset):
@@ -60,17 +60,17 @@ def fail(*_):
 
 def test_maps_are_those_of_the_backbone_and_are_computed_once(digits, cache, monkeypatch):
     state = made(FROZEN, digits)
-    part = digits.parts["test"]
+    rows = digits.splits["test"]
     assert not cache.exists()
-    found = batches.to_device(state.data, part, CPU)
+    found = batches.to_device(state.data, rows, CPU)
     with torch.inference_mode():
-        direct = state.model.features(batches.to_device(digits, part, CPU))
+        direct = state.model.features(batches.to_device(digits, rows, CPU))
     assert found.dtype == torch.float16
     torch.testing.assert_close(found.float(), direct, rtol=1e-3, atol=1e-3)
     assert found.is_contiguous(memory_format=torch.channels_last)
     monkeypatch.setattr(networks.ImageNetwork, "features", fail)
     again = made(FROZEN, digits)
-    assert torch.equal(batches.to_device(again.data, part, CPU), found)
+    assert torch.equal(batches.to_device(again.data, rows, CPU), found)
     assert len(stores(cache)) == 1
 
 
@@ -90,7 +90,7 @@ def test_a_training_is_that_of_the_head_alone(digits):
 def test_views_are_those_of_the_augmentation_and_tests_see_none(digits, cache):
     spec = FROZEN.with_overrides(["data.augment=true", "data.views=2"])
     state = made(spec, digits)
-    trained = np.sort(np.concatenate([digits.parts["train"], digits.parts["validation"]]))
+    trained = np.sort(np.concatenate([digits.splits["train"], digits.splits["validation"]]))
     chunk = trained[: stored_features.CHUNK]
     found = np.stack([state.data.features.batch(chunk, seed) for seed in range(8)])
     assert len({maps.tobytes() for maps in found[:, 0]}) == 2
@@ -111,35 +111,35 @@ def test_views_are_those_of_the_augmentation_and_tests_see_none(digits, cache):
 
 def test_other_weights_images_or_cuts_have_maps_of_their_own(digits, cache):
     first = made(FROZEN, digits)
-    maps = first.data.features[digits.parts["test"]]
-    other = made(FROZEN.with_overrides(["seed=1"]), digits).data.features[digits.parts["test"]]
+    maps = first.data.features[digits.splits["test"]]
+    other = made(FROZEN.with_overrides(["seed=1"]), digits).data.features[digits.splits["test"]]
     assert not np.array_equal(maps, other)
     assert len(stores(cache)) == 2
     with torch.no_grad():
         next(first.model.backbone.parameters()).mul_(2)  # as a checkpoint is restored: after it was built
-    assert not np.array_equal(first.data.features[digits.parts["test"]], maps)
+    assert not np.array_equal(first.data.features[digits.splits["test"]], maps)
     assert len(stores(cache)) == 3
     inverted = dataclasses.replace(digits, inputs=255 - np.asarray(digits.inputs[:]))
-    assert not np.array_equal(made(FROZEN, inverted).data.features[digits.parts["test"]], maps)
+    assert not np.array_equal(made(FROZEN, inverted).data.features[digits.splits["test"]], maps)
     assert len(stores(cache)) == 3  # those of the same weights and of other images went
 
 
 def test_a_killed_computation_goes_on_where_it_stopped(digits, cache, monkeypatch):
     features = made(FROZEN, digits).data.features
-    whole = features[digits.parts["test"]]
+    whole = features[digits.splits["test"]]
     (name,) = stores(cache)
     staging = cache / f"{name}.staging"
     (cache / name).rename(staging)
     (staging / "shape.json").unlink()
     size = os.path.getsize(staging / "maps")
-    rows = len(np.concatenate(list(digits.parts.values())))
+    rows = len(np.concatenate(list(digits.splits.values())))
     os.truncate(staging / "maps", size // rows * stored_features.CHUNK + 100)
     asked = []
     of = stored_features.KeptFeatures._of
     monkeypatch.setattr(
         stored_features.KeptFeatures, "_of", lambda self, rows, view: asked.append(len(rows)) or of(self, rows, view)
     )
-    again = made(FROZEN, digits).data.features[digits.parts["test"]]
+    again = made(FROZEN, digits).data.features[digits.splits["test"]]
     assert sum(asked) == rows - stored_features.CHUNK + 1  # one to learn the shape
     assert np.array_equal(again, whole)
     assert stores(cache) == [name]

@@ -1,4 +1,4 @@
-// Scores over every sample of the part, beside the rows of Table 4.1.
+// Scores over every sample of the split, beside the rows of Table 4.1.
 /** @import { Published, Table } from "./types.js" */
 import { el } from "../../shared/dom.js";
 

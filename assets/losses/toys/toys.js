@@ -355,7 +355,7 @@ class Toys extends Player {
           ];
     });
     const choose = (
-      /** @type {"optimiser" | "dim" | "data" | "part"} */ key,
+      /** @type {"optimiser" | "dim" | "data" | "split"} */ key,
       /** @type {string} */ label,
       /** @type {Offers} */ values,
       /** @type {(value: string) => void} */ act = (v) => this.restart({ [key]: v }),
@@ -459,7 +459,7 @@ class Toys extends Player {
           "div",
           { class: "fields" },
           choose("data", "data set", options.data, (v) => this.other(v)),
-          choose("part", "shown", options.part, (v) => this.look(v)),
+          choose("split", "shown", options.split, (v) => this.look(v)),
           seedField(this),
         ),
         el("p", { class: "caption" }, options.data[toy.data].help ?? ""),
@@ -610,12 +610,12 @@ class Toys extends Player {
     } else this.restart({ data });
   }
 
-  // Another part is another look at the same steps.
-  /** @param {string} part */
-  look(part) {
+  // Another split is another look at the same steps.
+  /** @param {string} split */
+  look(split) {
     const { playing } = this;
     this.unpreset();
-    this.load({ ...clone(this.state), part }, this.at);
+    this.load({ ...clone(this.state), split }, this.at);
     if (playing) this.play();
   }
 

@@ -19,7 +19,7 @@ export interface Change extends Settings {
 }
 export interface Toy extends Settings {
   data: string;
-  part: string;
+  split: string;
   optimiser: string;
   classes: number;
   samples: number;
@@ -36,7 +36,7 @@ export interface Offer {
 export type Offers = Record<string, Offer>;
 export interface Options {
   data: Offers;
-  part: Offers;
+  split: Offers;
   optimiser: Offers;
   moves: Offers;
   poolings: Offers;

@@ -83,14 +83,14 @@ def _read_devkit(folder: Path) -> ImageTable:
     numbers: list[int] = []
     places: list[str] = []
     is_train: list[bool] = []
-    for part, rows in (("cars_train", _devkit_train(folder)), ("cars_test", _devkit_test(folder))):
+    for split, rows in (("cars_train", _devkit_train(folder)), ("cars_test", _devkit_test(folder))):
         # Some copies nest the folders of images twice.
-        trunk = f"{part}/{part}" if (folder / part / part).is_dir() else part
+        trunk = f"{split}/{split}" if (folder / split / split).is_dir() else split
         names_in_list = rows.field_words("annotations", "fname")
         images += [f"{trunk}/{name}" for name in names_in_list]
         numbers += rows.field_integers("annotations", "class").tolist()
         places += [f"{rows.path}, entry {row}" for row in range(1, len(names_in_list) + 1)]
-        is_train += [part == "cars_train"] * len(names_in_list)
+        is_train += [split == "cars_train"] * len(names_in_list)
     return _table(images, numbers, places, names, np.array(is_train))
 
 
@@ -121,8 +121,8 @@ def _read_tables(folder: Path) -> ImageTable:
     numbers: list[int] = []
     places: list[str] = []
     is_train: list[bool] = []
-    for part in ("train", "test"):
-        path = folder / f"anno_{part}.csv"
+    for split in ("train", "test"):
+        path = folder / f"anno_{split}.csv"
         for line, text in lists.rows(path, INFO):
             columns = text.split(",")
             number = positive(columns[-1].strip())
@@ -132,10 +132,10 @@ def _read_tables(folder: Path) -> ImageTable:
                     f"{text[:80]!r}"
                 )
             # A slash cannot be in the name of a folder.
-            images.append(f"{trunk}{part}/{names[number - 1].replace('/', '-')}/{columns[0]}")
+            images.append(f"{trunk}{split}/{names[number - 1].replace('/', '-')}/{columns[0]}")
             numbers.append(number)
             places.append(f"{path}:{line}")
-            is_train.append(part == "train")
+            is_train.append(split == "train")
     return _table(images, numbers, places, names, np.array(is_train))
 
 

@@ -11,7 +11,7 @@ from dmlcore.data.dataset import DataError, Description, Samples, reader
 from dmlcore.data.files.image_table import IMAGE_SIZE, SUFFIXES, ImageTable, folders_in, samples
 
 MOST_FOLDERS = 50_000  # that are walked: the largest public sets have 22,000 classes, a system has more
-PARTS = ("train", "test", "val", "valid", "validation")  # folders of which a tree that is split on disk consists
+SPLITS = ("train", "test", "val", "valid", "validation")  # folders of which a tree that is split on disk consists
 
 INFO = Description(
     name="folder",
@@ -39,20 +39,20 @@ def read_table(folder: Path) -> ImageTable:
     on both sides the class-disjoint one. Raises DataError.
     """
     trunk = _innermost(folder)
-    parts = folders_in(trunk)
-    named = {part.name.lower() for part in parts}
-    if "train" in named and named <= set(PARTS):
-        return _read_parts(folder, parts)
+    splits = folders_in(trunk)
+    named = {split.name.lower() for split in splits}
+    if "train" in named and named <= set(SPLITS):
+        return _read_splits(folder, splits)
     rows = [(name, path, False) for name, path in _classes(folder, trunk)]
     names = sorted({name for name, _, _ in rows})
     return _table(folder, rows, names, len(names) // 2, _empty(trunk, names))
 
 
-def _read_parts(folder: Path, parts: list[Path]) -> ImageTable:
+def _read_splits(folder: Path, splits: list[Path]) -> ImageTable:
     """A tree that is split on disk."""
-    rows = [(name, path, part.name.lower() == "train") for part in parts for name, path in _classes(folder, part)]
+    rows = [(name, path, split.name.lower() == "train") for split in splits for name, path in _classes(folder, split)]
     trained, tested = ({name for name, _, is_train in rows if is_train == side} for side in (True, False))
-    where = ", ".join(part.name for part in parts)
+    where = ", ".join(split.name for split in splits)
     if trained & tested:
         names = sorted(trained | tested)
         note = f"{where}: taken as the image-wise split, as they share classes; by classes, the first half trains"

@@ -66,7 +66,7 @@ def read_table(folder: Path) -> ImageTable:
     if not len({row.image_id for row in rows}) == len({row.path for row in rows}) == len(rows):  # places take long
         lists.require_distinct((f"image_id {row.image_id}", row.place) for row in rows)
         lists.require_distinct((row.path, row.place) for row in rows)
-    first_train, first_test = ({row.class_id: row for row in reversed(part)} for part in (train, test))
+    first_train, first_test = ({row.class_id: row for row in reversed(split)} for split in (train, test))
     lists.require_disjoint(
         ((str(number), row.place) for number, row in first_train.items()),
         ((str(number), row.place) for number, row in first_test.items()),

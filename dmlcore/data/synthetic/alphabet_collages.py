@@ -68,7 +68,7 @@ def of(samples: Samples, *, behind: str, validation: Collection[str], seed: int,
     """Lay out a collage for every image of a class of `samples`, whose classes are named ALPHABET NUMBER.
 
     behind: the training alphabet whose characters are the backgrounds, parted by hands, so that no image is in two
-    parts; validation: the training alphabets that validate. Classes are renumbered, training classes first. facts:
+    splits; validation: the training alphabets that validate. Classes are renumbered, training classes first. facts:
     tiles (N, T), rows of `samples`; shows (N, T), which of them show the class; foreground (N,), the first of these;
     and the facts of that image. Raises DataError for an alphabet that does not train.
     """
@@ -80,9 +80,11 @@ def of(samples: Samples, *, behind: str, validation: Collection[str], seed: int,
     is_behind, validates = trains & (alphabet == behind), trains & np.isin(alphabet, list(validation))
     kinds = {"train": trains & ~is_behind & ~validates, "validation": validates, "test": ~trains}
     hands = _hands(samples, np.flatnonzero(is_behind))
-    parts = {part: TileImages(np.flatnonzero(classes[samples.labels]), hands[part]) for part, classes in kinds.items()}
-    layout = collage.lay_out(parts, samples.labels, seed, recipe)
-    inputs = collage.collages(samples.inputs, layout, parts["train"], samples.labels, recipe)
+    splits = {
+        split: TileImages(np.flatnonzero(classes[samples.labels]), hands[split]) for split, classes in kinds.items()
+    }
+    layout = collage.lay_out(splits, samples.labels, seed, recipe)
+    inputs = collage.collages(samples.inputs, layout, splits["train"], samples.labels, recipe)
     order = np.concatenate([np.flatnonzero(classes) for classes in kinds.values()])
     label_of = np.full(len(alphabet), -1)
     label_of[order] = np.arange(len(order))
@@ -92,7 +94,7 @@ def of(samples: Samples, *, behind: str, validation: Collection[str], seed: int,
         labels=label_of[samples.labels[layout.front]],
         class_names=tuple(samples.class_names[number] for number in order),
         train_classes=int(kinds["train"].sum()),
-        parts=layout.parts,
+        splits=layout.splits,
         image=partial(ink.image, inputs),
         notes=(_who(alphabet, kinds, behind),),
         facts=facts | {name: values[layout.front] for name, values in samples.facts.items()},
@@ -100,22 +102,22 @@ def of(samples: Samples, *, behind: str, validation: Collection[str], seed: int,
 
 
 def _hands(samples: Samples, classes: Ints) -> dict[str, Ints]:
-    """The images of these classes that each part has behind: of every class the first hands, and so on."""
-    hands: dict[str, list[Ints]] = {part: [] for part in BACKGROUNDS}
+    """The images of these classes that each split has behind: of every class the first hands, and so on."""
+    hands: dict[str, list[Ints]] = {split: [] for split in BACKGROUNDS}
     for number in classes:
         rows = np.flatnonzero(samples.labels == number)
         ends = np.rint(np.cumsum(list(BACKGROUNDS.values()))[:-1] * len(rows)).astype(int)
-        for part, some in zip(BACKGROUNDS, np.split(rows, ends), strict=True):
-            hands[part].append(some)
-    return {part: np.concatenate(some) for part, some in hands.items()}
+        for split, some in zip(BACKGROUNDS, np.split(rows, ends), strict=True):
+            hands[split].append(some)
+    return {split: np.concatenate(some) for split, some in hands.items()}
 
 
 def _who(alphabet: NDArray[np.str_], kinds: dict[str, Bools], behind: str) -> str:
     words = {"train": "train", "validation": "validate", "test": "test"}
     names = {
-        part: [name.replace("_", " ") for name in dict.fromkeys(alphabet[classes])] for part, classes in kinds.items()
+        split: [name.replace("_", " ") for name in dict.fromkeys(alphabet[classes])] for split, classes in kinds.items()
     }
-    groups = [f"{', '.join(hands)} {words[part]}{'s' * (len(hands) == 1)}" for part, hands in names.items()]
+    groups = [f"{', '.join(hands)} {words[split]}{'s' * (len(hands) == 1)}" for split, hands in names.items()]
     return f"{'; '.join(groups)}; {behind} is behind every character"
 
 

@@ -17,7 +17,7 @@ from dmlcore.typing import Array, Ints, Pixels
 
 SUPER_CLASSES, SUB_CLASSES = 20, 5  # super-classes; sub-classes of each
 BACKGROUNDS = ("flowers", "large_man-made_outdoor_things", "large_natural_outdoor_scenes", "trees")
-PARTS = {"train": (0, 1), "validation": (2,), "test": (3, 4)}  # ranks of the sub-classes, in alphabetical order
+RANKS = {"train": (0, 1), "validation": (2,), "test": (3, 4)}  # of the sub-classes, in alphabetical order
 
 INFO = replace(
     cifar100.INFO,
@@ -70,15 +70,15 @@ class CifarImages:
     def backgrounds(self) -> list[int]:
         return [number for number, name in enumerate(self.super_names) if name in BACKGROUNDS]
 
-    def rows(self, super_classes: list[int], part: str) -> Ints:
-        """Rows of the images of these super-classes that belong to a part, sorted by super-class."""
-        sub_classes = (self.sub_classes[number, list(PARTS[part])] for number in super_classes)
+    def rows(self, super_classes: list[int], split: str) -> Ints:
+        """Rows of the images of these super-classes that belong to a split, sorted by super-class."""
+        sub_classes = (self.sub_classes[number, list(RANKS[split])] for number in super_classes)
         return np.concatenate([np.flatnonzero(np.isin(self.fine, some)) for some in sub_classes])
 
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Lay out the collages for `seed`: inputs (N, 3, 64, 64) uint8, 16 super-classes as labels, own parts.
+    """Lay out the collages for `seed`: inputs (N, 3, 64, 64) uint8, 16 super-classes as labels, own splits.
 
     facts: tiles (N, 4), rows of CIFAR-100's train and then test; foreground (N,), the tile in 0..3 that shows the
     class, the same as shows (N, 4); fine (N,), its sub-class among the 100.
@@ -139,13 +139,14 @@ def read_source(folder: Path) -> CifarImages:
 
 
 def lay_out(source: CifarImages, seed: int) -> CollageLayout:
-    """Place every foreground image once, among three backgrounds of its part, in a random permutation."""
+    """Place every foreground image once, among three backgrounds of its split, in a random permutation."""
     return collage.lay_out(_images(source), source.fine, seed)
 
 
 def _images(source: CifarImages) -> dict[str, TileImages]:
     return {
-        part: TileImages(source.rows(source.foregrounds, part), source.rows(source.backgrounds, part)) for part in PARTS
+        split: TileImages(source.rows(source.foregrounds, split), source.rows(source.backgrounds, split))
+        for split in RANKS
     }
 
 
@@ -159,7 +160,7 @@ def _samples(source: CifarImages, layout: CollageLayout, inputs: Any, facts: dic
         labels=label_of[fine],
         class_names=tuple(source.super_names[number] for number in source.foregrounds),
         train_classes=len(source.foregrounds),
-        parts=layout.parts,
+        splits=layout.splits,
         image=partial(cifar.image, inputs),
         notes=_subset(source),
         facts=facts | {"fine": fine},

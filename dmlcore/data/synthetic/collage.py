@@ -35,7 +35,7 @@ class Recipe:
 
 @dataclass(frozen=True, eq=False)
 class TileImages:
-    """Rows of the image set that make one part: `front` (n,) give a collage each, `behind` (k,) the backgrounds."""
+    """Rows of the image set that make one split: `front` (n,) give a collage each, `behind` (k,) the backgrounds."""
 
     front: Ints
     behind: Ints
@@ -51,7 +51,7 @@ class CollageLayout:
     tiles: Ints
     shows: Bools
     front: Ints
-    parts: dict[str, Ints]
+    splits: dict[str, Ints]
 
     @property
     def foreground(self) -> Ints:
@@ -97,8 +97,8 @@ class Collages:
         return collages
 
 
-def lay_out(parts: Mapping[str, TileImages], labels: Ints, seed: int, recipe: Recipe = Recipe()) -> CollageLayout:
-    """Give every image in `front` a collage, part after part; labels (M,): the class of each row of the image set.
+def lay_out(splits: Mapping[str, TileImages], labels: Ints, seed: int, recipe: Recipe = Recipe()) -> CollageLayout:
+    """Give every image in `front` a collage, split after split; labels (M,): the class of each row of the image set.
 
     Backgrounds are drawn without replacement from a shuffled pool, reshuffled when too few for a collage are left;
     places are a random permutation. Raises DataError where there are too few images for one collage.
@@ -106,13 +106,13 @@ def lay_out(parts: Mapping[str, TileImages], labels: Ints, seed: int, recipe: Re
     random = np.random.default_rng(seed)
     tiles, shows, rows = [], [], {}
     begin = 0
-    for name, images in parts.items():
+    for name, images in splits.items():
         arranged, is_front = _arranged(images.front, images, labels, recipe, random)
         tiles.append(arranged)
         shows.append(is_front)
         rows[name] = np.arange(begin, begin + len(arranged))
         begin += len(arranged)
-    front = np.concatenate([images.front for images in parts.values()])
+    front = np.concatenate([images.front for images in splits.values()])
     return CollageLayout(np.concatenate(tiles), np.concatenate(shows), front, rows)
 
 

@@ -62,15 +62,15 @@ def counts(bags: NDArray[np.integer], tokens: int = TOKENS) -> Ints:
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     """Draw the bags for `seed`: inputs (36864, 50) int64 in 0..67; 2,048 / 128 / 128 bags a class, sorted by class."""
     random = np.random.default_rng(seed)
-    labels = {part: np.repeat(np.arange(CLASSES), bags) for part, bags in BAGS.items()}
-    inputs = np.concatenate([draw(labels[part], random) for part in BAGS])
-    ends = np.cumsum([len(labels[part]) for part in BAGS])
+    labels = {split: np.repeat(np.arange(CLASSES), bags) for split, bags in BAGS.items()}
+    inputs = np.concatenate([draw(labels[split], random) for split in BAGS])
+    ends = np.cumsum([len(labels[split]) for split in BAGS])
     return Samples(
         inputs=inputs,
         labels=np.concatenate(list(labels.values())),
         class_names=tuple(f"tokens {OWN * c}-{OWN * c + OWN - 1}" for c in range(CLASSES)),
         train_classes=CLASSES,
-        parts={part: np.arange(end - len(labels[part]), end) for part, end in zip(BAGS, ends, strict=True)},
+        splits={split: np.arange(end - len(labels[split]), end) for split, end in zip(BAGS, ends, strict=True)},
         image=partial(_image, inputs),
     )
 

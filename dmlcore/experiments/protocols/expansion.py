@@ -77,7 +77,7 @@ def images(spec: RunSpec) -> int:
         if d.name in PUBLISHED and d.root is None and d.split == "classes":
             return PUBLISHED[d.name][0]
         raise
-    return len(dataset.parts["train"]) + len(dataset.parts["validation"])
+    return len(dataset.splits["train"]) + len(dataset.splits["validation"])
 
 
 def needs_images(protocol: Protocol, spec: RunSpec) -> bool:

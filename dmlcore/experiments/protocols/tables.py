@@ -132,8 +132,8 @@ def _karaman(spec: RunSpec) -> list[Printed]:
         for row in karaman.of_loss(spec.loss.name, dataset)
         if not row.unhinged and row.hyper and all(given.get(k) == v for k, v in row.hyper.items())
     ]
-    part = " (training split)" if dataset == "toy" else ""
-    return [_row(f"Karaman 2021, Table {row.table}{part}", row.scores) for row in rows]
+    split = " (training split)" if dataset == "toy" else ""
+    return [_row(f"Karaman 2021, Table {row.table}{split}", row.scores) for row in rows]
 
 
 def _fair(spec: RunSpec, word: str) -> list[Printed]:

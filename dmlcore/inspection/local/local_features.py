@@ -117,7 +117,7 @@ def has_images(spec: RunSpec) -> bool:
 def _of_network(model: nn.Module, dataset: Dataset, note: str, headed: bool = True) -> LocalFeatures:
     pixels = int(np.prod(dataset.inputs.shape[2:]))
     per_class = int(np.clip(MOST_PIXELS // (MOST_CLASSES * pixels), 8, MOST_PER_CLASS))
-    chosen = _chosen(dataset, dataset.parts["test"], per_class)
+    chosen = _chosen(dataset, dataset.splits["test"], per_class)
     network: Any = model.eval()
     found, weighed, grid = [], [], (0, 0)
     with torch.inference_mode():
@@ -142,11 +142,11 @@ def _of_network(model: nn.Module, dataset: Dataset, note: str, headed: bool = Tr
     )
 
 
-def _chosen(dataset: Dataset, part: Ints, per_class: int) -> Ints:
+def _chosen(dataset: Dataset, rows: Ints, per_class: int) -> Ints:
     """The first samples of the first classes of a part, class after class."""
-    labels = dataset.labels[part]
+    labels = dataset.labels[rows]
     classes = np.unique(labels)[:MOST_CLASSES]
-    return np.concatenate([part[labels == c][:per_class] for c in classes])
+    return np.concatenate([rows[labels == c][:per_class] for c in classes])
 
 
 def _made(

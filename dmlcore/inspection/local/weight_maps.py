@@ -98,7 +98,7 @@ def write(run: Run) -> Path:
     use_best(state)
     model: Any = state.model.eval()
     # The share of each position in the pooled vector, chunk by chunk; empty where a pooling has no such shares.
-    indices = data.parts["test"]
+    indices = data.splits["test"]
     parts: list[Singles] = []
     with torch.inference_mode():
         for start in range(0, len(indices), CHUNK):

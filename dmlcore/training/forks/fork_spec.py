@@ -80,7 +80,7 @@ def check(spec: RunSpec, dataset: Dataset) -> None:
     """Raise TrainingError if the training split cannot be changed like this, or has too few classes for a batch."""
     build.refuse_unusable(spec)
     left = training_split.edited(dataset, spec.fork)
-    classes = len(np.unique(left.labels[left.parts["train"]]))
+    classes = len(np.unique(left.labels[left.splits["train"]]))
     if spec.batch.sampler == "balanced" and classes < spec.batch.classes:
         raise build.TrainingError(
             f"batch.classes: batches hold {spec.batch.classes} classes, but {classes} are left in the training split"

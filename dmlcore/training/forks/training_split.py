@@ -19,7 +19,7 @@ def edited(dataset: Dataset, fork: ForkSpec) -> Dataset:
     """
     if not (fork.leave_out or fork.relabel):
         return dataset
-    train = dataset.parts["train"]
+    train = dataset.splits["train"]
     known = set(np.unique(dataset.labels[train]).tolist())
     strange = [sample for sample, _ in fork.relabel if not np.isin(sample, train)]
     if strange:
@@ -35,7 +35,7 @@ def edited(dataset: Dataset, fork: ForkSpec) -> Dataset:
     left = train[~np.isin(labels[train], fork.leave_out)]  # a sample relabelled into a class that is left out goes too
     if len(np.unique(labels[left])) < 2:
         raise TrainingError("fork.leave_out: at least two classes have to be left in the training split")
-    return replace(dataset, labels=labels, parts={**dataset.parts, "train": left})
+    return replace(dataset, labels=labels, splits={**dataset.splits, "train": left})
 
 
 def _some(numbers: Collection[int], most: int = 12) -> str:

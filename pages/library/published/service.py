@@ -54,7 +54,7 @@ def beside(table: PublishedTable) -> list[Ours]:
 
 def baselines(table: PublishedTable) -> list[Ours]:
     """What the samples of ours score without training, in the columns of a table; `what` names the baseline."""
-    prefix = "train." if table.part == "train" else ""
+    prefix = "train." if table.split == "train" else ""
     rows = []
     name = STUDIES.get(table.key)
     if name and (results := studies.load(name)):
@@ -139,7 +139,7 @@ def _group(members: Sequence[tuple[Run, Scores]]) -> Ours:
 def _reached(run: Run, table: PublishedTable) -> Scores:
     """Scores of a run in the columns of a table, of the same part."""
     rows = run.metrics()[0]
-    if table.part == "train":
+    if table.split == "train":
         train = [row for row in rows if row.get("kind") == "train"]
         return _columns(table, protocols.results.flattened(train[-1])) if train else {}
     tested: Row | None = scores(rows).get("trained")
@@ -181,7 +181,7 @@ def _summaries(table: PublishedTable) -> Iterable[Ours]:
         for summary in results.summaries:
             of_train = "on the training" in summary.of
             reached = _columns(table, summary.scores)
-            if reached and of_train == (table.part == "train") and not summary.of.startswith("mean of"):
+            if reached and of_train == (table.split == "train") and not summary.of.startswith("mean of"):
                 yield Ours(summary.of, spec, summary.count, reached, deviations(spec))
 
 
@@ -194,7 +194,7 @@ def _study(table: PublishedTable) -> list[Ours]:
     specs = {entry.variant: entry.spec for entry in studies.expand(studies.read(name), seeds=(0,))}
     summaries = []
     for row in studies.table(results.runs):
-        prefix = "train." if table.part == "train" else ""
+        prefix = "train." if table.split == "train" else ""
         own = {key.removeprefix(prefix): value for key, value in row.items() if key.startswith(prefix)}
         if row["variant"] in specs:
             what = f"study {name}, {row['seeds']} seeds"

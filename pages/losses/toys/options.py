@@ -23,7 +23,7 @@ NETWORKS = {
 @cache
 def options() -> dict[str, Any]:
     """What the panel offers, with a sentence for each."""
-    parts = {"train": "training split", "test": "test split"}
+    splits = {"train": "training split", "test": "test split"}
     helps = {"train": "What the network learns from.", "test": "What it never sees: of the Gaussians, other classes."}
     moves = {
         "both": "Pulls and pushes move the network, as in any training.",
@@ -35,7 +35,7 @@ def options() -> dict[str, Any]:
             name: {"title": TITLES.get(name, data.describe(name).title), "help": data.describe(name).sentence}
             for name in toy_runs.offered()
         },
-        "part": {k: {"title": t, "help": helps[k]} for k, t in parts.items()},
+        "split": {k: {"title": t, "help": helps[k]} for k, t in splits.items()},
         "moves": {k: {"title": k, "help": text} for k, text in moves.items()},
         "sided": [name for name in toys_state.every_loss() if toys_state.sided(name)],
         "optimiser": {"rmsprop": {"title": "RMSprop", "help": ""}, "adam": {"title": "Adam", "help": ""}},

@@ -30,14 +30,14 @@ def _scored(key: str, step: int) -> list[dict[str, float | None]]:
         training = toys_service.TIMELINE.kept.of(toy.live(i))
         with training.lock:
             if i == 0:
-                found.append(toy_runs.in_columns(toy_runs.train_scores(training, 0, toy.part)))
-            found.append(toy_runs.in_columns(toy_runs.train_scores(training, step, toy.part)))
+                found.append(toy_runs.in_columns(toy_runs.train_scores(training, 0, toy.split)))
+            found.append(toy_runs.in_columns(toy_runs.train_scores(training, step, toy.split)))
     return found
 
 
 @lru_cache(maxsize=32)
-def _input_scored(name: str, seed: int, part: str) -> dict[str, float | None]:
-    return toy_runs.in_columns(toy_runs.input_scores(toy_runs.prepared(name, seed), part))
+def _input_scored(name: str, seed: int, split: str) -> dict[str, float | None]:
+    return toy_runs.in_columns(toy_runs.input_scores(toy_runs.prepared(name, seed), split))
 
 
 def table(toy: Toy, step: int) -> dict[str, Any] | None:
@@ -54,16 +54,16 @@ def table(toy: Toy, step: int) -> dict[str, Any] | None:
     scores = _scored(json.dumps(toy.to_json()), step)
     runs = [toy.run(i, step) for i in range(len(toy.sides))]
     inputs = "frozen network, averaged" if toy.images else "input space"
-    ours = [{"label": inputs, "scores": _input_scored(toy.data, toy.seed, toy.part)}]
+    ours = [{"label": inputs, "scores": _input_scored(toy.data, toy.seed, toy.split)}]
     labels = ["untrained network", *(letter.upper() for letter in toys_state.LETTERS)]
     ours += [{"label": label, "scores": found} for label, found in zip(labels, scores, strict=False)]
-    published = toy_runs.published() if toy.data == "toy" and toy.part == "train" else []
+    published = toy_runs.published() if toy.data == "toy" and toy.split == "train" else []
     rows = [
         {"label": r.label, "loss": r.loss, "hyper": r.hyper, "scores": r.scores}
         | {"ours": [i for i, run in enumerate(runs) if toy_runs.matches(r, run)]}
         for r in published
     ]
-    samples = len(toy.dataset.parts[toy.part])
+    samples = len(toy.dataset.splits[toy.split])
     return {"step": step, "columns": toy_runs.COLUMNS, "ours": ours, "published": rows, "samples": samples}
 
 

@@ -120,7 +120,7 @@ def _data(toy: Toy, training: LiveTraining) -> tuple[dict[str, Any], dict[str, A
         "axes": space.axes,
         "dim": toy.shown_dim,
         "note": space.note,
-        "samples": len(dataset.parts[toy.part]),
+        "samples": len(dataset.splits[toy.split]),
         "notes": list(dataset.notes),
     }
     arrays: dict[str, Array] = {

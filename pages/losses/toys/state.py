@@ -118,7 +118,7 @@ class Toy(PageState):
     """One or two training runs on the same data, seed and clock."""
 
     data: Annotated[str, ChoiceKind(toy_runs.offered)] = "toy"
-    part: Annotated[str, ChoiceKind(("train", "test"))] = "train"
+    split: Annotated[str, ChoiceKind(("train", "test"), key="part")] = "train"
     seed: Annotated[int, Whole(0, 2**31 - 1)] = 0
     dim: Annotated[int, Whole(2, 64)] = 2
     normalize: Annotated[bool, Flag()] = False
@@ -133,7 +133,7 @@ class Toy(PageState):
     def settled(self) -> Self:
         """Dimensions that can be drawn, and no more classes in a batch than there are."""
         dims = [d for d in DIMENSIONS if d <= self.dim and (self.images or d <= 3)]
-        labels = self.dataset.labels[self.dataset.parts["train"]]
+        labels = self.dataset.labels[self.dataset.splits["train"]]
         return replace(self, dim=dims[-1], classes=min(self.classes, len(set(labels.tolist()))))
 
     def in_force(self, step: int) -> tuple[tuple[LossSide, ...], float]:
@@ -174,9 +174,9 @@ class Toy(PageState):
             if given or side.moves != before.moves:
                 changes.append(recorded_training.SpecChange(change.at, tuple(given), side.moves))
             before, rate = side, change.rate
-        classes = len(set(self.dataset.labels[self.dataset.parts[self.part]].tolist()))
+        classes = len(set(self.dataset.labels[self.dataset.splits[self.split]].tolist()))
         watched = WATCHED_IMAGES if self.images else WATCHED
-        return LiveSpec(self.run(index), tuple(changes), max(2, watched // classes), (self.part,))
+        return LiveSpec(self.run(index), tuple(changes), max(2, watched // classes), (self.split,))
 
     @property
     def images(self) -> bool:

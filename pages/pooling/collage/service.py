@@ -19,7 +19,7 @@ def examples() -> str:
     """Some collages of the test split with the tile that shows the class outlined, and its class under each."""
     dataset = data.load("omniglot_collage")
     cells = []
-    for index in np.random.default_rng(0).permutation(dataset.parts["test"])[:8].tolist():
+    for index in np.random.default_rng(0).permutation(dataset.splits["test"])[:8].tolist():
         assert dataset.image is not None  # collages have images
         tile = int(dataset.facts["foreground"][index])
         name = escape(dataset.class_names[dataset.labels[index]].replace("_", " "))

@@ -19,7 +19,7 @@ POOLINGS: tuple[Pooled, ...] = get_args(Pooled)
 MOST_CHANGES = 12
 MOST_STEPS = 6000  # of a history here; a run goes on
 UNASKED = 600  # steps that play when the page opens by itself
-PART = "validation"
+SPLIT = "validation"
 PER_CLASS = 16  # bags of each class that are watched and scored
 MEMORY = 1024  # pooled vectors from which the prototypes of GSP are chosen, as in the source
 
@@ -113,7 +113,7 @@ class PoolingStudy(PageState):
                 changes.append(recorded_training.SpecChange(change.at, tuple(given)))
             before = self.in_force(change.at)
         base = replace(self, changes=())
-        return LiveSpec(base.run(pooling), tuple(changes), PER_CLASS, (PART,))
+        return LiveSpec(base.run(pooling), tuple(changes), PER_CLASS, (SPLIT,))
 
 
 @dataclass(frozen=True)

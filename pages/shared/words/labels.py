@@ -86,7 +86,7 @@ LABELS: Mapping[str, str] = {
 WORDS: Mapping[str, str] = {
     "samples": "new samples of known classes",
     "classes": "classes never seen",
-    "own": "its own parts",
+    "own": "its own splits",
     "none": "nothing",
     "mean_valid": "mean over all triplets",
     "mean_nonzero": "mean over triplets that cost something",

@@ -120,5 +120,5 @@ def test_official_archives_that_belong_together_are_unpacked_into_one_folder(mon
     ]
     monkeypatch.setattr(archives, "KNOWN", tuple(known))
     dataset = dmlcore.data.load("flowers", root=packed / "102flowers.tgz", validation="none")
-    assert [len(dataset.parts[part]) for part in ("train", "test")] == [32, 32]
+    assert [len(dataset.splits[split]) for split in ("train", "test")] == [32, 32]
     assert dmlcore.data.available("flowers", packed) == packed / "102flowers.tgz"  # not the labels, which lie open

@@ -127,8 +127,8 @@ def test_it_is_verified_unpacked_and_then_found_and_read(server: Server, tmp_pat
     state = sources.task_of("cub").state()
     assert (state.state, state.done, state.total) == ("done", len(server.content), len(server.content))
     assert data.locate("cub", tmp_path / "data").is_relative_to(tmp_path / "cache")
-    parts = data.load("cub", validation="none").parts
-    assert {part: len(rows) for part, rows in parts.items()} == {"train": 6, "validation": 0, "test": 6}
+    splits = data.load("cub", validation="none").splits
+    assert {part: len(rows) for part, rows in splits.items()} == {"train": 6, "validation": 0, "test": 6}
     sources.download("cub", loopback=True)
     assert server.asked == [None], "what is there is not fetched again"
 

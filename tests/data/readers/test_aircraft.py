@@ -14,10 +14,10 @@ def test_names_with_spaces_and_slashes(tmp_path, where, trainval, newline):
     folder = layouts.aircraft(tmp_path / where, newline, trainval=trainval)
     dataset = dmlcore.data.load("aircraft", root=tmp_path, validation="none")
     assert dataset.class_names == tuple(layouts.VARIANTS[rank] for rank in (0, 1, 2, 3, 50, 51, 52, 53))
-    counts = {part: np.bincount(dataset.labels[rows], minlength=8).tolist() for part, rows in dataset.parts.items()}
+    counts = {split: np.bincount(dataset.labels[rows], minlength=8).tolist() for split, rows in dataset.splits.items()}
     assert (counts["train"], counts["test"]) == ([8] * 4 + [0] * 4, [0] * 4 + [8] * 4)
     by_image = dmlcore.data.load("aircraft", root=folder / "data", split="samples", validation="none")
-    assert np.bincount(by_image.labels[by_image.parts["train"]]).tolist() == [4] * 8
+    assert np.bincount(by_image.labels[by_image.splits["train"]]).tolist() == [4] * 8
     assert dataset.inputs[[0, 63]].shape == (2, 3, 64, 64)
 
 

@@ -36,14 +36,14 @@ def columns(count, **changed):
     ],
 )
 @pytest.mark.parametrize("where", ["stanford_cars", "cars196/cars196"])
-def test_every_layout_with_annotations_gives_the_same_parts(tmp_path, write, options, where):
+def test_every_layout_with_annotations_gives_the_same_splits(tmp_path, write, options, where):
     write(tmp_path / where, **options)
     dataset = dmlcore.data.load("cars", root=tmp_path, validation="none")
     assert dataset.class_names == NAMES
-    labels = {part: np.bincount(dataset.labels[rows], minlength=8).tolist() for part, rows in dataset.parts.items()}
+    labels = {split: np.bincount(dataset.labels[rows], minlength=8).tolist() for split, rows in dataset.splits.items()}
     assert labels == {"train": [8] * 4 + [0] * 4, "validation": [0] * 8, "test": [0] * 4 + [8] * 4}
     by_image = dmlcore.data.load("cars", root=tmp_path, split="samples", validation="none")
-    assert [len(by_image.parts[part]) for part in ("train", "test")] == [32, 32]
+    assert [len(by_image.splits[split]) for split in ("train", "test")] == [32, 32]
     assert dataset.inputs[[0, 63]].shape == (2, 3, 64, 64)
     assert dataset.notes[0].startswith("not the published data set")
 
@@ -60,7 +60,7 @@ def test_a_flat_folder_is_split_by_name_as_published(tmp_path):
     assert dmlcore.data.locate("cars", tmp_path) == folder
     assert dataset.class_names[:2] == ("Acura RL Sedan 2012", "AM General Hummer SUV 2000")
     named = {
-        part: {dataset.class_names[label] for label in dataset.labels[rows]} for part, rows in dataset.parts.items()
+        split: {dataset.class_names[label] for label in dataset.labels[rows]} for split, rows in dataset.splits.items()
     }
     assert named["train"] == set(NAMES[:4])
     assert named["test"] == {name.replace("/", "-") for name in NAMES[4:]}

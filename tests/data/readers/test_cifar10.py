@@ -31,10 +31,10 @@ def test_batches_in_order_with_the_official_split(tmp_path, encode):
     assert dataset.image(3)[31, 0].tolist() == [3, 53, 103]
     assert dataset.labels[20:24].tolist() == [1, 2, 3, 4]
     assert dataset.class_names[9] == "kind 9"
-    assert dataset.parts["train"].tolist() == list(range(100))
-    assert dataset.parts["test"].tolist() == list(range(100, 120))
+    assert dataset.splits["train"].tolist() == list(range(100))
+    assert dataset.splits["test"].tolist() == list(range(100, 120))
     by_class = dmlcore.data.load("cifar10", root=folder, split="classes")
-    assert set(by_class.labels[by_class.parts["test"]]) == {5, 6, 7, 8, 9}
+    assert set(by_class.labels[by_class.splits["test"]]) == {5, 6, 7, 8, 9}
 
 
 def test_batches_that_are_not_there_are_noted(tmp_path):
@@ -63,7 +63,7 @@ def test_a_file_of_cifar_100_is_not_taken_for_one(tmp_path):
 
 def test_the_pack(pack):
     dataset = dmlcore.data.load("cifar10", root=pack("cifar-10-batches-py.tar.gz"), validation="none")
-    assert [len(dataset.parts[part]) for part in ("train", "test")] == [1800, 400]
+    assert [len(dataset.splits[split]) for split in ("train", "test")] == [1800, 400]
     assert np.bincount(dataset.labels).tolist() == [220] * 10
     assert dataset.class_names[0] == "airplane"
     assert dataset.class_names[9] == "truck"

@@ -9,12 +9,12 @@ import dmlcore.data
 def write(folder, rows_per_class=2, encode=str.encode):
     """Write a small set in the official layout; pixel values tell row and channel."""
     folder.mkdir()
-    for part in ("train", "test"):
+    for split in ("train", "test"):
         labels = np.tile(np.arange(100), rows_per_class).tolist()
         channels = np.repeat(np.array([10, 20, 30], np.uint8), 1024)
         pixels = (np.arange(len(labels), dtype=np.uint8)[:, None] // 2 + channels).astype(np.uint8)
         content = {encode("data"): pixels, encode("fine_labels"): labels}
-        (folder / part).write_bytes(pickle.dumps(content, protocol=2))
+        (folder / split).write_bytes(pickle.dumps(content, protocol=2))
     names = [encode(f"kind {number:02d}") for number in range(100)]
     (folder / "meta").write_bytes(pickle.dumps({encode("fine_label_names"): names}, protocol=2))
     return folder
@@ -29,24 +29,24 @@ def test_planes_names_and_parts(tmp_path, encode):
     assert dataset.image(4)[0, 0].tolist() == [12, 22, 32]
     assert dataset.image(4).shape == (32, 32, 3)
     assert dataset.class_names[:2] == ("kind 00", "kind 01")
-    assert set(dataset.labels[dataset.parts["test"]]) == set(range(50, 100))
-    assert len(dataset.parts["test"]) == 200  # both files
+    assert set(dataset.labels[dataset.splits["test"]]) == set(range(50, 100))
+    assert len(dataset.splits["test"]) == 200  # both files
 
     by_sample = dmlcore.data.load("cifar100", root=tmp_path, split="samples", validation="none")
-    assert by_sample.parts["train"].tolist() == list(range(200))
-    assert by_sample.parts["test"].tolist() == list(range(200, 400))
+    assert by_sample.splits["train"].tolist() == list(range(200))
+    assert by_sample.splits["test"].tolist() == list(range(200, 400))
 
 
 def test_a_subset_of_classes_keeps_the_official_border(tmp_path):
     folder = write(tmp_path / "cifar-100-python")
-    for part in ("train", "test"):
-        content = pickle.loads((folder / part).read_bytes())
+    for split in ("train", "test"):
+        content = pickle.loads((folder / split).read_bytes())
         keep = [row for row, label in enumerate(content[b"fine_labels"]) if label in (3, 7, 48, 49, 50, 99)]
         content = {b"data": content[b"data"][keep], b"fine_labels": [content[b"fine_labels"][row] for row in keep]}
-        (folder / part).write_bytes(pickle.dumps(content, protocol=2))
+        (folder / split).write_bytes(pickle.dumps(content, protocol=2))
     dataset = dmlcore.data.load("cifar100", root=folder)
     assert dataset.class_names == tuple(f"kind {number:02d}" for number in (3, 7, 48, 49, 50, 99))
-    assert {name: sorted(set(dataset.labels[part])) for name, part in dataset.parts.items()} == {
+    assert {name: sorted(set(dataset.labels[split])) for name, split in dataset.splits.items()} == {
         "train": [0, 1],
         "validation": [2, 3],
         "test": [4, 5],
@@ -55,7 +55,7 @@ def test_a_subset_of_classes_keeps_the_official_border(tmp_path):
 
 def test_the_pack(pack):
     dataset = dmlcore.data.load("cifar100", root=pack("cifar-100-python.tar.gz"), validation="none")
-    assert {name: len(np.unique(dataset.labels[part])) for name, part in dataset.parts.items()} == {
+    assert {name: len(np.unique(dataset.labels[split])) for name, split in dataset.splits.items()} == {
         "train": 50,
         "validation": 0,
         "test": 50,
@@ -68,4 +68,4 @@ def test_the_pack(pack):
     assert train.mean(axis=(0, 2, 3)) == pytest.approx([0.5071, 0.4865, 0.4409], abs=0.01)
 
     by_sample = dmlcore.data.load("cifar100", root=pack("cifar-100-python.tar.gz"), split="samples", validation="none")
-    assert [len(by_sample.parts[name]) for name in ("train", "test")] == [6000, 1000]
+    assert [len(by_sample.splits[name]) for name in ("train", "test")] == [6000, 1000]

@@ -36,12 +36,12 @@ def test_classes_and_labels(tmp_path, newline):
     dataset = dmlcore.data.load("cub", root=tmp_path, validation="none", image_size=16)
     assert dataset.class_names == ("Sooty Albatross", "Parakeet Auklet", "White Pelican", "Sage Thrasher")
     assert dataset.labels.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
-    assert dataset.parts["train"].tolist() == [0, 1, 2, 3]
-    assert dataset.parts["test"].tolist() == [4, 5, 6, 7]
+    assert dataset.splits["train"].tolist() == [0, 1, 2, 3]
+    assert dataset.splits["test"].tolist() == [4, 5, 6, 7]
     assert dataset.inputs.shape == (8, 3, 16, 16)
     assert dataset.inputs[np.array([0, 5])][:, 0, 8, 8].tolist() == pytest.approx([0, 50], abs=2)
     assert dataset.image(0).shape == (30, 40, 3)
-    assert dmlcore.data.load("cub", root=folder, split="samples", validation="none").parts["train"].tolist() == [
+    assert dmlcore.data.load("cub", root=folder, split="samples", validation="none").splits["train"].tolist() == [
         0,
         2,
         4,
@@ -81,7 +81,7 @@ def test_folders_without_lists_are_read_by_their_numbers(tmp_path, where):
     dataset = dmlcore.data.load("cub", root=tmp_path, validation="none")
     assert dataset.class_names == ("Sooty Albatross", "Parakeet Auklet", "White Pelican", "Sage Thrasher")
     assert dataset.labels.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
-    assert [dataset.parts[part].tolist() for part in ("train", "test")] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert [dataset.splits[split].tolist() for split in ("train", "test")] == [[0, 1, 2, 3], [4, 5, 6, 7]]
     assert any("no lists beside the images" in note for note in dataset.notes)
     (folder / "images" / "003.Other").mkdir()
     with pytest.raises(dmlcore.data.DataError, match=r"003.Sooty_Albatross has the class number of .*003.Other"):
@@ -118,7 +118,7 @@ def test_the_complete_lists(pack):
 
 def test_the_pack_of_images(pack):
     dataset = dmlcore.data.load("cub", root=pack("cub-mini-images.tar.gz"), validation="none")
-    assert {name: len(part) for name, part in dataset.parts.items()} == {"train": 522, "validation": 0, "test": 378}
+    assert {name: len(split) for name, split in dataset.splits.items()} == {"train": 522, "validation": 0, "test": 378}
     assert dataset.notes[0].endswith(
         "train 522 images of 58 classes (published: 5,864 of 100), "
         "test 378 images of 42 classes (published: 5,924 of 100)"

@@ -9,7 +9,7 @@ def test_a_small_tree_under_official_names(pack, tmp_path):
     pack("cub-annotations.tar.gz")
     assert cub_tree.make(tmp_path, classes=8, each=6) == 48
     dataset = dmlcore.data.load("cub", root=tmp_path, validation="none")
-    assert [len(dataset.parts[part]) for part in ("train", "test")] == [24, 24]
+    assert [len(dataset.splits[split]) for split in ("train", "test")] == [24, 24]
     assert dataset.class_names[0] == "Black footed Albatross"
     table = read_table(tmp_path / "CUB_200_2011")
     assert table.paths[0] == "001.Black_footed_Albatross/Black_Footed_Albatross_0046_18.jpg"

@@ -8,7 +8,7 @@ def test_every_pixel_of_a_digit_becomes_a_grey_square():
     vectors, images = dmlcore.data.load("digits"), dmlcore.data.load("digits_pictures")
     assert images.inputs.shape == (1797, 3, 32, 32)
     assert np.array_equal(vectors.labels, images.labels)
-    assert all(np.array_equal(vectors.parts[part], images.parts[part]) for part in vectors.parts)
+    assert all(np.array_equal(vectors.splits[split], images.splits[split]) for split in vectors.splits)
     for row in (0, 1000):
         expected = np.kron(vectors.inputs[row].reshape(8, 8), np.ones((4, 4)))
         assert abs(images.inputs[row] / 255 - expected).max() <= 0.5 / 255 + 1e-6

@@ -10,16 +10,16 @@ from tests.data import layouts
 
 
 @pytest.mark.parametrize("where", ["flowers-102", "flowers-102/flowers-102", "102flowers"])
-def test_labels_and_parts(tmp_path, where):
+def test_labels_and_splits(tmp_path, where):
     layouts.flowers(tmp_path / where)
     dataset = dmlcore.data.load("flowers", root=tmp_path, validation="none")
     assert dataset.class_names == tuple(flowers.NAMES[label - 1] for label in (1, 2, 3, 4, 52, 53, 54, 55))
     assert dataset.class_names[0] == "pink primrose"
     assert dataset.labels.tolist() == np.repeat([4, 5, 6, 7, 0, 1, 2, 3], 8).tolist()
-    assert dataset.parts["train"].tolist() == list(range(32, 64))
-    assert dataset.parts["test"].tolist() == list(range(32))
+    assert dataset.splits["train"].tolist() == list(range(32, 64))
+    assert dataset.splits["test"].tolist() == list(range(32))
     by_image = dmlcore.data.load("flowers", root=tmp_path, split="samples", validation="none")
-    assert by_image.parts["train"].tolist() == [row for row in range(64) if row % 4 < 2]
+    assert by_image.splits["train"].tolist() == [row for row in range(64) if row % 4 < 2]
     assert dataset.inputs[[0, 63]].shape == (2, 3, 64, 64)
 
 

@@ -16,8 +16,8 @@ def test_the_first_half_of_the_names_trains(tmp_path):
     layouts.write_image(tmp_path / "ant" / "more" / "deep.PNG")
     dataset = dmlcore.data.load("folder", root=tmp_path, validation="none")
     assert dataset.class_names == ("ant", "bee", "cat", "dog", "elk", "fox", "gnu", "hen")
-    assert [len(dataset.parts[part]) for part in ("train", "test")] == [33, 32]
-    assert set(dataset.labels[dataset.parts["train"]]) == {0, 1, 2, 3}
+    assert [len(dataset.splits[split]) for split in ("train", "test")] == [33, 32]
+    assert set(dataset.labels[dataset.splits["train"]]) == {0, 1, 2, 3}
     assert dataset.notes[0] == "1 folders without images were left out: empty"
     assert dataset.inputs[[0, 64]].shape == (2, 3, 64, 64)
 
@@ -33,11 +33,11 @@ def test_train_and_test_with_the_same_classes_are_the_image_wise_split(tmp_path)
     layouts.class_folders(tmp_path / "train")
     layouts.class_folders(tmp_path / "val", each=4)
     dataset = dmlcore.data.load("folder", root=tmp_path, split="samples", validation="none")
-    assert {part: len(rows) for part, rows in dataset.parts.items()} == {"train": 64, "validation": 0, "test": 32}
+    assert {split: len(rows) for split, rows in dataset.splits.items()} == {"train": 64, "validation": 0, "test": 32}
     assert dataset.class_names == ("ant", "bee", "cat", "dog", "elk", "fox", "gnu", "hen")
     assert "image-wise split" in dataset.notes[0]
     by_class = dmlcore.data.load("folder", root=tmp_path, validation="none")
-    assert [len(by_class.parts[part]) for part in ("train", "test")] == [48, 48]
+    assert [len(by_class.splits[split]) for split in ("train", "test")] == [48, 48]
 
 
 def test_train_and_test_without_a_common_class_are_the_class_disjoint_split(tmp_path):
@@ -45,7 +45,7 @@ def test_train_and_test_without_a_common_class_are_the_class_disjoint_split(tmp_
     layouts.class_folders(tmp_path / "test", names=("ant", "bee"))
     dataset = dmlcore.data.load("folder", root=tmp_path, validation="none")
     assert dataset.class_names == ("wolf", "yak", "zebra", "ant", "bee")
-    assert {dataset.class_names[label] for label in dataset.labels[dataset.parts["train"]]} == {"wolf", "yak", "zebra"}
+    assert {dataset.class_names[label] for label in dataset.labels[dataset.splits["train"]]} == {"wolf", "yak", "zebra"}
     assert "class-disjoint split" in dataset.notes[0]
 
 

@@ -18,10 +18,10 @@ LIST = "list_eval_partition.txt"
 def test_every_place_of_list_and_images(tmp_path, folder, where, base, tree, newline):
     layouts.inshop(tmp_path / folder, newline, where=where, base=base, tree=tree)
     dataset = dmlcore.data.load("inshop", root=tmp_path, validation="none")
-    assert list(dataset.parts) == ["train", "validation", "test", "gallery"]
-    assert [len(rows) for rows in dataset.parts.values()] == [32, 0, 9, 15]
+    assert list(dataset.splits) == ["train", "validation", "test", "gallery"]
+    assert [len(rows) for rows in dataset.splits.values()] == [32, 0, 9, 15]
     assert dataset.class_names == tuple(f"id_{item:08d}" for item in (1, 3, 5, 7, 2, 4, 6))
-    items = {part: set(dataset.labels[rows]) for part, rows in dataset.parts.items()}
+    items = {split: set(dataset.labels[rows]) for split, rows in dataset.splits.items()}
     assert items["train"] == {0, 1, 2, 3}
     assert items["test"] == items["gallery"] == {4, 5, 6}
     assert dataset.inputs[[0, 55]].shape == (2, 3, 64, 64)
@@ -30,13 +30,13 @@ def test_every_place_of_list_and_images(tmp_path, folder, where, base, tree, new
 
 def test_validation_is_cut_out_of_the_training_items_alone(tmp_path):
     dataset = dmlcore.data.load("inshop", root=layouts.inshop(tmp_path), validation="classes")
-    assert [len(rows) for rows in dataset.parts.values()] == [16, 16, 9, 15]
-    assert np.array_equal(np.sort(np.concatenate(list(dataset.parts.values()))), np.arange(56))
+    assert [len(rows) for rows in dataset.splits.values()] == [16, 16, 9, 15]
+    assert np.array_equal(np.sort(np.concatenate(list(dataset.splits.values()))), np.arange(56))
 
 
 def test_split_by_samples_there_is_no_gallery(tmp_path):
     dataset = dmlcore.data.load("inshop", root=layouts.inshop(tmp_path), split="samples", validation="none")
-    assert {part: len(rows) for part, rows in dataset.parts.items()} == {"train": 28, "validation": 0, "test": 28}
+    assert {split: len(rows) for split, rows in dataset.splits.items()} == {"train": 28, "validation": 0, "test": 28}
 
 
 def test_queries_without_a_match_are_counted(tmp_path):

@@ -21,8 +21,8 @@ def test_alphabets_of_both_sets_only_train(minimal: Path) -> None:
     dataset = dmlcore.data.load("omniglot", root=minimal, validation="none")
     assert dataset.class_names[:4] == ("Balinese 01", "Balinese 02", "Balinese 03", "Latin 01")
     assert dataset.class_names[-1] == "Tagalog 02"
-    assert (len(dataset.parts["train"]), len(dataset.parts["test"])) == (21, 6)
-    trained, tested = ({dataset.facts["alphabet"][i] for i in dataset.parts[part]} for part in ("train", "test"))
+    assert (len(dataset.splits["train"]), len(dataset.splits["test"])) == (21, 6)
+    trained, tested = ({dataset.facts["alphabet"][i] for i in dataset.splits[split]} for split in ("train", "test"))
     assert trained.isdisjoint(tested)
     assert dataset.facts["drawer"][:4].tolist() == [1, 2, 3, 1]
     assert any("not the published data set" in note for note in dataset.notes)

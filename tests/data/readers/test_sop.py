@@ -22,8 +22,8 @@ def test_both_layouts(tmp_path, where, second, newline):
     assert dataset.labels.tolist() == np.repeat(np.arange(8), 8).tolist()
     assert dataset.class_names[0] == "coffee maker 1"
     assert dataset.class_names[-1] == "bicycle 11322"
-    assert dataset.parts["train"].tolist() == list(range(32))
-    assert dataset.parts["test"].tolist() == list(range(32, 64))
+    assert dataset.splits["train"].tolist() == list(range(32))
+    assert dataset.splits["test"].tolist() == list(range(32, 64))
     assert dataset.inputs[[0, 63]].shape == (2, 3, 64, 64)
 
 

@@ -35,7 +35,7 @@ def folder(tmp_path):
     path = tmp_path / "cifar-100-python"
     path.mkdir()
     begin = 0
-    for part, count in (("train", 4), ("test", 2)):
+    for split, count in (("train", 4), ("test", 2)):
         fine = np.tile(np.arange(100), count)
         numbers = np.arange(begin, begin + len(fine))
         begin += len(fine)
@@ -46,7 +46,7 @@ def folder(tmp_path):
             b"fine_labels": fine.tolist(),
             b"coarse_labels": (fine % 20).tolist(),
         }
-        (path / part).write_bytes(pickle.dumps(content, protocol=2))
+        (path / split).write_bytes(pickle.dumps(content, protocol=2))
     meta = {
         b"fine_label_names": [b"fine %d" % number for number in range(100)],
         b"coarse_label_names": [name.encode() for name in NAMES],
@@ -60,7 +60,7 @@ def folder(tmp_path):
 
 def test_the_full_set_has_the_sizes_of_section_8(full):
     _, layout = full
-    assert {part: len(rows) for part, rows in layout.parts.items()} == {
+    assert {split: len(rows) for split, rows in layout.splits.items()} == {
         "train": 19_200,
         "validation": 9_600,
         "test": 19_200,
@@ -81,11 +81,11 @@ def test_smaller_sets_use_their_backgrounds_as_evenly_as_reshuffling_allows(imag
     whole = source(images)
     layout = lay_out(whole, seed=2)
     foregrounds, backgrounds = whole.foregrounds, whole.backgrounds
-    for part, sub_classes in (("train", 2), ("validation", 1), ("test", 2)):
-        tiles = layout.tiles[layout.parts[part]]
-        pool = whole.rows(backgrounds, part)
+    for split, sub_classes in (("train", 2), ("validation", 1), ("test", 2)):
+        tiles = layout.tiles[layout.splits[split]]
+        pool = whole.rows(backgrounds, split)
         assert len(pool) == 4 * sub_classes * images
-        assert sorted(tiles[np.isin(tiles, whole.rows(foregrounds, part))]) == sorted(whole.rows(foregrounds, part))
+        assert sorted(tiles[np.isin(tiles, whole.rows(foregrounds, split))]) == sorted(whole.rows(foregrounds, split))
         uses = np.bincount(tiles.ravel(), minlength=len(whole.fine))[pool]
         collages = 16 * sub_classes * images
         shuffles = -(-collages // (len(pool) // 3))
@@ -94,15 +94,15 @@ def test_smaller_sets_use_their_backgrounds_as_evenly_as_reshuffling_allows(imag
         assert all(len(set(row)) == 4 for row in tiles)
 
 
-def test_no_image_and_no_sub_class_is_in_two_parts(full):
+def test_no_image_and_no_sub_class_is_in_two_splits(full):
     whole, layout = full
-    images = {part: set(layout.tiles[rows].ravel()) for part, rows in layout.parts.items()}
-    classes = {part: set(whole.fine[list(some)]) for part, some in images.items()}
+    images = {split: set(layout.tiles[rows].ravel()) for split, rows in layout.splits.items()}
+    classes = {split: set(whole.fine[list(some)]) for split, some in images.items()}
     for found in (images, classes):
         assert not found["train"] & found["validation"]
         assert not (found["train"] | found["validation"]) & found["test"]
     # The first two of the five sub-classes train, the third validates, the last two test.
-    assert {part: {label // 20 for label in some} for part, some in classes.items()} == {
+    assert {split: {label // 20 for label in some} for split, some in classes.items()} == {
         "train": {0, 1},
         "validation": {2},
         "test": {3, 4},
@@ -161,7 +161,7 @@ def test_the_samples_are_those_they_always_were(folder, name, seed):
     dataset = dmlcore.data.load(name, root=folder, seed=seed)
     told = hashlib.sha256()
     facts = [dataset.facts[fact] for fact in ("tiles", "foreground", "fine") if fact in dataset.facts]
-    for array in (dataset.inputs[:], dataset.labels, *dataset.parts.values(), *facts):
+    for array in (dataset.inputs[:], dataset.labels, *dataset.splits.values(), *facts):
         told.update(f"{array.shape} {array.dtype}".encode() + np.ascontiguousarray(array).tobytes())
     assert told.hexdigest() == SAMPLES[name, seed]
 
@@ -193,7 +193,7 @@ def test_distilled_shows_the_foregrounds_in_the_same_order(folder):
     assert alone.inputs.shape == (480, 3, 32, 32)
     assert np.array_equal(whole.labels, alone.labels)
     assert whole.class_names == alone.class_names
-    assert all(np.array_equal(whole.parts[part], alone.parts[part]) for part in whole.parts)
+    assert all(np.array_equal(whole.splits[split], alone.splits[split]) for split in whole.splits)
     for row in range(0, 480, 7):
         front = whole.facts["tiles"][row, whole.facts["foreground"][row]]
         assert number(alone.inputs[row]) == front == alone.facts["tiles"][row, 0]
@@ -204,9 +204,9 @@ def test_pretraining_sees_no_class_that_validates_or_tests(folder):
     whole = dmlcore.data.load("collage", root=folder)
     assert len(dataset.class_names) == 40
     assert set(dataset.facts["fine"]) == set(range(40))
-    held_out = np.concatenate([whole.parts["validation"], whole.parts["test"]])
+    held_out = np.concatenate([whole.splits["validation"], whole.splits["test"]])
     assert not set(dataset.facts["tiles"].ravel()) & set(whole.facts["tiles"][held_out].ravel())
-    assert dataset.parts["test"].tolist() == np.flatnonzero(dataset.facts["tiles"][:, 0] >= 400).tolist()
+    assert dataset.splits["test"].tolist() == np.flatnonzero(dataset.facts["tiles"][:, 0] >= 400).tolist()
     assert [number(dataset.inputs[row]) for row in (0, 100)] == dataset.facts["tiles"][[0, 100], 0].tolist()
     assert [dataset.class_names[label] for label in dataset.labels[:3]] == ["fine 0", "fine 1", "fine 2"]
 
@@ -232,13 +232,13 @@ def test_collages_are_indexed_like_an_array():
 
 
 def test_a_missing_sub_class_is_named(folder):
-    for part in ("train", "test"):
-        content = pickle.loads((folder / part).read_bytes())
+    for split in ("train", "test"):
+        content = pickle.loads((folder / split).read_bytes())
         keep = [row for row, label in enumerate(content[b"fine_labels"]) if label != 23]
         content = {
             key: value[keep] if key == b"data" else [value[row] for row in keep] for key, value in content.items()
         }
-        (folder / part).write_bytes(pickle.dumps(content, protocol=2))
+        (folder / split).write_bytes(pickle.dumps(content, protocol=2))
     with pytest.raises(
         dmlcore.data.DataError, match=f"super-class {NAMES[3]} has 4 sub-classes .* complete the data set"
     ):
@@ -265,10 +265,10 @@ def test_damaged_super_classes_are_named(folder, data_set, name, changes, messag
 
 
 def test_a_sub_class_in_two_super_classes_is_refused(folder):
-    for part in ("train", "test"):
-        content = pickle.loads((folder / part).read_bytes())
+    for split in ("train", "test"):
+        content = pickle.loads((folder / split).read_bytes())
         fine = [label - 1 if label == 1 else label for label in content[b"fine_labels"]]  # 0 is in two, 1 in none
-        (folder / part).write_bytes(pickle.dumps(content | {b"fine_labels": fine}, protocol=2))
+        (folder / split).write_bytes(pickle.dumps(content | {b"fine_labels": fine}, protocol=2))
     with pytest.raises(dmlcore.data.DataError, match="a sub-class is in two super-classes"):
         dmlcore.data.load("collage", root=folder)
 
@@ -278,7 +278,7 @@ def test_a_sub_class_in_two_super_classes_is_refused(folder):
 
 def test_the_pack(pack):
     dataset = dmlcore.data.load("collage", root=pack(PACK))
-    assert {part: len(rows) for part, rows in dataset.parts.items()} == {
+    assert {split: len(rows) for split, rows in dataset.splits.items()} == {
         "train": 2240,
         "validation": 1120,
         "test": 2240,
@@ -287,7 +287,7 @@ def test_the_pack(pack):
     assert len(dataset.class_names) == 16
     assert not set(dataset.class_names) & set(BACKGROUNDS)
     names = dmlcore.data.load("cifar100", root=pack(PACK)).class_names
-    test = {names[label] for label in set(dataset.facts["fine"][dataset.parts["test"]])}
+    test = {names[label] for label in set(dataset.facts["fine"][dataset.splits["test"]])}
     assert {"whale", "trout", "wolf", "woman"} <= test  # the last of aquatic mammals, fish, large carnivores, people
     assert not {"beaver", "dolphin", "otter", "baby", "oak_tree"} & test
     assert cifar_collage.read_source(dmlcore.data.locate("collage", pack(PACK))).sub_classes[0].tolist() == [

@@ -9,7 +9,7 @@ from dmlcore.data.synthetic.collage import Recipe, TileImages, collages, lay_out
 from tests.data import layouts
 
 LABELS = np.repeat(np.arange(6), 8)  # of the tiles: classes 0 and 1 train, 2 and 3 test, 4 and 5 are behind
-PARTS = {
+SPLITS = {
     "train": TileImages(np.arange(16), np.arange(32, 40)),
     "test": TileImages(np.arange(16, 32), np.arange(40, 48)),
 }
@@ -19,8 +19,8 @@ RECIPES = [Recipe(), Recipe(2, 3), Recipe(3, 2), Recipe(1, 1), Recipe(2, 4)]
 def drawn(recipe: Recipe, seed: int = 0):
     """A layout, and its collages of tiles (1, 2, 3) that show their own number."""
     pixels = np.broadcast_to(np.arange(48, dtype=np.uint8)[:, None, None, None], (48, 1, 2, 3))
-    layout = lay_out(PARTS, LABELS, seed, recipe)
-    return layout, collages(pixels, layout, PARTS["train"], LABELS, recipe)
+    layout = lay_out(SPLITS, LABELS, seed, recipe)
+    return layout, collages(pixels, layout, SPLITS["train"], LABELS, recipe)
 
 
 def cut(images, recipe: Recipe):
@@ -37,9 +37,9 @@ def test_so_many_tiles_show_the_class_and_the_others_what_is_behind(recipe):
     assert images.shape == (32, 1, 2 * recipe.side, 3 * recipe.side)
     assert np.array_equal(cut(images[:], recipe), layout.tiles)
     assert (layout.shows.sum(1) == recipe.showing).all()
-    for part, rows in layout.parts.items():
+    for split, rows in layout.splits.items():
         tiles, shows = layout.tiles[rows], layout.shows[rows]
-        own = PARTS[part]
+        own = SPLITS[split]
         assert np.isin(tiles[~shows], own.behind).all()
         assert all(len(set(row)) == len(row) for row in tiles.tolist())
         labels = np.where(shows, LABELS[tiles], -1).max(1)
@@ -56,10 +56,10 @@ def test_fresh_collages_keep_their_image_and_change_all_else_with_the_seed(recip
     assert np.array_equal(first, again)
     assert recipe.tiles == 1 or not np.array_equal(first, other)
     for found in (first, other):
-        fronts = PARTS["train"].front[rows]
+        fronts = SPLITS["train"].front[rows]
         assert (found == fronts[:, None]).any(1).all()
         assert ((LABELS[found] == LABELS[fronts][:, None]).sum(1) == recipe.showing).all()
-        assert np.isin(found, np.concatenate([PARTS["train"].front, PARTS["train"].behind])).all()
+        assert np.isin(found, np.concatenate([SPLITS["train"].front, SPLITS["train"].behind])).all()
 
 
 def test_places_of_fresh_collages_are_all_equally_likely():
@@ -73,7 +73,7 @@ def test_places_of_fresh_collages_are_all_equally_likely():
 )
 def test_too_few_images_are_counted(recipe, message):
     with pytest.raises(DataError, match=message):
-        lay_out(PARTS, LABELS, 0, recipe)
+        lay_out(SPLITS, LABELS, 0, recipe)
 
 
 @pytest.mark.parametrize("sizes", [(0, 1), (2, 0), (2, 5)])
@@ -96,18 +96,18 @@ def test_alphabets_part_the_characters_and_hands_the_letters_behind_them(alphabe
     assert whole.inputs.shape == (90, 1, 56, 56)
     trains = {"train": "Balinese", "validation": "Greek", "test": "Tagalog"}
     behind = {}
-    for part, rows in whole.parts.items():
-        assert {whole.class_names[label].split()[0] for label in whole.labels[rows]} == {trains[part]}
+    for split, rows in whole.splits.items():
+        assert {whole.class_names[label].split()[0] for label in whole.labels[rows]} == {trains[split]}
         tiles, shows = whole.facts["tiles"][rows], whole.facts["shows"][rows]
         assert [source.class_names[n] for n in source.labels[tiles[shows]]] == [
             whole.class_names[n] for n in whole.labels[rows]
         ]
         assert {source.class_names[n] for n in source.labels[tiles[~shows]]} == {"Latin 01", "Latin 02"}
-        behind[part] = set(source.facts["drawer"][tiles[~shows]].tolist())
+        behind[split] = set(source.facts["drawer"][tiles[~shows]].tolist())
     assert behind == {"train": {1, 2, 3, 4, 5}, "validation": {6, 7}, "test": {8, 9, 10}}
-    assert whole.labels[whole.parts["train"]].max() == 2
+    assert whole.labels[whole.splits["train"]].max() == 2
     assert whole.notes[0].startswith("Balinese trains; Greek validates; Tagalog tests; Latin is behind every character")
-    row = int(whole.parts["test"][0])
+    row = int(whole.splits["test"][0])
     tile = source.inputs[whole.facts["tiles"][row, 1]][0]
     assert np.array_equal(whole.image(row)[:28, 28:, 0], 255 - tile)
 
@@ -127,8 +127,8 @@ def test_a_missing_alphabet_is_named(tmp_path):
 def test_glyphs_stand_among_those_of_the_first_alphabet_and_the_last_two_that_train_validate():
     whole = dmlcore.data.load("glyph_collage", seed=1)
     kinds = {
-        part: sorted({whole.class_names[label].split()[0] for label in whole.labels[rows]})
-        for part, rows in whole.parts.items()
+        split: sorted({whole.class_names[label].split()[0] for label in whole.labels[rows]})
+        for split, rows in whole.splits.items()
     }
     assert kinds["train"] == ["Besho", "Cindral", "Dovari", "Emneth", "Farsku"]
     assert kinds["validation"] == ["Gilowa", "Hestran"]

@@ -17,8 +17,8 @@ def dataset():
 
 def test_sizes(dataset):
     assert dataset.inputs.shape == (16 * (2048 + 128 + 128), 50)
-    for part, bags in (("train", 2048), ("validation", 128), ("test", 128)):
-        assert np.bincount(dataset.labels[dataset.parts[part]]).tolist() == [bags] * 16
+    for split, bags in (("train", 2048), ("validation", 128), ("test", 128)):
+        assert np.bincount(dataset.labels[dataset.splits[split]]).tolist() == [bags] * 16
 
 
 def test_a_bag_holds_tokens_of_its_class_and_shared_ones_only(dataset):
@@ -55,8 +55,8 @@ def test_tokens_are_uniform_within_their_group_and_in_no_order(dataset):
     assert at_each_place == pytest.approx(0.5, abs=5 * 0.5 / np.sqrt(len(dataset.inputs)))
 
 
-def test_no_bag_is_in_two_parts(dataset):
-    bags = {part: {bag.tobytes() for bag in dataset.inputs[rows]} for part, rows in dataset.parts.items()}
+def test_no_bag_is_in_two_splits(dataset):
+    bags = {split: {bag.tobytes() for bag in dataset.inputs[rows]} for split, rows in dataset.splits.items()}
     assert not bags["train"] & bags["validation"]
     assert not (bags["train"] | bags["validation"]) & bags["test"]
 
@@ -86,13 +86,13 @@ def test_counts_forget_the_order(dataset):
 def test_raw_inputs_compare_counts_not_numbers_of_tokens(dataset):
     counts = raw_inputs(dataset, "test")
     assert counts.dtype == np.float32
-    assert np.array_equal(counts, tokens.counts(dataset.inputs[dataset.parts["test"]]))
-    few = SimpleNamespace(inputs=np.array([[3, 3], [0, 1]], np.uint8), parts={"test": np.array([0])})
+    assert np.array_equal(counts, tokens.counts(dataset.inputs[dataset.splits["test"]]))
+    few = SimpleNamespace(inputs=np.array([[3, 3], [0, 1]], np.uint8), splits={"test": np.array([0])})
     assert raw_inputs(few, "test").tolist() == [[0, 0, 0, 2]]  # as wide for a part as for the whole
 
 
 def test_the_image_has_a_column_for_each_class_and_one_for_the_shared_tokens(dataset):
-    row = int(dataset.parts["test"][0])
+    row = int(dataset.splits["test"][0])
     image = dataset.image(row)
     assert image.shape == (4, 17, 3)
     lit = np.flatnonzero(image.any(axis=(0, 2)))

@@ -174,7 +174,7 @@ def test_losses_of_gurbuz(data, loss, parameters):
         ("sop", "bn_inception", (32, 4), 1e-4, 1e-4, 250, 10),
     ],
 )
-def test_gurbuz_conventional_is_selected_on_the_test_part(data, network, batch, rate, decay, every, patience):
+def test_gurbuz_conventional_is_selected_on_the_test_split(data, network, batch, rate, decay, every, patience):
     spec = specs("gurbuz-2022-conventional", data, "C1", f"model.name={network}")[0]
     assert (spec.batch.classes, spec.batch.samples) == batch
     assert has(

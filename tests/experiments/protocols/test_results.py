@@ -91,8 +91,8 @@ def test_only_models_of_the_same_test_samples_are_put_together():
 def test_drawn_data_of_another_seed_are_other_test_samples_though_numbers_and_labels_agree():
     members = [member(f, s) for f, s in itertools.product((1, 2), (0, 1))]
     drawn = {seed: data.load("toy", seed=seed) for seed in (0, 1)}
-    test = drawn[0].parts["test"][:30]
-    assert np.array_equal(test, drawn[1].parts["test"][:30])
+    test = drawn[0].splits["test"][:30]
+    assert np.array_equal(test, drawn[1].splits["test"][:30])
     assert np.array_equal(drawn[0].labels[test], drawn[1].labels[test])
     found = collections(members, lambda m: file_of(m, content=identities(drawn[m.seed], test)), (1,))
     assert [c.runs for c in found] == [("f1s0", "f2s0"), ("f1s1", "f2s1")]
@@ -110,7 +110,7 @@ def test_the_fold_that_validates_best_is_tested_not_the_one_that_tests_best():
     assert mean.scores["map_at_r"] == (pytest.approx(0.675), pytest.approx(statistics.stdev([0.9, 0.3, 0.8, 0.7])))
 
 
-def test_the_best_repeat_of_the_conventional_protocol_is_named_as_chosen_on_the_test_part():
+def test_the_best_repeat_of_the_conventional_protocol_is_named_as_chosen_on_the_test_split():
     protocol = protocols.read("gurbuz-2022-conventional")
     best, mean = summarise(protocol, protocol.base, [member(0, s, value=v) for s, v in enumerate((0.4, 0.6, 0.5))], [])
     assert (best.of, best.scores["map_at_r"]) == ("best of 3 repeats by TEST R@1", (0.6, None))

@@ -53,7 +53,7 @@ def test_a_step_is_that_of_the_optimiser_and_all_is_embedded_again(run):
 
     # The same by hand: Adam's first step on each loss, from the weights of the checkpoint.
     data = load_data(run.spec)
-    rows = data.parts["test"]
+    rows = data.splits["test"]
     labels, place = data.labels[rows], {int(index): i for i, index in enumerate(rows)}
     triplet = [place[i] for i in samples]
     for name, hyper in chosen.items():

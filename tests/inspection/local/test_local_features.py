@@ -57,7 +57,7 @@ def test_a_run_gives_the_features_it_pools(tmp_path, monkeypatch, pooling, dimen
     found = local_features.of_run(run)
     assert found.dimension == dimension
     assert found.features.shape[1:] == (64, 2)
-    assert set(found.indices) <= set(dataset.parts["test"])
+    assert set(found.indices) <= set(dataset.splits["test"])
     if dimension == 64:  # local maxima of channels are no weighted sum of features
         assert found.weights is None
         assert 0 < found.kept < 1

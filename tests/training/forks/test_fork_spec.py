@@ -51,7 +51,7 @@ def test_what_cannot_be_forked_is_said(step: int, changes: list[str], message: s
 
 def test_classes_by_name_or_number_and_batches_that_no_longer_fit(parent: Run) -> None:
     data = load_data(parent.spec)
-    named = type(data)(data.name, data.inputs, data.labels, ("7", "a=b", "x", "x", *"efghij"), data.parts, None, ())
+    named = type(data)(data.name, data.inputs, data.labels, ("7", "a=b", "x", "x", *"efghij"), data.splits, None, ())
     assert fork_spec.class_of(named, "7") == 0  # a name before a number
     assert fork_spec.class_of(named, "3") == 3
     assert fork_spec.relabelled(named, ["12=a=b"]) == {12: 1}
@@ -65,7 +65,7 @@ def test_classes_by_name_or_number_and_batches_that_no_longer_fit(parent: Run) -
         fork_spec.check(fork_spec.make(parent, 4, leave_out=[0, 1, 2]), data)
 
 
-def test_the_command_line_forks_and_a_fork_of_a_fork_keeps_its_training_part(parent: Run) -> None:
+def test_the_command_line_forks_and_a_fork_of_a_fork_keeps_its_training_split(parent: Run) -> None:
     store = RunStore(parent.path.parent)
     words = ["loss.name=contrastive", "schedule.keep_every=2", "--step", "4", "--more", "3", "--leave-out", "9"]
     command = [sys.executable, "-m", "dmlcore", "fork", parent.id, *words, "--runs", str(store.root)]

@@ -142,18 +142,18 @@ def test_a_fork_needs_its_parent_no_more_and_goes_on_after_a_stop(tmp_path: Path
     assert (stopped.path / "last.ckpt").read_bytes() == (whole.path / "last.ckpt").read_bytes()
 
 
-def test_classes_are_left_out_and_samples_relabelled_in_the_training_part_alone(parent: Run) -> None:
+def test_classes_are_left_out_and_samples_relabelled_in_the_training_split_alone(parent: Run) -> None:
     data = load_data(parent.spec)
-    part = data.parts["train"]
-    sample = int(part[data.labels[part] == 3][0])
+    split = data.splits["train"]
+    sample = int(split[data.labels[split] == 3][0])
     found = training_split.edited(data, ForkSpec(run="x", leave_out=(9, 0), relabel=((sample, 7),)))
-    left = set(found.labels[found.parts["train"]].tolist())
+    left = set(found.labels[found.splits["train"]].tolist())
     assert left == set(range(1, 9))
     assert found.labels[sample] == 7
     assert (found.labels != data.labels).sum() == 1
-    for part in ("validation", "test"):
-        assert np.array_equal(found.parts[part], data.parts[part])
-        assert {0, 9} <= set(found.labels[found.parts[part]].tolist())
+    for split in ("validation", "test"):
+        assert np.array_equal(found.splits[split], data.splits[split])
+        assert {0, 9} <= set(found.labels[found.splits[split]].tolist())
     assert training_split.edited(data, ForkSpec()) is data
 
 
@@ -165,7 +165,7 @@ def test_classes_are_left_out_and_samples_relabelled_in_the_training_part_alone(
         (ForkSpec(run="x", relabel=((10**6, 1),)), "only samples of the training split"),
     ],
 )
-def test_what_the_training_part_has_not_is_refused(fork: ForkSpec, message: str, parent: Run) -> None:
+def test_what_the_training_split_has_not_is_refused(fork: ForkSpec, message: str, parent: Run) -> None:
     with pytest.raises(TrainingError, match=message):
         training_split.edited(load_data(parent.spec), fork)
 

@@ -56,8 +56,8 @@ def draw(sweep: Sweep, column: str, shifted: bool = False) -> None:
     with st.spinner("Counting the training samples …"):
         ours = _ours(sweep, column, shifted)
     title = SHIFT if shifted else AXIS_TITLES[sweep.axis]
-    part = "training split" if published.part == "train" else "test split"
-    spec, rows = figures.sweep(printed, ours, x_title=title, y_title=f"{column}, {part}, %", band=band)
+    split = "training split" if published.split == "train" else "test split"
+    spec, rows = figures.sweep(printed, ours, x_title=title, y_title=f"{column}, {split}, %", band=band)
     best = max(printed, key=lambda point: point.score)
     words = f"{column} of {sweep.title}. Best printed: {best.score:.2f} at {title} = {best.x:g}"
     st.vega_lite_chart(rows, spec, width="stretch", key=f"sweep {sweep.key} {column} {shifted}", alt=words)

@@ -26,7 +26,7 @@ def show(table: PublishedTable, passed: set[int]) -> None:
     st.caption(
         f"{table.citation}. "
         + (
-            f"Scores of the {'training' if table.part == 'train' else table.part} split, per cent."
+            f"Scores of the {'training' if table.split == 'train' else table.split} split, per cent."
             if table.scores
             else "No scores."
         )

@@ -91,7 +91,7 @@ def _data(form: Form) -> data.Description:
         field(form, "data.root")
         _where(info, form.values["data.root"])
     if info.split == "own":
-        st.caption("This data set brings its own parts for training, validation and test.")
+        st.caption("This data set brings its own training, validation and test splits.")
     else:
         field(form, "data.split", without=("own",))
         field(form, "data.validation", without=("own",))

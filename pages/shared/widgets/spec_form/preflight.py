@@ -31,9 +31,9 @@ ESTIMATED_FROM = 40  # finished runs
 
 @dataclass(frozen=True)
 class Summary:
-    """What a page shows of a data set: parts (samples, classes), notes, examples (class name, PNG as data: address)."""
+    """Of a data set: splits (samples, classes), notes, examples (class name, PNG as data: address)."""
 
-    parts: dict[str, tuple[int, int]]
+    splits: dict[str, tuple[int, int]]
     pairable: int  # training classes with two samples or more: those a batch can draw
     input_shape: tuple[int, ...]
     notes: tuple[str, ...]
@@ -59,12 +59,12 @@ def _summary(
     dataset = data.load(
         name, root=root, split=split, validation=validation, folds=folds, image_size=image_size, seed=seed
     )
-    classes = {part: np.unique(dataset.labels[rows], return_counts=True) for part, rows in dataset.parts.items()}
+    classes = {split: np.unique(dataset.labels[rows], return_counts=True) for split, rows in dataset.splits.items()}
     return Summary(
-        parts={part: (len(rows), len(classes[part][0])) for part, rows in dataset.parts.items()},
+        splits={split: (len(rows), len(classes[split][0])) for split, rows in dataset.splits.items()},
         pairable=int((classes["train"][1] > 1).sum()),
         input_shape=tuple(dataset.inputs.shape[1:]),
-        notes=tuple(note for note in dataset.notes if not note.startswith(tuple(f"{p}: " for p in dataset.parts))),
+        notes=tuple(note for note in dataset.notes if not note.startswith(tuple(f"{p}: " for p in dataset.splits))),
         examples=_examples(dataset),
     )
 
@@ -73,7 +73,7 @@ def _examples(dataset: Dataset) -> tuple[tuple[str, str], ...]:
     """The first training sample of each of the first classes."""
     if dataset.image is None:
         return ()
-    rows = dataset.parts["train"]
+    rows = dataset.splits["train"]
     firsts = rows[np.unique(dataset.labels[rows], return_index=True)[1][:IMAGES]]
     return tuple((dataset.class_names[dataset.labels[row]], _png(dataset.image(int(row)))) for row in firsts)
 
@@ -108,10 +108,10 @@ def problems(spec: RunSpec, summary: Summary) -> list[str]:
 def told(spec: RunSpec, summary: Summary) -> Estimate | None:
     """Time and memory before the start; the first question has this machine measured in the background."""
     speed.measure_in_background()
-    samples = {part: count for part, (count, _) in summary.parts.items()}
+    samples = {split: count for split, (count, _) in summary.splits.items()}
     size = DataSize(
         summary.input_shape,
-        summary.parts["train"][1],
+        summary.splits["train"][1],
         samples["train"],
         samples["validation"],
         samples["test"] + samples.get("gallery", 0),

@@ -101,7 +101,7 @@ def _cut(name: str) -> tuple[Cut, int]:
     info = data.describe(name)
     drawn = not info.needs_files
     if info.split == "own":
-        st.caption("This data set brings its own parts for training, validation and test.")
+        st.caption("This data set brings its own training, validation and test splits.")
         return Cut(), _seed(name) if drawn else 0
     words: dict[str, Any] = {"format_func": lambda word: WORDS[word], "width": 220}
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -152,7 +152,7 @@ def _show(at: Where, cut: Cut, report: Report) -> None:
             st.code("\n".join(map(str, report.found.missing[:200])), language=None, height=240)
     made = report.dataset
     if made is not None:
-        _parts(report)
+        _splits(report)
         for note in report.notes:
             st.text(note)
         chosen = _classes(report)
@@ -161,25 +161,25 @@ def _show(at: Where, cut: Cut, report: Report) -> None:
             st.markdown("#### Every single sample")
             tasks_view.check(at, made)
         _save(at, cut, made, ready=not report.problems)
-    if report.problems or (made is not None and any(part.deviation for part in report.compared)):
+    if report.problems or (made is not None and any(split.deviation for split in report.compared)):
         with st.expander("How to get the complete data set", icon=":material/download:"):
             tasks_view.download(at.name)
 
 
-def _parts(report: Report) -> None:
-    with st.container(horizontal=True, key="parts"):
-        for part in report.parts:
-            if part.samples:
-                shown = f"{part.classes:,} classes"
-                st.metric(part.name, f"{part.samples:,}", shown, delta_color="off", delta_arrow="off", border=True)
-    for part in report.compared:
-        published = part.published
+def _splits(report: Report) -> None:
+    with st.container(horizontal=True, key="splits"):
+        for split in report.splits:
+            if split.samples:
+                shown = f"{split.classes:,} classes"
+                st.metric(split.name, f"{split.samples:,}", shown, delta_color="off", delta_arrow="off", border=True)
+    for split in report.compared:
+        published = split.published
         assert published is not None
         size = f"{published.samples:,} samples of {published.classes:,} classes"
-        if part.deviation:
-            st.markdown(f":orange[**≠**] {part.name}: {part.deviation}; published are {size}.")
+        if split.deviation:
+            st.markdown(f":orange[**≠**] {split.name}: {split.deviation}; published are {size}.")
         else:
-            st.markdown(f":green[**✓**] {part.name}: {size}, as published.")
+            st.markdown(f":green[**✓**] {split.name}: {size}, as published.")
 
 
 def _classes(report: Report) -> list[int]:
@@ -194,7 +194,7 @@ def _classes(report: Report) -> list[int]:
             {
                 "number": [one.number for one in classes],
                 "class": [one.name for one in classes],
-                "part": [one.part for one in classes],
+                "split": [one.split for one in classes],
                 "samples": [one.samples for one in classes],
             },
             key=f"classes-{made.name}-{made.settings.get('split')}",
@@ -204,7 +204,7 @@ def _classes(report: Report) -> list[int]:
             selection_mode="multi-row",
             column_config={
                 "number": st.column_config.NumberColumn(width="small"),
-                "part": st.column_config.TextColumn(width="small"),
+                "split": st.column_config.TextColumn(width="small"),
                 "samples": st.column_config.NumberColumn(width="small"),
             },
         )
@@ -237,14 +237,14 @@ def _samples(at: Where, made: Dataset, chosen: Sequence[int]) -> None:
             st.caption(f"A sample is a bag of {made.inputs.shape[1]} token numbers, which has no image.")
         return
     st.markdown("#### Images")
-    parts = [part for part, rows in made.parts.items() if len(rows)]
+    splits = [split for split, rows in made.splits.items() if len(rows)]
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        part = st.segmented_control("Part", parts, default=parts[0], key=f"data-part-{at.name}", required=True)
+        split = st.segmented_control("Split", splits, default=splits[0], key=f"data-shown-{at.name}", required=True)
         st.button("Others", key="others", icon=":material/shuffle:", on_click=_draw_others)
         st.caption(
             "Choose classes in the table to see theirs." if not chosen else f"{len(chosen)} chosen in the table."
         )
-    st.html(samples.images(at, made, part or parts[0], st.session_state.get("data-draw", 0), chosen))
+    st.html(samples.images(at, made, split or splits[0], st.session_state.get("data-draw", 0), chosen))
 
 
 def _draw_others() -> None:
@@ -268,7 +268,7 @@ def _save(at: Where, cut: Cut, made: Dataset, *, ready: bool) -> None:
                 icon=":material/download:",
                 on_click="ignore",
             )
-    st.caption("Each sample of each part with its class and file, and how the parts were made. On the command line:")
+    st.caption("Each sample of each split with its class and file, and how they were made. On the command line:")
     st.code(command(at, cut), language="bash", wrap_lines=True)
 
 

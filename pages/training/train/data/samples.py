@@ -38,9 +38,9 @@ STYLE = """<style>
 </style>"""
 
 
-def images(at: Where, made: Dataset, part: str, draw: int, chosen: Sequence[int]) -> str:
-    """HTML of some images of a part: the chosen classes, or some drawn by the number `draw`."""
-    rows = made.parts[part]
+def images(at: Where, made: Dataset, split: str, draw: int, chosen: Sequence[int]) -> str:
+    """HTML of some images of a split: the chosen classes, or some drawn by the number `draw`."""
+    rows = made.splits[split]
     labels = made.labels[rows]
     random = np.random.default_rng([draw, 7])
     classes = [label for label in chosen if (labels == label).any()][:MOST_SHOWN]
@@ -53,7 +53,7 @@ def images(at: Where, made: Dataset, part: str, draw: int, chosen: Sequence[int]
         few = np.sort(random.permutation(members)[:EACH])
         tiles = "".join(_tile(at, made, int(index)) for index in few)
         name = escape(made.class_names[label])
-        title = f'<bdi title="{name}">{name}</bdi><span>{len(members):,} in {part}</span>'
+        title = f'<bdi title="{name}">{name}</bdi><span>{len(members):,} in {split}</span>'
         shown.append(f'<div class="row"><div class="name">{title}</div><div class="found">{tiles}</div></div>')
     return f'{STYLE}<div class="samples">{"".join(shown)}</div>'
 
@@ -70,23 +70,23 @@ def _tile(at: Where, made: Dataset, index: int) -> str:
 
 
 def histogram(made: Dataset) -> tuple[Spec, dict[str, Any]] | None:
-    """How many classes have how many samples, by part; None where all classes of a part have the same number."""
+    """How many classes have how many samples, by split; None where all classes of a split have the same number."""
     counts = {
-        part: np.unique(made.labels[rows], return_counts=True)[1] for part, rows in made.parts.items() if len(rows)
+        split: np.unique(made.labels[rows], return_counts=True)[1] for split, rows in made.splits.items() if len(rows)
     }
     if all(len(np.unique(sizes)) == 1 for sizes in counts.values()):
         return None
     low, high = min(int(c.min()) for c in counts.values()), max(int(c.max()) for c in counts.values())
     width = max(1, -(-(high + 1 - low) // BINS))
     edges = np.arange(low, high + width + 1, width)
-    columns: dict[str, list[Any]] = {"from": [], "to": [], "classes": [], "part": [], "samples": []}
-    for part, sizes in counts.items():
+    columns: dict[str, list[Any]] = {"from": [], "to": [], "classes": [], "split": [], "samples": []}
+    for split, sizes in counts.items():
         for left, number in zip(edges[:-1].tolist(), np.histogram(sizes, edges)[0].tolist(), strict=True):
             if number:
                 columns["from"].append(left - 0.5)
                 columns["to"].append(left + width - 0.5)
                 columns["classes"].append(number)
-                columns["part"].append(part)
+                columns["split"].append(split)
                 columns["samples"].append(str(left) if width == 1 else f"{left} to {left + width - 1}")
     order = list(counts)
     chart = alt.Chart(ROWS, height=260).mark_bar(binSpacing=1)
@@ -95,8 +95,8 @@ def histogram(made: Dataset) -> tuple[Spec, dict[str, Any]] | None:
         alt.X("from:Q", title="samples of a class", bin=alt.BinParams(binned=True), scale=alt.Scale(zero=False)),
         alt.X2("to"),
         alt.Y("classes:Q", title="classes", stack="zero"),
-        alt.Color("part:N", title=None, sort=order, scale=scale, legend=alt.Legend(orient="top")),
-        tooltip=["part:N", "samples:N", "classes:Q"],
+        alt.Color("split:N", title=None, sort=order, scale=scale, legend=alt.Legend(orient="top")),
+        tooltip=["split:N", "samples:N", "classes:Q"],
     )
     return specification(chart), columns
 

@@ -21,7 +21,7 @@ from pages.shared.words.numbers import duration
 
 FEW = 20  # training classes below which unseen classes are out of reach
 STORY = {
-    "own": "It brings its own parts for training, validation and test.",
+    "own": "It brings its own training, validation and test splits.",
     "samples": "It is tested on new samples of the classes it has learned: the closed set, the easier question.",
     "classes": "It is tested on classes it has never seen: the open set, the honest test of a learned distance.",
 }
@@ -86,7 +86,7 @@ def _count(number: int) -> str:
 
 def _lint(spec: RunSpec, summary: Summary | None) -> None:
     """What weakens the result of this run, and in what it leaves the protocol that it names."""
-    training = summary and summary.parts["train"][0] + summary.parts["validation"][0]
+    training = summary and summary.splits["train"][0] + summary.splits["validation"][0]
     warnings = comparability.lint_spec(spec, training or None)
     if spec.schedule.patience == 0 and not spec.protocol:  # known classes are the newcomer's first step, told below
         warnings = [warning for warning in warnings if warning.severity != "note"]
@@ -101,12 +101,12 @@ def _describe_data(spec: RunSpec, summary: Summary | None) -> None:
     st.markdown(f"{info.sentence} {STORY[spec.data.split or info.split]}")
     if summary is None:
         return
-    with st.container(horizontal=True, key="parts"):
-        for part, (samples, classes) in summary.parts.items():
+    with st.container(horizontal=True, key="splits"):
+        for split, (samples, classes) in summary.splits.items():
             if samples:
                 shown = f"{classes:,} classes"
-                st.metric(f"{part} samples", f"{samples:,}", shown, delta_color="off", delta_arrow="off", border=True)
-    learned = summary.parts["train"][1]
+                st.metric(f"{split} samples", f"{samples:,}", shown, delta_color="off", delta_arrow="off", border=True)
+    learned = summary.splits["train"][1]
     if spec.data.name == "glyphs" and spec.data.split == "classes":
         st.info(GLYPHS_STORY, icon=":material/school:")
     if spec.data.split == "classes" and learned < FEW:

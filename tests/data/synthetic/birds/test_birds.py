@@ -37,12 +37,12 @@ def test_both_halves_know_every_family_and_mark_but_no_species_twice():
 def test_the_data_set():
     data = dmlcore.data.load("birds")
     assert data.inputs.shape == (2880, 3, 64, 64)
-    assert {part: (len(rows), len(np.unique(data.labels[rows]))) for part, rows in data.parts.items()} == {
+    assert {split: (len(rows), len(np.unique(data.labels[rows]))) for split, rows in data.splits.items()} == {
         "train": (27 * 40, 27),
         "validation": (9 * 40, 9),
         "test": (36 * 40, 36),
     }
-    row = int(data.parts["test"][7])
+    row = int(data.splits["test"][7])
     species = guide()[data.labels[row]]
     assert data.class_names[data.labels[row]] == species.name
     assert FAMILIES[data.facts["family"][row]] is species.family

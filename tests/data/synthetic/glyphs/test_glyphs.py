@@ -19,10 +19,10 @@ def dataset():
     return dmlcore.data.load("glyphs")
 
 
-def test_alphabets_are_in_one_part_each(dataset) -> None:
-    alphabets = {part: set(dataset.facts["alphabet"][indices]) for part, indices in dataset.parts.items()}
+def test_alphabets_are_in_one_split_each(dataset) -> None:
+    alphabets = {split: set(dataset.facts["alphabet"][indices]) for split, indices in dataset.splits.items()}
     assert alphabets == {"train": set(range(6)), "validation": {6, 7}, "test": set(range(8, 13))}
-    assert {part: len(indices) for part, indices in dataset.parts.items()} == {
+    assert {split: len(indices) for split, indices in dataset.splits.items()} == {
         "train": 2_880,
         "validation": 960,
         "test": 2_400,

@@ -163,7 +163,7 @@ def test_a_senseless_link_gets_a_plain_message(run, bad):
 
 
 def test_a_training_index_is_no_query(run):
-    app = opened(query=str(data.load("digits").parts["train"][0]))
+    app = opened(query=str(data.load("digits").splits["train"][0]))
     assert "not in the test split" in app.warning[0].value
 
 

@@ -214,8 +214,8 @@ def glyphs(monkeypatch, tmp_path):
     monkeypatch.setenv("DML_CACHE", str(tmp_path))
     monkeypatch.setattr(toy_runs, "SPOT_STEPS", 2)
     whole = toy_runs.dataset("glyphs", 0)
-    train, test = whole.parts["train"][:320], whole.parts["test"][:80]
-    few = dataclasses.replace(whole, parts={"train": train, "validation": train[:0], "test": test})
+    train, test = whole.splits["train"][:320], whole.splits["test"][:80]
+    few = dataclasses.replace(whole, splits={"train": train, "validation": train[:0], "test": test})
     monkeypatch.setattr(toy_runs, "dataset", lambda name, seed: few)
     monkeypatch.setattr(toys_service, "PREPARING", toys_service._Preparing())
     caches = (toy_runs.prepared, toys_service._sheet, toys_scores._scored, toys_scores._input_scored)

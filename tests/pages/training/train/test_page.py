@@ -412,7 +412,7 @@ def test_data_and_network_fit_together_for_every_data_set(opened):
             assert not any("must be left out" in text.value for text in app.text)
 
 
-def test_a_set_with_its_own_parts_offers_no_split_and_the_next_one_its_default(opened):
+def test_a_set_with_its_own_splits_offers_no_other_and_the_next_one_its_default(opened):
     app = opened()
     app.selectbox(key="train-data-name").select("tokens").run()
     assert (shown_spec(app).data.split, shown_spec(app).data.validation) == (None, None)

@@ -46,7 +46,7 @@ def show(run: Run, steps: list[int]) -> None:
     relabel: dict[int, int] = {}
     try:
         data = thumbnails.dataset(run.spec)
-        leave_out, relabel = _training_part(run, data)
+        leave_out, relabel = _training_split(run, data)
     except (DataError, SpecError) as error:
         _refuse([words.plain(error)])
         return
@@ -112,10 +112,10 @@ def _clock(run: Run, steps: list[int], faults: list[str]) -> tuple[int, int | No
     return int(step), None if fault else more
 
 
-def _training_part(run: Run, data: Dataset) -> tuple[list[int], dict[int, int]]:
+def _training_split(run: Run, data: Dataset) -> tuple[list[int], dict[int, int]]:
     """Classes to leave out, samples to relabel."""
-    part = data.parts["train"]
-    classes, counts = np.unique(data.labels[part], return_counts=True)
+    train = data.splits["train"]
+    classes, counts = np.unique(data.labels[train], return_counts=True)
     names = {int(c): data.class_names[c] for c in classes}
     words = {c: name if name == str(c) else f"{c} · {name}" for c, name in names.items()}
     number = {text: c for c, text in words.items()}
@@ -131,7 +131,7 @@ def _training_part(run: Run, data: Dataset) -> tuple[list[int], dict[int, int]]:
         asked = st.selectbox(
             "Look at those of class", list(words), format_func=words.__getitem__, key=f"fork-look-{run.id}"
         )
-        chosen = part[data.labels[part] == asked]
+        chosen = train[data.labels[train] == asked]
         st.html(_strip(run, chosen[:MOST_SHOWN], lambda sample: ""))
         st.caption(f"The first {min(MOST_SHOWN, len(chosen))} of {len(chosen):,}, by their number in the data set.")
         edited = st.data_editor(

@@ -23,7 +23,7 @@ COMES_ALONG = {  # samples and classes
     "birds": (2_880, 72),
     "glyphs": (6_240, 312),
 }
-COMPLETE = {"cifar10": IMAGES, "cifar100": IMAGES}  # samples, where no part is published
+COMPLETE = {"cifar10": IMAGES, "cifar100": IMAGES}  # samples, where no split is published
 
 
 def choose() -> str:

@@ -79,7 +79,7 @@ def check(at: Where, made: Dataset) -> None:
         icon=":material/fact_check:",
         on_click=_start_check,
         args=(made.name, root),
-        help="Decodes all of them in a process of its own and looks for the same content in several classes or parts",
+        help="Decodes all of them in a process of its own and looks for the same content in several classes or splits",
     )
     waiting.ended(task)
     if result is None:

@@ -57,7 +57,7 @@ def test_nothing_changed_is_said_and_the_clock_of_the_parent_goes_on(run: Run) -
     assert (made.path / "origin.ckpt").samefile(run.path / "kept" / "00000004.ckpt")
 
 
-def test_another_loss_rate_and_training_part_reach_the_fork(run: Run) -> None:
+def test_another_loss_rate_and_training_split_reach_the_fork(run: Run) -> None:
     app = opened(run=run.id, step="0")
     app.selectbox(key="fork-loss-name").set_value("contrastive").run()
     app.number_input(key="fork-optimiser-learning-rate").set_value(0.01).run()

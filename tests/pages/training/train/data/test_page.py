@@ -54,7 +54,7 @@ def texts(app: AppTest) -> str:
     return "\n".join(element.value for kind in ("text", "markdown", "caption", "code") for element in app.get(kind))
 
 
-def test_a_set_that_is_present_shows_parts_classes_images_and_goes_to_training(opened):
+def test_a_set_that_is_present_shows_splits_classes_images_and_goes_to_training(opened):
     app = opened(data="toy")
     assert not app.exception
     assert [(m.label, m.value) for m in app.metric] == [
@@ -172,10 +172,10 @@ def test_folds_and_folder_reach_the_link_and_the_command():
 def test_sizes_of_classes_are_a_chart_unless_all_are_equal():
     toy = data.load("toy")
     assert samples.histogram(toy) is None
-    uneven = dataclasses.replace(toy, parts={"train": toy.parts["train"][:250], "test": toy.parts["test"]})
+    uneven = dataclasses.replace(toy, splits={"train": toy.splits["train"][:250], "test": toy.splits["test"]})
     _, columns = samples.histogram(uneven)
-    by_part = {
-        part: sum(n for n, p in zip(columns["classes"], columns["part"], strict=True) if p == part)
-        for part in ("train", "test")
+    by_split = {
+        split: sum(n for n, p in zip(columns["classes"], columns["split"], strict=True) if p == split)
+        for split in ("train", "test")
     }
-    assert by_part == {"train": 2, "test": 16}
+    assert by_split == {"train": 2, "test": 16}
