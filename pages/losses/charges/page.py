@@ -4,26 +4,16 @@ from __future__ import annotations
 
 import streamlit as st
 
-from dmlcore.simulation.spec import MOST_STEPS
 from pages.losses.charges import service, state
-from pages.shared.state.untrusted import bounded
 from pages.shared.widgets import misread_link
-from pages.shared.widgets.component import mount
+from pages.shared.widgets.component import mount_timeline
 
 
 @st.fragment
 def canvas() -> None:
     """The charges of the link, with controls, curves and phase portrait."""
     spec = misread_link.opened(state.ChargesState)
-    mount(
-        "losses/charges",
-        spec,
-        service.TIMELINE.answer,
-        key="charges",
-        query=spec.to_query(),
-        step=int(bounded(st.query_params.get("step"), 0, MOST_STEPS, 0)),
-        options=state.options(),
-    )
+    mount_timeline("losses/charges", spec, service.TIMELINE, key="charges", options=state.options())
 
 
 st.title("Charges in a medium of negative permittivity", anchor=False)

@@ -6,25 +6,16 @@ import streamlit as st
 
 from pages.losses.toys import service, state
 from pages.losses.toys.options import options
-from pages.shared.state.untrusted import bounded
 from pages.shared.widgets import misread_link
-from pages.shared.widgets.component import mount
+from pages.shared.widgets.component import mount_timeline
 
 
 @st.fragment
 def canvas() -> None:
     """The training runs of the link, with controls, curves and scores."""
     toy = misread_link.opened(state.Toy)
-    mount(
-        "losses/toys",
-        toy,
-        service.TIMELINE.answer,
-        key="toys",
-        query=toy.to_query(),
-        step=int(bounded(st.query_params.get("step"), 0, state.MOST_STEPS, 0)),
-        recorded=toy == state.Toy(),
-        options=options(),
-    )
+    recorded = toy == state.Toy()
+    mount_timeline("losses/toys", toy, service.TIMELINE, key="toys", recorded=recorded, options=options())
 
 
 st.title("Toy training runs", anchor=False)

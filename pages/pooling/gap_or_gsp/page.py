@@ -8,7 +8,7 @@ from dmlcore.data.synthetic import tokens
 from pages.pooling.gap_or_gsp import service, state
 from pages.shared.state.untrusted import bounded
 from pages.shared.widgets import misread_link
-from pages.shared.widgets.component import mount
+from pages.shared.widgets.component import mount_timeline
 from pages.shared.widgets.study import panel as study_panel
 from pages.shared.widgets.study.panel import Layout
 
@@ -29,15 +29,13 @@ LAYOUT = Layout(
 @st.fragment
 def canvas() -> None:
     """Both training runs of the link, with controls and curves."""
-    study, query = misread_link.opened(state.PoolingStudy), st.query_params
-    chosen = int(bounded(query.get("class"), 0, tokens.CLASSES, 0))
-    mount(
+    study = misread_link.opened(state.PoolingStudy)
+    chosen = int(bounded(st.query_params.get("class"), 0, tokens.CLASSES, 0))
+    mount_timeline(
         "pooling/gap_or_gsp",
         study,
-        service.TIMELINE.answer,
+        service.TIMELINE,
         key="gap_or_gsp",
-        query=study.to_query(),
-        step=int(bounded(query.get("step"), 0, state.MOST_STEPS, 0)) or None,
         chosen=chosen - 1 if chosen else None,
         options=state.options(),
     )

@@ -5,12 +5,16 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
 from pages.shared.server import host, static_files
 from pages.shared.state.page_state import PageState
+from pages.shared.state.untrusted import bounded
+
+if TYPE_CHECKING:
+    from pages.shared.timeline.service import Timeline
 
 KEPT = ("hide", "socket")  # of an address: no part of any state
 
@@ -77,6 +81,12 @@ def mount(
         "answer": fallback(written.get("ask"), answer),
     }
     component(folder)(key=key, data=data | options, **{f"on_{each}_change": _nothing for each in writes})
+
+
+def mount_timeline(folder: str, state: PageState, timeline: Timeline[Any, Any], *, key: str, **options: Any) -> None:
+    """`mount` for a page that plays what its timeline answers, from the step of the address on."""
+    step = int(bounded(st.query_params.get("step"), 0, timeline.most_steps, 0))
+    mount(folder, state, timeline.answer, key=key, query=state.to_query(), step=step, **options)
 
 
 def fallback(ask: Any, answer: Callable[[dict[str, Any]], bytes]) -> dict[str, Any] | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
+from typing import Literal
 
 import streamlit as st
 
@@ -11,8 +13,10 @@ from dmlcore.storage.runs import Run, RunError, RunStore
 MOST_LISTED = 200  # runs in the table
 MOST_CHOSEN = 8  # runs shown together, one colour each
 
+BadgeColour = Literal["red", "orange", "green", "blue", "gray"]
+Look = tuple[str, str, BadgeColour]  # word, icon and colour of a badge
 # Word, icon and colour of each status: never colour alone.
-STATUS = {
+STATUS: Mapping[str, Look] = {
     "queued": ("queued", ":material/schedule:", "gray"),
     "running": ("running", ":material/play_arrow:", "blue"),
     "done": ("done", ":material/check:", "green"),
@@ -44,4 +48,4 @@ def literal(text: str, element: str = "span") -> None:
 def badge(status: str) -> None:
     """The status as a coloured pill with word and icon."""
     word, icon, colour = STATUS[status]
-    st.badge(word, icon=icon, color=colour)  # type: ignore[arg-type]  # the table above holds badge colours only
+    st.badge(word, icon=icon, color=colour)

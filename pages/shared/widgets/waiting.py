@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import streamlit as st
@@ -11,12 +11,13 @@ from dmlcore.jobs.launch import Job
 from dmlcore.storage import locks
 from dmlcore.storage.runs import Run, RunError, RunState
 from dmlcore.storage.task import ProgressState, Task
+from pages.shared.widgets.run_status import BadgeColour
 from pages.shared.words import sentences as words
 from pages.shared.words.numbers import duration
 
 LOOK = 1.0  # seconds between two looks while something works
 GOES_ON = "You may close this page: it goes on."
-_ENDED = {
+_ENDED: Mapping[str, tuple[str, BadgeColour]] = {
     "failed": ("The last try failed", "red"),
     "incomplete": ("Some runs ended without a result; the page of the runs says why", "red"),
     "cancelled": ("Cancelled: what is done is kept, and the next try goes on from there", "gray"),
@@ -113,7 +114,7 @@ def ended(task: Task[Any]) -> None:
     if state is None or status not in _ENDED:
         return
     text, colour = _ENDED[status]
-    st.badge(text, icon=":material/error:", color=colour)  # type: ignore[arg-type]  # the table holds badge colours only
+    st.badge(text, icon=":material/error:", color=colour)
     if status in ("failed", "incomplete"):
         st.text(words.plain(state.message))  # may hold names and paths
     if status in ("failed", "lost"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from pages.shared.words.numbers import percent
 
 MOST = 4
 MOST_CLASSES = 20  # in the table of classes: those that differ most
-LOOKS = {
+LOOKS: Mapping[str, run_status.Look] = {
     "incomparable": ("incomparable", ":material/block:", "red"),
     "caution": ("caution", ":material/warning:", "orange"),
     "note": ("note", ":material/info:", "gray"),
@@ -68,7 +68,7 @@ def _lint(runs: Sequence[Run]) -> None:
     for warning in warnings:
         word, icon, colour = LOOKS[warning.severity]
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            st.badge(word, icon=icon, color=colour)  # type: ignore[arg-type]  # the table above holds badge colours only
+            st.badge(word, icon=icon, color=colour)
             run_status.literal(words.plain(warning.sentence))
 
 
