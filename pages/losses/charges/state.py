@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
-from urllib.parse import parse_qsl
 
 from dmlcore import mining
 from dmlcore.simulation import (
@@ -23,63 +22,47 @@ from dmlcore.simulation import (
 )
 from dmlcore.simulation.spec import ALL, MOST_CLASSES, MOST_PER_CLASS, MOST_POINTS
 from pages.shared.state import page_state, untrusted
-from pages.shared.state.page_state import ChoiceKind, Hyper, Kind, Loss, NumberKind, PageState, Whole
+from pages.shared.state.page_state import ChoiceKind, Hyper, Kind, Loss, NumberKind, PageState, Preset, Whole
 from pages.shared.timeline.changes import Changes
 
 RATE = (1e-4, 2.0)
 MOST_MOVED = 60  # points laid elsewhere in one link
 
 
-@dataclass(frozen=True)
-class ChargesPreset:
-    """A state worth a look, as the query of its link."""
-
-    title: str
-    caption: str
-    query: str
-
-    @property
-    def state(self) -> ChargesState:
-        """The state."""
-        return ChargesState.from_query(dict(parse_qsl(self.query)))
-
-
 PRESETS = (
-    ChargesPreset(
-        "random", "Five classes mixed alike: like charges attract, unlike repel, until no triplet is active.", ""
-    ),
-    ChargesPreset(
+    Preset("random", "Five classes mixed alike: like charges attract, unlike repel, until no triplet is active.", ""),
+    Preset(
         "two moons",
         "Interlocking half circles come apart. The loss stops as soon as its margin is kept: they never become heaps.",
         "start=moons&classes=2&per=100",
     ),
-    ChargesPreset(
+    Preset(
         "collapse",
         "All points in one place: every triplet is above the upper clamp m2, so none is active and nothing ever moves. "
         "Tick “no upper clamp” to set them free.",
         "start=collapsed&per=30",
     ),
-    ChargesPreset(
+    Preset(
         "escape",
         "The same collapse under the ranking loss: its forces have size one at any distance and break it up at once.",
         "start=collapsed&per=30&loss=ranking&m=0.5",
     ),
-    ChargesPreset(
+    Preset(
         "an outlier",
         "One point of the first class stands amid another: mean forces are small where few triplets are active.",
         "start=outlier&classes=4&per=40&loss=ranking&rate=0.2",
     ),
-    ChargesPreset(
+    Preset(
         "semi-hard",
         "FaceNet with semi-hard negatives on the unit circle: classes cannot pass each other, and it never settles.",
         "loss=facenet&m=0.2&miner=semi_hard&normalise=project&per=30",
     ),
-    ChargesPreset(
+    Preset(
         "hardest negatives",
         "FaceNet with the nearest negative of every pair: at first everything is drawn together, then it bursts.",
         "loss=facenet&m=0.2&miner=hard_negative&per=30",
     ),
-    ChargesPreset(
+    Preset(
         "push only",
         "Without attraction each class is only driven from the others.",
         "side=push&per=30",
@@ -220,5 +203,5 @@ def options() -> dict[str, Any]:
             "stride": STRIDE,
             "rate": RATE,
         },
-        "presets": [{"title": p.title, "caption": p.caption, "state": p.state.to_json()} for p in PRESETS],
+        "presets": [p.to_json(ChargesState) for p in PRESETS],
     }

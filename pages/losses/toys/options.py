@@ -41,11 +41,7 @@ def options() -> dict[str, Any]:
         "optimiser": {"rmsprop": {"title": "RMSprop", "help": ""}, "adam": {"title": "Adam", "help": ""}},
         "batch_losses": {name: loss(losses.describe(name)) for name in losses.batch_names()},
         "limits": Toy.limits() | {"steps": toys_state.MOST_STEPS, "changes": toys_state.MOST_CHANGES},
-        "presets": [
-            {"title": p.title, "caption": p.caption, "state": p.toy.to_json()}
-            for p in PRESETS
-            if "cub" in toy_runs.offered() or "data=cub" not in p.query
-        ],
+        "presets": [p.to_json(Toy) for p in PRESETS if "cub" in toy_runs.offered() or "data=cub" not in p.query],
         "images": {name: NETWORKS[name] for name in toy_runs.IMAGES},
         "poolings": {name: {"title": pooling.describe(name).title, "help": ""} for name in POOLINGS},
         "gated": [name for name in POOLINGS if LossSide(pooling=name).gated],

@@ -2,70 +2,52 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from urllib.parse import parse_qsl
-
-from pages.losses.toys.state import Toy
-
-
-@dataclass(frozen=True)
-class ToysPreset:
-    """A state worth a look, as the query of its link."""
-
-    title: str
-    caption: str
-    query: str
-
-    @property
-    def toy(self) -> Toy:
-        """The state."""
-        return Toy.from_query(dict(parse_qsl(self.query)))
-
+from pages.shared.state.page_state import Preset
 
 # Captions say what was seen in 400 steps with seed 0.
 IMAGES = "dim=64&normalize=1&classes=16&samples=4&optimiser=adam&rate=0.0003&part=test"
 PRESETS = (
-    ToysPreset(
+    Preset(
         "12 Gaussians",
         "Classes that overlap, so that no map can part them: how much of it does each loss make good?",
         "",
     ),
-    ToysPreset(
+    Preset(
         "unseen classes",
         "The same two training runs, watched on the 16 classes they never see.",
         "part=test",
     ),
-    ToysPreset(
+    Preset(
         "pulls, pushes",
         "A only pulls, and all classes fall into one heap; B only pushes, and they fly apart without gathering.",
         "a.moves=pulls&b.loss=ranking&b.m=0.1&b.moves=pushes",
     ),
-    ToysPreset(
+    Preset(
         "moons",
         "Four pairs of interlocking moons, laid out in space again.",
         "data=moons&dim=3",
     ),
-    ToysPreset(
+    Preset(
         "linked rings",
         "Eight linked rings on a sphere: they do not come apart, and MAP@R ends below that of the untrained network.",
         "data=rings&dim=3&normalize=1&b.loss=facenet&b.m=0.2",
     ),
-    ToysPreset(
+    Preset(
         "digits",
         "Handwritten digits, 64 features, on a sphere: the squares of FaceNet gather them faster than plain distances.",
         "data=digits&dim=3&normalize=1&b.loss=facenet&b.m=0.2",
     ),
-    ToysPreset(
+    Preset(
         "proxies, pairs",
         "Digits once more: ProxyNCA++ learns one proxy a class, the contrastive loss compares pairs.",
         "data=digits&dim=3&normalize=1&a.loss=proxy_nca&b.loss=contrastive",
     ),
-    ToysPreset(
+    Preset(
         "photographs",
         "Birds of classes never seen: a frozen SqueezeNet, average pooling beside generalized sum pooling.",
         f"data=cub&{IMAGES}&a.loss=multi_similarity&b.loss=multi_similarity&b.pooling=gsp",
     ),
-    ToysPreset(
+    Preset(
         "glyphs",
         "Invented letters of alphabets never seen, seen by a small network that was trained here first.",
         f"data=glyphs&{IMAGES}&a.loss=multi_similarity&b.loss=proxy_anchor",

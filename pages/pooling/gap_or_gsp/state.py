@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, get_args
-from urllib.parse import parse_qsl
 
 from dmlcore.data.synthetic import tokens
 from dmlcore.models.networks import TOKEN_BOUND
 from dmlcore.replay import recorded_training
 from dmlcore.replay.recorded_training import LiveSpec
 from dmlcore.spec import RunSpec
-from pages.shared.state.page_state import NumberKind, PageState, Whole
+from pages.shared.state.page_state import NumberKind, PageState, Preset, Whole
 from pages.shared.timeline.changes import Changes
 
 Pooled = Literal["gap", "gsp"]
@@ -116,48 +115,34 @@ class PoolingStudy(PageState):
         return LiveSpec(base.run(pooling), tuple(changes), PER_CLASS, (SPLIT,))
 
 
-@dataclass(frozen=True)
-class StudyPreset:
-    """A state worth a look, as the query of its link."""
-
-    title: str
-    caption: str
-    query: str
-
-    @property
-    def study(self) -> PoolingStudy:
-        """The state."""
-        return PoolingStudy.from_query(dict(parse_qsl(self.query)))
-
-
 PRESETS = (
-    StudyPreset(
+    Preset(
         "sharp gate",
         "A fifth of each bag passes a sharp gate. At step 16 its prototypes are placed where the bags are, amid the "
         "shared tokens, and at first it prefers these; then prototypes and own tokens find each other, and the shared "
         "ones lose their weight. Under GAP they keep half of it for ever.",
         "",
     ),
-    StudyPreset(
+    Preset(
         "decided settings",
         "What the study from the command line uses: μ = 0.5, ε = 5, learning rate 0.0001, and 4,096 steps of plain "
         "averaging before the prototypes are placed. Until then both sides are the same training run.",
         "mu=0.5&epsilon=5&rate=0.0001&warmup=4096&tau=0.00147059",
     ),
-    StudyPreset(
+    Preset(
         "soft gate",
         "The decided gate, without its warm-up and ten times as fast: as μ = 0.5 lets half of each bag pass and ε = 5 "
         "makes little difference between near and far, much of the shared tokens' weight stays.",
         "mu=0.5&epsilon=5&rate=0.001",
     ),
-    StudyPreset("μ = 1", "With μ = 1 everything passes the gate: GSP is GAP, step for step.", "mu=1"),
-    StudyPreset(
+    Preset("μ = 1", "With μ = 1 everything passes the gate: GSP is GAP, step for step.", "mu=1"),
+    Preset(
         "a margin that fits",
         "Sixteen classes cannot all stay 0.384 apart in a box of side 0.6: that margin drives tokens into its corners. "
         "With 0.15 there is room: the plain average does far better too, and GSP's lead is smaller.",
         "margin=0.15",
     ),
-    StudyPreset(
+    Preset(
         "few prototypes",
         "Four prototypes for sixteen classes do much of the work: the gate only has to tell near from far, not one "
         "class from another.",
@@ -178,5 +163,5 @@ def options() -> dict[str, Any]:
         "differs. Change a slider while it runs: from that step on it is another training run.",
         "hint": "Point at a token or a bag, or choose a class: its tokens, bags and hull stand out, and here is said "
         "which shared tokens it still uses.",
-        "presets": [{"title": p.title, "caption": p.caption, "state": p.study.to_json()} for p in PRESETS],
+        "presets": [p.to_json(PoolingStudy) for p in PRESETS],
     }

@@ -7,7 +7,7 @@ letters: 15 bits of code and 3 of length.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import groupby
 from typing import Annotated, Any
@@ -17,7 +17,7 @@ import numpy as np
 from dmlcore.pooling.analysis.red_blue import MAPS, SIDE, STEPS, mixture
 from dmlcore.typing import Floats, Ints
 from pages.shared.state import untrusted
-from pages.shared.state.page_state import Kind, NumberKind, PageState, Whole
+from pages.shared.state.page_state import Kind, NumberKind, PageState, Preset, Whole
 
 PIXELS = SIDE * SIDE
 MOST_PROTOTYPES = 8
@@ -147,60 +147,49 @@ def unfolded(text: str) -> list[int] | None:
     return runs
 
 
-@dataclass(frozen=True)
-class TransportPreset:
-    """A state worth looking at."""
-
-    title: str
-    caption: str
-    state: TransportState
-
-
-_FIGURE = TransportState()
 PRESETS = (
-    TransportPreset(
+    Preset(
         "The figure",
         "Two blocks that fade, mass for 20 of 100 pixels: the linear programme keeps 20 of the 50 informative pixels, "
         "the smoothed problem all of them.",
-        _FIGURE,
     ),
-    TransportPreset(
+    Preset(
         "ε → 0 is average pooling",
         "At ε = 0.1 the costs hardly count: every pixel gets nearly the same weight, and a sweep shrinks the error by "
         "nearly μ.",
-        replace(_FIGURE, epsilon=0.1),
+        "epsilon=0.1",
     ),
-    TransportPreset(
+    Preset(
         "ε → ∞ is the linear programme",
         "At ε = 450 the gate is nearly a step and the weights nearly those of the linear programme; 100 sweeps are far "
         "from enough.",
-        replace(_FIGURE, epsilon=450.0),
+        "epsilon=450",
     ),
-    TransportPreset(
+    Preset(
         "μ = 1 keeps everything",
         "Nothing may be left out: every weight is 1/n, exactly average pooling. There the sweeps only creep, as 1/K.",
-        replace(_FIGURE, mu=1.0),
+        "mu=1",
     ),
-    TransportPreset(
+    Preset(
         "A small object",
         "Nine pixels of 100 are informative. With μ = 0.09 the selection pools them alone; the average drowns them.",
-        replace(_FIGURE, pixels=map_codes("object"), mu=0.09, epsilon=20.0),
+        "map=object&mu=0.09&epsilon=20",
     ),
-    TransportPreset(
+    Preset(
         "Slow sweeps",
         "Much mass and hard selection: μ = 0.9, ε = 20. Five sweeps leave weights that do not even sum to 1.",
-        replace(_FIGURE, mu=0.9, epsilon=20.0, sweeps=5),
+        "mu=0.9&epsilon=20&sweeps=5",
     ),
-    TransportPreset(
+    Preset(
         "No prototype for the blue",
         "One prototype, red: the transport keeps the red block; blue is as far from it as background.",
-        replace(_FIGURE, prototypes=(RED,), epsilon=20.0),
+        "prototypes=1,0&epsilon=20",
     ),
-    TransportPreset(
+    Preset(
         "All pixels equal",
         "Equal costs leave nothing to choose: the smoothed weights are 1/n at every ε. The linear programme has many "
         "solutions; its tie goes to the first pixels.",
-        replace(_FIGURE, pixels=map_codes("equal")),
+        "map=equal",
     ),
 )
 
@@ -209,6 +198,6 @@ def options() -> dict[str, Any]:
     """What the page offers."""
     return {
         "maps": {name: {"title": title, "pixels": map_codes(name)} for name, title in MAP_TITLES.items()},
-        "presets": [{"title": p.title, "caption": p.caption, "state": p.state.to_json()} for p in PRESETS],
+        "presets": [p.to_json(TransportState) for p in PRESETS],
         "limits": TransportState.limits() | {"prototypes": MOST_PROTOTYPES},
     }

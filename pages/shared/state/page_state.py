@@ -15,13 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, TypeVar, cast, get_type_hints
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 from dmlcore import losses
 from pages.shared.state import untrusted
 from pages.shared.state.panel import Panel
 
 State = TypeVar("State")
+Shown = TypeVar("Shown", bound="PageState")
 Text = Callable[[float | str], str]  # a number in a link: untrusted.plain or untrusted.exact
 
 
@@ -268,3 +269,20 @@ class PageState:
     def to_json(self) -> dict[str, Any]:
         """Plain data that `of` reads back; infinity, which JSON lacks, is None."""
         return to_json(self.kinds, self)
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A state worth a look, as the query of its link."""
+
+    title: str
+    caption: str
+    query: str = ""
+
+    def state(self, kind: type[Shown]) -> Shown:
+        """The state of a page of this kind."""
+        return kind.from_query(dict(parse_qsl(self.query)))
+
+    def to_json(self, kind: type[PageState]) -> dict[str, Any]:
+        """What the page's component offers."""
+        return {"title": self.title, "caption": self.caption, "state": self.state(kind).to_json()}

@@ -335,7 +335,7 @@ class PairWeights {
   /** @param {number} index */
   take(index) {
     this.slide = index;
-    this.view = structuredClone(this.slides[index].view);
+    this.view = structuredClone(this.slides[index].state);
     this.top = undefined;
     const focused = /** @type {ParentNode & Partial<ShadowRoot>} */ (this.root).activeElement
       ?.textContent;

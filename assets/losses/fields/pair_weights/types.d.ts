@@ -19,7 +19,7 @@ export interface View {
 export interface PairWeightsData extends Data {
   view: View;
   query: string;
-  slides: { title: string; caption: string; view: View }[];
+  slides: { title: string; caption: string; state: View }[];
   kept: string[]; // query parameters that are no part of the view
   hide: string[];
 }

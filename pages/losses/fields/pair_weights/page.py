@@ -20,7 +20,7 @@ def canvas() -> None:
         service.answer,
         key="pair_weights",
         name="view",
-        slides=[{"title": s.title, "caption": s.caption, "view": s.view.to_json()} for s in SLIDES],
+        slides=[slide.to_json(PairWeightsView) for slide in SLIDES],
     )
 
 

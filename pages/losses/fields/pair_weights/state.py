@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from dmlcore.loss_analysis.pair_weights import RIVALS, Rival
-from pages.shared.state.page_state import ChoiceKind, NumberKind, Numbers, PageState, Panels
+from pages.shared.state.page_state import ChoiceKind, NumberKind, Numbers, PageState, Panels, Preset
 from pages.shared.state.panel import Panel, panel
 
 NEAREST = 0.995  # similarities of distinct points stay within +-this
@@ -30,39 +30,29 @@ class PairWeightsView(PageState):
     at: Annotated[tuple[float, float], Numbers(NEAREST)] = (0.5, 0.6)
 
 
-@dataclass(frozen=True)
-class Slide:
-    """A pair of losses worth putting side by side."""
-
-    title: str
-    caption: str
-    view: PairWeightsView
-
-
 SLIDES = (
-    Slide(
+    Preset(
         "Ranking against FaceNet",
         "By similarity FaceNet weighs every active pair alike (±2), ranking weighs close pairs most (1/d).",
-        PairWeightsView(),
     ),
-    Slide(
+    Preset(
         "METU against N-pairs",
         "METU's push, 1/d³ by similarity, grows until the upper clamp cuts it off; the soft-max's stays below 1.",
-        PairWeightsView((panel("distance_sensitive"), panel("npairs"))),
+        "l1=distance_sensitive&l2=npairs",
     ),
-    Slide(
+    Preset(
         "Hinge against soft-max",
         "The hinge acts below a line and not at all above it; the original triplet loss fades and never quite stops.",
-        PairWeightsView((panel("ranking", m=0.1), panel("hoffer")), weight="ap"),
+        "l2=hoffer&weight=ap",
     ),
-    Slide(
+    Preset(
         "All against semi-hard",
         "The same slopes; the second loss drops the hardest negatives, those closer to the anchor than the positive.",
-        PairWeightsView((panel("facenet", m=0.2), panel("facenet_mined", m=0.2))),
+        "l1=facenet,m:0.2&l2=facenet_mined",
     ),
-    Slide(
+    Preset(
         "Who repels the positive",
         "The pair p-n, which classical triplet losses leave alone: lifted shares one push, entangled pushes both ends.",
-        PairWeightsView((panel("lifted"), panel("entangle", m=2.5)), weight="pn", rival="fixed", pn=0.3),
+        "l1=lifted&l2=entangle,m:2.5&weight=pn&rival=fixed&pn=0.3",
     ),
 )

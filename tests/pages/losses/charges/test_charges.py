@@ -123,7 +123,7 @@ def test_a_link_reopens_every_change():
     assert ChargesState.from_query(query) == CHANGED
     assert ChargesState().to_query() == {}
     for preset in charges_state.PRESETS:
-        assert preset.state.to_query() == dict(parse_qsl(preset.query)), preset.title
+        assert preset.state(ChargesState).to_query() == dict(parse_qsl(preset.query)), preset.title
 
 
 def test_a_request_with_all_changes_fits_into_a_message():

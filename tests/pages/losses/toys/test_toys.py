@@ -227,7 +227,7 @@ def glyphs(monkeypatch, tmp_path):
 
 
 def test_images_are_trained_on_kept_features_and_queries_find_their_neighbours(glyphs):
-    preset = next(preset.toy for preset in PRESETS if preset.toy.data == "glyphs")
+    preset = next(toy for toy in (preset.state(Toy) for preset in PRESETS) if toy.data == "glyphs")
     sides = (preset.sides[0], dataclasses.replace(preset.sides[0], pooling="gsp"))
     toy = dataclasses.replace(preset, sides=sides)
     assert Toy.from_query(toy.to_query()) == toy == Toy.of(json.loads(json.dumps(toy.to_json())))

@@ -41,7 +41,9 @@ def answered(state: TransportState, **request) -> dict:
     return answer | answer["arrays"]
 
 
-@pytest.mark.parametrize("state", [TransportState(), SOME, *(p.state for p in PRESETS)], ids=lambda s: s.link() or "-")
+@pytest.mark.parametrize(
+    "state", [TransportState(), SOME, *(p.state(TransportState) for p in PRESETS)], ids=lambda s: s.link() or "-"
+)
 def test_every_number_is_the_librarys(state):
     cost = prototype_costs(torch.from_numpy(state.features()), torch.from_numpy(state.centres()))
     rho, pi = transport(cost, state.mu, state.epsilon)
@@ -81,7 +83,7 @@ def test_the_field_is_the_gate_at_its_place():
 
 
 def test_captions_of_the_presets_are_true():
-    by_title = {p.title: answered(p.state, rest=True) for p in PRESETS}
+    by_title = {p.title: answered(p.state(TransportState), rest=True) for p in PRESETS}
     figure = by_title["The figure"]
     assert ((figure["weights"][0] > 0).sum(), figure["informative"]) == (20, 50)
     painted = (TransportState().features()[:, 1] < 0.5).nonzero()
@@ -133,7 +135,7 @@ def test_an_ordinary_state_needs_no_words():
 
 def test_a_hand_at_rest_gets_a_link_that_reopens_the_state():
     painted = TransportState(tuple(code(k, STEPS - k) for k in range(PIXELS)), mu=0.123, epsilon=77.7, sweeps=3)
-    for state in (SOME, painted, *(p.state for p in PRESETS)):
+    for state in (SOME, painted, *(p.state(TransportState) for p in PRESETS)):
         assert TransportState.from_query(state.to_query()) == state
         assert answered(state, rest=True)["query"] == state.link()
         assert len(state.link()) < exports.LONGEST_QUERY

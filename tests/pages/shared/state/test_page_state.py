@@ -231,7 +231,9 @@ def test_a_loss_beside_others_has_its_own_defaults_where_its_link_names_no_value
     assert second.hyper["r"] == 0
 
 
-@pytest.mark.parametrize("state", [*(pair.comparison() for pair in PAIRS), *(slide.view for slide in SLIDES)])
+@pytest.mark.parametrize(
+    "state", [*(pair.comparison() for pair in PAIRS), *(slide.state(PairWeightsView) for slide in SLIDES)]
+)
 def test_a_preset_is_a_state_that_its_link_reopens_to_the_last_bit(state: PageState) -> None:
     assert_valid(state)
     assert type(state).from_query(dict(parse_qsl(state.link()))) == state

@@ -121,25 +121,27 @@ def test_one_scale_that_holds_while_the_hand_moves():
 
 def test_a_hand_at_rest_gets_the_link():
     for slide in SLIDES:
-        assert answered(slide.view, settle=True)["query"] == slide.view.link()
+        view = slide.state(PairWeightsView)
+        assert answered(view, settle=True)["query"] == view.link() == slide.query
 
 
 def test_captions_of_the_slides_are_true():
-    ranking, facenet = (answered(SLIDES[0].view, at=[0.2, a], maps=False)["triplet"]["losses"] for a in (0.3, 0.9))
+    views = [slide.state(PairWeightsView) for slide in SLIDES]
+    ranking, facenet = (answered(views[0], at=[0.2, a], maps=False)["triplet"]["losses"] for a in (0.3, 0.9))
     assert [x["weights"]["an"] for x in (ranking[1], facenet[1])] == pytest.approx([2, 2])
     assert ranking[0]["weights"]["an"] == pytest.approx(1 / math.sqrt(1.4))
     assert facenet[0]["weights"]["an"] == pytest.approx(1 / math.sqrt(0.2))
-    metu, npairs = answered(SLIDES[1].view, at=[0.2, 0.4], maps=False)["triplet"]["losses"]
+    metu, npairs = answered(views[1], at=[0.2, 0.4], maps=False)["triplet"]["losses"]
     assert metu["weights"]["an"] == pytest.approx(1.2**-1.5)
     assert 0 < npairs["weights"]["an"] < 1
-    easy = answered(SLIDES[2].view, at=[0.9, -0.8], maps=False)["triplet"]["losses"]
+    easy = answered(views[2], at=[0.9, -0.8], maps=False)["triplet"]["losses"]
     assert easy[0]["weights"]["ap"] == 0 > easy[1]["weights"]["ap"]
-    hardest = answered(SLIDES[3].view, at=[0.2, 0.9], maps=False)["triplet"]["losses"]
+    hardest = answered(views[3], at=[0.2, 0.9], maps=False)["triplet"]["losses"]
     assert [x["active"] for x in hardest] == [True, False]
-    both = answered(SLIDES[4].view, at=[0.2, 0.5], maps=False)["triplet"]["losses"]
+    both = answered(views[4], at=[0.2, 0.5], maps=False)["triplet"]["losses"]
     assert all(x["weights"]["pn"] > 0 for x in both)
-    for slide in SLIDES:
-        assert answered(slide.view)["triplet"] is not None
+    for view in views:
+        assert answered(view)["triplet"] is not None
 
 
 @pytest.fixture(scope="module")
