@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
 from typing import Any
 
-import anyio.to_thread
 import numpy as np
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 
 from dmlcore.figures.charges import draw_charges, save_figure
 from dmlcore.figures.fields import FORMATS
@@ -26,13 +22,12 @@ from dmlcore.simulation import (
 )
 from dmlcore.typing import Array, Singles
 from pages.losses.charges.state import ChargesState
-from pages.shared.server.exports import file_response
-from pages.shared.state.untrusted import bounded, flag
+from pages.shared.server.exports import Query, export_route
+from pages.shared.state.untrusted import flag
 from pages.shared.timeline.history_cache import HistoryCache
 from pages.shared.timeline.service import TURNS, Answer, FrameRequest, Timeline
 
-EXPORT_PATIENCE = 60.0
-SHOWN = {"trails": True, "arrows": False, "circles": False, "dark": False}  # of the figure, as the page begins
+SHOWN = {"trails": True, "arrows": False, "circles": False}  # of the figure, as the page begins
 
 
 def told(asked: FrameRequest[ChargesState, Simulation]) -> Answer:
@@ -105,64 +100,36 @@ def _portrait(simulation: Simulation, step: int) -> tuple[dict[str, Any], dict[s
 
 
 # ---- taking the history along
-def history(spec: ChargesState, steps: int, patience: float = EXPORT_PATIENCE) -> dict[str, Any] | None:
-    """Everything of steps 0..steps as arrays; None if it is not ready within `patience` seconds."""
-    (simulation,), ready, _ = TIMELINE.computed(spec, steps, patience)
-    if ready < steps:
-        return None
-    frames = simulation.frames[: steps + 1]
-    columns = _columns(simulation, frames)
-    names = {name: columns["measures"][:, i] for i, name in enumerate(FIXED_COLUMNS)}
-    return {k: v for k, v in columns.items() if k != "measures"} | names
+def _name(spec: ChargesState, step: int, format: str) -> str:
+    return f"charges-{spec.start}-{spec.seed}-{step}.{format}"
 
 
-async def _history(request: Request) -> Response:
-    query = dict(request.query_params)
-    if request.path_params["kind"] not in ("npz", "json"):
-        return Response(status_code=404)
-    spec = ChargesState.from_query(query)
-    steps = int(bounded(query.get("step"), 0, MOST_STEPS, 0))
-    arrays = await anyio.to_thread.run_sync(history, spec, steps, limiter=TURNS)
-    if arrays is None:
-        return _not_ready()
-    name = f"charges-{spec.start}-{spec.seed}-{steps}.{request.path_params['kind']}"
-    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    if request.path_params["kind"] == "json":
+def _history(query: Query, format: str, dark: bool) -> tuple[bytes, str]:
+    """Everything of the steps up to that of a link."""
+    spec, step = ChargesState.from_query(query), TIMELINE.step(query)
+    (simulation,), _ = TIMELINE.made(spec, step)
+    columns = _columns(simulation, simulation.frames[: step + 1])
+    measures = columns.pop("measures")
+    arrays: dict[str, Any] = columns | {name: measures[:, i] for i, name in enumerate(FIXED_COLUMNS)}
+    if format == "json":
         body = {"spec": spec.to_json()} | {k: v.tolist() for k, v in arrays.items()}
-        return Response(json.dumps(body), media_type="application/json", headers=headers)
+        return json.dumps(body).encode(), _name(spec, step, format)
     buffer = io.BytesIO()
     np.savez_compressed(buffer, spec=json.dumps(spec.to_json()), **arrays)
-    return Response(buffer.getvalue(), media_type="application/octet-stream", headers=headers)
+    return buffer.getvalue(), _name(spec, step, format)
 
 
-def figure(query: Mapping[str, str], format: str, patience: float = EXPORT_PATIENCE) -> bytes | None:
-    """The step of a link as svg, pdf or png; None if it is not ready within `patience` seconds."""
-    spec, step = ChargesState.from_query(dict(query)), int(bounded(query.get("step"), 0, MOST_STEPS, 0))
-    (simulation,), ready, _ = TIMELINE.computed(spec, step, patience)
-    if ready < step:
-        return None
+def _figure(query: Query, format: str, dark: bool) -> tuple[bytes, str]:
+    """The step of a link."""
+    spec, step = ChargesState.from_query(query), TIMELINE.step(query)
+    (simulation,), _ = TIMELINE.made(spec, step)
     shown = {name: flag(query.get(name), default) for name, default in SHOWN.items()}
-    return save_figure(draw_charges(simulation, step, **shown), format=format)
-
-
-async def _figure(request: Request) -> Response:
-    query, format = dict(request.query_params), request.path_params["format"]
-    if format not in FORMATS:
-        return Response(status_code=404)
-    content = await anyio.to_thread.run_sync(figure, query, format, limiter=TURNS)
-    if content is None:
-        return _not_ready()
-    spec = ChargesState.from_query(query)
-    step = int(bounded(query.get("step"), 0, MOST_STEPS, 0))
-    return file_response(content, f"charges-{spec.start}-{spec.seed}-{step}.{format}", format)
-
-
-def _not_ready() -> Response:
-    return Response("not ready yet: play the page to this step, or ask again", 503, headers={"Retry-After": "30"})
+    figure = draw_charges(simulation, step, **shown, dark=dark)
+    return save_figure(figure, format=format), _name(spec, step, format)
 
 
 ROUTES: list[BaseRoute] = [
     TIMELINE.route,
-    Route("/api/charges/history.{kind}", _history),
-    Route("/api/charges/export.{format}", _figure),
+    export_route("/api/charges/history", _history, ("npz", "json"), TURNS),
+    export_route("/api/charges/export", _figure, FORMATS, TURNS),
 ]

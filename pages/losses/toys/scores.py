@@ -14,11 +14,9 @@ from starlette.routing import BaseRoute, Route
 from dmlcore.replay import toy_runs
 from pages.losses.toys import service as toys_service
 from pages.losses.toys import state as toys_state
-from pages.losses.toys.state import MOST_STEPS, Toy
-from pages.shared.state.untrusted import bounded
+from pages.losses.toys.state import Toy
+from pages.shared.server.exports import Refused
 from pages.shared.timeline.service import TURNS
-
-TABLE_PATIENCE = 60.0
 
 
 @lru_cache(maxsize=64)
@@ -40,17 +38,14 @@ def _input_scored(name: str, seed: int, split: str) -> dict[str, float | None]:
     return toy_runs.in_columns(toy_runs.input_scores(toy_runs.prepared(name, seed), split))
 
 
-def table(toy: Toy, step: int) -> dict[str, Any] | None:
-    """Scores of inputs, untrained network and both sides; None if step is not trained within TABLE_PATIENCE seconds.
+def table(toy: Toy, step: int) -> dict[str, Any]:
+    """Scores of inputs, untrained network and both sides; raises Refused if the step is not trained in time.
 
     Beside them, on the toy Gaussians, the rows of Table 4.1.
     """
     if toys_service.PREPARING.told(toy):
-        return None
-    _, ready, stopped = toys_service.TIMELINE.computed(toy, step, TABLE_PATIENCE)
-    if ready < step and not stopped:
-        return None
-    step = min(step, ready)
+        raise Refused("not ready yet: play the page to this step", 503)
+    _, step = toys_service.TIMELINE.made(toy, step)
     scores = _scored(json.dumps(toy.to_json()), step)
     runs = [toy.run(i, step) for i in range(len(toy.sides))]
     inputs = "frozen network, averaged" if toy.images else "input space"
@@ -69,10 +64,11 @@ def table(toy: Toy, step: int) -> dict[str, Any] | None:
 
 async def _table(request: Request) -> Response:
     query = dict(request.query_params)
-    toy, step = Toy.from_query(query), int(bounded(query.get("step"), 0, MOST_STEPS, 0))
-    found = await anyio.to_thread.run_sync(table, toy, step, limiter=TURNS)
-    if found is None:
-        return Response("not ready yet: play the page to this step", 503, headers={"Retry-After": "30"})
+    toy, step = Toy.from_query(query), toys_service.TIMELINE.step(query)
+    try:
+        found = await anyio.to_thread.run_sync(table, toy, step, limiter=TURNS)
+    except Refused as refused:
+        return refused.response()
     return Response(json.dumps(found, allow_nan=False), media_type="application/json")
 
 

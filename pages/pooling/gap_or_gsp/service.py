@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
-import anyio.to_thread
 import numpy as np
 from numpy.typing import NDArray
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 
 from dmlcore import data
 from dmlcore.data import Dataset
@@ -23,8 +20,8 @@ from dmlcore.replay.recorded_training import LiveSpec, LiveTraining
 from dmlcore.storage.csv_text import as_csv
 from dmlcore.timeline.history import History
 from dmlcore.typing import Array, Bytes, Singles
-from pages.pooling.gap_or_gsp.state import MOST_STEPS, POOLINGS, PoolingStudy
-from pages.shared.state.untrusted import bounded
+from pages.pooling.gap_or_gsp.state import MOST_STEPS, POOLINGS, Pooled, PoolingStudy
+from pages.shared.server.exports import Query, export_route
 from pages.shared.timeline.history_cache import HistoryCache
 from pages.shared.timeline.service import TURNS, Answer, FrameRequest, Timeline
 
@@ -170,15 +167,8 @@ def _columns(views: list[StudyFrame]) -> dict[str, Array]:
     return stacked | joined | {"placed": placed, "measures": measures}
 
 
-async def _toml(request: Request) -> Response:
-    pooling = request.path_params["pooling"]
-    if pooling not in POOLINGS:
-        return Response(status_code=404)
-    query = dict(request.query_params)
-    step = int(bounded(query.get("step"), 0, MOST_STEPS, 0))
-    text = PoolingStudy.from_query(query).run(pooling, step).to_toml()
-    headers = {"Content-Disposition": f'attachment; filename="tokens-{pooling}.toml"'}
-    return Response(text, media_type="application/toml", headers=headers)
+def _toml(pooling: Pooled, query: Query, format: str, dark: bool) -> tuple[str, str]:
+    return PoolingStudy.from_query(query).run(pooling, TIMELINE.step(query)).to_toml(), f"tokens-{pooling}.toml"
 
 
 def curves(study: PoolingStudy) -> str:
@@ -191,15 +181,13 @@ def curves(study: PoolingStudy) -> str:
     return as_csv(rows)
 
 
-async def _curves(request: Request) -> Response:
-    study = PoolingStudy.from_query(dict(request.query_params))
-    content = await anyio.to_thread.run_sync(curves, study, limiter=TURNS)
-    headers = {"Content-Disposition": 'attachment; filename="gap-or-gsp.csv"'}
-    return Response(content, media_type="text/csv", headers=headers)
-
-
 ROUTES: list[BaseRoute] = [
     TIMELINE.route,
-    Route("/api/gap_or_gsp/tokens-{pooling}.toml", _toml),
-    Route("/api/gap_or_gsp/curves.csv", _curves),
+    *(export_route(f"/api/gap_or_gsp/tokens-{p}", partial(_toml, p), ("toml",)) for p in POOLINGS),
+    export_route(
+        "/api/gap_or_gsp/curves",
+        lambda query, format, dark: (curves(PoolingStudy.from_query(query)), "gap-or-gsp.csv"),
+        ("csv",),
+        TURNS,
+    ),
 ]

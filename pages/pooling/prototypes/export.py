@@ -13,6 +13,7 @@ from starlette.routing import BaseRoute, Route
 
 from pages.pooling.prototypes.service import COLUMNS, TURNS, PrototypesReading, features
 from pages.pooling.prototypes.state import PrototypesView
+from pages.shared.server.exports import Query, Refused, export_route
 from pages.shared.words import sentences as words
 
 
@@ -34,16 +35,19 @@ def sheet(source: str, asked: str | None = None) -> bytes:
     return file.getvalue()
 
 
-def export(query: dict[str, str]) -> bytes:
+def export(query: Query, format: str, dark: bool) -> tuple[bytes, str]:
     """The reading of a link as npz: features, prototypes, histograms, both points and the bound of every image."""
-    reading = PrototypesReading(PrototypesView.from_query(query))
+    try:
+        reading = PrototypesReading(PrototypesView.from_query(query))
+    except (RuntimeError, ValueError, OSError) as error:
+        raise Refused(words.plain(error)) from error
     r, file = reading.reading, io.BytesIO()
     names = ("features", "weights", "prototypes", "patches", "assignment", "histograms", "pooled", "combination")
     arrays = {k: getattr(r, k) for k in (*names, "error", "mean_distance", "radius")}
     np.savez_compressed(
         file, scale=r.scale, labels=reading.labels, indices=reading.local.indices[reading.rows], **arrays
     )
-    return file.getvalue()
+    return file.getvalue(), "prototypes.npz"
 
 
 async def _sheet(request: Request) -> Response:
@@ -56,16 +60,7 @@ async def _sheet(request: Request) -> Response:
     return Response(content, media_type="image/png", headers={"Cache-Control": lasting})
 
 
-async def _export(request: Request) -> Response:
-    try:
-        content = await anyio.to_thread.run_sync(export, dict(request.query_params), limiter=TURNS)
-    except (RuntimeError, ValueError, OSError) as error:
-        return Response(words.plain(error), 404)
-    headers = {"Content-Disposition": 'attachment; filename="prototypes.npz"'}
-    return Response(content, media_type="application/octet-stream", headers=headers)
-
-
 ROUTES: list[BaseRoute] = [
     Route("/api/prototypes/pictures.png", _sheet),
-    Route("/api/prototypes/export.npz", _export),
+    export_route("/api/prototypes/export", export, ("npz",), TURNS),
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from starlette.routing import BaseRoute
@@ -10,7 +9,7 @@ from starlette.routing import BaseRoute
 from dmlcore.figures import fields, transports
 from dmlcore.pooling.analysis.red_blue import SIDE
 from pages.pooling.transport.state import TransportState, steps
-from pages.shared.server.exports import export_route, file_name
+from pages.shared.server.exports import Query, export_route, file_name
 
 
 def export(state: TransportState, format: str, *, dark: bool = False) -> bytes:
@@ -26,7 +25,7 @@ def export(state: TransportState, format: str, *, dark: bool = False) -> bytes:
     return fields.as_npz(arrays, about) if format == "npz" else fields.as_json(arrays, about)
 
 
-def _transport(query: Mapping[str, str], format: str, dark: bool) -> tuple[bytes, str]:
+def _transport(query: Query, format: str, dark: bool) -> tuple[bytes, str]:
     state = TransportState.from_query(query)
     changed = {"mu": state.mu, "epsilon": state.epsilon}
     return export(state, format, dark=dark), file_name("transport", changed, format)

@@ -1,11 +1,11 @@
-"""Views to export: /api/PAGE/export.FORMAT?<the page's own query>.
+"""What a page lets take along, as a file: /api/PAGE/WHAT.FORMAT?<the page's own query>.
 
 svg, pdf, png: the figure; npz, json: every number; py: a script that computes it again. `dark=1` draws on black.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import anyio
 import anyio.to_thread
@@ -22,32 +22,54 @@ TYPES = {
     "npz": "application/octet-stream",
     "json": "application/json",
     "py": "text/x-python; charset=utf-8",
+    "csv": "text/csv; charset=utf-8",
+    "toml": "application/toml",
 }
+VIEW = ("svg", "pdf", "png", "npz", "json", "py")
+Query = Mapping[str, str]
+Make = Callable[[Query, str, bool], tuple[bytes | str, str]]  # query, format, dark -> content, name of the file
 MOST_AT_ONCE = 2  # a figure takes about a second of one core
-LONGEST_QUERY = 4096
+LONGEST_QUERY = 8192
 
 _limiter = anyio.CapacityLimiter(MOST_AT_ONCE)
 
 
-def export_route(path: str, make: Callable[[Mapping[str, str], str, bool], tuple[bytes, str]]) -> Route:
-    """GET path.FORMAT?query for the formats of TYPES, answered by make(query, format, dark) -> content, file name.
+class Refused(Exception):
+    """Why there is no such file, in words for the visitor; status 503: not yet, so that it may be asked for again."""
 
-    `make` runs in a thread, few at a time; it gets any query a stranger may write.
+    def __init__(self, words: str, status: int = 404) -> None:
+        super().__init__(words)
+        self.status = status
+
+    def response(self) -> Response:
+        """The answer that says so."""
+        return Response(str(self), self.status, headers={"Retry-After": "30"} if self.status == 503 else {})
+
+
+def export_route(
+    path: str, make: Make, formats: Collection[str] = VIEW, limiter: anyio.CapacityLimiter = _limiter
+) -> Route:
+    """GET path.FORMAT?query for some formats of TYPES, answered by make(query, format, dark) -> content, file name.
+
+    `make` runs in a thread, few at a time; it gets any query a stranger may write, and raises Refused.
     """
 
     async def answer(request: Request) -> Response:
         format = request.path_params["format"]
-        if format not in TYPES or len(request.url.query) > LONGEST_QUERY:
+        if format not in formats or len(request.url.query) > LONGEST_QUERY:
             return Response(status_code=404)
         query = dict(request.query_params)
         dark = untrusted.flag(query.get("dark"), False)
-        content, name = await anyio.to_thread.run_sync(make, query, format, dark, limiter=_limiter)
+        try:
+            content, name = await anyio.to_thread.run_sync(make, query, format, dark, limiter=limiter)
+        except Refused as refused:
+            return refused.response()
         return file_response(content, name, format)
 
     return Route(f"{path}.{{format}}", answer)
 
 
-def file_response(content: bytes, name: str, format: str) -> Response:
+def file_response(content: bytes | str, name: str, format: str) -> Response:
     """A file to save under `name`; no browser runs what is in it."""
     headers = {
         "Content-Disposition": f'attachment; filename="{name}"',

@@ -26,6 +26,7 @@ from starlette.routing import BaseRoute
 from dmlcore.timeline.history import History
 from dmlcore.training.build import StepError
 from dmlcore.typing import Array
+from pages.shared.server.exports import Refused
 from pages.shared.server.websocket import socket_route
 from pages.shared.server.wire import identity, pack
 from pages.shared.state.untrusted import bounded
@@ -33,6 +34,8 @@ from pages.shared.timeline.history_cache import HistoryCache
 
 # Computing a history keeps a core busy: leave the others to fields and pages.
 TURNS = anyio.CapacityLimiter(max(1, (os.cpu_count() or 2) - 1))
+
+EXPORT_PATIENCE = 60.0  # seconds in which a file of a step is made
 
 StateT = TypeVar("StateT")
 HistoryT = TypeVar("HistoryT", bound=History[Any, Any])
@@ -133,6 +136,20 @@ class Timeline(Generic[StateT, HistoryT]):
         new = [step for step in range(have + 1, ready + 1) if step % stride == 0]
         known = [bounded(step, -1, self.most_steps, -1) for step in named[:most]] if isinstance(named, list) else []
         return sorted({int(step) for step in known if 0 <= step <= ready} | set(new[:most]))
+
+    def step(self, query: Mapping[str, str]) -> int:
+        """The step of a link."""
+        return int(bounded(query.get("step"), 0, self.most_steps, 0))
+
+    def made(self, state: StateT, step: int, patience: float = EXPORT_PATIENCE) -> tuple[list[HistoryT], int]:
+        """The histories of a state with the frames up to a step, or up to where one of them stops, and which that is.
+
+        Raises Refused if they are not ready in time.
+        """
+        histories, ready, stopped = self.computed(state, step, patience)
+        if ready < step and not stopped:
+            raise Refused("not ready yet: play the page to this step, or ask again", 503)
+        return histories, ready
 
     @property
     def route(self) -> BaseRoute:

@@ -11,7 +11,6 @@ import streamlit as st
 
 from pages.shared.server import host, static_files
 from pages.shared.state.page_state import PageState
-from pages.shared.state.untrusted import bounded
 
 if TYPE_CHECKING:
     from pages.shared.timeline.service import Timeline
@@ -85,7 +84,7 @@ def mount(
 
 def mount_timeline(folder: str, state: PageState, timeline: Timeline[Any, Any], *, key: str, **options: Any) -> None:
     """`mount` for a page that plays what its timeline answers, from the step of the address on."""
-    step = int(bounded(st.query_params.get("step"), 0, timeline.most_steps, 0))
+    step = timeline.step(st.query_params.to_dict())
     mount(folder, state, timeline.answer, key=key, query=state.to_query(), step=step, **options)
 
 

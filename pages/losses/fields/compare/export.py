@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import io
 import json
+from typing import Any
 
 import numpy as np
 import torch
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 
 from dmlcore import losses
 from dmlcore.figures.comparisons import ComparisonPlane, draw_comparison
-from dmlcore.figures.fields import save_figure
-from dmlcore.typing import Array
+from dmlcore.figures.fields import FORMATS, save_figure
 from pages.losses.fields.compare import sameness
 from pages.losses.fields.compare.service import axes, read_as, readout, scanned, signed, tensors
 from pages.losses.fields.compare.state import ComparisonView
+from pages.shared.server.exports import Query, export_route
 
 NODES = 141
-TYPES = {"svg": "image/svg+xml", "pdf": "application/pdf", "png": "image/png"}
 
 
-def arrays(comparison: ComparisonView, n: int = NODES) -> dict[str, Array]:
+def arrays(comparison: ComparisonView, n: int = NODES) -> dict[str, Any]:
     """Everything shown, float64: x (n,), y (n,); by panel raw, energy, force, active; the differences of the pair."""
     x, y = axes(comparison, n)
-    named: dict[str, Array] = {"x": x.numpy(), "y": y.numpy()}
+    named: dict[str, Any] = {"x": x.numpy(), "y": y.numpy()}
     fields = [scanned(v, comparison, x, y) for v in read_as(comparison)]
     for k, field in enumerate(fields, start=1):
         for name in ("raw", "energy", "force", "active"):
@@ -80,28 +78,15 @@ def _title(comparison: ComparisonView, k: int) -> str:
     return f"{k + 1}  {times}{losses.formula(panel.loss).title}\n{values}"
 
 
-def _arrays(request: Request) -> Response:
-    comparison = ComparisonView.from_query(dict(request.query_params))
+def export(query: Query, format: str, dark: bool) -> tuple[bytes, str]:
+    """The file of a link."""
+    comparison, name = ComparisonView.from_query(query), f"comparison.{format}"
+    if format != "npz":
+        return figure(comparison, format, dark=dark), name
     file = io.BytesIO()
     note = json.dumps(comparison.to_json() | {"same": sameness.judge(comparison)})
-    np.savez_compressed(file, comparison=np.array(note), **arrays(comparison))  # type: ignore[arg-type]
-    return _file(file.getvalue(), "npz", "application/octet-stream")
+    np.savez_compressed(file, comparison=np.array(note), **arrays(comparison))
+    return file.getvalue(), name
 
 
-def _figure(request: Request) -> Response:
-    format = request.path_params["format"]
-    if format not in TYPES:
-        return Response(status_code=404)
-    query = dict(request.query_params)
-    return _file(figure(ComparisonView.from_query(query), format, dark=query.get("dark") == "1"), format, TYPES[format])
-
-
-def _file(content: bytes, suffix: str, media: str) -> Response:
-    headers = {
-        "Content-Disposition": f'attachment; filename="comparison.{suffix}"',
-        "X-Content-Type-Options": "nosniff",
-    }
-    return Response(content, media_type=media, headers=headers)
-
-
-ROUTES: list[BaseRoute] = [Route("/api/compare.npz", _arrays), Route("/api/compare.{format}", _figure)]
+ROUTES: list[BaseRoute] = [export_route("/api/compare", export, (*FORMATS, "npz"))]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from starlette.routing import BaseRoute
 
 from dmlcore.figures import fields, pair_weights
 from pages.losses.fields.pair_weights.state import PairWeightsView
-from pages.shared.server.exports import export_route, file_name
+from pages.shared.server.exports import Query, export_route, file_name
 
 
 def export(view: PairWeightsView, format: str, *, dark: bool = False) -> bytes:
@@ -26,7 +25,7 @@ def export(view: PairWeightsView, format: str, *, dark: bool = False) -> bytes:
     return fields.as_npz(arrays, about) if format == "npz" else fields.as_json(arrays, about)
 
 
-def _pair_weights(query: Mapping[str, str], format: str, dark: bool) -> tuple[bytes, str]:
+def _pair_weights(query: Query, format: str, dark: bool) -> tuple[bytes, str]:
     view = PairWeightsView.from_query(query)
     name = file_name("-".join(["pair-weights", *(panel.loss for panel in view.panels)]), {}, format)
     return export(view, format, dark=dark), name

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
 from typing import Any
 
 from starlette.routing import BaseRoute
 
 from dmlcore.figures import fields
 from pages.shared.plane.state import POINTS, Scene
-from pages.shared.server.exports import changed, export_route, file_name
+from pages.shared.server.exports import Query, changed, export_route, file_name
 
 _DEFAULTS = {k: p.default for k, p in inspect.signature(fields.draw_field).parameters.items()}
 
@@ -45,7 +44,7 @@ def drawing(scene: Scene, *, dark: bool = False) -> dict[str, Any]:
     return {k: v for k, v in shown.items() if v != _DEFAULTS[k]}
 
 
-def _field(query: Mapping[str, str], format: str, dark: bool) -> tuple[bytes, str]:
+def _field(query: Query, format: str, dark: bool) -> tuple[bytes, str]:
     scene = Scene.from_query(query)
     name = file_name(scene.loss, changed(scene.loss, scene.hyper), format)
     return export(scene, format, dark=dark), name

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
 from typing import Any
 
 from starlette.routing import BaseRoute
@@ -11,7 +10,7 @@ from starlette.routing import BaseRoute
 from dmlcore.figures import fields, spheres
 from pages.losses.fields.sphere.state import SphereScene
 from pages.shared.plane.state import POINTS
-from pages.shared.server.exports import changed, export_route, file_name
+from pages.shared.server.exports import Query, changed, export_route, file_name
 
 _DEFAULTS = {k: p.default for k, p in inspect.signature(spheres.draw_sphere).parameters.items()}
 
@@ -41,7 +40,7 @@ def drawing(scene: SphereScene, *, dark: bool = False) -> dict[str, Any]:
     return {k: v for k, v in shown.items() if v != _DEFAULTS[k]}
 
 
-def _sphere(query: Mapping[str, str], format: str, dark: bool) -> tuple[bytes, str]:
+def _sphere(query: Query, format: str, dark: bool) -> tuple[bytes, str]:
     scene = SphereScene.from_query(query)
     name = file_name(f"{scene.on}-{scene.loss}", changed(scene.loss, scene.hyper), format)
     return export(scene, format, dark=dark), name

@@ -151,10 +151,6 @@ def test_the_history_can_be_taken_along(client):
     assert client.get("/api/charges/history.exe", params=query).status_code == 404
 
 
-def test_a_history_that_takes_too_long_is_put_off():
-    assert charges_service.history(SMALL, 500, patience=0.0) is None
-
-
 def test_the_snippet_and_link_come_on_rest():
     answer = ask(CHANGED, have=-1, want=0, rest=True)
     assert answer["query"] == CHANGED.to_query()
@@ -192,6 +188,11 @@ def test_a_senseless_query_gets_a_valid_figure(client, bad):
     assert '"' not in response.headers["content-disposition"].split('filename="')[1][:-1]
 
 
-def test_what_takes_too_long_or_is_no_figure_is_refused(client):
-    assert charges_service.figure({"step": "300"}, "svg", patience=0.0) is None
+def test_what_takes_too_long_or_is_no_figure_is_refused(client, monkeypatch):
+    made = charges_service.TIMELINE.made
+    monkeypatch.setattr(charges_service.TIMELINE, "made", lambda spec, step: made(spec, step, patience=0.0))
+    for address in ("export.svg?step=300", "history.npz?step=300"):
+        refused = client.get(f"/api/charges/{address}")
+        assert refused.status_code == 503
+        assert refused.headers["retry-after"] == "30"
     assert client.get("/api/charges/export.exe").status_code == 404
