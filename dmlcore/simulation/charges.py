@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from dmlcore import mining
+from dmlcore.eager import weighted_gradients
 from dmlcore.geometry.covers import average_covering_radius
 from dmlcore.losses.engine.table import pair_tables
 from dmlcore.metrics import retrieval
@@ -100,7 +101,7 @@ class Simulation(History[Spec, ChargesFrame]):
         # What depends on norms is a force on a single point, neither pull nor push: it acts only with both.
         acting = {"pull": pull, "push": push, "both": by_distance}[law.side]
         radial = by_norm if law.side == "both" else torch.zeros_like(by_norm)
-        (gradient,) = torch.autograd.grad((distances, norms), x, (acting, radial))
+        (gradient,) = weighted_gradients((distances, norms), (x,), (acting, radial))
         counts = loss.counts
         # Per active triplet: the loss divides by all valid ones.
         per_active = counts.valid / max(counts.active, 1)

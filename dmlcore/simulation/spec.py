@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from dmlcore import losses, mining
+from dmlcore import eager, losses, mining
 from dmlcore.simulation.starts import STARTS
 
 NORMALISATIONS = {
@@ -34,10 +34,10 @@ class Optimiser:
 
 
 OPTIMISERS = {
-    "sgd": Optimiser("SGD", partial(torch.optim.SGD, foreach=False)),
-    "momentum": Optimiser("SGD, momentum 0.9", partial(torch.optim.SGD, momentum=0.9, foreach=False)),
-    "rmsprop": Optimiser("RMSprop", partial(torch.optim.RMSprop, foreach=False)),
-    "adam": Optimiser("Adam", partial(torch.optim.Adam, foreach=False)),
+    "sgd": Optimiser("SGD", partial(eager.plain(torch.optim.SGD), foreach=False)),
+    "momentum": Optimiser("SGD, momentum 0.9", partial(eager.plain(torch.optim.SGD), momentum=0.9, foreach=False)),
+    "rmsprop": Optimiser("RMSprop", partial(eager.plain(torch.optim.RMSprop), foreach=False)),
+    "adam": Optimiser("Adam", partial(eager.plain(torch.optim.Adam), foreach=False)),
 }
 MOST_CLASSES, MOST_PER_CLASS, MOST_POINTS = 8, 100, 300
 MOST_CHANGES = 24

@@ -106,7 +106,7 @@ def prepare_device(name: str, threads: int) -> torch.device:
         raise TrainingError("device: this machine has no usable CUDA device; use device=auto or device=cpu")
     device = torch.device("cuda" if present and name != "cpu" else "cpu")
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it cuBLAS is not deterministic
-    torch.use_deterministic_algorithms(True, warn_only=device.type == "cuda")
+    torch.set_deterministic_debug_mode("warn" if device.type == "cuda" else "error")  # the other way imports Inductor
     # Nothing here reads what it has not written.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = False, True

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from dmlcore import eager
 from dmlcore.models.networks import Network
 from dmlcore.spec import RunSpec
 from dmlcore.spec.sections import OptimiserSpec, ScheduleSpec
@@ -27,13 +28,13 @@ def create(spec: RunSpec, model: Network, loss: nn.Module) -> torch.optim.Optimi
     groups = _groups(spec, model, loss)
     fused = _fused(o.name, [*model.parameters(), *loss.parameters()])
     if o.name == "rmsprop":
-        return torch.optim.RMSprop(groups, eps=o.epsilon)
+        return eager.plain(torch.optim.RMSprop)(groups, eps=o.epsilon)
     if o.name == "sgd":
-        optimiser = torch.optim.SGD(groups, momentum=o.momentum, fused=fused)
+        optimiser = eager.plain(torch.optim.SGD)(groups, momentum=o.momentum, fused=fused)
         start_momentum(optimiser)
         return optimiser
     kind = torch.optim.Adam if o.name == "adam" else torch.optim.AdamW
-    return kind(groups, eps=o.epsilon, fused=fused)
+    return eager.plain(kind)(groups, eps=o.epsilon, fused=fused)
 
 
 def is_fused(optimiser: torch.optim.Optimizer) -> bool:

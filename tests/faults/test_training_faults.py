@@ -46,10 +46,10 @@ EVENTS_PER_SAVE = 4  # fsync and three renames
 
 @pytest.fixture(autouse=True)
 def _torch_as_it_was() -> Iterator[None]:
-    threads, deterministic = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    threads, deterministic = torch.get_num_threads(), torch.get_deterministic_debug_mode()
     yield
     torch.set_num_threads(threads)
-    torch.use_deterministic_algorithms(deterministic)
+    torch.set_deterministic_debug_mode(deterministic)
 
 
 @pytest.fixture

@@ -30,12 +30,12 @@ SHORT = ["schedule.steps=8", "schedule.checkpoint_every=4", "schedule.validate_e
 
 def make_run(root: Path, *overrides: str) -> Run:
     """Train a spec of a few steps in this process."""
-    threads, exact = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    threads, exact = torch.get_num_threads(), torch.get_deterministic_debug_mode()
     run = RunStore(root).create(RunSpec().with_overrides([*SHORT, *overrides]))
     with run.lock():
         state = train(run)
     torch.set_num_threads(threads)
-    torch.use_deterministic_algorithms(exact)
+    torch.set_deterministic_debug_mode(exact)
     assert state.state == "done", state.message
     return run
 

@@ -12,6 +12,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from dmlcore.eager import weighted_gradients
+
 Energy = Callable[[Tensor, Tensor], Tensor]  # of d_ap and d_an, with the margin
 
 
@@ -62,5 +64,5 @@ def ranked_sum(
     marks.scatter_add_(-1, first[..., 0], weight[..., 0]).scatter_add_(-1, last[..., 0], -weight[..., 0])
     push = torch.zeros_like(shape).scatter_(-1, order, marks.cumsum(-1)[..., None, :-1])
     pull = (last - first).to(base.dtype)
-    by_ap, by_an = torch.autograd.grad([base, slope, shape], [ap, an], [pull, within, push])
+    by_ap, by_an = weighted_gradients([base, slope, shape], [ap, an], [pull, within, push])
     return total, counts, (by_ap, by_an)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from dmlcore.eager import weighted_gradients
 from dmlcore.geometry import Triplet
 from dmlcore.losses.engine.distances import euclidean
 from dmlcore.losses.engine.ranked import ranked_sum
@@ -299,7 +300,7 @@ def _listed(leaves: _Leaves, block: TripletBlock, energy: Energy, window: Window
     tally[0] += block.copies * block.valid.count_nonzero() * (values.numel() // max(block.valid.numel(), 1))
     tally[1] += block.copies * clamped.count_nonzero()
     tally[2] += block.copies * active.count_nonzero()
-    return total, torch.autograd.grad(raw, [leaf for *_, leaf in leaves.taken], weight)
+    return total, weighted_gradients([raw], [leaf for *_, leaf in leaves.taken], [weight])
 
 
 def _ranked(leaves: _Leaves, block: TripletBlock, energy: Energy, window: Window, floor: float, tally: Tensor) -> Found:

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from dmlcore import eager
 from dmlcore.data.files.locate import cache_folder
 from dmlcore.jobs import device_queue
 from dmlcore.models import networks
@@ -127,7 +128,7 @@ def _probe(spec: ModelSpec, shape: tuple[int, ...], batch: int, device: torch.de
     """Seconds of a training step: the least of some."""
     torch.set_num_threads(1 if spec.name == "mlp" else THREADS)  # as a training run does
     network = networks.build(spec, shape, seed=0).to(device)
-    optimiser = torch.optim.Adam(network.parameters(), fused=True)
+    optimiser = eager.plain(torch.optim.Adam)(network.parameters(), fused=True)
     inputs = torch.rand(batch, *shape, device=device)
     if len(shape) == 3:
         network = nn.utils.convert_conv2d_weight_memory_format(network, torch.channels_last)
