@@ -10,52 +10,14 @@ rival may use all cores.
 
 from __future__ import annotations
 
-import argparse
-import os
-import platform
-import sys
 import tempfile
 import time
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from tests.browser.harness import CHROMIUM_FLAGS, Server, chromium_path
-
-# Times at the end of the frames in which a new step was painted.
-WATCH = """([canvas, seconds]) => new Promise((resolve) => {
-  const times = [];
-  const observer = new MutationObserver(() => {
-    const { port1, port2 } = new MessageChannel();
-    port1.onmessage = () => times.push(performance.now());
-    port2.postMessage(0);
-  });
-  observer.observe(canvas, { attributes: true, attributeFilter: ["data-step"] });
-  setTimeout(() => { observer.disconnect(); resolve(times); }, seconds * 1000);
-})"""
-
-
-def processor_seconds(pid: int) -> float:
-    """User and system time of a process so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def played(page: Any, url: str, seconds: float, pid: int) -> tuple[list[float], float]:
-    """Milliseconds between painted steps while the page plays, and of the server's processor per step."""
-    page.goto(url)
-    canvas = page.wait_for_selector("canvas[data-step]")
-    page.get_by_label("speed").select_option("as fast as it goes")
-    page.get_by_role("button", name="play", exact=True).click()
-    page.wait_for_function("(el) => Number(el.dataset.step) >= 3", arg=canvas)
-    before = processor_seconds(pid)
-    times = page.evaluate(WATCH, [canvas, seconds])
-    return np.diff(times).tolist(), 1e3 * (processor_seconds(pid) - before) / max(len(times), 1)
+from benchmarks.harness import WINDOW, chromium, command_line, machine, played, report, served
 
 
 def rivals(repeats: int) -> dict[str, list[float]]:
@@ -88,43 +50,23 @@ def rivals(repeats: int) -> dict[str, list[float]]:
     }
 
 
-def report(name: str, times: list[float], ours: float | None = None) -> None:
-    median, p95 = np.percentile(times, [50, 95])
-    ratio = "" if ours is None else f"   {median / ours:5.1f} x a played step"
-    print(f"{name:40s} median {median:7.1f} ms   p95 {p95:7.1f} ms   {1e3 / median:5.1f} steps/s{ratio}")
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--seconds", type=float, default=6.0, help="how long each page plays")
     parser.add_argument("--repeats", type=int, default=6, help="steps of each rival")
     arguments = parser.parse_args()
-    from playwright.sync_api import sync_playwright
-
-    print(
-        f"{platform.machine()}, streamlit {version('streamlit')}, torch {version('torch')}, "
-        f"PML {version('pytorch-metric-learning')}, 300 points, 5 classes, 4,248,000 triplets, "
-        f"{os.cpu_count()} cores, load before {os.getloadavg()[0]:.1f}"
-    )
+    print(f"{machine('streamlit', 'torch', 'pytorch-metric-learning')}; 300 points, 5 classes, 4,248,000 triplets")
     pages = {"page, distance-sensitive": "", "page, ranking": "loss=ranking&rate=0.01"}
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        server = Server(Path(folder) / "runs").start()
-        try:
-            browser = playwright.chromium.launch(executable_path=chromium_path(), args=CHROMIUM_FLAGS)
-            ours = {}
-            for name, query in pages.items():
-                context = browser.new_context(viewport={"width": 1440, "height": 900}, reduced_motion="reduce")
-                assert server.process
-                page = context.new_page()
-                ours[name], busy = played(page, f"{server.url}/charges?{query}", arguments.seconds, server.process.pid)
-                report(name, ours[name])
-                print(f"{'':40s} server processor time {busy:.1f} ms a step")
-                context.close()
-            browser.close()
-        finally:
-            server.kill()
-    for (name, times), own in zip(rivals(arguments.repeats).items(), ours.values(), strict=True):
-        report(name, times, float(np.median(own)))
+    ours = []
+    with tempfile.TemporaryDirectory() as folder, served(Path(folder) / "runs") as (server,), chromium() as browser:
+        for name, query in pages.items():
+            context = browser.new_context(**WINDOW)
+            url = f"{server.url}/charges?{query}"
+            times, rate, processor = played(context.new_page(), url, "canvas", arguments.seconds, server)
+            ours.append(report(name, times, f"{rate:.1f} steps/s; {processor}"))
+            context.close()
+    for (name, times), own in zip(rivals(arguments.repeats).items(), ours, strict=True):
+        report(name, times, f"{float(np.median(times)) / own:.1f} x a played step")
 
 
 if __name__ == "__main__":

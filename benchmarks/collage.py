@@ -7,13 +7,10 @@ then reads all of them once; another stores them all in one array, the rival, an
 
 from __future__ import annotations
 
-import argparse
 import io
 import multiprocessing
 import pickle
-import platform
 import statistics
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -21,7 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from benchmarks.harness import command_line, machine, memory, verdict
 from dmlcore.data.synthetic.cifar_collage import BACKGROUNDS
 
 GOAL_SECONDS, GOAL_MB, GOAL_BATCH_MS = 20, 700, 1.0
@@ -66,25 +63,19 @@ def _dump(path: Path, content: Any) -> None:
     path.write_bytes(file.getbuffer())
 
 
-def resident_mb(field: str) -> float:
-    """VmRSS (now) or VmHWM (peak) of this process in MB of a million bytes."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return int(next(line.split()[1] for line in lines if line.startswith(field))) * 1024 / 1e6
-
-
 def build(root: str) -> dict[str, float]:
     """Load the collages, then read each once in batches."""
     import dmlcore.data
 
-    empty = resident_mb("VmRSS")
+    empty = memory() / 1e6
     began = time.perf_counter()
     dataset = dmlcore.data.load("collage", root=root)
     built = time.perf_counter() - began
-    found = {"collages": len(dataset.inputs), "empty": empty, "built": built, "after": resident_mb("VmRSS")}
+    found = {"collages": len(dataset.inputs), "empty": empty, "built": built, "after": memory() / 1e6}
     began = time.perf_counter()
     for start in range(0, len(dataset.inputs), BATCH):
         dataset.inputs[np.arange(start, min(start + BATCH, len(dataset.inputs)))]
-    return found | {"read": time.perf_counter() - began, "peak": resident_mb("VmHWM")}
+    return found | {"read": time.perf_counter() - began, "peak": memory("VmHWM") / 1e6}
 
 
 def rival(job: tuple[str, int]) -> dict[str, float]:
@@ -107,15 +98,15 @@ def rival(job: tuple[str, int]) -> dict[str, float]:
             assert batch.shape == (BATCH, 3, 64, 64)
     medians = {name: statistics.median(found) for name, found in times.items()}
     slowest = {f"{name} p99": float(np.quantile(found, 0.99)) for name, found in times.items()}
-    return medians | slowest | {"built": seconds, "peak": resident_mb("VmHWM")}
+    return medians | slowest | {"built": seconds, "peak": memory("VmHWM") / 1e6}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--repeats", type=int, default=500, help="batches read from each")
     parser.add_argument("--root", help="a real CIFAR-100 instead of random images")
     arguments = parser.parse_args()
-    print(f"{platform.processor() or platform.machine()}, numpy {np.__version__}, batches of {BATCH}")
+    print(f"{machine('numpy')}; batches of {BATCH}")
     context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:
         root = arguments.root
@@ -126,19 +117,18 @@ def main() -> None:
             ours = pool.apply(build, (root,))
         with context.Pool(1) as pool:
             other = pool.apply(rival, ((root, arguments.repeats),))
-    said = {True: "reached", False: "MISSED"}
     peak, built, batch = ours["peak"], ours["built"] + ours["read"], other["ours"]
     print(
         f"{ours['collages']:,.0f} collages: laid out in {ours['built']:.2f} s, all put together once in "
-        f"{ours['read']:.2f} s; goal under {GOAL_SECONDS} s: {said[built < GOAL_SECONDS]}"
+        f"{ours['read']:.2f} s; goal under {GOAL_SECONDS} s: {verdict(built < GOAL_SECONDS)}"
     )
     print(
         f"resident: {ours['empty']:.0f} MB before, {ours['after']:.0f} MB after, peak {peak:.0f} MB; "
-        f"goal under {GOAL_MB} MB: {said[peak < GOAL_MB]}"
+        f"goal under {GOAL_MB} MB: {verdict(peak < GOAL_MB)}"
     )
     print(
         f"reading {BATCH} random collages: median {batch:.3f} ms (p99 {other['ours p99']:.3f}); "
-        f"goal under {GOAL_BATCH_MS:g} ms: {said[batch < GOAL_BATCH_MS]}"
+        f"goal under {GOAL_BATCH_MS:g} ms: {verdict(batch < GOAL_BATCH_MS)}"
     )
     print(
         f"rival, all stored in one array: built in {other['built']:.2f} s, peak {other['peak']:.0f} MB, "

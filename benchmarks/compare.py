@@ -6,12 +6,7 @@ key press on st.slider in a page whose fragment shows one number, as in benchmar
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from benchmarks.fields import arguments_of, beside_an_empty_rerun, dragged, report
+from benchmarks.fields import arguments_of, beside, beside_an_empty_rerun, dragged, report
 
 LINKS = {"two losses": "?n=0.3,0.5", "four losses": "?l3=angular&l4=moving"}
 
@@ -25,7 +20,7 @@ def main() -> None:
             bench.page.wait_for_timeout(500)
             handle = bench.page.get_by_role("button", name="anchor at").first
             drag = dragged(bench.page, handle, canvas, arguments.seconds)
-            report(f"{name}: request to painted fields", drag["trips"], bench.empty)
+            report(f"{name}: request to painted fields", drag["trips"], beside(drag["trips"], bench.empty))
             print(f"{name}: {drag['fields']:.1f} new sets of fields a second at {drag['frames']:.1f} frames a second")
 
 

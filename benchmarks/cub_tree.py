@@ -8,9 +8,7 @@ nothing of the class. Classes can so be told apart, unseen ones too. The same ar
 
 from __future__ import annotations
 
-import argparse
 import shutil
-import sys
 import time
 from collections import defaultdict
 from pathlib import Path
@@ -19,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from benchmarks.harness import command_line
 from dmlcore.data import locate
 from dmlcore.data.files import locate as folders
 from dmlcore.data.readers.cub import TRAIN_CLASSES
@@ -107,7 +105,7 @@ def make(folder: Path, *, classes: int = CLASSES, each: int | None = None, size:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("folder", type=Path, help="where CUB_200_2011/ is made")
     parser.add_argument("--classes", type=int, default=CLASSES)
     parser.add_argument("--each", type=int, default=None, help="at most so many images of a class")

@@ -1,6 +1,6 @@
 """Scores of a test split as large as that of Stanford Online Products, against a bare faiss search: time and memory.
 
-    python benchmarks/evaluation.py [--queries 60502] [--rounds 1] [--threads 2] [--pml]
+    python -m benchmarks.evaluation [--queries 60502] [--rounds 1] [--threads 2] [--pml]
 
 60,502 x 128 float32 embeddings of unit length in 11,316 classes of 2 to 12, made up from a seed; R@K for K = 1, 10,
 100, 1000, so k = 1001 with the query itself. Fewer --queries search the other samples, k = 1000, and cost a share of
@@ -16,20 +16,17 @@ import json
 import os
 import subprocess
 import sys
-import threading
 import time
-from pathlib import Path
 from statistics import median
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+from benchmarks.harness import ROOT, command_line, machine, memory, ratios, reset_peak, verdict
 
 RATIO, MEGABYTES = 1.1, 200
 SAMPLES, CLASSES, DIMENSIONS = 60_502, 11_316, 128
 KS = (1, 10, 100, 1000)
 NOISE = 1.3  # over the length of a class mean, for an R@1 as good networks reach
-PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def embeddings() -> tuple[np.ndarray, np.ndarray]:
@@ -45,31 +42,6 @@ def embeddings() -> tuple[np.ndarray, np.ndarray]:
     return points / np.linalg.norm(points, axis=1, keepdims=True), labels
 
 
-def resident() -> int:
-    """Bytes of memory that this process holds now."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE
-
-
-class Peak:
-    """The largest memory held while the block runs, above what was held before; asked every 5 ms."""
-
-    def __enter__(self) -> Peak:
-        self.before = self.most = resident()
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._look)
-        self._thread.start()
-        return self
-
-    def _look(self) -> None:
-        while not self._stop.wait(0.005):
-            self.most = max(self.most, resident())
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-        self.above = max(self.most, resident()) - self.before
-
-
 def measure(rival: str, queries: int) -> dict[str, float]:
     """Seconds, megabytes and R@1 of one rival in this process."""
     import faiss
@@ -80,24 +52,21 @@ def measure(rival: str, queries: int) -> dict[str, float]:
     if whole:
         others = points, labels
     if rival == "bare":
-        with Peak() as peak:
-            start, busy = time.perf_counter(), time.process_time()
-            index = faiss.IndexFlatL2(DIMENSIONS)
+        index = faiss.IndexFlatL2(DIMENSIONS)
+
+        def score() -> float:
             index.add(others[0])
             _, found = index.search(own[0], max(KS) + whole)
-            seconds, cpu = time.perf_counter() - start, time.process_time() - busy
-        known = np.isin(own[1], others[1])
-        score = float((others[1][found[:, int(whole)]] == own[1])[known].mean())
+            known = np.isin(own[1], others[1])
+            return float((others[1][found[:, int(whole)]] == own[1])[known].mean())
+
     elif rival == "ours":
         from dmlcore.metrics import retrieval
 
-        with Peak() as peak:
-            start, busy = time.perf_counter(), time.process_time()
-            if whole:
-                score = retrieval(points, labels, ks=KS).recall_at[1]
-            else:
-                score = retrieval(*own, gallery=others[0], gallery_labels=others[1], ks=KS).recall_at[1]
-            seconds, cpu = time.perf_counter() - start, time.process_time() - busy
+        def score() -> float:
+            searched = {} if whole else {"gallery": others[0], "gallery_labels": others[1]}
+            return retrieval(*own, **searched, ks=KS).recall_at[1]
+
     else:
         import torch
         from pytorch_metric_learning.utils.accuracy_calculator import AccuracyCalculator
@@ -105,21 +74,23 @@ def measure(rival: str, queries: int) -> dict[str, float]:
         names = ("precision_at_1", "r_precision", "mean_average_precision_at_r")
         calculator = AccuracyCalculator(include=names, k=max(KS), device=torch.device("cpu"))
         tensors = [torch.from_numpy(array) for array in (*own, *others)]
-        with Peak() as peak:
-            start, busy = time.perf_counter(), time.process_time()
-            score = calculator.get_accuracy(*tensors, ref_includes_query=whole)["precision_at_1"]
-            seconds, cpu = time.perf_counter() - start, time.process_time() - busy
+
+        def score() -> float:
+            return calculator.get_accuracy(*tensors, ref_includes_query=whole)["precision_at_1"]
+
+    held, start, busy = reset_peak(), time.perf_counter(), time.process_time()
+    recall = score()
     return {
-        "seconds": seconds,
-        "cpu": cpu,
-        "megabytes": peak.above / 1e6,
-        "recall_at_1": score,
+        "seconds": time.perf_counter() - start,
+        "cpu": time.process_time() - busy,
+        "megabytes": (memory("VmHWM") - held) / 1e6,
+        "recall_at_1": recall,
         "load": os.getloadavg()[0],
     }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument(
         "--queries", type=int, default=SAMPLES, help=f"the first so many of {SAMPLES:,} search them all"
     )
@@ -136,14 +107,16 @@ def main() -> None:
     rivals = ["bare", "ours", *(["pml"] if options.pml else [])]
     k = max(KS) + (options.queries == SAMPLES)
     print(f"{options.queries:,} queries, {SAMPLES:,} x {DIMENSIONS}, {CLASSES:,} classes, k = {k}; ", end="")
-    print(f"{options.threads} threads of {os.cpu_count()} cores\n")
+    print(f"{options.threads} threads of {machine('faiss-cpu', 'numpy')}\n")
     print(f"{'':8}{'seconds':>10}{'CPU s':>10}{'peak MB':>10}{'R@1':>8}{'load':>8}")
     found: dict[str, list[dict[str, float]]] = {rival: [] for rival in rivals}
     environment = os.environ | {"OMP_NUM_THREADS": str(options.threads), "OMP_WAIT_POLICY": "PASSIVE"}
     for _ in range(options.rounds):
         for rival in rivals:
-            command = [sys.executable, __file__, "--rival", rival, "--queries", str(options.queries)]
-            done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+            command = ["-m", "benchmarks.evaluation", "--rival", rival, "--queries", str(options.queries)]
+            done = subprocess.run(
+                [sys.executable, *command], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+            )
             one = json.loads(done.stdout)
             found[rival].append(one)
             print(f"{rival:8}{one['seconds']:10.1f}{one['cpu']:10.1f}{one['megabytes']:10.0f}", end="")
@@ -151,13 +124,13 @@ def main() -> None:
     print()
     for rival in rivals[1:]:
         ratio, cpu = (
-            median(a[time] / b[time] for a, b in zip(found[rival], found["bare"], strict=True))
+            median(ratios([one[time] for one in found[rival]], [one[time] for one in found["bare"]]))
             for time in ("seconds", "cpu")
         )
-        memory = max(one["megabytes"] for one in found[rival])
-        verdict = f": {'met' if ratio <= RATIO and memory < MEGABYTES else 'MISSED'}" if rival == "ours" else ""
+        most = max(one["megabytes"] for one in found[rival])
+        goal = f": {verdict(ratio <= RATIO and most < MEGABYTES)}" if rival == "ours" else ""
         print(f"{rival}: {ratio:.2f}x the bare search (at most {RATIO}; {cpu:.2f}x its CPU time), ", end="")
-        print(f"{memory:.0f} MB (below {MEGABYTES}){verdict}")
+        print(f"{most:.0f} MB (below {MEGABYTES}){goal}")
 
 
 if __name__ == "__main__":

@@ -12,23 +12,17 @@ figure moves).
 from __future__ import annotations
 
 import argparse
-import os
-import platform
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from tests.browser.harness import CHROMIUM_FLAGS, ROOT, Server, chromium_path
+from benchmarks.harness import EMPTY_RERUN, WINDOW, Server, chromium, command_line, launched, machine, report, served
 
 ALL_LAYERS = "&lines=raw&flow=arrows&region=1&forces=1&edges=1&discs=1&mining=1&cut=1"
 
@@ -98,40 +92,33 @@ def keys(page: Any, slider: Any, target: Any, in_frame: bool, presses: int) -> l
     return times[3:]
 
 
-def report(name: str, values: list[float], rival: list[float] | None = None) -> None:
-    median, p95 = np.percentile(values, [50, 95])
-    ratio = ""
-    if rival is not None:
-        ours_over_theirs = np.array([median, p95]) / np.percentile(rival, [50, 95])
-        ratio = f"   {ours_over_theirs[0]:.2f} and {ours_over_theirs[1]:.2f} x the empty rerun"
-    print(f"{name:46s} median {median:6.1f} ms   p95 {p95:6.1f} ms{ratio}")
+def beside(times: list[float], rival: list[float]) -> str:
+    """Median by median and tail by tail."""
+    middle, tail = np.percentile(times, [50, 95]) / np.percentile(rival, [50, 95])
+    return f"{middle:.2f} and {tail:.2f} x the empty rerun"
 
 
 def one_setting(page: Any, name: str, empty: list[float], arguments: argparse.Namespace) -> None:
     """Slider and drag of one page, beside the empty rerun: medians by medians, tails by tails."""
     canvas = page.wait_for_selector("canvas.plane[data-seq]")
     page.wait_for_timeout(1000)
-    report(
-        f"{name}: slider r",
-        keys(page, page.get_by_role("slider", name="r", exact=True), canvas, True, arguments.presses),
-        empty,
-    )
+    pressed = keys(page, page.get_by_role("slider", name="r", exact=True), canvas, True, arguments.presses)
+    report(f"{name}: slider r", pressed, beside(pressed, empty))
     drag = dragged(page, page.get_by_role("button", name="anchor at"), canvas, arguments.seconds)
-    report(f"{name}: drag, request to paint", drag["trips"], empty)
+    report(f"{name}: drag, request to paint", drag["trips"], beside(drag["trips"], empty))
     report(f"{name}: drag, pointer to its point", drag["own"])
     print(f"{name}: {drag['fields']:.1f} new fields a second at {drag['frames']:.1f} frames a second")
 
 
 def first_view(browser: Any, url: str, start: float | None = None) -> float:
     """Milliseconds until the opening page has painted its second field."""
-    context = browser.new_context(viewport={"width": 1440, "height": 900})
-    page = context.new_page()
+    page = browser.new_page(**WINDOW)
     start = start or time.perf_counter()
     page.goto(url)
     plane = page.wait_for_selector("canvas.plane[data-seq]")  # in a shadow root
     page.wait_for_function("(el) => Number(el.dataset.seq) >= 2", arg=plane)
     took = 1000 * (time.perf_counter() - start)
-    context.close()
+    page.close()
     return took
 
 
@@ -139,7 +126,6 @@ def first_view(browser: Any, url: str, start: float | None = None) -> float:
 class Bench:
     """A browser, a page of 1440 x 900, our server, and the rival's milliseconds."""
 
-    playwright: Any
     browser: Any
     page: Any
     ours: Server
@@ -149,27 +135,18 @@ class Bench:
 @contextmanager
 def beside_an_empty_rerun(presses: int) -> Iterator[Bench]:
     """Time `presses` keys on st.slider in a page whose fragment shows one number; then the machine is ours."""
-    from playwright.sync_api import sync_playwright
-
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        runs = Path(folder) / "runs"
-        rival = Server(runs, script=ROOT / "benchmarks" / "empty_rerun" / "app.py").start()
-        ours = Server(runs).start()
-        try:
-            browser = playwright.chromium.launch(executable_path=chromium_path(), args=CHROMIUM_FLAGS)
-            print(
-                f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {browser.version}, "
-                f"streamlit {version('streamlit')}, viewport 1440 x 900"
-            )
-            page = browser.new_page(viewport={"width": 1440, "height": 900})
-            page.goto(rival.url)
-            target = page.wait_for_selector("#answer").evaluate_handle("(el) => el.closest('[data-testid=stHtml]')")
-            empty = keys(page, page.get_by_role("slider"), target, False, presses)
-            report(f"empty fragment rerun, st.slider, {presses} presses", empty)
-            yield Bench(playwright, browser, page, ours, empty)
-        finally:
-            rival.kill()
-            ours.kill()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        served(Path(folder) / "runs", EMPTY_RERUN) as (ours, rival),
+        chromium() as browser,
+    ):
+        print(f"{machine('streamlit')}, Chromium {browser.version}, viewport 1440 x 900")
+        page = browser.new_page(**WINDOW)
+        page.goto(rival.url)
+        target = page.wait_for_selector("#answer").evaluate_handle("(el) => el.closest('[data-testid=stHtml]')")
+        empty = keys(page, page.get_by_role("slider"), target, False, presses)
+        report(f"empty fragment rerun, st.slider, {presses} presses", empty)
+        yield Bench(browser, page, ours, empty)
 
 
 def dragged(page: Any, handle: Any, canvas: Any, seconds: float) -> dict[str, Any]:
@@ -184,7 +161,7 @@ def dragged(page: Any, handle: Any, canvas: Any, seconds: float) -> dict[str, An
 
 def arguments_of(description: str | None) -> argparse.Namespace:
     """--presses and --seconds."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(description)
     parser.add_argument("--presses", type=int, default=40, help="key presses per slider")
     parser.add_argument("--seconds", type=float, default=4.0, help="length of each drag")
     return parser.parse_args()
@@ -199,11 +176,10 @@ def main() -> None:
                 one_setting(bench.page, f"{layers}, {grid} x {grid}", bench.empty, arguments)
         bench.page.close()
         report("new session to moving figure", [first_view(bench.browser, bench.ours.url) for _ in range(5)])
-        bench.browser.close()
         cold = []
         for _ in range(3):
             bench.ours.kill()
-            browser = bench.playwright.chromium.launch(executable_path=chromium_path(), args=CHROMIUM_FLAGS)
+            browser = launched(bench.browser.browser_type)
             start = time.perf_counter()
             bench.ours.start()
             cold.append(first_view(browser, bench.ours.url, start))

@@ -9,18 +9,12 @@ by processor time of the one thread, as other processes do not count there; the 
 
 from __future__ import annotations
 
-import argparse
-import os
 import statistics
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-import torch
-
+from benchmarks.harness import command_line, machine, verdict
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import RunStore
 from dmlcore.training import build, loop
@@ -70,7 +64,7 @@ def report(name: str, times: Times, rival: float | None = None) -> float:
 
 def main() -> None:
     """Print a line for each pooling, the rival, and the whole run."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--start", default=START, help="weights of SqueezeNet 1.0")
     parser.add_argument("--steps", type=int, default=100, help="steps of each training run that are timed")
     parser.add_argument("--rival-steps", type=int, default=2)
@@ -78,8 +72,7 @@ def main() -> None:
     device = build.prepare_device("cpu", 1)
     spec = RunSpec(device="cpu").with_overrides([*SPEC, f"model.start={arguments.start}"])
     data = build.load_data(spec)
-    load = os.getloadavg()[0]
-    print(f"{os.cpu_count()} cores, load {load:.1f}, torch {torch.__version__}, {len(data.labels)} images")
+    print(f"{machine('torch')}; {len(data.labels)} images")
 
     began = time.perf_counter()
     training_state = build.build(spec, data, device)
@@ -105,8 +98,8 @@ def main() -> None:
     count = spec.schedule.steps
     print(f"whole run of {count} steps, GAP: {took:.1f} s ({count / took:.0f} steps/s); {state.message}")
     rate = 1e3 / found["GAP"]
-    verdict = "at least" if rate >= GOAL else "BELOW"
-    print(f"GAP: {rate:.0f} steps/s of processor time ({verdict} {GOAL:.0f}), {rival / found['GAP']:.0f} x the rival")
+    goal = f"at least {GOAL:.0f}: {verdict(rate >= GOAL)}"
+    print(f"GAP: {rate:.0f} steps/s of processor time ({goal}), {rival / found['GAP']:.0f} x the rival")
 
 
 if __name__ == "__main__":

@@ -16,12 +16,11 @@ loaded meanwhile, as it is once somebody opens the form; how long that took is s
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import json
 import os
-import platform
 import shutil
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -29,9 +28,7 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from tests.browser.harness import CHROMIUM_FLAGS, Server, chromium_path
+from benchmarks.harness import chromium, command_line, machine, report, served, verdict
 
 POINTS, CLASSES, PHOTOGRAPHS = 60_502, 11_316, 200
 NETWORKS = (("resnet18", 64), ("resnet50", 224))
@@ -181,66 +178,55 @@ def turned(page: Any, selector: str, count: int, pages: int, rest: float = 0.0) 
     return times
 
 
-def report(name: str, times: list[float], goal: float | None = None) -> None:
-    """One line: median, the worst, and whether the goal is reached."""
-    verdict = "" if goal is None else f"; goal under {goal:.0f}: {'reached' if np.median(times) < goal else 'MISSED'}"
-    print(f"{name}: median {np.median(times):.0f} ms, worst {max(times):.0f} of {len(times)}{verdict}", flush=True)
+def goal(name: str, times: list[float]) -> str:
+    """Whether it is reached."""
+    return f"goal under {GOALS[name]:.0f}: {verdict(float(np.median(times)) < GOALS[name])}"
 
 
 def main() -> None:
     """Make the store, then measure."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--pages", type=int, default=5, help="turned, of ours and of the rival, in turn")
     parser.add_argument("--points", type=int, default=POINTS)
     parser.add_argument("--uploads", type=int, default=3)
     arguments = parser.parse_args()
-    from playwright.sync_api import sync_playwright
-
-    machine = f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
-    print(f"{arguments.points:,} images of {CLASSES:,} classes; {machine}", flush=True)
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+    print(f"{arguments.points:,} images of {CLASSES:,} classes; {machine('streamlit')}", flush=True)
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         root = Path(folder)
         os.environ["DML_CACHE"] = str(root / "cache")
         ids = store(root, arguments.points)
         neighbours(root / "runs", list(ids.values()))
         script = root / "rival.py"
         script.write_text(RIVAL.format(files=str(root / "files.json")))
-        ours, theirs = Server(root / "runs").start(), Server(root / "runs", script=script).start()
-        chromium = playwright.chromium.launch(executable_path=chromium_path(), args=CHROMIUM_FLAGS)
+        ours, theirs = stack.enter_context(served(root / "runs", script))
+        browser = stack.enter_context(chromium())
 
         def fresh() -> Any:
-            page = chromium.new_context(viewport={"width": 1440, "height": 3200}).new_page()
+            page = browser.new_page(viewport={"width": 1440, "height": 3200})
             page.set_default_timeout(60_000)
             return page
 
-        try:
-            first = next(iter(ids.values()))
-            tiles, images = (".neighbours img", 90), ('[data-testid="stImage"] img', 80)
-            address = f"{ours.url}/gallery?run={first}"
-            opened = []
-            for _ in range(3):
-                page = fresh()
-                page.goto(address)
-                opened.append(page.evaluate(OPENED, list(tiles)))
-            rival = fresh()
-            rival.goto(theirs.url)
-            rival.evaluate(OPENED, list(images))
-            report("opened, the server's first time", opened[:1])
-            report("opened", opened[1:])
-            mine, its = turned(page, *tiles, arguments.pages), turned(rival, *images, arguments.pages)
-            report("warm page of 10 x 8 neighbours and 10 queries", mine, GOALS["warm page"])
-            report("80 x st.image", its)
-            print(f"ratio: {np.median(mine) / np.median(its):.2f}")
-            mine, its = (turned(p, *of, arguments.pages, LOOK) for p, of in ((page, tiles), (rival, images)))
-            report(f"warm page after a look of {LOOK:g} s", mine, GOALS["warm page"])
-            report("80 x st.image after as long", its)
-            print(f"ratio: {np.median(mine) / np.median(its):.2f}")
-            for name, run in ids.items():
-                uploaded(fresh(), f"{ours.url}/gallery?run={run}&view=Own+picture", root / "own.jpg", name, arguments)
-        finally:
-            chromium.close()
-            ours.kill()
-            theirs.kill()
+        first = next(iter(ids.values()))
+        tiles, images = (".neighbours img", 90), ('[data-testid="stImage"] img', 80)
+        opened = []
+        for _ in range(3):
+            page = fresh()
+            page.goto(f"{ours.url}/gallery?run={first}")
+            opened.append(page.evaluate(OPENED, list(tiles)))
+        rival = fresh()
+        rival.goto(theirs.url)
+        rival.evaluate(OPENED, list(images))
+        report("opened, the server's first time", opened[:1])
+        report("opened", opened[1:])
+        for name, rest in (
+            ("warm page of 10 x 8 neighbours and 10 queries", 0.0),
+            (f"after a look of {LOOK:g} s", LOOK),
+        ):
+            mine, its = (turned(p, *of, arguments.pages, rest) for p, of in ((page, tiles), (rival, images)))
+            ratio = report(name, mine, goal("warm page", mine)) / report("80 x st.image, as long", its)
+            print(f"ratio: {ratio:.2f}")
+        for name, run in ids.items():
+            uploaded(fresh(), f"{ours.url}/gallery?run={run}&view=Own+picture", root / "own.jpg", name, arguments)
 
 
 def uploaded(page: Any, address: str, file: Path, name: str, arguments: argparse.Namespace) -> None:
@@ -259,7 +245,7 @@ def uploaded(page: Any, address: str, file: Path, name: str, arguments: argparse
         times.append(page.evaluate("window.painted"))
         page.reload()
         page.get_by_text("Whatever it shows").wait_for()
-    report(f"upload, {name} pixels", times, GOALS["upload"])
+    report(f"upload, {name} pixels", times, goal("upload", times))
 
 
 if __name__ == "__main__":

@@ -8,40 +8,14 @@ prototypes of GSP are placed.
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import platform
-import sys
 import tempfile
 import time
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
-import numpy as np
+from benchmarks.harness import WINDOW, chromium, command_line, machine, per_second, played, report, served, verdict
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from benchmarks.charges import processor_seconds
-from benchmarks.toys import GOAL, WATCH, browser_seconds, report
-from tests.browser.harness import CHROMIUM_FLAGS, Server, chromium_path
-
+GOAL = 20.0  # frames a second
 PLACED = 20  # by this step GSP has its prototypes
-
-
-def played(page: Any, url: str, seconds: float, pid: int) -> tuple[list[float], str]:
-    """Milliseconds between painted frames; processor time of server and browser a frame."""
-    page.goto(url)
-    canvas = page.wait_for_selector("canvas[data-side=gsp][data-step]", timeout=120_000)
-    page.get_by_label("speed").select_option("as fast as it goes")
-    page.get_by_role("button", name="play", exact=True).click()
-    page.wait_for_function(f"(el) => Number(el.dataset.step) >= {PLACED}", arg=canvas, timeout=120_000)
-    before = processor_seconds(pid), browser_seconds(pid)
-    times, _ = page.evaluate(WATCH, [canvas, seconds])
-    after = processor_seconds(pid), browser_seconds(pid)
-    server, browser = (1e3 * (now - then) / len(times) for now, then in zip(after, before, strict=True))
-    return np.diff(times).tolist(), f"processor a frame: server {server:.1f} ms, browser {browser:.1f} ms"
 
 
 def bare(steps: int) -> list[float]:
@@ -66,32 +40,26 @@ def bare(steps: int) -> list[float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--seconds", type=float, default=8.0, help="how long the page plays")
     parser.add_argument("--steps", type=int, default=200, help="steps of the bare loop")
     arguments = parser.parse_args()
-    from playwright.sync_api import sync_playwright
-
-    load = json.dumps([round(x, 1) for x in os.getloadavg()])
-    print(
-        f"{platform.machine()}, {os.cpu_count()} cores, load before {load}, streamlit {version('streamlit')}, "
-        f"torch {version('torch')}; 16 classes, 256 bags shown on each side, batches of 16 x 4 bags of 50 tokens"
-    )
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        server = Server(Path(folder) / "runs").start()
-        try:
-            time.sleep(15)  # it has loaded what it loads in quiet
-            assert server.process
-            browser = playwright.chromium.launch(executable_path=chromium_path(), args=CHROMIUM_FLAGS)
-            page = browser.new_page(viewport={"width": 1440, "height": 900}, reduced_motion="reduce")
-            url = f"{server.url}/gap_or_gsp?seed=910"
-            rate = report("page, every step of both", *played(page, url, arguments.seconds, server.process.pid))
-            browser.close()
-        finally:
-            server.kill()
-    loop = report("bare loop, both networks", bare(arguments.steps))
-    verdict = "at least" if rate >= GOAL else "BELOW"
-    print(f"page: {rate:.1f} frames a second ({verdict} {GOAL:.0f}), {rate / loop:.2f} x the bare loop's steps")
+    shown = "16 classes, 256 bags shown on each side, batches of 16 x 4 bags of 50 tokens"
+    print(f"{machine('streamlit', 'torch')}; {shown}")
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        served(Path(folder) / "runs", rest=15) as (server,),
+        chromium() as browser,
+    ):
+        url, seconds = f"{server.url}/gap_or_gsp?seed=910", arguments.seconds
+        page = browser.new_page(**WINDOW)
+        times, _, processor = played(page, url, "canvas[data-side=gsp]", seconds, server, start=PLACED)
+    report("page, every step of both", times, processor)
+    alone = bare(arguments.steps)
+    report("bare loop, both networks", alone)
+    rate = per_second(times)
+    print(f"page: {rate:.1f} frames a second (at least {GOAL:.0f}: {verdict(rate >= GOAL)}), ", end="")
+    print(f"{rate / per_second(alone):.2f} x the bare loop's steps")
 
 
 if __name__ == "__main__":

@@ -7,31 +7,24 @@ the device. Both take turns in blocks, each timed from idle to idle; the ratio i
 
 Runs on CUDA alone. --device cpu tries the same path with sizes that a CPU can bear, and says nothing about speed:
 
-    python benchmarks/gpu.py --device cpu --image-size 64 --blocks 2 --block 2 model.name=resnet18 batch.classes=4
+    python -m benchmarks.gpu --device cpu --image-size 64 --blocks 2 --block 2 model.name=resnet18 batch.classes=4
 """
 
 from __future__ import annotations
 
-import argparse
 import statistics
-import sys
-import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from benchmarks.train_step import bare_step
+from benchmarks.harness import command_line
+from benchmarks.train_step import bare_step, trained
 from dmlcore.data import Dataset
 from dmlcore.spec import RunSpec
-from dmlcore.storage.runs import RunStore
-from dmlcore.training import loop, optimisers, starts
+from dmlcore.training import optimisers
 from dmlcore.training.build import device_name
 from dmlcore.training.state import TrainingState
 from dmlcore.typing import Bytes, Ints
@@ -58,7 +51,7 @@ class Stored:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--image-size", type=int, default=227)
     parser.add_argument("--blocks", type=int, default=12, help="of the training run, and as many of bare steps")
@@ -97,43 +90,27 @@ def main() -> None:
 def measure(spec: RunSpec, image_size: int, block: int) -> tuple[TrainingState, list[tuple[float, float]], int]:
     """Blocks of steps, of the training run and bare, by turns: what trained, seconds of each (training, bare), and the
     peak of the GPU memory in bytes, 0 without one."""
-    training_state: TrainingState | None = None
-    build = starts.build
-
-    def keep(*args: Any, **options: Any) -> TrainingState:
-        nonlocal training_state
-        training_state = build(*args, **options)
-        return training_state
-
     bare: Callable[[], None] | None = None
     times: list[tuple[float, float]] = []
-    began, steps, memory = idle(), 0, 0
+    began, steps, peak = idle(), 0, 0
 
-    def after_step() -> bool:
-        nonlocal bare, began, steps, memory
+    def after_step(state: TrainingState) -> None:
+        nonlocal bare, began, steps, peak
         steps += 1
         if steps % block:
-            return False
+            return
         whole = idle() - began
         if bare is None:  # the first block finds algorithms and allocates
-            assert training_state is not None
-            memory = torch.cuda.max_memory_allocated() if training_state.device.type == "cuda" else 0
-            bare = bare_step(training_state, plain=False)
+            peak = torch.cuda.max_memory_allocated() if state.device.type == "cuda" else 0
+            bare = bare_step(state, plain=False)
         else:
             start = idle()
             for _ in range(block):
                 bare()
             times.append((whole, idle() - start))
         began = idle()
-        return False
 
-    with tempfile.TemporaryDirectory() as folder, mock.patch.object(starts, "build", keep):
-        run = RunStore(folder).create(spec)
-        with run.lock():
-            state = loop.train(run, dataset=stored(max(32, spec.batch.classes), image_size), stop=after_step)
-    if state.state != "done" or training_state is None:
-        sys.exit(state.message)
-    return training_state, times, memory
+    return trained(spec, stored(max(32, spec.batch.classes), image_size), after_step), times, peak
 
 
 def idle() -> float:

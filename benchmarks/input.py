@@ -7,24 +7,22 @@ turns, so that whatever else the machine does weighs on all. Decoding a tree of 
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
-import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from benchmarks.harness import command_line
 
 SIZE = (500, 375)  # of a photograph of CUB-200-2011
 ORIGINALS = 40
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--images", type=int, default=2000)
     parser.add_argument("--side", type=int, default=64)
     parser.add_argument("--batch", type=int, default=32)

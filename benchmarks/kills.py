@@ -8,18 +8,16 @@ and embeddings. Prints how many ended the same; exits 1 if one did not.
 
 from __future__ import annotations
 
-import argparse
 import random
 import signal
 import sys
 import tempfile
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from benchmarks.harness import command_line
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--trials", type=int, default=25, help="for each way to train")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()

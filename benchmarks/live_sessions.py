@@ -8,17 +8,14 @@ server without `pages/shared/server/descriptors.py`, the rival in the same run.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import resource
 import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
+from benchmarks.harness import ROOT, Server, command_line
 from benchmarks.sessions import COARSE, Visitor
-from tests.browser.harness import ROOT, Server
 
 STOCK = """from pages.shared.server import descriptors
 descriptors.raise_limit = lambda: None
@@ -66,7 +63,7 @@ async def measure(server: Server, gone: int, live: int) -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--limit", nargs="+", default=["1024:1024"], help="soft:hard or soft:hard:stock")
     parser.add_argument("--gone", type=int, default=130)
     parser.add_argument("--live", type=int, default=300)

@@ -7,20 +7,16 @@ batch 128.
 
 from __future__ import annotations
 
-import argparse
-import platform
 import random
 import statistics
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
+from benchmarks.harness import command_line, machine
 from dmlcore import losses
 
 RIVAL = "torch.cdist"
@@ -52,7 +48,7 @@ def seconds(task: Task, points: Tensor, clock: Callable[[], float]) -> float:
 
 def main() -> None:
     """Print one line a loss, the slowest last; exit 1 where one misses the goal."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--per-class", type=int, default=4)
     parser.add_argument("--dim", type=int, default=128)
@@ -79,9 +75,9 @@ def main() -> None:
             if repeat >= 0:
                 times[name].append(passed)
     median = {name: statistics.median(values) for name, values in times.items()}
-    name_of = torch.cuda.get_device_name() if points.is_cuda else platform.processor() or platform.machine()
+    device = f"{torch.cuda.get_device_name()}, " if points.is_cuda else ""
     print(
-        f"{name_of}, {arguments.threads} threads, torch {torch.__version__}; batch {arguments.batch}, "
+        f"{device}{machine('torch')}, {arguments.threads} threads; batch {arguments.batch}, "
         f"{arguments.per_class} per class, dim {arguments.dim}; median of {arguments.rounds}"
         f"{', processor time' if arguments.processor_time else ''}"
     )

@@ -1,6 +1,6 @@
 """The map of embeddings against scikit-learn's default TSNE: time, trustworthiness and kept neighbours of both.
 
-    python benchmarks/map.py [--rounds 3] [--threads 2] [--file embeddings.npz] [--points 5924]
+    python -m benchmarks.map [--rounds 3] [--threads 2] [--file embeddings.npz] [--points 5924]
 
 5,924 x 128 float32 embeddings of unit length in 100 classes of 41 to 60, the sizes of the CUB-200-2011 test half, made
 up from a seed: families of five classes that resemble each other, samples that differ along 24 directions, at two
@@ -11,14 +11,12 @@ Targets: at most 0.6x the time of scikit-learn, at equal or better trustworthine
 
 from __future__ import annotations
 
-import argparse
 import os
-import platform
-import sys
 import time
-from importlib.metadata import version
 from pathlib import Path
 from statistics import median
+
+from benchmarks.harness import command_line, machine, ratios, verdict
 
 TARGET = 0.6
 SIZES = [60] * 94 + [41, 43, 45, 50, 52, 53]  # sums to 5,924
@@ -39,12 +37,6 @@ def made_up(noise, seed=0):
     within = vectors(len(labels), 24) @ vectors(24, 128)
     points = means[labels] + noise * (within + 0.5 * vectors(len(labels), 128))
     return (points / np.linalg.norm(points, axis=1, keepdims=True)).astype(np.float32), labels
-
-
-def hardware() -> str:
-    info = Path("/proc/cpuinfo")
-    models = [line.split(":")[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")]
-    return f"{len(models)} x {models[0]}" if models else platform.processor() or platform.machine()
 
 
 def measure(name, embeddings, labels, rounds):
@@ -77,23 +69,20 @@ def measure(name, embeddings, labels, rounds):
     for rival, q in found.items():
         times = f"{median(clock[rival]):10.1f}{median(processor[rival]):14.1f}"
         print(f"{rival:14}{times}{q.trustworthiness:17.4f}{q.kept_neighbours:17.4f}")
-    ratios = {
-        kind: sorted(a / b for a, b in zip(times["ours"], times["scikit-learn"], strict=True))
-        for kind, times in (("clock", clock), ("processor", processor))
-    }
-    for kind, ratio in ratios.items():
-        verdict = "met" if median(ratio) <= TARGET else "MISSED"
+    for kind, times in (("clock", clock), ("processor", processor)):
+        ratio = ratios(times["ours"], times["scikit-learn"])
         spread = f"({ratio[0]:.2f} to {ratio[-1]:.2f})"
-        print(f"ours / scikit-learn, {kind}: {median(ratio):.2f} {spread}  {verdict}: at most {TARGET}x")
+        reached = verdict(median(ratio) <= TARGET)
+        print(f"ours / scikit-learn, {kind}: {median(ratio):.2f} {spread}  at most {TARGET}x: {reached}")
     ours, theirs = found["ours"], found["scikit-learn"]
     better = ours.trustworthiness >= theirs.trustworthiness and ours.kept_neighbours >= theirs.kept_neighbours
-    print(f"quality: {'met' if better else 'MISSED'}: equal or better in both")
+    print(f"quality: equal or better in both: {verdict(better)}")
     if ours.sampled < ours.points:
         print(f"both measured on {ours.sampled:,} points")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--rounds", type=int, default=3, help="timed rounds per stage (default 3)")
     parser.add_argument("--threads", type=int, default=2, help="threads of both rivals (default 2)")
     parser.add_argument("--file", type=Path, help="embeddings/*.npz of a run, in place of made-up embeddings")
@@ -106,10 +95,8 @@ def main() -> None:
     import faiss
     import numpy as np
 
-    sys.path.insert(0, str(Path(__file__).parents[1]))
     faiss.omp_set_num_threads(options.threads)
-    versions = ", ".join(f"{name} {version(name)}" for name in ("openTSNE", "scikit-learn", "faiss-cpu", "numpy"))
-    print(f"{hardware()}; Python {platform.python_version()}, {versions}")
+    print(machine("openTSNE", "scikit-learn", "faiss-cpu", "numpy"))
     print(f"{options.threads} threads, medians of {options.rounds} rounds; ratios: medians (lowest to highest)")
     if options.file:
         with np.load(options.file, allow_pickle=False) as arrays:

@@ -15,25 +15,18 @@ up: all WebSocket messages after letting go.
 
 from __future__ import annotations
 
-import argparse
 import base64
-import json
+import contextlib
 import math
 import os
-import platform
 import re
-import sys
 import tempfile
-import time
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from tests.browser.harness import CHROMIUM_FLAGS, Server, chromium_path
+from benchmarks.harness import chromium, command_line, machine, served, verdict
 
 POINTS, CLASSES = 60_502, 11_316
 GOALS = {"first paint": 2000.0, "down": 400.0, "up": 1.0, "lasso to count": 100.0}  # ms, kB, kB, ms
@@ -221,57 +214,46 @@ def truth(sent: bytes, points: np.ndarray) -> tuple[int, int]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--repeats", type=int, default=5)
     arguments = parser.parse_args()
-    from playwright.sync_api import sync_playwright
-
-    load = json.dumps([round(x, 1) for x in os.getloadavg()])
-    print(
-        f"{platform.machine()}, {os.cpu_count()} cores, load before {load}, streamlit {version('streamlit')}, plotly "
-        f"{version('plotly')}; {POINTS:,} points of {CLASSES:,} classes, medians of {arguments.repeats}"
-    )
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+    shown = f"{POINTS:,} points of {CLASSES:,} classes, medians of {arguments.repeats}"
+    print(f"{machine('streamlit', 'plotly')}; {shown}")
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         root = Path(folder)
         run, points, group = store(root)
         np.savez(root / "rival.npz", x=points[:, 0], y=points[:, 1], group=group.astype(np.int16))
         script = root / "rival.py"
         script.write_text(RIVAL.format(path=str(root / "rival.npz")))
-        ours, rival = Server(root / "runs").start(), Server(root / "runs", script=script).start()
-        try:
-            time.sleep(15)  # they have loaded what they load in quiet
-            browser = playwright.chromium.launch(executable_path=chromium_path(), args=CHROMIUM_FLAGS)
-            pages = {
-                "map page": (
-                    f"{ours.url}/maps?run={run}",
-                    "document.querySelectorAll('*').length && [...document.querySelectorAll('*')].some((e) => "
-                    "e.shadowRoot?.querySelector('canvas.map[data-painted]')) "
-                    "|| document.querySelector('canvas.map[data-painted]')",
-                    "canvas.map",
-                    "Lasso",
-                ),
-                "Plotly scattergl": (
-                    rival.url,
-                    "document.querySelector('.gl-canvas-focus') && document.querySelector('.xtick')",
-                    ".js-plotly-plot .nsewdrag",
-                    None,
-                ),
-            }
-            results: dict[str, list[dict[str, float]]] = {name: [] for name in pages}
-            for repeat in range(arguments.repeats + 1):
-                for name, page in pages.items():
-                    found, traffic, count = visit(browser, *page)
-                    if name == "map page":
-                        exact, beside = truth(traffic.sent, points)
-                        assert count == exact, f"shown {count}, true {exact}"
-                        assert abs(count - beside) <= 20, f"matplotlib finds {beside}"
-                        parts, counts = traffic.parts, (count, beside)
-                    if repeat:  # the first fills the caches of the server
-                        results[name].append(found)
-            browser.close()
-        finally:
-            ours.kill()
-            rival.kill()
+        ours, rival = stack.enter_context(served(root / "runs", script, rest=15))
+        browser = stack.enter_context(chromium())
+        pages = {
+            "map page": (
+                f"{ours.url}/maps?run={run}",
+                "document.querySelectorAll('*').length && [...document.querySelectorAll('*')].some((e) => "
+                "e.shadowRoot?.querySelector('canvas.map[data-painted]')) "
+                "|| document.querySelector('canvas.map[data-painted]')",
+                "canvas.map",
+                "Lasso",
+            ),
+            "Plotly scattergl": (
+                rival.url,
+                "document.querySelector('.gl-canvas-focus') && document.querySelector('.xtick')",
+                ".js-plotly-plot .nsewdrag",
+                None,
+            ),
+        }
+        results: dict[str, list[dict[str, float]]] = {name: [] for name in pages}
+        for repeat in range(arguments.repeats + 1):
+            for name, page in pages.items():
+                found, traffic, count = visit(browser, *page)
+                if name == "map page":
+                    exact, beside = truth(traffic.sent, points)
+                    assert count == exact, f"shown {count}, true {exact}"
+                    assert abs(count - beside) <= 20, f"matplotlib finds {beside}"
+                    parts, counts = traffic.parts, (count, beside)
+                if repeat:  # the first fills the caches of the server
+                    results[name].append(found)
     medians = {
         name: {key: float(np.median([one[key] for one in metrics_rows])) for key in UNITS}
         for name, metrics_rows in results.items()
@@ -284,9 +266,8 @@ def main() -> None:
     print(f"map page, last lasso: {counts[0]:,} points, as numpy counts; matplotlib, in floating point, {counts[1]:,}")
     own, other = medians["map page"], medians["Plotly scattergl"]
     for key, goal in GOALS.items():
-        verdict = "reached" if own[key] <= goal else "NOT reached"
         rival_is = f"Plotly takes {other[key] / own[key]:.1f} times as much"
-        print(f"{key}: {own[key]:.1f} {UNITS[key]}, goal {goal:g}: {verdict}; {rival_is}")
+        print(f"{key}: {own[key]:.1f} {UNITS[key]}, goal {goal:g}: {verdict(own[key] <= goal)}; {rival_is}")
 
 
 if __name__ == "__main__":

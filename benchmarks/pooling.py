@@ -17,22 +17,17 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import os
-import platform
 import statistics
-import sys
 import time
 from collections.abc import Callable
-from importlib.metadata import version
+from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import torch
 from torch import Tensor
 
+from benchmarks.harness import command_line, machine, memory, ratios, reset_peak, turns, verdict
 from dmlcore import pooling
 from dmlcore.models import backbones
 from dmlcore.pooling.transport import _Transport, pooling_weights, sweep, sweeps, transport
@@ -150,15 +145,9 @@ def peak_of(job: tuple[str, argparse.Namespace]) -> float:
     given = problem(arguments)
     small = (given[0][:1, :, :1, :1].detach().requires_grad_(), given[1], given[2][:1])
     step(SOLVERS[name], *small)
-    Path("/proc/self/clear_refs").write_text("5")  # reset the peak
-    before = resident("VmRSS")
+    before = reset_peak()
     step(SOLVERS[name], *given)
-    return (resident("VmHWM") - before) / 1024
-
-
-def resident(key: str) -> int:
-    """KiB of resident memory, now (VmRSS) or at its highest (VmHWM)."""
-    return int(next(x.split()[1] for x in Path("/proc/self/status").read_text().splitlines() if x.startswith(key)))
+    return (memory("VmHWM") - before) / 2**20
 
 
 def against_rivals(arguments: argparse.Namespace) -> None:
@@ -166,14 +155,9 @@ def against_rivals(arguments: argparse.Namespace) -> None:
     names = [n for n in SOLVERS if find_spec("ot") or "POT" not in n]
     given = problem(arguments)
     exact = forward(transport, given[0].double(), given[1].double()).detach()
-    times: dict[str, list[float]] = {n: [] for n in names}
-    for _ in range(arguments.rounds + 2):
-        for name in names:
-            step(SOLVERS[name], *given)  # untimed: the rival before has emptied the caches
-            began = clock()
-            step(SOLVERS[name], *given)
-            times[name].append(clock() - began)
-    ours = times["ours, exact"][2:]
+    tasks = {name: partial(step, SOLVERS[name], *given) for name in names}
+    times = turns(tasks, arguments.rounds, warm=2, twice=True, clock=clock)
+    ours = times["ours, exact"]
     context = multiprocessing.get_context("spawn")
     print(
         f"\nlayer, forward + backward: batch {arguments.batch} of {arguments.side}x{arguments.side}x"
@@ -182,17 +166,17 @@ def against_rivals(arguments: argparse.Namespace) -> None:
         flush=True,
     )
     for name in names:
-        taken = times[name][2:]
-        ratio = statistics.median(other / mine for other, mine in zip(taken, ours, strict=True))
+        taken = times[name]
+        ratio = statistics.median(ratios(taken, ours))
         with context.Pool(1) as pool:
             peak = pool.apply(peak_of, ((name, arguments),))
         saved = saved_bytes(SOLVERS[name], given[0], given[1]) / 2**20
         apart = (forward(SOLVERS[name], given[0], given[1]).detach().double() - exact).abs().max()
         goal = ""
         if name in GOALS:
-            goal = f"   goal {GOALS[name]:.2f} x: {'reached' if ratio >= GOALS[name] else 'MISSED'}"
+            goal = f"   goal {GOALS[name]:.2f} x: {verdict(ratio >= GOALS[name])}"
         print(
-            f"  {name:30s} median {statistics.median(taken) * 1e3:8.2f} ms  best {min(taken) * 1e3:8.2f} ms  "
+            f"  {name:30s} median {statistics.median(taken):8.2f} ms  best {min(taken):8.2f} ms  "
             f"ours is {ratio:6.2f} x faster   saved {saved:6.2f} MiB  peak {peak:6.1f} MiB  "
             f"off by {apart:.1e}{goal}",
             flush=True,
@@ -275,12 +259,12 @@ def share_of_a_step(arguments: argparse.Namespace) -> None:
     print(
         f"\nResNet-50, 224 px, batch {arguments.images}: training step {statistics.median(whole):.2f} s; head with "
         f"average {seconds['average'] * 1e3:.1f} ms, with generalized sum {seconds['generalized sum'] * 1e3:.1f} ms: "
-        f"it adds {100 * added:.2f} % (goal 5 %: {'reached' if added <= 0.05 else 'MISSED'})"
+        f"it adds {100 * added:.2f} % (goal 5 %: {verdict(added <= 0.05)})"
     )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--side", type=int, default=7)
     parser.add_argument("--channels", type=int, default=128)
@@ -294,11 +278,7 @@ def main() -> None:
     if arguments.threads == 1:
         global clock
         clock = time.thread_time
-    rival = f", POT {version('pot')}" if find_spec("ot") else ""
-    print(
-        f"{platform.processor() or platform.machine()}, {arguments.threads} threads, load {os.getloadavg()[0]:.1f}, "
-        f"torch {version('torch')}{rival}"
-    )
+    print(f"{machine('torch', *['pot'] * bool(find_spec('ot')))}, {arguments.threads} threads")
     against_rivals(arguments)
     accuracy()
     if arguments.steps:

@@ -1,6 +1,6 @@
 """Scores against a bare faiss search, and triplet losses by sorted negatives against all triplets: processor time.
 
-    python benchmarks/processor_time.py [--rounds 9] [--threads 1]
+    python -m benchmarks.processor_time [--rounds 9] [--threads 1]
 
 Scores: the embeddings of benchmarks/retrieval.py at its stages; goal at most 1.15 times the search. Losses: forward and
 backward of unit embeddings, for batches of many and few classes; goal: what is chosen (marked) is never more than 1.4
@@ -9,12 +9,9 @@ times the other. The rivals take turns within every round; a ratio is the median
 
 from __future__ import annotations
 
-import argparse
-import os
 import sys
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from statistics import median
 
 import faiss
@@ -22,8 +19,8 @@ import torch
 from threadpoolctl import threadpool_limits
 from torch.nn.functional import normalize
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from benchmarks.retrieval import SIZES, STAGES, TARGET, bare_search, embeddings, hardware, rounds
+from benchmarks.harness import command_line, machine, ratios, turns
+from benchmarks.retrieval import SIZES, STAGES, TARGET, bare_search, embeddings
 from dmlcore import losses
 from dmlcore.losses.engine import table
 from dmlcore.metrics import retrieval
@@ -42,21 +39,19 @@ def step(loss: torch.nn.Module, points: torch.Tensor, labels: torch.Tensor, from
 
 def compare(rivals: dict[str, Callable[[], object]], count: int) -> tuple[float, float, float]:
     """Milliseconds of both, and how many times the first the second takes."""
-    one, other = rounds(rivals, count).values()
-    return median(one), median(other), median(b / a for a, b in zip(one, other, strict=True))
+    one, other = turns(rivals, count).values()
+    return median(one), median(other), median(ratios(other, one))
 
 
 def main() -> None:
     """Print a line for each; exit 1 where a goal is missed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     faiss.omp_set_num_threads(options.threads)
-    print(
-        f"{hardware()}, {options.threads} threads, load {os.getloadavg()[0]:.1f}; medians of {options.rounds} rounds\n"
-    )
+    print(f"{machine('faiss-cpu', 'torch')}, {options.threads} threads; medians of {options.rounds} rounds\n")
     missed = 0
     print(f"{'scores':<26}{'bare ms':>9}{'ours ms':>9}{'ratio':>7}")
     with threadpool_limits(options.threads):

@@ -6,19 +6,16 @@ resumed once, trained by one process, no step missing or doubled. Rival: without
 
 from __future__ import annotations
 
-import argparse
 import os
-import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
+from benchmarks.harness import command_line
 from tests.faults import crash
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--queued", type=int, default=20)
     parser.add_argument("--running", type=int, default=2)
     arguments = parser.parse_args()

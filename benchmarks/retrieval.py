@@ -1,6 +1,6 @@
 """Retrieval scores against a bare faiss search of the same k and PML's AccuracyCalculator, by processor time.
 
-    python benchmarks/retrieval.py [--rounds 9] [--threads 2]
+    python -m benchmarks.retrieval [--rounds 9] [--threads 2]
 
 5,924 x 128 float32 embeddings of unit length in 100 classes of 41 to 60, the sizes of the CUB-200-2011 test half, made
 up from a seed at several stages of training. The rivals take turns within every round. Target: 1.15x the bare search.
@@ -8,14 +8,8 @@ up from a seed at several stages of training. The rivals take turns within every
 
 from __future__ import annotations
 
-import argparse
 import logging
-import platform
-import sys
-import time
 from collections.abc import Callable
-from importlib.metadata import version
-from pathlib import Path
 from statistics import median
 
 import faiss
@@ -24,7 +18,7 @@ import torch
 from pytorch_metric_learning.utils.accuracy_calculator import AccuracyCalculator
 from threadpoolctl import threadpool_limits
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+from benchmarks.harness import command_line, machine, ratios, turns, verdict
 from dmlcore.metrics import retrieval
 
 TARGET = 1.15
@@ -49,26 +43,8 @@ def bare_search(points: np.ndarray, k: int) -> None:
     index.search(points, k)
 
 
-def rounds(rivals: dict[str, Callable[[], object]], count: int) -> dict[str, list[float]]:
-    """Milliseconds of processor time of every rival in each of `count` rounds, after one round that does not count."""
-    times: dict[str, list[float]] = {name: [] for name in rivals}
-    for turn in range(count + 1):
-        for name, call in rivals.items():
-            start = time.process_time()
-            call()
-            if turn:
-                times[name].append((time.process_time() - start) * 1e3)
-    return times
-
-
-def hardware() -> str:
-    info = Path("/proc/cpuinfo")
-    models = [line.split(":")[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")]
-    return f"{len(models)} x {models[0]}" if models else platform.processor() or platform.machine()
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--rounds", type=int, default=9, help="timed rounds per stage (default 9)")
     parser.add_argument("--threads", type=int, default=2, help="threads of every rival (default 2)")
     options = parser.parse_args()
@@ -78,10 +54,7 @@ def main() -> None:
     logging.getLogger().setLevel(logging.ERROR)  # PML tells the root logger about each of its searches
     torch.set_num_threads(options.threads)
     faiss.omp_set_num_threads(options.threads)
-    versions = ", ".join(
-        f"{name} {version(name)}" for name in ("faiss-cpu", "torch", "numpy", "pytorch-metric-learning")
-    )
-    print(f"{hardware()}; Python {platform.python_version()}, {versions}")
+    print(machine("faiss-cpu", "torch", "numpy", "pytorch-metric-learning"))
     print(f"{sum(SIZES):,} x {DIMENSIONS} float32, k = {max(SIZES)} with the query itself; {options.threads} threads")
     print(f"medians of {options.rounds} rounds in ms; ratios are medians of the rounds' ratios (lowest to highest)\n")
     print(f"{'embeddings':<26}{'MAP@R':>7}{'bare faiss':>12}{'ours':>8}{'PML':>8}   ours / bare          PML / ours")
@@ -100,14 +73,13 @@ def main() -> None:
                 "ours": lambda points=points, labels=labels: retrieval(points, labels),
                 "PML": lambda tensors=tensors: calculator.get_accuracy(*tensors),
             }
-            times = rounds(rivals, options.rounds)
-            ratio = sorted(a / b for a, b in zip(times["ours"], times["bare"], strict=True))
-            faster = sorted(a / b for a, b in zip(times["PML"], times["ours"], strict=True))
+            times = turns(rivals, options.rounds)
+            ratio, faster = ratios(times["ours"], times["bare"]), ratios(times["PML"], times["ours"])
             print(
                 f"{stage:<26}{ours.map_at_r:7.3f}{median(times['bare']):12.1f}{median(times['ours']):8.1f}"
                 f"{median(times['PML']):8.1f}   {median(ratio):.2f} ({ratio[0]:.2f} to {ratio[-1]:.2f})  "
                 f"{median(faster):.1f} ({faster[0]:.1f} to {faster[-1]:.1f})"
-                f"  {'met' if median(ratio) <= TARGET else 'MISSED'}: at most {TARGET}x"
+                f"  at most {TARGET}x: {verdict(median(ratio) <= TARGET)}"
             )
 
 

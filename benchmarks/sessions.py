@@ -15,8 +15,6 @@ import argparse
 import asyncio
 import json
 import math
-import os
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -26,11 +24,9 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.asyncio.client import ClientConnection, connect
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
+from benchmarks.harness import EMPTY_RERUN, Server, command_line, memory, pid_of, processor_seconds, report, served
 from pages.shared.plane.state import Scene
 from pages.shared.server.wire import unpack
-from tests.browser.harness import ROOT, Server
 
 FINE, COARSE, RESTING, MODEST, SLOW = 81, 41, 201, 101, 0.024  # as in assets/shared/plane/plane.js
 
@@ -98,7 +94,7 @@ class Visitor:
 
 
 async def once_a_second(visitors: list[Visitor], act: str, seconds: int) -> list[float]:
-    """Every visitor acts once a second, evenly spread over it."""
+    """Every visitor acts once a second, evenly spread over it; milliseconds of each act."""
 
     async def one(visitor: Visitor, offset: float) -> list[float]:
         start, times = time.perf_counter() + offset, []
@@ -108,11 +104,11 @@ async def once_a_second(visitors: list[Visitor], act: str, seconds: int) -> list
         return times
 
     spread = [one(v, i / len(visitors)) for i, v in enumerate(visitors)]
-    return [t for times in await asyncio.gather(*spread) for t in times]
+    return [1000 * t for times in await asyncio.gather(*spread) for t in times]
 
 
 async def browsing(visitors: list[Visitor], pause: float = 1.0) -> list[float]:
-    """Every visitor opens all pages, each beginning with another one; seconds of each opening."""
+    """Every visitor opens all pages, each beginning with another one; milliseconds of each opening."""
 
     async def one(visitor: Visitor, first: int) -> list[float]:
         await asyncio.sleep(pause * first / len(visitors))
@@ -123,26 +119,20 @@ async def browsing(visitors: list[Visitor], pause: float = 1.0) -> list[float]:
         return times
 
     found = await asyncio.gather(*(one(visitor, number) for number, visitor in enumerate(visitors)))
-    return [seconds for times in found for seconds in times]
-
-
-def cpu(server: Server) -> float:
-    """CPU seconds of the server process so far."""
-    assert server.process
-    fields = Path(f"/proc/{server.process.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return [1000 * seconds for times in found for seconds in times]
 
 
 async def browse(server: Server, arguments: argparse.Namespace) -> None:
     """Cold and warm, of a server that has just begun to listen."""
     visitors = [Visitor(server.url) for _ in range(arguments.sessions)]
-    before = cpu(server)
+    pid = pid_of(server)
+    before = processor_seconds(pid)
     await asyncio.gather(*(visitor.arrive(fields=False) for visitor in visitors))
     for name in ("cold", "warm"):
         times = await browsing(visitors)
-        used, before = cpu(server) - before, cpu(server)
-        report(f"{len(visitors)} sessions, {len(PAGES)} pages, {name}", times)
-        print(f"worst {max(times):.1f} s, CPU {1000 * used / len(times):.0f} ms a page")
+        used, before = processor_seconds(pid) - before, processor_seconds(pid)
+        busy = f"CPU {1000 * used / len(times):.0f} ms a page"
+        report(f"{len(visitors)} sessions, {len(PAGES)} pages, {name}", times, busy)
 
 
 async def gathered(server: Server, count: int, fields: bool) -> list[Visitor]:
@@ -150,18 +140,6 @@ async def gathered(server: Server, count: int, fields: bool) -> list[Visitor]:
     for visitor in visitors:
         await visitor.arrive(fields)
     return visitors
-
-
-def resident(server: Server) -> float:
-    """MiB of the server process."""
-    assert server.process
-    status = Path(f"/proc/{server.process.pid}/status").read_text()
-    return int(status.split("VmRSS:")[1].split()[0]) / 1024
-
-
-def report(name: str, seconds: list[float]) -> None:
-    median, p95 = np.percentile(np.array(seconds) * 1000, [50, 95])
-    print(f"{name:52s} median {median:7.1f} ms   p95 {p95:7.1f} ms   n {len(seconds)}")
 
 
 async def measure(server: Server, rival: Server, arguments: argparse.Namespace) -> None:
@@ -172,23 +150,24 @@ async def measure(server: Server, rival: Server, arguments: argparse.Namespace) 
 
     first = await gathered(server, 1, fields=True)
     await first[0].move_a_slider()
-    before = resident(server)
+    pid = pid_of(server)
+    before = memory(pid=pid)
     visitors = await gathered(server, arguments.sessions, fields=True)
-    report(
-        f"{len(visitors)} sessions, slider moved at 1 Hz",
-        await once_a_second(visitors, "move_a_slider", arguments.seconds),
-    )
-    print(f"memory {(resident(server) - before) / len(visitors):.2f} MiB a session, server {resident(server):.0f} MiB")
+    times = await once_a_second(visitors, "move_a_slider", arguments.seconds)
+    report(f"{len(visitors)} sessions, slider moved at 1 Hz", times)
+    held = memory(pid=pid)
+    each = (held - before) / len(visitors)
+    print(f"memory {each / 2**20:.2f} MiB a session, server {held / 2**20:.0f} MiB")
 
     dragging = visitors[: arguments.dragging]
     found = await asyncio.gather(*(v.drag(arguments.seconds) for v in dragging))
     rates = np.array([count for count, _ in found]) / arguments.seconds
-    report(f"{len(dragging)} sessions dragging at 60 Hz", [t for _, times in found for t in times])
+    report(f"{len(dragging)} sessions dragging at 60 Hz", [1000 * t for _, times in found for t in times])
     print(f"fields a second and session: least {rates.min():.1f}, median {np.median(rates):.1f}")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--sessions", type=int, default=100)
     parser.add_argument("--dragging", type=int, default=32)
     parser.add_argument("--seconds", type=int, default=10)
@@ -197,20 +176,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         runs = Path(folder) / "runs"
         if arguments.browse:
-            server = Server(runs).start()
-            try:
+            with served(runs) as (server,):
                 asyncio.run(browse(server, arguments))
-            finally:
-                server.kill()
-            return
-        rival = Server(runs, script=ROOT / "benchmarks" / "empty_rerun" / "app.py").start()
-        server = Server(runs).start()
-        time.sleep(15)  # both have loaded what they load in quiet
-        try:
-            asyncio.run(measure(server, rival, arguments))
-        finally:
-            rival.kill()
-            server.kill()
+        else:
+            with served(runs, EMPTY_RERUN, rest=15) as (server, rival):
+                asyncio.run(measure(server, rival, arguments))
 
 
 if __name__ == "__main__":

@@ -1,13 +1,12 @@
 """Shipped specs, three seeds each: test MAP@R of raw inputs, untrained and trained network, and what they take.
 
-`python benchmarks/specs.py [NAME ...]`, by default glyphs, digits and digits-classes. Each run is the command that a
+`python -m benchmarks.specs [NAME ...]`, by default glyphs, digits and digits-classes. Each run is the command that a
 user types, a process of its own from its start to its end: seconds by the clock, and of processor time.
 """
 
 from __future__ import annotations
 
 import os
-import platform
 import resource
 import statistics
 import subprocess
@@ -16,17 +15,16 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from benchmarks.harness import ROOT, machine
 from dmlcore.storage.runs import RunStore, scores
 
-ROOT = Path(__file__).resolve().parents[1]
 SEEDS = (0, 1, 2)
 USUAL = ("glyphs", "digits", "digits-classes")
 
 
 def main(names: list[str]) -> None:
     threads = os.environ.get("OMP_NUM_THREADS", f"{os.cpu_count()} (all)")
-    print(f"{platform.machine()}, threads {threads}, load {os.getloadavg()[0]:.1f}\n")
+    print(f"{machine('torch')}, threads {threads}\n")
     print(f"{'spec':16} seed     raw  untrained  trained    rise  times    R@1  seconds  processor   (per cent, test)")
     with tempfile.TemporaryDirectory() as folder:
         for name in names:

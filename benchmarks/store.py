@@ -18,12 +18,10 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
+from benchmarks.harness import ROOT, command_line
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import RunState, RunStore
 
-ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("runs", "gallery", "studies")
 LOSSES = ("ranking", "facenet", "ratio", "contrastive", "multi_similarity", "proxy_anchor")
 SHORT = ["schedule.steps=300", "schedule.validate_every=50", "schedule.checkpoint_every=100"]
@@ -91,9 +89,9 @@ def measure(page: str) -> None:
 
 def measured(page: str, root: Path) -> list[float]:
     """The same, from here."""
-    command = [sys.executable, __file__, "--measure", page]
+    command = [sys.executable, "-m", "benchmarks.store", "--measure", page]
     env = os.environ | {"DML_RUNS": str(root), "OMP_NUM_THREADS": "1"}
-    output = subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
+    output = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True).stdout
     return [float(value) for value in json.loads(output.splitlines()[-1])]
 
 
@@ -116,7 +114,7 @@ def listing(root: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     arguments = parser.parse_args()

@@ -12,38 +12,16 @@ maps painted too; their maps are computed before the clock starts.
 
 from __future__ import annotations
 
-import argparse
-import contextlib
-import json
-import os
-import platform
-import sys
 import tempfile
 import time
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from benchmarks.charges import processor_seconds
-from tests.browser.harness import CHROMIUM_FLAGS, Server, chromium_path
+from benchmarks.harness import WINDOW, chromium, command_line, machine, per_second, played, report, served, verdict
 
 GOAL = 20.0  # frames a second
-
-# Times at the end of the frames in which a new step was painted, and those steps.
-WATCH = """([work, seconds]) => new Promise((resolve) => {
-  const times = [], steps = [];
-  const observer = new MutationObserver(() => {
-    const { port1, port2 } = new MessageChannel(), step = Number(work.dataset.step);
-    port1.onmessage = () => { if (step !== steps.at(-1)) { times.push(performance.now()); steps.push(step); } };
-    port2.postMessage(0);
-  });
-  observer.observe(work, { attributes: true, attributeFilter: ["data-step"] });
-  setTimeout(() => { observer.disconnect(); resolve([times, steps]); }, seconds * 1000);
-})"""
 
 REDRAW = """async ([inputs, frames, colours, seconds]) => {
   const names = ["input", "a", "b"], times = [], margin = { l: 0, r: 0, t: 0, b: 0 };
@@ -68,39 +46,6 @@ REDRAW = """async ([inputs, frames, colours, seconds]) => {
   }
   return times;
 }"""
-
-
-def browser_seconds(server: int) -> float:
-    """Processor time so far of what this process has started, without the server: the browser."""
-    parents = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            parents[int(path.parent.name)] = int(path.read_text().rsplit(")", 1)[1].split()[1])
-    ours, found = {os.getpid()}, True
-    while found:
-        found = {pid for pid, parent in parents.items() if parent in ours and pid not in ours and pid != server}
-        ours |= found
-    seconds = 0.0
-    for pid in ours - {os.getpid()}:
-        with contextlib.suppress(OSError):
-            seconds += processor_seconds(pid)
-    return seconds
-
-
-def played(page: Any, url: str, speed: str, seconds: float, pid: int) -> tuple[list[float], str]:
-    """Milliseconds between painted frames; steps a second, and processor time of server and browser a frame."""
-    page.goto(url)
-    work = page.wait_for_selector(".work[data-step]", timeout=120_000)
-    page.get_by_label("speed").select_option(speed)
-    page.get_by_role("button", name="play", exact=True).click()
-    page.wait_for_function("(el) => Number(el.dataset.step) >= 16", arg=work)
-    before = processor_seconds(pid), browser_seconds(pid)
-    times, steps = page.evaluate(WATCH, [work, seconds])
-    after = processor_seconds(pid), browser_seconds(pid)
-    server, browser = (1e3 * (now - then) / len(times) for now, then in zip(after, before, strict=True))
-    rate = (steps[-1] - steps[0]) / (times[-1] - times[0]) * 1000
-    more = f"{rate:.0f} steps/s of each network; processor a frame: server {server:.1f} ms, browser {browser:.1f} ms"
-    return np.diff(times).tolist(), more
 
 
 def photographs() -> list[tuple[str, str, str]]:
@@ -162,67 +107,48 @@ def plotly(page: Any, seconds: float) -> list[float]:
     return np.diff(times).tolist()
 
 
-def report(name: str, times: list[float], more: str = "") -> float:
-    median, p95 = np.percentile(times, [50, 95])
-    rate = 1000 * len(times) / sum(times)
-    print(f"{name:46s} {rate:6.1f} /s   median {median:6.1f} ms   p95 {p95:6.1f} ms   {more}")
-    return float(rate)
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--seconds", type=float, default=8.0, help="how long each page plays")
     parser.add_argument("--steps", type=int, default=200, help="steps of the bare loops")
     parser.add_argument("--photographs", action="store_true", help="no other pages")
     arguments = parser.parse_args()
-    from playwright.sync_api import sync_playwright
-
-    load = json.dumps([round(x, 1) for x in os.getloadavg()])
-    print(
-        f"{platform.machine()}, {os.cpu_count()} cores, load before {load}, streamlit {version('streamlit')}, "
-        f"torch {version('torch')}, plotly {version('plotly')}; 12 classes, 312 points shown, batches of 4 x 8"
-    )
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        server = Server(Path(folder) / "runs").start()
-        try:
-            time.sleep(15)  # it has loaded what it loads in quiet
-            assert server.process
-            browser = playwright.chromium.launch(executable_path=chromium_path(), args=CHROMIUM_FLAGS)
-            window = {"viewport": {"width": 1440, "height": 900}, "reduced_motion": "reduce"}
-            rates = {}
-            pages = [
-                ("page, every batch, plane", "5", "seed=901"),
-                ("page, every batch, space and sphere", "5", "seed=902&dim=3&normalize=1"),
-                ("page, 4 batches a frame (its first speed)", "2", "seed=903"),
-                *photographs(),
-            ]
-            if arguments.photographs:
-                pages = photographs()
-            for name, speed, query in pages:
-                context = browser.new_context(**window)
-                url = f"{server.url}/toys?{query}"
-                rates[name] = report(
-                    name, *played(context.new_page(), url, speed, arguments.seconds, server.process.pid)
-                )
-                context.close()
-            if photos := rates.get("photographs, GAP and GSP, every batch"):
-                verdict = "at least" if photos >= GOAL else "BELOW"
-                print(f"photographs: {photos:.1f} painted frames/s ({verdict} {GOAL:.0f})")
-            if arguments.photographs:
-                return
-            context = browser.new_context(**window)
-            drawn = report("Plotly, same points, nothing trains", plotly(context.new_page(), arguments.seconds))
+    print(f"{machine('streamlit', 'torch', 'plotly')}; 12 classes, 312 points shown, batches of 4 x 8")
+    pages = photographs()
+    if not arguments.photographs:
+        pages = [
+            ("page, every batch, plane", "5", "seed=901"),
+            ("page, every batch, space and sphere", "5", "seed=902&dim=3&normalize=1"),
+            ("page, 4 batches a frame (its first speed)", "2", "seed=903"),
+            *pages,
+        ]
+    frames = {}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        served(Path(folder) / "runs", rest=15) as (server,),
+        chromium() as browser,
+    ):
+        for name, speed, query in pages:
+            context = browser.new_context(**WINDOW)
+            url, seconds = f"{server.url}/toys?{query}", arguments.seconds
+            times, rate, processor = played(context.new_page(), url, ".work", seconds, server, speed=speed, start=16)
+            report(name, times, f"{rate:.0f} steps/s of each network; {processor}")
+            frames[name] = per_second(times)
             context.close()
-            browser.close()
-        finally:
-            server.kill()
-    loop = report("bare loop, both networks", bare(arguments.steps, embed=False))
+        if not arguments.photographs:
+            drawn = plotly(browser.new_page(**WINDOW), arguments.seconds)
+    if photos := frames.get("photographs, GAP and GSP, every batch"):
+        print(f"photographs: {photos:.1f} painted frames/s (at least {GOAL:.0f}: {verdict(photos >= GOAL)})")
+    if arguments.photographs:
+        return
+    report("Plotly, same points, nothing trains", drawn)
+    alone = bare(arguments.steps, embed=False)
+    report("bare loop, both networks", alone)
     report("bare loop, and the watched points embedded", bare(arguments.steps, embed=True))
-    first = rates["page, every batch, plane"]
-    verdict = "at least" if first >= GOAL else "BELOW"
+    first = frames["page, every batch, plane"]
     print(
-        f"page: {first:.1f} frames a second, each a step of both ({verdict} {GOAL:.0f}); "
-        f"{first / drawn:.1f} x Plotly's redraws, {first / loop:.2f} x the bare loop's steps"
+        f"page: {first:.1f} frames a second, each a step of both (at least {GOAL:.0f}: {verdict(first >= GOAL)}); "
+        f"{first / per_second(drawn):.1f} x Plotly's redraws, {first / per_second(alone):.2f} x the bare loop's steps"
     )
 
 

@@ -8,23 +8,19 @@ the loss, the same optimiser with the same kernels. The ratio is the median over
 
 from __future__ import annotations
 
-import argparse
 import copy
-import platform
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import numpy as np
 import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
+from benchmarks.harness import command_line, machine
 from dmlcore.data import Dataset
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import RunStore
@@ -33,7 +29,7 @@ from dmlcore.training.state import TrainingState
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--plain", action="store_true", help="the bare step with the kernels that torch would choose")
@@ -52,7 +48,7 @@ def main() -> None:
     ratio = statistics.median(a / b for a, b in times)
     b = spec.batch
     print(
-        f"{platform.processor() or platform.machine()}, {arguments.threads} threads, torch {torch.__version__}; "
+        f"{machine('torch')}, {arguments.threads} threads; "
         f"{spec.model.name}, {state.data.inputs.shape[-1]} px, batch {b.classes} x {b.samples}, {spec.loss.name}, "
         f"{spec.optimiser.name}{' (fused)' if optimisers.is_fused(state.optimiser) else ''}, {spec.compute.precision}, "
         f"median of {len(times)} pairs"
@@ -65,37 +61,44 @@ def main() -> None:
 def measure(spec: RunSpec, threads: int, *, plain: bool) -> tuple[TrainingState, list[tuple[float, float]]]:
     """Train, a bare step after each of its own: what trained, and seconds of (training, bare) but for the first five,
     which allocate."""
-    training_state: TrainingState | None = None
-    build = starts.build
-
-    def keep(*args: Any, **options: Any) -> TrainingState:
-        nonlocal training_state
-        torch.set_num_threads(threads)
-        training_state = build(*args, **options)
-        return training_state
-
     bare: Callable[[], None] | None = None
     times: list[tuple[float, float]] = []
     began = time.perf_counter()
 
-    def after_step() -> bool:
+    def after_step(state: TrainingState) -> None:
         nonlocal bare, began
         whole = time.perf_counter() - began
-        assert training_state is not None
-        bare = bare or bare_step(training_state, plain=plain)
+        if bare is None:
+            torch.set_num_threads(threads)
+            bare = bare_step(state, plain=plain)
         began = time.perf_counter()
         bare()
         times.append((whole, time.perf_counter() - began))
         began = time.perf_counter()
+
+    return trained(spec, random_images(spec.data.image_size or 64), after_step), times[5:]
+
+
+def trained(spec: RunSpec, dataset: Dataset, after_step: Callable[[TrainingState], None]) -> TrainingState:
+    """Train as the command does; `after_step` gets what trains after each step."""
+    states: list[TrainingState] = []
+    build = starts.build
+
+    def keep(*args: Any, **options: Any) -> TrainingState:
+        states.append(build(*args, **options))
+        return states[0]
+
+    def stop() -> bool:
+        after_step(states[0])
         return False
 
     with tempfile.TemporaryDirectory() as folder, mock.patch.object(starts, "build", keep):
         run = RunStore(folder).create(spec)
         with run.lock():
-            state = loop.train(run, dataset=random_images(spec.data.image_size or 64), stop=after_step)
-    if state.state != "done" or training_state is None:
+            state = loop.train(run, dataset=dataset, stop=stop)
+    if state.state != "done":
         sys.exit(state.message)
-    return training_state, times[5:]
+    return states[0]
 
 
 def random_images(side: int) -> Dataset:

@@ -7,23 +7,13 @@ time of the repetitions and peak resident memory above the state just before the
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
-import platform
 import statistics
-import sys
 import time
-from importlib.metadata import version
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from benchmarks.harness import command_line, machine, memory, reset_peak
 
 RIVAL = "PML TripletMarginLoss"
-
-
-def peak_kib() -> int:
-    """Highest resident memory since the last reset."""
-    return int(next(x.split()[1] for x in Path("/proc/self/status").read_text().splitlines() if x.startswith("VmHWM")))
 
 
 def measure(job: tuple[str, int, int, int, int]) -> tuple[float, float]:
@@ -51,16 +41,15 @@ def measure(job: tuple[str, int, int, int, int]) -> tuple[float, float]:
         return time.perf_counter() - began
 
     step(points[:32], labels[:32])
-    Path("/proc/self/clear_refs").write_text("5")  # reset the peak
-    before = peak_kib()
+    before = reset_peak()
     first = step(points, labels)
-    peak = (peak_kib() - before) / 1024
+    peak = (memory("VmHWM") - before) / 2**20
     times = [first] + [step(points, labels) for _ in range(repeats - 1)]
     return statistics.median(times[1:] or times), peak
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--batches", type=int, nargs="+", default=[128, 512])
     parser.add_argument("--dim", type=int, default=128)
     parser.add_argument("--threads", type=int, default=2)
@@ -68,10 +57,8 @@ def main() -> None:
     arguments = parser.parse_args()
     from dmlcore import losses
 
-    print(
-        f"{platform.processor() or platform.machine()}, {arguments.threads} threads, torch {version('torch')}, "
-        f"PML {version('pytorch-metric-learning')}, dim {arguments.dim}, 8 per class, median of {arguments.repeats - 1}"
-    )
+    print(f"{machine('torch', 'pytorch-metric-learning')}, {arguments.threads} threads; ", end="")
+    print(f"dim {arguments.dim}, 8 per class, median of {arguments.repeats - 1}")
     context = multiprocessing.get_context("spawn")
     for batch in arguments.batches:
         results = {}

@@ -273,13 +273,14 @@ def bench(
     name: Annotated[str, typer.Argument(help="Script in benchmarks/ [default: list them]")] = "",
 ) -> None:
     """List the scripts in benchmarks/, or run one."""
-    scripts = {path.stem: path for path in sorted(BENCHMARKS.glob("*.py"))}
+    scripts = {path.stem: path for path in sorted(BENCHMARKS.glob("*.py")) if path.stem != "harness"}
     if not name:
         for stem, path in scripts.items():
             print(f"{stem:24} {path.read_text().lstrip().splitlines()[0].strip(chr(34))}")
     elif name in scripts:
         sys.argv = [str(scripts[name])]
-        runpy.run_path(str(scripts[name]), run_name="__main__")
+        sys.path.insert(0, str(HOME))  # they share a harness, and that of the tests
+        runpy.run_module(f"benchmarks.{name}", run_name="__main__", alter_sys=True)
     else:
         raise CommandError(f"no benchmark {name!r}; there are {', '.join(scripts) or 'none'}")
 

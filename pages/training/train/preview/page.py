@@ -29,7 +29,7 @@ FEW_CLASSES = (
     "Only {classes} classes to learn from are too few to generalise. Watch what happens: validation on known classes "
     "rises, the test on unseen ones may fall below the untrained network."
 )
-# Measured with the specs as they are, seeds 0 to 2: python benchmarks/specs.py
+# Measured with the specs as they are, seeds 0 to 2: python -m benchmarks.specs
 DIGITS_STORY = (
     "Measured by benchmarks/specs.py, means of three seeds: MAP@R falls from 49 to 39 % on unseen digits, and rises "
     "from 43 to 93 % on known ones."
