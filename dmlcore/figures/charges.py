@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dmlcore.figures import field_layers as layers
-from dmlcore.figures.fields import DPI, figure_style, save_figure, settle, values, write_caption
+from dmlcore.figures.fields import save_figure, sheet, values, write_caption
 from dmlcore.simulation import ChargesFrame, Simulation, clamp_lines, depends_on, phase_portrait
 from dmlcore.typing import Ints
 
@@ -46,11 +46,8 @@ def draw_charges(
     frame = simulation.frame(step)
     law = simulation.spec.law_at(step)
     loss = law.module()
-    with figure_style():
-        from matplotlib.figure import Figure
-
+    with sheet(2 * size, size * 1.2, dark) as figure:
         ink = layers.INK[dark]
-        figure = Figure(figsize=(2 * size, size * 1.2), dpi=DPI, layout="constrained", facecolor=ink["page"])
         left, right = figure.subplots(1, 2)
         # Left: the points. Each layer is drawn over the one before.
         half = max(float(np.abs(frame.positions).max()) * 1.08, 0.05)
@@ -82,7 +79,6 @@ def draw_charges(
         ]
         words += f" (drawn for {' and '.join(assumed)})" if assumed else ""
         write_caption(figure, f"{words}. {loss.formula.source}.", dark, width=int(20 * 2 * size))
-        settle(figure)
     return figure
 
 
@@ -122,14 +118,14 @@ def _arrows(axes: Axes, frame: ChargesFrame, half: float, dark: bool) -> None:
 
 
 def _portrait(figure: Figure, axes: Axes, simulation: Simulation, frame: ChargesFrame, loss: Any, dark: bool) -> float:
-    from matplotlib.colors import LinearSegmentedColormap, LogNorm
+    from matplotlib.colors import LogNorm
 
     ink = layers.INK[dark]
     portrait = phase_portrait(frame.positions.astype(np.float64), simulation.labels)
-    ramp = LinearSegmentedColormap.from_list("triplets", layers.RAMP[dark][1:])
     image = axes.imshow(
         np.ma.masked_equal(portrait.counts, 0), extent=(0, portrait.reach, 0, portrait.reach), origin="lower",
-        cmap=ramp, norm=LogNorm(1, max(float(portrait.counts.max()), 2)), interpolation="nearest", zorder=1,
+        cmap=layers.ramp(dark, first=1), norm=LogNorm(1, max(float(portrait.counts.max()), 2)),
+        interpolation="nearest", zorder=1,
     )  # fmt: skip
     layers.draw_bar(figure, axes, image, "triplets", dark, ends="neither")
     axes.set_facecolor(layers.RAMP[dark][0])
@@ -138,8 +134,5 @@ def _portrait(figure: Figure, axes: Axes, simulation: Simulation, frame: Charges
         for line in lines:
             axes.plot(*line.T, color=ink["negative"], linewidth=1.5, linestyle=dashes, zorder=3)
     axes.set(xlim=(0, portrait.reach), ylim=(0, portrait.reach), aspect="equal")
-    axes.tick_params(colors=ink["text"], labelsize=7.5, width=0.6, length=2.5)
-    axes.spines[:].set(color=ink["text"], linewidth=0.6)
-    axes.set_xlabel("d(a, p), to the positive", color=ink["text"], fontsize=8)
-    axes.set_ylabel("d(a, n), to the negative", color=ink["text"], fontsize=8)
+    layers.draw_frame(axes, dark, "d(a, p), to the positive", "d(a, n), to the negative")
     return portrait.violated

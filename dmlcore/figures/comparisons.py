@@ -12,14 +12,13 @@ import numpy as np
 
 from dmlcore.figures import field_layers as layers
 from dmlcore.figures.field_arrays import View
-from dmlcore.figures.fields import DPI, figure_style, settle
+from dmlcore.figures.fields import sheet
 from dmlcore.geometry import FieldTable, Probe
 from dmlcore.typing import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.image import AxesImage
 
 
 @dataclass(frozen=True)
@@ -66,24 +65,19 @@ def draw_comparison(
     finite = active & np.isfinite(np.stack(values))
     top = layers.colour_top(np.abs(np.stack(values)), finite)
     force = np.stack([p.field.force.numpy() for p in planes])
-    strength = np.linalg.norm(force, axis=-1)[active]
-    reference = float(np.median(strength)) if strength.size and np.median(strength) > 0 else 1.0
+    reference = layers.middle_force(np.linalg.norm(force, axis=-1), active)
     # What is left of one plane when another is taken away; never a scale so fine that it shows rounding.
     first, second = pair
     apart = values[first] - values[second]
     if shade == "force":
         apart = np.linalg.norm(force[first] - force[second], axis=-1)
     span = max(layers.colour_top(np.abs(apart), np.isfinite(apart) & (apart != 0)), top / 1000)
-    with figure_style():
-        from matplotlib.figure import Figure
-
-        ink = layers.INK[dark]
-        count = len(planes) + 1
-        figure = Figure(figsize=(count * size, size * 1.3), dpi=DPI, layout="constrained", facecolor=ink["page"])
+    ink, count = layers.INK[dark], len(planes) + 1
+    with sheet(count * size, size * 1.3, dark) as figure:
         axes = figure.subplots(1, count, squeeze=False)[0]
         # The planes, from the heat map up to the points.
         for ax, plane, shown, felt in zip(axes, planes, values, force, strict=False):
-            image = _heat(ax, x, y, shown, top, signed, dark)
+            image = layers.draw_image(ax, x, y, np.nan_to_num(shown), top, dark, signed=signed)
             layers.draw_plane(ax, view, dark)
             if region:
                 _boundaries(ax, x, y, plane, dark)
@@ -95,7 +89,7 @@ def draw_comparison(
             layers.draw_points(ax, arrays, probe, dark)
             ax.set_title(plane.title, color=ink["text"], fontsize=8.5, loc="left")
         # The difference, in the last place.
-        left = _heat(axes[-1], x, y, apart, span, True, dark)
+        left = layers.draw_image(axes[-1], x, y, np.nan_to_num(apart), span, dark, signed=True)
         layers.draw_plane(axes[-1], view, dark)
         if arrows:
             _arrows(axes[-1], x, y, force[first] - force[second], reference, view, dark)
@@ -116,29 +110,12 @@ def draw_comparison(
             figure.supxlabel(
                 textwrap.fill(caption, int(15 * count * size)), color=ink["text"], fontsize=7.5, x=0.01, ha="left"
             )
-        settle(figure)
     return figure
 
 
 def _values(field: FieldTable, shade: str) -> Floats:
     found: Floats = (field.energy if shade == "energy" else field.size).numpy()
     return found
-
-
-def _heat(axes: Axes, x: Floats, y: Floats, values: Floats, top: float, signed: bool, dark: bool) -> AxesImage:
-    from matplotlib.colors import LinearSegmentedColormap
-
-    low, cell = -top if signed else 0.0, (x[1] - x[0]) / 2
-    return axes.imshow(
-        np.clip(np.nan_to_num(values), low, top),
-        extent=(x[0] - cell, x[-1] + cell, y[0] - cell, y[-1] + cell),
-        origin="lower",
-        cmap=LinearSegmentedColormap.from_list("field", (layers.SIGNED if signed else layers.RAMP)[dark]),
-        vmin=low,
-        vmax=top,
-        interpolation="bilinear",
-        zorder=0,
-    )
 
 
 def _boundaries(axes: Axes, x: Floats, y: Floats, plane: ComparisonPlane, dark: bool) -> None:
@@ -157,11 +134,7 @@ def _boundaries(axes: Axes, x: Floats, y: Floats, plane: ComparisonPlane, dark: 
 
 
 def _arrows(axes: Axes, x: Floats, y: Floats, force: Floats, reference: float, view: View, dark: bool) -> None:
-    nodes = ((np.arange(layers.ARROWS) + 0.5) * len(x) / layers.ARROWS).astype(int)
+    nodes = layers.arrow_nodes(len(x))
     chosen = force[np.ix_(nodes, nodes)]
     shaft = chosen / (np.linalg.norm(chosen, axis=-1, keepdims=True) + reference) * 1.9 * view[2] / layers.ARROWS
-    axes.quiver(
-        x[nodes], y[nodes], shaft[..., 0], shaft[..., 1],
-        pivot="mid", angles="xy", scale_units="xy", scale=1, color=layers.INK[dark]["arrow"], zorder=3,
-        units="width", width=0.0026, headwidth=4.5, headlength=5, headaxislength=4.2, minlength=0.4,
-    )  # fmt: skip
+    layers.draw_needles(axes, x[nodes], y[nodes], shaft, dark)

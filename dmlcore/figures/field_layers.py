@@ -15,12 +15,15 @@ from dmlcore.figures.field_arrays import View, polylines
 from dmlcore.figures.scales import round_top, stays_below
 from dmlcore.geometry import Probe
 from dmlcore.geometry.hardness import Hardness
-from dmlcore.typing import Arrays, Bools, Floats
+from dmlcore.typing import Arrays, Bools, Floats, Ints
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.colors import LinearSegmentedColormap
     from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
     from matplotlib.patches import Patch
+    from matplotlib.patheffects import AbstractPathEffect
 
 Shade = Literal["energy", "raw", "force", "none"]
 
@@ -68,34 +71,82 @@ def draw_plane(axes: Axes, view: View, dark: bool) -> None:
     ink = INK[dark]
     axes.set(xlim=(x - half, x + half), ylim=(y - half, y + half), aspect="equal", facecolor=ink["page"])
     axes.grid(True, color=ink["grid"], linewidth=0.6)
-    axes.tick_params(colors=ink["text"], labelsize=7.5, width=0.6, length=2.5)
-    axes.spines[:].set(color=ink["text"], linewidth=0.6)
+    draw_frame(axes, dark)
+
+
+def draw_frame(axes: Axes, dark: bool, across: str = "", up: str = "", *, ticks: float = 7.5, size: float = 8) -> None:
+    """Frame, ticks and the names of both axes; ticks, size: points of their letters."""
+    ink = INK[dark]["text"]
+    axes.tick_params(colors=ink, labelsize=ticks, width=0.6, length=2.5)
+    axes.spines[:].set(color=ink, linewidth=0.6)
+    for name, write in ((across, axes.set_xlabel), (up, axes.set_ylabel)):
+        if name:
+            write(name, color=ink, fontsize=size)
+
+
+def ramp(dark: bool, *, signed: bool = False, first: int = 0) -> LinearSegmentedColormap:
+    """The colours of energies, or of values with a sign, from the `first` of RAMP on."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("field", (SIGNED if signed else RAMP)[dark][first:])
+
+
+def rim(width: float, colour: str) -> list[AbstractPathEffect]:
+    """A path effect: a stroke `width` points wide behind what is drawn."""
+    from matplotlib.patheffects import withStroke
+
+    return [withStroke(linewidth=width, foreground=colour)]
+
+
+def draw_image(
+    axes: Axes, x: Floats, y: Floats, values: Floats, top: float, dark: bool, *, signed: bool = False
+) -> AxesImage:
+    """Colours of values (H, W) at x (W,), y (H,), on a scale from 0, or -top if `signed`, to top."""
+    low, cell = -top if signed else 0.0, (x[1] - x[0]) / 2
+    return axes.imshow(
+        np.clip(values, low, top), extent=(x[0] - cell, x[-1] + cell, y[0] - cell, y[-1] + cell), origin="lower",
+        cmap=ramp(dark, signed=signed), vmin=low, vmax=top, interpolation="bilinear", zorder=0,
+    )  # fmt: skip
+
+
+def draw_needles(axes: Axes, x: Floats, y: Floats, along: Floats, dark: bool) -> None:
+    """Small arrows (..., 2) about their middles x, y, in the units of the axes."""
+    axes.quiver(
+        x, y, along[..., 0], along[..., 1],
+        pivot="mid", angles="xy", scale_units="xy", scale=1, color=INK[dark]["arrow"], zorder=3,
+        units="width", width=0.0026, headwidth=4.5, headlength=5, headaxislength=4.2, minlength=0.4,
+    )  # fmt: skip
+
+
+def middle_force(size: Floats, active: Bools) -> float:
+    """The median of the sizes (...) where `active`, the reference of arrow lengths; 1 if there is none."""
+    felt = size[active]
+    return float(np.median(felt)) if felt.size and np.median(felt) > 0 else 1.0
+
+
+def arrow_nodes(n: int) -> Ints:
+    """Which of n nodes along a side carry an arrow."""
+    nodes: Ints = ((np.arange(ARROWS) + 0.5) * n / ARROWS).astype(int)
+    return nodes
+
+
+def boundary_words(arrays: Arrays, prefixes: Sequence[str] = ("",)) -> list[str]:
+    """What lines and hatching of the active region mean, for a caption; those that are there."""
+    words = [("solid line: loss = 0", "outer"), ("dashed: upper clamp", "inner")]
+    drawn = [text for text, name in words if any(len(arrays.get(prefix + name, ())) for prefix in prefixes)]
+    everywhere = all(arrays[prefix + "active"].all() for prefix in prefixes if prefix + "active" in arrays)
+    return drawn if everywhere else [*drawn, "hatched: no force"]
 
 
 def draw_heat(figure: Figure, axes: Axes, arrays: Arrays, shade: Shade, m2: float, dark: bool, *, bar: bool) -> float:
     """The colour image of `arrays`, clamped at `m2`, with its scale if `bar`; returns where the scale ends."""
-    from matplotlib.colors import LinearSegmentedColormap
-
     strength = np.linalg.norm(arrays["force"], axis=-1)
     values = strength if shade == "force" else arrays[shade]
     shown = np.abs(values) if shade == "raw" else values
     top = colour_top(
         shown, np.isfinite(shown) if shade == "raw" else arrays["active"], m2 if shade == "energy" else math.inf
     )
-    ramp = LinearSegmentedColormap.from_list("field", (SIGNED if shade == "raw" else RAMP)[dark])
-    low = -top if shade == "raw" else 0.0
-    x, y = arrays["x"], arrays["y"]
-    cell = (x[1] - x[0]) / 2
-    image = axes.imshow(
-        np.clip(values, low, top),
-        extent=(x[0] - cell, x[-1] + cell, y[0] - cell, y[-1] + cell),
-        origin="lower",
-        cmap=ramp,
-        vmin=low,
-        vmax=top,
-        interpolation="bilinear",
-        zorder=0,
-    )
+    image = draw_image(axes, arrays["x"], arrays["y"], values, top, dark, signed=shade == "raw")
     if bar:
         name = {"energy": "loss", "raw": "loss before the clamp", "force": "force"}[shade]
         draw_bar(figure, axes, image, name, dark, ends="both" if shade == "raw" else "max")
@@ -140,10 +191,10 @@ def draw_inactive(
                 hatched.set_clip_path(clip)
 
 
-def draw_boundaries(axes: Axes, arrays: Arrays, dark: bool, prefix: str = "") -> None:
-    """The polylines `outer` solid and `inner` dashed, in the coordinates of the axes."""
+def draw_boundaries(axes: Axes, arrays: Arrays, dark: bool, pattern: str = "{}") -> None:
+    """The polylines `outer` solid and `inner` dashed, named by a pattern, in the coordinates of the axes."""
     for name, dashes in BOUNDARIES.items():
-        for line in polylines(arrays, prefix + name):
+        for line in polylines(arrays, pattern.format(name)):
             axes.plot(*line.T, color=INK[dark]["text"], linewidth=1.2, linestyle=dashes, zorder=2)
 
 
@@ -190,19 +241,14 @@ def draw_streams(axes: Axes, arrays: Arrays, dark: bool) -> None:
 
 def draw_arrows(axes: Axes, arrays: Arrays, view: View, dark: bool) -> None:
     """Direction exact, length |F| / (|F| + median |F|) of a cell: a diverging push would hide all others."""
-    nodes = ((np.arange(ARROWS) + 0.5) * len(arrays["x"]) / ARROWS).astype(int)
+    nodes = arrow_nodes(len(arrays["x"]))
     force = arrays["force"][np.ix_(nodes, nodes)]
     length = np.linalg.norm(force, axis=-1)
-    felt = np.linalg.norm(arrays["force"], axis=-1)[arrays["active"]]
-    reference = float(np.median(felt)) if felt.size and np.median(felt) > 0 else 1.0
+    reference = middle_force(np.linalg.norm(arrays["force"], axis=-1), arrays["active"])
     cell = 2 * view[2] / ARROWS
     with np.errstate(invalid="ignore"):
         shaft = np.where(length[..., None] > 0, force / (length[..., None] + reference), 0.0) * cell * 0.95
-    axes.quiver(
-        arrays["x"][nodes], arrays["y"][nodes], shaft[..., 0], shaft[..., 1],
-        pivot="mid", angles="xy", scale_units="xy", scale=1, color=INK[dark]["arrow"], zorder=3,
-        units="width", width=0.0026, headwidth=4.5, headlength=5, headaxislength=4.2, minlength=0.4,
-    )  # fmt: skip
+    draw_needles(axes, arrays["x"][nodes], arrays["y"][nodes], shaft, dark)
 
 
 def draw_edges(axes: Axes, arrays: Arrays, dark: bool) -> None:
@@ -220,15 +266,13 @@ def _tip(at: Floats, force: Floats, half: float) -> Floats | None:
     return at + force / magnitude * (150 * (1 - math.exp(-magnitude / 1.6)) + 16) / 320 * half
 
 
-def draw_arrow(axes: Axes, at: Any, tip: Any, colour: str, rim: str, width: float, style: str = "-") -> None:
+def draw_arrow(axes: Axes, at: Any, tip: Any, colour: str, edge: str, width: float, style: str = "-") -> None:
     """An arrow from `at` to `tip`, (2,) each, `width` points wide, with a rim; clipped to the axes."""
-    from matplotlib.patheffects import withStroke
-
     head = f"-|>,head_length={0.3 + width / 11},head_width={0.15 + width / 20}"
     shaft = {"arrowstyle": head, "color": colour, "linewidth": width, "linestyle": style, "shrinkA": 0, "shrinkB": 0}
     arrow = axes.annotate("", tip, at, arrowprops=shaft, zorder=5, annotation_clip=False).arrow_patch
     if arrow is not None:
-        arrow.set_path_effects([withStroke(linewidth=width + 1.8, foreground=rim)])
+        arrow.set_path_effects(rim(width + 1.8, edge))
         arrow.set(clip_on=True, clip_path=axes.patch)
 
 
@@ -291,10 +335,8 @@ def draw_points(
 
 def draw_text(axes: Axes, at: Any, text: str, colour: str, dark: bool, *, offset: Any = (0, 0), **align: Any) -> None:
     """`text` with a rim at `at`, moved by `offset` points; `align` goes to matplotlib."""
-    from matplotlib.patheffects import withStroke
-
     align = (
         dict[str, Any]({"ha": "center", "fontsize": 7.5, "fontweight": "bold", "color": colour, "zorder": 6}) | align
     )
     shown = axes.annotate(text, at, xytext=tuple(offset), textcoords="offset points", annotation_clip=True, **align)
-    shown.set_path_effects([withStroke(linewidth=2.2, foreground=INK[dark]["rim"])])
+    shown.set_path_effects(rim(2.2, INK[dark]["rim"]))

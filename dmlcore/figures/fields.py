@@ -93,11 +93,7 @@ def draw_field(
             f"shade must be one of {SHADES} and contours raw, clamped or None: got {shade!r}, {contours!r}"
         )
     arrays = field_arrays(loss, anchor, positive, negative, probe=probe, view=view, n=n)
-    with figure_style():
-        from matplotlib.figure import Figure
-
-        ink, shape = layers.INK[dark], (size, size * (1.0 if plain else 1.04))
-        figure = Figure(figsize=shape, dpi=DPI, layout="constrained", facecolor=ink["page"])
+    with sheet(size, size * (1.0 if plain else 1.04), dark) as figure:
         axes = figure.add_subplot()
         layers.draw_plane(axes, view, dark)
         top = layers.draw_heat(figure, axes, arrays, shade, loss.m2, dark, bar=not plain) if shade != "none" else 0.0
@@ -126,7 +122,6 @@ def draw_field(
             write_title(axes, loss, title, dark, formula=not plain)
         if not plain:
             _caption(figure, loss, probe, shade, top, arrays, region, dark)
-        settle(figure)
     return figure
 
 
@@ -159,17 +154,25 @@ def figure_style() -> Iterator[None]:
             yield
 
 
+@contextmanager
+def sheet(width: float, height: float, dark: bool) -> Iterator[Figure]:
+    """An empty figure of so many inches to draw on, in the settings of all figures."""
+    with figure_style():
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(width, height), dpi=DPI, layout="constrained", facecolor=layers.INK[dark]["page"])
+        yield figure
+        figure.draw_without_rendering()  # fixes the layout, which would otherwise change with each save
+        figure.set_layout_engine("none")
+
+
 def _caption(
     figure: Figure, loss: TripletLoss, probe: Probe, shade: Shade, top: float, arrays: Arrays, region: bool, dark: bool
 ) -> None:
     colour = {"energy": "clamped loss", "raw": "loss before the clamp", "force": "force on it"}.get(shade)
     keys = [f"Scanned by the {probe}" + (f"; colour: {colour}, to {top:.3g}" if colour else "")]
-    if region and len(arrays["outer"]):
-        keys.append("solid line: loss = 0")
-    if region and len(arrays["inner"]):
-        keys.append("dashed: upper clamp")
-    if region and not arrays["active"].all():
-        keys.append("hatched: no force")
+    if region:
+        keys += layers.boundary_words(arrays)
     write_caption(figure, f"{'; '.join(keys)}. {loss.formula.source}.", dark, first=values(loss))
 
 
@@ -183,12 +186,6 @@ def write_caption(figure: Figure, words: str, dark: bool, *, first: str = "", wi
     """Small lines below a figure, `width` characters each; the `first` may be mathtext."""
     text = "\n".join(x for x in [first, *textwrap.wrap(words, width)] if x)
     figure.supxlabel(text, fontsize=7, color=layers.INK[dark]["text"], x=0.02, ha="left", linespacing=1.45)
-
-
-def settle(figure: Figure) -> None:
-    """Fix the layout, which would otherwise change with each save."""
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
 
 
 def values(loss: TripletLoss) -> str:

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from dmlcore.figures import field_layers as layers
-from dmlcore.figures.field_arrays import about_loss, arguments, creation, polylines
-from dmlcore.figures.fields import DPI, figure_style, save_figure, settle, values, write_caption
+from dmlcore.figures.field_arrays import about_loss, arguments, creation
+from dmlcore.figures.fields import save_figure, sheet, values, write_caption
 from dmlcore.geometry.boundary import Lines, level_lines
 from dmlcore.loss_analysis.pair_weights import RIVALS, Rival, similarities, triplet_weights
 from dmlcore.losses import TripletLoss
@@ -136,27 +136,20 @@ def draw_weights(
     maps = [arrays[f"dL_d{by}{k}"][PAIRS.index(weight)] for k in range(1, len(losses) + 1)]
     felt = np.stack([np.where(exists, np.abs(w), 0.0) for w in maps])
     top = layers.colour_top(felt, felt > 0)
-    with figure_style():
-        from matplotlib.colors import LinearSegmentedColormap
-        from matplotlib.figure import Figure
-
+    with sheet(len(losses) * size + 0.6, size * 1.3, dark) as figure:
         ink = layers.INK[dark]
-        figure = Figure(
-            figsize=(len(losses) * size + 0.6, size * 1.3), dpi=DPI, layout="constrained", facecolor=ink["page"]
-        )
         row = figure.subplots(1, len(losses), squeeze=False)[0]
-        ramp = LinearSegmentedColormap.from_list("weights", (layers.SIGNED if signed else layers.RAMP)[dark])
         name = rf"$\partial L/\partial {by}_{{{weight}}}$"
         # One map a loss: S_ap to the right, S_an upwards.
         for k, (axes, loss, weights) in enumerate(zip(row, losses, maps, strict=True), start=1):
             shown = np.clip(weights if signed else np.abs(weights), -top, top)
             image = axes.imshow(
-                shown, extent=(-1, 1, -1, 1), origin="lower", cmap=ramp,
+                shown, extent=(-1, 1, -1, 1), origin="lower", cmap=layers.ramp(dark, signed=signed),
                 vmin=-top if signed else 0, vmax=top, interpolation="nearest", zorder=1,
             )  # fmt: skip
-            _frame(axes, ink)
+            _frame(axes, dark)
             _no_triplets(axes, rival, pn, ink)
-            _boundaries(axes, arrays, k, ink)
+            layers.draw_boundaries(axes, arrays, dark, f"{{}}{k}")
             _cross(axes, at, ink)
             value = arrays[f"at_dL_d{by}{k}"][PAIRS.index(weight)]
             read = f"{name} = {_number(value)}" if arrays["at_exists"] else "no such triplet"
@@ -172,17 +165,14 @@ def draw_weights(
             f"hatched: no such triplet; dotted: equally similar. {'; '.join(x.formula.source for x in losses)}."
         )
         write_caption(figure, words, dark, width=int(20 * len(losses) * size))
-        settle(figure)
     return figure
 
 
-def _frame(axes: Axes, ink: dict[str, str]) -> None:
+def _frame(axes: Axes, dark: bool) -> None:
+    ink = layers.INK[dark]
     axes.set(xlim=(-1, 1), ylim=(-1, 1), aspect="equal", facecolor=ink["page"])
     axes.set(xticks=(-1, -0.5, 0, 0.5, 1), yticks=(-1, -0.5, 0, 0.5, 1))
-    axes.set_xlabel("$S_{ap}$", color=ink["text"], fontsize=9)
-    axes.set_ylabel("$S_{an}$", color=ink["text"], fontsize=9)
-    axes.tick_params(colors=ink["text"], labelsize=7.5, width=0.6, length=2.5)
-    axes.spines[:].set(color=ink["text"], linewidth=0.6)
+    layers.draw_frame(axes, dark, "$S_{ap}$", "$S_{an}$", size=9)
     axes.plot([-1, 1], [-1, 1], color=ink["text"], linewidth=0.7, linestyle=(0, (1, 3)), zorder=2)
 
 
@@ -194,12 +184,6 @@ def _no_triplets(axes: Axes, rival: Rival, pn: float, ink: dict[str, str]) -> No
         x = axis.numpy()
         hatched = axes.contourf(x, x, room, levels=[-9, 0], colors=[ink["page"]], hatches=["////"], zorder=1.5)
         hatched.set(edgecolor=ink["hatch"], linewidth=0.0, hatch_linewidth=0.5)
-
-
-def _boundaries(axes: Axes, arrays: Arrays, k: int, ink: dict[str, str]) -> None:
-    for name, dashes in layers.BOUNDARIES.items():
-        for line in polylines(arrays, f"{name}{k}"):
-            axes.plot(*line.T, color=ink["text"], linewidth=1.2, linestyle=dashes, zorder=2)
 
 
 def _cross(axes: Axes, at: tuple[float, float], ink: dict[str, str]) -> None:

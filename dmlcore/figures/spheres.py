@@ -11,7 +11,7 @@ import torch
 
 from dmlcore.figures import field_layers as layers
 from dmlcore.figures.field_arrays import polylines
-from dmlcore.figures.fields import DPI, figure_style, save_figure, settle, values, write_caption, write_title
+from dmlcore.figures.fields import save_figure, sheet, values, write_caption, write_title
 from dmlcore.figures.sphere_arrays import about, circle_arrays, colour_scale, snippet, sphere_arrays, unit
 from dmlcore.geometry import Probe
 from dmlcore.geometry.sphere import fibonacci_sphere, on_circle, on_sphere, raw_on_sphere, scan_sphere
@@ -62,19 +62,18 @@ def draw_sphere(
     seen = _axes_of(eye)
     points = [torch.from_numpy(x) for x in arrays["points"]]
     top, reference = colour_scale(loss, probe, 3)
-    with figure_style():
-        from matplotlib.figure import Figure
+    with sheet(size, size * 1.04, dark) as figure:
         from matplotlib.patches import Circle
 
         ink = layers.INK[dark]
-        figure = Figure(figsize=(size, size * 1.04), dpi=DPI, layout="constrained", facecolor=ink["page"])
         axes = _bare(figure.add_subplot(), SPHERE_VIEW, dark)
         disc = axes.add_patch(Circle((0, 0), 1, fill=False, edgecolor=ink["text"], linewidth=1.1, zorder=3))
         # The loss at every pixel of the disc, and where the probe feels nothing.
         x = np.linspace(-1, 1, PIXELS)
         nodes = torch.from_numpy(_facing(x, seen))
         raw = raw_on_sphere(loss, *points, probe=probe, nodes=nodes).numpy()
-        image = _heat(axes, x, raw.clip(0.0, loss.m2), top, dark, disc)
+        image = layers.draw_image(axes, x, x, raw.clip(0.0, loss.m2), top, dark)
+        image.set_clip_path(disc)
         if region:
             layers.draw_inactive(axes, x, x, raw, loss.m2, dark, disc)
         _rim(axes, x, disc)
@@ -82,7 +81,7 @@ def draw_sphere(
         if region:
             _boundary(axes, arrays, seen, ink)
         if arrows:
-            _needles(axes, loss, points, probe, reference, seen, ink)
+            _needles(axes, loss, points, probe, reference, seen, dark)
         # The triplet: its edges along the sphere, then forces and points, flattened along the view.
         _great_circles(axes, arrays["points"], seen, ink)
         flat = arrays["points"] @ seen.T
@@ -98,7 +97,6 @@ def draw_sphere(
         where = f"seen from longitude {eye[0]:.4g}°, latitude {eye[1]:.4g}°".replace("-", "−")
         hollow = "hollow: behind the sphere" if (flat[:, 2] < 0).any() else ""
         _caption(figure, loss, f"Unit sphere scanned by the {probe}, {where}", arrays, region, radial, dark, hollow)
-        settle(figure)
     return figure
 
 
@@ -123,16 +121,12 @@ def draw_circle(
     """
     arrays = circle_arrays(loss, anchor, positive, negative, probe=probe)
     top, reference = colour_scale(loss, probe, 2)
-    with figure_style():
-        from matplotlib.figure import Figure
-
-        ink = layers.INK[dark]
-        figure = Figure(figsize=(2 * size, size * 1.16), dpi=DPI, layout="constrained", facecolor=ink["page"])
+    with sheet(2 * size, size * 1.16, dark) as figure:
         left, right = figure.subplots(1, 2)
         _bare(left, CIRCLE_VIEW, dark)
         _ring(left, arrays, top, region, dark)
         if arrows:
-            _whirl(left, arrays, reference, ink)
+            _whirl(left, arrays, reference, dark)
         layers.draw_edges(left, arrays, dark)
         tips = [_reach(force, 0.13, 0.5) for force in arrays["forces"]]
         outward = [_reach(f * at, 0.1, 0.5) for f, at in zip(arrays["radials"], arrays["points"], strict=True)]
@@ -144,7 +138,6 @@ def draw_circle(
             write_title(left, loss, title, dark)
         words = f"Left: unit circle scanned by the {probe}. Right: loss over the angles of P and N, from A"
         _caption(figure, loss, words, arrays, region, radial, dark, "orange: what the ring shows", width=150)
-        settle(figure)
     return figure
 
 
@@ -154,20 +147,6 @@ def _bare(axes: Axes, view: tuple[float, float, float], dark: bool) -> Axes:
     axes.set(xlim=(-half, half), ylim=(-half, half), aspect="equal", facecolor=layers.INK[dark]["page"])
     axes.set_axis_off()
     return axes
-
-
-def _heat(axes: Axes, x: Floats, energy: Floats, top: float, dark: bool, clip: Patch | None = None) -> Any:
-    from matplotlib.colors import LinearSegmentedColormap
-
-    cell = (x[1] - x[0]) / 2
-    image = axes.imshow(
-        np.clip(energy, 0, top), extent=(x[0] - cell, x[-1] + cell, x[0] - cell, x[-1] + cell), origin="lower",
-        cmap=LinearSegmentedColormap.from_list("field", layers.RAMP[dark]), vmin=0, vmax=top,
-        interpolation="bilinear", zorder=0,
-    )  # fmt: skip
-    if clip is not None:
-        image.set_clip_path(clip)
-    return image
 
 
 def _reach(force: Floats, least: float, most: float) -> Floats:
@@ -215,9 +194,7 @@ def _forces(
 
 
 def _radial(axes: Axes, start: Floats, tip: Floats, colour: str, rim: str) -> None:
-    from matplotlib.patheffects import withStroke
-
-    glow = [withStroke(linewidth=3, foreground=rim)]
+    glow = layers.rim(3, rim)
     line = np.stack([start, tip])
     axes.plot(*line.T, color=colour, linewidth=1.4, linestyle=(0, (1.2, 1.2)), path_effects=glow, zorder=5)
     axes.plot(*tip, "o", color=colour, markersize=3, markeredgewidth=0, zorder=5)
@@ -235,13 +212,8 @@ def _caption(
     width: int = 90,
 ) -> None:
     keys = [first, more] if more else [first]
-    outer, inner = (any(len(arrays.get(prefix + name, ())) for prefix in ("", "map_")) for name in ("outer", "inner"))
-    if region and outer:
-        keys.append("solid line: loss = 0")
-    if region and inner:
-        keys.append("dashed: upper clamp")
-    if region and not all(arrays[name].all() for name in ("active", "map_active") if name in arrays):
-        keys.append("hatched: no force")
+    if region:
+        keys += layers.boundary_words(arrays, ("", "map_"))
     keys.append("green: forces along the surface")
     if radial:
         keys.append("dotted: radial part, which normalisation removes")
@@ -311,9 +283,7 @@ def _graticule(axes: Axes, seen: Floats, ink: dict[str, str]) -> None:
 
 
 def _boundary(axes: Axes, arrays: Arrays, seen: Floats, ink: dict[str, str]) -> None:
-    from matplotlib.patheffects import withStroke
-
-    glow = [withStroke(linewidth=3, foreground=ink["rim"] + "66")]
+    glow = layers.rim(3, ink["rim"] + "66")
     for name, dashes in layers.BOUNDARIES.items():
         for line in polylines(arrays, name):
             flat = _front(on_sphere(*torch.deg2rad(torch.from_numpy(line)).T).numpy(), seen)
@@ -327,7 +297,7 @@ def _needles(
     probe: Probe,
     reference: float,
     seen: Floats,
-    ink: dict[str, str],
+    dark: bool,
 ) -> None:
     """Force on the probe along the sphere at evenly spread nodes."""
     nodes = fibonacci_sphere(NEEDLES)
@@ -335,20 +305,12 @@ def _needles(
     shaft = 0.18 * _compressed(force, reference)
     at, along = nodes.numpy() @ seen.T, shaft @ seen.T
     front = (at[:, 2] > 0.06) & (np.linalg.norm(along[:, :2], axis=-1) > 0.006)
-    _quiver(axes, at[front], along[front], ink)
+    layers.draw_needles(axes, at[front, 0], at[front, 1], along[front], dark)
 
 
 def _compressed(force: Floats, reference: float) -> Floats:
     arrows: Floats = np.nan_to_num(force / (np.linalg.norm(force, axis=-1, keepdims=True) + reference))
     return arrows
-
-
-def _quiver(axes: Axes, at: Floats, along: Floats, ink: dict[str, str]) -> None:
-    axes.quiver(
-        *at[:, :2].T, *along[:, :2].T,
-        pivot="mid", angles="xy", scale_units="xy", scale=1, color=ink["arrow"], zorder=3,
-        units="width", width=0.0026, headwidth=4.5, headlength=5, headaxislength=4.2, minlength=0.4,
-    )  # fmt: skip
 
 
 def _great_circles(axes: Axes, points: Floats, seen: Floats, ink: dict[str, str]) -> None:
@@ -367,7 +329,6 @@ def _great_circles(axes: Axes, points: Floats, seen: Floats, ink: dict[str, str]
 
 # ---- circle
 def _ring(axes: Axes, arrays: Arrays, top: float, region: bool, dark: bool) -> None:
-    from matplotlib.colors import LinearSegmentedColormap
     from matplotlib.patches import Polygon
 
     ink, n = layers.INK[dark], len(arrays["angle"])
@@ -376,7 +337,7 @@ def _ring(axes: Axes, arrays: Arrays, top: float, region: bool, dark: bool) -> N
     spokes = np.stack([np.cos(angle - half), np.sin(angle - half)])
     axes.pcolormesh(
         *(np.outer([1 - BAND, 1 + BAND], row) for row in spokes), arrays["energy"].clip(0, top)[None],
-        cmap=LinearSegmentedColormap.from_list("field", layers.RAMP[dark]), vmin=0, vmax=top, rasterized=True, zorder=0,
+        cmap=layers.ramp(dark), vmin=0, vmax=top, rasterized=True, zorder=0,
     )  # fmt: skip
     for first, last, active in _runs(arrays["active"]):
         around = np.linspace(first * 2 * half - half, last * 2 * half - half, 2 + 2 * (last - first))
@@ -404,13 +365,14 @@ def _runs(active: Bools) -> list[tuple[int, int, bool]]:
     return [(int(i), int(j), bool(active[i])) for i, j in zip(starts, ends, strict=True)]
 
 
-def _whirl(axes: Axes, arrays: Arrays, reference: float, ink: dict[str, str]) -> None:
+def _whirl(axes: Axes, arrays: Arrays, reference: float, dark: bool) -> None:
     """Force on the probe along the circle, outside of the ring."""
     every = slice(None, None, len(arrays["angle"]) // WHIRL)
     shaft = 2 * math.pi / WHIRL * 1.1 * _compressed(arrays["force"][every], reference)
     angle = torch.deg2rad(torch.from_numpy(arrays["angle"][every]))
     felt = np.linalg.norm(shaft, axis=-1) > 0.006
-    _quiver(axes, 1.16 * on_circle(angle).numpy()[felt], shaft[felt], ink)
+    at = 1.16 * on_circle(angle).numpy()[felt]
+    layers.draw_needles(axes, at[:, 0], at[:, 1], shaft[felt], dark)
 
 
 def _map(
@@ -424,10 +386,10 @@ def _map(
     dark: bool,
 ) -> Any:
     ink, axis = layers.INK[dark], arrays["map_axis"]
-    image = _heat(axes, axis, arrays["map_energy"], top, dark)
+    image = layers.draw_image(axes, axis, axis, arrays["map_energy"], top, dark)
     if region:
         layers.draw_inactive(axes, axis, axis, arrays["map_raw"], loss.m2, dark)
-        layers.draw_boundaries(axes, arrays, dark, "map_")
+        layers.draw_boundaries(axes, arrays, dark, "map_{}")
     levels = [top * k / LEVELS for k in range(1, LEVELS) if top * k / LEVELS < loss.m2]
     bands = np.clip(arrays["map_raw"], -top, 2 * top)
     if levels and bands.min() < levels[-1] and bands.max() > levels[0]:
@@ -455,8 +417,6 @@ def _map(
     axes.set(
         xlim=(-180, 180), ylim=(-180, 180), aspect="equal", xticks=range(-180, 181, 90), yticks=range(-180, 181, 90)
     )
-    axes.tick_params(colors=ink["text"], labelsize=7, width=0.6, length=2.5)
-    axes.spines[:].set(color=ink["text"], linewidth=0.6)
-    axes.set_xlabel("angle of P, from A (degrees)", color=ink["text"], fontsize=7.5)
-    axes.set_ylabel("angle of N, from A (degrees)", color=ink["text"], fontsize=7.5)
+    across, up = "angle of P, from A (degrees)", "angle of N, from A (degrees)"
+    layers.draw_frame(axes, dark, across, up, ticks=7, size=7.5)
     return image

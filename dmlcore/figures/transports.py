@@ -9,7 +9,7 @@ import torch
 
 from dmlcore.figures import field_layers as layers
 from dmlcore.figures.field_arrays import arguments
-from dmlcore.figures.fields import DPI, figure_style, save_figure, settle, write_caption
+from dmlcore.figures.fields import save_figure, sheet, write_caption
 from dmlcore.pooling.analysis.gate import Gate
 from dmlcore.pooling.analysis.red_blue import STEPS, informative, mixture
 from dmlcore.typing import Arrays, Floats, Ints
@@ -92,20 +92,15 @@ def draw_transport(
     pixels = np.asarray(pixels)
     gate = solved(pixels, prototypes, mu, epsilon)
     shape, points = pixels.shape[:2], informative(gate.features.numpy())
-    with figure_style():
-        from matplotlib.colors import LinearSegmentedColormap
-        from matplotlib.figure import Figure
-
+    with sheet(4.3 * size, 2.5 * size, dark) as figure:
         ink = layers.INK[dark]
-        figure = Figure(figsize=(4.3 * size, 2.5 * size), dpi=DPI, layout="constrained", facecolor=ink["page"])
         upper, lower = figure.subplots(2, 4)
-        ramp = LinearSegmentedColormap.from_list("weights", layers.RAMP[dark])
         colours = _colours(gate.features.numpy(), dark)
         # Above: the map, then the weights of three poolings on one scale up to 1 / (n mu), the most one can have.
         upper[0].imshow(colours.reshape(*shape, 3), interpolation="nearest")
         _heading(upper[0], "map", f"{points.sum()} of {points.size} pixels informative", ink)
         for axes, name, weights in zip(upper[1:], POOLINGS, gate.weights.numpy(), strict=True):
-            image = axes.imshow(weights.reshape(shape), cmap=ramp, vmin=0, vmax=1 / (len(points) * mu))
+            image = axes.imshow(weights.reshape(shape), cmap=layers.ramp(dark), vmin=0, vmax=1 / (len(points) * mu))
             _heading(axes, name, f"{weights[points].sum():.3f} on the informative pixels", ink)
         for axes in upper:
             axes.set(xticks=[], yticks=[])
@@ -117,8 +112,7 @@ def draw_transport(
         _draw_marginals(lower[3], gate, dark, ink)
         for axes in lower:
             axes.set_facecolor(ink["page"])
-            axes.tick_params(colors=ink["text"], labelsize=7.5, width=0.6, length=2.5)
-            axes.spines[:].set(color=ink["text"], linewidth=0.6)
+            layers.draw_frame(axes, dark)
         _, r = gate.contraction()
         words = (
             f"Generalized sum pooling, mu = {mu:.4g}, epsilon = {epsilon:.4g}, {len(gate.prototypes)} prototypes. "
@@ -127,7 +121,6 @@ def draw_transport(
             + ". Gürbüz 2022, chapter 5."
         )
         write_caption(figure, words, dark, width=int(56 * size))
-        settle(figure)
     return figure
 
 
