@@ -4,6 +4,7 @@
 /** @import { Child, Ink, Place, Point, Theme } from "../../shared/types.js" */
 import { drawing } from "../../shared/dom.js";
 import { INK, LETTER, POINTS, niceStep, rampColour } from "../../shared/colours.js";
+import { toPixels } from "../../shared/plane/view.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const LONGEST = 0.23; // of the longest of the six arrows, as a share of the frame
@@ -18,25 +19,6 @@ export function svg(tag, attributes, ...children) {
   for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, String(value));
   node.append(...children);
   return node;
-}
-
-/**
- * @param {number[]} xyhalf
- * @param {number} size
- */
-export function toPixels([x, y, half], size) {
-  const k = size / (2 * half);
-  /** @type {(place: Place) => Pixels} */
-  const at = ([px, py]) => [(px - x + half) * k, (y + half - py) * k];
-  return at;
-}
-/**
- * @param {number[]} xyhalf
- * @param {number} size
- */
-export function fromPixels([x, y, half], size) {
-  const k = (2 * half) / size;
-  return (/** @type {Place} */ [u, v]) => [x - half + u * k, y + half - v * k];
 }
 
 // The map of the difference, n x n, as the address of an image.

@@ -1,7 +1,7 @@
 // A counter-example under the hand: printed gradients beside true ones. Python computes both; this
 // module draws and asks.
 /** @import { Gradient, Side, TruthAnswer, TruthData, TruthRequest } from "./types.js" */
-/** @import { Point, Schema, SetState, Theme } from "../../shared/types.js" */
+/** @import { Place, Point, Schema, SetState, Theme } from "../../shared/types.js" */
 import {
   receiveFallback,
   loadStyles,
@@ -13,12 +13,11 @@ import { drawing, el, save, setText, tidy, writeAddress } from "../../shared/dom
 import { INK, LETTER, POINTS, rampColour } from "../../shared/colours.js";
 import { control, pointRows } from "../../shared/controls.js";
 import { Link, decode, socketAddress } from "../../shared/socket.js";
-import { colourOf, fromPixels, figure, raster, svg, toPixels } from "./draw.js";
+import { carry, nudged, toPixels } from "../../shared/plane/view.js";
+import { colourOf, figure, raster, svg } from "./draw.js";
 
 const MOVING = 61,
   RESTING = 161; // nodes along a side of the map while the hand moves, and once it rests
-/** @param {number} v */
-const round = (v) => Number(v.toFixed(4));
 /** @param {number | null} x */
 const number = (x) =>
   x === null ? "not finite" : Math.abs(x) >= 1e4 ? x.toExponential(2) : x.toFixed(4);
@@ -372,39 +371,15 @@ class Errata {
    * @param {Point} name
    */
   drag(event, name) {
-    event.preventDefault();
-    const handle = /** @type {HTMLElement} */ (event.currentTarget),
-      box = this.plane.getBoundingClientRect(),
-      clip = (/** @type {number} */ v) => Math.min(Math.max(v, 0), this.size);
-    const [hx, hy] = toPixels(this.scene.view, this.size)(this.scene[name]),
-      dx = event.clientX - box.left - hx,
-      dy = event.clientY - box.top - hy;
-    handle.focus();
-    handle.setPointerCapture(event.pointerId);
-    let moved = false;
-    const move = (/** @type {PointerEvent} */ e) => {
-      moved = true;
-      this.scene[name] = fromPixels(
-        this.scene.view,
-        this.size,
-      )([clip(e.clientX - box.left - dx), clip(e.clientY - box.top - dy)]).map(round);
+    const { scene, size } = this,
+      now = { view: scene.view, size, place: scene[name] };
+    const set = (/** @type {Place} */ place) => {
+      this.scene[name] = place;
       this.move();
     };
-    const end = () => {
-      for (const [kind, act] of /** @type {const} */ ([
-        ["pointermove", move],
-        ["pointerup", end],
-        ["pointercancel", end],
-      ]))
-        handle.removeEventListener(kind, act);
+    carry(event, this.plane, now, set, (moved) => {
       if (moved) this.rest();
-    };
-    for (const [kind, act] of /** @type {const} */ ([
-      ["pointermove", move],
-      ["pointerup", end],
-      ["pointercancel", end],
-    ]))
-      handle.addEventListener(kind, act);
+    });
   }
 
   /**
@@ -412,13 +387,9 @@ class Errata {
    * @param {Point} name
    */
   nudge(event, name) {
-    const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[
-      event.key
-    ];
-    if (!step) return;
-    event.preventDefault();
-    const by = event.shiftKey ? 0.1 : 0.01;
-    this.scene[name] = this.scene[name].map((v, axis) => round(v + by * step[axis]));
+    const place = nudged(event, this.scene[name]);
+    if (!place) return;
+    this.scene[name] = place;
     this.move();
     clearTimeout(this.pause);
     this.pause = setTimeout(() => this.rest(), 250);

@@ -7,6 +7,7 @@ import { drawing, el, readouts, save, setText, show as number } from "../../shar
 import { formula } from "../../shared/formula.js";
 import { control, lossPanel } from "../../shared/controls.js";
 import { exportLinks } from "../../shared/export.js";
+import { follow } from "../../shared/hand.js";
 import { choice, numberBox, seedField, tick, transport } from "../../shared/timeline/parts.js";
 import { Player, clone } from "../../shared/timeline/player.js";
 import { fit } from "../../shared/timeline/screen.js";
@@ -451,7 +452,6 @@ class Charges extends Player {
     this.held = true;
     this.chosen = index;
     this.frame.classList.add("held");
-    this.canvas.setPointerCapture(event.pointerId);
     /** @type {Moved | null} */
     let last = null;
     const move = (/** @type {PointerEvent} */ e) => {
@@ -462,18 +462,13 @@ class Charges extends Player {
       this.invalidate();
       this.draft(last);
     };
-    const released = new AbortController(),
-      end = () => {
-        released.abort();
-        this.held = false;
-        this.frame.classList.remove("held");
-        if (last) return this.commit(last);
-        if (this.release()) this.play();
-        else this.invalidate();
-      };
-    this.canvas.addEventListener("pointermove", move, released);
-    this.canvas.addEventListener("pointerup", end, released);
-    this.canvas.addEventListener("pointercancel", end, released);
+    follow(event, this.canvas, move, () => {
+      this.held = false;
+      this.frame.classList.remove("held");
+      if (last) return this.commit(last);
+      if (this.release()) this.play();
+      else this.invalidate();
+    });
   }
 
   // The point chosen, by the keyboard.

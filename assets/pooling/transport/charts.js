@@ -3,6 +3,7 @@
 /** @import { TransportAnswer } from "./types.js" */
 /** @import { Child, Theme } from "../../shared/types.js" */
 import { drawing, el, tidy } from "../../shared/dom.js";
+import { scrubbed } from "../../shared/hand.js";
 import { colourOf } from "./draw.js";
 import { plot, valueAt } from "./plots.js";
 
@@ -42,14 +43,7 @@ export class Charts {
     const scrub = (/** @type {PointerEvent} */ e) => {
       if (this.axis) onEpsilon(valueAt(e.offsetX, this.over.canvas.clientWidth, this.axis));
     };
-    this.over.canvas.addEventListener("pointerdown", (e) => {
-      this.over.canvas.setPointerCapture(e.pointerId);
-      scrub(e);
-    });
-    this.over.canvas.addEventListener("pointermove", (e) => {
-      if (e.buttons) scrub(e);
-    });
-    this.over.canvas.addEventListener("pointerup", onRest);
+    scrubbed(this.over.canvas, scrub, onRest);
     this.all = [this.gate, this.bias, this.convergence, this.over];
     this.canvases = this.all.map((c) => c.canvas);
     this.whole = el("div", { class: "charts" }, ...this.all.map((c) => c.box));

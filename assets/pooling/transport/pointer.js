@@ -2,10 +2,8 @@
 /** @import { Transport } from "./transport.js" */
 /** @import { Handle } from "./types.js" */
 import { el } from "../../shared/dom.js";
+import { arrow, follow } from "../../shared/hand.js";
 import { HEIGHT, SIDE, STEPS, codeAt, frameOf, planeOf, split } from "./draw.js";
-
-/** @type {Record<string, number[]>} */
-const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
 /**
  * @param {HTMLCanvasElement} canvas
@@ -61,10 +59,10 @@ export function paintable(canvas, lab) {
   });
   canvas.addEventListener("blur", () => lab.look(null));
   canvas.addEventListener("keydown", (e) => {
-    const arrow = ARROWS[e.key];
-    if (arrow) {
-      const x = Math.min(Math.max((lab.cursor % SIDE) + arrow[0], 0), SIDE - 1),
-        y = Math.min(Math.max(Math.floor(lab.cursor / SIDE) + arrow[1], 0), SIDE - 1);
+    const [right, up] = arrow(e)?.map(Math.sign) ?? [];
+    if (right !== undefined) {
+      const x = Math.min(Math.max((lab.cursor % SIDE) + right, 0), SIDE - 1),
+        y = Math.min(Math.max(Math.floor(lab.cursor / SIDE) - up, 0), SIDE - 1);
       lab.cursor = x + SIDE * y;
       if (e.shiftKey) {
         lab.strokeBegins();
@@ -102,12 +100,11 @@ export function lookable(canvas, lab) {
 // the place across.
 /**
  * @param {number} code
- * @param {number[]} dxdy
- * @param {number} by
+ * @param {number[]} step
  */
-function nudged(code, [dx, dy], by) {
+function nudged(code, [right, up]) {
   const [x, y] = planeOf(code);
-  return codeAt([x + (dx * by) / STEPS, y - (2 * HEIGHT * dy * by) / STEPS]);
+  return codeAt([x + right / STEPS, y + (2 * HEIGHT * up) / STEPS]);
 }
 
 // A handle over the triangle: `get` and `set` its code, `rest` once it stands, `remove` for the
@@ -126,25 +123,16 @@ export function handle(name, label, lab, { get, set, rest, remove }) {
     e.preventDefault();
     e.stopPropagation();
     node.focus({ preventScroll: true });
-    node.setPointerCapture(e.pointerId);
     const box = canvas().getBoundingClientRect(),
       frame = frameOf(box.width, box.height);
     const move = (/** @type {PointerEvent} */ m) =>
       set(codeAt(frame.from([m.clientX - box.left, m.clientY - box.top])));
-    const end = () => {
-      node.removeEventListener("pointermove", move);
-      node.removeEventListener("pointerup", end);
-      node.removeEventListener("pointercancel", end);
-      rest();
-    };
-    node.addEventListener("pointermove", move);
-    node.addEventListener("pointerup", end);
-    node.addEventListener("pointercancel", end);
+    follow(e, node, move, rest);
   });
   node.addEventListener("keydown", (e) => {
-    const arrow = ARROWS[e.key];
-    if (arrow) {
-      set(nudged(get(), arrow, e.shiftKey ? 10 : 1));
+    const step = arrow(e);
+    if (step) {
+      set(nudged(get(), step));
       clearTimeout(resting);
       resting = setTimeout(rest, 250);
     } else if ((e.key === "Delete" || e.key === "Backspace") && remove) remove();

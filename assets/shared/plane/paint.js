@@ -1,10 +1,11 @@
 // Painting the plane: every number comes from Python. Plane coordinates have y upwards; the canvas
 // is square.
-/** @import { At, Box, Extra, Painted, Rasters, Scene } from "./types.js" */
+/** @import { Box, Extra, Painted, Rasters, Scene } from "./types.js" */
 /** @import { Context, Ink, Theme } from "../types.js" */
 import { drawing } from "../dom.js";
 import { INK, halo, niceStep, rampColour, signedColour } from "../colours.js";
 import { stripes, veiled } from "../veil.js";
+import { toPixels } from "./view.js";
 import {
   arrows,
   cutLine,
@@ -17,28 +18,6 @@ import {
   streams,
   triangle,
 } from "./layers.js";
-
-/**
- * @param {number[]} view
- * @param {number} size
- */
-export function toPixels(view, size) {
-  const [x, y, half] = view,
-    k = size / (2 * half);
-  /** @type {At} */
-  const at = ([px, py]) => [(px - x + half) * k, (y + half - py) * k];
-  return at;
-}
-
-/**
- * @param {number[]} view
- * @param {number} size
- */
-export function fromPixels(view, size) {
-  const [x, y, half] = view,
-    k = (2 * half) / size;
-  return (/** @type {number[]} */ [u, v]) => [x - half + u * k, y + half - v * k];
-}
 
 // The two rasters of an answer, n x n: colour, and a veil over what receives no force. Made once
 // per answer.

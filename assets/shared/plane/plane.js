@@ -11,7 +11,8 @@ import {
 import { drawing, el, readouts, save, show, stateOf, tidy, writeAddress } from "../dom.js";
 import { POINTS, rampColour, signedColour } from "../colours.js";
 import { Link, decode, socketAddress } from "../socket.js";
-import { fromPixels, paint, rasterise, toPixels } from "./paint.js";
+import { paint, rasterise } from "./paint.js";
+import { fromPixels, toPixels } from "./view.js";
 import { cutChart, lawsChart } from "./charts.js";
 import { Explain } from "./explain.js";
 import { Hand } from "./pointer.js";

@@ -4,11 +4,8 @@
 /** @import { Place, Point } from "../types.js" */
 import { el, show, stateOf } from "../dom.js";
 import { LETTER, POINTS, niceStep } from "../colours.js";
-
-/** @param {number} v */
-const round = (v) => Number(v.toFixed(4));
-/** @type {Record<string, number[]>} */
-const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
+import { arrow, zoomed } from "../hand.js";
+import { carry, inside, nudged, pan, rounded as round, zoom } from "./view.js";
 
 export class Hand {
   /** @type {null | Hover} */
@@ -46,21 +43,13 @@ export class Hand {
     this.canvas = canvas;
     canvas.addEventListener("pointerdown", (e) => this.background(e));
     canvas.addEventListener("pointermove", (e) => {
-      if (!this.busy && e.pointerType !== "touch") this.look(this.app.fromPixels(this.inside(e)));
+      if (!this.busy && e.pointerType !== "touch")
+        this.look(this.app.fromPixels(inside(e, canvas)));
     });
     canvas.addEventListener("pointerleave", () => this.unlook());
     canvas.addEventListener("blur", () => this.unlook());
     canvas.addEventListener("keydown", (e) => this.lookByKey(e));
-    canvas.addEventListener(
-      "wheel",
-      (e) => {
-        if (e.ctrlKey || e.metaKey) {
-          e.preventDefault();
-          this.zoom(1.0015 ** e.deltaY);
-        }
-      },
-      { passive: false },
-    );
+    zoomed(canvas, (factor) => this.zoom(factor));
     for (const name of POINTS)
       this.movable(
         handles[name],
@@ -80,72 +69,43 @@ export class Hand {
     );
   }
 
-  /** @param {PointerEvent} e */
-  inside(e) {
-    const box = this.canvas.getBoundingClientRect();
-    return [e.clientX - box.left, e.clientY - box.top];
-  }
-
   /**
    * @param {HTMLElement} handle
    * @param {() => Place} get
    * @param {(place: Place) => void} set
    */
   movable(handle, get, set) {
+    const { app } = this;
     handle.addEventListener("pointerdown", (event) => {
-      event.preventDefault();
-      this.app.touch();
+      app.touch();
       this.unlook();
-      handle.focus();
-      handle.setPointerCapture(event.pointerId);
-      const [px, py] = this.inside(event),
-        [hx, hy] = this.app.toPixels(get()),
-        clip = (/** @type {number} */ v) => Math.min(Math.max(v, 0), this.app.size);
-      this.follow(handle, (e) => {
-        const [x, y] = this.inside(e);
-        set(this.app.fromPixels([clip(x - px + hx), clip(y - py + hy)]).map(round));
-      });
+      const { size } = app,
+        now = { view: app.scene.view, size, place: get() };
+      carry(event, this.canvas, now, (place) => this.moved(() => set(place)), this.held(handle));
     });
     handle.addEventListener("keydown", (event) => {
-      const step = ARROWS[event.key];
-      if (!step) return;
-      event.preventDefault();
-      this.app.touch();
-      const by = this.keyStep() * (event.shiftKey ? 10 : 1);
-      set(get().map((v, axis) => round(v + by * step[axis])));
-      this.app.move();
+      const place = nudged(event, get(), this.keyStep());
+      if (!place) return;
+      app.touch();
+      this.moved(() => set(place));
       this.restSoon();
     });
   }
 
-  /**
-   * @param {HTMLElement} target
-   * @param {(event: PointerEvent) => void} act
-   */
-  follow(target, act) {
+  /** @param {() => void} act */
+  moved(act) {
+    act();
+    this.app.move();
+  }
+
+  // The end of a drag that begins.
+  /** @param {HTMLElement} target */
+  held(target) {
     this.busy = target;
-    let moved = false;
-    const move = (/** @type {PointerEvent} */ e) => {
-      moved = true;
-      act(e);
-      this.app.move();
-    };
-    const end = () => {
-      for (const [kind, handler] of /** @type {const} */ ([
-        ["pointermove", move],
-        ["pointerup", end],
-        ["pointercancel", end],
-      ]))
-        target.removeEventListener(kind, handler);
+    return (/** @type {boolean} */ moved) => {
       this.busy = null;
       if (moved) this.app.rest();
     };
-    for (const [kind, handler] of /** @type {const} */ ([
-      ["pointermove", move],
-      ["pointerup", end],
-      ["pointercancel", end],
-    ]))
-      target.addEventListener(kind, handler);
   }
 
   // A key moves by a hundredth; under a snap by as much as it takes to arrive somewhere else.
@@ -171,18 +131,9 @@ export class Hand {
     this.unlook();
     this.app.touch();
     if (event.pointerType === "touch") return this.pinch(event);
-    this.canvas.setPointerCapture(event.pointerId);
     const { scene, size } = this.app,
-      start = [...scene.view],
-      k = (2 * start[2]) / size,
-      { clientX, clientY } = event;
-    this.follow(this.canvas, (e) => {
-      this.app.scene.view = [
-        start[0] - (e.clientX - clientX) * k,
-        start[1] + (e.clientY - clientY) * k,
-        start[2],
-      ].map(round);
-    });
+      set = (/** @type {number[]} */ view) => this.moved(() => (this.app.scene.view = view));
+    pan(event, this.canvas, { view: scene.view, size }, set, this.held(this.canvas));
   }
 
   /** @param {PointerEvent} event */
@@ -201,7 +152,7 @@ export class Hand {
       const [[x0, y0], [x1, y1]] = [...this.fingers.values()],
         spread = Math.hypot(x1 - x0, y1 - y0);
       if (this.spread) {
-        this.scaleView(this.spread / spread);
+        zoom(this.app.scene.view, this.spread / spread);
         this.app.move();
       }
       this.spread = spread;
@@ -216,14 +167,9 @@ export class Hand {
   }
 
   /** @param {number} factor */
-  scaleView(factor) {
-    const { view } = this.app.scene;
-    view[2] = round(Math.min(Math.max(view[2] * factor, 0.05), 50));
-  }
-  /** @param {number} factor */
   zoom(factor) {
     this.app.touch();
-    this.scaleView(factor);
+    zoom(this.app.scene.view, factor);
     this.app.move();
     this.restSoon();
   }
@@ -322,12 +268,11 @@ export class Hand {
 
   /** @param {KeyboardEvent} event */
   lookByKey(event) {
-    const step = ARROWS[event.key];
+    const step = arrow(event);
     if (event.key === "Escape") return this.unlook();
     if (!step) return;
-    event.preventDefault();
     const { view } = this.app.scene,
-      by = (view[2] / 75) * (event.shiftKey ? 10 : 1),
+      by = view[2] / 75,
       from = this.hover?.at ?? view.slice(0, 2);
     this.look(
       from.map((v, i) =>

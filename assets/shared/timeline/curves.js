@@ -3,6 +3,7 @@
 /** @import { Line } from "../plot.js" */
 /** @import { Theme } from "../types.js" */
 import { drawing, el } from "../dom.js";
+import { scrubbed } from "../hand.js";
 import { brief, paintCurves } from "../plot.js";
 
 /**
@@ -37,14 +38,7 @@ export class Curves {
           const box = canvas.getBoundingClientRect();
           onScrub(Math.max(0, this.steps[i]?.(e.clientX - box.left) ?? 0));
         };
-      canvas.addEventListener("pointerdown", (e) => {
-        canvas.setPointerCapture(e.pointerId);
-        scrub(e);
-      });
-      canvas.addEventListener("pointermove", (e) => {
-        if (e.buttons) scrub(e);
-      });
-      canvas.addEventListener("pointerup", onRest);
+      scrubbed(canvas, scrub, onRest);
       return canvas;
     });
     this.whole = el("div", { class: "plots" }, ...this.canvases);

@@ -6,7 +6,9 @@
 /** @import { Place, Point, Theme } from "../../../shared/types.js" */
 import { drawing, el, tidy } from "../../../shared/dom.js";
 import { INK, POINTS } from "../../../shared/colours.js";
-import { fromPixels, paint, rasterise, toPixels } from "../../../shared/plane/paint.js";
+import { zoomed } from "../../../shared/hand.js";
+import { paint, rasterise } from "../../../shared/plane/paint.js";
+import { fromPixels, inside, rounded, toPixels } from "../../../shared/plane/view.js";
 
 export class Plane {
   /** @type {number} */
@@ -49,16 +51,7 @@ export class Plane {
     );
     this.hand = hand;
     this.canvas.addEventListener("pointerdown", (e) => hand.pan(e, this));
-    this.canvas.addEventListener(
-      "wheel",
-      (e) => {
-        if (e.ctrlKey || e.metaKey) {
-          e.preventDefault();
-          hand.zoom(1.0015 ** e.deltaY);
-        }
-      },
-      { passive: false },
-    );
+    zoomed(this.canvas, (factor) => hand.zoom(factor));
     this.canvas.addEventListener("pointermove", (e) => {
       if (!e.buttons && e.pointerType !== "touch") hand.look(this.place(e));
     });
@@ -72,11 +65,7 @@ export class Plane {
 
   /** @param {PointerEvent} event */
   place(event) {
-    const box = this.canvas.getBoundingClientRect();
-    return fromPixels(
-      this.hand.view(),
-      this.size,
-    )([event.clientX - box.left, event.clientY - box.top]).map((v) => Number(v.toFixed(4)));
+    return fromPixels(this.hand.view(), this.size)(inside(event, this.canvas)).map(rounded);
   }
 
   // Returns whether the size has changed.

@@ -1,13 +1,9 @@
 // The hand: points, pan and zoom are one for all planes.
 /** @import { Plane } from "./plane.js" */
 /** @import { Compare } from "./compare.js" */
+/** @import { Comparison } from "./types.js" */
 /** @import { Place, Point } from "../../../shared/types.js" */
-import { fromPixels, toPixels } from "../../../shared/plane/paint.js";
-
-/** @param {number} v */
-const fixed = (v) => Number(v.toFixed(4));
-/** @type {Record<string, number[]>} */
-const STEPS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
+import { carry, nudged, pan, zoom } from "../../../shared/plane/view.js";
 
 export class Hand {
   /** @type {number} */
@@ -45,24 +41,13 @@ export class Hand {
    * @param {Point} name
    */
   drag(event, plane, name) {
-    event.preventDefault();
     this.touch();
     this.app.look(null);
-    const { app } = this,
-      handle = /** @type {HTMLElement} */ (event.currentTarget),
-      box = plane.canvas.getBoundingClientRect();
-    handle.focus();
-    handle.setPointerCapture(event.pointerId);
-    const [hx, hy] = toPixels(this.view(), plane.size)(app.state[name]),
-      dx = event.clientX - box.left - hx,
-      dy = event.clientY - box.top - hy;
-    const clip = (/** @type {number} */ v) => Math.min(Math.max(v, 0), plane.size);
-    this.follow(handle, (e) => {
-      app.state[name] = fromPixels(
-        this.view(),
-        plane.size,
-      )([clip(e.clientX - box.left - dx), clip(e.clientY - box.top - dy)]).map(fixed);
-    });
+    const { state } = this.app,
+      now = { view: state.view, size: plane.size, place: state[name] },
+      handle = plane.handles[name],
+      set = (/** @type {Place} */ place) => this.moved({ [name]: place });
+    carry(event, plane.canvas, now, set, this.hold(handle));
   }
 
   /**
@@ -72,47 +57,24 @@ export class Hand {
   pan(event, plane) {
     if (event.pointerType === "touch") return;
     this.touch();
-    plane.canvas.setPointerCapture(event.pointerId);
-    const start = [...this.view()],
-      k = (2 * start[2]) / plane.size,
-      { clientX, clientY } = event;
-    this.follow(plane.canvas, (e) => {
-      this.app.state.view = [
-        start[0] - (e.clientX - clientX) * k,
-        start[1] + (e.clientY - clientY) * k,
-        start[2],
-      ].map(fixed);
-    });
+    const now = { view: this.view(), size: plane.size };
+    pan(event, plane.canvas, now, (view) => this.moved({ view }), this.hold(plane.canvas));
   }
 
-  /**
-   * @param {HTMLElement} target
-   * @param {(event: PointerEvent) => void} act
-   */
-  follow(target, act) {
+  /** @param {Partial<Comparison>} what */
+  moved(what) {
+    Object.assign(this.app.state, what);
+    this.app.move();
+  }
+
+  // The end of a drag that begins.
+  /** @param {HTMLElement} target */
+  hold(target) {
     this.held = target;
-    let moved = false;
-    const move = (/** @type {PointerEvent} */ e) => {
-      moved = true;
-      act(e);
-      this.app.move();
-    };
-    const end = () => {
-      for (const [kind, heard] of /** @type {const} */ ([
-        ["pointermove", move],
-        ["pointerup", end],
-        ["pointercancel", end],
-      ]))
-        target.removeEventListener(kind, heard);
+    return (/** @type {boolean} */ moved) => {
       this.held = null;
       if (moved) this.app.rest();
     };
-    for (const [kind, heard] of /** @type {const} */ ([
-      ["pointermove", move],
-      ["pointerup", end],
-      ["pointercancel", end],
-    ]))
-      target.addEventListener(kind, heard);
   }
 
   /**
@@ -120,19 +82,17 @@ export class Hand {
    * @param {Point} name
    */
   nudge(event, name) {
-    const step = STEPS[event.key];
-    if (!step) return;
-    event.preventDefault();
+    const place = nudged(event, this.app.state[name]);
+    if (!place) return;
     this.touch();
-    const by = event.shiftKey ? 0.1 : 0.01;
-    this.app.state[name] = this.app.state[name].map((v, axis) => fixed(v + by * step[axis]));
+    this.app.state[name] = place;
     this.soon();
   }
 
   /** @param {number} factor */
   zoom(factor) {
     this.touch();
-    this.app.state.view[2] = fixed(Math.min(Math.max(this.view()[2] * factor, 0.05), 50));
+    zoom(this.view(), factor);
     this.soon();
   }
 

@@ -15,6 +15,7 @@ import { formula } from "../../../shared/formula.js";
 import { INK, rampColour, signedColour } from "../../../shared/colours.js";
 import { control, lossPanel } from "../../../shared/controls.js";
 import { exportLinks } from "../../../shared/export.js";
+import { arrow, follow } from "../../../shared/hand.js";
 import { Link, decode, socketAddress } from "../../../shared/socket.js";
 import { frameOf, paintMap, paintSphere, rasterise } from "./paint.js";
 
@@ -537,35 +538,22 @@ class PairWeights {
    */
   pin(event, canvas) {
     this.hover = null;
-    const follow = (/** @type {PointerEvent} */ e) => {
+    const move = (/** @type {PointerEvent} */ e) => {
       this.view.at = this.place(e, canvas);
       this.slide = null;
       this.draw();
       this.look(null);
     };
-    const end = () => {
-      canvas.removeEventListener("pointermove", follow);
-      canvas.removeEventListener("pointerup", end);
-      canvas.removeEventListener("pointercancel", end);
-      this.rest();
-    };
-    canvas.setPointerCapture(event.pointerId);
-    follow(event);
-    canvas.addEventListener("pointermove", follow);
-    canvas.addEventListener("pointerup", end);
-    canvas.addEventListener("pointercancel", end);
+    move(event);
+    follow(event, canvas, move, () => this.rest());
   }
 
   /** @param {KeyboardEvent} event */
   nudge(event) {
-    const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[
-      event.key
-    ];
+    const step = arrow(event);
     if (!step) return;
-    event.preventDefault();
-    const by = event.shiftKey ? 0.1 : 0.01;
     this.view.at = this.view.at.map((v, i) =>
-      Number(Math.min(Math.max(v + by * step[i], -0.995), 0.995).toFixed(4)),
+      Number(Math.min(Math.max(v + 0.01 * step[i], -0.995), 0.995).toFixed(4)),
     );
     this.look(null);
     clearTimeout(this.resting);

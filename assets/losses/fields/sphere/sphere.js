@@ -23,6 +23,7 @@ import {
 import { INK, POINTS, rampColour } from "../../../shared/colours.js";
 import { lossPanel, pointRows } from "../../../shared/controls.js";
 import { exportLinks } from "../../../shared/export.js";
+import { arrow, follow } from "../../../shared/hand.js";
 import { Link, decode, socketAddress } from "../../../shared/socket.js";
 import { Surface, FILL } from "./surface.js";
 import { direction, grasp, paintGlobe, place, projector, viewFrom } from "./globe.js";
@@ -816,40 +817,18 @@ class Sphere {
    * @param {() => void} end
    */
   follow(event, target, act, end) {
-    target.setPointerCapture(event.pointerId);
-    let moved = false;
     this.hand = target;
-    const move = (/** @type {PointerEvent} */ e) => {
-      moved = true;
-      act(e);
-    };
-    const stop = () => {
+    follow(event, target, act, (moved) => {
       this.hand = null;
-      for (const [kind, f] of /** @type {const} */ ([
-        ["pointermove", move],
-        ["pointerup", stop],
-        ["pointercancel", stop],
-      ]))
-        target.removeEventListener(kind, f);
       if (moved) end();
-    };
-    for (const [kind, f] of /** @type {const} */ ([
-      ["pointermove", move],
-      ["pointerup", stop],
-      ["pointercancel", stop],
-    ]))
-      target.addEventListener(kind, f);
+    });
   }
 
   /** @param {KeyboardEvent} event */
   step(event) {
-    const found = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[
-      event.key
-    ];
-    if (!found) return null;
-    event.preventDefault();
-    this.touch();
-    return found.map((x) => x * (event.shiftKey ? 10 : 1));
+    const step = arrow(event);
+    if (step) this.touch();
+    return step;
   }
 
   /**

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fromPixels, toPixels } from "../../../../assets/shared/plane/paint.js";
+import { fromPixels, toPixels } from "../../../../assets/shared/plane/view.js";
 
 const VIEW = [0.25, 0.1, 1.5],
   SIZE = 600;

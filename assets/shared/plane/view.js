@@ -1,0 +1,94 @@
+// A view of the plane, [x, y, half its side], on a square of `size` pixels, y upward: its places,
+// and the hand that carries points over it or the view itself.
+/** @import { At } from "./types.js" */
+/** @import { Place } from "../types.js" */
+import { arrow, follow } from "../hand.js";
+
+/** @param {number} v */
+export const rounded = (v) => Number(v.toFixed(4));
+
+/**
+ * @param {number[]} view
+ * @param {number} size
+ */
+export function toPixels([x, y, half], size) {
+  const k = size / (2 * half);
+  /** @type {At} */
+  const at = ([px, py]) => [(px - x + half) * k, (y + half - py) * k];
+  return at;
+}
+
+/**
+ * @param {number[]} view
+ * @param {number} size
+ */
+export function fromPixels([x, y, half], size) {
+  const k = (2 * half) / size;
+  return (/** @type {number[]} */ [u, v]) => [x - half + u * k, y + half - v * k];
+}
+
+// The pixel of a canvas under a pointer.
+/**
+ * @param {MouseEvent} event
+ * @param {Element} canvas
+ */
+export function inside({ clientX, clientY }, canvas) {
+  const { left, top } = canvas.getBoundingClientRect();
+  return [clientX - left, clientY - top];
+}
+
+// Drag the handle that a pointer went down on: `set` hears the place of its point, within the view.
+/**
+ * @param {PointerEvent} event
+ * @param {Element} plane
+ * @param {{ view: number[], size: number, place: Place }} now
+ * @param {(place: Place) => void} set
+ * @param {(moved: boolean) => void} end
+ */
+export function carry(event, plane, { view, size, place }, set, end) {
+  const handle = /** @type {HTMLElement} */ (event.currentTarget),
+    [px, py] = inside(event, plane),
+    [hx, hy] = toPixels(view, size)(place),
+    clip = (/** @type {number} */ v) => Math.min(Math.max(v, 0), size);
+  const move = (/** @type {PointerEvent} */ e) => {
+    const [x, y] = inside(e, plane);
+    set(fromPixels(view, size)([clip(x - px + hx), clip(y - py + hy)]).map(rounded));
+  };
+  event.preventDefault();
+  handle.focus();
+  follow(event, handle, move, end);
+}
+
+// The place to which an arrow key moves a point; undefined for any other key.
+/**
+ * @param {KeyboardEvent} event
+ * @param {Place} place
+ */
+export function nudged(event, place, by = 0.01) {
+  const step = arrow(event);
+  return step && place.map((v, axis) => rounded(v + by * step[axis]));
+}
+
+// Drag the plane itself: `set` hears the view that stays under the hand.
+/**
+ * @param {PointerEvent} event
+ * @param {HTMLElement} plane
+ * @param {{ view: number[], size: number }} now
+ * @param {(view: number[]) => void} set
+ * @param {(moved: boolean) => void} end
+ */
+export function pan(event, plane, { view: [x, y, half], size }, set, end) {
+  const k = (2 * half) / size,
+    { clientX, clientY } = event;
+  const move = (/** @type {PointerEvent} */ e) =>
+    set([x - (e.clientX - clientX) * k, y + (e.clientY - clientY) * k, half].map(rounded));
+  follow(event, plane, move, end);
+}
+
+/**
+ * @param {number[]} view changed in place
+ * @param {number} factor below 1: closer
+ */
+export function zoom(view, factor) {
+  view[2] = rounded(Math.min(Math.max(view[2] * factor, 0.05), 50));
+}
