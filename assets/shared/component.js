@@ -7,6 +7,7 @@ import { applyTheme, drawing, styled } from "./dom.js";
 import { base64Buffer } from "./socket.js";
 
 const here = (/** @type {string} */ name) => new URL(name, import.meta.url).href;
+const COMMON = ["shared.css", "katex.css", "figure.css"];
 const schemaReady = fetch(here("schema.json")).then(
   (r) => /** @type {Promise<Schema>} */ (r.json()),
 );
@@ -48,7 +49,7 @@ export function defineComponent(Component) {
  * @param {...string} more style sheets between the two
  */
 export async function loadStyles(root, module, ...more) {
-  const sheets = [here("shared.css"), here("katex.css"), ...more, module.replace(/js$/, "css")];
+  const sheets = [...COMMON.map(here), ...more, module.replace(/js$/, "css")];
   const [schema] = await Promise.all([schemaReady, styled(root, ...sheets)]);
   return schema;
 }

@@ -29,6 +29,13 @@ export function control(schema, value, { onInput, onRest }) {
       });
 }
 
+// What a mark of a figure means; `kind` is a class of the mark.
+/**
+ * @param {string} kind
+ * @param {string} text
+ */
+export const keyMark = (kind, text) => el("span", { class: "key" }, el("i", { class: kind }), text);
+
 const symbolOf = (/** @type {Parameter} */ schema) =>
   el("span", { class: "symbol", title: schema.help }, ...symbol(schema.symbol));
 
@@ -127,6 +134,31 @@ function slide(schema, value, { onInput, onRest }) {
     parts.push(el("label", { class: "open" }, open, "no upper clamp"));
   }
   return el("div", { class: "control" }, ...parts);
+}
+
+// Buttons that put something known on the stage, and what there is to say of the one last pressed.
+/** @template {{ title: string, caption: string }} O */
+export class Presets {
+  /**
+   * @param {O[]} offers
+   * @param {(index: number) => void} act
+   * @param {string} [otherwise] said while none is pressed
+   */
+  constructor(offers, act, otherwise = "") {
+    this.offers = offers;
+    this.otherwise = otherwise;
+    this.buttons = offers.map(({ title }, i) =>
+      el("button", { "data-preset": i, "aria-pressed": "false", onclick: () => act(i) }, title),
+    );
+    this.row = el("div", { class: "try" }, el("small", {}, "Try"), ...this.buttons);
+    this.text = el("p", { class: "caption", "aria-live": "polite" }, otherwise);
+  }
+
+  /** @param {number | null} [chosen] none by default */
+  press(chosen) {
+    this.buttons.forEach((b, i) => b.setAttribute("aria-pressed", String(i === chosen)));
+    this.text.textContent = this.offers[chosen ?? -1]?.caption ?? this.otherwise;
+  }
 }
 
 // Rows of the three points: probe, name and a box for each axis. A typed number is brought within

@@ -4,7 +4,7 @@
 /** @import { Point } from "../../shared/types.js" */
 /** @import { FailureData, FailureNumbers, Way } from "./types.js" */
 import { defineComponent } from "../../shared/component.js";
-import { control } from "../../shared/controls.js";
+import { control, keyMark } from "../../shared/controls.js";
 import { el, save, setText, show, styled } from "../../shared/dom.js";
 import { INK, LETTER, POINTS } from "../../shared/colours.js";
 import { Fields } from "../../shared/plane/plane.js";
@@ -110,9 +110,9 @@ class Failure extends Fields {
       for (const t of Object.values(this.thumbs)) t.hidden = !box.checked;
     });
     /** @type {HTMLSpanElement} */
-    this.circleKey = el("span", { class: "key" }, el("i", { class: "dotted" }), "unit sphere");
+    this.circleKey = keyMark("dotted", "unit sphere");
     this.keys.outer.parentElement?.append(
-      el("span", { class: "key" }, el("i", { class: "ghost" }), "after one step"),
+      keyMark("ghost", "after one step"),
       this.circleKey,
       el("label", { class: "key" }, box, "images"),
       el("button", { class: "png", onclick: () => this.png() }, "PNG"),

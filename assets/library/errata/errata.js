@@ -148,7 +148,7 @@ class Errata {
       },
     });
     this.sliders = el("section");
-    this.fields = el("a", {}, "Open in Fields");
+    this.fields = el("a", { class: "button" }, "Open in Fields");
     const [printed, truth] = this.data.sides;
     const table = el(
       "table",
@@ -202,7 +202,7 @@ class Errata {
           el("section", {}, el("h4", {}, "Points"), this.rows.grid),
           el(
             "div",
-            { class: "acts" },
+            { class: "pills" },
             el("button", { onclick: () => this.reset() }, "Reset"),
             this.fields,
             el("button", { onclick: () => this.png(), title: "figure as PNG" }, "PNG"),

@@ -5,7 +5,7 @@
 import { defineComponent } from "../../shared/component.js";
 import { drawing, el, readouts, save, setText, show as number } from "../../shared/dom.js";
 import { formula } from "../../shared/formula.js";
-import { control, lossPanel } from "../../shared/controls.js";
+import { control, keyMark, lossPanel } from "../../shared/controls.js";
 import { exportLinks } from "../../shared/export.js";
 import { follow } from "../../shared/hand.js";
 import { choice, numberBox, seedField, tick, transport } from "../../shared/timeline/parts.js";
@@ -105,15 +105,15 @@ class Charges extends Player {
       "aria-label": "phase portrait",
     });
     this.portraitText = el("p", { class: "caption" });
-    this.inner = el("span", {}, el("i", { class: "dashed", style: "color:#D55E00" }), "raw = m₂");
-    this.outer = el("span", {}, el("i", { style: "color:#D55E00" }), "raw = 0");
+    this.inner = keyMark("dashed law", "raw = m₂");
+    this.outer = keyMark("law", "raw = 0");
     this.curves = new ChargesCurves(
       (step) => this.scrubTo(step),
       () => this.rest(),
     );
     const stage = el(
       "div",
-      { class: "stage" },
+      { class: "stage three" },
       el(
         "div",
         { class: "left" },
@@ -121,7 +121,7 @@ class Charges extends Player {
         transport(this, "step"),
         this.readout,
         this.notice,
-        this.presetText,
+        this.presets.text,
         this.live,
       ),
       el(
@@ -135,17 +135,17 @@ class Charges extends Player {
           this.portrait,
           el(
             "div",
-            { class: "legend" },
+            { class: "below" },
             this.outer,
             this.inner,
-            el("span", {}, el("i", { class: "dotted" }), "d(a, n) = d(a, p)"),
+            keyMark("dotted", "d(a, n) = d(a, p)"),
           ),
           this.portraitText,
         ),
       ),
       this.side,
     );
-    return el("div", { class: "lab" }, this.hidden.has("presets") ? "" : this.presets, stage);
+    return el("div", { class: "lab" }, this.hidden.has("presets") ? "" : this.presets.row, stage);
   }
 
   controls() {
@@ -216,7 +216,11 @@ class Charges extends Player {
     );
     this.python = el("pre", { tabindex: 0 }, this.pythonText ?? "");
     this.files = ["npz", "json"].map((kind) =>
-      el("a", { "data-kind": kind, download: true }, `History, ${kind === "npz" ? "npz" : "JSON"}`),
+      el(
+        "a",
+        { class: "button", "data-kind": kind, download: true },
+        `History, ${kind === "npz" ? "npz" : "JSON"}`,
+      ),
     );
     this.links();
     const count = (/** @type {"classes" | "per_class"} */ key, /** @type {string} */ label) =>
@@ -268,7 +272,7 @@ class Charges extends Player {
         "Export",
         el(
           "div",
-          { class: "take" },
+          { class: "pills" },
           el("button", { onclick: () => this.figure() }, "Figure, PNG"),
           ...exportLinks(this.data.base, "charges", () => String(this.drawing()), {
             svg: "SVG",

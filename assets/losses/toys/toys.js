@@ -142,7 +142,7 @@ class Toys extends Player {
     return el(
       "div",
       { class: "lab" },
-      ...(this.hidden.has("presets") ? [] : [this.presets, this.presetText]),
+      ...(this.hidden.has("presets") ? [] : [this.presets.row, this.presets.text]),
       el("div", { class: "stage" }, this.work, this.side),
     );
   }
@@ -467,7 +467,11 @@ class Toys extends Player {
       ...this.section(
         "take",
         "Export",
-        el("div", { class: "take" }, el("button", { onclick: () => this.figure() }, "Figure, PNG")),
+        el(
+          "div",
+          { class: "pills" },
+          el("button", { onclick: () => this.figure() }, "Figure, PNG"),
+        ),
         this.runList,
       ),
     ];
@@ -531,7 +535,7 @@ class Toys extends Player {
           el("pre", { tabindex: 0, "data-run": LETTERS[i] }, told.command[i]),
           el(
             "div",
-            { class: "take" },
+            { class: "pills" },
             el(
               "button",
               {
@@ -546,6 +550,7 @@ class Toys extends Player {
             el(
               "a",
               {
+                class: "button",
                 href: new URL(`train?${told.links[i]}`, new URL(this.data.base, location.href))
                   .href,
               },
@@ -604,7 +609,7 @@ class Toys extends Player {
     const known = this.options.presets.find((p) => p.state.data === data);
     if (known && (this.images || data in this.options.images)) {
       const { playing, state } = this;
-      this.unpreset();
+      this.presets.press();
       this.load({ ...known.state, seed: state.seed });
       if (playing) this.play();
     } else this.restart({ data });
@@ -614,7 +619,7 @@ class Toys extends Player {
   /** @param {string} split */
   look(split) {
     const { playing } = this;
-    this.unpreset();
+    this.presets.press();
     this.load({ ...clone(this.state), split }, this.at);
     if (playing) this.play();
   }

@@ -204,8 +204,8 @@ class GapOrGsp extends Player {
       ),
       this.side,
     );
-    const presets = this.hidden.has("presets") ? "" : this.presets;
-    return el("div", { class: "lab" }, presets, this.presetText, stage);
+    const presets = this.hidden.has("presets") ? "" : this.presets.row;
+    return el("div", { class: "lab" }, presets, this.presets.text, stage);
   }
 
   controls() {
@@ -364,7 +364,7 @@ class GapOrGsp extends Player {
       ...this.section(
         "take",
         "Export",
-        el("div", { class: "take" }, figure, this.numbers, ...this.runs.map(([a]) => a)),
+        el("div", { class: "pills" }, figure, this.numbers, ...this.runs.map(([a]) => a)),
         el(
           "details",
           {},

@@ -197,7 +197,7 @@ class Prototypes {
       this.notice,
       el(
         "div",
-        { class: "stage" },
+        { class: "stage three" },
         el(
           "div",
           { class: "left" },

@@ -116,7 +116,7 @@ function nudged(code, [right, up]) {
  * @param {Handle} handle
  */
 export function handle(name, label, lab, { get, set, rest, remove }) {
-  const node = el("button", { class: `handle ${name}`, "data-handle": name });
+  const node = el("button", { class: `pin ${name}`, "data-handle": name });
   const canvas = () => lab.plane;
   let resting = 0;
   node.addEventListener("pointerdown", (e) => {

@@ -11,7 +11,7 @@ import {
 } from "../../shared/component.js";
 import { drawing, el, setText, tidy, writeAddress } from "../../shared/dom.js";
 import { INK, rampColour } from "../../shared/colours.js";
-import { control } from "../../shared/controls.js";
+import { Presets, control } from "../../shared/controls.js";
 import { exportLinks } from "../../shared/export.js";
 import { Link, decode, socketAddress } from "../../shared/socket.js";
 import { Charts } from "./charts.js";
@@ -85,9 +85,7 @@ export class Transport {
   charts;
   /** @type {HTMLDivElement} */
   side;
-  /** @type {HTMLParagraphElement} */
-  presetText;
-  /** @type {HTMLDivElement} */
+  /** @type {Presets<TransportData["options"]["presets"][number]>} */
   presets;
   /** @type {HTMLDivElement} */
   live;
@@ -259,25 +257,13 @@ export class Transport {
       () => this.rest(),
     );
     this.side = el("div", { class: "panel" });
-    this.presetText = el("p", { class: "caption" });
-    this.presets = el(
-      "div",
-      { class: "top" },
-      el("small", {}, "Try"),
-      ...this.options.presets.map((p, i) =>
-        el(
-          "button",
-          { "data-preset": i, "aria-pressed": "false", onclick: () => this.preset(i) },
-          p.title,
-        ),
-      ),
-    );
+    this.presets = new Presets(this.options.presets, (i) => this.preset(i));
     this.live = el("div", { class: "hidden", "aria-live": "polite" });
     this.notice = el("p", { class: "caption notice" });
     const whole = el(
       "div",
       { class: "lab" },
-      ...(this.hidden.has("presets") ? [] : [this.presets, this.presetText]),
+      ...(this.hidden.has("presets") ? [] : [this.presets.row, this.presets.text]),
       el(
         "div",
         { class: "stage" },
@@ -488,7 +474,7 @@ export class Transport {
               el("h4", {}, "Export"),
               el(
                 "div",
-                { class: "pills take" },
+                { class: "pills" },
                 ...exportLinks(
                   this.data.base,
                   "transport",
@@ -610,7 +596,7 @@ export class Transport {
   own() {
     if (this.chosen !== undefined) {
       this.chosen = undefined;
-      this.tellPreset();
+      this.presets.press();
     }
   }
   /** @param {string} scene */
@@ -719,13 +705,7 @@ export class Transport {
     this.controls();
     this.handles();
     this.rest();
-    this.tellPreset();
-  }
-
-  tellPreset() {
-    for (const b of this.presets.querySelectorAll("button"))
-      b.setAttribute("aria-pressed", String(Number(b.dataset.preset) === this.chosen));
-    this.presetText.textContent = this.options.presets[this.chosen ?? -1]?.caption ?? "";
+    this.presets.press(this.chosen);
   }
 
   // ---- from Streamlit

@@ -10,6 +10,7 @@ import {
 } from "../component.js";
 import { drawing, el, readouts, save, show, stateOf, tidy, writeAddress } from "../dom.js";
 import { POINTS, rampColour, signedColour } from "../colours.js";
+import { keyMark } from "../controls.js";
 import { Link, decode, socketAddress } from "../socket.js";
 import { paint, rasterise } from "./paint.js";
 import { fromPixels, toPixels } from "./view.js";
@@ -215,7 +216,7 @@ export class Fields {
       this.notice,
       el(
         "div",
-        { class: "tools" },
+        { class: "zoom" },
         this.undoButton,
         this.redoButton,
         tool("+", "zoom in", () => this.hand.zoom(1 / 1.25)),
@@ -227,8 +228,6 @@ export class Fields {
     [this.scaleLow, this.scaleText, this.shadeText] = [el("span"), el("span"), el("span")];
     this.readout = el("div", { class: "readout" });
     this.live = el("div", { class: "hidden", "aria-live": "polite" });
-    const key = (/** @type {string} */ kind, /** @type {string} */ text) =>
-      el("span", { class: "key" }, el("i", { class: kind }), text);
     this.keys = {
       bar: el(
         "span",
@@ -238,9 +237,9 @@ export class Fields {
         this.scaleBar,
         this.scaleText,
       ),
-      outer: key("", "loss = 0"),
-      clamp: key("dashed", "upper clamp"),
-      none: key("hatched", "no force"),
+      outer: keyMark("", "loss = 0"),
+      clamp: keyMark("dashed", "upper clamp"),
+      none: keyMark("hatched", "no force"),
     };
     this.hand.attach(this.canvas, this.handles, this.ends);
     const whole = el(

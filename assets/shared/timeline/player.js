@@ -4,6 +4,7 @@
 /** @import { Child, Schema, SetState, Theme } from "../types.js" */
 import { loadStyles, newTheme, receiveFallback } from "../component.js";
 import { el, setText, writeAddress } from "../dom.js";
+import { Presets } from "../controls.js";
 import { Link, decode, socketAddress } from "../socket.js";
 import { Clock } from "./clock.js";
 import { button } from "./parts.js";
@@ -76,19 +77,7 @@ export class Player extends Clock {
     this.notice = el("p", { class: "caption notice" });
     this.live = el("div", { class: "hidden", "aria-live": "polite" });
     this.side = el("div", { class: "panel" });
-    this.presetText = el("p", { class: "caption" }, this.sentence);
-    this.presets = el(
-      "div",
-      { class: "top" },
-      el("small", {}, "Try"),
-      ...this.options.presets.map((p, i) =>
-        el(
-          "button",
-          { "data-preset": i, "aria-pressed": "false", onclick: () => this.preset(i) },
-          p.title,
-        ),
-      ),
-    );
+    this.presets = new Presets(data.options.presets, (i) => this.preset(i), this.sentence);
     /** @type {Link<TimelineRequest<S>>} */
     this.link = new Link(
       socketAddress(data, about.api),
@@ -299,7 +288,7 @@ export class Player extends Clock {
   change(state, from = this.at + 1, played = this.playing) {
     const { changes } = this.options.limits,
       full = state.changes.length > changes;
-    this.unpreset();
+    this.presets.press();
     if (full) this.load({ ...state, ...clone(this.now), changes: [] });
     else {
       this.fork(state, from);
@@ -316,7 +305,7 @@ export class Player extends Clock {
   /** @param {Record<string, unknown>} change */
   restart(change) {
     const played = this.playing;
-    this.unpreset();
+    this.presets.press();
     this.load({ ...clone(this.state), ...clone(this.now), changes: [], ...change });
     if (played) this.play();
   }
@@ -332,18 +321,9 @@ export class Player extends Clock {
 
   /** @param {number} index */
   preset(index) {
-    const { state, caption } = this.options.presets[index];
-    this.load(state);
-    this.unpreset();
-    this.presets.querySelector(`[data-preset="${index}"]`)?.setAttribute("aria-pressed", "true");
-    this.presetText.textContent = caption;
+    this.load(this.options.presets[index].state);
+    this.presets.press(index);
     if (!still()) this.play();
-  }
-
-  unpreset() {
-    this.presetText.textContent = this.sentence;
-    for (const b of this.presets.querySelectorAll("[data-preset]"))
-      b.setAttribute("aria-pressed", "false");
   }
 
   // ---- the link

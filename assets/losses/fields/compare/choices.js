@@ -1,38 +1,15 @@
 // Rows of choices: identities with one click, what is shown, which two losses are subtracted.
 /** @import { Compare } from "./compare.js" */
-/** @import { Preset } from "./types.js" */
 import { el } from "../../../shared/dom.js";
 import { SHADES } from "./scales.js";
 
 /** @param {Compare} app */
-export function presetRows(app) {
-  const pill = (/** @type {Preset} */ preset, /** @type {number} */ i) =>
-    el(
-      "button",
-      { "aria-pressed": String(app.preset === i), onclick: () => app.take(i) },
-      preset.title,
-    );
+export function presetRows({ presets: { offers, buttons, text } }) {
   const row = (/** @type {string} */ name, /** @type {string} */ kind) => [
     el("span", { class: "row-name" }, name),
-    el(
-      "div",
-      { class: "pills" },
-      ...app.presets
-        .map((p, i) => /** @type {const} */ ([p, i]))
-        .filter(([p]) => p.kind === kind)
-        .map(([p, i]) => pill(p, i)),
-    ),
+    el("div", { class: "pills" }, ...buttons.filter((_, i) => offers[i].kind === kind)),
   ];
-  return [
-    ...row("The same loss", "same"),
-    ...row("Not the same", "different"),
-    el(
-      "p",
-      { class: "caption" },
-      app.presets[app.preset ?? -1]?.caption ??
-        "Each button sets two losses and runs the test; then move a slider and see where they part.",
-    ),
-  ];
+  return [...row("The same loss", "same"), ...row("Not the same", "different"), text];
 }
 
 /** @param {Compare} app */

@@ -13,7 +13,7 @@ import {
 import { el, show, writeAddress } from "../../../shared/dom.js";
 import { formula } from "../../../shared/formula.js";
 import { INK, LETTER, POINTS } from "../../../shared/colours.js";
-import { lossPanel, pointRows } from "../../../shared/controls.js";
+import { Presets, lossPanel, pointRows } from "../../../shared/controls.js";
 import { Link, decode, socketAddress } from "../../../shared/socket.js";
 import { Hand } from "./pointer.js";
 import { options, pairMenu, presetRows } from "./choices.js";
@@ -27,6 +27,8 @@ const MOVING = 60,
   RESTING = 140;
 const MOST = 4,
   FEWEST = 2;
+const EXPLAINED =
+  "Each button sets two losses and runs the test; then move a slider and see where they part.";
 const READ = [
   "loss",
   "before the clamp",
@@ -60,8 +62,6 @@ export class Compare {
   /** @type {HTMLButtonElement} */
   add;
   /** @type {HTMLDivElement} */
-  presetRows;
-  /** @type {HTMLDivElement} */
   options;
   /** @type {number} */
   telling;
@@ -77,8 +77,6 @@ export class Compare {
   /** @type {Held} */
   scales = {};
   locked = false;
-  /** @type {number | null} */
-  preset = null;
   /** @type {Place | null} */
   place = null; // under the pointer
   /** @type {CompareAnswer | undefined} */
@@ -99,7 +97,7 @@ export class Compare {
     this.root = root;
     this.data = data;
     this.state = structuredClone(data.comparison);
-    this.presets = data.presets;
+    this.presets = new Presets(data.presets, (i) => this.take(i), EXPLAINED);
     this.queries = new Set([data.query]);
     this.query = data.query;
     this.hidden = new Set(data.hide);
@@ -154,18 +152,17 @@ export class Compare {
       },
       "Add a loss",
     );
-    this.presetRows = el("div", { class: "preset-rows" });
     this.options = el("div", { class: "shown" });
     const section = (/** @type {string} */ name, /** @type {(Child)[]} */ ...children) =>
       hidden.has(name) ? [] : [el("section", {}, ...children)];
     return el(
       "div",
       { class: "lab" },
-      ...(hidden.has("presets") ? [] : [this.presetRows]),
+      ...(hidden.has("presets") ? [] : [el("div", { class: "preset-rows" }, ...presetRows(this))]),
       ...(hidden.has("verdict") ? [] : [this.judgement.box]),
       el(
         "div",
-        { class: "body" },
+        { class: "stage" },
         el(
           "div",
           { class: "main" },
@@ -204,7 +201,6 @@ export class Compare {
     this.cardsBox.replaceChildren(...this.cards.map((c) => c.box));
     for (const plane of this.planes()) this.watch.observe(plane.frame);
     this.add.disabled = this.state.panels.length >= MOST;
-    this.offered();
     this.options.replaceChildren(...options(this));
     this.judgement.fill();
     this.paired();
@@ -224,7 +220,7 @@ export class Compare {
     const values = READ.map((name) => el("b", { "data-readout": name }));
     const numbers = el(
       "div",
-      { class: "numbers" },
+      { class: "readout" },
       ...READ.map((name, i) => el("div", {}, el("span", {}, name), values[i])),
     );
     const box = el("div", { class: "card", role: "group" });
@@ -275,7 +271,7 @@ export class Compare {
         label: `loss ${k + 1}`,
         onInput: () => {
           this.hand.touch();
-          this.preset = null;
+          this.presets.press();
           this.move();
         },
         onRest: () => this.rest(),
@@ -335,10 +331,6 @@ export class Compare {
     this.rescale();
   }
 
-  offered() {
-    this.presetRows.replaceChildren(...presetRows(this));
-  }
-
   paired() {
     this.pairBox.replaceChildren(...pairMenu(this));
   }
@@ -346,12 +338,9 @@ export class Compare {
   /** @param {number} index */
   take(index) {
     this.hand.touch();
-    this.preset = index;
-    this.state = structuredClone(this.presets[index].comparison);
-    const focused = /** @type {ParentNode & Partial<ShadowRoot>} */ (this.root).activeElement
-      ?.textContent;
+    this.state = structuredClone(this.presets.offers[index].comparison);
+    this.presets.press(index);
     this.panels();
-    [...this.presetRows.querySelectorAll("button")].find((b) => b.textContent === focused)?.focus();
     this.rescale();
   }
 
@@ -364,7 +353,7 @@ export class Compare {
       // a link was followed within the session
       this.queries.add(data.query);
       this.state = structuredClone(data.comparison);
-      this.preset = null;
+      this.presets.press();
       this.panels();
       this.rescale();
     }

@@ -7,12 +7,16 @@ import { INK } from "../../../shared/colours.js";
 export function exportSection(app) {
   const arrays = el(
     "a",
-    { download: "comparison.npz", title: "every field of this comparison as float64 arrays" },
+    {
+      class: "button",
+      download: "comparison.npz",
+      title: "every field of this comparison as float64 arrays",
+    },
     "arrays (npz)",
   );
   const vector = el(
     "a",
-    { download: "comparison.svg", title: "the planes as a vector drawing" },
+    { class: "button", download: "comparison.svg", title: "the planes as a vector drawing" },
     "drawing (SVG)",
   );
   const code = el("pre", { tabindex: 0, "aria-label": "Python script" });
@@ -40,7 +44,7 @@ export function exportSection(app) {
     {},
     el(
       "div",
-      { class: "take" },
+      { class: "pills" },
       el("button", { onclick: () => figure(app) }, "figure (PNG)"),
       vector,
       arrays,

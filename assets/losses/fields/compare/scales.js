@@ -3,6 +3,7 @@
 /** @import { Compare } from "./compare.js" */
 /** @import { CompareAnswer, Comparison, PanelNumbers } from "./types.js" */
 /** @import { Theme } from "../../../shared/types.js" */
+import { keyMark } from "../../../shared/controls.js";
 import { el } from "../../../shared/dom.js";
 import { number } from "./judgement.js";
 import { paintScale } from "../../../shared/component.js";
@@ -76,8 +77,6 @@ export class Scales {
     ]);
     if (now === this.told) return;
     this.told = now;
-    const mark = (/** @type {string} */ kind, /** @type {string} */ text) =>
-      el("span", { class: "key" }, el("i", { class: kind }), text);
     this.all.replaceChildren(
       bar(
         answer.signed ? "signed" : "ramp",
@@ -87,9 +86,9 @@ export class Scales {
       ),
     );
     this.keys.replaceChildren(
-      ...(state.region ? [mark("", "loss = 0")] : []),
-      ...(state.region && state.clamp && clamps ? [mark("dashed", "upper clamp")] : []),
-      ...(state.region && state.clamp ? [mark("hatched", "no force")] : []),
+      ...(state.region ? [keyMark("", "loss = 0")] : []),
+      ...(state.region && state.clamp && clamps ? [keyMark("dashed", "upper clamp")] : []),
+      ...(state.region && state.clamp ? [keyMark("hatched", "no force")] : []),
     );
     this.rest.replaceChildren(
       state.shade === "energy"

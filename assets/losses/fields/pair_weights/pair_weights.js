@@ -13,12 +13,14 @@ import {
 import { drawing, el, save, show, tidy, writeAddress } from "../../../shared/dom.js";
 import { formula } from "../../../shared/formula.js";
 import { INK, rampColour, signedColour } from "../../../shared/colours.js";
-import { control, lossPanel } from "../../../shared/controls.js";
+import { Presets, control, keyMark, lossPanel } from "../../../shared/controls.js";
 import { exportLinks } from "../../../shared/export.js";
 import { arrow, follow } from "../../../shared/hand.js";
 import { Link, decode, socketAddress } from "../../../shared/socket.js";
 import { frameOf, paintMap, paintSphere, rasterise } from "./paint.js";
 
+const EXPLAINED =
+  "Each button puts two losses under the lens; then move a slider, or point at a map.";
 const MOVING = 61,
   RESTING = 161; // nodes along a side while the hand moves, and once it rests
 /** @type {Record<Pair, string>} */
@@ -48,10 +50,6 @@ class PairWeights {
   /** @type {{ canvas: HTMLCanvasElement; values: HTMLElement[]; names: HTMLSpanElement[]; numbers: HTMLDivElement; box: HTMLDivElement; }[]} */
   cards;
   /** @type {HTMLDivElement} */
-  slideRow;
-  /** @type {HTMLParagraphElement} */
-  slideText;
-  /** @type {HTMLDivElement} */
   options;
   /** @type {HTMLCanvasElement} */
   bar;
@@ -78,8 +76,6 @@ class PairWeights {
 
   seq = 0;
   answered = 0;
-  /** @type {number | null} */
-  slide = null; // the one last taken
   /** @type {number | undefined} */
   top; // of the scale
   /** @type {PairWeightsAnswer | undefined} */
@@ -102,7 +98,7 @@ class PairWeights {
   constructor(root, data) {
     this.root = root;
     this.view = structuredClone(data.view);
-    this.slides = data.slides;
+    this.slides = new Presets(data.slides, (i) => this.take(i), EXPLAINED);
     this.base = data.base;
     this.query = data.query;
     this.kept = data.kept;
@@ -131,8 +127,6 @@ class PairWeights {
   // ---- the page
   dom() {
     this.cards = [0, 1].map(() => this.card());
-    this.slideRow = el("div", { class: "pills" });
-    this.slideText = el("p", { class: "caption" });
     this.options = el("div", { class: "options" });
     this.bar = el("canvas", { width: 160, height: 1 });
     this.barText = el("span", { class: "bar" });
@@ -145,36 +139,41 @@ class PairWeights {
     );
     this.edges = el(
       "div",
-      { class: "numbers" },
+      { class: "readout" },
       ...this.edgeValues.map(([letter, pair, value]) =>
         el("div", {}, el("span", {}, letter, el("sub", {}, pair)), value),
       ),
     );
     this.notice = el("div", { class: "notice" });
     this.live = el("div", { class: "hidden", "aria-live": "polite" });
-    const key = (/** @type {string} */ kind, /** @type {string} */ text) =>
-      el("span", { class: "key" }, el("i", { class: kind }), text);
     return el(
       "div",
       { class: "lab" },
       ...(this.hidden.has("presets")
         ? []
-        : [el("div", { class: "slides" }, this.slideRow, this.slideText)]),
+        : [
+            el(
+              "div",
+              { class: "slides" },
+              el("div", { class: "pills" }, ...this.slides.buttons),
+              this.slides.text,
+            ),
+          ]),
       el(
         "div",
-        { class: "body" },
+        { class: "stage" },
         el(
           "div",
           { class: "main" },
           el("div", { class: "cards" }, ...this.cards.map((c) => c.box)),
           el(
             "div",
-            { class: "foot" },
+            { class: "below" },
             this.barText,
-            key("", "loss = 0"),
-            key("dashed", "upper clamp"),
-            key("hatched", "no such triplet"),
-            key("dotted", "equally similar"),
+            keyMark("", "loss = 0"),
+            keyMark("dashed", "upper clamp"),
+            keyMark("hatched", "no such triplet"),
+            keyMark("dotted", "equally similar"),
           ),
           this.notice,
         ),
@@ -224,7 +223,7 @@ class PairWeights {
       canvas,
       values,
       names,
-      numbers: el("div", { class: "numbers" }, ...values.map((v, i) => el("div", {}, names[i], v))),
+      numbers: el("div", { class: "readout" }, ...values.map((v, i) => el("div", {}, names[i], v))),
       box: el("div", { class: "card", role: "group" }),
     };
     names[0].textContent = "triplet";
@@ -246,12 +245,12 @@ class PairWeights {
         hidden: this.hidden,
         label: `loss ${k + 1}`,
         onInput: () => {
-          this.slide = null;
+          this.slides.press();
           this.move();
         },
         onRest: () => this.rest(),
         onLoss: () => {
-          this.slide = null;
+          this.slides.press();
           this.top = undefined;
           this.fill();
           this.rest();
@@ -266,17 +265,6 @@ class PairWeights {
         sliders,
       );
     });
-    const pills = this.slides.map((s, i) =>
-      el(
-        "button",
-        { "aria-pressed": String(this.slide === i), onclick: () => this.take(i) },
-        s.title,
-      ),
-    );
-    this.slideRow.replaceChildren(...pills);
-    this.slideText.textContent =
-      this.slides[this.slide ?? -1]?.caption ??
-      "Each button puts two losses under the lens; then move a slider, or point at a map.";
     this.choose();
   }
 
@@ -296,7 +284,7 @@ class PairWeights {
       );
       box.addEventListener("change", () => {
         Object.assign(view, { [key]: box.value });
-        this.slide = null;
+        this.slides.press();
         this.top = undefined;
         this.choose();
         this.rest();
@@ -323,7 +311,7 @@ class PairWeights {
             control(schema, view.pn, {
               onInput: (/** @type {number} */ x) => {
                 view.pn = Math.min(Math.max(x, -0.995), 0.995);
-                this.slide = null;
+                this.slides.press();
                 this.move();
               },
               onRest: () => this.rest(),
@@ -335,15 +323,10 @@ class PairWeights {
 
   /** @param {number} index */
   take(index) {
-    this.slide = index;
-    this.view = structuredClone(this.slides[index].state);
+    this.view = structuredClone(this.slides.offers[index].state);
+    this.slides.press(index);
     this.top = undefined;
-    const focused = /** @type {ParentNode & Partial<ShadowRoot>} */ (this.root).activeElement
-      ?.textContent;
     this.fill();
-    /** @type {HTMLElement[]} */ ([...this.slideRow.children])
-      .find((b) => b.textContent === focused)
-      ?.focus();
     this.rest();
   }
 
@@ -356,7 +339,7 @@ class PairWeights {
       // a link was followed within the session
       this.queries.add(data.query);
       this.view = structuredClone(data.view);
-      this.slide = null;
+      this.slides.press();
       this.top = undefined;
       this.fill();
       this.rest();
@@ -540,7 +523,7 @@ class PairWeights {
     this.hover = null;
     const move = (/** @type {PointerEvent} */ e) => {
       this.view.at = this.place(e, canvas);
-      this.slide = null;
+      this.slides.press();
       this.draw();
       this.look(null);
     };

@@ -21,7 +21,7 @@ import {
   writeAddress,
 } from "../../../shared/dom.js";
 import { INK, POINTS, rampColour } from "../../../shared/colours.js";
-import { lossPanel, pointRows } from "../../../shared/controls.js";
+import { Presets, keyMark, lossPanel, pointRows } from "../../../shared/controls.js";
 import { exportLinks } from "../../../shared/export.js";
 import { arrow, follow } from "../../../shared/hand.js";
 import { Link, decode, socketAddress } from "../../../shared/socket.js";
@@ -67,10 +67,6 @@ class Sphere {
   surface;
   /** @type {HTMLButtonElement[]} */
   switch;
-  /** @type {HTMLDivElement} */
-  presets;
-  /** @type {HTMLParagraphElement} */
-  presetText;
   /** @type {HTMLCanvasElement & { size: number; }} */
   scaleBar;
   /** @type {HTMLSpanElement} */
@@ -110,8 +106,6 @@ class Sphere {
   asked = ""; // key of the map asked for
   /** @type {OffscreenCanvas[] | undefined} */
   maps;
-  /** @type {string | null} */
-  preset = null;
   /** @type {object | null} */
   turning = null;
   /** @type {object | null} */
@@ -132,7 +126,7 @@ class Sphere {
   constructor(root, data) {
     this.root = root;
     this.scene = structuredClone(data.scene);
-    this.states = data.states;
+    this.states = new Presets(data.states, (i) => this.show(i));
     this.base = data.base;
     this.hidden = new Set(data.hide);
     this.told = this.lossKey(data.scene);
@@ -199,7 +193,7 @@ class Sphere {
         {
           onclick: () => {
             this.touch();
-            this.preset = null;
+            this.states.press();
             this.scene.on = on;
             this.panel();
             this.rest();
@@ -208,17 +202,14 @@ class Sphere {
         on === "sphere" ? "Sphere" : "Circle",
       ),
     );
-    this.presets = el("div", { class: "pills", role: "group", "aria-label": "states" });
-    this.presetText = el("p", { class: "caption", "aria-live": "polite" });
+    const states = { class: "pills", role: "group", "aria-label": "states" };
     this.scaleBar = canvas({ width: 110, height: 1 });
     this.scaleText = el("span");
-    const key = (/** @type {string} */ kind, /** @type {string} */ text) =>
-      el("span", { class: "key" }, el("i", { class: kind }), text);
     this.keys = {
-      clamp: key("dashed", "upper clamp"),
-      radial: key("dotted", "radial, removed"),
-      back: key("hollow", "behind the sphere"),
-      sweep: key("sweep", "what the ring shows"),
+      clamp: keyMark("dashed", "upper clamp"),
+      radial: keyMark("dotted", "radial, removed"),
+      back: keyMark("hollow", "behind the sphere"),
+      sweep: keyMark("sweep", "what the ring shows"),
     };
     this.readout = el("div", { class: "readout" });
     this.cells = POINTS.map((name) => [
@@ -259,17 +250,17 @@ class Sphere {
             "div",
             { class: "top" },
             el("div", { class: "switch", role: "group", "aria-label": "surface" }, ...this.switch),
-            ...(this.hidden.has("presets") ? [] : [this.presets]),
+            ...(this.hidden.has("presets") ? [] : [el("div", states, ...this.states.buttons)]),
           ),
           this.views,
-          this.presetText,
+          this.states.text,
           el(
             "div",
             { class: "below" },
             el("span", { class: "bar" }, "loss 0", this.scaleBar, this.scaleText),
-            key("", "loss = 0"),
+            keyMark("", "loss = 0"),
             this.keys.clamp,
-            key("hatched", "no force"),
+            keyMark("hatched", "no force"),
             this.keys.radial,
             this.keys.back,
             this.keys.sweep,
@@ -284,9 +275,7 @@ class Sphere {
   }
 
   panel() {
-    const sphere = this.scene.on === "sphere",
-      focused = /** @type {ParentNode & Partial<ShadowRoot>} */ (this.root).activeElement
-        ?.textContent;
+    const sphere = this.scene.on === "sphere";
     this.views.className = `views ${sphere ? "globe" : "circle"}`;
     this.views.replaceChildren(...(sphere ? [this.globeFrame] : [this.circleFrame, this.mapFrame]));
     (sphere ? this.globeFrame : this.circleFrame).append(...Object.values(this.handles));
@@ -295,20 +284,9 @@ class Sphere {
     );
     this.keys.back.style.display = sphere ? "" : "none";
     this.keys.sweep.style.display = sphere ? "none" : "";
-    const offered = this.states.filter((s) => s[this.scene.on]);
-    this.presets.replaceChildren(
-      ...offered.map((state) =>
-        el(
-          "button",
-          { "aria-pressed": String(state.name === this.preset), onclick: () => this.show(state) },
-          state.name,
-        ),
-      ),
-    );
-    /** @type {HTMLElement[]} */ ([...this.presets.children])
-      .find((b) => b.textContent === focused)
-      ?.focus();
-    this.presetText.textContent = offered.find((s) => s.name === this.preset)?.caption ?? "";
+    this.states.buttons.forEach((button, i) => {
+      button.hidden = !this.states.offers[i][this.scene.on];
+    });
     const sections = lossPanel(this.schema, this.scene, {
       hidden: this.hidden,
       onInput: () => {
@@ -333,7 +311,7 @@ class Sphere {
       },
       onMove: (name, axis, x) => {
         this.touch();
-        this.unpreset();
+        this.states.press();
         this.set(
           name,
           this.scene[name].map((v, i) => (i === axis ? x : v)),
@@ -405,11 +383,11 @@ class Sphere {
     this.sync();
   }
 
-  /** @param {Known} state */
-  show(state) {
+  /** @param {number} index */
+  show(index) {
     this.touch();
-    this.preset = state.name;
-    Object.assign(this.scene, structuredClone(state[this.scene.on]));
+    Object.assign(this.scene, structuredClone(this.states.offers[index][this.scene.on]));
+    this.states.press(index);
     if (this.scene.on === "sphere") this.face();
     this.panel();
     this.rest();
@@ -683,13 +661,6 @@ class Sphere {
     ];
   }
 
-  unpreset() {
-    if (!this.preset) return;
-    this.preset = null;
-    this.presetText.textContent = "";
-    for (const button of this.presets.children) button.setAttribute("aria-pressed", "false");
-  }
-
   move() {
     this.sync();
     this.ask(false);
@@ -736,7 +707,7 @@ class Sphere {
       event,
       handle,
       (e) => {
-        this.unpreset();
+        this.states.press();
         const x = e.clientX - box.left - dx,
           y = e.clientY - box.top - dy;
         if (name === "map") this.setBoth(mapFrame(canvas.size).from([x, y]));
@@ -838,7 +809,7 @@ class Sphere {
   nudge(event, name) {
     const step = this.step(event);
     if (!step) return;
-    this.unpreset();
+    this.states.press();
     const { scene } = this;
     if (name === "map")
       this.setBoth([

@@ -14,7 +14,7 @@ export interface Scene extends Record<Point, Place> {
 }
 // A state with a name: the three points on either surface.
 export interface Known {
-  name: string;
+  title: string;
   caption: string;
   sphere?: Partial<Scene>;
   circle?: Partial<Scene>;

@@ -79,7 +79,7 @@ class State:
         """Each point as (longitude, latitude) in degrees, on either surface."""
         angles = self.circle and dict(zip(POINTS, ([angle, 0.0] for angle in self.circle), strict=True))
         sphere = dict(zip(POINTS, self.sphere, strict=True))
-        return {"name": self.name, "caption": self.caption, "sphere": sphere, "circle": angles}
+        return {"title": self.name, "caption": self.caption, "sphere": sphere, "circle": angles}
 
 
 _TETRAHEDRON = round(math.degrees(math.acos(-1 / 3)), 9)  # angle between two corners, seen from the centre
