@@ -96,12 +96,12 @@ def draw_comparison(
         layers.draw_points(axes[-1], {"points": points}, probe, dark)
         axes[-1].set_title(f"{first + 1} − {second + 1}", color=ink["text"], fontsize=8.5, loc="left")
         # Colour bars: one under all planes, one under the difference.
-        for mappable, of, name in (
+        for mappable, axes_of, name in (
             (image, list(axes[:-1]), f"{'loss' if shade == 'energy' else shade}, all planes"),
             (left, [axes[-1]], "what is left"),
         ):
             bar = figure.colorbar(
-                mappable, ax=of, orientation="horizontal", fraction=0.05, pad=0.02, shrink=1 / len(of)
+                mappable, ax=axes_of, orientation="horizontal", fraction=0.05, pad=0.02, shrink=1 / len(axes_of)
             )
             bar.set_label(name, color=ink["text"], fontsize=8)
             bar.ax.tick_params(colors=ink["text"], labelsize=7.5, width=0.6, length=2.5)
@@ -114,8 +114,8 @@ def draw_comparison(
 
 
 def _values(field: FieldTable, shade: str) -> Floats:
-    found: Floats = (field.energy if shade == "energy" else field.size).numpy()
-    return found
+    values: Floats = (field.energy if shade == "energy" else field.size).numpy()
+    return values
 
 
 def _boundaries(axes: Axes, x: Floats, y: Floats, plane: ComparisonPlane, dark: bool) -> None:

@@ -69,13 +69,13 @@ def embed(anchor: ArrayLike, positive: ArrayLike, negative: ArrayLike) -> Embedd
     rows: list[Floats] = []
     rank = 0
     for edge in (p - a, n - a):
-        if (found := _beside(edge, rows)) is not None:
-            rows.append(found)
+        if (direction := _beside(edge, rows)) is not None:
+            rows.append(direction)
             rank += 1
     # Where points coincide or lie on a line: the plane through the origin, completed by any axis.
     for spare in (a, *np.eye(len(a))):
-        if len(rows) < 2 and (found := _beside(spare, rows)) is not None:
-            rows.append(found)
+        if len(rows) < 2 and (direction := _beside(spare, rows)) is not None:
+            rows.append(direction)
     basis = np.stack([*rows, *np.zeros((2 - len(rows), len(a)))])
     points = np.stack((a, p, n)) @ basis.T
     foot = a - points[0] @ basis
@@ -156,14 +156,14 @@ def forces_in_plane(loss: EdgeEnergy, triplet: EmbeddedTriplet) -> PlaneForces:
     aside.
     """
     points = np.column_stack((triplet.points, np.full(3, triplet.height)))  # along B, then along v
-    found = field_table(loss, *torch.from_numpy(points))
-    forces = torch.stack(found.forces).numpy()
+    table = field_table(loss, *torch.from_numpy(points))
+    forces = torch.stack(table.forces).numpy()
     lengths = triplet.lengths
     outward = points / np.where(lengths > 0, lengths, 1.0)[:, None]
     radial = (forces * outward).sum(1)
     tangential = forces - radial[:, None] * outward
     return PlaneForces(
-        float(found.raw), bool(found.active), forces[:, :2], forces[:, 2], radial, tangential[:, :2], tangential[:, 2]
+        float(table.raw), bool(table.active), forces[:, :2], forces[:, 2], radial, tangential[:, :2], tangential[:, 2]
     )
 
 

@@ -176,10 +176,10 @@ def field_table(
     slopes: dict[int, Floats] = {}
     for order in (range(6), SWAPPED)[: 1 + both_orders]:
         places = [j for j in range(6) if order[j] in by]
-        raw, found = _one_pass(loss, [numbers[k] for k in order], places)
+        raw, all_slopes = _one_pass(loss, [numbers[k] for k in order], places)
         raw = raw.reshape(shape)
         reads.append(_clamped(raw, loss.m2) if clamp else (raw, raw, np.ones(shape, bool)))
-        for j, slope in zip(places, found, strict=True):
+        for j, slope in zip(places, all_slopes, strict=True):
             if slope is not None:
                 each = np.where(reads[-1][2], slope.reshape(shape), 0.0)
                 slopes[order[j]] = slopes[order[j]] + each if order[j] in slopes else each
@@ -285,11 +285,11 @@ def _one_pass(loss: EdgeEnergy, numbers: Sequence[Floats], by: Sequence[int]) ->
     if size > CHUNK:
         starts = range(0, size, CHUNK)
         parts = [_one_pass(loss, [x[i : i + CHUNK] if len(x) > 1 else x for x in numbers], by) for i in starts]
-        columns = zip(*(found for _, found in parts), strict=True)
+        columns = zip(*(slopes for _, slopes in parts), strict=True)
         slopes = [[part for part in column if part is not None] for column in columns]
         return np.concatenate([raw for raw, _ in parts]), [np.concatenate(x) if x else None for x in slopes]
-    raw, found = _partial(loss, [torch.from_numpy(x) for x in numbers], by)
-    return raw.expand(size).numpy(), [None if x is None else x.expand(size).numpy() for x in found]
+    raw, all_slopes = _partial(loss, [torch.from_numpy(x) for x in numbers], by)
+    return raw.expand(size).numpy(), [None if x is None else x.expand(size).numpy() for x in all_slopes]
 
 
 def _first(points: Tensor) -> Floats:

@@ -69,8 +69,8 @@ def gradients(energy: Callable[..., Tensor], a: Tensor, p: Tensor, n: Tensor) ->
     """Gradients of any energy of three points by automatic differentiation; each has the shape of its own point."""
     with torch.enable_grad():
         points = [x.detach().requires_grad_() for x in (a, p, n)]
-        found = torch.autograd.grad(energy(*points).sum(), points, allow_unused=True, materialize_grads=True)
-    return found[0], found[1], found[2]
+        slopes = torch.autograd.grad(energy(*points).sum(), points, allow_unused=True, materialize_grads=True)
+    return slopes[0], slopes[1], slopes[2]
 
 
 def direction(x: Tensor, y: Tensor) -> Tensor:

@@ -64,9 +64,9 @@ class Index:
 
             path = snapshots.embed(run, step)
             kept = path.with_suffix(".ckpt")
-        found = arrays.read(path, EMBEDDINGS, "embeddings", "labels", "indices", "is_gallery", remedy=AGAIN)
-        embeddings, labels, indices = found["embeddings"], found["labels"], found["indices"]
-        marked = np.flatnonzero(found.get("is_gallery", ()))
+        stored = arrays.read(path, EMBEDDINGS, "embeddings", "labels", "indices", "is_gallery", remedy=AGAIN)
+        embeddings, labels, indices = stored["embeddings"], stored["labels"], stored["indices"]
+        marked = np.flatnonzero(stored.get("is_gallery", ()))
         searched = marked if len(marked) else np.arange(len(labels))
         return cls(run, embeddings, labels, indices, searched, path.stem if kept is None else "", kept)
 
@@ -83,8 +83,8 @@ class Index:
             raise ValueError(f"k must be an integer in 1..{len(self.searched)} (samples that are searched), got {k!r}")
         everything = len(self.searched) == len(self.embeddings)
         gallery = self.embeddings if everything else self.embeddings[self.searched]
-        distances, found = nearest(queries, gallery, k=int(k))
-        return distances, self.searched[found]
+        distances, places = nearest(queries, gallery, k=int(k))
+        return distances, self.searched[places]
 
     def embed(self, inputs: Array) -> Singles:
         """Embeddings (n, D) of inputs (n, ...) as the data set holds them, on the CPU in evaluation mode."""
@@ -97,8 +97,8 @@ class Index:
             raise ValueError(f"inputs must have shape (n, {_shape(data)}), as those of {data.name}, got {inputs.shape}")
         parts = [inputs[start : start + CHUNK] for start in range(0, len(inputs), CHUNK)]
         with self._lock, torch.inference_mode():  # a pooling keeps what it saw last
-            found = [network(upload(np.ascontiguousarray(part), "cpu")).float() for part in parts]
-        embeddings: Singles = torch.cat(found).numpy()
+            embedded = [network(upload(np.ascontiguousarray(part), "cpu")).float() for part in parts]
+        embeddings: Singles = torch.cat(embedded).numpy()
         return embeddings
 
     def network(self) -> tuple[nn.Module, Dataset]:

@@ -37,8 +37,8 @@ def snapshots(run: Run) -> list[Snapshot]:
 
 def newest_of_all(run: Run) -> Path | None:
     """The embeddings file of the last snapshot once all are embedded; None before."""
-    found = snapshots(run)
-    return found[-1].embeddings if found and all(snapshot.embeddings for snapshot in found) else None
+    stored = snapshots(run)
+    return stored[-1].embeddings if stored and all(snapshot.embeddings for snapshot in stored) else None
 
 
 def embed(run: Run, step: int) -> Path:

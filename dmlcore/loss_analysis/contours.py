@@ -81,8 +81,8 @@ def _polished(loss: TripletLoss, pair: PlanePair, level: float, points: Floats, 
     best = torch.full(n.shape[:-1], torch.inf, dtype=torch.float64)
     kept, slope = n.clone(), torch.zeros_like(n)
     for _ in range(4):
-        found = field_table(loss, a, p, n, clamp=False)
-        excess, gradient = found.raw - level, -found.force
+        table = field_table(loss, a, p, n, clamp=False)
+        excess, gradient = table.raw - level, -table.force
         better = excess.abs() < best
         best, kept = torch.where(better, excess.abs(), best), torch.where(better[:, None], n, kept)
         slope = torch.where(better[:, None], gradient, slope)

@@ -64,8 +64,8 @@ def same_loss(
     largest = float((unit1 - share * unit2).norm(dim=-1).max())
     cosine = dot / math.sqrt(square1 * square2) if square1 and square2 else 0.0
     shift = _constant(raw1 - factor * raw2, float(raw1.abs().max()) + abs(factor) * float(raw2.abs().max()))
-    found = Sameness(factor, largest, cosine, shift, largest <= SAME and factor > 0, "")
-    return replace(found, verdict=_verdict(_label(first), _label(second), symmetrised, found))
+    sameness = Sameness(factor, largest, cosine, shift, largest <= SAME and factor > 0, "")
+    return replace(sameness, verdict=_verdict(_label(first), _label(second), symmetrised, sameness))
 
 
 def _points(space: str, dim: int | None, triplets: int, seed: int) -> Points:
@@ -85,11 +85,11 @@ def _points(space: str, dim: int | None, triplets: int, seed: int) -> Points:
 
 def _gradients(loss: TripletLoss, points: Points, space: str, symmetrised: bool) -> tuple[Tensor, Tensor]:
     """Energies (T,) and the gradients of all three points, (T, 3 dim)."""
-    found = field_table(loss, *points, clamp=False, both_orders=symmetrised)
-    gradients = [-force for force in found.forces]
+    table = field_table(loss, *points, clamp=False, both_orders=symmetrised)
+    gradients = [-force for force in table.forces]
     if space == "sphere":
         gradients = [tangent(g, x) for g, x in zip(gradients, points, strict=True)]
-    return found.raw, torch.cat(gradients, dim=-1)
+    return table.raw, torch.cat(gradients, dim=-1)
 
 
 def _constant(values: Tensor, scale: float) -> float | None:
@@ -103,13 +103,13 @@ def _label(loss: TripletLoss) -> str:
     return f"{loss.formula.title} ({own})" if own else loss.formula.title
 
 
-def _verdict(first: str, second: str, symmetrised: bool, found: Sameness) -> str:
-    factor, shift = found.factor, found.shift
-    if not found.same:
-        near = f"{found.cosine:.4f}" if found.cosine > 0.99 else f"{found.cosine:.2f}"
+def _verdict(first: str, second: str, symmetrised: bool, same: Sameness) -> str:
+    factor, shift = same.factor, same.shift
+    if not same.same:
+        near = f"{same.cosine:.4f}" if same.cosine > 0.99 else f"{same.cosine:.2f}"
         return (
             f"Not the same: even scaled by {factor:.3g}, which fits best, the gradient of {second} is another than "
-            f"that of {first}: cosine {near}, where the same loss has 1, and off by up to {100 * found.largest:.0f} % "
+            f"that of {first}: cosine {near}, where the same loss has 1, and off by up to {100 * same.largest:.0f} % "
             "of the longest."
         )
     times = "equals" if abs(factor - 1) <= SAME else f"is {factor:.6g} times"
@@ -126,6 +126,6 @@ def _verdict(first: str, second: str, symmetrised: bool, found: Sameness) -> str
             f"the margin of {second} is {more}."
         )
     return (
-        f"The same: the gradient of {first} {times} that of {second}; what remains is {found.largest:.1g} of the "
+        f"The same: the gradient of {first} {times} that of {second}; what remains is {same.largest:.1g} of the "
         f"largest.{energies}"
     )

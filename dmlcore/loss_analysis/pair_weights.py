@@ -111,8 +111,8 @@ def gram_weights(energy: Energy, s: Similarities, dimension: int = 3) -> PairWei
     than the similarities.
     """
     points = unit_triplet(s, dimension)
-    found = [_solve(energy, x) for x in points.reshape(-1, 3, dimension)]
-    ap, an, pn, loss = (torch.stack(column).reshape(points.shape[:-2]) for column in zip(*found, strict=True))
+    weights = [_solve(energy, x) for x in points.reshape(-1, 3, dimension)]
+    ap, an, pn, loss = (torch.stack(column).reshape(points.shape[:-2]) for column in zip(*weights, strict=True))
     return PairWeights(ap, an, pn, loss, loss)
 
 
@@ -132,8 +132,8 @@ def proxy_energy(loss: nn.Module, parameter: str = "proxies", *, transposed: boo
 
     def energy(points: Tensor) -> Tensor:
         proxies = points[1:].T if transposed else points[1:]
-        found: Tensor = functional_call(loss, {parameter: proxies}, (points[:1], torch.tensor([0])))
-        return found
+        value: Tensor = functional_call(loss, {parameter: proxies}, (points[:1], torch.tensor([0])))
+        return value
 
     return energy
 

@@ -92,10 +92,10 @@ def checked() -> frozenset[int]:
 
 def _energies() -> Iterable[Number]:
     example = COUNTEREXAMPLES[21]
-    found = compare(example, *points(example), {})
-    assert found.printed_energy is not None
-    yield Number("energy on S, printed", "4", float(found.printed_energy))
-    yield Number("energy on S, true", "-4", float(found.true_energy))
+    comparison = compare(example, *points(example), {})
+    assert comparison.printed_energy is not None
+    yield Number("energy on S, printed", "4", float(comparison.printed_energy))
+    yield Number("energy on S, true", "-4", float(comparison.true_energy))
 
 
 def _lifted() -> Iterable[Number]:
@@ -108,10 +108,10 @@ def _lifted() -> Iterable[Number]:
 
 def _npairs() -> Iterable[Number]:
     example = COUNTEREXAMPLES[8]
-    found = compare(example, *points(example), {})
-    assert found.printed_energy is not None
-    yield Number("line 1", "1.3133", float(found.printed_energy))
-    yield Number("line 2 and truth", "0.3133", float(found.true_energy))
+    comparison = compare(example, *points(example), {})
+    assert comparison.printed_energy is not None
+    yield Number("line 1", "1.3133", float(comparison.printed_energy))
+    yield Number("line 2 and truth", "0.3133", float(comparison.true_energy))
 
 
 def _ranking_radius() -> Iterable[Number]:

@@ -248,11 +248,11 @@ class LiveTraining(History[LiveSpec, TrainingFrame]):
         tokens = model.tokens.numpy().copy()
         histograms = final_analyses.bag_histograms(model, self._inputs)
         classes = np.eye(len(self._classes), dtype=np.float32)[self._class_of]  # (n, classes)
-        found = {"tokens": tokens, "histograms": (classes / classes.sum(0)).T @ histograms}
+        seen = {"tokens": tokens, "histograms": (classes / classes.sum(0)).T @ histograms}
         if bool(getattr(model.pool, "ready", False)):
             prototypes: Any = model.pool.prototypes
-            found["prototypes"] = prototypes.numpy().copy()
-        return found
+            seen["prototypes"] = prototypes.numpy().copy()
+        return seen
 
 
 def _plane(embeddings: Singles, before: Singles | None) -> Singles:
@@ -271,8 +271,8 @@ def _in_bytes(weights: Tensor | None) -> Bytes | None:
     """Weights (n, h * w) that sum to 1 as bytes, AVERAGE for what average pooling gives; None without weights."""
     if weights is None or not len(weights):
         return None
-    found: Bytes = (weights * weights.shape[1] * AVERAGE).round().clamp(0, 255).to(torch.uint8).numpy()
-    return found
+    quantised: Bytes = (weights * weights.shape[1] * AVERAGE).round().clamp(0, 255).to(torch.uint8).numpy()
+    return quantised
 
 
 def _watched(dataset: Dataset, spec: LiveSpec) -> Ints:

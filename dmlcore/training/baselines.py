@@ -101,8 +101,8 @@ def _read(path: Path) -> Row | None:
     return row if row and row.get("of") == "inputs" else None
 
 
-def _baseline(of: str, split: str, scores: Mapping[str, Any]) -> Row:
-    return {"kind": "baseline", "of": of, "part": split, "step": 0, **scores}
+def _baseline(subject: str, split: str, scores: Mapping[str, Any]) -> Row:
+    return {"kind": "baseline", "of": subject, "part": split, "step": 0, **scores}
 
 
 def _flat(row: Row) -> dict[str, Any]:

@@ -157,16 +157,16 @@ def gather(dataset: Dataset, indices: Ints, data: DataSpec, seed: int) -> Gather
     return Gathered(dataset.inputs[indices])
 
 
-def augment(found: Gathered, side: int, data: DataSpec, seed: int, device: torch.device | str) -> Tensor:
+def augment(gathered: Gathered, side: int, data: DataSpec, seed: int, device: torch.device | str) -> Tensor:
     """Bring what was gathered to the device and change it: (n, 3, side, side) uint8 images, channels last."""
-    inputs = upload(found.inputs, device)
+    inputs = upload(gathered.inputs, device)
     if inputs.ndim != 4 or not data.augment:
         return inputs
     if data.crop == "shift":
         return shifted(inputs, seed)
     if data.crop == "affine":
         return moved(inputs, seed)
-    sizes = found.sizes
+    sizes = gathered.sizes
     if sizes is None:
         sizes = np.broadcast_to(np.array(inputs.shape[2:]), (len(inputs), 2))
     boxes, flip = draw_boxes(sizes, data.crop_area, data.crop_ratio, seed)

@@ -65,9 +65,9 @@ def validate(state: TrainingState) -> list[Row]:
     if not len(state.data.splits[split]):
         return []
     embeddings = embed(embedder(state), state.data, split, state.device)
-    found = score(embeddings, state.data, split, (1,))
+    retrieval_scores = score(embeddings, state.data, split, (1,))
     rows = final_analyses.of_validation(state.model, state.data, split, state.device, progress.step)
-    scores = {"map_at_r": found.map_at_r, "recall_at_1": found.recall_at[1]}
+    scores = {"map_at_r": retrieval_scores.map_at_r, "recall_at_1": retrieval_scores.recall_at[1]}
     split_field = {"part": split} if split != "validation" else {}
     rows.append({"kind": "validation", "step": progress.step, **split_field, **scores})
     value = scores[schedule.monitor]
@@ -144,14 +144,14 @@ def cluster(embeddings: Singles, data: Dataset, split: str, seed: int) -> Cluste
     return clustering(embeddings, labels, seed)
 
 
-def row(of: str, step: int, scores: RetrievalScores, clusters: ClusteringScores | str = "", **extra: Any) -> Row:
+def row(subject: str, step: int, scores: RetrievalScores, clusters: ClusteringScores | str = "", **extra: Any) -> Row:
     """The line of metrics.jsonl for test scores of "inputs", "untrained" or "trained".
 
     clusters: what `cluster` found: scores, or why there are none.
     """
     return {
         "kind": "scores",
-        "of": of,
+        "of": subject,
         "step": step,
         **by_name(scores, clusters if isinstance(clusters, ClusteringScores) else None),
         "recall_at": {str(k): value for k, value in scores.recall_at.items()},

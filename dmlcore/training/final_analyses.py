@@ -59,8 +59,8 @@ def _(model: ImageNetwork, data: Dataset, split: str, device: torch.device, step
     if not 2 <= len(np.unique(data.labels[data.splits[split]])) <= MOST_CLASSES:
         return []
     overlap, predicted = image_overlap(model, data, split, device), zero_shot(model, data, split, device)
-    found = {"overlap": overlap, "zero_shot": predicted}
-    return [{"kind": kind, "step": step} | numbers for kind, numbers in found.items() if numbers is not None]
+    result = {"overlap": overlap, "zero_shot": predicted}
+    return [{"kind": kind, "step": step} | numbers for kind, numbers in result.items() if numbers is not None]
 
 
 @singledispatch
@@ -154,22 +154,22 @@ def zero_shot(model: ImageNetwork, data: Dataset, split: str, device: torch.devi
             embeddings.append(model(to_device(data, chunk, device)).float().cpu().numpy())
             pool: Any = model.pool
             shares.append(pool.shares.float().cpu().numpy())
-    found = zero_shot_evaluation(np.concatenate(shares), np.concatenate(embeddings), labels, draws=DRAWS)
-    assert found.exhaustive is not None
-    assert found.estimate is not None
+    result = zero_shot_evaluation(np.concatenate(shares), np.concatenate(embeddings), labels, draws=DRAWS)
+    assert result.exhaustive is not None
+    assert result.estimate is not None
     return {
-        "splits": found.exhaustive.splits,
-        "l2": found.exhaustive.held_out.l2,
-        "cosine": found.exhaustive.held_out.cosine,
-        "chance": found.exhaustive.held_out.chance,
-        "l2_among_all": found.exhaustive.everything.l2,
-        "l2_of_1000_draws": found.estimate.held_out.l2,
+        "splits": result.exhaustive.splits,
+        "l2": result.exhaustive.held_out.l2,
+        "cosine": result.exhaustive.held_out.cosine,
+        "chance": result.exhaustive.held_out.chance,
+        "l2_among_all": result.exhaustive.everything.l2,
+        "l2_of_1000_draws": result.estimate.held_out.l2,
     }
 
 
-def _numbers(found: object) -> dict[str, float]:
+def _numbers(result: object) -> dict[str, float]:
     names = ("hull_iou", "histogram_intersection", "active_jaccard", "hull_separation")
-    return {name: float(value) for name in names if (value := getattr(found, name)) is not None}
+    return {name: float(value) for name in names if (value := getattr(result, name)) is not None}
 
 
 def _chunks(indices: Ints) -> list[Ints]:

@@ -157,8 +157,8 @@ class MinedSampler:
         positive = squares[np.arange(len(anchors)), positives]
         farther = np.where(same | (squares <= positive[:, None]), np.inf, squares)
         farthest = np.where(same, -np.inf, squares).argmax(1)
-        found: Ints = np.where(np.isfinite(farther.min(1)), farther.argmin(1), farthest)
-        return found
+        negatives: Ints = np.where(np.isfinite(farther.min(1)), farther.argmin(1), farthest)
+        return negatives
 
 
 class NeighbourhoodSampler:

@@ -67,8 +67,8 @@ class KeptFeatures:
 
     def _read(self, views: int, indices: Ints, drawn: Ints) -> Halves:
         maps, rows = self._maps(views)
-        found: Halves = maps[drawn * len(rows) + np.searchsorted(rows, indices)]
-        return found.transpose(0, 3, 1, 2)
+        features: Halves = maps[drawn * len(rows) + np.searchsorted(rows, indices)]
+        return features.transpose(0, 3, 1, 2)
 
     def _maps(self, views: int) -> tuple[Halves, Ints]:
         """Maps (max(1, views) * n, h, w, C), view after view, and the samples (n,) they are of, ascending."""
@@ -97,8 +97,8 @@ class KeptFeatures:
         """What names a store: a digest of what is computed, and one of which images they are."""
         d, spec = self._spec.data, self._spec.model
         cut = (d.crop, d.crop_area, d.crop_ratio) if views else ()
-        of = (VERSION, d.name, self._dataset.inputs.shape[1:], spec.name, self._device.type, views, *cut)
-        kind = hashlib.sha256(repr(of).encode())
+        facts = (VERSION, d.name, self._dataset.inputs.shape[1:], spec.name, self._device.type, views, *cut)
+        kind = hashlib.sha256(repr(facts).encode())
         for tensor in self._weights:
             kind.update(tensor.detach().cpu().contiguous().numpy().tobytes())
         now = hashlib.sha256(rows.tobytes() + identities(self._dataset, rows).tobytes())
@@ -143,8 +143,8 @@ class KeptFeatures:
                 f"model.freeze: feature maps of this backbone reach {float(maps.abs().max()):,.3g}, and what is kept "
                 f"holds {torch.finfo(torch.float16).max:,.0f} at most; train with model.freeze=none"
             )
-        found: Halves = half.cpu().contiguous().numpy()
-        return found
+        features: Halves = half.cpu().contiguous().numpy()
+        return features
 
     def _shape(self, rows: Ints) -> tuple[int, ...]:
         return self._of(rows[:1], None).shape[1:]
@@ -164,9 +164,9 @@ def _chunks(count: int, views: int) -> Iterator[tuple[int, slice, int]]:
             yield view, slice(start, stop), view * count + stop
 
 
-def _is_shape(found: object, total: int) -> bool:
-    is_list = isinstance(found, list) and len(found) == 4 and all(type(n) is int and n > 0 for n in found)
-    return is_list and isinstance(found, list) and found[0] == total
+def _is_shape(shape: object, total: int) -> bool:
+    is_list = isinstance(shape, list) and len(shape) == 4 and all(type(n) is int and n > 0 for n in shape)
+    return is_list and isinstance(shape, list) and shape[0] == total
 
 
 def _most() -> int:

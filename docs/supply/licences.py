@@ -87,15 +87,15 @@ def rows() -> dict[str, str]:
 
 def main() -> None:
     """Write the table; what is not installed here keeps what an earlier table says of the same version."""
-    found = rows()
+    listed = rows()
     if TABLE.is_file():
         for line in TABLE.read_text().splitlines():
             name = line.strip("| ").partition(" ")[0]
-            if _NOT_HERE in found.get(name, "") and line.startswith(found[name].partition(_NOT_HERE)[0]):
-                found[name] = line
-    lines = ["| package | version | licence | for |", "|---|---|---|---|", *found.values()]
+            if _NOT_HERE in listed.get(name, "") and line.startswith(listed[name].partition(_NOT_HERE)[0]):
+                listed[name] = line
+    lines = ["| package | version | licence | for |", "|---|---|---|---|", *listed.values()]
     TABLE.write_text(_HEAD + "\n".join(lines) + "\n" + _TORCH)
-    print(f"{len(found)} packages in {TABLE.relative_to(locks.ROOT)}")
+    print(f"{len(listed)} packages in {TABLE.relative_to(locks.ROOT)}")
 
 
 if __name__ == "__main__":

@@ -94,7 +94,7 @@ def problems(root: Path = ROOT) -> list[str]:
     """What is wrong with the locks, a sentence each, as far as can be told offline."""
     locks = {name: read(name, root) for name in HEADS}
     together = {**locks[DEVELOPMENT], **locks[TORCH], **locks[APP]}
-    found = [f"{name}: {p.name} has no digest" for name, lock in locks.items() for p in lock.values() if not p.digests]
+    wrong = [f"{name}: {p.name} has no digest" for name, lock in locks.items() for p in lock.values() if not p.digests]
     for file, allowed in (
         ("requirements.txt", {**locks[APP], **locks[TORCH]}),
         ("requirements-dev.txt", together),
@@ -103,18 +103,18 @@ def problems(root: Path = ROOT) -> list[str]:
             package = allowed.get(canonicalize_name(wanted.name))
             if package is None or not wanted.specifier.contains(package.version):
                 has = f"has {package.version}" if package else "lacks it"
-                found.append(f"{file} asks for {wanted}, the lock {has}; run make lock")
-    found += [problem for file in _declared(root) for problem in _undeclared(file, root)]
+                wrong.append(f"{file} asks for {wanted}, the lock {has}; run make lock")
+    wrong += [problem for file in _declared(root) for problem in _undeclared(file, root)]
     for name, needed_by in needed(
         [*requirements("requirements.txt", root), *requirements("requirements-dev.txt", root)]
     ):
         if name not in together:
-            found.append(f"{name}, which {needed_by} needs, is in no lock; run make lock")
+            wrong.append(f"{name}, which {needed_by} needs, is in no lock; run make lock")
     for name, package in together.items():
         version = _installed(name)
         if version and Version(version).public != Version(package.version).public:
-            found.append(f"{name} {version} is installed, the lock has {package.version}; run make run or make test")
-    return found
+            wrong.append(f"{name} {version} is installed, the lock has {package.version}; run make run or make test")
+    return wrong
 
 
 def _declared(root: Path) -> dict[str, list[Requirement]]:
@@ -163,9 +163,9 @@ def needed(wanted: Iterable[Requirement]) -> Iterator[tuple[str, str]]:
 
 
 def _of_any_torch() -> list[Requirement]:
-    found = [Requirement(line) for line in metadata.requires("torch") or []]
+    needs = [Requirement(line) for line in metadata.requires("torch") or []]
     accelerator = re.compile(r"nvidia|cuda|triton|rocm|xpu|onemkl|intel")
-    return [r for r in found if not accelerator.search(r.name) and (r.marker is None or "extra" not in str(r.marker))]
+    return [r for r in needs if not accelerator.search(r.name) and (r.marker is None or "extra" not in str(r.marker))]
 
 
 def _known(name: str, root: Path) -> dict[str, Locked]:
@@ -179,10 +179,10 @@ def _compiled(uv: str, wanted: Path, prefer: Iterable[Locked], upgrade: bool) ->
         options = ["--universal", "--python-version", "3.11", "--generate-hashes", "--no-annotate", "--no-header"]
         command = [uv, "pip", "compile", "--no-config", "--quiet", *options, str(wanted), "--output-file", str(out)]
         subprocess.run([*command, *(["--upgrade"] if upgrade else [])], check=True, cwd=ROOT, env=os.environ)
-        found = list(parse(out.read_text()))
-    if twice := {p.name for p in found if sum(p.name == other.name for other in found) > 1}:
+        pins = list(parse(out.read_text()))
+    if twice := {p.name for p in pins if sum(p.name == other.name for other in pins) > 1}:
         sys.exit(f"uv locks several versions, for several systems, of {', '.join(twice)}: pin one in the requirements")
-    return {package.name: package for package in found}
+    return {package.name: package for package in pins}
 
 
 def _installed(name: str) -> str | None:
@@ -200,9 +200,9 @@ def main() -> int:
     asked = parser.parse_args()
     if asked.uv:
         resolve(asked.uv, upgrade=asked.upgrade)
-    found = problems()
-    print("\n".join(found) or "the locks fit the requirements and what is installed")
-    return 1 if found else 0
+    wrong = problems()
+    print("\n".join(wrong) or "the locks fit the requirements and what is installed")
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

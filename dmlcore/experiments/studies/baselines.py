@@ -47,10 +47,10 @@ def add(name: str, store: RunStore, *, report: Callable[[str], object] = lambda 
     for number, run in enumerate(written.runs, 1):
         entry = entries[run.digest]
         report(f"run {number} of {len(written.runs)}: {run.variant}, seed {run.seed}")
-        found = measure(entry.spec)
+        scores = measure(entry.spec)
         if entry.starts and (start := starts.get(entry.starts.seed)):
-            found = measure(entry.after(start)) | found
-        runs.append(run.model_copy(update={"baselines": found}))
+            scores = measure(entry.after(start)) | scores
+        runs.append(run.model_copy(update={"baselines": scores}))
     return save(written.model_copy(update={"runs": tuple(runs)}), results_path(name))
 
 
@@ -58,12 +58,12 @@ def _pretrained(written: StudyResults, entries: list[StudyRun], store: RunStore)
     """The id of the pretraining of each seed, where it is in the store and scores what is written."""
     known = {run.digest: run for run in written.runs}
     wanted = [entry for entry in entries if entry.variant == PRETRAINING and entry.digest() in known]
-    found = {}
+    checkpoints = {}
     for entry, run in zip(wanted, find(wanted, store), strict=True):
         measured = measure(entry, run) if run else None
         if measured and abs(measured.scores["map_at_r"] - known[entry.digest()].scores["map_at_r"]) < SAME:
-            found[entry.seed] = measured.run
-    return found
+            checkpoints[entry.seed] = measured.run
+    return checkpoints
 
 
 class _Measure:

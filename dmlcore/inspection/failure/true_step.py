@@ -51,9 +51,9 @@ class Question:
     @classmethod
     def from_json(cls, text: str) -> Question:
         """The question of a job; raises ValueError or KeyError for another text."""
-        found = json.loads(text)
-        query, right, wrong = (int(found[name]) for name in ("query", "right", "wrong"))
-        return cls(query, right, wrong, dict(found["losses"]))
+        data = json.loads(text)
+        query, right, wrong = (int(data[name]) for name in ("query", "right", "wrong"))
+        return cls(query, right, wrong, dict(data["losses"]))
 
 
 def path_of(run: Run, query: int, right: int, wrong: int) -> Path | None:
@@ -68,10 +68,10 @@ def path_of(run: Run, query: int, right: int, wrong: int) -> Path | None:
 def read(path: Path | None) -> dict[str, Any] | None:
     """What a step did, as `make` writes it; None where there is nothing or nothing whole."""
     try:
-        found = atomic_files.read_json(path) if path else None
+        content = atomic_files.read_json(path) if path else None
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) and {"rule", "before", "after"} <= found.keys() else None
+    return content if isinstance(content, dict) and {"rule", "before", "after"} <= content.keys() else None
 
 
 def make(run: Run, question: Question, tell: Tell = lambda words, done, total: None) -> Path:
@@ -113,7 +113,7 @@ def make(run: Run, question: Question, tell: Tell = lambda words, done, total: N
 
     # Losses that an earlier question has already asked of this triplet stay in the file.
     o = state.spec.optimiser
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "rule": f"{o.name} at rate {o.learning_rate:g}",
         "before": standing(),
         "after": (read(path) or {"after": {}})["after"],
@@ -122,13 +122,13 @@ def make(run: Run, question: Question, tell: Tell = lambda words, done, total: N
         tell(f"loss {number + 1} of {len(question.losses)}", number, len(question.losses))
         loss = losses.create(name, **hyper)
         active = _step(state, loss, inputs)
-        found["after"][name] = (standing() if active else dict(found["before"])) | {
+        result["after"][name] = (standing() if active else dict(result["before"])) | {
             "active": active,
             "hyper": _plain(hyper),
         }
         network.load_state_dict(start)
-        _keep(path, found)
-        log.info("true step of %s: %s", name, found["after"][name])
+        _keep(path, result)
+        log.info("true step of %s: %s", name, result["after"][name])
     return path
 
 
@@ -180,9 +180,9 @@ def _told(standing: NeighbourRanks) -> dict[str, Any]:
     return {"right": standing.right, "wrong": standing.wrong, "ap": standing.average_precision}
 
 
-def _keep(path: Path, found: dict[str, Any]) -> None:
+def _keep(path: Path, result: dict[str, Any]) -> None:
     path.parent.mkdir(exist_ok=True)
-    atomic_files.replace(path, lambda file: file.write(json.dumps(found, allow_nan=False).encode()))
+    atomic_files.replace(path, lambda file: file.write(json.dumps(result, allow_nan=False).encode()))
     by_age = sorted(path.parent.glob("[0-9a-f]*.json"), key=lambda each: each.stat().st_mtime_ns, reverse=True)
     for old in by_age[MOST_KEPT:]:
         old.unlink(missing_ok=True)

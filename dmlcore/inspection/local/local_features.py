@@ -119,13 +119,13 @@ def _of_network(model: nn.Module, dataset: Dataset, note: str, headed: bool = Tr
     per_class = int(np.clip(MOST_PIXELS // (MOST_CLASSES * pixels), 8, MOST_PER_CLASS))
     chosen = _chosen(dataset, dataset.splits["test"], per_class)
     network: Any = model.eval()
-    found, weighed, grid = [], [], (0, 0)
+    features, weighed, grid = [], [], (0, 0)
     with torch.inference_mode():
         for start in range(0, len(chosen), CHUNK):
             maps = network.features(to_device(dataset, chosen[start : start + CHUNK], torch.device("cpu")))
             grid = maps.shape[2], maps.shape[3]
             local = network.head.local(maps) if headed else None
-            found.append((maps.flatten(2).mT if local is None else local).double().numpy())
+            features.append((maps.flatten(2).mT if local is None else local).double().numpy())
             if headed and network.pool.averages:
                 network.head(maps)
                 weighed.append(network.pool.weights.double().numpy())
@@ -133,7 +133,7 @@ def _of_network(model: nn.Module, dataset: Dataset, note: str, headed: bool = Tr
     return _made(
         dataset,
         chosen,
-        np.concatenate(found),
+        np.concatenate(features),
         grid,
         weights=np.concatenate(weighed) if weighed else None,
         window=min(side, max(6, round(3 * side / grid[0]))),

@@ -51,10 +51,10 @@ def path_of(run: Run) -> Path | None:
 def read(path: Path) -> WeightMaps:
     """The maps in a file; raises RunError if it is damaged."""
     try:
-        found = arrays.read(path, WEIGHTS, remedy="Remove it and compute the weights again")
+        stored = arrays.read(path, WEIGHTS, remedy="Remove it and compute the weights again")
     except Unreadable as error:
         raise RunError(str(error)) from None
-    return WeightMaps(found["indices"], found["weights"].astype(np.float32), found["foreground"], found["tile"])
+    return WeightMaps(stored["indices"], stored["weights"].astype(np.float32), stored["foreground"], stored["tile"])
 
 
 def foreground_share(weights: NDArray[np.floating], shows: Bools) -> Singles:
@@ -104,11 +104,11 @@ def write(run: Run) -> Path:
         for start in range(0, len(indices), CHUNK):
             features = model.features(to_device(state.data, indices[start : start + CHUNK], state.device))
             model.head(features)
-            found = model.pool.weights
-            if found is None or not len(found):
+            chunk_weights = model.pool.weights
+            if chunk_weights is None or not len(chunk_weights):
                 parts.append(np.zeros((len(features), 0, 0), dtype=np.float32))
             else:
-                parts.append(found.float().cpu().numpy().reshape(len(features), *features.shape[2:]))
+                parts.append(chunk_weights.float().cpu().numpy().reshape(len(features), *features.shape[2:]))
     weights = np.concatenate(parts)
     # Of collages it is known what each tile shows: the share that falls on what the label names.
     share, places = np.full(len(indices), np.nan, np.float32), np.full(len(indices), -1)

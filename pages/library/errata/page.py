@@ -100,11 +100,11 @@ def _list() -> int | None:
             width=190,
         )
         seen = st.toggle("to be seen", key="truth_seen", help="only those with a counter-example to drag")
-    found = search(kind or "", loss, text[:200], frozenset(COUNTEREXAMPLES) if seen else None)
-    st.caption(f"{len(found)} of {len(errata())}")
-    if not found:
+    matching = search(kind or "", loss, text[:200], frozenset(COUNTEREXAMPLES) if seen else None)
+    st.caption(f"{len(matching)} of {len(errata())}")
+    if not matching:
         return None
-    numbers = [e.number for e in found]
+    numbers = [e.number for e in matching]
     asked = _asked()
     at = asked if asked in numbers else numbers[0]
     if st.session_state.get(CHOSEN) != at:
@@ -114,7 +114,7 @@ def _list() -> int | None:
             "Erratum",
             numbers,
             format_func=lambda number: f"**{number}** {erratum(number).title}",
-            captions=[f"{e.where}{' · to be seen' if e.number in COUNTEREXAMPLES else ''}" for e in found],
+            captions=[f"{e.where}{' · to be seen' if e.number in COUNTEREXAMPLES else ''}" for e in matching],
             key=CHOSEN,
             on_change=_follow,
             label_visibility="collapsed",

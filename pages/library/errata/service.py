@@ -53,15 +53,15 @@ def answer(request: dict[str, Any]) -> bytes:
 
 def readout(scene: Example) -> dict[str, Any]:
     """Gradients of both sides on the three points, their differences, and the energies; None where not finite."""
-    found = evaluated(scene)
+    comparison = evaluated(scene)
     return {
-        "printed": [_vector(g) for g in found.printed],
-        "true": [_vector(g) for g in found.true],
-        "apart": [_number((x - y).norm()) for x, y in zip(found.printed, found.true, strict=True)],
-        "difference": _number(found.difference),
+        "printed": [_vector(g) for g in comparison.printed],
+        "true": [_vector(g) for g in comparison.true],
+        "apart": [_number((x - y).norm()) for x, y in zip(comparison.printed, comparison.true, strict=True)],
+        "difference": _number(comparison.difference),
         "energy": "energy before the clamp" + (", without its margin" if _without_margin(scene) else ""),
-        "printed_energy": None if found.printed_energy is None else _number(found.printed_energy),
-        "true_energy": _number(found.true_energy),
+        "printed_energy": None if comparison.printed_energy is None else _number(comparison.printed_energy),
+        "true_energy": _number(comparison.true_energy),
     }
 
 

@@ -22,7 +22,7 @@ FIRST = 4  # shown where nothing is asked for: its wrong factor is easy to see
 class ErratumKind(Kind):
     """The number of the erratum, which decides on the default of everything else; a link always names it."""
 
-    def of(self, name: str, data: Mapping[str, Any], default: Any, found: Mapping[str, Any]) -> int:
+    def of(self, name: str, data: Mapping[str, Any], default: Any, fields: Mapping[str, Any]) -> int:
         return int(default.number)
 
     def to_query(self, name: str, state: Any, default: Any) -> dict[str, str]:
@@ -32,7 +32,7 @@ class ErratumKind(Kind):
 class Sliders(Hyper):
     """The hyper-parameters of the counter-example, of which its sliders can be set."""
 
-    def of(self, name: str, data: Mapping[str, Any], default: Any, found: Mapping[str, Any]) -> Any:
+    def of(self, name: str, data: Mapping[str, Any], default: Any, fields: Mapping[str, Any]) -> Any:
         given, sliders = data.get(name), COUNTEREXAMPLES[default.number].sliders
         given = {k: v for k, v in given.items() if k in sliders} if isinstance(given, Mapping) else {}
         return super().of(name, {name: given}, default, {"loss": default.loss})

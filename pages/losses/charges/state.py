@@ -100,9 +100,9 @@ class LawKind(Kind):
 class PerClass(Whole):
     """Points of each class, so many that all classes have room."""
 
-    def of(self, name: str, data: Mapping[str, Any], default: Any, found: Mapping[str, Any]) -> int:
-        room = MOST_POINTS // found["classes"]
-        return int(min(super().of(name, data, default, found), room))
+    def of(self, name: str, data: Mapping[str, Any], default: Any, fields: Mapping[str, Any]) -> int:
+        room = MOST_POINTS // fields["classes"]
+        return int(min(super().of(name, data, default, fields), room))
 
     def to_query(self, name: str, state: Any, default: Any) -> dict[str, str]:
         room = MOST_POINTS // state.classes
@@ -136,17 +136,17 @@ class Moved(Kind):
 class ChargesChanges(Changes):
     """Changes of the law or of places; there may be several of a step."""
 
-    def of(self, name: str, data: Mapping[str, Any], default: Any, found: Mapping[str, Any]) -> tuple[Change, ...]:
-        given, law, changes = data.get(name), found["law"], []
+    def of(self, name: str, data: Mapping[str, Any], default: Any, fields: Mapping[str, Any]) -> tuple[Change, ...]:
+        given, law, changes = data.get(name), fields["law"], []
         for each in given[: self.most] if isinstance(given, list) else []:
             if isinstance(each, Mapping):
                 law = LAW_KIND.read(each.get("law"), law)
                 moved = MOVED.read(each["moved"], ()) if isinstance(each.get("moved"), list) else ()
                 at = int(untrusted.bounded(each.get("at"), 0, self.most_steps, 0))
-                here = tuple(row for row in moved if row[0] < found["classes"] * found["per_class"])
+                here = tuple(row for row in moved if row[0] < fields["classes"] * fields["per_class"])
                 changes.append(Change(at, law, here))
         changes.sort(key=lambda change: change.at)
-        laws = zip([found["law"], *(change.law for change in changes)], changes, strict=False)
+        laws = zip([fields["law"], *(change.law for change in changes)], changes, strict=False)
         new = [change if change.law != before else replace(change, law=None) for before, change in laws]
         return tuple(change for change in new if change.law or change.moved)
 

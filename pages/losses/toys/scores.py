@@ -23,14 +23,14 @@ from pages.shared.timeline.service import TURNS
 def _scored(key: str, step: int) -> list[dict[str, float | None]]:
     """Of a state as JSON text: scores before training, the same for both sides, and of each after `step`."""
     toy = Toy.of(json.loads(key))
-    found = []
+    scores = []
     for i in range(len(toy.sides)):
         training = toys_service.TIMELINE.kept.of(toy.live(i))
         with training.lock:
             if i == 0:
-                found.append(toy_runs.in_columns(toy_runs.train_scores(training, 0, toy.split)))
-            found.append(toy_runs.in_columns(toy_runs.train_scores(training, step, toy.split)))
-    return found
+                scores.append(toy_runs.in_columns(toy_runs.train_scores(training, 0, toy.split)))
+            scores.append(toy_runs.in_columns(toy_runs.train_scores(training, step, toy.split)))
+    return scores
 
 
 @lru_cache(maxsize=32)
@@ -51,7 +51,7 @@ def table(toy: Toy, step: int) -> dict[str, Any]:
     inputs = "frozen network, averaged" if toy.images else "input space"
     ours = [{"label": inputs, "scores": _input_scored(toy.data, toy.seed, toy.split)}]
     labels = ["untrained network", *(letter.upper() for letter in toys_state.LETTERS)]
-    ours += [{"label": label, "scores": found} for label, found in zip(labels, scores, strict=False)]
+    ours += [{"label": label, "scores": values} for label, values in zip(labels, scores, strict=False)]
     published = toy_runs.published() if toy.data == "toy" and toy.split == "train" else []
     rows = [
         {"label": r.label, "loss": r.loss, "hyper": r.hyper, "scores": r.scores}
@@ -66,10 +66,10 @@ async def _table(request: Request) -> Response:
     query = dict(request.query_params)
     toy, step = Toy.from_query(query), toys_service.TIMELINE.step(query)
     try:
-        found = await anyio.to_thread.run_sync(table, toy, step, limiter=TURNS)
+        scores = await anyio.to_thread.run_sync(table, toy, step, limiter=TURNS)
     except Refused as refused:
         return refused.response()
-    return Response(json.dumps(found, allow_nan=False), media_type="application/json")
+    return Response(json.dumps(scores, allow_nan=False), media_type="application/json")
 
 
 ROUTES: list[BaseRoute] = [Route("/api/toys/table", _table)]

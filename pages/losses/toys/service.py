@@ -142,14 +142,14 @@ def _sheet(name: str, seed: int, indices: tuple[int, ...]) -> tuple[Pixels, int]
 
 def _asked(side: int, frames: list[TrainingFrame], asked: list[int]) -> dict[str, Array]:
     """What the queries see in each frame: their neighbours, and where the pooling looks in them."""
-    found = {f"neighbours_{side}": np.stack([toy_runs.neighbours(frame.embeddings, asked) for frame in frames])}
+    neighbours = {f"neighbours_{side}": np.stack([toy_runs.neighbours(frame.embeddings, asked) for frame in frames])}
     # A pooling with prototypes has weights from the step on at which they are placed, and averages before.
     known = next((frame.weights for frame in frames if frame.weights is not None), None)
     if known is not None:
         even = np.full(known.shape, AVERAGE, np.uint8)
         maps = [even if frame.weights is None else frame.weights for frame in frames]
-        found[f"weights_{side}"] = np.stack([each[asked] for each in maps])
-    return found
+        neighbours[f"weights_{side}"] = np.stack([each[asked] for each in maps])
+    return neighbours
 
 
 def rested(toy: Toy, step: int) -> dict[str, Any]:

@@ -33,8 +33,8 @@ def every_loss() -> tuple[str, ...]:
 class Acting(ChoiceKind):
     """Which forces act; of a loss that is not sided always both."""
 
-    def of(self, name: str, data: Mapping[str, Any], default: Any, found: Mapping[str, Any]) -> Any:
-        options = MOVES if sided(found["loss"]) else ("both",)
+    def of(self, name: str, data: Mapping[str, Any], default: Any, fields: Mapping[str, Any]) -> Any:
+        options = MOVES if sided(fields["loss"]) else ("both",)
         return untrusted.one_of(data.get(name), options, default.moves if default.moves in options else "both")
 
 
@@ -72,7 +72,7 @@ SECOND = LossSide("distance_sensitive", untrusted.hyper("distance_sensitive", {"
 class Sides(Kind):
     """As many sides as the default has, in a link a.loss, a.m, ..., b.loss, ...; their poolings stay."""
 
-    def of(self, name: str, data: Mapping[str, Any], default: Any, found: Mapping[str, Any]) -> tuple[LossSide, ...]:
+    def of(self, name: str, data: Mapping[str, Any], default: Any, fields: Mapping[str, Any]) -> tuple[LossSide, ...]:
         given = data.get(name)
         sides = zip([*(given if isinstance(given, list) else []), None, None], default.sides, strict=False)
         return tuple(replace(LossSide.of(each, side), pooling=side.pooling) for each, side in sides)
@@ -83,8 +83,8 @@ class Sides(Kind):
         return [page_state.from_query(LossSide.kinds, each) for each in named]
 
     def to_query(self, name: str, state: Any, default: Any) -> dict[str, str]:
-        both = zip(LETTERS, state.sides, default.sides, strict=False)
-        query = [(letter, page_state.to_query(LossSide.kinds, side, old)) for letter, side, old in both]
+        pairs = zip(LETTERS, state.sides, default.sides, strict=False)
+        query = [(letter, page_state.to_query(LossSide.kinds, side, old)) for letter, side, old in pairs]
         return {f"{letter}.{k}": text for letter, texts in query for k, text in texts.items()}
 
     def json(self, value: Any) -> Any:
@@ -94,7 +94,7 @@ class Sides(Kind):
 class OneOrTwo(Sides):
     """One side (sides=1 in a link) or two."""
 
-    def of(self, name: str, data: Mapping[str, Any], default: Any, found: Mapping[str, Any]) -> tuple[LossSide, ...]:
+    def of(self, name: str, data: Mapping[str, Any], default: Any, fields: Mapping[str, Any]) -> tuple[LossSide, ...]:
         given = data.get(name)
         given = given[:2] if isinstance(given, list) and given else [None, None]
         return tuple(LossSide.of(each, side) for each, side in zip(given, default.sides, strict=False))

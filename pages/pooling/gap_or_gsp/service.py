@@ -99,7 +99,7 @@ def view(frame: recorded_training.TrainingFrame, tau: float) -> StudyFrame:
         # 120 pairs of polygons: as often as MAP@R.
         "iou": mean_over_pairs(use.ious()) if frame.map_at_r is not None else None,
     }
-    found = [known[name] for name in MEASURES]
+    measures = [known[name] for name in MEASURES]
     return StudyFrame(
         tokens=_places(frame.tokens),
         samples=_places(frame.embeddings),
@@ -109,7 +109,7 @@ def view(frame: recorded_training.TrainingFrame, tau: float) -> StudyFrame:
         corners=_places(np.concatenate([*use.hulls, np.empty((0, 2))])),
         sizes=np.array([len(corners) for corners in use.hulls], dtype=np.uint8),
         on_shared=on_shared.astype(np.float32),
-        measures=tuple(np.nan if value is None else value for value in found),
+        measures=tuple(np.nan if value is None else value for value in measures),
     )
 
 

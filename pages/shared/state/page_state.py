@@ -49,8 +49,8 @@ class Kind:
         return value
 
     # What follows spans several keys of a link, or looks at another field, in a few kinds only.
-    def of(self, name: str, data: Mapping[str, Any], default: Any, found: Mapping[str, Any]) -> Any:
-        """The value of field `name` from a message; found: the fields before it."""
+    def of(self, name: str, data: Mapping[str, Any], default: Any, fields: Mapping[str, Any]) -> Any:
+        """The value of field `name` from a message; fields: those before it."""
         return self.read(data.get(name), getattr(default, name))
 
     def from_query(self, name: str, query: Mapping[str, str]) -> Any:
@@ -150,10 +150,10 @@ class Hyper(Kind):
     What is missing is as in the default where that has the same loss, else as in the loss.
     """
 
-    def of(self, name: str, data: Mapping[str, Any], default: Any, found: Mapping[str, Any]) -> Any:
+    def of(self, name: str, data: Mapping[str, Any], default: Any, fields: Mapping[str, Any]) -> Any:
         given = data.get(name)
-        known = getattr(default, name) if default.loss == found["loss"] else {}
-        return untrusted.hyper(found["loss"], {**known, **(given if isinstance(given, Mapping) else {})})
+        known = getattr(default, name) if default.loss == fields["loss"] else {}
+        return untrusted.hyper(fields["loss"], {**known, **(given if isinstance(given, Mapping) else {})})
 
     def from_query(self, name: str, query: Mapping[str, str]) -> Any:
         return query
@@ -200,10 +200,10 @@ class Panels(Kind):
 def read(kinds: Mapping[str, Kind], data: Any, default: State) -> State:
     """The default with what a message says of its fields."""
     data = data if isinstance(data, Mapping) else {}
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, kind in kinds.items():
-        found[name] = kind.of(name, data, default, found)
-    return cast(State, replace(cast(Any, default), **found))
+        values[name] = kind.of(name, data, default, values)
+    return cast(State, replace(cast(Any, default), **values))
 
 
 def from_query(kinds: Mapping[str, Kind], query: Mapping[str, str]) -> dict[str, Any]:

@@ -31,14 +31,14 @@ def command(spec: RunSpec) -> str | None:
     tries = [(name, changes) for name, preset in presets().items() if (changes := overrides(preset, spec)) is not None]
     if not tries:
         return None
-    name, changes = min(tries, key=lambda found: len(found[1]))
+    name, changes = min(tries, key=lambda match: len(match[1]))
     return shlex.join(["python", "-m", "dmlcore", "train", name, *changes])
 
 
 def link(spec: RunSpec) -> str:
     """The query under which the Train page opens with this spec; of the default where a spec has no spelling."""
     tries = [(name, changes) for name, preset in presets().items() if (changes := overrides(preset, spec)) is not None]
-    name, changes = min(tries, key=lambda found: len(found[1]), default=(FIRST, []))
+    name, changes = min(tries, key=lambda match: len(match[1]), default=(FIRST, []))
     return urlencode({"base": name, "set": ";".join(changes)})
 
 

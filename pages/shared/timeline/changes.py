@@ -24,9 +24,9 @@ class Changes(Kind):
     most: int
     most_steps: int
 
-    def of(self, name: str, data: Mapping[str, Any], default: Any, found: Mapping[str, Any]) -> tuple[Any, ...]:
+    def of(self, name: str, data: Mapping[str, Any], default: Any, fields: Mapping[str, Any]) -> tuple[Any, ...]:
         given, changes = data.get(name), dict[int, Any]()
-        before = first = self.start(SimpleNamespace(**found))
+        before = first = self.start(SimpleNamespace(**fields))
         kinds = {"at": Whole(0, self.most_steps), **self.kinds}
         for each in given[: self.most] if isinstance(given, list) else []:
             before = page_state.read(kinds, each, before)
@@ -40,15 +40,15 @@ class Changes(Kind):
         return change
 
     def parse(self, text: str) -> Any:
-        found = []
+        changes = []
         for part in text[:6000].split(";")[: self.most]:
             at, _, settings = part.partition(":")
             named: dict[str, str] = {}
             for key, value in (setting.split("=", 1) for setting in settings.split(",") if "=" in setting):
                 named[key] = f"{named[key]}&{value}" if key in named else value
             if named and untrusted.finite(at) is not None:
-                found.append({"at": at} | page_state.from_query(self.kinds, named))
-        return found
+                changes.append({"at": at} | page_state.from_query(self.kinds, named))
+        return changes
 
     def to_query(self, name: str, state: Any, default: Any) -> dict[str, str]:
         before, parts = self.start(state), []

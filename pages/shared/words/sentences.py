@@ -121,7 +121,7 @@ def _line(line: str) -> str:
     match = _LINE.match(line)
     if match and (known := _known(match[1])):
         line = f"{LABELS[known]}: {line[match.end() :]}"
-    line = _KEY.sub(lambda found: f"“{LABELS[found[0]]}”", line)
+    line = _KEY.sub(lambda match: f"“{LABELS[match[0]]}”", line)
     line = _COMMAND.sub(_done_here, line)
     line = _PARAMETER.sub(r"“\2” of the \1", line)
     line = _ID.sub(_named, line)

@@ -111,15 +111,15 @@ def read_as(comparison: ComparisonView) -> list[Variant]:
 
 def readout(variant: Variant, comparison: ComparisonView) -> Numbers:
     """The numbers of the triplet itself under one loss: energies, whether it is active, forces on A, P and N."""
-    found = _shown(variant.table(*tensors(comparison)), comparison)
+    reading = _shown(variant.table(*tensors(comparison)), comparison)
     return {
-        "raw": number(float(found.raw)),
-        "energy": number(float(found.energy)),
+        "raw": number(float(reading.raw)),
+        "energy": number(float(reading.energy)),
         "m2": number(variant.m2),
-        "hit": bool(found.active),
+        "hit": bool(reading.active),
         "factor": variant.factor,
         "shift": variant.shift,
-        "forces": [(f + 0.0).tolist() for f in found.forces],  # + 0.0: no -0
+        "forces": [(f + 0.0).tolist() for f in reading.forces],  # + 0.0: no -0
     }
 
 
@@ -128,9 +128,9 @@ def _there(variants: list[Variant], comparison: ComparisonView, place: list[Any]
     reached = [min(max(float(v), -REACH), REACH) for v in place]
     moved = {k: getattr(comparison, k) for k in POINTS} | {comparison.probe: reached}
     a, p, n = (torch.tensor(moved[k], dtype=torch.float64) for k in POINTS)
-    found = [_shown(v.table(a, p, n, probe=comparison.probe), comparison) for v in variants]
-    energies = [float(f.energy) for f in found]
-    felt = [f.force for f in found]
+    readings = [_shown(v.table(a, p, n, probe=comparison.probe), comparison) for v in variants]
+    energies = [float(f.energy) for f in readings]
+    felt = [f.force for f in readings]
     first, second = comparison.pair
     return {
         "there": [{"energy": number(e), "force": (f + 0.0).tolist()} for e, f in zip(energies, felt, strict=True)],
@@ -145,9 +145,9 @@ def scanned(variant: Variant, comparison: ComparisonView, x: Tensor, y: Tensor) 
     return _shown(scan_variant(variant, *tensors(comparison), probe=comparison.probe, x=x, y=y), comparison)
 
 
-def _shown(found: FieldTable, comparison: ComparisonView) -> FieldTable:
+def _shown(table: FieldTable, comparison: ComparisonView) -> FieldTable:
     """On the sphere only what normalisation leaves of the forces, their part along it."""
-    return replace(found, tangential=comparison.space == "sphere")
+    return replace(table, tangential=comparison.space == "sphere")
 
 
 def tensors(comparison: ComparisonView) -> Points:

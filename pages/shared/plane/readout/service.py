@@ -32,20 +32,20 @@ def as_tensors(scene: object) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]
     return a, p, n
 
 
-def triplet(scene: Scene, found: FieldTable) -> dict[str, Any]:
+def triplet(scene: Scene, reading: FieldTable) -> dict[str, Any]:
     """Energies, forces and their parts, edge lengths, and the circles that depend on the points alone."""
-    loss, lengths = scene.module(), [float(length) for length in found.sides.lengths]
+    loss, lengths = scene.module(), [float(length) for length in reading.sides.lengths]
     return {
-        "raw": number(found.raw.item()),
-        "energy": number(found.energy.item()),
+        "raw": number(reading.raw.item()),
+        "energy": number(reading.energy.item()),
         "m2": number(loss.m2),
         "m1": number(loss.margin),
         "mu": scene.mu,
-        "hit": found.active.item(),
-        "forces": [(force.numpy() + 0.0).tolist() for force in found.forces],  # + 0.0 makes a zero of -0
-        "residuals": [(force.numpy() + 0.0).tolist() for force in found.residuals],
+        "hit": reading.active.item(),
+        "forces": [(force.numpy() + 0.0).tolist() for force in reading.forces],  # + 0.0 makes a zero of -0
+        "residuals": [(force.numpy() + 0.0).tolist() for force in reading.residuals],
         "edges": dict(zip(EDGES, lengths, strict=True)),
-        "strengths": {edge: SIGNS[k] * float(found.slopes.get(k, 0.0)) + 0.0 for k, edge in enumerate(EDGES)},
+        "strengths": {edge: SIGNS[k] * float(reading.slopes.get(k, 0.0)) + 0.0 for k, edge in enumerate(EDGES)},
         "discs": _discs(lengths[0]) if scene.discs else None,
         "mining": _mining(scene) if scene.mining else None,
     }
@@ -54,15 +54,15 @@ def triplet(scene: Scene, found: FieldTable) -> dict[str, Any]:
 def place(scene: Scene, at: tuple[float, ...]) -> dict[str, Any]:
     """What the scanning point would feel at `at`, and its distances there to the other two."""
     loss = scene.module()
-    found = field_table(loss, *as_tensors(scene), probe=scene.probe, at=torch.tensor(at, dtype=torch.float64))
+    field = field_table(loss, *as_tensors(scene), probe=scene.probe, at=torch.tensor(at, dtype=torch.float64))
     points = {"anchor": scene.anchor, "positive": scene.positive, "negative": scene.negative} | {scene.probe: at}
     names = list(points)
     return {
         "at": at,
-        "raw": number(float(found.raw)),
-        "energy": number(float(found.energy)),
-        "force": (found.force + 0.0).tolist(),
-        "hit": bool(found.active),
+        "raw": number(float(field.raw)),
+        "energy": number(float(field.energy)),
+        "force": (field.force + 0.0).tolist(),
+        "hit": bool(field.active),
         "edges": {
             x[0] + y[0]: math.dist(points[x], points[y])
             for x, y in ((names[0], names[1]), (names[0], names[2]), (names[1], names[2]))
@@ -82,8 +82,8 @@ def _discs(d: float) -> dict[str, Any] | None:
 
 
 def _mining(scene: Scene) -> dict[str, Any]:
-    found = hardness(scene.module(), *as_tensors(scene), scene.probe)
-    return {"centre": None if found.radius is None else "anchor", "radius": found.radius, "labels": found.names}
+    shares = hardness(scene.module(), *as_tensors(scene), scene.probe)
+    return {"centre": None if shares.radius is None else "anchor", "radius": shares.radius, "labels": shares.names}
 
 
 def about_the_pair(scene: Scene, request: dict[str, Any]) -> dict[str, Any]:
@@ -99,12 +99,12 @@ def _region(scene: Scene) -> dict[str, Any] | None:
         active_region,  # late: scipy loads for longer than a first field takes
     )
 
-    found = active_region(scene.module(), scene.anchor, scene.positive)
+    region = active_region(scene.module(), scene.anchor, scene.positive)
     return {
-        "shape": found.shape,
-        "area": number(found.area),
-        "latex": statements(found.latex) if found.latex else None,
-        "closed": found.closed_form,
+        "shape": region.shape,
+        "area": number(region.area),
+        "latex": statements(region.latex) if region.latex else None,
+        "closed": region.closed_form,
     }
 
 
@@ -147,12 +147,12 @@ def _worked(
     explain: Callable[[], Worked], sets: Callable[[float], dict[str, float]], label: str, note: str
 ) -> dict[str, Any]:
     try:
-        found = explain()
+        example = explain()
     except (ValueError, OverflowError) as error:
         return {"error": f"{label.split(':')[0].split('=')[0].strip()}: {error}"}
     return {
-        "label": label.format(found.value),
-        "set": sets(found.value),
-        "latex": [*found.symbols, *found.numbers],
+        "label": label.format(example.value),
+        "set": sets(example.value),
+        "latex": [*example.symbols, *example.numbers],
         "note": note,
     }
