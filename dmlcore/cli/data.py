@@ -74,11 +74,11 @@ def show(
     print(f"{info.title}: {info.sentence}\n{info.citation}")
     if source:
         print(f"Terms: {source.terms}")
-    if shown.found.place is None:
+    if shown.located.place is None:
         _locate(name, root)
     if info.needs_files:
-        print(f"Found: {shown.found.place}")
-    report.remember(shown.found)
+        print(f"Found: {shown.located.place}")
+    report.remember(shown.located)
     # Splits as split here, then the publisher's counts, classes and what is wrong.
     for size in shown.splits:
         print(f"{size.name:22} {size.samples:>9,} samples of {size.classes:>7,} classes")

@@ -57,7 +57,7 @@ def run(name: str, root: Path | str | None = None) -> tuple[DataCheck, Report]:
     """Do that in this process, and keep the result for `result`; raises DataError if the lists cannot be read."""
     task = task_of(name, root)
     listed = report.report(name, root)
-    samples = listed.found.samples
+    samples = listed.located.samples
     if samples is None:
         raise DataError("; ".join(listed.problems) or f"{name} is not here, so nothing can be checked")
     results: list[DataCheck] = []

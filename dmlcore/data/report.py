@@ -25,7 +25,7 @@ COLUMNS = ("part", "index", "class_number", "class_name", "key")  # of a split t
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class Located:
     """A data set on this machine, not split: `place` are its files (None: absent), `samples` what the lists say.
 
     problems: what failed, in words; missing: the image files that are listed but not there.
@@ -76,7 +76,7 @@ class Class(NamedTuple):
 class Report:
     """A data set on this machine, split; `dataset` and what follows from it is empty where that fails."""
 
-    found: Found
+    located: Located
     dataset: Dataset | None
     splits: tuple[SplitCount, ...]
     compared: tuple[SplitCount, ...]  # beside the published sizes: class-disjoint, validation counted as train
@@ -85,19 +85,19 @@ class Report:
     problems: tuple[str, ...]
 
 
-def find(name: str, root: Path | str | None = None, *, seed: int = 0, image_size: int | None = None) -> Found:
+def find(name: str, root: Path | str | None = None, *, seed: int = 0, image_size: int | None = None) -> Located:
     """Look for a data set and read it, an archive being unpacked into the cache; problems are told, not raised."""
     place = None
     try:
         place = data.available(name, root)
         if place is None:
-            return Found(name, None, None)
+            return Located(name, None, None)
         samples = data.read(name, root=root, seed=seed, image_size=image_size)
-        return Found(name, place, samples)
+        return Located(name, place, samples)
     except MissingImages as error:
-        return Found(name, place, error.samples, (str(error),), error.missing)
+        return Located(name, place, error.samples, (str(error),), error.missing)
     except DataError as error:
-        return Found(name, place, None, (str(error),))
+        return Located(name, place, None, (str(error),))
 
 
 def is_packed(place: Path) -> bool:
@@ -111,7 +111,7 @@ def is_packed(place: Path) -> bool:
 
 
 def divide(
-    listed: Found,
+    listed: Located,
     *,
     split: Split | None = None,
     validation: Validation | None = None,
@@ -221,7 +221,7 @@ class DataSummary(NamedTuple):
     damaged: bool
 
 
-def remember(listed: Found) -> None:
+def remember(listed: Located) -> None:
     """Keep the counts of what was read, so that a list of all data sets need not read them."""
     if listed.place is None or listed.samples is None:
         return

@@ -58,7 +58,7 @@ class Coordinates:
     """A gradient of a counter-example: which one, and its coordinates."""
 
     what: str
-    found: tuple[Number, ...]
+    numbers: tuple[Number, ...]
 
 
 @cache

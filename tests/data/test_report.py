@@ -48,7 +48,7 @@ def test_parts_and_classes_are_counted(tree: Path) -> None:
 
 def test_what_is_absent_has_no_place_and_no_problem(tmp_path: Path) -> None:
     found = report.report("cub", tmp_path)
-    assert (found.found.place, found.dataset, found.problems) == (None, None, ())
+    assert (found.located.place, found.dataset, found.problems) == (None, None, ())
 
 
 def test_a_split_that_cannot_be_made_is_a_problem_and_not_an_error(tree: Path) -> None:
@@ -62,7 +62,7 @@ def test_missing_images_are_listed_and_the_lists_still_counted(tmp_path: Path) -
     gone = folder / "cars_test" / "00003.jpg"
     gone.unlink()
     found = report.report("cars", folder)
-    assert list(found.found.missing) == [gone]
+    assert list(found.located.missing) == [gone]
     assert "1 of 64 images are missing" in found.problems[0]
     assert sum(split.samples for split in found.splits) == 64
     with pytest.raises(DataError, match="1 of 64 images are missing"):
@@ -75,7 +75,7 @@ def test_counts_beside_the_published_ones(pack) -> None:
         ("train and validation", 3493, 3493, ""),
         ("test", 4696, 4696, ""),
     ]
-    assert len(found.found.missing) == 8189
+    assert len(found.located.missing) == 8189
     closed = report.report("flowers", pack("flowers102-labels.tar.gz"), split="samples")
     assert closed.compared == ()
     subset = report.report("cub", pack("cub-mini-images.tar.gz"))
@@ -122,7 +122,7 @@ def test_samples_that_are_no_files_are_compared_too() -> None:
 
 def test_a_check_is_kept_until_a_file_changes(tree: Path) -> None:
     found, read = checks.run("folder", tree)
-    made = read.found.samples
+    made = read.located.samples
     assert read.dataset is None, "it cannot be split by default, and is checked all the same"
     assert checks.result("folder", tree) == found
     assert checks.task_of("folder", tree).status() == "done"

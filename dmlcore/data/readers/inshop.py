@@ -107,9 +107,9 @@ def _image(text: str, place: str) -> _InshopImage:
     if len(columns) != 3 or columns[2] not in STATUSES:
         raise DataError(f"{place}: expected '<image> <item> <{'|'.join(STATUSES)}>', got {text[:80]!r}")
     image, item, status = columns
-    parts = image.split("/")
-    if not lists.is_inside(image, parts=5) or parts[0] != "img":
+    names = image.split("/")
+    if not lists.is_inside(image, parts=5) or names[0] != "img":
         raise DataError(f"{place}: expected 'img/<sex>/<category>/<item>/<file>', got {image[:80]!r}")
-    if parts[3] != item:
-        raise DataError(f"{place}: the image lies in the folder of item {parts[3]!r}, but is listed as {item!r}")
-    return _InshopImage("/".join(parts[1:]), item, status, place)
+    if names[3] != item:
+        raise DataError(f"{place}: the image lies in the folder of item {names[3]!r}, but is listed as {item!r}")
+    return _InshopImage("/".join(names[1:]), item, status, place)

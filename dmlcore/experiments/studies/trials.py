@@ -30,7 +30,7 @@ class Outside(Section):
     what: Text = Field(description="What was tried and where, in a sentence")
     configurations: int = Field(ge=1, description="How many different settings")
     runs: int = Field(ge=1, description="How many training runs")
-    found: Text = Field(description="What came of it, the failures too")
+    outcome: Text = Field(description="What came of it, the failures too")
 
 
 class Claim(Section):
@@ -166,6 +166,6 @@ def rows(counted: TrialLedger) -> list[dict[str, str | int]]:
         for trial in counted.trials
     ]
     return table + [
-        {"configuration": each.what, "where": "outside the studies", "runs": each.runs, "result": each.found}
+        {"configuration": each.what, "where": "outside the studies", "runs": each.runs, "result": each.outcome}
         for each in counted.claim.outside
     ]

@@ -278,10 +278,12 @@ class _TableSum(torch.autograd.Function):
         return grad * distance_gradient, grad * norm_gradient, None, None, None, None, None
 
 
-Found = tuple[Tensor, tuple[Tensor, ...]]  # the sum over one block, and its gradients by the leaves taken
+BlockSum = tuple[Tensor, tuple[Tensor, ...]]  # the sum over one block, and its gradients by the leaves taken
 
 
-def _listed(leaves: _Leaves, block: TripletBlock, energy: Energy, window: Window, floor: float, tally: Tensor) -> Found:
+def _listed(
+    leaves: _Leaves, block: TripletBlock, energy: Energy, window: Window, floor: float, tally: Tensor
+) -> BlockSum:
     """Every triplet of a block evaluated; adds its counts to the tally."""
     with torch.enable_grad():
         raw = energy(Triplet(leaves.edge, leaves.square_norm, floor)) + window.margin
@@ -303,7 +305,9 @@ def _listed(leaves: _Leaves, block: TripletBlock, energy: Energy, window: Window
     return total, weighted_gradients([raw], [leaf for *_, leaf in leaves.taken], [weight])
 
 
-def _ranked(leaves: _Leaves, block: TripletBlock, energy: Energy, window: Window, floor: float, tally: Tensor) -> Found:
+def _ranked(
+    leaves: _Leaves, block: TripletBlock, energy: Energy, window: Window, floor: float, tally: Tensor
+) -> BlockSum:
     """The same from sorted negatives, for an energy that is separable."""
     ap, an = leaves.edge("ap"), leaves.edge("an")
 

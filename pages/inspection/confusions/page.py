@@ -58,7 +58,7 @@ def page() -> None:
 @st.fragment
 def browse(view: ConfusionsView) -> None:
     """The summary, the choice of a view, and the view."""
-    _summary(view.run, view.found)
+    _summary(view.run, view.test)
     chosen = st.segmented_control(
         "View",
         list(VIEWS),

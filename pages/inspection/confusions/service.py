@@ -28,12 +28,12 @@ class ConfusionsView:
 
     run: Run
     source: Path
-    found: TestNeighbours
+    test: TestNeighbours
     name: Callable[[int], str]
 
     def counts(self) -> list[int]:
         """The numbers of neighbours that can be counted."""
-        return [k for k in COUNTS if k <= self.found.neighbours.shape[1]]
+        return [k for k in COUNTS if k <= self.test.neighbours.shape[1]]
 
 
 @cached(32)

@@ -77,7 +77,7 @@ def body(shown: ShownDifference) -> None:
     if chosen is not None:
         selection.bar(run, chosen, here=HERE)
     point = _charts(shown)
-    difference = shown.found
+    difference = shown.difference
     counts = {kind: len(difference.queries(kind)) for kind in KINDS}
     if point is not None:
         st.markdown("**The query of the chosen point**")
@@ -125,7 +125,7 @@ def _summary(change: Difference, first: RunSide, second: RunSide) -> None:
 
 def _charts(shown: ShownDifference) -> list[int] | None:
     """Every query before and after; the flips over the snapshots; position of the chosen point, if any."""
-    difference = shown.found
+    difference = shown.difference
     before, after = difference.comparison.average_precision
     run = shown.sides[0].run
     snaps = [snapshot for snapshot in sides_view.embedded(run) if snapshot.embeddings]
@@ -181,7 +181,7 @@ def _turnover(paths: tuple[Path, ...]) -> Turnover:
 def _doubted(shown: ShownDifference) -> Doubted:
     """Of all snapshots but the untrained one where it is one run and not too many samples, and of both sides."""
     paths = [side.path for side in shown.sides]
-    if shown.sides[0].run.id == shown.sides[1].run.id and len(shown.found.indices) <= MANY:
+    if shown.sides[0].run.id == shown.sides[1].run.id and len(shown.difference.indices) <= MANY:
         embedded = sides_view.embedded(shown.sides[0].run)
         paths = [snapshot.embeddings for snapshot in embedded if snapshot.step and snapshot.embeddings] or paths
     return _doubts(tuple(dict.fromkeys(paths)))

@@ -173,7 +173,7 @@ def _detail(e: Erratum) -> None:
 
 def _plot(e: Erratum, example: Counterexample) -> None:
     mine = _asked() == e.number
-    with misread_link.told():
+    with misread_link.explained():
         scene = Example.from_query(st.query_params.to_dict() if mine else {}, Example.at(e.number))
     mount(
         "library/errata",
@@ -195,8 +195,8 @@ def _numbers(e: Erratum) -> None:
     """Each stated number beside the one computed now, from the functions of the library."""
     rows = [(n.what, n.stated, computed_as_stated(n.value, n.stated), n.agrees) for n in checks.numbers(e.number)]
     for n in checks.coordinates(e.number):
-        computed = f"({', '.join(computed_as_stated(x.value, x.stated) for x in n.found)})"
-        rows.append((n.what, f"({', '.join(x.stated for x in n.found)})", computed, all(x.agrees for x in n.found)))
+        computed = f"({', '.join(computed_as_stated(x.value, x.stated) for x in n.numbers)})"
+        rows.append((n.what, f"({', '.join(x.stated for x in n.numbers)})", computed, all(x.agrees for x in n.numbers)))
     if not rows:
         return
     lines = ["| number | stated | computed now | |", "|:--|--:|--:|:-:|"]

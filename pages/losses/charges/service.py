@@ -30,7 +30,7 @@ from pages.shared.timeline.service import TURNS, Answer, FrameRequest, Timeline
 SHOWN = {"trails": True, "arrows": False, "circles": False}  # of the figure, as the page begins
 
 
-def told(asked: FrameRequest[ChargesState, Simulation]) -> Answer:
+def contents(asked: FrameRequest[ChargesState, Simulation]) -> Answer:
     """The frames, and the portrait of the step looked at.
 
     Arrays: positions and forces (K, N, 2), means (K, C, 2), radii (K, C), measures (K, len(FIXED_COLUMNS)) float32;
@@ -52,7 +52,7 @@ TIMELINE: Timeline[ChargesState, Simulation] = Timeline(
     state_of=ChargesState.of,
     specs=lambda spec: {"": spec},
     kept=HistoryCache(Simulation),
-    told=told,
+    contents=contents,
     rested=lambda spec, step: {"query": spec.to_query(), "python": spec.to_python(step)},
     most_steps=MOST_STEPS,
     patience=0.25,

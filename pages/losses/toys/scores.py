@@ -43,7 +43,7 @@ def table(toy: Toy, step: int) -> dict[str, Any]:
 
     Beside them, on the toy Gaussians, the rows of Table 4.1.
     """
-    if toys_service.PREPARING.told(toy):
+    if toys_service.PREPARING.obstacle(toy):
         raise Refused("not ready yet: play the page to this step", 503)
     _, step = toys_service.TIMELINE.made(toy, step)
     scores = _scored(json.dumps(toy.to_json()), step)

@@ -44,7 +44,7 @@ class _Preparing:
         self._failed: dict[tuple[str, int], str] = {}
         self._guard = threading.Lock()
 
-    def told(self, toy: Toy) -> dict[str, Any]:
+    def obstacle(self, toy: Toy) -> dict[str, Any]:
         """Why a state cannot be trained yet, and whether it never can; or nothing. Raises nothing."""
         key = (toy.data, toy.seed)
         if not toy.images:
@@ -73,7 +73,7 @@ class _Preparing:
 PREPARING = _Preparing()
 
 
-def told(asked: FrameRequest[Toy, LiveTraining]) -> Answer:
+def contents(asked: FrameRequest[Toy, LiveTraining]) -> Answer:
     """Frames and curves of each side, and of a page without anything what they are of."""
     toy, have, ready = asked.state, asked.have, asked.ready
     first = asked.histories[0]
@@ -169,11 +169,11 @@ TIMELINE: Timeline[Toy, LiveTraining] = Timeline(
     state_of=Toy.of,
     specs=lambda toy: {toys_state.LETTERS[i].upper(): toy.live(i) for i in range(len(toy.sides))},
     kept=HistoryCache(lambda spec: LiveTraining(spec, toy_runs.prepared(spec.run.data.name, spec.run.seed))),
-    told=told,
+    contents=contents,
     rested=rested,
     most_steps=MOST_STEPS,
     patience=0.05,
     most_frames=60,
-    prepare=lambda toy: PREPARING.told(toy),
+    prepare=lambda toy: PREPARING.obstacle(toy),
 )
 ROUTES: list[BaseRoute] = [TIMELINE.route]

@@ -122,7 +122,7 @@ def _bags(seed: int) -> Dataset:
     return data.load("tokens", seed=seed)
 
 
-def told(asked: FrameRequest[PoolingStudy, Views]) -> Answer:
+def contents(asked: FrameRequest[PoolingStudy, Views]) -> Answer:
     """The views of both.
 
     Arrays, for each pooling p: p_tokens (K, T, 2), p_samples (K, n, 2), p_corners (., 2) int16; p_prototypes (., 2)
@@ -146,7 +146,7 @@ TIMELINE: Timeline[PoolingStudy, Views] = Timeline(
     state_of=PoolingStudy.of,
     specs=lambda study: {p.upper(): ShownStudy(study.live(p), study.tau) for p in POOLINGS},
     kept=HistoryCache(Views),
-    told=told,
+    contents=contents,
     rested=rested,
     most_steps=MOST_STEPS,
     patience=0.2,

@@ -63,7 +63,7 @@ Answer = tuple[dict[str, Any], Mapping[str, Array]]
 
 @dataclass
 class Timeline(Generic[StateT, HistoryT]):
-    """The service of a page: how a state is read, which histories it has, and how their frames are told.
+    """The service of a page: how a state is read, which histories it has, and what an answer contains.
 
     patience: seconds one answer computes, what is not ready then comes with the next; most_frames: in one answer.
     """
@@ -72,7 +72,7 @@ class Timeline(Generic[StateT, HistoryT]):
     state_of: Callable[[Any], StateT]
     specs: Callable[[StateT], Mapping[str, Any]]  # of the histories on one clock, by name
     kept: HistoryCache[Any, HistoryT]
-    told: Callable[[FrameRequest[StateT, HistoryT]], Answer]
+    contents: Callable[[FrameRequest[StateT, HistoryT]], Answer]
     rested: Callable[[StateT, int], dict[str, Any]]
     most_steps: int
     patience: float
@@ -123,7 +123,7 @@ class Timeline(Generic[StateT, HistoryT]):
         histories, ready, stopped = self.computed(state, want, self.patience, draft)
         steps = self._steps(request, have, ready, self.most_frames if most is None else most)
         header |= {"have": have, "first": steps[0] if steps else ready + 1, "ready": ready, "stopped": stopped}
-        more, arrays = self.told(FrameRequest(state, histories, have, ready, show, steps))
+        more, arrays = self.contents(FrameRequest(state, histories, have, ready, show, steps))
         if request.get("rest") is True:
             more |= self.rested(state, show)
         if ready < want and not stopped and not draft:  # goes on while the answer travels, until the next is asked for

@@ -180,10 +180,10 @@ class Form:
             self.fill({key: options[0]})
         count = Counter(map(words, options))
 
-        def told(option: str) -> str:
+        def distinct(option: str) -> str:
             return words(option) if count[words(option)] < 2 else f"{words(option)} ({option})"
 
-        return str(self._draw(key, st.selectbox, label, options=list(options), format_func=told, **shown))
+        return str(self._draw(key, st.selectbox, label, options=list(options), format_func=distinct, **shown))
 
     def switch(self, key: str, label: str, options: Sequence[str]) -> str:
         """One of a few, all in sight; pressing the chosen one keeps it."""

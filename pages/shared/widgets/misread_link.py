@@ -19,7 +19,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.,+-]{1,40}")  # what can be quoted in Markdown
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def explained() -> Iterator[None]:
     """Read the address within; afterwards say what of it was replaced by a default."""
     with untrusted.misreading() as misread:
         yield
@@ -29,7 +29,7 @@ def told() -> Iterator[None]:
 
 def opened(kind: type[State], default: State | None = None) -> State:
     """The state that the address asks for, with a line on what of it was not understood."""
-    with told():
+    with explained():
         return kind.from_query(st.query_params.to_dict(), default)
 
 

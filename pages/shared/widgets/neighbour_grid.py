@@ -80,7 +80,7 @@ class RunNeighbours:
     mark: str
     run: str
     lines: tuple[str, ...]
-    found: Sequence[Neighbour]
+    neighbours: Sequence[Neighbour]
 
 
 Row = tuple[Tile, Sequence[Neighbour]]
@@ -103,7 +103,7 @@ def compared(rows: Sequence[tuple[Tile, Sequence[RunNeighbours]]], address: str,
     for query, lines in rows:
         each = "".join(
             f'<div class="line"><div class="of"><b title="{escape(line.run)}">{escape(line.mark)}</b>'
-            f'{_numbers(line.lines)}</div><div class="found">{_found(line.found, address, link)}</div></div>'
+            f'{_numbers(line.lines)}</div><div class="found">{_found(line.neighbours, address, link)}</div></div>'
             for line in lines
         )
         body += f'<div class="row">{_query(query, address, link)}<div class="lines">{each}</div></div>'

@@ -15,7 +15,7 @@ from pages.shared.words.numbers import percent
 
 def show(view: ConfusionsView) -> None:
     """Table beside the ranking, and the queries of a chosen class."""
-    learned = view.found
+    learned = view.test
     scores = confusions.by_class(learned.labels, learned.average_precision, learned.right[:, 0])
     if not len(scores.labels):
         st.info("No class has two samples in this part, so none has a score.", icon=":material/info:")
@@ -91,7 +91,7 @@ def _taken_for(view: ConfusionsView, labels: np.ndarray, k: int) -> list[tuple[i
 
 
 def _queries(view: ConfusionsView, label: int) -> None:
-    learned = view.found
+    learned = view.test
     rows = np.flatnonzero((learned.labels == label) & ~learned.is_gallery & ~np.isnan(learned.average_precision))
     rows = rows[np.argsort(learned.average_precision[rows], kind="stable")]
     literal(f"Queries of “{view.name(label)}”, worst first", "h4")

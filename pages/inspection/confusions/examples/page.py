@@ -35,7 +35,7 @@ def queries(view: ConfusionsView, rows: Ints, key: str, wrong: Callable[[int], i
 
 def tiles(view: ConfusionsView, rows: Sequence[tuple[int, str, Sequence[int]]], key: str) -> None:
     """Rows of images that are no search: (sample, words under it, the samples beside it), all as rows."""
-    learned = view.found
+    learned = view.test
     shown: list[neighbour_grid.Row] = [
         (
             neighbour_grid.Tile(int(learned.indices[row]), _class(view, row), (words,) if words else ()),
@@ -56,7 +56,7 @@ def tiles(view: ConfusionsView, rows: Sequence[tuple[int, str, Sequence[int]]], 
 
 def hand_over(view: ConfusionsView, rows: Ints, origin: str, key: str) -> None:
     """A button that makes samples the selection, and once they are it, the pages that show it."""
-    indices = np.unique(view.found.indices[rows])
+    indices = np.unique(view.test.indices[rows])
     chosen = selection.chosen(view.run)
     if chosen is not None and np.array_equal(chosen.indices, indices):
         selection.bar(view.run, chosen, here="confusions")
@@ -77,7 +77,7 @@ def _choose(view: ConfusionsView, indices: Ints, origin: str) -> None:
 
 
 def _query(view: ConfusionsView, row: int, wrong: int | None) -> neighbour_grid.Row:
-    learned = view.found
+    learned = view.test
     k = min(SHOWN, learned.neighbours.shape[1])
     neighbours = [
         neighbour_grid.Neighbour(
@@ -98,9 +98,9 @@ def _query(view: ConfusionsView, row: int, wrong: int | None) -> neighbour_grid.
 
 def _forces(view: ConfusionsView, row: int, wrong: int) -> str:
     """The link from a query and a wrong neighbour to their forces; none where the class has no other sample."""
-    if np.isnan(view.found.average_precision[row]):
+    if np.isnan(view.test.average_precision[row]):
         return ""
-    indices = view.found.indices
+    indices = view.test.indices
     return urlencode({"run": view.run.id, "query": int(indices[row]), "wrong": int(indices[wrong])})
 
 
@@ -118,4 +118,4 @@ def _link(view: ConfusionsView, index: int) -> str:
 
 
 def _class(view: ConfusionsView, row: int) -> str:
-    return view.name(int(view.found.labels[row]))
+    return view.name(int(view.test.labels[row]))

@@ -104,7 +104,7 @@ def _samples(view: ConfusionsView, hubness: Hubness, k: int) -> None:
     page = range((number - 1) * ROWS, min(number * ROWS, len(rows)))
     if kind == "orphans":
         st.caption("Left: a sample that is a neighbour of nobody. Beside it: its own nearest neighbours.")
-        shown = [(int(rows[i]), "", view.found.neighbours[rows[i], :EACH].tolist()) for i in page]
+        shown = [(int(rows[i]), "", view.test.neighbours[rows[i], :EACH].tolist()) for i in page]
     else:
         st.caption(
             "Left: the hub. Beside it: queries that have it as a neighbour, by its rank there; ✗ means that it is a "
@@ -112,7 +112,7 @@ def _samples(view: ConfusionsView, hubness: Hubness, k: int) -> None:
         )
         shown = []
         for i in page:
-            asked = found_by(view.found.neighbours, view.found.is_gallery, int(rows[i]), k)[:EACH]
+            asked = found_by(view.test.neighbours, view.test.is_gallery, int(rows[i]), k)[:EACH]
             words = f"{hubness.occurrences[places[i]]:,} times, {hubness.bad[places[i]]:,} wrong"
             shown.append((int(rows[i]), words, asked.tolist()))
     examples.tiles(view, shown, f"hubs-{kind}")

@@ -210,9 +210,9 @@ def _examples(view: ConfusionsView, confusions: Confusions, chosen: tuple[int, i
                 icon=":material/swap_horiz:",
                 on_click=lambda: _choose(other, query, by="button"),
             )
-    counted = len(view.found.neighbours[0]) if k == R else int(k)
-    hits = view.found.labels[view.found.neighbours[:, :counted]] == other
-    number = np.where((view.found.labels == query) & ~view.found.is_gallery, hits.sum(axis=1), -1)
+    counted = len(view.test.neighbours[0]) if k == R else int(k)
+    hits = view.test.labels[view.test.neighbours[:, :counted]] == other
+    number = np.where((view.test.labels == query) & ~view.test.is_gallery, hits.sum(axis=1), -1)
     if first == second:
         rows = np.flatnonzero(number >= 0)
         rows = rows[np.argsort(number[rows], kind="stable")]
@@ -226,7 +226,7 @@ def _examples(view: ConfusionsView, confusions: Confusions, chosen: tuple[int, i
         f"{percent(share)} of the neighbours counted. {len(rows):,} of {asked:,} queries of this class"
         f"{'' if first == second else f' have such a neighbour among their {counted} nearest'}, {words}."
     )
-    met = np.unique(view.found.neighbours[rows, :counted][hits[rows]]) if first != second else rows[:0]
+    met = np.unique(view.test.neighbours[rows, :counted][hits[rows]]) if first != second else rows[:0]
     examples.hand_over(
         view,
         np.concatenate([rows, met]),
@@ -238,9 +238,9 @@ def _examples(view: ConfusionsView, confusions: Confusions, chosen: tuple[int, i
 
 def _wrong(view: ConfusionsView, row: int, other: int, hits: Bools) -> int | None:
     """The nearest neighbour of the other class; of the own class asked for, the nearest of any other."""
-    wrong = hits[row] if other != view.found.labels[row] else ~view.found.right[row]
+    wrong = hits[row] if other != view.test.labels[row] else ~view.test.right[row]
     places = np.flatnonzero(wrong)
-    return int(view.found.neighbours[row, places[0]]) if len(places) else None
+    return int(view.test.neighbours[row, places[0]]) if len(places) else None
 
 
 def _title(query: str, other: str) -> None:

@@ -44,18 +44,18 @@ class ShownDifference:
     """What all rows need: both sides, the difference, names of classes."""
 
     sides: tuple[RunSide, RunSide]
-    found: Difference
+    difference: Difference
     name: Callable[[int], str]
 
     @property
     def learned(self) -> tuple[TestNeighbours, ...]:
         """Of A and of B."""
-        return self.found.comparison.learned
+        return self.difference.comparison.learned
 
 
 def queries(shown: ShownDifference, kind: Kind, only: Ints | None) -> None:
     """The queries of a kind, page by page, and the way to hand them on; only: samples of a selection, or None."""
-    difference = shown.found
+    difference = shown.difference
     positions = difference.queries(kind)
     if only is not None:
         positions = positions[np.isin(difference.indices[positions], only)]
@@ -85,13 +85,17 @@ def queries(shown: ShownDifference, kind: Kind, only: Ints | None) -> None:
 def blocks(shown: ShownDifference, positions: Sequence[int] | Ints, k: int = 8) -> None:
     """Queries (positions in the difference), each with its nearest neighbours in A and in B."""
     run, k = shown.sides[1].run, min(k, shown.learned[0].neighbours.shape[1])
-    stay, change, precision = shown.found.kept(k), shown.found.change, shown.found.comparison.average_precision
+    stay, change, precision = (
+        shown.difference.kept(k),
+        shown.difference.change,
+        shown.difference.comparison.average_precision,
+    )
     rows_of_tiles = []
     for position in positions:
-        index = int(shown.found.indices[position])
+        index = int(shown.difference.indices[position])
         lines = []
         for number, (mark, learned) in enumerate(zip("AB", shown.learned, strict=True)):
-            row = int(shown.found.comparison.rows[number, position])
+            row = int(shown.difference.comparison.rows[number, position])
             tile, near = _row(learned, row, k, shown.name, ())
             caption = shown.sides[number].words, f"AP@R {percent(precision[number, position])}"
             lines.append(neighbour_grid.RunNeighbours(mark, shown.sides[number].run.id, caption, near))
@@ -154,13 +158,13 @@ def _hand_over(shown: ShownDifference, positions: Ints, words: str) -> None:
     ):
         run = shown.sides[1].run
         a, b = (side.words if side.run.id == run.id else f"{side.words} of another run" for side in shown.sides)
-        selection.choose(run, shown.found.indices[positions], f"{words}: A is {a}, B is {b}")
+        selection.choose(run, shown.difference.indices[positions], f"{words}: A is {a}, B is {b}")
         st.rerun()
 
 
 def _labels(shown: ShownDifference, positions: Sequence[int] | Ints) -> Ints:
     searched = shown.learned[0]
-    labels: Ints = searched.labels[shown.found.comparison.rows[0][positions]]
+    labels: Ints = searched.labels[shown.difference.comparison.rows[0][positions]]
     return labels
 
 

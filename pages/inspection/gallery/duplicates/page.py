@@ -37,21 +37,21 @@ def near_duplicates(shown: ShownRun, selected: Selection | None, label: int | No
         width=420,
         help="The cut-off is this quantile of the distances from all samples to their nearest neighbours",
     )
-    pairs = _pairs(shown.run.id, shown.tag, quantile, shown.found)
+    pairs = _pairs(shown.run.id, shown.tag, quantile, shown.test)
     within = len(pairs.first)
     if not within:  # then the nearest that there are
-        pairs = _pairs(shown.run.id, shown.tag, 1.0, shown.found)
+        pairs = _pairs(shown.run.id, shown.tag, 1.0, shown.test)
     keep = np.ones(len(pairs.first), bool)
     if selected is not None:
-        keep = np.isin(shown.found.indices[pairs.first], selected.indices)
-        keep |= np.isin(shown.found.indices[pairs.second], selected.indices)
+        keep = np.isin(shown.test.indices[pairs.first], selected.indices)
+        keep |= np.isin(shown.test.indices[pairs.second], selected.indices)
     if label is not None:
-        keep &= (shown.found.labels[pairs.first] == label) | (shown.found.labels[pairs.second] == label)
+        keep &= (shown.test.labels[pairs.first] == label) | (shown.test.labels[pairs.second] == label)
     first, second, distances = pairs.first[keep], pairs.second[keep], pairs.distances[keep]
     if not len(first):
         st.info("No two samples of different classes lie close together.", icon=":material/check:")
         return -1
-    cutoff = _pairs(shown.run.id, shown.tag, quantile, shown.found).cutoff
+    cutoff = _pairs(shown.run.id, shown.tag, quantile, shown.test).cutoff
     st.caption(
         (
             f"{len(first):,} pairs of different classes within distance {cutoff:.4f}, nearest first: "
@@ -59,7 +59,7 @@ def near_duplicates(shown: ShownRun, selected: Selection | None, label: int | No
             else f"No pair of different classes lies within distance {cutoff:.4f}; the nearest ones there are: "
         )
         + "the same thing twice, a wrong label, or classes that this network cannot tell apart."
-        + ("" if pairs.complete else f" Of {shown.found.neighbours.shape[1]} neighbours each: there may be more.")
+        + ("" if pairs.complete else f" Of {shown.test.neighbours.shape[1]} neighbours each: there may be more.")
     )
     number = queries_view.page_of(
         f"pairs {shown.run.id} {quantile} {label} {selected and selected.id}", len(first), EACH, "pairs"
@@ -68,7 +68,7 @@ def near_duplicates(shown: ShownRun, selected: Selection | None, label: int | No
     same = _same_inputs(shown)
 
     def tile(row: int) -> neighbour_grid.Tile:
-        index = int(shown.found.indices[row])
+        index = int(shown.test.indices[row])
         return neighbour_grid.Tile(index, shown.class_of(row), (f"sample {index}",), over=shown.over(index))
 
     tiles = []
@@ -94,12 +94,12 @@ def suspects(shown: ShownRun, selected: Selection | None, label: int | None) -> 
         width=300,
         help="So many of the nearest at least are of one class, and none is of the sample's own",
     )
-    doubts = duplicates.suspects(shown.found, ASKED, least / ASKED)
-    keep = ~shown.found.is_gallery[doubts.rows]
+    doubts = duplicates.suspects(shown.test, ASKED, least / ASKED)
+    keep = ~shown.test.is_gallery[doubts.rows]
     if selected is not None:
-        keep &= np.isin(shown.found.indices[doubts.rows], selected.indices)
+        keep &= np.isin(shown.test.indices[doubts.rows], selected.indices)
     if label is not None:
-        keep &= shown.found.labels[doubts.rows] == label
+        keep &= shown.test.labels[doubts.rows] == label
     rows, agreed, votes = doubts.rows[keep], doubts.label[keep], doubts.votes[keep]
     if not len(rows):
         st.info(
@@ -125,7 +125,7 @@ def suspects(shown: ShownRun, selected: Selection | None, label: int | None) -> 
     }
     rows_view.one_run(shown, rows[part], doubts.asked, lambda row: vote_words[int(row)])
     rows_view.select_button(shown, rows, "samples", "gallery: neighbours agree on another class")
-    return int(shown.found.indices[rows[part][0]])
+    return int(shown.test.indices[rows[part][0]])
 
 
 def _same_inputs(shown: ShownRun) -> Callable[[int, int], bool]:

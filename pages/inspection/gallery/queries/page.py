@@ -24,7 +24,7 @@ PAGE = "gallery page"  # of the session: what is asked for, its number, how many
 
 def one(shown: Sequence[ShownRun], row: int, back: str = "All queries") -> None:
     """A single query with as many neighbours as are kept. back: what the button says that leaves it."""
-    first, searched = shown[0], shown[0].found
+    first, searched = shown[0], shown[0].test
     index = int(searched.indices[row])
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(back, key="all_queries", icon=":material/arrow_back:", on_click=forget_query)
@@ -37,7 +37,7 @@ def one(shown: Sequence[ShownRun], row: int, back: str = "All queries") -> None:
             )
         st.markdown(f"Sample {index} · AP@R {percent(searched.average_precision[row])} · {_first_right(searched, row)}")
     if len(shown) > 1:
-        rows = [each.found.row(str(index)) for each in shown]
+        rows = [each.test.row(str(index)) for each in shown]
         rows_view.several_runs(shown, np.array(rows)[:, None], searched.neighbours.shape[1])
     else:
         rows_view.one_run(first, [row], searched.neighbours.shape[1], lambda _: "")
@@ -50,7 +50,7 @@ def many(
 
     Returns the index of the first, or -1, and the indices of all images of the page that may come next.
     """
-    searched, run = shown[0].found, shown[0].run
+    searched, run = shown[0].test, shown[0].run
     with st.container(horizontal=True, vertical_alignment="bottom"):
         order: Order = st.selectbox(
             "Order",
@@ -163,6 +163,6 @@ def _first_right(searched: TestNeighbours, row: int) -> str:
 
 def _hand_on(shown: ShownRun, rows: Ints, selected: Selection | None, origin: str) -> None:
     """The queries that pass the filters become the selection, which map and tables then show."""
-    if len(rows) == len(shown.found.labels) or (selected is not None and len(rows) == len(selected.indices)):
+    if len(rows) == len(shown.test.labels) or (selected is not None and len(rows) == len(selected.indices)):
         return
     rows_view.select_button(shown, rows, "queries", origin)

@@ -25,7 +25,7 @@ class ShownRun:
     """A run on this page: what it learned, how classes are called, where images to lie on the others are served."""
 
     run: Run
-    found: TestNeighbours
+    test: TestNeighbours
     name: Callable[[int], str]
     over: Callable[[int], str] = lambda index: ""
 
@@ -37,7 +37,7 @@ class ShownRun:
 
     def class_of(self, row: int) -> str:
         """The name of the class of a row."""
-        return self.name(int(self.found.labels[row]))
+        return self.name(int(self.test.labels[row]))
 
 
 def link(run: Run) -> Callable[[int], str]:
@@ -48,7 +48,7 @@ def link(run: Run) -> Callable[[int], str]:
 
 def forces(shown: ShownRun, row: int, other: int | None = None) -> str:
     """The query of the link from a failure to its forces; empty where the class has no other sample."""
-    searched = shown.found
+    searched = shown.test
     if searched.positives.nearest[row] < 0:
         return ""
     triplet = {"run": shown.run.id, "query": int(searched.indices[row])}
@@ -59,14 +59,14 @@ def forces(shown: ShownRun, row: int, other: int | None = None) -> str:
 
 def query(shown: ShownRun, row: int, *lines: str) -> neighbour_grid.Tile:
     """The tile of a query, with a link to its forces if it is a failure."""
-    index = int(shown.found.indices[row])
-    address = forces(shown, row) if shown.found.failures[row] else ""
+    index = int(shown.test.indices[row])
+    address = forces(shown, row) if shown.test.failures[row] else ""
     return neighbour_grid.Tile(index, shown.class_of(row), lines, over=shown.over(index), forces=address)
 
 
 def neighbours(shown: ShownRun, row: int, k: int) -> list[neighbour_grid.Neighbour]:
     """The tiles of its k nearest, with their distances."""
-    searched = shown.found
+    searched = shown.test
     return [
         neighbour_grid.Neighbour(
             index := int(searched.indices[other]),
@@ -86,7 +86,7 @@ def one_run(shown: ShownRun, rows: Sequence[int] | Ints, k: int, words: Callable
     """Queries and their neighbours; words(row) stands under a query beside its AP@R."""
     tiles: list[neighbour_grid.Row] = []
     for row in rows:
-        lines = [f"AP@R {percent(shown.found.average_precision[row])}", words(row)]
+        lines = [f"AP@R {percent(shown.test.average_precision[row])}", words(row)]
         tiles.append((query(shown, row, *filter(None, lines)), neighbours(shown, row, k)))
     st.html(neighbour_grid.html(tiles, thumbnails.address(shown.run), link(shown.run)))
 
@@ -99,7 +99,7 @@ def several_runs(shown: Sequence[ShownRun], rows: Ints, k: int) -> None:
             neighbour_grid.RunNeighbours(
                 MARKS[number],
                 each.run.id,
-                (f"AP@R {percent(each.found.average_precision[row])}",),
+                (f"AP@R {percent(each.test.average_precision[row])}",),
                 neighbours(each, int(row), k),
             )
             for number, (each, row) in enumerate(zip(shown, column, strict=True))
@@ -111,11 +111,9 @@ def several_runs(shown: Sequence[ShownRun], rows: Ints, k: int) -> None:
 
 def images(shown: Sequence[ShownRun], rows: Ints, k: int) -> list[int]:
     """The indices of all images of these rows (runs, n) and of their k nearest."""
-    shown_indices = [
-        each.found.indices[each.found.neighbours[part, :k]] for each, part in zip(shown, rows, strict=True)
-    ]
+    shown_indices = [each.test.indices[each.test.neighbours[part, :k]] for each, part in zip(shown, rows, strict=True)]
     indices: list[int] = np.unique(
-        np.concatenate([shown[0].found.indices[rows[0]], *map(np.ravel, shown_indices)])
+        np.concatenate([shown[0].test.indices[rows[0]], *map(np.ravel, shown_indices)])
     ).tolist()
     return indices
 
@@ -133,4 +131,4 @@ def select_button(shown: ShownRun, rows: Ints, what: str, origin: str) -> None:
 
 
 def _select(shown: ShownRun, rows: Ints, origin: str) -> None:
-    selection.choose(shown.run, shown.found.indices[rows], origin)
+    selection.choose(shown.run, shown.test.indices[rows], origin)

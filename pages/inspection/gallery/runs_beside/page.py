@@ -72,8 +72,8 @@ def together(shown: ShownRun, others: Sequence[str]) -> tuple[list[ShownRun], Co
             if source is None:
                 raise Incomparable("it has not been evaluated")
             searched = learned(source)
-            refuse_other_samples(shown.found, searched, partial(_datasets, shown.run, other))
-            compare([shown.found, searched])
+            refuse_other_samples(shown.test, searched, partial(_datasets, shown.run, other))
+            compare([shown.test, searched])
         except (Incomparable, Unreadable, DataError, RunError) as error:
             st.warning("A run cannot stand beside this one, and is left out:", icon=":material/rule:")
             st.text(words.plain(f"{name}: {error}"))
@@ -83,7 +83,7 @@ def together(shown: ShownRun, others: Sequence[str]) -> tuple[list[ShownRun], Co
     if len(runs) == 1:
         return None
     key = tuple((each.run.id, each.tag) for each in runs)
-    return runs, _compare(key, tuple(each.found for each in runs))
+    return runs, _compare(key, tuple(each.test for each in runs))
 
 
 def _datasets(first: Run, second: Run) -> tuple[Dataset, Dataset]:
@@ -93,8 +93,8 @@ def _datasets(first: Run, second: Run) -> tuple[Dataset, Dataset]:
 def summary(runs: Sequence[ShownRun], pair: Comparison) -> None:
     """A line for each run, and how often one of a pair alone is right."""
     lines = "".join(
-        f"<tr><th>{mark}</th><td><bdi>{escape(_label(each.run))}</bdi></td><td>R@1 <b>{percent(each.found.recall_at_1)}"
-        f"</b></td><td>MAP@R <b>{percent(each.found.map_at_r)}</b></td></tr>"
+        f"<tr><th>{mark}</th><td><bdi>{escape(_label(each.run))}</bdi></td><td>R@1 <b>{percent(each.test.recall_at_1)}"
+        f"</b></td><td>MAP@R <b>{percent(each.test.map_at_r)}</b></td></tr>"
         for mark, each in zip(MARKS, runs, strict=False)
     )
     st.html(f'{STYLE}<table class="beside">{lines}</table>')

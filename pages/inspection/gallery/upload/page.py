@@ -88,7 +88,7 @@ def _search(shown: ShownRun, index: Index, data: Dataset, content: bytes, name: 
                 key=f"invert {hash(content)}",
                 help="What is written in this data set is light on black to the network",
             )
-        classes = np.unique(shown.found.labels[index.searched]).tolist()
+        classes = np.unique(shown.test.labels[index.searched]).tolist()
         label = st.selectbox(
             "Its class, if you know",
             [None, *classes],
@@ -100,7 +100,7 @@ def _search(shown: ShownRun, index: Index, data: Dataset, content: bytes, name: 
     inputs = own_images.as_inputs([file], data, invert=invert)
     embedding = index.embed(inputs)
     distances, rows = index.search(embedding, min(SHOWN, len(index.searched)))
-    searched = shown.found
+    searched = shown.test
     typical = float(np.median(searched.distances[:, 0]))
     labels = searched.labels[rows[0]]
     common = np.bincount(labels).argmax()

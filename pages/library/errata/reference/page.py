@@ -21,7 +21,7 @@ EDGES = (r"\text{pull along }ap", r"\text{push along }an", r"\text{push along }p
 def show(to_erratum: Callable[[int], None]) -> None:
     """A loss to choose, and its page; `to_erratum` turns to the other half."""
     names = losses.names()
-    with misread_link.told():
+    with misread_link.explained():
         asked = untrusted.loss_name(st.query_params.get("loss"), names[0])
     name = st.selectbox(
         "Loss",

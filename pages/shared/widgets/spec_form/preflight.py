@@ -105,7 +105,7 @@ def problems(spec: RunSpec, summary: Summary) -> list[str]:
     return sentences
 
 
-def told(spec: RunSpec, summary: Summary) -> Estimate | None:
+def estimated(spec: RunSpec, summary: Summary) -> Estimate | None:
     """Time and memory before the start; the first question has this machine measured in the background."""
     speed.measure_in_background()
     samples = {split: count for split, (count, _) in summary.splits.items()}

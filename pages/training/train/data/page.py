@@ -147,16 +147,16 @@ def _show(at: Where, cut: Cut, report: Report) -> None:
     _problems(report.problems)
     if report.problems:
         st.button("Look again", key="again", icon=":material/refresh:", on_click=data_service.forget)
-    if report.found.missing:
-        with st.expander(f"{len(report.found.missing):,} missing files", icon=":material/hide_image:"):
-            st.code("\n".join(map(str, report.found.missing[:200])), language=None, height=240)
+    if report.located.missing:
+        with st.expander(f"{len(report.located.missing):,} missing files", icon=":material/hide_image:"):
+            st.code("\n".join(map(str, report.located.missing[:200])), language=None, height=240)
     made = report.dataset
     if made is not None:
         _splits(report)
         for note in report.notes:
             st.text(note)
         chosen = _classes(report)
-        if not report.found.missing or len(report.found.missing) < len(made.labels):
+        if not report.located.missing or len(report.located.missing) < len(made.labels):
             _samples(at, made, chosen)
             st.markdown("#### Every single sample")
             tasks_view.check(at, made)

@@ -14,7 +14,7 @@ from PIL import Image
 from dmlcore import data
 from dmlcore.data import DataError, Folds, checks, report
 from dmlcore.data.dataset import Split, Validation
-from dmlcore.data.report import Found, Report
+from dmlcore.data.report import Located, Report
 from pages.shared.state.cache import cached
 
 SIDE = 96  # pixels, longest side of an image on the page
@@ -59,7 +59,7 @@ def where(name: str, root: str | None, place: Path, seed: int) -> Where:
 
 
 @cached(4, KEPT)
-def found(at: Where) -> Found:
+def located(at: Where) -> Located:
     """What is there; reads the data set the first time."""
     read = report.find(at.name, at.root, seed=at.seed)
     report.remember(read)
@@ -69,7 +69,7 @@ def found(at: Where) -> Found:
 @cached(8, KEPT)
 def divided(at: Where, cut: Cut) -> Report:
     """The same, split and counted."""
-    read = found(at)
+    read = located(at)
     try:
         chosen = Folds(cut.folds, cut.fold, cut.order, at.seed) if cut.folds else None
     except DataError as error:
@@ -80,7 +80,7 @@ def divided(at: Where, cut: Cut) -> Report:
 @cached(2048, KEPT)  # some 4 kB each
 def image_address(at: Where, index: int) -> str:
     """A sample as a small image in a data: address; raises DataError."""
-    samples = found(at).samples
+    samples = located(at).samples
     if samples is None or samples.image is None:
         raise DataError(f"{at.name} has no images")
     pixels = samples.image(index)
@@ -97,14 +97,14 @@ def image_address(at: Where, index: int) -> str:
 @cached(16, 60)
 def stamp(at: Where) -> str:
     """What a check is compared with: sizes and times of all files, looked at once a minute."""
-    samples = found(at).samples
+    samples = located(at).samples
     return checks.stamp_of(samples) if samples else ""
 
 
 @cached(16, KEPT)
 def plane(at: Where) -> tuple[Any, Any]:
     """Rows (n,) of a data set of vectors, and their first two principal components (n, 2)."""
-    samples = found(at).samples
+    samples = located(at).samples
     assert samples is not None
     rows = np.random.default_rng(0).permutation(len(samples.labels))[:MOST_POINTS]
     vectors = np.asarray(samples.inputs[rows], np.float64)
@@ -115,5 +115,5 @@ def plane(at: Where) -> tuple[Any, Any]:
 
 def forget() -> None:
     """Read everything anew: files were put in their place."""
-    for kept in (found, divided, image_address, stamp, plane):
+    for kept in (located, divided, image_address, stamp, plane):
         kept.clear()

@@ -55,7 +55,7 @@ def show(spec: RunSpec, summary: Summary | None, *, ready: bool) -> None:
 
 def _estimate(spec: RunSpec, summary: Summary) -> None:
     """Time and memory before the launch, and what that rests on."""
-    estimate = preflight.told(spec, summary)
+    estimate = preflight.estimated(spec, summary)
     if estimate is None:
         st.caption("How long it takes is not known for this network.")
         return
