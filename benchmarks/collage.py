@@ -71,11 +71,11 @@ def build(root: str) -> dict[str, float]:
     began = time.perf_counter()
     dataset = dmlcore.data.load("collage", root=root)
     built = time.perf_counter() - began
-    found = {"collages": len(dataset.inputs), "empty": empty, "built": built, "after": memory() / 1e6}
+    measured = {"collages": len(dataset.inputs), "empty": empty, "built": built, "after": memory() / 1e6}
     began = time.perf_counter()
     for start in range(0, len(dataset.inputs), BATCH):
         dataset.inputs[np.arange(start, min(start + BATCH, len(dataset.inputs)))]
-    return found | {"read": time.perf_counter() - began, "peak": memory("VmHWM") / 1e6}
+    return measured | {"read": time.perf_counter() - began, "peak": memory("VmHWM") / 1e6}
 
 
 def rival(job: tuple[str, int]) -> dict[str, float]:
@@ -96,8 +96,8 @@ def rival(job: tuple[str, int]) -> dict[str, float]:
             batch = inputs[rows]
             times[name].append(1000 * (time.perf_counter() - began))
             assert batch.shape == (BATCH, 3, 64, 64)
-    medians = {name: statistics.median(found) for name, found in times.items()}
-    slowest = {f"{name} p99": float(np.quantile(found, 0.99)) for name, found in times.items()}
+    medians = {name: statistics.median(measured) for name, measured in times.items()}
+    slowest = {f"{name} p99": float(np.quantile(measured, 0.99)) for name, measured in times.items()}
     return medians | slowest | {"built": seconds, "peak": memory("VmHWM") / 1e6}
 
 

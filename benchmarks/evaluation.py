@@ -56,9 +56,9 @@ def measure(rival: str, queries: int) -> dict[str, float]:
 
         def score() -> float:
             index.add(others[0])
-            _, found = index.search(own[0], max(KS) + whole)
+            _, neighbours = index.search(own[0], max(KS) + whole)
             known = np.isin(own[1], others[1])
-            return float((others[1][found[:, int(whole)]] == own[1])[known].mean())
+            return float((others[1][neighbours[:, int(whole)]] == own[1])[known].mean())
 
     elif rival == "ours":
         from dmlcore.metrics import retrieval
@@ -109,7 +109,7 @@ def main() -> None:
     print(f"{options.queries:,} queries, {SAMPLES:,} x {DIMENSIONS}, {CLASSES:,} classes, k = {k}; ", end="")
     print(f"{options.threads} threads of {machine('faiss-cpu', 'numpy')}\n")
     print(f"{'':8}{'seconds':>10}{'CPU s':>10}{'peak MB':>10}{'R@1':>8}{'load':>8}")
-    found: dict[str, list[dict[str, float]]] = {rival: [] for rival in rivals}
+    measured: dict[str, list[dict[str, float]]] = {rival: [] for rival in rivals}
     environment = os.environ | {"OMP_NUM_THREADS": str(options.threads), "OMP_WAIT_POLICY": "PASSIVE"}
     for _ in range(options.rounds):
         for rival in rivals:
@@ -118,16 +118,16 @@ def main() -> None:
                 [sys.executable, *command], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
             )
             one = json.loads(done.stdout)
-            found[rival].append(one)
+            measured[rival].append(one)
             print(f"{rival:8}{one['seconds']:10.1f}{one['cpu']:10.1f}{one['megabytes']:10.0f}", end="")
             print(f"{one['recall_at_1']:8.3f}{one['load']:8.1f}", flush=True)
     print()
     for rival in rivals[1:]:
         ratio, cpu = (
-            median(ratios([one[time] for one in found[rival]], [one[time] for one in found["bare"]]))
+            median(ratios([one[time] for one in measured[rival]], [one[time] for one in measured["bare"]]))
             for time in ("seconds", "cpu")
         )
-        most = max(one["megabytes"] for one in found[rival])
+        most = max(one["megabytes"] for one in measured[rival])
         goal = f": {verdict(ratio <= RATIO and most < MEGABYTES)}" if rival == "ours" else ""
         print(f"{rival}: {ratio:.2f}x the bare search (at most {RATIO}; {cpu:.2f}x its CPU time), ", end="")
         print(f"{most:.0f} MB (below {MEGABYTES}){goal}")

@@ -84,10 +84,10 @@ def main() -> None:
     plain = build.build(spec, data, device)
     plain.batches.dataset = plain.data = data  # images, which the frozen backbone sees anew
     rival = report("rival: GAP, nothing kept", steps_ms(plain, arguments.rival_steps))
-    found = {}
+    measured = {}
     for name, overrides in POOLINGS.items():
         made = build.build(spec.with_overrides(overrides), data, device)
-        found[name] = report(f"features kept: {name}", steps_ms(made, arguments.steps), rival)
+        measured[name] = report(f"features kept: {name}", steps_ms(made, arguments.steps), rival)
 
     with tempfile.TemporaryDirectory() as folder:
         run = RunStore(Path(folder)).create(spec)
@@ -97,9 +97,9 @@ def main() -> None:
             took = time.perf_counter() - began
     count = spec.schedule.steps
     print(f"whole run of {count} steps, GAP: {took:.1f} s ({count / took:.0f} steps/s); {state.message}")
-    rate = 1e3 / found["GAP"]
+    rate = 1e3 / measured["GAP"]
     goal = f"at least {GOAL:.0f}: {verdict(rate >= GOAL)}"
-    print(f"GAP: {rate:.0f} steps/s of processor time ({goal}), {rival / found['GAP']:.0f} x the rival")
+    print(f"GAP: {rate:.0f} steps/s of processor time ({goal}), {rival / measured['GAP']:.0f} x the rival")
 
 
 if __name__ == "__main__":

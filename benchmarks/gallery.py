@@ -123,9 +123,9 @@ def evaluated(runs: Path, shop: Path, name: str, side: int, embeddings: np.ndarr
     from dmlcore.training.build import build, load_data
     from dmlcore.training.state import embedder, save
 
-    of = ["data.name=sop", f'data.root="{shop}"', f"data.image_size={side}", f"model.name={name}"]
+    overrides = ["data.name=sop", f'data.root="{shop}"', f"data.image_size={side}", f"model.name={name}"]
     more = ["batch.classes=8", "batch.samples=2", "model.embedding_dim=128", "device=cpu"]
-    spec = RunSpec(name=f"{name} {side}").with_overrides([*of, *more])
+    spec = RunSpec(name=f"{name} {side}").with_overrides([*overrides, *more])
     run = RunStore(runs).create(spec)
     data = load_data(run.spec)
     state = build(run.spec, data, torch.device("cpu"), start=False)
@@ -158,12 +158,12 @@ def neighbours(runs: Path, ids: list[str]) -> None:
     times = []
     for _ in range(5):
         began = time.perf_counter()
-        found = learned.read(sources[0])
+        stored = learned.read(sources[0])
         times.append(1000 * (time.perf_counter() - began))
     kept = learned.path_of(sources[0]).stat().st_size / 1e6
     print(
         f"neighbours: searched in {took:.1f} s once, {kept:.0f} MB beside {sources[0].stat().st_size / 1e6:.0f} MB; "
-        f"read in {np.median(times):.0f} ms (R@1 {100 * found.recall_at_1:.1f} %)"
+        f"read in {np.median(times):.0f} ms (R@1 {100 * stored.recall_at_1:.1f} %)"
     )
 
 
@@ -222,7 +222,7 @@ def main() -> None:
             ("warm page of 10 x 8 neighbours and 10 queries", 0.0),
             (f"after a look of {LOOK:g} s", LOOK),
         ):
-            mine, its = (turned(p, *of, arguments.pages, rest) for p, of in ((page, tiles), (rival, images)))
+            mine, its = (turned(p, *source, arguments.pages, rest) for p, source in ((page, tiles), (rival, images)))
             ratio = report(name, mine, goal("warm page", mine)) / report("80 x st.image, as long", its)
             print(f"ratio: {ratio:.2f}")
         for name, run in ids.items():

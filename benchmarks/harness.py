@@ -121,10 +121,10 @@ def browser_seconds(server: int) -> float:
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
-    ours, found = {os.getpid()}, True
-    while found:
-        found = {pid for pid, parent in parents.items() if parent in ours and pid not in ours and pid != server}
-        ours |= found
+    ours, newer = {os.getpid()}, True
+    while newer:
+        newer = {pid for pid, parent in parents.items() if parent in ours and pid not in ours and pid != server}
+        ours |= newer
     seconds = 0.0
     for pid in ours - {os.getpid()}:
         with contextlib.suppress(OSError):

@@ -135,17 +135,17 @@ def step(side: int, batch: int) -> Callable[[], object]:
 def measure(deliver: Callable[[], object], consume: Callable[[], object], seconds: float) -> tuple[float, ...]:
     """Calls a second: delivering alone, consuming alone, then delivering and consuming at the same time."""
     alone = [rate(work, seconds) for work in (deliver, consume)]
-    both = [0.0, 0.0]
+    spent = [0.0, 0.0]
 
     def note(place: int, work: Callable[[], object]) -> None:
-        both[place] = rate(work, seconds)
+        spent[place] = rate(work, seconds)
 
     threads = [threading.Thread(target=note, args=(place, work)) for place, work in enumerate((deliver, consume))]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return (*alone, *both)
+    return (*alone, *spent)
 
 
 def rate(work: Callable[[], object], seconds: float) -> float:

@@ -27,11 +27,11 @@ Task = Callable[[Tensor], Tensor]
 
 def tasks(classes: int, dim: int, labels: Tensor, only: list[str]) -> dict[str, Task]:
     """What is timed, by name: embeddings (B, dim) -> scalar."""
-    found: dict[str, Task] = {RIVAL: lambda x: torch.cdist(x, x).sum()}
+    tasks_of: dict[str, Task] = {RIVAL: lambda x: torch.cdist(x, x).sum()}
     for name in only or list(losses.LOSSES):
         loss = losses.for_training(name, classes=classes, embedding_dim=dim).to(labels.device)
-        found[name] = lambda x, loss=loss: loss(x, labels)
-    return found
+        tasks_of[name] = lambda x, loss=loss: loss(x, labels)
+    return tasks_of
 
 
 def seconds(task: Task, points: Tensor, clock: Callable[[], float]) -> float:

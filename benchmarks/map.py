@@ -62,11 +62,11 @@ def measure(name, embeddings, labels, rounds):
             planes[rival] = call()
             clock[rival].append(time.perf_counter() - wall)
             processor[rival].append(time.process_time() - cpu)
-    found = {rival: quality(embeddings, plane) for rival, plane in planes.items()}
+    qualities = {rival: quality(embeddings, plane) for rival, plane in planes.items()}
     score = f", R@1 {retrieval(embeddings, labels).recall_at[1]:.3f}" if labels is not None else ""
     print(f"\n{name}: {embeddings.shape[0]:,} x {embeddings.shape[1]}{score}")
     print(f"{'':14}{'clock, s':>10}{'processor, s':>14}{'trustworthiness':>17}{'neighbours kept':>17}")
-    for rival, q in found.items():
+    for rival, q in qualities.items():
         times = f"{median(clock[rival]):10.1f}{median(processor[rival]):14.1f}"
         print(f"{rival:14}{times}{q.trustworthiness:17.4f}{q.kept_neighbours:17.4f}")
     for kind, times in (("clock", clock), ("processor", processor)):
@@ -74,7 +74,7 @@ def measure(name, embeddings, labels, rounds):
         spread = f"({ratio[0]:.2f} to {ratio[-1]:.2f})"
         reached = verdict(median(ratio) <= TARGET)
         print(f"ours / scikit-learn, {kind}: {median(ratio):.2f} {spread}  at most {TARGET}x: {reached}")
-    ours, theirs = found["ours"], found["scikit-learn"]
+    ours, theirs = qualities["ours"], qualities["scikit-learn"]
     better = ours.trustworthiness >= theirs.trustworthiness and ours.kept_neighbours >= theirs.kept_neighbours
     print(f"quality: equal or better in both: {verdict(better)}")
     if ours.sampled < ours.points:

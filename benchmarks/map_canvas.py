@@ -112,8 +112,8 @@ def shop(folder: Path, group: np.ndarray) -> Path:
         lines = ["image_id class_id super_class_id path"]
         for label in classes:
             number += 1
-            of = kind[label % 10]
-            path = folder / f"{of}_final" / f"{number:012d}.JPG"
+            class_number = kind[label % 10]
+            path = folder / f"{class_number}_final" / f"{number:012d}.JPG"
             path.parent.mkdir(exist_ok=True)
             os.link(folder / "one.jpg", path)
             lines.append(f"{number} {label + first} {label % 10 + 1} {path.parent.name}/{path.name}")
@@ -178,9 +178,9 @@ def visit(browser: Any, url: str, ready: str, canvas: str, before: str | None) -
     page = context.new_page()
     traffic = Traffic(page)
     page.goto(url, wait_until="commit")
-    found = {"first paint": page.evaluate(PAINTED, ready)}
+    measured = {"first paint": page.evaluate(PAINTED, ready)}
     page.wait_for_timeout(1500)  # what still comes belongs to the page
-    found["down"] = traffic.down / 1000
+    measured["down"] = traffic.down / 1000
     if before:
         page.get_by_role("button", name=before).click()
         page.wait_for_timeout(300)
@@ -190,13 +190,13 @@ def visit(browser: Any, url: str, ready: str, canvas: str, before: str | None) -
     page.wait_for_timeout(100)
     traffic.up, traffic.sent = 0, b""
     page.mouse.up()
-    (found["lasso to Python's count"], text), *own = page.evaluate("counted")
-    found["lasso to count"], own_text = own[0] if own else (found["lasso to Python's count"], text)
+    (measured["lasso to Python's count"], text), *own = page.evaluate("counted")
+    measured["lasso to count"], own_text = own[0] if own else (measured["lasso to Python's count"], text)
     assert own_text == text, f"the browser shows {own_text}, Python {text}"
     page.wait_for_timeout(300)
-    found["up"] = traffic.up / 1000
+    measured["up"] = traffic.up / 1000
     context.close()
-    return found, traffic, int(text.replace(",", ""))
+    return measured, traffic, int(text.replace(",", ""))
 
 
 def truth(sent: bytes, points: np.ndarray) -> tuple[int, int]:
@@ -246,14 +246,14 @@ def main() -> None:
         results: dict[str, list[dict[str, float]]] = {name: [] for name in pages}
         for repeat in range(arguments.repeats + 1):
             for name, page in pages.items():
-                found, traffic, count = visit(browser, *page)
+                measured, traffic, count = visit(browser, *page)
                 if name == "map page":
                     exact, beside = truth(traffic.sent, points)
                     assert count == exact, f"shown {count}, true {exact}"
                     assert abs(count - beside) <= 20, f"matplotlib finds {beside}"
                     parts, counts = traffic.parts, (count, beside)
                 if repeat:  # the first fills the caches of the server
-                    results[name].append(found)
+                    results[name].append(measured)
     medians = {
         name: {key: float(np.median([one[key] for one in metrics_rows])) for key in UNITS}
         for name, metrics_rows in results.items()

@@ -58,8 +58,8 @@ class _Swept(torch.autograd.Function):
 
 def swept(cost: Tensor, mu: float, epsilon: float) -> tuple[Tensor, Tensor]:
     """(a)"""
-    found: tuple[Tensor, Tensor] = _Swept.apply(cost, mu, epsilon)
-    return found
+    solved: tuple[Tensor, Tensor] = _Swept.apply(cost, mu, epsilon)
+    return solved
 
 
 def full_plan(cost: Tensor, mu: float, epsilon: float) -> tuple[Tensor, Tensor]:

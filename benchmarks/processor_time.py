@@ -74,8 +74,8 @@ def main() -> None:
             is_sorted = any(block.ranked for block in table.valid_blocks(labels, separable=True))
             bad = (1 / ratio if is_sorted else ratio) > WORST
             missed += bad
-            said = f"{'sorted' if is_sorted else 'all'} chosen{'  MISSED' if bad else ''}"
-            print(f"{name:<16}{batch:6}{batch // of_each:9}{other:9.1f}{one:11.1f}{ratio:14.2f}   {said}", flush=True)
+            choice = f"{'sorted' if is_sorted else 'all'} chosen{'  MISSED' if bad else ''}"
+            print(f"{name:<16}{batch:6}{batch // of_each:9}{other:9.1f}{one:11.1f}{ratio:14.2f}   {choice}", flush=True)
     sys.exit(bool(missed))
 
 

@@ -118,8 +118,8 @@ async def browsing(visitors: list[Visitor], pause: float = 1.0) -> list[float]:
             await asyncio.sleep(pause)
         return times
 
-    found = await asyncio.gather(*(one(visitor, number) for number, visitor in enumerate(visitors)))
-    return [1000 * seconds for times in found for seconds in times]
+    visits = await asyncio.gather(*(one(visitor, number) for number, visitor in enumerate(visitors)))
+    return [1000 * seconds for times in visits for seconds in times]
 
 
 async def browse(server: Server, arguments: argparse.Namespace) -> None:
@@ -160,9 +160,9 @@ async def measure(server: Server, rival: Server, arguments: argparse.Namespace) 
     print(f"memory {each / 2**20:.2f} MiB a session, server {held / 2**20:.0f} MiB")
 
     dragging = visitors[: arguments.dragging]
-    found = await asyncio.gather(*(v.drag(arguments.seconds) for v in dragging))
-    rates = np.array([count for count, _ in found]) / arguments.seconds
-    report(f"{len(dragging)} sessions dragging at 60 Hz", [1000 * t for _, times in found for t in times])
+    drags = await asyncio.gather(*(v.drag(arguments.seconds) for v in dragging))
+    rates = np.array([count for count, _ in drags]) / arguments.seconds
+    report(f"{len(dragging)} sessions dragging at 60 Hz", [1000 * t for _, times in drags for t in times])
     print(f"fields a second and session: least {rates.min():.1f}, median {np.median(rates):.1f}")
 
 

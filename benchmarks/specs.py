@@ -32,9 +32,9 @@ def main(names: list[str]) -> None:
             for seed in SEEDS:
                 store = RunStore(Path(folder) / f"{name}-{seed}")
                 wall, processor = _train(name, seed, store)
-                found = scores(store.list()[0].metrics()[0])
-                raw, before, after = (100 * found[of]["map_at_r"] for of in ("inputs", "untrained", "trained"))
-                first = 100 * found["trained"]["recall_at"]["1"]
+                rows = scores(store.list()[0].metrics()[0])
+                raw, before, after = (100 * rows[subject]["map_at_r"] for subject in ("inputs", "untrained", "trained"))
+                first = 100 * rows["trained"]["recall_at"]["1"]
                 rises.append(after - before)
                 print(
                     f"{name:16} {seed:4} {raw:7.2f} {before:10.2f} {after:8.2f} {after - before:+7.2f} "

@@ -57,12 +57,12 @@ def make(root: Path, original: Path, count: int) -> None:
 
 def read_all(root: Path) -> int:
     """The former listing: every spec and state, read and checked."""
-    found = []
+    entries = []
     for path in root.iterdir():
         if not path.name.startswith(".") and path.is_dir() and not path.is_symlink():
             spec = RunSpec.from_json((path / "spec.json").read_text())
-            found.append((RunState.model_validate_json((path / "state.json").read_bytes()).created, path.name, spec))
-    return len(sorted(found, key=lambda item: item[:2], reverse=True))
+            entries.append((RunState.model_validate_json((path / "state.json").read_bytes()).created, path.name, spec))
+    return len(sorted(entries, key=lambda item: item[:2], reverse=True))
 
 
 def measure(page: str) -> None:

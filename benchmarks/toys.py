@@ -56,10 +56,10 @@ def photographs() -> list[tuple[str, str, str]]:
     if "cub" not in toy_runs.offered():
         print("no photographs here: point DML_DATA to CUB-200-2011 and weights of SqueezeNet 1.0")
         return []
-    both = f"data=cub&{IMAGES}&a.loss=multi_similarity&b.loss=multi_similarity"
+    query = f"data=cub&{IMAGES}&a.loss=multi_similarity&b.loss=multi_similarity"
     return [
-        ("photographs, GAP and GSP, every batch", "5", f"{both}&b.pooling=gsp&seed=904"),
-        ("photographs, GAP and GAP, every batch", "5", f"{both.removesuffix('multi_similarity')}ranking&seed=905"),
+        ("photographs, GAP and GSP, every batch", "5", f"{query}&b.pooling=gsp&seed=904"),
+        ("photographs, GAP and GAP, every batch", "5", f"{query.removesuffix('multi_similarity')}ranking&seed=905"),
     ]
 
 
