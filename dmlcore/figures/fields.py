@@ -163,7 +163,7 @@ def sheet(width: float, height: float, dark: bool) -> Iterator[Figure]:
         figure = Figure(figsize=(width, height), dpi=DPI, layout="constrained", facecolor=layers.INK[dark]["page"])
         yield figure
         figure.draw_without_rendering()  # fixes the layout, which would otherwise change with each save
-        figure.set_layout_engine("none")
+        figure.set_layout_engine(None)  # and not "none", with which each save draws the figure twice
 
 
 def _caption(
