@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -21,11 +22,14 @@ def retired() -> dict[str, tuple[str, ...]]:
     return folders
 
 
-def sources() -> dict[str, ast.Module]:
-    """Every Python file of the project, by its path."""
+def suspects(words: dict[str, tuple[str, ...]]) -> Iterator[tuple[str, ast.Module, set[str]]]:
+    """Of every Python file with a word in it that it must not use as a name: its path, its tree, those words."""
     listed = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True)
-    paths = [path for path in listed.stdout.split() if (ROOT / path).is_file()]
-    return {path: ast.parse((ROOT / path).read_text("utf-8")) for path in paths}
+    for path in filter(lambda path: (ROOT / path).is_file(), listed.stdout.split()):
+        text = (ROOT / path).read_text("utf-8")
+        here = {word for word in set(re.findall(r"\w+", text)) & words.keys() if path.startswith(words[word])}
+        if here:
+            yield path, ast.parse(text), here
 
 
 def names(tree: ast.AST) -> set[str]:
@@ -45,12 +49,7 @@ def names(tree: ast.AST) -> set[str]:
 def test_no_name_is_a_retired_word() -> None:
     words = retired()
     assert {"Workbench", "carry_over", "said"} <= words.keys(), "the table of CONTRIBUTING.md is not read"
-    wrong = [
-        f"{path}: {word}"
-        for path, tree in sources().items()
-        for word in sorted(names(tree) & words.keys())
-        if path.startswith(words[word])
-    ]
+    wrong = [f"{path}: {word}" for path, tree, here in suspects(words) for word in sorted(names(tree) & here)]
     assert not wrong, "say it as CONTRIBUTING.md does: " + "; ".join(wrong)
 
 

@@ -50,7 +50,7 @@ def follow(recipe: str, tree: Path) -> Path:
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str, str]]:
     """Suite, case and "passed", "skipped" or what went wrong, of the contract suites on a library with every recipe."""
     tree = tmp_path_factory.mktemp("contributed")
-    shutil.copytree(ROOT / "dmlcore", tree / "dmlcore", ignore=shutil.ignore_patterns("__pycache__", "example.zip"))
+    shutil.copytree(ROOT / "dmlcore", tree / "dmlcore", ignore=shutil.ignore_patterns("example.zip"))  # with bytecode
     recipes = [*blocks("CONTRIBUTING.md"), *blocks("CONTRIBUTING.md", "toml")]
     assert len({follow(recipe, tree) for recipe in recipes}) == len(RECIPES)
     options = ["-q", "-p", "no:cacheprovider", "-k", " or ".join(RECIPES), f"--junitxml={tree / 'report.xml'}"]

@@ -90,7 +90,8 @@ def test_the_snippet_reproduces_the_arrays_exactly(name, tmp_path, monkeypatch, 
     assert loss.formula.source in script
     monkeypatch.chdir(tmp_path)
     found: dict = {}
-    exec(compile(script, "snippet.py", "exec"), found)
+    numbers, _, drawing_lines = script.partition("\nview = ")
+    exec(compile(numbers, "snippet.py", "exec"), found)
     for key in ("raw", "energy", "force", "active"):
         np.testing.assert_array_equal(getattr(found["field"], key).numpy(), arrays[key])
     for axis in "xy":
@@ -99,20 +100,23 @@ def test_the_snippet_reproduces_the_arrays_exactly(name, tmp_path, monkeypatch, 
         np.testing.assert_array_equal(found[key].numpy(), arrays["forces"][i])
     assert [found["raw"].item(), found["energy"].item()] == arrays["triplet"].tolist()
     assert f"raw {arrays['triplet'][0]:.6g}" in capsys.readouterr().out
+    if name != "distance_sensitive":  # one drawing
+        return
+    exec(f"view = {drawing_lines}", found)
     expected = fields.draw_field(loss, *POINTS, probe=probe, view=view, n=21, shade="force", dark=True)
     assert (tmp_path / "field.pdf").read_bytes() == fields.save_figure(expected, format="pdf")
 
 
-@pytest.mark.parametrize("format", fields.FORMATS)
-def test_equal_views_give_equal_bytes_without_a_date(format):
+def test_equal_views_give_equal_bytes_without_a_date():
     loss = losses.create("distance_sensitive", **METU)
     first, second = (fields.draw_field(loss, *POINTS, n=31, decomposed=True) for _ in range(2))
-    once = fields.save_figure(first, format=format)
-    assert fields.save_figure(second, format=format) == once
-    assert fields.save_figure(first, format=format) == once, "saving must not change the figure"
-    assert once.startswith({"svg": b"<?xml", "pdf": b"%PDF", "png": b"\x89PNG"}[format])
-    assert b"CreationDate" not in once
-    assert b"dc:date" not in once
+    saved = {format: fields.save_figure(first, format=format) for format in fields.FORMATS}
+    for format, once in saved.items():
+        assert fields.save_figure(second, format=format) == once
+        assert once.startswith({"svg": b"<?xml", "pdf": b"%PDF", "png": b"\x89PNG"}[format])
+        assert b"CreationDate" not in once
+        assert b"dc:date" not in once
+    assert fields.save_figure(first, format="svg") == saved["svg"], "saving must not change the figure"
 
 
 def test_figures_may_be_drawn_in_several_threads():
@@ -162,7 +166,6 @@ def test_every_loss_is_drawn_with_all_layers(name):
         losses.create(name), *POINTS, n=21, shade=fields.SHADES[i % 4], dark=i % 2 == 0, **layers
     )
     assert losses.formula(name).title in texts(figure)
-    assert len(fields.save_figure(figure, format="svg")) > 20_000
 
 
 def test_coincident_points_and_an_empty_field_are_drawn():

@@ -246,8 +246,11 @@ def test_the_planes_are_drawn_for_print(client, suffix, begins):
     query = PAIRS[4].comparison().link()
     response = client.get(f"/api/compare.{suffix}?{query}&dark=1")
     assert response.content.startswith(begins)
+
+
+def test_a_senseless_link_is_drawn_for_print_and_a_senseless_format_is_not(client):
+    assert client.get("/api/compare.svg?l1=nan&view=x,y,z&shade=force&space=sphere").status_code == 200
     assert client.get("/api/compare.exe").status_code == 404
-    assert client.get(f"/api/compare.{suffix}?l1=nan&view=x,y,z&shade=force&space=sphere").status_code == 200
 
 
 @pytest.mark.parametrize("pair", [PAIRS[0], PAIRS[4], PAIRS[6], PAIRS[7]], ids=lambda p: p.title)

@@ -94,8 +94,10 @@ def test_a_senseless_query_gets_a_valid_file(client, bad, format):
         compile(response.text, "snippet.py", "exec")
 
 
-@pytest.mark.parametrize("name", ["distance_sensitive", "moving"])
-@pytest.mark.parametrize("value", ["-1e9", "0", "1e9", "inf"])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("distance_sensitive", "-1e9"), ("distance_sensitive", "inf"), ("moving", "0"), ("moving", "1e9")],
+)
 def test_extreme_parameters_are_drawn(client, name, value):
     hyper = "&".join(f"{k}={value}" for k in losses.formula(name).parameters)
     response = client.get(f"/api/field/export.svg?loss={name}&{hyper}&p=0,0&n=0,100&lines=raw&edges=1&flow=streams")
