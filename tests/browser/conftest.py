@@ -63,11 +63,16 @@ def watched(browser: Any) -> Iterator[tuple[Callable[..., Any], list[str]]]:
         if "Content Security Policy" in said.text and said.page.url.startswith("http"):  # a report, a file, has its own
             errors.append(said.text)
 
+    def spoken(dialog: Any) -> None:
+        errors.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
     def visit(**options: Any) -> Any:
         contexts.append(context := browser.new_context(**DESKTOP | options))
         context.set_default_timeout(1000 * PATIENCE)
         context.on("weberror", lambda error: errors.append(str(error.error)))
         context.on("console", blocked)
+        context.on("dialog", spoken)
         return context.new_page()
 
     yield visit, errors
@@ -79,7 +84,7 @@ def watched(browser: Any) -> Iterator[tuple[Callable[..., Any], list[str]]]:
 def visitor(browser: Any) -> Iterator[Callable[..., Any]]:
     """visitor(**options) is a page of a fresh context.
 
-    An uncaught JavaScript error in its pages fails the test, and so does what the app's content policy blocked.
+    An uncaught JavaScript error in its pages fails the test, and so do a dialog and what the content policy blocked.
     """
     with watched(browser) as (visit, errors):
         yield visit
@@ -92,11 +97,41 @@ def window() -> dict[str, Any]:
     return DESKTOP
 
 
+class Tabs:
+    """Tabs that tests share, each in a context of its own, by the server, window and use that a test names."""
+
+    def __init__(self, visit: Callable[..., Any], errors: list[str]) -> None:
+        self.visit, self.errors = visit, errors
+        self.opened: dict[str, tuple[Server, Any, Any]] = {}
+
+    @contextlib.contextmanager
+    def lent(self, use: str, server: Server, window: dict[str, Any], node: pytest.Item) -> Iterator[Any]:
+        """A tab for one test, on a page where nothing moves; a fresh one after a failure."""
+        for key, (its, process, tab) in [*self.opened.items()]:
+            if its.process is not process or process.poll() is not None:  # it would go on asking a server that ended
+                tab.context.close()
+                del self.opened[key]
+        key = f"{use} {server.url} {window}"
+        if key not in self.opened:
+            self.opened[key] = server, server.process, self.visit(**window)
+        *_, tab = self.opened[key]
+        yield tab
+        if self.errors or node.stash[FAILED] or not tab.url.startswith(server.url):
+            tab.context.close()
+            del self.opened[key]
+            return
+        for other in [other for other in tab.context.pages if other is not tab]:
+            other.close()
+        tab.unroute_all()
+        tab.set_viewport_size(window["viewport"])
+        tab.evaluate(FOLLOW, f"{server.url}/{BETWEEN}")
+        tab.emulate_media(color_scheme="null", reduced_motion="null")
+
+
 @pytest.fixture(scope="session")
-def tabs(browser: Any) -> Iterator[tuple[Callable[..., Any], list[str], dict[str, Any]]]:
-    """What opens a tab, the errors in it, and the one that is open, by its server and window."""
+def tabs(browser: Any) -> Iterator[Tabs]:
     with watched(browser) as (visit, errors):
-        yield visit, errors, {}
+        yield Tabs(visit, errors)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -108,29 +143,36 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 
 
 @pytest.fixture
-def page(
-    request: pytest.FixtureRequest,
-    tabs: tuple[Callable[..., Any], list[str], dict[str, Any]],
-    window: dict[str, Any],
-    server: Server,
-) -> Any:
-    """A tab that tests share: `go` loads the app in it once. See `visitor`."""
-    visit, errors, opened = tabs
+def page(request: pytest.FixtureRequest, tabs: Tabs, window: dict[str, Any], server: Server) -> Iterator[Any]:
+    """A tab that tests share: `go` loads the app in it once. See `visitor` for what fails a test."""
     request.node.stash[FAILED] = False
-    key = f"{server.url} {window}"
-    for other in opened.keys() - {key}:
-        opened.pop(other).context.close()
-    errors.clear()
-    if key not in opened:
-        opened[key] = visit(**window)
-    yield (shared := opened[key])
-    found = [*errors]
-    if found or request.node.stash[FAILED] or not shared.url.startswith(server.url):
-        opened.pop(key).context.close()
-    else:
-        for other in [tab for tab in shared.context.pages if tab is not shared]:
-            other.close()
-        shared.unroute_all()
-        shared.set_viewport_size(window["viewport"])
-        shared.evaluate(FOLLOW, f"{server.url}/{BETWEEN}")  # where nothing moves until the next test
-    assert found == []
+    tabs.errors.clear()
+    with tabs.lent("own", server, window, request.node) as tab:
+        yield tab
+    assert tabs.errors == []
+
+
+@pytest.fixture
+def guest(
+    request: pytest.FixtureRequest, page: Any, tabs: Tabs, window: dict[str, Any], server: Server
+) -> Iterator[Any]:
+    """The tab of somebody else, to whom a link of `page` is sent: another session, other cookies and storage.
+
+    It has the app on its screen already. That a link may as well be the first thing that a browser loads is tried
+    where that is a claim of its own, with `page.context.new_page()`.
+    """
+    with tabs.lent("guest", server, window, request.node) as tab:
+        yield tab
+
+
+@pytest.fixture
+def asked(page: Any) -> Iterator[list[str]]:
+    """The addresses that `page` asks for in this test."""
+    urls: list[str] = []
+
+    def note(request: Any) -> None:
+        urls.append(request.url)
+
+    page.on("request", note)
+    yield urls
+    page.remove_listener("request", note)

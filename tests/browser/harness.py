@@ -28,6 +28,7 @@ CHROMIUM_FLAGS = [
 THEMES = ("light", "dark")
 WIDTHS = (1440, 900)
 PATIENCE = 60.0  # seconds: CI has two slow cores for two browsers and their servers
+LOOK = 0.1  # seconds from one look at a page to the next: each costs the browser and its driver some milliseconds
 
 
 def chromium_path() -> str | None:
@@ -55,7 +56,7 @@ def eventually(check: Callable[[], Any], seconds: float = PATIENCE) -> Any:
         except Exception:
             if time.monotonic() > deadline:
                 raise
-        time.sleep(0.05)
+        time.sleep(LOOK)
 
 
 def becomes(read: Callable[[], Any], wanted: Any) -> Any:
@@ -74,7 +75,7 @@ def quiet(read: Callable[[], Any], seconds: float = 0.5) -> Any:
     value, since, deadline = read(), time.monotonic(), time.monotonic() + PATIENCE
     while time.monotonic() < since + seconds:
         assert time.monotonic() < deadline, f"it never rests: {value!r}"
-        time.sleep(0.05)
+        time.sleep(LOOK)
         if (now := read()) != value:
             value, since = now, time.monotonic()
     return value
@@ -98,6 +99,24 @@ def go(page: Any, url: str) -> None:
     between.wait_for()
     page.evaluate(FOLLOW, url)
     between.wait_for(state="detached")
+
+
+# Counts what a page sends by its sockets, from now on, by address; it stays until the page is loaded again.
+COUNT = """() => {
+  const send = (WebSocket.prototype.plain ??= WebSocket.prototype.send);
+  window.sent = {};
+  WebSocket.prototype.send = function (data) {
+    window.sent[this.url] = (window.sent[this.url] ?? 0) + 1;
+    return send.call(this, data);
+  };
+}"""
+SENT = """route => Object.entries(window.sent).reduce((sum, [url, n]) => sum + (url.includes(route) ? n : 0), 0)"""
+
+
+def counted(page: Any) -> Callable[[str], int]:
+    """From now on: how many messages a page that shows the app has sent by sockets of a route."""
+    page.evaluate(COUNT)
+    return lambda route: page.evaluate(SENT, route)
 
 
 def address(page: Any) -> str:

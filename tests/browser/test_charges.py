@@ -50,7 +50,7 @@ def test_it_moves_on_opening_and_pause_stops_it(page, server):
     assert step(canvas) == stopped
 
 
-def test_the_numbers_are_the_librarys_and_scrubbing_back_shows_them_again(page, server):
+def test_the_numbers_are_the_librarys_and_scrubbing_back_shows_them_again(page, guest, server):
     canvas = opened(page, server)
     simulation = Simulation(SPEC)
     becomes(lambda: step(canvas), 1)
@@ -74,8 +74,7 @@ def test_the_numbers_are_the_librarys_and_scrubbing_back_shows_them_again(page, 
     expect(canvas).to_have_attribute("aria-label", label)
 
     page.wait_for_url(re.compile("step=5"))
-    again = page.context.new_page()
-    other = opened(again, server, page.url.removeprefix(f"{server.url}/charges"))
+    other = opened(guest, server, page.url.removeprefix(f"{server.url}/charges"))
     becomes(lambda: step(other), 5)
     expect(other).to_have_attribute("aria-label", label)
 
@@ -117,8 +116,8 @@ def test_a_slider_acts_at_the_step_shown_and_presets_are_states(page, server):
     expect(page.get_by_label("triplets", exact=True)).to_have_value("semi_hard")
 
 
-def test_reduced_motion_stands_still_and_without_a_socket_steps_still_come(visitor, server):
-    page = visitor(reduced_motion="reduce")
+def test_reduced_motion_stands_still_and_without_a_socket_steps_still_come(page, server):
+    page.emulate_media(reduced_motion="reduce")
     canvas = opened(page, server, "?socket=off")
     pressed(page, "play").wait_for()
     assert quiet(lambda: step(canvas)) == 0

@@ -36,7 +36,7 @@ def rested(page) -> None:
     quiet(lambda: (seq(page.locator(".cards")), readouts(page, 0), readouts(page, 1)))
 
 
-def test_a_point_dragged_in_one_plane_moves_in_all_and_the_link_reopens_it(page, server):
+def test_a_point_dragged_in_one_plane_moves_in_all_and_the_link_reopens_it(page, guest, server):
     cards = opened(page, server)
     rested(page)
     before, loss = seq(cards), [readouts(page, k) for k in (0, 1)]
@@ -58,10 +58,9 @@ def test_a_point_dragged_in_one_plane_moves_in_all_and_the_link_reopens_it(page,
     rested(page)
     seen, after = eventually(follows)
 
-    again = page.context.new_page()
-    opened(again, server, "?" + page.url.split("?")[1])
-    becomes(lambda: labels(again, "negative"), seen)
-    becomes(lambda: [readouts(again, k) for k in (0, 1)], after)
+    opened(guest, server, "?" + page.url.split("?")[1])
+    becomes(lambda: labels(guest, "negative"), seen)
+    becomes(lambda: [readouts(guest, k) for k in (0, 1)], after)
 
 
 def test_a_slider_changes_its_own_loss_only(page, server):
@@ -93,9 +92,8 @@ def test_an_identity_is_recognised_with_its_factor_and_lost_when_a_slider_moves(
     page.keyboard.press("Tab")
     page.wait_for_selector(".verdict:not(.same)")
 
-    reopened = page.context.new_page()
-    opened(reopened, server, "?l1=ranking&l2=modified_entangle,rho:0.5,m:0.1&orders=1&clamp=0")
-    expect(reopened.locator(".verdict")).to_contain_text("The same loss")
+    opened(page, server, "?l1=ranking&l2=modified_entangle,rho:0.5,m:0.1&orders=1&clamp=0")
+    expect(verdict).to_contain_text("The same loss")
 
 
 def test_losses_are_added_exchanged_and_removed(page, server):

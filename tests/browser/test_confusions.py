@@ -13,13 +13,9 @@ from tests.pages.inspection.confusions.test_page import HOSTILE, hostile_run
 pytestmark = pytest.mark.browser
 
 
-def test_a_cell_of_hostile_classes_shows_its_queries_and_fetches_nothing(visitor, server, tmp_path):
+def test_a_cell_of_hostile_classes_shows_its_queries_and_fetches_nothing(page, asked, server, tmp_path):
     run = hostile_run(server.runs, tmp_path / "tree")
     found = read(run.embeddings())
-    page = visitor()
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-    page.on("dialog", lambda dialog: pytest.fail("a name of a class ran as a script"))
     go(page, f"{server.url}/confusions?run={run.id}&view=Class+pairs")
     chart = page.locator('[data-testid="stVegaLiteChart"]').first
     chart.locator("svg, canvas").first.wait_for()

@@ -42,7 +42,7 @@ def of_python(number: int, **changed) -> list[list[str]]:
     return [[tidy(printed), tidy(true)] for printed, true in zip(expected["printed"], expected["true"], strict=True)]
 
 
-def test_dragging_shows_exact_gradients_and_the_link_reopens_them(page, server):
+def test_dragging_shows_exact_gradients_and_the_link_reopens_them(page, guest, server):
     plane = opened(page, server, "?erratum=4")
     expect(plane.locator("g.arrow.printed")).to_have_count(3)
     expect(plane.locator("g.arrow.true")).to_have_count(3)
@@ -61,11 +61,9 @@ def test_dragging_shows_exact_gradients_and_the_link_reopens_them(page, server):
         return label
 
     label = eventually(shows_its_place)
-    again = page.context.new_page()
-    opened(again, server, page.url.removeprefix(f"{server.url}/truth"))
-    expect(again.get_by_role("button", name=re.compile("^negative at"))).to_have_attribute("aria-label", label)
-    becomes(lambda: rows(again), rows(page))
-    again.close()
+    opened(guest, server, page.url.removeprefix(f"{server.url}/truth"))
+    expect(guest.get_by_role("button", name=re.compile("^negative at"))).to_have_attribute("aria-label", label)
+    becomes(lambda: rows(guest), rows(page))
 
 
 def test_keys_sliders_and_the_next_erratum(page, server):

@@ -14,7 +14,7 @@ from dmlcore import losses
 from dmlcore.geometry import forces
 from pages.shared.plane.readout.service import as_tensors
 from pages.shared.plane.state import POINTS, Scene
-from tests.browser.harness import becomes, drag, eventually, go, press, quiet
+from tests.browser.harness import becomes, counted, drag, eventually, go, press, quiet
 
 pytestmark = pytest.mark.browser
 
@@ -117,27 +117,25 @@ def test_every_slider_acts_while_it_is_dragged(page, server, loss):
     assert_link_reopens(page, page, server)
 
 
-def test_while_the_hand_moves_and_after_streamlit_is_not_asked(visitor, server):
-    sent: list[str] = []
-    page = visitor()
-    page.on("websocket", lambda ws: ws.on("framesent", lambda _: sent.append(ws.url)))
+def test_while_the_hand_moves_and_after_streamlit_is_not_asked(page, server):
+    opened(page, server)
+    sent = counted(page)
     plane = opened(page, server, "?n=0.3,0.8")
-    at_rest(plane)
-    asked = lambda route: sum(route in url for url in sent)  # noqa: E731
-    _, streamlit = quiet(lambda: (seq(plane), asked("_stcore/stream")), 1.0)
-    before = asked("api/field")
+    _, streamlit = quiet(lambda: (seq(plane), sent("_stcore/stream")), 1.0)
+    assert streamlit, "what it was asked for the page is among what is counted"
+    before = sent("api/field")
     slider = page.get_by_role("slider", name="r", exact=True)
     x, y = press(page, slider)
 
     def followed() -> None:  # one question is in flight at a time: a slow server is asked less often
         page.mouse.move(x + 40, y, steps=20)
         page.mouse.move(x + 20, y, steps=20)
-        assert asked("api/field") > before + 5
+        assert sent("api/field") > before + 5
 
     eventually(followed)
     page.mouse.up()
     page.wait_for_url(re.compile(r"[?&]r="))
-    assert asked("_stcore/stream") == streamlit
+    assert sent("_stcore/stream") == streamlit
 
 
 def test_hovering_reads_out_the_place_under_the_pointer(page, server):
@@ -232,20 +230,6 @@ def test_without_a_socket_the_page_itself_carries_the_fields(page, server):
     page.wait_for_url(re.compile(r"[?&]p="))
     assert "socket=off" in page.url
     expect(page.locator(".notice")).to_contain_text("a little slower")
-
-
-def test_nothing_is_fetched_from_elsewhere(visitor, server):
-    foreign: list[str] = []
-    page = visitor()
-    page.on(
-        "request",
-        lambda request: (
-            foreign.append(request.url) if not request.url.startswith((server.url, "data:", "blob:")) else None
-        ),
-    )
-    opened(page, server)
-    page.wait_for_timeout(500)
-    assert foreign == []
 
 
 def test_boxes_captions_and_colours_tell_the_state_in_use(page, server):

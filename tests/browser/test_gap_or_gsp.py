@@ -41,7 +41,7 @@ def linked(page, name, wanted):
     return becomes(lambda: dict(parse_qsl(urlsplit(address(page)).query)).get(name), wanted)
 
 
-def test_numbers_are_the_trainings_scrubbed_and_forked(page, server):
+def test_numbers_are_the_trainings_scrubbed_and_forked(page, guest, server):
     canvas = opened(page, server, f"{LINK}&step=20")
     at_step(canvas, 20)
     bags = data.load("tokens", seed=0)
@@ -78,10 +78,9 @@ def test_numbers_are_the_trainings_scrubbed_and_forked(page, server):
     shows(page, "gap loss", gap.frame(21).loss)
 
     linked(page, "step", "21")
-    again = page.context.new_page()
-    at_step(opened(again, server, f"?{urlsplit(address(page)).query}"), 21)
-    shows(again, "gsp loss", forked.frame(21).loss)
-    expect(again.get_by_role("button", name="class 3", exact=True)).to_have_attribute("aria-pressed", "true")
+    at_step(opened(guest, server, f"?{urlsplit(address(page)).query}"), 21)
+    shows(guest, "gsp loss", forked.frame(21).loss)
+    expect(guest.get_by_role("button", name="class 3", exact=True)).to_have_attribute("aria-pressed", "true")
 
 
 def test_it_plays_on_opening_until_paused(page, server):

@@ -110,18 +110,23 @@ def test_own_handshakes_and_requests_are_answered(server):
 
 
 @pytest.mark.browser
-def test_every_answer_of_a_crawl_has_the_headers(server, visitor):
-    seen, page = {}, visitor()
+def test_every_answer_of_a_crawl_has_the_headers_and_nothing_is_fetched_from_elsewhere(server, visitor):
+    page = visitor()
+    asked, seen = [], {}
+    page.on("request", lambda request: asked.append(request.url))
     page.on("response", lambda answer: seen.setdefault(answer.url, answer.headers))
-    for name in ("runs", ""):
-        page.goto(f"{server.url}/{name}")
-        page.get_by_test_id("stApp").wait_for()
+    page.goto(f"{server.url}/runs")
+    page.get_by_test_id("stApp").wait_for()
+    page.goto(server.url)
+    page.locator("canvas.plane[data-seq]").wait_for()
 
     def kinds() -> set[str]:
         page.title()
         return {url.split("/")[3] for url in seen}
 
     becomes(kinds, lambda found: found >= {"", "static", "_stcore", "api", "runs"})
+    quiet(lambda: (page.title(), len(asked)))
+    assert [url for url in asked if not url.startswith((server.url, "data:", "blob:"))] == []
     bare = [url for url, headers in seen.items() if not headers.items() >= HEADERS.items()]
     assert [url for url in bare if url.startswith("http")] == []
     assert all(

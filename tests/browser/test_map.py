@@ -200,26 +200,24 @@ def test_the_map_survives_the_loss_of_its_graphics(page, server, shown):
     becomes(lambda: points.evaluate(DRAWN), True)
 
 
-def test_without_webgl_the_map_is_drawn_and_says_so(visitor, server, shown):
-    page = visitor()
-    page.add_init_script("""
-      const get = HTMLCanvasElement.prototype.getContext;
+def test_without_webgl_the_map_is_drawn_and_says_so(page, server, shown):
+    go(page, f"{server.url}/runs")
+    page.evaluate("""() => {
+      const get = (window.graphics = HTMLCanvasElement.prototype.getContext);
       HTMLCanvasElement.prototype.getContext = function (kind, ...more) {
         return kind === "webgl2" ? null : get.call(this, kind, ...more);
       };
-    """)
+    }""")
     canvas = opened(page, server, shown)
     page.get_by_text("no WebGL2").wait_for()
     page.get_by_role("button", name="Lasso").click()
     around(page, canvas)
     assert len(selected(page, shown))
+    page.evaluate("() => { HTMLCanvasElement.prototype.getContext = graphics; }")
 
 
-def test_hostile_class_names_are_only_text(visitor, server, shown):
-    page = visitor()
+def test_hostile_class_names_are_only_text(page, asked, server, shown):
     names = ["<img src=x onerror=alert(1)>", "![](http://evil.example/a.png)", "$\\frac12$", "\u202eabc", "a" * 300]
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
 
     def renamed(route: Any) -> None:
         """The points as they are, the classes under other names."""

@@ -33,7 +33,7 @@ def edge(page, name: str):
     return page.locator(f'[data-edge="{name}"]')
 
 
-def test_the_numbers_under_pointer_slider_and_link_are_those_of_the_library(page, server):
+def test_the_numbers_under_pointer_slider_and_link_are_those_of_the_library(page, guest, server):
     lab = opened(page, server, "?at=0.25,0.5&l1=ranking,m:0.3")
     map_ = page.locator("canvas.weights").first
     expect(edge(page, "S_ap")).to_have_text("0.250")
@@ -57,10 +57,9 @@ def test_the_numbers_under_pointer_slider_and_link_are_those_of_the_library(page
         lambda: readouts(page, 0), ["active", f"{found.loss:.3f}", f"−{-found.ap:.3f}", f"+{found.an:.3f}", "0.000"]
     )
 
-    again = page.context.new_page()
-    opened(again, server, "?" + page.url.split("?")[1])
+    opened(guest, server, "?" + page.url.split("?")[1])
     shown = [readouts(page, k) for k in (0, 1)]
-    becomes(lambda: [readouts(again, k) for k in (0, 1)], shown)
+    becomes(lambda: [readouts(guest, k) for k in (0, 1)], shown)
 
 
 def test_keys_move_the_triplet_and_presets_and_choices_reach_the_link(page, server):

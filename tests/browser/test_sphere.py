@@ -13,7 +13,7 @@ from playwright.sync_api import expect
 from pages.losses.fields.sphere.service import readout
 from pages.losses.fields.sphere.state import SphereScene
 from pages.shared.plane.state import POINTS
-from tests.browser.harness import address, becomes, drag, eventually, go, quiet
+from tests.browser.harness import address, becomes, counted, drag, eventually, go, quiet
 
 pytestmark = pytest.mark.browser
 
@@ -73,7 +73,7 @@ def assert_reopens(page, again, server) -> None:
         expect(point(again, name)).to_have_attribute("aria-label", label)
 
 
-def test_points_are_dragged_along_the_sphere_and_the_link_reopens_the_state(page, server):
+def test_points_are_dragged_along_the_sphere_and_the_link_reopens_the_state(page, guest, server):
     opened(page, server, "?n=45,-10")
     before = of_link(page)
     for name, dx, dy in (("anchor", 40, 30), ("positive", -30, -25), ("negative", -40, -20)):
@@ -81,24 +81,23 @@ def test_points_are_dragged_along_the_sphere_and_the_link_reopens_the_state(page
         page.wait_for_url(re.compile(rf"[?&]{name[0]}=(?!45,-10)"))
         assert getattr(of_link(page), name) != getattr(before, name)
         assert_numbers_are_the_library_s(page)
-    assert_reopens(page, page.context.new_page(), server)
+    assert_reopens(page, guest, server)
 
 
-def test_rotation_asks_python_for_nothing_until_it_rests(visitor, server):
-    sent: list[str] = []
-    page = visitor()
-    page.on("websocket", lambda ws: ws.on("framesent", lambda _: sent.append(ws.url)))
+def test_rotation_asks_python_for_nothing_until_it_rests(page, server):
+    opened(page, server, "?n=45,-10&on=circle")
+    sent = counted(page)
     globe = opened(page, server, "?n=45,-10")
     labels = [point(page, name) for name in POINTS]
-    quiet(lambda: (globe.get_attribute("data-seq"), len(sent)), 1.0)
+    assert quiet(lambda: (globe.get_attribute("data-seq"), sent("")), 1.0)[1], "what the page asked for is counted"
     places, before = [centre(x) for x in labels], painted(globe)
     x, y = centre(globe)
     page.mouse.move(x, y + 120)
     page.mouse.down()
-    asked = len(sent)
+    asked = sent("")
     page.mouse.move(x + 90, y + 160, steps=15)
     becomes(lambda: painted(globe), lambda n: n > before + 3)
-    assert len(sent) == asked, "a rotation is a change of view only"
+    assert sent("") == asked, "a rotation is a change of view only"
     page.mouse.up()
     page.wait_for_url(re.compile("eye="))
     becomes(lambda: [centre(x) for x in labels], lambda now: now != places)
@@ -149,16 +148,15 @@ def test_states_losses_and_the_statement_follow(page, server):
     assert saved.value.suggested_filename == "sphere.png"
 
 
-def test_it_turns_on_opening_and_not_for_those_who_asked_for_stillness(page, server, visitor):
+def test_it_turns_on_opening_and_not_for_those_who_asked_for_stillness(page, server):
     globe = opened(page, server)
     first = painted(globe)
     becomes(lambda: painted(globe), lambda n: n > first + 5)
-    still = visitor(reduced_motion="reduce")
-    globe = opened(still, server)
-    place = lambda: point(still, "anchor").evaluate("(el) => el.style.transform")  # noqa: E731
-    resting = quiet(place)
-    still.wait_for_timeout(400)
-    assert place() == resting
+    page.emulate_media(reduced_motion="reduce")
+    globe = opened(page, server)
+    resting = quiet(lambda: painted(globe))
+    place = lambda: point(page, "anchor").evaluate("(el) => el.style.transform")  # noqa: E731
+    assert quiet(lambda: (painted(globe), place()), 1.0)[0] == resting
 
 
 def test_without_a_socket_the_page_itself_carries_the_answers(page, server):

@@ -70,7 +70,7 @@ def shows(page, state: TransportState, row: int, column: int) -> None:
     )
 
 
-def test_paint_and_slide_and_drag_give_the_weights_of_the_library(page, server):
+def test_paint_and_slide_and_drag_give_the_weights_of_the_library(page, guest, server):
     opened(page, server)
     shows(page, TransportState(), 4, 2)
 
@@ -99,10 +99,9 @@ def test_paint_and_slide_and_drag_give_the_weights_of_the_library(page, server):
     dragged = linked(page, lambda state: np.abs(np.asarray(steps(state.prototypes)[1]) - 80).max() <= 2)
     shows(page, dragged, 7, 7)
 
-    again = page.context.new_page()
-    opened(again, server, f"?{dragged.link()}")
-    shows(again, dragged, 7, 7)
-    wait_for(again, dragged)
+    opened(guest, server, f"?{dragged.link()}")
+    shows(guest, dragged, 7, 7)
+    wait_for(guest, dragged)
 
 
 def test_keys_paint_choose_and_undo(page, server):
