@@ -8,9 +8,9 @@ import { base64Buffer } from "./socket.js";
 
 const here = (/** @type {string} */ name) => new URL(name, import.meta.url).href;
 const COMMON = ["shared.css", "katex.css", "figure.css"];
-const schemaReady = fetch(here("schema.json")).then(
-  (r) => /** @type {Promise<Schema>} */ (r.json()),
-);
+/** @type {Promise<Schema> | undefined} */
+let schema;
+const schemaReady = () => (schema ??= fetch(here("schema.json")).then((r) => r.json()));
 
 // The module's render and unmount. An app is made as new App(element, data) and hears all further
 // data by hear(data).
@@ -50,8 +50,8 @@ export function defineComponent(Component) {
  */
 export async function loadStyles(root, module, ...more) {
   const sheets = [...COMMON.map(here), ...more, module.replace(/js$/, "css")];
-  const [schema] = await Promise.all([schemaReady, styled(root, ...sheets)]);
-  return schema;
+  const [known] = await Promise.all([schemaReady(), styled(root, ...sheets)]);
+  return known;
 }
 
 // Whether the page's theme is another than before; app.theme is "light" or "dark".

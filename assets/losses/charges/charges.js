@@ -10,7 +10,7 @@ import { exportLinks } from "../../shared/export.js";
 import { follow } from "../../shared/hand.js";
 import { choice, numberBox, seedField, tick, transport } from "../../shared/timeline/parts.js";
 import { Player, clone } from "../../shared/timeline/player.js";
-import { fit } from "../../shared/timeline/screen.js";
+import { fit } from "../../shared/screen.js";
 import { History } from "./history.js";
 import { CLASS, fromPixels, halfWidth, paintCharges, paintPortrait, toPixels } from "./draw.js";
 import { ChargesCurves } from "./curves.js";

@@ -17,7 +17,7 @@ import { formula } from "../../shared/formula.js";
 import { control, lossPanel } from "../../shared/controls.js";
 import { choice, numberBox, seedField, transport } from "../../shared/timeline/parts.js";
 import { Player, clone, still } from "../../shared/timeline/player.js";
-import { fit } from "../../shared/timeline/screen.js";
+import { fit } from "../../shared/screen.js";
 import { decode } from "../../shared/socket.js";
 import { paintCloud, windowOf } from "./cloud.js";
 import { ToysCurves } from "./curves.js";

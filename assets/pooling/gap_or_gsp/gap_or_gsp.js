@@ -9,7 +9,7 @@ import { INK } from "../../shared/colours.js";
 import { brief } from "../../shared/plot.js";
 import { numberBox, seedField, tick, transport } from "../../shared/timeline/parts.js";
 import { Player, clone } from "../../shared/timeline/player.js";
-import { fit } from "../../shared/timeline/screen.js";
+import { fit } from "../../shared/screen.js";
 import { GapCurves, MEASURES } from "./curves.js";
 import { OWN, classAt, colourOf, paintPlane } from "./draw.js";
 import { History, SIDES } from "./history.js";

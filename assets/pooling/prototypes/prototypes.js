@@ -6,6 +6,7 @@ import { receiveFallback, loadStyles, defineComponent, newTheme } from "../../sh
 import { control } from "../../shared/controls.js";
 import { drawing, el, save, show as number, writeAddress } from "../../shared/dom.js";
 import { exportLinks } from "../../shared/export.js";
+import { fit } from "../../shared/screen.js";
 import { Link, decode, socketAddress } from "../../shared/socket.js";
 import {
   bitmap,
@@ -652,14 +653,7 @@ class Prototypes {
 
   // ---- drawing
   resize() {
-    const scale = Math.min(devicePixelRatio || 1, 2);
-    for (const canvas of this.canvases) {
-      const [w, h] = [canvas.clientWidth, canvas.clientHeight];
-      if (!w || (canvas.width === Math.round(w * scale) && canvas.height === Math.round(h * scale)))
-        continue;
-      Object.assign(canvas, { width: Math.round(w * scale), height: Math.round(h * scale) });
-      drawing(canvas).setTransform(scale, 0, 0, scale, 0, 0);
-    }
+    fit(this.canvases);
     this.draw();
   }
 

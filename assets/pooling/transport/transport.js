@@ -13,6 +13,7 @@ import { drawing, el, setText, tidy, writeAddress } from "../../shared/dom.js";
 import { INK, rampColour } from "../../shared/colours.js";
 import { Presets, control } from "../../shared/controls.js";
 import { exportLinks } from "../../shared/export.js";
+import { fit } from "../../shared/screen.js";
 import { Link, decode, socketAddress } from "../../shared/socket.js";
 import { Charts } from "./charts.js";
 import {
@@ -846,21 +847,13 @@ export class Transport {
 
   // ---- drawing
   resize() {
-    const scale = Math.min(devicePixelRatio || 1, 2);
-    for (const canvas of [
+    fit([
       this.map,
       this.plane,
       ...this.cards.map((c) => c.canvas),
       ...this.shares.map((s) => s.canvas),
       ...this.charts.canvases,
-    ]) {
-      const { clientWidth: w, clientHeight: h } = canvas;
-      if (!w || (canvas.width === Math.round(w * scale) && canvas.height === Math.round(h * scale)))
-        continue;
-      canvas.width = Math.round(w * scale);
-      canvas.height = Math.round(h * scale);
-      drawing(canvas).setTransform(scale, 0, 0, scale, 0, 0);
-    }
+    ]);
     this.placePins();
     this.draw();
   }

@@ -11,6 +11,7 @@ import {
 import { drawing, el, readouts, save, show, stateOf, tidy, writeAddress } from "../dom.js";
 import { POINTS, rampColour, signedColour } from "../colours.js";
 import { keyMark } from "../controls.js";
+import { fit } from "../screen.js";
 import { Link, decode, socketAddress } from "../socket.js";
 import { paint, rasterise } from "./paint.js";
 import { fromPixels, toPixels } from "./view.js";
@@ -540,13 +541,9 @@ export class Fields {
 
   // ---- drawing
   resize() {
-    const size = this.frame.clientWidth,
-      scale = Math.min(devicePixelRatio || 1, 2);
-    if (!size || (size === this.size && this.canvas.width === Math.round(size * scale))) return;
-    this.size = size;
-    this.canvas.width = this.canvas.height = Math.round(size * scale);
+    if (!fit([this.canvas])) return;
+    this.size = this.canvas.clientWidth;
     this.context = drawing(this.canvas);
-    this.context.setTransform(scale, 0, 0, scale, 0, 0);
     this.sync();
   }
 

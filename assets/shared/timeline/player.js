@@ -8,7 +8,7 @@ import { Presets } from "../controls.js";
 import { Link, decode, socketAddress } from "../socket.js";
 import { Clock } from "./clock.js";
 import { button } from "./parts.js";
-import { pace } from "./screen.js";
+import { pace } from "../screen.js";
 
 /**
  * @template T

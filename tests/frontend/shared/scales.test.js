@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { show, stateOf, tidy } from "../../../assets/shared/dom.js";
 import { niceStep, rampColour, signedColour } from "../../../assets/shared/colours.js";
-import { pace } from "../../../assets/shared/timeline/screen.js";
+import { pace } from "../../../assets/shared/screen.js";
 import { brief } from "../../../assets/shared/plot.js";
 
 test("a step is 1, 2 or 5 times a power of ten, and no more than so many fit", () => {

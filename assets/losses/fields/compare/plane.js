@@ -8,6 +8,7 @@ import { drawing, el, tidy } from "../../../shared/dom.js";
 import { INK, POINTS } from "../../../shared/colours.js";
 import { zoomed } from "../../../shared/hand.js";
 import { paint, rasterise } from "../../../shared/plane/paint.js";
+import { fit } from "../../../shared/screen.js";
 import { fromPixels, inside, rounded, toPixels } from "../../../shared/plane/view.js";
 
 export class Plane {
@@ -70,14 +71,9 @@ export class Plane {
 
   // Returns whether the size has changed.
   resize() {
-    const size = this.frame.clientWidth,
-      scale = Math.min(devicePixelRatio || 1, 2);
-    if (!size || (size === this.size && this.canvas.width === Math.round(size * scale)))
-      return false;
-    this.size = size;
-    this.canvas.width = this.canvas.height = Math.round(size * scale);
+    if (!fit([this.canvas])) return false;
+    this.size = this.canvas.clientWidth;
     this.context = drawing(this.canvas);
-    this.context.setTransform(scale, 0, 0, scale, 0, 0);
     return true;
   }
 

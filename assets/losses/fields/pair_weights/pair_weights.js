@@ -16,6 +16,7 @@ import { INK, rampColour, signedColour } from "../../../shared/colours.js";
 import { Presets, control, keyMark, lossPanel } from "../../../shared/controls.js";
 import { exportLinks } from "../../../shared/export.js";
 import { arrow, follow } from "../../../shared/hand.js";
+import { fit } from "../../../shared/screen.js";
 import { Link, decode, socketAddress } from "../../../shared/socket.js";
 import { frameOf, paintMap, paintSphere, rasterise } from "./paint.js";
 
@@ -461,13 +462,7 @@ class PairWeights {
 
   // ---- drawing
   resize() {
-    const scale = Math.min(devicePixelRatio || 1, 2);
-    for (const canvas of [...this.cards.map((c) => c.canvas), this.sphere]) {
-      const size = canvas.clientWidth;
-      if (!size || canvas.width === Math.round(size * scale)) continue;
-      canvas.width = canvas.height = Math.round(size * scale);
-      drawing(canvas).setTransform(scale, 0, 0, scale, 0, 0);
-    }
+    fit([...this.cards.map((c) => c.canvas), this.sphere]);
     this.draw();
   }
 

@@ -24,6 +24,7 @@ import { INK, POINTS, rampColour } from "../../../shared/colours.js";
 import { Presets, keyMark, lossPanel, pointRows } from "../../../shared/controls.js";
 import { exportLinks } from "../../../shared/export.js";
 import { arrow, follow } from "../../../shared/hand.js";
+import { fit } from "../../../shared/screen.js";
 import { Link, decode, socketAddress } from "../../../shared/socket.js";
 import { Surface, FILL } from "./surface.js";
 import { direction, grasp, paintGlobe, place, projector, viewFrom } from "./globe.js";
@@ -547,16 +548,11 @@ class Sphere {
   }
 
   // ---- drawing
-  resize(scale = Math.min(devicePixelRatio || 1, 2)) {
-    for (const canvas of [this.globe, this.circle, this.map]) {
-      const side = canvas.parentElement?.clientWidth ?? 0,
-        pixels = Math.round(side * scale);
-      if (!side || !canvas.isConnected || (canvas.size === side && canvas.width === pixels))
-        continue;
-      canvas.size = side;
-      canvas.width = canvas.height = pixels;
-      drawing(canvas).setTransform(scale, 0, 0, scale, 0, 0);
-    }
+  /** @param {number} [scale] pixels to a pixel of the page */
+  resize(scale) {
+    const shown = [this.globe, this.circle, this.map].filter((canvas) => canvas.clientWidth);
+    fit(shown, scale);
+    for (const canvas of shown) canvas.size = canvas.clientWidth;
     this.sync();
   }
 

@@ -1,13 +1,14 @@
 // Canvases as sharp as the screen, and how fast they are painted.
 
-import { drawing } from "../dom.js";
+import { drawing } from "./dom.js";
 
 const FEWEST = 5; // frameTimes before a pace is told
 
-// Canvases as sharp as the screen, drawn in CSS pixels; those that fit already stay as they are.
+// Canvases as sharp as the screen, drawn in CSS pixels; those that fit already, or are not shown,
+// stay as they are. Returns whether any has changed.
 /** @param {Iterable<HTMLCanvasElement>} canvases */
-export function fit(canvases) {
-  const scale = Math.min(devicePixelRatio || 1, 2);
+export function fit(canvases, scale = Math.min(devicePixelRatio || 1, 2)) {
+  let changed = false;
   for (const canvas of canvases) {
     const { clientWidth: w, clientHeight: h } = canvas;
     if (!w || (canvas.width === Math.round(w * scale) && canvas.height === Math.round(h * scale)))
@@ -15,7 +16,9 @@ export function fit(canvases) {
     canvas.width = Math.round(w * scale);
     canvas.height = Math.round(h * scale);
     drawing(canvas).setTransform(scale, 0, 0, scale, 0, 0);
+    changed = true;
   }
+  return changed;
 }
 
 // Laps a second from the times (ms) of the last ones, as a whole number; null while there are too
