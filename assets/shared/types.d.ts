@@ -136,6 +136,11 @@ export interface Data {
   socket?: boolean; // false: answers travel through Streamlit
   answer?: Carried | null;
 }
+// Of a page that asks: its link, where that holds its state, and what the link hides.
+export interface AskingData extends Data {
+  query?: string;
+  hide?: string[];
+}
 // An answer that came with Streamlit's data: base64 of what a socket would have brought.
 export interface Carried {
   id: number;

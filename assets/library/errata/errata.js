@@ -2,17 +2,11 @@
 // module draws and asks.
 /** @import { Gradient, Side, TruthAnswer, TruthData, TruthRequest } from "./types.js" */
 /** @import { Place, Point, Schema, SetState, Theme } from "../../shared/types.js" */
-import {
-  receiveFallback,
-  loadStyles,
-  defineComponent,
-  newTheme,
-  paintScale,
-} from "../../shared/component.js";
+import { Asking } from "../../shared/asking.js";
+import { defineComponent, paintScale } from "../../shared/component.js";
 import { drawing, el, save, setText, tidy, writeAddress } from "../../shared/dom.js";
 import { INK, LETTER, POINTS, rampColour } from "../../shared/colours.js";
 import { control, pointRows } from "../../shared/controls.js";
-import { Link, decode, socketAddress } from "../../shared/socket.js";
 import { carry, nudged, toPixels } from "../../shared/plane/view.js";
 import { colourOf, figure, raster, svg } from "./draw.js";
 
@@ -25,13 +19,8 @@ const number = (x) =>
 const vector = (g) =>
   g.some((x) => x === null) ? "not finite" : `(${g.map((x) => tidy(x)).join(", ")})`;
 
-class Errata {
-  /** @type {Schema} */
-  schema;
-  /** @type {HTMLDivElement} */
-  whole;
-  /** @type {ResizeObserver} */
-  watch;
+/** @extends {Asking<TruthData, TruthRequest, TruthAnswer>} */
+class Errata extends Asking {
   /** @type {SVGElement} */
   plane;
   /** @type {Record<Point, HTMLButtonElement>} */
@@ -60,23 +49,13 @@ class Errata {
   sliders;
   /** @type {HTMLAnchorElement} */
   fields;
-  /** @type {number} */
-  pause;
-  /** @type {Theme} */
-  theme;
-  /** @type {SetState} */
-  setState;
 
-  seq = 0;
-  answered = 0;
-  resting = Infinity; // the request that asked for the link
+  linking = Infinity; // the request that asked for the link
   /** @type {TruthAnswer | undefined} */
   answer;
   /** @type {number | null} */
   scale = null;
   background = ""; // the map, as an address
-  /** @type {number | null} */
-  frameRequest = null;
   size = 0;
 
   /**
@@ -84,24 +63,13 @@ class Errata {
    * @param {TruthData} data
    */
   constructor(root, data) {
-    this.root = root;
-    this.data = data;
+    super(root, data, { api: "api/truth", module: import.meta.url });
     this.scene = structuredClone(data.scene);
-    /** @type {Link<TruthRequest>} */
-    this.link = new Link(
-      socketAddress(data, "api/truth"),
-      (buffer) => this.receive(buffer),
-      (request) => this.setState("ask", request),
-    );
-    this.ready = this.build();
   }
 
-  async build() {
-    this.schema = await loadStyles(this.root, import.meta.url);
-    this.root.append((this.whole = this.dom()));
+  begin() {
     this.themed();
-    this.watch = new ResizeObserver(() => this.draw());
-    this.watch.observe(this.frame);
+    this.observer.observe(this.frame);
     this.controls();
     this.ask(RESTING);
   }
@@ -239,15 +207,7 @@ class Errata {
   }
 
   // ---- from Streamlit and from Python
-  /** @param {TruthData} data */
-  async update(data) {
-    await this.ready;
-    this.themed();
-    receiveFallback(this, data);
-  }
-
   themed() {
-    if (!newTheme(this)) return;
     const { theme } = this;
     paintScale(this.scaleBar, (t) => rampColour(t, theme));
     const sample = (/** @type {Side} */ side, /** @type {number} */ width, dash = "") =>
@@ -274,19 +234,16 @@ class Errata {
     this.draw();
   }
 
-  /** @param {ArrayBuffer} buffer */
-  receive(buffer) {
-    const answer = /** @type {TruthAnswer} */ (decode(buffer));
-    if (answer.id < this.answered) return;
-    this.answered = answer.id;
+  /** @param {TruthAnswer} answer */
+  received(answer) {
     this.answer = answer;
     this.scale = answer.scale;
     this.background = raster(answer, this.theme);
     this.numbers(answer);
     this.fields.href = `${this.data.base}${answer.fields ? `?${answer.fields}` : ""}`;
-    if (answer.id >= this.resting) {
+    if (answer.id >= this.linking) {
       // the link follows the hand once it rests; an older answer may still be on its way
-      this.resting = Infinity;
+      this.linking = Infinity;
       writeAddress(answer.query, ["socket"]);
       this.live.textContent = this.summary(answer);
     }
@@ -331,27 +288,24 @@ class Errata {
   }
 
   // ---- drawing
-  draw() {
-    this.frameRequest ??= requestAnimationFrame(() => {
-      this.frameRequest = null;
-      const size = this.frame.clientWidth;
-      if (!size || !this.rows) return;
-      this.size = size;
-      this.plane.setAttribute("viewBox", `0 0 ${size} ${size}`);
-      this.plane.replaceChildren(
-        ...figure(this.scene, this.answer, this.background, size, this.theme),
-      );
-      const at = toPixels(this.scene.view, size);
-      for (const name of POINTS) {
-        const [x, y] = at(this.scene[name]),
-          handle = this.handles[name];
-        handle.style.left = `${x}px`;
-        handle.style.top = `${y}px`;
-        handle.setAttribute("aria-label", `${name} at ${this.scene[name].map(tidy).join(", ")}`);
-      }
-      this.rows.show(this.scene, this.theme);
-      if (this.answer) this.plane.dataset.seq = String(this.answered);
-    });
+  paint() {
+    const size = this.frame.clientWidth;
+    if (!size) return;
+    this.size = size;
+    this.plane.setAttribute("viewBox", `0 0 ${size} ${size}`);
+    this.plane.replaceChildren(
+      ...figure(this.scene, this.answer, this.background, size, this.theme),
+    );
+    const at = toPixels(this.scene.view, size);
+    for (const name of POINTS) {
+      const [x, y] = at(this.scene[name]),
+        handle = this.handles[name];
+      handle.style.left = `${x}px`;
+      handle.style.top = `${y}px`;
+      handle.setAttribute("aria-label", `${name} at ${this.scene[name].map(tidy).join(", ")}`);
+    }
+    this.rows.show(this.scene, this.theme);
+    if (this.answer) this.plane.dataset.seq = String(this.answered);
   }
 
   // ---- the hand
@@ -363,7 +317,7 @@ class Errata {
   rest() {
     this.draw();
     this.ask(RESTING);
-    this.resting = this.seq;
+    this.linking = this.seq;
   }
 
   /**
@@ -391,8 +345,7 @@ class Errata {
     if (!place) return;
     this.scene[name] = place;
     this.move();
-    clearTimeout(this.pause);
-    this.pause = setTimeout(() => this.rest(), 250);
+    this.restSoon();
   }
 
   reset() {
@@ -444,11 +397,6 @@ class Errata {
         { type: "application/json" },
       ),
     );
-  }
-
-  close() {
-    this.watch?.disconnect();
-    this.link.close();
   }
 }
 

@@ -2,12 +2,12 @@
 // image keeps of them.
 /** @import { Measure, One, Plane, PrototypesData, PrototypesRequest, Shows, View } from "./types.js" */
 /** @import { Child, SetState, Slider, Theme } from "../../shared/types.js" */
-import { receiveFallback, loadStyles, defineComponent, newTheme } from "../../shared/component.js";
+import { Asking } from "../../shared/asking.js";
+import { defineComponent } from "../../shared/component.js";
 import { control } from "../../shared/controls.js";
 import { drawing, el, save, show as number, writeAddress } from "../../shared/dom.js";
 import { exportLinks } from "../../shared/export.js";
 import { fit } from "../../shared/screen.js";
-import { Link, decode, socketAddress } from "../../shared/socket.js";
 import {
   bitmap,
   paintBars,
@@ -39,11 +39,8 @@ const REACH = 12; // pixels around the pointer
 /** @param {number} x */
 const percent = (x) => `${(100 * x).toFixed(x > 0.995 && x < 1 ? 1 : 0)} %`;
 
-class Prototypes {
-  /** @type {HTMLDivElement} */
-  whole;
-  /** @type {ResizeObserver} */
-  watch;
+/** @extends {Asking<PrototypesData, PrototypesRequest, Plane>} */
+class Prototypes extends Asking {
   /** @type {HTMLCanvasElement} */
   plane;
   /** @type {HTMLCanvasElement} */
@@ -94,17 +91,9 @@ class Prototypes {
   pixels;
   /** @type {number} */
   writing;
-  /** @type {number} */
-  telling;
   /** @type {(px: number) => number} */
   barAt;
-  /** @type {Theme} */
-  theme;
-  /** @type {SetState} */
-  setState;
 
-  seq = 0;
-  answered = 0;
   hover = -1; // the prototype under the pointer
   pointed = -1; // the row under the pointer
   shows = { features: true, patches: true, hulls: true, averages: true };
@@ -114,39 +103,20 @@ class Prototypes {
   reading = /** @type {any} */ (undefined); // until the first answer
   /** @type {One} */
   one;
-  query = "";
   renew = false;
-  /** @type {number | null} */
-  frameAsked = null;
-  /** @type {number | undefined} */
-  painting;
 
   /**
    * @param {ParentNode} root
    * @param {PrototypesData} data
    */
   constructor(root, data) {
-    this.root = root;
-    this.data = data;
+    super(root, data, { api: "api/prototypes", module: import.meta.url });
     this.view = structuredClone(data.view);
-    this.hidden = new Set(data.hide);
-    this.queries = new Set([data.query]);
-    /** @type {Link<PrototypesRequest>} */
-    this.link = new Link(
-      socketAddress(data, "api/prototypes"),
-      (buffer) => this.receive(buffer),
-      (request) => this.setState("ask", request),
-    );
-    this.ready = this.build();
   }
 
-  async build() {
-    await loadStyles(this.root, import.meta.url);
-    this.root.append((this.whole = this.dom()));
-    newTheme(this);
+  begin() {
     this.panel();
-    this.watch = new ResizeObserver(() => this.resize());
-    for (const canvas of this.canvases) this.watch.observe(canvas);
+    for (const canvas of this.canvases) this.observer.observe(canvas);
     this.resize();
     this.ask();
   }
@@ -524,22 +494,16 @@ class Prototypes {
   }
 
   // ---- from Streamlit
+  themed() {
+    this.fill();
+    this.draw();
+  }
+
   /** @param {PrototypesData} data */
-  async update(data) {
-    await this.ready;
-    this.data = data;
-    if (newTheme(this)) {
-      this.fill();
-      this.draw();
-    }
-    if (!this.queries.has(data.query)) {
-      // a link was followed within the session
-      this.queries.add(data.query);
-      this.view = structuredClone(data.view);
-      this.panel();
-      this.ask();
-    }
-    receiveFallback(this, data);
+  followed(data) {
+    this.view = structuredClone(data.view);
+    this.panel();
+    this.ask();
   }
 
   // ---- requests and answers
@@ -547,11 +511,8 @@ class Prototypes {
     this.link.send({ id: ++this.seq, view: this.view, have: this.seen });
   }
 
-  /** @param {ArrayBuffer} buffer */
-  receive(buffer) {
-    const answer = /** @type {Plane} */ (decode(buffer));
-    if (answer.id < this.answered) return;
-    this.answered = answer.id;
+  /** @param {Plane} answer */
+  received(answer) {
     this.message(answer.error ? `${answer.error}. Choose other local features in the panel.` : "");
     this.whole.classList.toggle("failed", Boolean(answer.error));
     if (answer.error) {
@@ -633,22 +594,14 @@ class Prototypes {
       "aria-label",
       `histogram over ${plane.cells.length} prototypes; most in ${order.map((i) => `${i + 1}: ${percent(this.one.histogram[i])}`).join(", ")}`,
     );
-    clearTimeout(this.telling);
-    this.telling = setTimeout(() => {
+    this.tellSoon(() => {
       this.live.textContent = `image ${rank + 1} of class ${image.name}: ${numbers}`;
     }, 400);
   }
 
   /** @param {string} text */
   message(text) {
-    this.notice.textContent = [
-      text,
-      this.link.fallback
-        ? "No direct connection: answers come through the page itself, slower."
-        : "",
-    ]
-      .filter(Boolean)
-      .join(" ");
+    this.notice.textContent = [text, this.slower].filter(Boolean).join(" ");
   }
 
   // ---- drawing
@@ -657,37 +610,32 @@ class Prototypes {
     this.draw();
   }
 
-  /** @param {number} [id] */
-  draw(id) {
-    this.painting = id ?? this.painting;
-    this.frameAsked ??= requestAnimationFrame(() => {
-      this.frameAsked = null;
-      if (!this.reading || !this.theme) return;
-      const { reading: plane, one: image, theme } = this,
-        view = { shown: plane.shown, hover: this.hover, pointed: this.pointed, show: this.shows };
-      const pen = (/** @type {HTMLCanvasElement} */ canvas) => drawing(canvas);
-      paintPlane(pen(this.plane), this.plane.clientWidth, plane, image, this.patches, view, theme);
-      paintClose(pen(this.close_up), this.close_up.clientWidth, plane, image, view, theme);
-      paintImage(
-        pen(this.large),
-        this.large.clientWidth,
-        image,
-        this.pixels,
-        plane,
-        this.hover,
-        theme,
-      );
-      this.barAt = paintBars(
-        pen(this.bars),
-        this.bars.clientWidth,
-        this.bars.clientHeight,
-        plane,
-        image,
-        view,
-        theme,
-      );
-      if (this.painting) this.whole.dataset.seq = String(this.painting);
-    });
+  paint() {
+    if (!this.reading) return;
+    const { reading: plane, one: image, theme } = this,
+      view = { shown: plane.shown, hover: this.hover, pointed: this.pointed, show: this.shows };
+    const pen = (/** @type {HTMLCanvasElement} */ canvas) => drawing(canvas);
+    paintPlane(pen(this.plane), this.plane.clientWidth, plane, image, this.patches, view, theme);
+    paintClose(pen(this.close_up), this.close_up.clientWidth, plane, image, view, theme);
+    paintImage(
+      pen(this.large),
+      this.large.clientWidth,
+      image,
+      this.pixels,
+      plane,
+      this.hover,
+      theme,
+    );
+    this.barAt = paintBars(
+      pen(this.bars),
+      this.bars.clientWidth,
+      this.bars.clientHeight,
+      plane,
+      image,
+      view,
+      theme,
+    );
+    if (this.painting) this.whole.dataset.seq = String(this.painting);
   }
 
   // ---- the hand
@@ -813,10 +761,8 @@ class Prototypes {
   }
 
   close() {
-    this.watch?.disconnect();
-    clearTimeout(this.telling);
     clearTimeout(this.writing);
-    this.link.close();
+    super.close();
   }
 }
 

@@ -2,19 +2,13 @@
 // Python computes everything.
 /** @import { Schema, SetState, Theme } from "../../shared/types.js" */
 /** @import { TransportAnswer, TransportData, TransportRequest } from "./types.js" */
-import {
-  receiveFallback,
-  loadStyles,
-  defineComponent,
-  newTheme,
-  paintScale,
-} from "../../shared/component.js";
-import { drawing, el, setText, tidy, writeAddress } from "../../shared/dom.js";
+import { Asking } from "../../shared/asking.js";
+import { defineComponent, paintScale } from "../../shared/component.js";
+import { drawing, el, setText, tidy } from "../../shared/dom.js";
 import { INK, rampColour } from "../../shared/colours.js";
 import { Presets, control } from "../../shared/controls.js";
 import { exportLinks } from "../../shared/export.js";
 import { fit } from "../../shared/screen.js";
-import { Link, decode, socketAddress } from "../../shared/socket.js";
 import { Charts } from "./charts.js";
 import {
   SIDE,
@@ -43,13 +37,8 @@ const plain = (v) =>
         ? v.toExponential(2)
         : String(Number(v.toPrecision(4)));
 
-export class Transport {
-  /** @type {Schema} */
-  schema;
-  /** @type {HTMLDivElement} */
-  whole;
-  /** @type {ResizeObserver} */
-  observer;
+/** @extends {Asking<TransportData, TransportRequest, TransportAnswer>} */
+export class Transport extends Asking {
   /** @type {HTMLCanvasElement} */
   map;
   /** @type {HTMLButtonElement[]} */
@@ -100,13 +89,7 @@ export class Transport {
   notes;
   /** @type {number} */
   panelling;
-  /** @type {Theme} */
-  theme;
-  /** @type {SetState} */
-  setState;
 
-  seq = 0;
-  answered = 0;
   /** @type {string[]} */
   past = [];
   /** @type {string[]} */
@@ -131,35 +114,18 @@ export class Transport {
   pins = [];
   /** @type {{ canvas: HTMLCanvasElement, text: HTMLElement, bar: HTMLElement, box: HTMLElement }[]} */
   shares = [];
-  /** @type {number | null} */
-  frameRequest = null;
 
   /**
    * @param {ParentNode} root
    * @param {TransportData} data
    */
   constructor(root, data) {
-    this.root = root;
-    this.data = data;
+    super(root, data, { api: "api/transport", module: import.meta.url });
     this.state = structuredClone(data.state);
-    this.query = data.query;
-    this.queries = new Set([data.query]);
-    this.hidden = new Set(data.hide);
     this.options = data.options;
-    /** @type {Link<TransportRequest>} */
-    this.link = new Link(
-      socketAddress(data, "api/transport"),
-      (buffer) => this.receive(buffer),
-      (request) => this.setState("ask", request),
-    );
-    this.ready = this.build();
   }
 
-  async build() {
-    this.schema = await loadStyles(this.root, import.meta.url);
-    this.root.append((this.whole = this.dom()));
-    newTheme(this);
-    this.observer = new ResizeObserver(() => this.resize());
+  begin() {
     this.observer.observe(this.whole);
     this.controls();
     this.handles();
@@ -710,21 +676,16 @@ export class Transport {
   }
 
   // ---- from Streamlit
+  themed() {
+    this.tellBrush();
+    this.tell();
+    this.draw();
+  }
+
   /** @param {TransportData} data */
-  async update(data) {
-    await this.ready;
-    if (newTheme(this)) {
-      this.tellBrush();
-      this.tell();
-      this.draw();
-    }
-    if (!this.queries.has(data.query)) {
-      // a link was followed within the session
-      this.queries.add(data.query);
-      this.state = structuredClone(data.state);
-      this.load();
-    }
-    receiveFallback(this, data);
+  followed(data) {
+    this.state = structuredClone(data.state);
+    this.load();
   }
 
   ask(rest = false) {
@@ -736,11 +697,8 @@ export class Transport {
     this.ask(true);
   }
 
-  /** @param {ArrayBuffer} buffer */
-  receive(buffer) {
-    const answer = /** @type {TransportAnswer} */ (decode(buffer));
-    if (answer.id < this.answered) return;
-    this.answered = answer.id;
+  /** @param {TransportAnswer} answer */
+  received(answer) {
     this.answer = answer;
     this.plan(answer);
     this.tell();
@@ -751,9 +709,7 @@ export class Transport {
   /** @param {TransportAnswer} transportAnswer */
   settled({ query = "", id, shares }) {
     if (id !== this.seq) return;
-    this.query = query;
-    this.queries.add(query);
-    writeAddress(query, this.options.kept);
+    this.linked(query, this.options.kept);
     const [lp, smoothed, average] = shares.map((s) => s.toFixed(3));
     this.live.textContent = `Share on the informative pixels: linear programme ${lp}, smoothed ${smoothed}, average ${average}.`;
   }
@@ -814,9 +770,7 @@ export class Transport {
     const paint = (/** @type {number} */ t) => rampColour(t, this.theme);
     paintScale(this.bar, paint);
     this.most.textContent = `1/(nμ) = ${plain(a.most)}, the most; ${a.informative} informative pixels`;
-    this.notice.textContent = this.link.fallback
-      ? "No direct connection: answers come through the page itself, a little slower."
-      : "";
+    this.notice.textContent = this.slower;
     this.tellCell();
   }
 
@@ -858,14 +812,8 @@ export class Transport {
     this.draw();
   }
 
-  draw() {
-    this.frameRequest ??= requestAnimationFrame(() => {
-      this.frameRequest = null;
-      if (this.theme && this.plane.clientWidth) this.paint(); // no width: the page is being left
-    });
-  }
-
   paint() {
+    if (!this.plane.clientWidth) return; // the page is being left
     const { answer: a, theme, mark } = this,
       ink = INK[theme],
       n = SIDE * SIDE,
@@ -927,11 +875,6 @@ export class Transport {
     this.charts.paint(a, theme, mark);
     this.whole.dataset.seq = String(a.id);
     if (a.query !== undefined && a.id === this.seq) this.whole.dataset.rest = String(a.id);
-  }
-
-  close() {
-    this.observer?.disconnect();
-    this.link.close();
   }
 }
 

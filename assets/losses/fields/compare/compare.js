@@ -4,17 +4,12 @@
 /** @import { CompareAnswer, CompareData, CompareRequest, Held, Panel } from "./types.js" */
 /** @import { Painted, Scene } from "../../../shared/plane/types.js" */
 /** @import { Child, Place, Point, Schema, SetState, Theme } from "../../../shared/types.js" */
-import {
-  receiveFallback,
-  loadStyles,
-  defineComponent,
-  newTheme,
-} from "../../../shared/component.js";
-import { el, show, writeAddress } from "../../../shared/dom.js";
+import { Asking } from "../../../shared/asking.js";
+import { defineComponent } from "../../../shared/component.js";
+import { el, show } from "../../../shared/dom.js";
 import { formula } from "../../../shared/formula.js";
 import { INK, LETTER, POINTS } from "../../../shared/colours.js";
 import { Presets, lossPanel, pointRows } from "../../../shared/controls.js";
-import { Link, decode, socketAddress } from "../../../shared/socket.js";
 import { Hand } from "./pointer.js";
 import { options, pairMenu, presetRows } from "./choices.js";
 import { Judgement, number } from "./judgement.js";
@@ -36,13 +31,8 @@ const READ = [
   ...POINTS.map((name) => `force on ${LETTER[name]}`),
 ];
 
-export class Compare {
-  /** @type {Schema} */
-  schema;
-  /** @type {HTMLDivElement} */
-  whole;
-  /** @type {ResizeObserver} */
-  watch;
+/** @extends {Asking<CompareData, CompareRequest, CompareAnswer>} */
+export class Compare extends Asking {
   /** @type {HTMLDivElement} */
   cardsBox;
   /** @type {Plane} */
@@ -63,15 +53,7 @@ export class Compare {
   add;
   /** @type {HTMLDivElement} */
   options;
-  /** @type {number} */
-  telling;
-  /** @type {Theme} */
-  theme;
-  /** @type {SetState} */
-  setState;
 
-  seq = 0;
-  answered = 0;
   /** @type {ReturnType<Compare["card"]>[]} */
   cards = [];
   /** @type {Held} */
@@ -83,10 +65,6 @@ export class Compare {
   answer;
   /** @type {(() => void) | undefined} */
   onSettled;
-  /** @type {number | null} */
-  frameRequest = null;
-  /** @type {number | undefined} */
-  painting;
   snippet = "";
 
   /**
@@ -94,28 +72,14 @@ export class Compare {
    * @param {CompareData} data
    */
   constructor(root, data) {
-    this.root = root;
-    this.data = data;
+    super(root, data, { api: "api/compare", module: import.meta.url });
     this.state = structuredClone(data.comparison);
     this.presets = new Presets(data.presets, (i) => this.take(i), EXPLAINED);
-    this.queries = new Set([data.query]);
-    this.query = data.query;
-    this.hidden = new Set(data.hide);
     this.hand = new Hand(this);
-    /** @type {Link<CompareRequest>} */
-    this.link = new Link(
-      socketAddress(data, "api/compare"),
-      (buffer) => this.receive(buffer),
-      (request) => this.setState("ask", request),
-    );
-    this.ready = this.build(data);
   }
 
   /** @param {CompareData} data */
-  async build(data) {
-    this.schema = await loadStyles(this.root, import.meta.url);
-    this.root.append((this.whole = this.dom()));
-    this.watch = new ResizeObserver(() => this.resize());
+  begin(data) {
     this.panels();
     this.themed();
     this.ask(RESTING);
@@ -196,10 +160,10 @@ export class Compare {
   }
 
   panels() {
-    this.watch.disconnect();
+    this.observer.disconnect();
     this.cards = this.state.panels.map((panel, k) => this.card(panel, k));
     this.cardsBox.replaceChildren(...this.cards.map((c) => c.box));
-    for (const plane of this.planes()) this.watch.observe(plane.frame);
+    for (const plane of this.planes()) this.observer.observe(plane.frame);
     this.add.disabled = this.state.panels.length >= MOST;
     this.options.replaceChildren(...options(this));
     this.judgement.fill();
@@ -345,23 +309,19 @@ export class Compare {
   }
 
   // ---- from Streamlit
+  get busy() {
+    return Boolean(this.hand.held);
+  }
+
   /** @param {CompareData} data */
-  async update(data) {
-    await this.ready;
-    this.themed();
-    if (!this.queries.has(data.query) && !this.hand.held) {
-      // a link was followed within the session
-      this.queries.add(data.query);
-      this.state = structuredClone(data.comparison);
-      this.presets.press();
-      this.panels();
-      this.rescale();
-    }
-    receiveFallback(this, data);
+  followed(data) {
+    this.state = structuredClone(data.comparison);
+    this.presets.press();
+    this.panels();
+    this.rescale();
   }
 
   themed() {
-    if (!newTheme(this)) return;
     if (this.answer) {
       this.spread();
       this.tell();
@@ -397,10 +357,8 @@ export class Compare {
     else this.link.send({ id: ++this.seq, comparison: this.state, at: place, fields: false });
   }
 
-  /** @param {ArrayBuffer} buffer */
-  receive(buffer) {
-    const answer = /** @type {CompareAnswer} */ (decode(buffer));
-    this.answered = Math.max(this.answered, answer.id);
+  /** @param {CompareAnswer} answer */
+  received(answer) {
     if (answer.there && this.place && answer.there.length === this.cards.length)
       this.report(answer);
     if (!answer.panels || answer.panels.length !== this.cards.length) return;
@@ -454,7 +412,7 @@ export class Compare {
       ),
       theme,
     );
-    this.invalidate(answer.id);
+    this.draw(answer.id);
   }
 
   /** @param {CompareAnswer} compareAnswer */
@@ -500,18 +458,16 @@ export class Compare {
       "aria-label",
       `loss ${this.state.pair[0] + 1} minus loss ${this.state.pair[1] + 1}: largest difference in view ${number(answer.largest)}`,
     );
-    this.notice.textContent = this.link.fallback
-      ? "No direct connection: figures come through the page itself, a little slower."
-      : "";
+    this.notice.textContent = this.slower;
   }
 
   /** @param {CompareAnswer} answer */
   settled(answer) {
     this.query = answer.query ?? "";
-    this.queries.add(this.query);
     this.snippet = answer.snippet ?? "";
     this.onSettled?.();
-    if (!this.hand.orbiting) writeAddress(this.query, ["hide", "socket"]);
+    if (this.hand.orbiting) this.queries.add(this.query);
+    else this.linked(this.query, ["hide", "socket"]);
   }
 
   // Fit the colours anew, unless they are locked and nobody insists.
@@ -530,28 +486,22 @@ export class Compare {
       this.sync();
   }
 
-  /** @param {number} [id] */
-  invalidate(id) {
-    this.painting = id ?? this.painting;
-    this.frameRequest ??= requestAnimationFrame(() => {
-      this.frameRequest = null;
-      const { state, theme } = this,
-        scene = /** @type {Scene & { circle: boolean }} */ (
-          /** @type {unknown} */ ({ ...state, discs: false, circle: state.space === "sphere" })
-        );
-      for (const { plane } of this.cards) plane.paint(scene, theme);
-      this.map.paint({ ...scene, region: false, forces: false }, theme);
-      if (this.painting)
-        for (const painted of [this.cardsBox, this.cards[0].plane.canvas])
-          painted.dataset.seq = String(this.painting);
-    });
+  paint() {
+    const { state, theme } = this,
+      scene = /** @type {Scene & { circle: boolean }} */ (
+        /** @type {unknown} */ ({ ...state, discs: false, circle: state.space === "sphere" })
+      );
+    for (const { plane } of this.cards) plane.paint(scene, theme);
+    this.map.paint({ ...scene, region: false, forces: false }, theme);
+    if (this.painting)
+      for (const painted of [this.cardsBox, this.cards[0].plane.canvas])
+        painted.dataset.seq = String(this.painting);
   }
 
   sync() {
-    if (!this.theme) return;
     for (const plane of this.planes()) plane.sync(this.state);
     this.rows.show(this.state, this.theme);
-    this.invalidate();
+    this.draw();
   }
 
   move() {
@@ -563,8 +513,7 @@ export class Compare {
   rest() {
     this.sync();
     this.ask(RESTING);
-    clearTimeout(this.telling);
-    this.telling = setTimeout(() => {
+    this.tellSoon(() => {
       if (this.answer)
         this.live.textContent = `${this.judgement.word}. ${this.answer.panels.map((p, k) => `Loss ${k + 1}: ${show(p.energy)}`).join(". ")}`;
     }, 400);
@@ -572,8 +521,7 @@ export class Compare {
 
   close() {
     this.hand.orbiting = null;
-    this.watch?.disconnect();
-    this.link.close();
+    super.close();
   }
 }
 

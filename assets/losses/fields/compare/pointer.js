@@ -6,9 +6,6 @@
 import { carry, nudged, pan, zoom } from "../../../shared/plane/view.js";
 
 export class Hand {
-  /** @type {number} */
-  resting;
-
   /** @param {Compare} app */
   constructor(app) {
     this.app = app;
@@ -99,8 +96,7 @@ export class Hand {
   // Move now, rest when nothing follows.
   soon() {
     this.app.move();
-    clearTimeout(this.resting);
-    this.resting = setTimeout(() => this.app.rest(), 250);
+    this.app.restSoon();
   }
 
   // First seconds: the negative goes once around the pair in every plane.

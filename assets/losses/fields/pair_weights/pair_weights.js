@@ -3,21 +3,15 @@
 // moves.
 /** @import { PairWeightsAnswer, PairWeightsData, PairWeightsRequest, Pair } from "./types.js" */
 /** @import { Place, Schema, SetState, Theme } from "../../../shared/types.js" */
-import {
-  receiveFallback,
-  loadStyles,
-  defineComponent,
-  newTheme,
-  paintScale,
-} from "../../../shared/component.js";
-import { drawing, el, save, show, tidy, writeAddress } from "../../../shared/dom.js";
+import { Asking } from "../../../shared/asking.js";
+import { defineComponent, paintScale } from "../../../shared/component.js";
+import { drawing, el, save, show, tidy } from "../../../shared/dom.js";
 import { formula } from "../../../shared/formula.js";
 import { INK, rampColour, signedColour } from "../../../shared/colours.js";
 import { Presets, control, keyMark, lossPanel } from "../../../shared/controls.js";
 import { exportLinks } from "../../../shared/export.js";
 import { arrow, follow } from "../../../shared/hand.js";
 import { fit } from "../../../shared/screen.js";
-import { Link, decode, socketAddress } from "../../../shared/socket.js";
 import { frameOf, paintMap, paintSphere, rasterise } from "./paint.js";
 
 const EXPLAINED =
@@ -41,13 +35,8 @@ const READ = ["state", "loss", "w_ap", "w_an", "w_pn"];
 /** @param {number} x */
 const signedText = (x) => `${x < 0 ? "−" : x > 0 ? "+" : ""}${show(Math.abs(x))}`;
 
-class PairWeights {
-  /** @type {Schema} */
-  schema;
-  /** @type {HTMLDivElement} */
-  whole;
-  /** @type {ResizeObserver} */
-  watch;
+/** @extends {Asking<PairWeightsData, PairWeightsRequest, PairWeightsAnswer>} */
+class PairWeights extends Asking {
   /** @type {{ canvas: HTMLCanvasElement; values: HTMLElement[]; names: HTMLSpanElement[]; numbers: HTMLDivElement; box: HTMLDivElement; }[]} */
   cards;
   /** @type {HTMLDivElement} */
@@ -66,17 +55,7 @@ class PairWeights {
   notice;
   /** @type {HTMLDivElement} */
   live;
-  /** @type {number} */
-  resting;
-  /** @type {number} */
-  telling;
-  /** @type {Theme} */
-  theme;
-  /** @type {SetState} */
-  setState;
 
-  seq = 0;
-  answered = 0;
   /** @type {number | undefined} */
   top; // of the scale
   /** @type {PairWeightsAnswer | undefined} */
@@ -87,40 +66,20 @@ class PairWeights {
   rasters = [];
   /** @type {Place | null} */
   hover = null;
-  /** @type {number | null} */
-  frameRequest = null;
-  /** @type {number | undefined} */
-  painting;
 
   /**
    * @param {ParentNode} root
    * @param {PairWeightsData} data
    */
   constructor(root, data) {
-    this.root = root;
+    super(root, data, { api: "api/microscope", module: import.meta.url });
     this.view = structuredClone(data.view);
     this.slides = new Presets(data.slides, (i) => this.take(i), EXPLAINED);
-    this.base = data.base;
-    this.query = data.query;
-    this.kept = data.kept;
-    this.hidden = new Set(data.hide);
-    this.queries = new Set([data.query]);
-    /** @type {Link<PairWeightsRequest>} */
-    this.link = new Link(
-      socketAddress(data, "api/microscope"),
-      (buffer) => this.receive(buffer),
-      (request) => this.setState("ask", request),
-    );
-    this.ready = this.build();
   }
 
-  async build() {
-    this.schema = await loadStyles(this.root, import.meta.url);
-    this.root.append((this.whole = this.dom()));
+  begin() {
     this.fill();
-    this.watch = new ResizeObserver(() => this.resize());
-    for (const { canvas } of this.cards) this.watch.observe(canvas);
-    this.themed();
+    for (const { canvas } of this.cards) this.observer.observe(canvas);
     this.resize();
     this.ask(RESTING);
   }
@@ -202,7 +161,7 @@ class PairWeights {
                     { class: "pills" },
                     el("button", { onclick: () => this.figure() }, "figure (PNG)"),
                     ...exportLinks(
-                      this.base,
+                      this.data.base,
                       "pair_weights",
                       () => `${this.query}${this.theme === "dark" ? "&dark=1" : ""}`,
                     ),
@@ -333,23 +292,15 @@ class PairWeights {
 
   // ---- from Streamlit
   /** @param {PairWeightsData} data */
-  async update(data) {
-    await this.ready;
-    this.themed();
-    if (!this.queries.has(data.query)) {
-      // a link was followed within the session
-      this.queries.add(data.query);
-      this.view = structuredClone(data.view);
-      this.slides.press();
-      this.top = undefined;
-      this.fill();
-      this.rest();
-    }
-    receiveFallback(this, data);
+  followed(data) {
+    this.view = structuredClone(data.view);
+    this.slides.press();
+    this.top = undefined;
+    this.fill();
+    this.rest();
   }
 
   themed() {
-    if (!newTheme(this)) return;
     if (this.maps) this.develop(this.maps);
     this.draw();
   }
@@ -384,18 +335,15 @@ class PairWeights {
       });
   }
 
-  /** @param {ArrayBuffer} buffer */
-  receive(buffer) {
-    const answer = /** @type {PairWeightsAnswer} */ (decode(buffer));
-    if (answer.id < this.answered) return;
-    this.answered = answer.id;
+  /** @param {PairWeightsAnswer} answer */
+  received(answer) {
     this.there = answer;
     this.tell(answer);
     if (answer.n) {
       this.maps = answer;
       this.top = answer.top;
       this.develop(answer);
-      if (answer.query !== undefined) this.settled(answer.query);
+      if (answer.query !== undefined) this.linked(answer.query, this.data.kept);
     }
     this.draw(answer.id);
   }
@@ -416,13 +364,6 @@ class PairWeights {
       this.bar,
       signed ? `+${most} ${repels}` : `≥ ${most}`,
     );
-  }
-
-  /** @param {string} query */
-  settled(query) {
-    this.query = query;
-    this.queries.add(query);
-    writeAddress(query, this.kept);
   }
 
   /** @param {PairWeightsAnswer} there */
@@ -455,9 +396,7 @@ class PairWeights {
         ? `triplet on the unit sphere, similarities a-p ${show(triplet.S.ap)}, a-n ${show(triplet.S.an)}, p-n ${show(triplet.S.pn)}`
         : "no three unit vectors have these similarities",
     );
-    this.notice.textContent = this.link.fallback
-      ? "No direct connection: maps come through the page itself, a little slower."
-      : "";
+    this.notice.textContent = this.slower;
   }
 
   // ---- drawing
@@ -466,23 +405,17 @@ class PairWeights {
     this.draw();
   }
 
-  /** @param {number} [id] */
-  draw(id) {
-    this.painting = id ?? this.painting;
-    this.frameRequest ??= requestAnimationFrame(() => {
-      this.frameRequest = null;
-      if (!this.theme) return;
-      this.cards.forEach(({ canvas }, k) => this.paint(canvas, k));
-      paintSphere(drawing(this.sphere), this.sphere.clientWidth, this.there?.triplet, this.theme);
-      if (this.painting) this.whole.dataset.seq = String(this.painting);
-    });
+  paint() {
+    this.cards.forEach(({ canvas }, k) => this.paintCard(canvas, k));
+    paintSphere(drawing(this.sphere), this.sphere.clientWidth, this.there?.triplet, this.theme);
+    if (this.painting) this.whole.dataset.seq = String(this.painting);
   }
 
   /**
    * @param {HTMLCanvasElement} canvas
    * @param {number} k
    */
-  paint(canvas, k) {
+  paintCard(canvas, k) {
     const lines = this.maps?.panels[k];
     paintMap(
       drawing(canvas),
@@ -534,8 +467,7 @@ class PairWeights {
       Number(Math.min(Math.max(v + 0.01 * step[i], -0.995), 0.995).toFixed(4)),
     );
     this.look(null);
-    clearTimeout(this.resting);
-    this.resting = setTimeout(() => this.rest(), 250);
+    this.restSoon();
   }
 
   move() {
@@ -544,8 +476,7 @@ class PairWeights {
 
   rest() {
     this.ask(RESTING);
-    clearTimeout(this.telling);
-    this.telling = setTimeout(() => {
+    this.tellSoon(() => {
       if (this.there?.triplet)
         this.live.textContent = this.cards
           .map((c, k) => `loss ${k + 1}: ${c.values.map((v) => v.textContent).join(", ")}`)
@@ -613,11 +544,6 @@ class PairWeights {
       .then((blob) =>
         save(`pair-weights-${this.view.panels.map((p) => p.loss).join("-")}.png`, blob),
       );
-  }
-
-  close() {
-    this.watch?.disconnect();
-    this.link.close();
   }
 }
 

@@ -2,13 +2,8 @@
 // Streamlit of its loss.
 /** @import { Known, On, SphereAnswer, SphereData, SphereRequest } from "./types.js" */
 /** @import { Attributes, Child, Place, Point, Schema, SetState, Theme } from "../../../shared/types.js" */
-import {
-  receiveFallback,
-  loadStyles,
-  defineComponent,
-  newTheme,
-  paintScale,
-} from "../../../shared/component.js";
+import { Asking } from "../../../shared/asking.js";
+import { defineComponent, paintScale } from "../../../shared/component.js";
 import {
   drawing,
   el,
@@ -25,7 +20,6 @@ import { Presets, keyMark, lossPanel, pointRows } from "../../../shared/controls
 import { exportLinks } from "../../../shared/export.js";
 import { arrow, follow } from "../../../shared/hand.js";
 import { fit } from "../../../shared/screen.js";
-import { Link, decode, socketAddress } from "../../../shared/socket.js";
 import { Surface, FILL } from "./surface.js";
 import { direction, grasp, paintGlobe, place, projector, viewFrom } from "./globe.js";
 import { angleAt, onCircle, paintCircle } from "./circle.js";
@@ -37,13 +31,8 @@ const degrees = (x) => `${x.toFixed(1)}°`.replace("-", "−");
 
 /** @typedef {HTMLCanvasElement & { size: number }} Sized in CSS pixels; 0 before it is shown */
 
-class Sphere {
-  /** @type {Schema} */
-  schema;
-  /** @type {HTMLDivElement} */
-  whole;
-  /** @type {ResizeObserver} */
-  observer;
+/** @extends {Asking<SphereData, SphereRequest, SphereAnswer>} */
+class Sphere extends Asking {
   /** @type {HTMLCanvasElement & { size: number; }} */
   surfaceCanvas;
   /** @type {HTMLCanvasElement & { size: number; }} */
@@ -86,17 +75,7 @@ class Sphere {
   notice;
   /** @type {HTMLDivElement} */
   side;
-  /** @type {number} */
-  telling;
-  /** @type {number} */
-  resting;
-  /** @type {Theme} */
-  theme;
-  /** @type {SetState} */
-  setState;
 
-  seq = 0;
-  answered = 0;
   painted = 0;
   /** @type {SphereAnswer | undefined} */
   answer;
@@ -113,8 +92,6 @@ class Sphere {
   greeting = null;
   /** @type {HTMLElement | null} */
   hand = null;
-  /** @type {number | null} */
-  frameRequest = null;
   /** @type {number | undefined} */
   linking; // the request whose link is written
   /** @type {ReturnType<typeof pointRows> | undefined} */
@@ -125,27 +102,15 @@ class Sphere {
    * @param {SphereData} data
    */
   constructor(root, data) {
-    this.root = root;
+    super(root, data, { api: "api/sphere", module: import.meta.url });
     this.scene = structuredClone(data.scene);
     this.states = new Presets(data.states, (i) => this.show(i));
-    this.base = data.base;
-    this.hidden = new Set(data.hide);
     this.told = this.lossKey(data.scene);
-    /** @type {Link<SphereRequest>} */
-    this.link = new Link(
-      socketAddress(data, "api/sphere"),
-      (buffer) => this.receive(buffer),
-      (request) => this.setState("ask", request),
-    );
-    this.ready = this.build(data);
   }
 
   /** @param {SphereData} data */
-  async build(data) {
-    this.schema = await loadStyles(this.root, import.meta.url);
-    this.root.append((this.whole = this.dom()));
+  begin(data) {
     this.themed();
-    this.observer = new ResizeObserver(() => this.resize());
     this.observer.observe(this.views);
     this.panel();
     this.rest(false);
@@ -373,7 +338,7 @@ class Sphere {
             "Save PNG",
           ),
           ...exportLinks(
-            this.base,
+            this.data.base,
             "sphere",
             () => `${this.answer?.link ?? ""}${this.theme === "dark" ? "&dark=1" : ""}`,
           ),
@@ -427,33 +392,22 @@ class Sphere {
     requestAnimationFrame(step);
   }
 
-  // ---- from Streamlit and Python
-  /** @param {SphereData} data */
-  async update(data) {
-    await this.ready;
-    this.themed();
-    receiveFallback(this, data);
-  }
-
+  // ---- from Python
   themed() {
-    if (!newTheme(this)) return;
     paintScale(this.scaleBar, (t) => rampColour(t, this.theme));
     this.paintFigures();
     this.sync();
   }
 
-  /** @param {ArrayBuffer} buffer */
-  receive(buffer) {
-    const answer = /** @type {SphereAnswer} */ (decode(buffer));
-    if (answer.id < this.answered) return;
-    this.answered = answer.id;
+  /** @param {SphereAnswer} answer */
+  received(answer) {
     this.answer = answer;
     if (answer.map) this.angles = { answer, key: this.asked };
     if (answer.on === "sphere") this.onSphere = answer;
     this.paintFigures(answer);
     this.numbers(answer);
     if (this.linking === answer.id) this.address(answer.link);
-    this.invalidate();
+    this.draw();
   }
 
   /** @param {SphereAnswer} [fresh] */
@@ -519,9 +473,7 @@ class Sphere {
     this.scaleText.textContent = `≥ ${Number(f.scale.toPrecision(3))}`;
     this.keys.clamp.style.display = f.m2 === null ? "none" : "";
     this.keys.radial.style.display = this.scene.radial ? "" : "none";
-    this.notice.textContent = this.link.fallback
-      ? "No direct connection: figures come through the page itself, a little slower."
-      : "";
+    this.notice.textContent = this.slower;
     const where = POINTS.map(
       (name) =>
         `${name} at ${this.scene[name]
@@ -554,13 +506,6 @@ class Sphere {
     fit(shown, scale);
     for (const canvas of shown) canvas.size = canvas.clientWidth;
     this.sync();
-  }
-
-  invalidate() {
-    this.frameRequest ??= requestAnimationFrame(() => {
-      this.frameRequest = null;
-      this.paint();
-    });
   }
 
   // Finer than the screen needs only once nothing moves.
@@ -602,7 +547,7 @@ class Sphere {
     const { scene } = this;
     if (!(scene.on === "sphere" ? this.globe : this.circle).size) return;
     this.rows.show(scene, this.theme);
-    this.invalidate();
+    this.draw();
   }
 
   placeHandles() {
@@ -667,18 +612,12 @@ class Sphere {
     this.sync();
     const id = this.ask(true);
     if (linked) this.linking = id;
-    clearTimeout(this.telling);
-    this.telling = setTimeout(() => {
+    this.tellSoon(() => {
       if (this.answer) this.live.textContent = `loss ${show(this.answer.energy)}`;
       if (!linked || this.lossKey() === this.told) return;
       this.told = this.lossKey();
       this.setState("scene", structuredClone(this.scene));
     }, 150);
-  }
-
-  restSoon() {
-    clearTimeout(this.resting);
-    this.resting = setTimeout(() => this.rest(), 250);
   }
 
   /**
@@ -884,8 +823,7 @@ class Sphere {
 
   close() {
     this.greeting = this.turning = null;
-    this.observer?.disconnect();
-    this.link.close();
+    super.close();
   }
 }
 
