@@ -1,8 +1,8 @@
 // A page that asks Python over one link, where the newest question is answered first, and draws
 // what comes. Its class says its elements, what it asks, and what it makes of an answer.
-/** @import { AskingData, Schema, SetState, Theme } from "./types.js" */
+/** @import { AskingData, Child, Schema, SetState, Theme } from "./types.js" */
 import { loadStyles, newTheme, receiveFallback } from "./component.js";
-import { writeAddress } from "./dom.js";
+import { el, writeAddress } from "./dom.js";
 import { Link, decode, socketAddress } from "./socket.js";
 
 /**
@@ -86,6 +86,15 @@ export class Asking {
   rest() {}
   get busy() {
     return false;
+  }
+
+  /**
+   * @param {string} name
+   * @param {string} title
+   * @param {...Child} children
+   */
+  section(name, title, ...children) {
+    return this.hidden.has(name) ? [] : [el("section", {}, el("h4", {}, title), ...children)];
   }
 
   // ---- from Streamlit and from Python

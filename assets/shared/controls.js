@@ -1,6 +1,6 @@
 // Sliders and point rows, generated from Python's parameter table.
 /**
- * @import { Hyper, Parameter, Point, Schema, Setting, Slider, Choice, Theme, ValueOf } from "./types.js"
+ * @import { Attributes, Hyper, Parameter, Point, Schema, Setting, Slider, Choice, Theme, ValueOf } from "./types.js"
  */
 import { el, symbol, tidy } from "./dom.js";
 import { POINTS } from "./colours.js";
@@ -159,6 +159,42 @@ export class Presets {
     this.buttons.forEach((b, i) => b.setAttribute("aria-pressed", String(i === chosen)));
     this.text.textContent = this.offers[chosen ?? -1]?.caption ?? this.otherwise;
   }
+}
+
+// What the hand takes hold of at each point of a triplet.
+/**
+ * @param {string} [also] what else it does
+ * @param {Attributes} [more]
+ */
+export const pointHandles = (also = "", more = {}) =>
+  /** @type {Record<Point, HTMLButtonElement>} */ (
+    Object.fromEntries(
+      POINTS.map((name) => [
+        name,
+        el("button", {
+          class: "handle",
+          "data-point": name,
+          title: `drag the ${name}, or move it with the arrow keys${also}`,
+          ...more,
+        }),
+      ]),
+    )
+  );
+
+// Boxes to tick: what of a figure is shown.
+/**
+ * @template {string} K
+ * @param {Record<K, boolean>} shown
+ * @param {(readonly [key: K, text: string, title?: string])[]} rows
+ * @param {(key: K, on: boolean) => void} act sets it
+ */
+export function switches(shown, rows, act) {
+  const labels = rows.map(([key, text, title]) => {
+    const box = el("input", { type: "checkbox", checked: shown[key] });
+    box.addEventListener("change", () => act(key, box.checked));
+    return el("label", { title }, box, text);
+  });
+  return el("div", { class: "switches" }, ...labels);
 }
 
 // Rows of the three points: probe, name and a box for each axis. A typed number is brought within

@@ -6,7 +6,7 @@ import { Asking } from "../../shared/asking.js";
 import { defineComponent, paintScale } from "../../shared/component.js";
 import { drawing, el, save, setText, tidy, writeAddress } from "../../shared/dom.js";
 import { INK, LETTER, POINTS, rampColour } from "../../shared/colours.js";
-import { control, pointRows } from "../../shared/controls.js";
+import { control, pointHandles, pointRows } from "../../shared/controls.js";
 import { carry, nudged, toPixels } from "../../shared/plane/view.js";
 import { colourOf, figure, raster, svg } from "./draw.js";
 
@@ -21,34 +21,23 @@ const vector = (g) =>
 
 /** @extends {Asking<TruthData, TruthRequest, TruthAnswer>} */
 class Errata extends Asking {
-  /** @type {SVGElement} */
-  plane;
-  /** @type {Record<Point, HTMLButtonElement>} */
-  handles;
+  plane = svg("svg", { role: "img" });
+  handles = pointHandles();
   /** @type {HTMLDivElement} */
   frame;
-  /** @type {HTMLCanvasElement} */
-  scaleBar;
-  /** @type {HTMLSpanElement} */
-  scaleText;
-  /** @type {HTMLSpanElement} */
-  keys;
-  /** @type {HTMLTableCaptionElement} */
-  caption;
-  /** @type {HTMLTableCellElement[][]} */
-  cells;
+  scaleBar = el("canvas", { width: 90, height: 1 });
+  scaleText = el("span");
+  keys = el("span", { class: "below" });
+  caption = el("caption");
+  cells = POINTS.map(() => [0, 1, 2].map(() => el("td")));
   /** @type {HTMLTableRowElement[]} */
   lines;
-  /** @type {HTMLParagraphElement} */
-  energies;
-  /** @type {HTMLDivElement} */
-  live;
+  energies = el("p", { class: "caption" });
+  live = el("div", { class: "hidden", "aria-live": "polite" });
   /** @type {{ grid: HTMLDivElement; show: (scene: Record<Point, number[]> & { probe?: unknown; }, theme: Theme) => void; }} */
   rows;
-  /** @type {HTMLElement} */
-  sliders;
-  /** @type {HTMLAnchorElement} */
-  fields;
+  sliders = el("section");
+  fields = el("a", { class: "button" }, "Open in Fields");
 
   linking = Infinity; // the request that asked for the link
   /** @type {TruthAnswer | undefined} */
@@ -75,35 +64,15 @@ class Errata extends Asking {
   }
 
   dom() {
-    this.plane = svg("svg", { role: "img" });
-    this.handles = /** @type {Record<Point, HTMLButtonElement>} */ (
-      Object.fromEntries(
-        POINTS.map((name) => [
-          name,
-          el("button", {
-            class: "handle",
-            "data-point": name,
-            title: `drag the ${name}, or move it with the arrow keys`,
-          }),
-        ]),
-      )
-    );
     for (const name of POINTS) {
       const handle = this.handles[name];
       handle.addEventListener("pointerdown", (e) => this.drag(e, name));
       handle.addEventListener("keydown", (e) => this.nudge(e, name));
     }
     this.frame = el("div", { class: "frame" }, this.plane, ...Object.values(this.handles));
-    this.scaleBar = el("canvas", { width: 90, height: 1 });
-    this.scaleText = el("span");
-    this.keys = el("span", { class: "below" });
-    this.caption = el("caption");
-    this.cells = POINTS.map(() => [0, 1, 2].map(() => el("td")));
     this.lines = POINTS.map((name, i) =>
       el("tr", {}, el("th", { scope: "row" }, `${LETTER[name]} ${name}`), ...this.cells[i]),
     );
-    this.energies = el("p", { class: "caption" });
-    this.live = el("div", { class: "hidden", "aria-live": "polite" });
     this.rows = pointRows(INK, {
       onProbe: (name) => {
         this.scene.probe = name;
@@ -115,8 +84,6 @@ class Errata extends Asking {
         this.rest();
       },
     });
-    this.sliders = el("section");
-    this.fields = el("a", { class: "button" }, "Open in Fields");
     const [printed, truth] = this.data.sides;
     const table = el(
       "table",

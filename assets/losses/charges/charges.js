@@ -19,22 +19,22 @@ const STILL = 1e-5; // where no point moves farther than this in a step, nothing
 
 /** @extends {Player<Spec, ChargesData, ChargesAnswer, History, { law: Law }>} */
 class Charges extends Player {
-  /** @type {HTMLCanvasElement} */
-  canvas;
+  canvas = el("canvas", { role: "img", "aria-label": "charges" });
   /** @type {HTMLDivElement} */
   frame;
-  /** @type {HTMLDivElement} */
-  readout;
-  /** @type {HTMLCanvasElement} */
-  portrait;
-  /** @type {HTMLParagraphElement} */
-  portraitText;
-  /** @type {HTMLSpanElement} */
-  inner;
-  /** @type {HTMLSpanElement} */
-  outer;
-  /** @type {ChargesCurves} */
-  curves;
+  readout = el("div", { class: "readout" });
+  portrait = el("canvas", {
+    class: "portrait",
+    role: "img",
+    "aria-label": "phase portrait",
+  });
+  portraitText = el("p", { class: "caption" });
+  inner = keyMark("dashed law", "raw = m₂");
+  outer = keyMark("law", "raw = 0");
+  curves = new ChargesCurves(
+    (step) => this.scrubTo(step),
+    () => this.rest(),
+  );
   /** @type {HTMLPreElement} */
   python;
   /** @type {HTMLAnchorElement[]} */
@@ -83,7 +83,6 @@ class Charges extends Player {
 
   // ---- the page
   dom() {
-    this.canvas = el("canvas", { role: "img", "aria-label": "charges" });
     this.frame = el(
       "div",
       {
@@ -98,19 +97,6 @@ class Charges extends Player {
     this.frame.addEventListener("keydown", (e) => this.key(e));
     this.canvas.addEventListener("pointerdown", (e) => this.drag(e));
     this.canvas.addEventListener("pointermove", (e) => this.hover(e));
-    this.readout = el("div", { class: "readout" });
-    this.portrait = el("canvas", {
-      class: "portrait",
-      role: "img",
-      "aria-label": "phase portrait",
-    });
-    this.portraitText = el("p", { class: "caption" });
-    this.inner = keyMark("dashed law", "raw = m₂");
-    this.outer = keyMark("law", "raw = 0");
-    this.curves = new ChargesCurves(
-      (step) => this.scrubTo(step),
-      () => this.rest(),
-    );
     const stage = el(
       "div",
       { class: "stage three" },

@@ -40,14 +40,14 @@ const LETTERS = ["A", "B"];
 
 /** @extends {Player<Toy, ToysData, ToysAnswer, History, Settings>} */
 class Toys extends Player {
-  /** @type {HTMLDivElement} */
-  grid;
-  /** @type {HTMLDivElement} */
-  chips;
-  /** @type {HTMLDivElement} */
-  plots;
-  /** @type {HTMLDivElement} */
-  scores;
+  grid = el("div", { class: "views" });
+  chips = el("div", {
+    class: "chips",
+    role: "group",
+    "aria-label": "classes: press to see some alone",
+  });
+  plots = el("div", {});
+  scores = el("div", {});
   /** @type {HTMLDivElement} */
   work;
   /** @type {Shown[]} */
@@ -117,14 +117,6 @@ class Toys extends Player {
   dom() {
     const { options, schema } = this;
     this.schema = { ...schema, losses: { ...schema.losses, ...options.batch_losses } };
-    this.grid = el("div", { class: "views" });
-    this.chips = el("div", {
-      class: "chips",
-      role: "group",
-      "aria-label": "classes: press to see some alone",
-    });
-    this.plots = el("div", {});
-    this.scores = el("div", {});
     const label =
       "time: space plays and pauses, comma and full stop step by batch, page up and down by epoch, home resets";
     this.work = el(

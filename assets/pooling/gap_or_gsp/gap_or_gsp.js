@@ -26,12 +26,23 @@ class GapOrGsp extends Player {
   planes;
   /** @type {HTMLButtonElement[]} */
   chips;
-  /** @type {HTMLParagraphElement} */
-  words;
-  /** @type {GapCurves} */
-  curves;
-  /** @type {Record<Side, Record<Measure, HTMLElement>>} */
-  cells;
+  words = el("p", { class: "caption about" });
+  curves = new GapCurves(
+    (step) => this.scrubTo(step),
+    () => this.rest(),
+  );
+  cells = /** @type {Record<Side, Record<Measure, HTMLElement>>} */ (
+    /** @type {unknown} */ (
+      Object.fromEntries(
+        SIDES.map((side) => [
+          side,
+          Object.fromEntries(
+            MEASURES.map(([name]) => [name, el("td", { "data-readout": `${side} ${name}` })]),
+          ),
+        ]),
+      )
+    )
+  );
   /** @type {HTMLAnchorElement} */
   numbers;
   /** @type {number} */
@@ -138,23 +149,6 @@ class GapOrGsp extends Player {
         el("i", { class: label < 8 ? "round" : "" }),
         String(label + 1),
       ),
-    );
-    this.words = el("p", { class: "caption about" });
-    this.curves = new GapCurves(
-      (step) => this.scrubTo(step),
-      () => this.rest(),
-    );
-    this.cells = /** @type {Record<Side, Record<Measure, HTMLElement>>} */ (
-      /** @type {unknown} */ (
-        Object.fromEntries(
-          SIDES.map((side) => [
-            side,
-            Object.fromEntries(
-              MEASURES.map(([name]) => [name, el("td", { "data-readout": `${side} ${name}` })]),
-            ),
-          ]),
-        )
-      )
     );
     const table = el(
       "table",

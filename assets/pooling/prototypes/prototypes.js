@@ -4,7 +4,7 @@
 /** @import { Child, SetState, Slider, Theme } from "../../shared/types.js" */
 import { Asking } from "../../shared/asking.js";
 import { defineComponent } from "../../shared/component.js";
-import { control } from "../../shared/controls.js";
+import { control, switches } from "../../shared/controls.js";
 import { drawing, el, save, show as number, writeAddress } from "../../shared/dom.js";
 import { exportLinks } from "../../shared/export.js";
 import { fit } from "../../shared/screen.js";
@@ -35,6 +35,13 @@ const MEASURES = [
     "share of a class's averages that lie in the hull of the other: of the first in the second | of the second in the first",
   ],
 ];
+/** @type {[keyof Shows, string][]} */
+const SHOWN = [
+  ["features", "features"],
+  ["patches", "patches"],
+  ["hulls", "hulls"],
+  ["averages", "averages"],
+];
 const REACH = 12; // pixels around the pointer
 /** @param {number} x */
 const percent = (x) => `${(100 * x).toFixed(x > 0.995 && x < 1 ? 1 : 0)} %`;
@@ -51,32 +58,28 @@ class Prototypes extends Asking {
   bars;
   /** @type {HTMLCanvasElement[]} */
   canvases;
-  /** @type {HTMLHeadingElement} */
-  title;
-  /** @type {HTMLDivElement} */
-  bound;
-  /** @type {HTMLParagraphElement} */
-  under;
-  /** @type {HTMLParagraphElement} */
-  count;
-  /** @type {HTMLParagraphElement} */
-  notice;
-  /** @type {HTMLDivElement} */
-  live;
-  /** @type {HTMLDivElement} */
-  sheet;
-  /** @type {HTMLDivElement} */
-  kinds;
-  /** @type {HTMLDivElement} */
-  tip;
-  /** @type {HTMLDivElement} */
-  side;
-  /** @type {HTMLTableElement} */
-  table;
-  /** @type {HTMLParagraphElement} */
-  all;
-  /** @type {HTMLDivElement} */
-  shown;
+  title = el("h4", {});
+  bound = el("div", {
+    class: "bound",
+    role: "group",
+    "aria-label": "the bound for this image",
+  });
+  under = el("p", { class: "caption" });
+  count = el("p", { class: "count" });
+  notice = el("p", { class: "caption notice", role: "status" });
+  live = el("div", { class: "hidden", "aria-live": "polite" });
+  sheet = el("div", {
+    class: "sheet",
+    role: "listbox",
+    "aria-label": "images of the class",
+    tabindex: 0,
+  });
+  kinds = el("div", { class: "pills", role: "group", "aria-label": "class of the image" });
+  tip = el("div", { class: "tip", hidden: true });
+  side = el("div", { class: "panel" });
+  table = el("table", { class: "overlaps" });
+  all = el("p", { class: "caption" });
+  shown = el("div", { class: "pills", role: "group", "aria-label": "classes with a hull" });
   /** @type {HTMLDivElement} */
   pooling;
   /** @type {number} */
@@ -139,29 +142,7 @@ class Prototypes extends Asking {
     this.plane.addEventListener("keydown", (e) => this.key(e));
     this.bars.addEventListener("pointermove", (e) => this.look(this.barAt?.(e.offsetX) ?? -1, -1));
     this.bars.addEventListener("pointerleave", () => this.look(-1, -1));
-    this.title = el("h4", {});
-    this.bound = el("div", {
-      class: "bound",
-      role: "group",
-      "aria-label": "the bound for this image",
-    });
-    this.under = el("p", { class: "caption" });
-    this.count = el("p", { class: "count" });
-    this.notice = el("p", { class: "caption notice", role: "status" });
-    this.live = el("div", { class: "hidden", "aria-live": "polite" });
-    this.sheet = el("div", {
-      class: "sheet",
-      role: "listbox",
-      "aria-label": "images of the class",
-      tabindex: 0,
-    });
     this.sheet.addEventListener("keydown", (e) => this.key(e));
-    this.kinds = el("div", { class: "pills", role: "group", "aria-label": "class of the image" });
-    this.tip = el("div", { class: "tip", hidden: true });
-    this.side = el("div", { class: "panel" });
-    this.table = el("table", { class: "overlaps" });
-    this.all = el("p", { class: "caption" });
-    this.shown = el("div", { class: "pills", role: "group", "aria-label": "classes with a hull" });
     return el(
       "div",
       { class: "lab" },
@@ -249,14 +230,6 @@ class Prototypes extends Asking {
               onRest: () => this.ask(),
             }),
           ];
-    const tick = (/** @type {keyof Shows} */ key, /** @type {string} */ text) => {
-      const box = el("input", { type: "checkbox", checked: this.shows[key] });
-      box.addEventListener("change", () => {
-        this.shows[key] = box.checked;
-        this.draw();
-      });
-      return el("label", {}, box, text);
-    };
     this.pooling = el(
       "div",
       { class: "pills", role: "group", "aria-label": "weights of the features" },
@@ -278,15 +251,14 @@ class Prototypes extends Asking {
         ),
       ),
     );
-    const section = (
-      /** @type {string} */ name,
-      /** @type {string} */ title,
-      /** @type {(Child)[]} */ ...parts
-    ) => (hidden.has(name) ? [] : [el("section", {}, el("h4", {}, title), ...parts)]);
+    const shown = switches(this.shows, SHOWN, (key, on) => {
+      this.shows[key] = on;
+      this.draw();
+    });
     this.most = this.reading?.most ?? 64;
     this.note = el("p", { class: "caption" });
     this.side.replaceChildren(
-      ...section("source", "Local features of", source, this.note),
+      ...this.section("source", "Local features of", source, this.note),
       el(
         "section",
         {},
@@ -328,21 +300,10 @@ class Prototypes extends Asking {
           "tau",
         ),
       ),
-      ...section("weights", "Weights", this.pooling),
-      ...section("classes", `Hulls of (at most ${limits.shown})`, this.shown),
-      ...section(
-        "shown",
-        "Shown",
-        el(
-          "div",
-          { class: "switches" },
-          tick("features", "features"),
-          tick("patches", "patches"),
-          tick("hulls", "hulls"),
-          tick("averages", "averages"),
-        ),
-      ),
-      ...section(
+      ...this.section("weights", "Weights", this.pooling),
+      ...this.section("classes", `Hulls of (at most ${limits.shown})`, this.shown),
+      ...this.section("shown", "Shown", shown),
+      ...this.section(
         "take",
         "Export",
         el(

@@ -39,48 +39,47 @@ const plain = (v) =>
 
 /** @extends {Asking<TransportData, TransportRequest, TransportAnswer>} */
 export class Transport extends Asking {
-  /** @type {HTMLCanvasElement} */
-  map;
+  map = el("canvas", { class: "map", tabindex: 0, role: "application" });
   /** @type {HTMLButtonElement[]} */
   brushes;
-  /** @type {HTMLInputElement} */
-  purityBar;
-  /** @type {HTMLOutputElement} */
-  purityText;
+  purityBar = el("input", {
+    type: "range",
+    min: 0.4,
+    max: 1,
+    step: 0.0125,
+    value: 1,
+    "aria-label": "purity of the brush",
+    title: "share of the colour; the rest is shared by the two others, as in the figure",
+  });
+  purityText = el("output");
   /** @type {HTMLButtonElement[]} */
   sizes;
   /** @type {HTMLButtonElement} */
   undoButton;
   /** @type {HTMLButtonElement} */
   redoButton;
-  /** @type {HTMLParagraphElement} */
-  cellText;
+  cellText = el("p", { class: "caption cell" });
   /** @type {{ canvas: HTMLCanvasElement; share: HTMLElement; box: HTMLElement; }[]} */
   cards;
-  /** @type {HTMLCanvasElement} */
-  bar;
-  /** @type {HTMLSpanElement} */
-  most;
-  /** @type {HTMLCanvasElement} */
-  plane;
+  bar = el("canvas", { width: 120, height: 1 });
+  most = el("span");
+  plane = el("canvas", { role: "img" });
   /** @type {HTMLDivElement} */
   planeBox;
-  /** @type {HTMLDivElement} */
-  plans;
+  plans = el("div", { class: "plans" });
   /** @type {HTMLButtonElement} */
   addButton;
   /** @type {HTMLButtonElement} */
   removeButton;
-  /** @type {Charts} */
-  charts;
-  /** @type {HTMLDivElement} */
-  side;
+  charts = new Charts(
+    (epsilon) => this.setEpsilon(epsilon),
+    () => this.rest(),
+  );
+  side = el("div", { class: "panel" });
   /** @type {Presets<TransportData["options"]["presets"][number]>} */
   presets;
-  /** @type {HTMLDivElement} */
-  live;
-  /** @type {HTMLParagraphElement} */
-  notice;
+  live = el("div", { class: "hidden", "aria-live": "polite" });
+  notice = el("p", { class: "caption notice" });
   /** @type {HTMLButtonElement[]} */
   tableButtons;
   /** @type {HTMLDivElement} */
@@ -141,7 +140,6 @@ export class Transport extends Asking {
       /** @type {() => void} */ act,
       extra = {},
     ) => el("button", { title, onclick: act, ...extra }, text);
-    this.map = el("canvas", { class: "map", tabindex: 0, role: "application" });
     paintable(this.map, this);
     this.brushes = [
       ["red", "1"],
@@ -155,20 +153,10 @@ export class Transport extends Asking {
         hue,
       ),
     );
-    this.purityBar = el("input", {
-      type: "range",
-      min: 0.4,
-      max: 1,
-      step: 0.0125,
-      value: 1,
-      "aria-label": "purity of the brush",
-      title: "share of the colour; the rest is shared by the two others, as in the figure",
-    });
     this.purityBar.addEventListener("input", () => {
       this.purity = Number(this.purityBar.value);
       this.dip(this.hue === "free" ? "red" : this.hue);
     });
-    this.purityText = el("output");
     this.sizes = [1, 2, 3].map((n) =>
       small(`${n}×${n}`, `brush of ${n} by ${n} pixels`, () => {
         this.wide = n;
@@ -192,7 +180,6 @@ export class Transport extends Asking {
         });
       maps.value = "";
     });
-    this.cellText = el("p", { class: "caption cell" });
     this.cards = POOLINGS.map((name, i) => {
       const canvas = el("canvas", { role: "img", "data-pooling": name }),
         share = el("b", { "data-readout": `share_${["lp", "smoothed", "average"][i]}` });
@@ -209,24 +196,13 @@ export class Transport extends Asking {
         ),
       };
     });
-    this.bar = el("canvas", { width: 120, height: 1 });
-    this.most = el("span");
-    this.plane = el("canvas", { role: "img" });
     this.planeBox = el("div", { class: "plane" }, this.plane);
     this.plane.addEventListener("pointerdown", (e) => this.pick(e));
-    this.plans = el("div", { class: "plans" });
     this.addButton = small("Add prototype", "a prototype where the brush is", () => this.add());
     this.removeButton = small("Remove", "remove the prototype last touched (delete key)", () =>
       this.remove(),
     );
-    this.charts = new Charts(
-      (epsilon) => this.setEpsilon(epsilon),
-      () => this.rest(),
-    );
-    this.side = el("div", { class: "panel" });
     this.presets = new Presets(this.options.presets, (i) => this.preset(i));
-    this.live = el("div", { class: "hidden", "aria-live": "polite" });
-    this.notice = el("p", { class: "caption notice" });
     const whole = el(
       "div",
       { class: "lab" },

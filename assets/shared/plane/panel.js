@@ -3,7 +3,7 @@
 /** @import { Fields } from "./plane.js" */
 import { el } from "../dom.js";
 import { INK } from "../colours.js";
-import { control, pointRows } from "../controls.js";
+import { control, pointRows, switches } from "../controls.js";
 import { exportLinks } from "../export.js";
 
 const MU = {
@@ -34,6 +34,31 @@ const SNAPS = {
   equilateral: "snap to equilateral",
   isosceles: "snap to isosceles",
 };
+/** @type {["region" | "forces" | "edges" | "mining" | "discs" | "cut", string, string][]} */
+const TICKS = [
+  [
+    "region",
+    "active region",
+    "hatched: the loss is clamped there and the scanning point feels no force",
+  ],
+  ["forces", "forces on A, P, N", "the force each point feels now, with its size"],
+  [
+    "edges",
+    "forces along edges",
+    "each force split into pull along A-P, push along A-N and P-N, and what lies on no edge; drawn to scale",
+  ],
+  [
+    "mining",
+    "easy / semi-hard / hard",
+    "Fig. 2.5: hard negatives are nearer than the positive, semi-hard ones farther but still active, easy ones without loss",
+  ],
+  [
+    "discs",
+    "ranking discs, ellipse",
+    "discs of the ranking loss with margin 0.1 about A and P, and the ellipse of Appendix B around both",
+  ],
+  ["cut", "cut through the energy", "energy along a line: drag its two ends"],
+];
 
 export class Panel {
   /** @type {ReturnType<typeof pointRows>} */
@@ -213,19 +238,11 @@ export class Panel {
         app.scale = null;
         app.colourBar();
       };
-    const tick = (
-      /** @type {"region" | "forces" | "edges" | "mining" | "discs" | "cut"} */ name,
-      /** @type {string} */ text,
-      /** @type {string} */ title,
-    ) => {
-      const box = el("input", { type: "checkbox", checked: app.scene[name], "aria-label": text });
-      box.addEventListener("change", () => {
-        app.touch();
-        app.scene[name] = box.checked;
-        app.rest();
-      });
-      return el("label", { title }, box, text);
-    };
+    const ticks = switches(app.scene, TICKS, (name, on) => {
+      app.touch();
+      app.scene[name] = on;
+      app.rest();
+    });
     return [
       el(
         "section",
@@ -238,32 +255,7 @@ export class Panel {
           this.menu("equipotentials", "lines", LINES),
           this.menu("field", "flow", FLOWS),
         ),
-        el(
-          "div",
-          { class: "switches" },
-          tick(
-            "region",
-            "active region",
-            "hatched: the loss is clamped there and the scanning point feels no force",
-          ),
-          tick("forces", "forces on A, P, N", "the force each point feels now, with its size"),
-          tick(
-            "edges",
-            "forces along edges",
-            "each force split into pull along A-P, push along A-N and P-N, and what lies on no edge; drawn to scale",
-          ),
-          tick(
-            "mining",
-            "easy / semi-hard / hard",
-            "Fig. 2.5: hard negatives are nearer than the positive, semi-hard ones farther but still active, easy ones without loss",
-          ),
-          tick(
-            "discs",
-            "ranking discs, ellipse",
-            "discs of the ranking loss with margin 0.1 about A and P, and the ellipse of Appendix B around both",
-          ),
-          tick("cut", "cut through the energy", "energy along a line: drag its two ends"),
-        ),
+        ticks,
       ),
     ];
   }

@@ -10,7 +10,7 @@ import {
 } from "../component.js";
 import { drawing, el, readouts, save, show, stateOf, tidy, writeAddress } from "../dom.js";
 import { POINTS, rampColour, signedColour } from "../colours.js";
-import { keyMark } from "../controls.js";
+import { keyMark, pointHandles } from "../controls.js";
 import { fit } from "../screen.js";
 import { Link, decode, socketAddress } from "../socket.js";
 import { paint, rasterise } from "./paint.js";
@@ -49,34 +49,37 @@ export class Fields {
   lessons;
   /** @type {HTMLDivElement} */
   whole;
-  /** @type {HTMLCanvasElement} */
-  canvas;
-  /** @type {Record<Point, HTMLButtonElement>} */
-  handles;
-  /** @type {HTMLButtonElement[]} */
-  ends;
+  canvas = el("canvas", {
+    class: "plane",
+    tabindex: 0,
+    role: "img",
+    "aria-label": "force field of the triplet loss",
+  });
+  handles = pointHandles();
+  ends = [0, 1].map((i) =>
+    el("button", {
+      class: "handle end",
+      title: "drag this end of the cut, or move it with the arrow keys",
+      "data-end": i,
+    }),
+  );
   /** @type {HTMLButtonElement} */
   undoButton;
   /** @type {HTMLButtonElement} */
   redoButton;
-  /** @type {HTMLDivElement} */
-  tip;
-  /** @type {HTMLDivElement} */
-  notice;
+  tip = el("div", { class: "tip", hidden: true });
+  notice = el("div", { class: "notice" });
   /** @type {HTMLDivElement} */
   frame;
-  /** @type {HTMLCanvasElement} */
-  scaleBar;
+  scaleBar = el("canvas", { width: 110, height: 1 });
   /** @type {HTMLSpanElement} */
   scaleLow;
   /** @type {HTMLSpanElement} */
   scaleText;
   /** @type {HTMLSpanElement} */
   shadeText;
-  /** @type {HTMLDivElement} */
-  readout;
-  /** @type {HTMLDivElement} */
-  live;
+  readout = el("div", { class: "readout" });
+  live = el("div", { class: "hidden", "aria-live": "polite" });
   /** @type {{ bar: HTMLSpanElement; outer: HTMLSpanElement; clamp: HTMLSpanElement; none: HTMLSpanElement; }} */
   keys;
   /** @type {number | null} */
@@ -173,31 +176,6 @@ export class Fields {
   }
 
   dom() {
-    this.canvas = el("canvas", {
-      class: "plane",
-      tabindex: 0,
-      role: "img",
-      "aria-label": "force field of the triplet loss",
-    });
-    this.handles = /** @type {Record<Point, HTMLButtonElement>} */ (
-      Object.fromEntries(
-        POINTS.map((name) => [
-          name,
-          el("button", {
-            class: "handle",
-            "data-point": name,
-            title: `drag the ${name}, or move it with the arrow keys`,
-          }),
-        ]),
-      )
-    );
-    this.ends = [0, 1].map((i) =>
-      el("button", {
-        class: "handle end",
-        title: "drag this end of the cut, or move it with the arrow keys",
-        "data-end": i,
-      }),
-    );
     const tool = (
       /** @type {string} */ label,
       /** @type {string} */ name,
@@ -205,8 +183,6 @@ export class Fields {
     ) => el("button", { "aria-label": name, title: name, onclick: act }, label);
     this.undoButton = tool("↶", "undo (Ctrl+Z)", () => this.undo());
     this.redoButton = tool("↷", "redo (Ctrl+Shift+Z)", () => this.redo());
-    this.tip = el("div", { class: "tip", hidden: true });
-    this.notice = el("div", { class: "notice" });
     this.frame = el(
       "div",
       { class: "frame" },
@@ -225,10 +201,7 @@ export class Fields {
         tool("⤢", "show all points", () => this.hand.fit()),
       ),
     );
-    this.scaleBar = el("canvas", { width: 110, height: 1 });
     [this.scaleLow, this.scaleText, this.shadeText] = [el("span"), el("span"), el("span")];
-    this.readout = el("div", { class: "readout" });
-    this.live = el("div", { class: "hidden", "aria-live": "polite" });
     this.keys = {
       bar: el(
         "span",

@@ -1,7 +1,18 @@
 // Rows of choices: identities with one click, what is shown, which two losses are subtracted.
 /** @import { Compare } from "./compare.js" */
+import { switches } from "../../../shared/controls.js";
 import { el } from "../../../shared/dom.js";
 import { SHADES } from "./scales.js";
+
+/** @type {["region" | "arrows", text: string, title: string][]} */
+const SHOWN = [
+  [
+    "region",
+    "active region",
+    "hatched: the loss is clamped there and the scanning point feels no force",
+  ],
+  ["arrows", "force arrows", "force on the scanning point, were it there"],
+];
 
 /** @param {Compare} app */
 export function presetRows({ presets: { offers, buttons, text } }) {
@@ -20,15 +31,6 @@ export function options(app) {
       Object.assign(state, { [key]: value });
       app.rescale();
     };
-  const tick = (
-    /** @type {"region" | "arrows"} */ name,
-    /** @type {string} */ text,
-    /** @type {string} */ title,
-  ) => {
-    const box = el("input", { type: "checkbox", checked: state[name] });
-    box.addEventListener("change", () => set(name, box.checked));
-    return el("label", { title }, box, text);
-  };
   const now = `${state.shade},${Number(state.clamp)}`;
   const shade = el(
     "select",
@@ -40,19 +42,7 @@ export function options(app) {
     state.clamp = clamp === "1";
     set("shade", what);
   });
-  return [
-    el("label", {}, "Colour", shade),
-    el(
-      "div",
-      { class: "switches" },
-      tick(
-        "region",
-        "active region",
-        "hatched: the loss is clamped there and the scanning point feels no force",
-      ),
-      tick("arrows", "force arrows", "force on the scanning point, were it there"),
-    ),
-  ];
+  return [el("label", {}, "Colour", shade), switches(state, SHOWN, set)];
 }
 
 /** @param {Compare} app */

@@ -33,26 +33,37 @@ const READ = [
 
 /** @extends {Asking<CompareData, CompareRequest, CompareAnswer>} */
 export class Compare extends Asking {
-  /** @type {HTMLDivElement} */
-  cardsBox;
+  cardsBox = el("div", { class: "cards" });
   /** @type {Plane} */
   map;
   /** @type {Judgement} */
   judgement;
-  /** @type {HTMLDivElement} */
-  pairBox;
-  /** @type {HTMLDivElement} */
-  live;
-  /** @type {HTMLDivElement} */
-  notice;
-  /** @type {{ grid: HTMLDivElement; show: (scene: Record<Point, number[]> & { probe?: unknown; }, theme: Theme) => void; }} */
-  rows;
+  pairBox = el("div", { class: "top" });
+  live = el("div", { class: "hidden", "aria-live": "polite" });
+  notice = el("div", { class: "notice" });
+  rows = pointRows(INK, {
+    onProbe: (name) => {
+      this.hand.touch();
+      this.state.probe = name;
+      this.rescale();
+    },
+    onMove: (name, axis, x) => {
+      this.hand.touch();
+      this.state[name][axis] = x;
+      this.rest();
+    },
+  });
   /** @type {Scales} */
   scaleBars;
-  /** @type {HTMLButtonElement} */
-  add;
-  /** @type {HTMLDivElement} */
-  options;
+  add = el(
+    "button",
+    {
+      onclick: () => this.insert(this.state.panels.length - 1),
+      title: "a further plane, with a copy of the last loss",
+    },
+    "Add a loss",
+  );
+  options = el("div", { class: "shown" });
 
   /** @type {ReturnType<Compare["card"]>[]} */
   cards = [];
@@ -89,36 +100,9 @@ export class Compare extends Asking {
   // ---- the page
   dom() {
     const { hidden } = this;
-    this.cardsBox = el("div", { class: "cards" });
     this.map = new Plane("difference of the two losses", this.hand);
     this.judgement = new Judgement(this);
-    this.pairBox = el("div", { class: "top" });
-    this.live = el("div", { class: "hidden", "aria-live": "polite" });
-    this.notice = el("div", { class: "notice" });
-    this.rows = pointRows(INK, {
-      onProbe: (name) => {
-        this.hand.touch();
-        this.state.probe = name;
-        this.rescale();
-      },
-      onMove: (name, axis, x) => {
-        this.hand.touch();
-        this.state[name][axis] = x;
-        this.rest();
-      },
-    });
     this.scaleBars = new Scales(this);
-    this.add = el(
-      "button",
-      {
-        onclick: () => this.insert(this.state.panels.length - 1),
-        title: "a further plane, with a copy of the last loss",
-      },
-      "Add a loss",
-    );
-    this.options = el("div", { class: "shown" });
-    const section = (/** @type {string} */ name, /** @type {(Child)[]} */ ...children) =>
-      hidden.has(name) ? [] : [el("section", {}, ...children)];
     return el(
       "div",
       { class: "lab" },
@@ -150,9 +134,9 @@ export class Compare extends Asking {
             this.map.frame,
             this.scaleBars.map,
           ),
-          ...section("options", el("h4", {}, "Shown"), this.options),
-          ...section("points", el("h4", {}, "Points, the same in every plane"), this.rows.grid),
-          ...section("export", el("h4", {}, "Export"), exportSection(this)),
+          ...this.section("options", "Shown", this.options),
+          ...this.section("points", "Points, the same in every plane", this.rows.grid),
+          ...this.section("export", "Export", exportSection(this)),
         ),
       ),
       this.live,

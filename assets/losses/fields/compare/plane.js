@@ -4,6 +4,7 @@
 /** @import { Comparison } from "./types.js" */
 /** @import { Painted, Scene } from "../../../shared/plane/types.js" */
 /** @import { Place, Point, Theme } from "../../../shared/types.js" */
+import { pointHandles } from "../../../shared/controls.js";
 import { drawing, el, tidy } from "../../../shared/dom.js";
 import { INK, POINTS } from "../../../shared/colours.js";
 import { zoomed } from "../../../shared/hand.js";
@@ -29,19 +30,7 @@ export class Plane {
     this.canvas = el("canvas", { class: "plane", role: "img", "aria-label": label });
     this.cross = el("i", { class: "cross", style: "display:none" });
     this.chip = el("span", { class: "chip", style: "display:none" });
-    this.handles = /** @type {Record<Point, HTMLButtonElement>} */ (
-      Object.fromEntries(
-        POINTS.map((name) => [
-          name,
-          el("button", {
-            class: "handle",
-            "data-point": name,
-            tabindex: first ? 0 : -1,
-            title: `drag the ${name}, or move it with the arrow keys: it moves in every plane`,
-          }),
-        ]),
-      )
-    );
+    this.handles = pointHandles(": it moves in every plane", { tabindex: first ? 0 : -1 });
     this.frame = el(
       "div",
       { class: "frame" },

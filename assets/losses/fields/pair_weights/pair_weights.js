@@ -37,24 +37,21 @@ const signedText = (x) => `${x < 0 ? "−" : x > 0 ? "+" : ""}${show(Math.abs(x)
 
 /** @extends {Asking<PairWeightsData, PairWeightsRequest, PairWeightsAnswer>} */
 class PairWeights extends Asking {
-  /** @type {{ canvas: HTMLCanvasElement; values: HTMLElement[]; names: HTMLSpanElement[]; numbers: HTMLDivElement; box: HTMLDivElement; }[]} */
-  cards;
-  /** @type {HTMLDivElement} */
-  options;
-  /** @type {HTMLCanvasElement} */
-  bar;
-  /** @type {HTMLSpanElement} */
-  barText;
-  /** @type {HTMLCanvasElement} */
-  sphere;
-  /** @type {(readonly ["S" | "d", Pair, HTMLElement])[]} */
-  edgeValues;
+  cards = [0, 1].map(() => this.card());
+  options = el("div", { class: "options" });
+  bar = el("canvas", { width: 160, height: 1 });
+  barText = el("span", { class: "bar" });
+  sphere = el("canvas", { class: "sphere", role: "img" });
+  edgeValues = EDGES.flatMap((pair) =>
+    /** @type {const} */ (["S", "d"]).map(
+      (letter) =>
+        /** @type {const} */ ([letter, pair, el("b", { "data-edge": `${letter}_${pair}` })]),
+    ),
+  );
   /** @type {HTMLDivElement} */
   edges;
-  /** @type {HTMLDivElement} */
-  notice;
-  /** @type {HTMLDivElement} */
-  live;
+  notice = el("div", { class: "notice" });
+  live = el("div", { class: "hidden", "aria-live": "polite" });
 
   /** @type {number | undefined} */
   top; // of the scale
@@ -86,17 +83,6 @@ class PairWeights extends Asking {
 
   // ---- the page
   dom() {
-    this.cards = [0, 1].map(() => this.card());
-    this.options = el("div", { class: "options" });
-    this.bar = el("canvas", { width: 160, height: 1 });
-    this.barText = el("span", { class: "bar" });
-    this.sphere = el("canvas", { class: "sphere", role: "img" });
-    this.edgeValues = EDGES.flatMap((pair) =>
-      /** @type {const} */ (["S", "d"]).map(
-        (letter) =>
-          /** @type {const} */ ([letter, pair, el("b", { "data-edge": `${letter}_${pair}` })]),
-      ),
-    );
     this.edges = el(
       "div",
       { class: "readout" },
@@ -104,8 +90,6 @@ class PairWeights extends Asking {
         el("div", {}, el("span", {}, letter, el("sub", {}, pair)), value),
       ),
     );
-    this.notice = el("div", { class: "notice" });
-    this.live = el("div", { class: "hidden", "aria-live": "polite" });
     return el(
       "div",
       { class: "lab" },

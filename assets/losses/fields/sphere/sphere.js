@@ -16,7 +16,14 @@ import {
   writeAddress,
 } from "../../../shared/dom.js";
 import { INK, POINTS, rampColour } from "../../../shared/colours.js";
-import { Presets, keyMark, lossPanel, pointRows } from "../../../shared/controls.js";
+import {
+  Presets,
+  keyMark,
+  lossPanel,
+  pointHandles,
+  pointRows,
+  switches,
+} from "../../../shared/controls.js";
 import { exportLinks } from "../../../shared/export.js";
 import { arrow, follow } from "../../../shared/hand.js";
 import { fit } from "../../../shared/screen.js";
@@ -26,6 +33,20 @@ import { angleAt, onCircle, paintCircle } from "./circle.js";
 import { mapFrame, mapRasters, paintMap, wrap } from "./angle_map.js";
 
 const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+/** @type {["region" | "arrows" | "radial", text: string, title: string][]} */
+const SHOWN = [
+  [
+    "region",
+    "active region",
+    "hatched: the loss is clamped there and the scanning point feels no force",
+  ],
+  ["arrows", "force arrows", "tangential force on the scanning point, were it there"],
+  [
+    "radial",
+    "radial parts",
+    "the part of each force along the radius, which normalisation removes",
+  ],
+];
 /** @param {number} x */
 const degrees = (x) => `${x.toFixed(1)}°`.replace("-", "−");
 
@@ -41,40 +62,53 @@ class Sphere extends Asking {
   circle;
   /** @type {HTMLCanvasElement & { size: number; }} */
   map;
-  /** @type {Record<Point, HTMLButtonElement>} */
-  handles;
-  /** @type {HTMLButtonElement} */
-  dot;
+  handles = pointHandles();
+  dot = el("button", {
+    class: "handle",
+    "data-point": "map",
+    title: "drag both angles, or change them with the arrow keys",
+  });
   /** @type {HTMLDivElement} */
   globeFrame;
   /** @type {HTMLDivElement} */
   circleFrame;
   /** @type {HTMLDivElement} */
   mapFrame;
-  /** @type {HTMLDivElement} */
-  views;
+  views = el("div", { class: "views" });
   /** @type {Surface} */
   surface;
-  /** @type {HTMLButtonElement[]} */
-  switch;
+  switch = /** @type {On[]} */ (["sphere", "circle"]).map((on) =>
+    el(
+      "button",
+      {
+        onclick: () => {
+          this.touch();
+          this.states.press();
+          this.scene.on = on;
+          this.panel();
+          this.rest();
+        },
+      },
+      on === "sphere" ? "Sphere" : "Circle",
+    ),
+  );
   /** @type {HTMLCanvasElement & { size: number; }} */
   scaleBar;
-  /** @type {HTMLSpanElement} */
-  scaleText;
-  /** @type {{ clamp: HTMLSpanElement; radial: HTMLSpanElement; back: HTMLSpanElement; sweep: HTMLSpanElement; }} */
-  keys;
-  /** @type {HTMLDivElement} */
-  readout;
+  scaleText = el("span");
+  keys = {
+    clamp: keyMark("dashed", "upper clamp"),
+    radial: keyMark("dotted", "radial, removed"),
+    back: keyMark("hollow", "behind the sphere"),
+    sweep: keyMark("sweep", "what the ring shows"),
+  };
+  readout = el("div", { class: "readout" });
   /** @type {HTMLTableCellElement[][]} */
   cells;
   /** @type {HTMLTableElement} */
   table;
-  /** @type {HTMLDivElement} */
-  live;
-  /** @type {HTMLDivElement} */
-  notice;
-  /** @type {HTMLDivElement} */
-  side;
+  live = el("div", { class: "hidden", "aria-live": "polite" });
+  notice = el("div", { class: "notice" });
+  side = el("div", { class: "panel" });
 
   painted = 0;
   /** @type {SphereAnswer | undefined} */
@@ -130,21 +164,9 @@ class Sphere extends Asking {
     });
     this.circle = canvas({ role: "img" });
     this.map = canvas({ role: "img" });
-    const handle = (/** @type {string} */ name, /** @type {string} */ title) =>
-      el("button", { class: "handle", "data-point": name, title });
-    this.handles = /** @type {Record<Point, HTMLButtonElement>} */ (
-      Object.fromEntries(
-        POINTS.map((name) => [
-          name,
-          handle(name, `drag the ${name}, or move it with the arrow keys`),
-        ]),
-      )
-    );
-    this.dot = handle("map", "drag both angles, or change them with the arrow keys");
     this.globeFrame = el("div", { class: "frame" }, this.surfaceCanvas, this.globe);
     this.circleFrame = el("div", { class: "frame" }, this.circle);
     this.mapFrame = el("div", { class: "frame" }, this.map, this.dot);
-    this.views = el("div", { class: "views" });
     this.surface = new Surface(this.surfaceCanvas);
     this.globe.addEventListener("pointerdown", (e) => this.rotate(e));
     this.globe.addEventListener("keydown", (e) => this.turn(e));
@@ -153,31 +175,8 @@ class Sphere extends Asking {
       button.addEventListener("pointerdown", (e) => this.drag(e, name));
       button.addEventListener("keydown", (e) => this.nudge(e, name));
     }
-    this.switch = /** @type {On[]} */ (["sphere", "circle"]).map((on) =>
-      el(
-        "button",
-        {
-          onclick: () => {
-            this.touch();
-            this.states.press();
-            this.scene.on = on;
-            this.panel();
-            this.rest();
-          },
-        },
-        on === "sphere" ? "Sphere" : "Circle",
-      ),
-    );
     const states = { class: "pills", role: "group", "aria-label": "states" };
     this.scaleBar = canvas({ width: 110, height: 1 });
-    this.scaleText = el("span");
-    this.keys = {
-      clamp: keyMark("dashed", "upper clamp"),
-      radial: keyMark("dotted", "radial, removed"),
-      back: keyMark("hollow", "behind the sphere"),
-      sweep: keyMark("sweep", "what the ring shows"),
-    };
-    this.readout = el("div", { class: "readout" });
     this.cells = POINTS.map((name) => [
       el("td", { "data-readout": `tangential ${name}` }),
       el("td", { "data-readout": `radial ${name}` }),
@@ -200,9 +199,6 @@ class Sphere extends Asking {
       ),
       ...POINTS.map((name, i) => el("tr", {}, el("th", { scope: "row" }, name), ...this.cells[i])),
     );
-    this.live = el("div", { class: "hidden", "aria-live": "polite" });
-    this.notice = el("div", { class: "notice" });
-    this.side = el("div", { class: "panel" });
     return el(
       "div",
       { class: "lab" },
@@ -286,47 +282,16 @@ class Sphere extends Asking {
         return this.scene[name];
       },
     });
-    const tick = (
-      /** @type {"region" | "arrows" | "radial"} */ name,
-      /** @type {string} */ text,
-      /** @type {string} */ title,
-    ) => {
-      const box = el("input", { type: "checkbox", checked: this.scene[name] });
-      box.addEventListener("change", () => {
-        this.touch();
-        this.scene[name] = box.checked;
-        this.rest();
-      });
-      return el("label", { title }, box, text);
-    };
-    const section = (
-      /** @type {string} */ name,
-      /** @type {string} */ title,
-      /** @type {(Child)[]} */ ...parts
-    ) => (this.hidden.has(name) ? [] : [el("section", {}, el("h4", {}, title), ...parts)]);
+    const shown = switches(this.scene, SHOWN, (name, on) => {
+      this.touch();
+      this.scene[name] = on;
+      this.rest();
+    });
     this.side.replaceChildren(
       ...(this.hidden.has("loss") ? sections.slice(1) : sections),
-      ...section("points", "Points", this.rows.grid),
-      ...section(
-        "shown",
-        "Shown",
-        el(
-          "div",
-          { class: "switches" },
-          tick(
-            "region",
-            "active region",
-            "hatched: the loss is clamped there and the scanning point feels no force",
-          ),
-          tick("arrows", "force arrows", "tangential force on the scanning point, were it there"),
-          tick(
-            "radial",
-            "radial parts",
-            "the part of each force along the radius, which normalisation removes",
-          ),
-        ),
-      ),
-      ...section(
+      ...this.section("points", "Points", this.rows.grid),
+      ...this.section("shown", "Shown", shown),
+      ...this.section(
         "take",
         "Export",
         el(
