@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from dmlcore import data
 from dmlcore.experiments import protocols
@@ -12,6 +12,7 @@ from dmlcore.spec import RunSpec, flat
 from dmlcore.storage.runs import Run, scores
 
 Severity = Literal["incomparable", "caution", "note"]
+Told = tuple[Severity, tuple[str, ...], str]  # the fields of an issue
 FAST_PROXIES = 50  # times the learning rate of the network, from which it is worth a word
 
 
@@ -42,18 +43,19 @@ def _key(key: str) -> Callable[[RunSpec], object]:
     return lambda spec: flat(spec)[key]
 
 
+def _or_usual(spec: RunSpec, key: str) -> Any:
+    """A value of the data section, or what its data set has where none is given."""
+    given = getattr(spec.data, key)
+    return getattr(data.describe(spec.data.name), key) if given is None and spec.data.name in data.names() else given
+
+
 def _split(spec: RunSpec) -> str:
-    given = spec.data.split
-    if given is None and spec.data.name in data.names():
-        given = data.describe(spec.data.name).split
+    given = _or_usual(spec, "split")
     return {"classes": "unseen classes", "samples": "known classes", "own": "parts of its own"}[given or "classes"]
 
 
 def _held_out(spec: RunSpec) -> str:
-    d = spec.data
-    given = d.validation
-    if given is None and d.name in data.names():
-        given = data.describe(d.name).validation
+    d, given = spec.data, _or_usual(spec, "validation")
     if given == "classes" and d.folds:
         return f"fold of {d.folds} {d.fold_order} folds of the classes"
     words = {"classes": "the last quarter of the classes", "samples": "samples of each class", "none": "nothing"}
@@ -61,9 +63,7 @@ def _held_out(spec: RunSpec) -> str:
 
 
 def _size(spec: RunSpec) -> str:
-    size = spec.data.image_size
-    if size is None and spec.data.name in data.names():
-        size = data.describe(spec.data.name).image_size
+    size = _or_usual(spec, "image_size")
     return "none" if size is None else f"{size} pixels"
 
 
@@ -180,7 +180,7 @@ def lint(runs: Sequence[RunSpec | Run]) -> list[ComparabilityIssue]:
     specs = [run.spec if isinstance(run, Run) else run for run in runs]
     issues = [warning for rule in RULES if (warning := _differs(rule, specs))]
     issues += _other_queries([run for run in runs if isinstance(run, Run)])
-    issues += _repeats(specs)
+    issues += [ComparabilityIssue(*told) for told in _repeats(specs)]
     for spec in specs:
         issues += lint_spec(spec)
     order: dict[Severity, int] = {"incomparable": 0, "caution": 1, "note": 2}
@@ -192,46 +192,35 @@ def lint_spec(spec: RunSpec, training: int | None = None) -> list[ComparabilityI
 
     training: samples of the training split, where the protocol counts in epochs; without it those keys are left out.
     """
-    issues = _leaves(spec, training)
+    return [ComparabilityIssue(*told) for told in (*_leaves(spec, training), *_alone(spec))]
+
+
+def _alone(spec: RunSpec) -> Iterator[Told]:
     # What chooses the weights.
     if spec.schedule.monitor_part == "test":
-        issues.append(
-            ComparabilityIssue(
-                "caution",
-                ("schedule.monitor_part",),
-                f"The test split chooses the weights ({_selection(spec)}), so the test scores are too good.",
-            )
-        )
+        sentence = f"The test split chooses the weights ({_selection(spec)}), so the test scores are too good."
+        yield "caution", ("schedule.monitor_part",), sentence
     elif spec.data.validation == "none":
-        issues.append(
-            ComparabilityIssue(
-                "note", ("data.validation",), "Nothing validates, so the weights of the last step are tested."
-            )
-        )
-    issues += _fast_proxies(spec)
+        yield "note", ("data.validation",), "Nothing validates, so the weights of the last step are tested."
+    yield from _fast_proxies(spec)
     # What is frozen, and from where it starts.
     if spec.model.freeze_batch_norm and not spec.model.start:
         sentence = (
             "Batch norm is frozen, but the backbone starts at random: it keeps statistics of no data, and such a "
             "network hardly learns. Start from weights, or let batch norm learn."
         )
-        issues.append(ComparabilityIssue("caution", ("model.freeze_batch_norm", "model.start"), sentence))
+        yield "caution", ("model.freeze_batch_norm", "model.start"), sentence
     if spec.model.freeze == "backbone" and not spec.model.start:
         sentence = (
             "The backbone is frozen, but starts at random: only a head on random features is trained. Start from "
             "weights or a run, or let the backbone learn."
         )
-        issues.append(ComparabilityIssue("caution", ("model.freeze", "model.start"), sentence))
+        yield "caution", ("model.freeze", "model.start"), sentence
     if spec.model.freeze == "backbone" and spec.data.augment and not spec.data.views:
         sentence = "Training images are neither flipped nor cut, as the kept feature maps are of whole images."
-        issues.append(ComparabilityIssue("note", ("data.views", "data.augment"), sentence))
+        yield "note", ("data.views", "data.augment"), sentence
     if _split(spec) == "known classes":
-        issues.append(
-            ComparabilityIssue(
-                "note", ("data.split",), "Tested on classes it was trained on: no measure of unseen classes."
-            )
-        )
-    return issues
+        yield "note", ("data.split",), "Tested on classes it was trained on: no measure of unseen classes."
 
 
 def lint_alike(specs: Sequence[RunSpec]) -> list[ComparabilityIssue]:
@@ -263,7 +252,7 @@ def _other_queries(runs: Sequence[Run]) -> list[ComparabilityIssue]:
     return [ComparabilityIssue("incomparable", ("data.root",), sentence)]
 
 
-def _repeats(specs: Sequence[RunSpec]) -> list[ComparabilityIssue]:
+def _repeats(specs: Sequence[RunSpec]) -> Iterator[Told]:
     """Whether each setting was repeated, and as often as the others."""
     neutral = {"seed": 0, "name": "", "device": "auto"}
     seeds: dict[str, set[int]] = {}
@@ -271,42 +260,29 @@ def _repeats(specs: Sequence[RunSpec]) -> list[ComparabilityIssue]:
         seeds.setdefault(spec.model_copy(update=neutral).to_json(), set()).add(spec.seed)
     counts = sorted({len(each) for each in seeds.values()})
     if len(seeds) < 2:
-        return []
+        return
     if counts == [1]:
-        return [
-            ComparabilityIssue(
-                "caution", ("seed",), "One seed of each: without repeats a small difference may be chance."
-            )
-        ]
-    if len(counts) > 1:
+        yield "caution", ("seed",), "One seed of each: without repeats a small difference may be chance."
+    elif len(counts) > 1:
         shown = f"{counts[0]} and {counts[-1]}"
-        return [
-            ComparabilityIssue(
-                "caution", ("seed",), f"Other numbers of repeats ({shown}): the best of more runs is better."
-            )
-        ]
-    if len({tuple(sorted(each)) for each in seeds.values()}) > 1:
-        return [
-            ComparabilityIssue("note", ("seed",), "Other seeds: batches and first weights are not the same in pairs.")
-        ]
-    return []
+        yield "caution", ("seed",), f"Other numbers of repeats ({shown}): the best of more runs is better."
+    elif len({tuple(sorted(each)) for each in seeds.values()}) > 1:
+        yield "note", ("seed",), "Other seeds: batches and first weights are not the same in pairs."
 
 
-def _fast_proxies(spec: RunSpec) -> list[ComparabilityIssue]:
+def _fast_proxies(spec: RunSpec) -> Iterator[Told]:
     rate = spec.loss.learning_rate
     factor = rate / spec.optimiser.learning_rate if rate else 1.0
     if factor < FAST_PROXIES:
-        return []
+        return
     allowed = spec.protocol in protocols.names() and not any(
         line.startswith(("loss.learning_rate", "optimiser.learning_rate")) for line in protocols.deviations(spec)
     )
     by = f", as {spec.protocol} has it" if allowed else ", and losses without proxies have no such help"
     sentence = f"Loss parameters learn {factor:g} times faster than the network{by}."
-    return [ComparabilityIssue("note" if allowed else "caution", ("loss.learning_rate",), sentence)]
+    yield "note" if allowed else "caution", ("loss.learning_rate",), sentence
 
 
-def _leaves(spec: RunSpec, training: int | None) -> list[ComparabilityIssue]:
-    lines = protocols.deviations(spec, training)
-    return [
-        ComparabilityIssue("caution", (line.partition(":")[0],), f"Leaves {spec.protocol} in {line}.") for line in lines
-    ]
+def _leaves(spec: RunSpec, training: int | None) -> Iterator[Told]:
+    for line in protocols.deviations(spec, training):
+        yield "caution", (line.partition(":")[0],), f"Leaves {spec.protocol} in {line}."

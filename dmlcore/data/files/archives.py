@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from dmlcore.data.dataset import DataError
 
@@ -172,13 +172,15 @@ def _extract(archive: Path, packed: BinaryIO, folder: Path) -> None:
 
 def _tarred(archive: Path, packed: BinaryIO) -> Iterator[tuple[tuple[str, ...], _Content | None]]:
     """Yield the parts of each name, with the content of a file and None for a folder."""
-    with _MeteredGzip(archive, packed, _ceiling(archive)) as stream, tarfile.open(fileobj=stream, mode="r|") as members:
-        for member in members:
-            if not (member.isdir() or member.isfile()) or member.issparse():
-                raise _not_plain(archive, member.name)
-            yield _safe_parts(archive, member.name), None if member.isdir() else members.extractfile(member)
-        while stream.read(_BLOCK):  # tar stops at its end mark; only the end of the gzip stream proves its checksum
-            pass
+    with gzip.open(packed) as unpacked:
+        stream: Any = _MeteredFile(unpacked, _Meter(archive, _ceiling(archive)))  # tar headers included
+        with tarfile.open(fileobj=stream, mode="r|") as members:
+            for member in members:
+                if not (member.isdir() or member.isfile()) or member.issparse():
+                    raise _not_plain(archive, member.name)
+                yield _safe_parts(archive, member.name), None if member.isdir() else members.extractfile(member)
+            while stream.read(_BLOCK):  # tar stops at its end mark; only the end of the gzip stream proves its checksum
+                pass
 
 
 def _zipped(archive: Path, packed: BinaryIO) -> Iterator[tuple[tuple[str, ...], _Content | None]]:
@@ -225,21 +227,10 @@ class _Meter:
         return block
 
 
-class _MeteredGzip(gzip.GzipFile):
-    """A gzip stream that is metered, tar headers included."""
-
-    def __init__(self, archive: Path, packed: BinaryIO, ceiling: int) -> None:
-        super().__init__(fileobj=packed, mode="rb")
-        self._meter = _Meter(archive, ceiling)
-
-    def read(self, size: int | None = -1) -> bytes:
-        return self._meter.count(super().read(size))
-
-
 class _MeteredFile:
-    """The content of a zip entry, metered over all entries."""
+    """Unpacked content, metered over all that share the meter."""
 
-    def __init__(self, content: IO[bytes], meter: _Meter) -> None:
+    def __init__(self, content: _Content, meter: _Meter) -> None:
         self._content, self._meter = content, meter
 
     def read(self, size: int, /) -> bytes:
