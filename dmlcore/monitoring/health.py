@@ -10,10 +10,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import isfinite, sqrt
 from statistics import fmean, median, pstdev
+from typing import TYPE_CHECKING
 
 from dmlcore.spec import RunSpec
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.runs import series
+
+if TYPE_CHECKING:
+    from dmlcore.losses import TripletLoss
 
 LASTING = 3  # measurements or validations in a row that a condition has to hold
 POINT = (
@@ -185,9 +189,8 @@ def _margin(history: _History) -> HealthWarning | None:
 
 def _saturated(history: _History) -> HealthWarning | None:
     """The loss sits at the upper clamp, where no triplet has a gradient."""
-    top = _triplet_hyper(history.spec, "m2")
-    recent = history.recent()
-    if top is None or not isfinite(top) or len(history.losses) < FEWEST or not _near(recent, top):
+    top, recent = _clamp(history.spec), history.recent()
+    if top is None or len(history.losses) < FEWEST or not _near(recent, top):
         return None
     return HealthWarning(
         "saturated",
@@ -210,8 +213,8 @@ def _idle(history: _History) -> HealthWarning | None:
         share += value == 0
         if share >= IDLE * back:
             since = step
-    top = _triplet_hyper(history.spec, "m2")
-    if top is not None and isfinite(top) and fmean(history.recent()) > 0.5 * top:
+    top = _clamp(history.spec)
+    if top is not None and fmean(history.recent()) > 0.5 * top:
         return None  # beyond the upper clamp, not below the lower one: `_saturated` tells it
     return HealthWarning(
         "idle",
@@ -316,31 +319,31 @@ def _since_near(history: _History, value: float) -> int:
     return since
 
 
-def _triplet_hyper(spec: RunSpec | None, name: str) -> float | None:
-    """A margin or clamp of the triplet loss of a spec; None for another loss."""
+def _triplet_loss(spec: RunSpec | None) -> TripletLoss | None:
+    """The triplet loss of a spec; None for another loss."""
     from dmlcore import losses  # late: it loads torch, which a page that lists runs may not have yet
 
     if spec is None or spec.loss.name not in losses.names():
         return None
     try:
-        loss = losses.create(spec.loss.name, **spec.loss.parameters)
+        return losses.create(spec.loss.name, **spec.loss.parameters)
     except (KeyError, TypeError, ValueError):
         return None
-    return loss.m2 if name == "m2" else loss.margin
 
 
 def _at_one_point(spec: RunSpec | None) -> float | None:
     """The value of a triplet loss on coinciding unit vectors; None for losses that do not say."""
-    from dmlcore import losses
-
-    if spec is None or spec.loss.name not in losses.names() or spec.loss.reduction == "mean_raw":
+    loss = _triplet_loss(spec)
+    if loss is None or spec is None or spec.loss.reduction == "mean_raw":
         return None
     import torch
 
-    try:
-        loss = losses.create(spec.loss.name, **spec.loss.parameters)
-    except (KeyError, TypeError, ValueError):
-        return None
     point = torch.full((1, 4), 0.5, dtype=torch.float64)
     value = float(loss.clamped(point, point, point))
     return value if isfinite(value) else None
+
+
+def _clamp(spec: RunSpec | None) -> float | None:
+    """The upper clamp of a triplet loss; None without one."""
+    loss = _triplet_loss(spec)
+    return loss.m2 if loss is not None and isfinite(loss.m2) else None

@@ -36,9 +36,15 @@ class ClosedForm:
     remark: str = ""
 
 
-def _hoffer(a: Tensor, p: Tensor, n: Tensor) -> Gradients:
-    (g, *_) = _hoffer_laws(a, p, n)
-    return g * (unit(a, p) - unit(a, n)), -g * unit(a, p), g * unit(a, n)
+def _along(laws: Callable[..., Laws]) -> Callable[..., Gradients]:
+    """The gradients of a loss of distances alone: its laws along the edges."""
+
+    def gradient(a: Tensor, p: Tensor, n: Tensor, **hyper: float) -> Gradients:
+        pull, push_an, push_pn = laws(a, p, n, **hyper)
+        ap, an, pn = pull * unit(a, p), push_an * unit(a, n), push_pn * unit(p, n)
+        return ap - an, -ap - pn, an + pn
+
+    return gradient
 
 
 def _hoffer_laws(a: Tensor, p: Tensor, n: Tensor) -> Laws:
@@ -47,17 +53,12 @@ def _hoffer_laws(a: Tensor, p: Tensor, n: Tensor) -> Laws:
     return g, g, 0 * g
 
 
-def _ranking(a: Tensor, p: Tensor, n: Tensor) -> Gradients:
-    return unit(a, p) - unit(a, n), -unit(a, p), unit(a, n)
+def _ranking_laws(a: Tensor, p: Tensor, n: Tensor) -> Laws:
+    return torch.ones_like(edge(a, p)), torch.ones_like(edge(a, n)), 0 * edge(p, n)
 
 
 def _facenet(a: Tensor, p: Tensor, n: Tensor) -> Gradients:
     return 2 * (n - p), 2 * (p - a), 2 * (a - n)
-
-
-def _ratio(a: Tensor, p: Tensor, n: Tensor, *, m: float) -> Gradients:
-    pull, push, _ = _ratio_laws(a, p, n, m=m)
-    return pull * unit(a, p) - push * unit(a, n), -pull * unit(a, p), push * unit(a, n)
 
 
 def _ratio_laws(a: Tensor, p: Tensor, n: Tensor, *, m: float) -> Laws:
@@ -94,11 +95,6 @@ def _moving_laws(a: Tensor, p: Tensor, n: Tensor, *, rho: float) -> Laws:
     )
 
 
-def _lifted(a: Tensor, p: Tensor, n: Tensor) -> Gradients:
-    _, w, rest = _lifted_laws(a, p, n)
-    return unit(a, p) - w * unit(a, n), -unit(a, p) - rest * unit(p, n), w * unit(a, n) + rest * unit(p, n)
-
-
 def _lifted_laws(a: Tensor, p: Tensor, n: Tensor) -> Laws:
     w = torch.sigmoid(edge(p, n) - edge(a, n))
     return torch.ones_like(w), w, 1 - w
@@ -122,17 +118,8 @@ def _location_aware(a: Tensor, p: Tensor, n: Tensor, *, variant: str) -> Gradien
     return a - p + n, p - a + n, a + p + (n if variant == "printed" else -n)
 
 
-def _modified_entangle(a: Tensor, p: Tensor, n: Tensor, *, rho: float) -> Gradients:
-    return unit(a, p) - rho * unit(a, n), -unit(a, p) - rho * unit(p, n), rho * (unit(a, n) + unit(p, n))
-
-
-def _distance_sensitive(a: Tensor, p: Tensor, n: Tensor, *, s: float, r: float, rho: float) -> Gradients:
-    pull, push_an, push_pn = _distance_sensitive_laws(a, p, n, s=s, r=r, rho=rho)
-    return (
-        pull * unit(a, p) - push_an * unit(a, n),
-        -pull * unit(a, p) - push_pn * unit(p, n),
-        push_an * unit(a, n) + push_pn * unit(p, n),
-    )
+def _modified_entangle_laws(a: Tensor, p: Tensor, n: Tensor, *, rho: float) -> Laws:
+    return torch.ones_like(edge(a, p)), 0 * edge(a, n) + rho, 0 * edge(p, n) + rho
 
 
 def _distance_sensitive_laws(a: Tensor, p: Tensor, n: Tensor, *, s: float, r: float, rho: float) -> Laws:
@@ -153,22 +140,22 @@ _FACENET = ClosedForm(
 CLOSED_FORMS: Mapping[str, ClosedForm] = {
     "hoffer": ClosedForm(
         (r"g\,(u_{ap}-u_{an})", r"-g\,u_{ap}", r"g\,u_{an}"),
-        _hoffer,
+        _along(_hoffer_laws),
         ("g", "g", "0"),
         _hoffer_laws,
         r"g=2S^2(1-S),\quad S=\sigma(d_{ap}-d_{an})",
     ),
     "ranking": ClosedForm(
         (r"u_{ap}-u_{an}", r"-u_{ap}", r"u_{an}"),
-        _ranking,
+        _along(_ranking_laws),
         ("1", "1", "0"),
-        lambda a, p, n: (torch.ones_like(edge(a, p)), torch.ones_like(edge(a, n)), 0 * edge(p, n)),
+        _ranking_laws,
     ),
     "facenet": _FACENET,
     "facenet_mined": _FACENET,
     "ratio": ClosedForm(
         (r"\tfrac{d_{an}}{D^2}u_{ap}-\tfrac1D u_{an}", r"-\tfrac{d_{an}}{D^2}u_{ap}", r"\tfrac1D u_{an}"),
-        _ratio,
+        _along(_ratio_laws),
         (r"d_{an}/D^2", r"1/D", "0"),
         _ratio_laws,
         r"D=d_{ap}+m",
@@ -199,7 +186,7 @@ CLOSED_FORMS: Mapping[str, ClosedForm] = {
     ),
     "lifted": ClosedForm(
         (r"u_{ap}-w\,u_{an}", r"-u_{ap}-(1-w)\,u_{pn}", r"w\,u_{an}+(1-w)\,u_{pn}"),
-        _lifted,
+        _along(_lifted_laws),
         ("1", "w", "1-w"),
         _lifted_laws,
         r"w=\sigma(d_{pn}-d_{an})",
@@ -223,9 +210,9 @@ CLOSED_FORMS: Mapping[str, ClosedForm] = {
     ),
     "modified_entangle": ClosedForm(
         (r"u_{ap}-\rho\,u_{an}", r"-u_{ap}-\rho\,u_{pn}", r"\rho\,(u_{an}+u_{pn})"),
-        _modified_entangle,
+        _along(_modified_entangle_laws),
         ("1", r"\rho", r"\rho"),
-        lambda a, p, n, rho: (torch.ones_like(edge(a, p)), 0 * edge(a, n) + rho, 0 * edge(p, n) + rho),
+        _modified_entangle_laws,
     ),
     "distance_sensitive": ClosedForm(
         (
@@ -233,7 +220,7 @@ CLOSED_FORMS: Mapping[str, ClosedForm] = {
             r"-d_{ap}^{\,s}\,u_{ap}-\rho\,d_{pn}^{-r}u_{pn}",
             r"\rho\left(d_{an}^{-r}u_{an}+d_{pn}^{-r}u_{pn}\right)",
         ),
-        _distance_sensitive,
+        _along(_distance_sensitive_laws),
         (r"d_{ap}^{\,s}", r"\rho/d_{an}^{\,r}", r"\rho/d_{pn}^{\,r}"),
         _distance_sensitive_laws,
         remark="Where s = -r the core is homogeneous of degree s + 1.",

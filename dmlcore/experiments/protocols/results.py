@@ -151,16 +151,14 @@ def _choices(
     members: Sequence[Member], load: Callable[[Member], Mapping[str, Any]]
 ) -> tuple[list[tuple[Member, ...]], dict[str, dict[str, Any]]]:
     """Which models are put together, and the arrays of each run with its embeddings of length 1 as "unit"."""
-    by_fold: dict[int, list[Member]] = {}
-    for member in sorted(members, key=lambda m: (m.fold, m.seed)):
-        by_fold.setdefault(member.fold, []).append(member)
+    by_fold = _grouped(sorted(members, key=lambda m: (m.fold, m.seed)), lambda m: m.fold)
     files: dict[str, dict[str, Any]] = {}
     for member in members:
         arrays = dict(load(member))
         embeddings = arrays["embeddings"].astype(np.float32)
         lengths = np.linalg.norm(embeddings, axis=1, keepdims=True)
         files[member.run] = arrays | {"unit": embeddings / np.maximum(lengths, np.finfo(np.float32).tiny)}
-    every = list(itertools.product(*by_fold.values()))
+    every = list(itertools.product(*by_fold))
     alike = [chosen for chosen in every if _same_test(files[m.run] for m in chosen)]
     if len(alike) < len(every):
         alike = [chosen for chosen in alike if len({m.seed for m in chosen}) == 1]
@@ -184,13 +182,11 @@ def _scored(embeddings: Singles, arrays: Mapping[str, Any], ks: Sequence[int]) -
     from dmlcore.training.evaluation import row  # late: torch comes with it
 
     labels, searched = arrays["labels"], arrays.get("is_gallery")
-    if searched is None:
-        return flattened(row("together", 0, retrieval(embeddings, labels, ks=ks)))
-    queries, gallery = ~searched, searched
-    scores = retrieval(
-        embeddings[queries], labels[queries], gallery=embeddings[gallery], gallery_labels=labels[gallery], ks=ks
-    )
-    return flattened(row("together", 0, scores))
+    gallery: dict[str, Any] = {}
+    if searched is not None:
+        gallery = {"gallery": embeddings[searched], "gallery_labels": labels[searched]}
+        embeddings, labels = embeddings[~searched], labels[~searched]
+    return flattened(row("together", 0, retrieval(embeddings, labels, **gallery, ks=ks)))
 
 
 def summarise(
@@ -200,20 +196,16 @@ def summarise(
     summaries: list[ScoreSummary] = []
     for report in protocol.report:
         if report == "mean" and members:
-            summaries.append(_summary(_of_runs(members), [m.scores for m in members]))
-            if all(m.train for m in members):
-                summaries.append(_summary("the same, on the training split", [m.train for m in members]))
+            summaries += _of_members(_of_runs(members), members)
         elif report == "best_of_folds":
             folds = {m.fold for m in members}
-            whole = [chosen for chosen in _by_seed(members) if len(chosen) == len(folds) == spec.data.folds]
+            whole = [
+                chosen for chosen in _grouped(members, lambda m: m.seed) if len(chosen) == len(folds) == spec.data.folds
+            ]
             best = [max(chosen, key=_validation) for chosen in whole if all(m.validation is not None for m in chosen)]
             if best:
                 which = f" (fold {best[0].fold})" if len(best) == 1 else f", {len(best)} repeats"
-                summaries.append(
-                    _summary(f"best of {spec.data.folds} folds by validation{which}", [m.scores for m in best])
-                )
-                if all(m.train for m in best):
-                    summaries.append(_summary("the same, on the training split", [m.train for m in best]))
+                summaries += _of_members(f"best of {spec.data.folds} folds by validation{which}", best)
         elif report == "best_of_repeats" and members:
             monitor = spec.schedule.monitor
             best_run = max(members, key=lambda m: m.scores.get(monitor, -1.0))
@@ -330,6 +322,12 @@ def _notes(wanted: Sequence[StudyRun], members: Sequence[Member]) -> Iterable[st
         yield "the test split chose the weights, as in the source: these scores are too good"
 
 
+def _of_members(subject: str, members: Sequence[Member]) -> Iterable[ScoreSummary]:
+    yield _summary(subject, [m.scores for m in members])
+    if all(m.train for m in members):
+        yield _summary("the same, on the training split", [m.train for m in members])
+
+
 def _summary(subject: str, scores: Sequence[Mapping[str, float]]) -> ScoreSummary:
     names = [name for name in scores[0] if all(name in each for each in scores)]
     return ScoreSummary(
@@ -348,11 +346,11 @@ def _of_runs(members: Sequence[Member]) -> str:
     return "mean of " + (" x ".join(word for word in words if word) or "one run")
 
 
-def _by_seed(members: Sequence[Member]) -> list[list[Member]]:
-    seeds: dict[int, list[Member]] = {}
+def _grouped(members: Iterable[Member], by: Callable[[Member], int]) -> list[list[Member]]:
+    groups: dict[int, list[Member]] = {}
     for member in members:
-        seeds.setdefault(member.seed, []).append(member)
-    return list(seeds.values())
+        groups.setdefault(by(member), []).append(member)
+    return list(groups.values())
 
 
 def _validation(member: Member) -> float:
