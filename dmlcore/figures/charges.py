@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dmlcore.figures import field_layers as layers
+from dmlcore.figures import strokes
 from dmlcore.figures.fields import save_figure, sheet, values, write_caption
 from dmlcore.simulation import ChargesFrame, Simulation, clamp_lines, depends_on, phase_portrait
 from dmlcore.typing import Ints
@@ -47,7 +48,7 @@ def draw_charges(
     law = simulation.spec.law_at(step)
     loss = law.module()
     with sheet(2 * size, size * 1.2, dark) as figure:
-        ink = layers.INK[dark]
+        ink = strokes.INK[dark]
         left, right = figure.subplots(1, 2)
         # Left: the points. Each layer is drawn over the one before.
         half = max(float(np.abs(frame.positions).max()) * 1.08, 0.05)
@@ -88,7 +89,7 @@ def _points(axes: Axes, frame: ChargesFrame, labels: Ints, dark: bool) -> None:
         size = 4.2 if len(labels) > 160 else 5.4
         axes.plot(
             *frame.positions[labels == c].T, **look, markersize=size, zorder=5,
-            markeredgecolor=layers.INK[dark]["rim"], markeredgewidth=0.5,
+            markeredgecolor=strokes.INK[dark]["rim"], markeredgewidth=0.5,
         )  # fmt: skip
 
 
@@ -113,26 +114,26 @@ def _arrows(axes: Axes, frame: ChargesFrame, half: float, dark: bool) -> None:
     felt = size[:, 0] > 1e-3
     axes.quiver(
         *frame.positions[felt].T, *shaft[felt].T, angles="xy", scale_units="xy", scale=1, zorder=4,
-        color=layers.INK[dark]["force"], units="width", width=0.003, headwidth=4, headlength=4.5, minlength=0.3,
+        color=strokes.INK[dark]["force"], units="width", width=0.003, headwidth=4, headlength=4.5, minlength=0.3,
     )  # fmt: skip
 
 
 def _portrait(figure: Figure, axes: Axes, simulation: Simulation, frame: ChargesFrame, loss: Any, dark: bool) -> float:
     from matplotlib.colors import LogNorm
 
-    ink = layers.INK[dark]
+    ink = strokes.INK[dark]
     portrait = phase_portrait(frame.positions.astype(np.float64), simulation.labels)
     image = axes.imshow(
         np.ma.masked_equal(portrait.counts, 0), extent=(0, portrait.reach, 0, portrait.reach), origin="lower",
-        cmap=layers.ramp(dark, first=1), norm=LogNorm(1, max(float(portrait.counts.max()), 2)),
+        cmap=strokes.ramp(dark, first=1), norm=LogNorm(1, max(float(portrait.counts.max()), 2)),
         interpolation="nearest", zorder=1,
     )  # fmt: skip
-    layers.draw_bar(figure, axes, image, "triplets", dark, ends="neither")
-    axes.set_facecolor(layers.RAMP[dark][0])
+    strokes.draw_bar(figure, axes, image, "triplets", dark, ends="neither")
+    axes.set_facecolor(strokes.RAMP[dark][0])
     axes.plot([0, portrait.reach], [0, portrait.reach], color=ink["text"], linewidth=0.8, linestyle=":", zorder=2)
     for lines, dashes in zip(clamp_lines(loss, portrait.reach), layers.BOUNDARIES.values(), strict=True):
         for line in lines:
             axes.plot(*line.T, color=ink["negative"], linewidth=1.5, linestyle=dashes, zorder=3)
     axes.set(xlim=(0, portrait.reach), ylim=(0, portrait.reach), aspect="equal")
-    layers.draw_frame(axes, dark, "d(a, p), to the positive", "d(a, n), to the negative")
+    strokes.draw_frame(axes, dark, "d(a, p), to the positive", "d(a, n), to the negative")
     return portrait.violated

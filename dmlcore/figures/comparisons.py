@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dmlcore.figures import field_layers as layers
+from dmlcore.figures import strokes
 from dmlcore.figures.field_arrays import View
 from dmlcore.figures.fields import sheet
 from dmlcore.geometry import FieldTable, Probe
@@ -63,21 +64,21 @@ def draw_comparison(
     values = [_values(p.field, shade) for p in planes]
     active = np.stack([p.field.active.numpy() for p in planes])
     finite = active & np.isfinite(np.stack(values))
-    top = layers.colour_top(np.abs(np.stack(values)), finite)
+    top = strokes.colour_top(np.abs(np.stack(values)), finite)
     force = np.stack([p.field.force.numpy() for p in planes])
-    reference = layers.middle_force(np.linalg.norm(force, axis=-1), active)
+    reference = strokes.middle_force(np.linalg.norm(force, axis=-1), active)
     # What is left of one plane when another is taken away; never a scale so fine that it shows rounding.
     first, second = pair
     apart = values[first] - values[second]
     if shade == "force":
         apart = np.linalg.norm(force[first] - force[second], axis=-1)
-    span = max(layers.colour_top(np.abs(apart), np.isfinite(apart) & (apart != 0)), top / 1000)
-    ink, count = layers.INK[dark], len(planes) + 1
+    span = max(strokes.colour_top(np.abs(apart), np.isfinite(apart) & (apart != 0)), top / 1000)
+    ink, count = strokes.INK[dark], len(planes) + 1
     with sheet(count * size, size * 1.3, dark) as figure:
         axes = figure.subplots(1, count, squeeze=False)[0]
         # The planes, from the heat map up to the points.
         for ax, plane, shown, felt in zip(axes, planes, values, force, strict=False):
-            image = layers.draw_image(ax, x, y, np.nan_to_num(shown), top, dark, signed=signed)
+            image = strokes.draw_image(ax, x, y, np.nan_to_num(shown), top, dark, signed=signed)
             layers.draw_plane(ax, view, dark)
             if region:
                 _boundaries(ax, x, y, plane, dark)
@@ -89,7 +90,7 @@ def draw_comparison(
             layers.draw_points(ax, arrays, probe, dark)
             ax.set_title(plane.title, color=ink["text"], fontsize=8.5, loc="left")
         # The difference, in the last place.
-        left = layers.draw_image(axes[-1], x, y, np.nan_to_num(apart), span, dark, signed=True)
+        left = strokes.draw_image(axes[-1], x, y, np.nan_to_num(apart), span, dark, signed=True)
         layers.draw_plane(axes[-1], view, dark)
         if arrows:
             _arrows(axes[-1], x, y, force[first] - force[second], reference, view, dark)
@@ -125,7 +126,7 @@ def _boundaries(axes: Axes, x: Floats, y: Floats, plane: ComparisonPlane, dark: 
             values = np.arcsinh(np.clip(raw.numpy() - level, -1e9, 1e9) / 0.1) if math.isfinite(level) else None
             if values is not None and values.min() < 0 < values.max():
                 line: dict[str, Any] = {
-                    "colors": [layers.INK[dark]["text"]],
+                    "colors": [strokes.INK[dark]["text"]],
                     "linewidths": 1.1,
                     "linestyles": style,
                     "zorder": 2,
@@ -134,7 +135,7 @@ def _boundaries(axes: Axes, x: Floats, y: Floats, plane: ComparisonPlane, dark: 
 
 
 def _arrows(axes: Axes, x: Floats, y: Floats, force: Floats, reference: float, view: View, dark: bool) -> None:
-    nodes = layers.arrow_nodes(len(x))
+    nodes = strokes.arrow_nodes(len(x))
     chosen = force[np.ix_(nodes, nodes)]
-    shaft = chosen / (np.linalg.norm(chosen, axis=-1, keepdims=True) + reference) * 1.9 * view[2] / layers.ARROWS
-    layers.draw_needles(axes, x[nodes], y[nodes], shaft, dark)
+    shaft = chosen / (np.linalg.norm(chosen, axis=-1, keepdims=True) + reference) * 1.9 * view[2] / strokes.ARROWS
+    strokes.draw_needles(axes, x[nodes], y[nodes], shaft, dark)

@@ -18,6 +18,7 @@ import torch
 
 from dmlcore.catalogue import Slider
 from dmlcore.figures import field_layers as layers
+from dmlcore.figures import strokes
 from dmlcore.figures.field_arrays import (
     NODES,
     Coordinates,
@@ -160,7 +161,7 @@ def sheet(width: float, height: float, dark: bool) -> Iterator[Figure]:
     with figure_style():
         from matplotlib.figure import Figure
 
-        figure = Figure(figsize=(width, height), dpi=DPI, layout="constrained", facecolor=layers.INK[dark]["page"])
+        figure = Figure(figsize=(width, height), dpi=DPI, layout="constrained", facecolor=strokes.INK[dark]["page"])
         yield figure
         figure.draw_without_rendering()  # fixes the layout, which would otherwise change with each save
         figure.set_layout_engine(None)  # and not "none", with which each save draws the figure twice
@@ -179,13 +180,13 @@ def _caption(
 def write_title(axes: Axes, loss: TripletLoss, title: str | None, dark: bool, *, formula: bool = True) -> None:
     """`title`, or the name of the loss; and its formula."""
     text = (title or loss.formula.title) + (f"\n$E = {energy_latex(loss)}$" if formula else "")
-    axes.set_title(text, color=layers.INK[dark]["text"], fontsize=9.5, loc="left")
+    axes.set_title(text, color=strokes.INK[dark]["text"], fontsize=9.5, loc="left")
 
 
 def write_caption(figure: Figure, words: str, dark: bool, *, first: str = "", width: int = 90) -> None:
     """Small lines below a figure, `width` characters each; the `first` may be mathtext."""
     text = "\n".join(x for x in [first, *textwrap.wrap(words, width)] if x)
-    figure.supxlabel(text, fontsize=7, color=layers.INK[dark]["text"], x=0.02, ha="left", linespacing=1.45)
+    figure.supxlabel(text, fontsize=7, color=strokes.INK[dark]["text"], x=0.02, ha="left", linespacing=1.45)
 
 
 def values(loss: TripletLoss) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from dmlcore.figures import field_layers as layers
+from dmlcore.figures import strokes
 from dmlcore.figures.field_arrays import about_loss, arguments, creation
 from dmlcore.figures.fields import save_figure, sheet, values, write_caption
 from dmlcore.geometry.boundary import Lines, level_lines
@@ -135,16 +136,16 @@ def draw_weights(
     exists = arrays["exists"]
     maps = [arrays[f"dL_d{by}{k}"][PAIRS.index(weight)] for k in range(1, len(losses) + 1)]
     felt = np.stack([np.where(exists, np.abs(w), 0.0) for w in maps])
-    top = layers.colour_top(felt, felt > 0)
+    top = strokes.colour_top(felt, felt > 0)
     with sheet(len(losses) * size + 0.6, size * 1.3, dark) as figure:
-        ink = layers.INK[dark]
+        ink = strokes.INK[dark]
         row = figure.subplots(1, len(losses), squeeze=False)[0]
         name = rf"$\partial L/\partial {by}_{{{weight}}}$"
         # One map a loss: S_ap to the right, S_an upwards.
         for k, (axes, loss, weights) in enumerate(zip(row, losses, maps, strict=True), start=1):
             shown = np.clip(weights if signed else np.abs(weights), -top, top)
             image = axes.imshow(
-                shown, extent=(-1, 1, -1, 1), origin="lower", cmap=layers.ramp(dark, signed=signed),
+                shown, extent=(-1, 1, -1, 1), origin="lower", cmap=strokes.ramp(dark, signed=signed),
                 vmin=-top if signed else 0, vmax=top, interpolation="nearest", zorder=1,
             )  # fmt: skip
             _frame(axes, dark)
@@ -156,7 +157,7 @@ def draw_weights(
             heading = f"{loss.formula.title}\n{values(loss)}\nat the cross {read}"
             axes.set_title(heading, color=ink["text"], fontsize=8.5, loc="left")
         # What colours, lines and hatching mean. A positive dL/dS repels: descent lowers the similarity.
-        layers.draw_bar(figure, list(row), image, name, dark, ends="both" if signed else "max")
+        strokes.draw_bar(figure, list(row), image, name, dark, ends="both" if signed else "max")
         towards = ("attracts", "repels") if by == "S" else ("repels", "attracts")
         signs = f"below 0 it {towards[0]}, above it {towards[1]}; " if signed else "its size; "
         placed = _PLACED[rival] + (f", {pn:.4g}" if rival == "fixed" else "")
@@ -169,10 +170,10 @@ def draw_weights(
 
 
 def _frame(axes: Axes, dark: bool) -> None:
-    ink = layers.INK[dark]
+    ink = strokes.INK[dark]
     axes.set(xlim=(-1, 1), ylim=(-1, 1), aspect="equal", facecolor=ink["page"])
     axes.set(xticks=(-1, -0.5, 0, 0.5, 1), yticks=(-1, -0.5, 0, 0.5, 1))
-    layers.draw_frame(axes, dark, "$S_{ap}$", "$S_{an}$", size=9)
+    strokes.draw_frame(axes, dark, "$S_{ap}$", "$S_{an}$", size=9)
     axes.plot([-1, 1], [-1, 1], color=ink["text"], linewidth=0.7, linestyle=(0, (1, 3)), zorder=2)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from dmlcore.figures import field_layers as layers
+from dmlcore.figures import strokes
 from dmlcore.figures.field_arrays import polylines
 from dmlcore.figures.fields import save_figure, sheet, values, write_caption, write_title
 from dmlcore.figures.sphere_arrays import about, circle_arrays, colour_scale, snippet, sphere_arrays, unit
@@ -65,14 +66,14 @@ def draw_sphere(
     with sheet(size, size * 1.04, dark) as figure:
         from matplotlib.patches import Circle
 
-        ink = layers.INK[dark]
+        ink = strokes.INK[dark]
         axes = _bare(figure.add_subplot(), SPHERE_VIEW, dark)
         disc = axes.add_patch(Circle((0, 0), 1, fill=False, edgecolor=ink["text"], linewidth=1.1, zorder=3))
         # The loss at every pixel of the disc, and where the probe feels nothing.
         x = np.linspace(-1, 1, PIXELS)
         nodes = torch.from_numpy(_facing(x, seen))
         raw = raw_on_sphere(loss, *points, probe=probe, nodes=nodes).numpy()
-        image = layers.draw_image(axes, x, x, raw.clip(0.0, loss.m2), top, dark)
+        image = strokes.draw_image(axes, x, x, raw.clip(0.0, loss.m2), top, dark)
         image.set_clip_path(disc)
         if region:
             layers.draw_inactive(axes, x, x, raw, loss.m2, dark, disc)
@@ -93,7 +94,7 @@ def draw_sphere(
         layers.draw_points(axes, {"points": flat[:, :2]}, probe, dark, list(flat[:, 2] < 0))
         if title != "":
             write_title(axes, loss, title, dark)
-        layers.draw_bar(figure, axes, image, "loss", dark)
+        strokes.draw_bar(figure, axes, image, "loss", dark)
         where = f"seen from longitude {eye[0]:.4g}°, latitude {eye[1]:.4g}°".replace("-", "−")
         hollow = "hollow: behind the sphere" if (flat[:, 2] < 0).any() else ""
         _caption(figure, loss, f"Unit sphere scanned by the {probe}, {where}", arrays, region, radial, dark, hollow)
@@ -133,7 +134,7 @@ def draw_circle(
         _forces(left, arrays["points"], tips, outward, arrays, radial, CIRCLE_VIEW, dark)
         layers.draw_points(left, arrays, probe, dark)
         image = _map(right, loss, arrays, probe, (anchor, positive, negative), top, region, dark)
-        layers.draw_bar(figure, right, image, "loss", dark)
+        strokes.draw_bar(figure, right, image, "loss", dark)
         if title != "":
             write_title(left, loss, title, dark)
         words = f"Left: unit circle scanned by the {probe}. Right: loss over the angles of P and N, from A"
@@ -144,7 +145,7 @@ def draw_circle(
 # ---- both
 def _bare(axes: Axes, view: tuple[float, float, float], dark: bool) -> Axes:
     _, _, half = view
-    axes.set(xlim=(-half, half), ylim=(-half, half), aspect="equal", facecolor=layers.INK[dark]["page"])
+    axes.set(xlim=(-half, half), ylim=(-half, half), aspect="equal", facecolor=strokes.INK[dark]["page"])
     axes.set_axis_off()
     return axes
 
@@ -168,7 +169,7 @@ def _forces(
     dark: bool,
 ) -> None:
     """Shafts (2,) or, towards the eye, (3,) at the points, with their magnitudes; behind the sphere they are faint."""
-    ink, half = layers.INK[dark], view[2]
+    ink, half = strokes.INK[dark], view[2]
     width = axes.get_figure(root=True).get_figwidth() / (1 if half == SPHERE_VIEW[2] else 2)  # type: ignore[union-attr]
     room = np.array([1.0, 0.5]) / width * half
     taken: list[Floats] = [x[:2] for x in at]
@@ -181,7 +182,7 @@ def _forces(
                 continue
             tip, faint = (start + shaft)[:2], "59" if behind else ""
             if kind:
-                layers.draw_arrow(axes, start[:2], tip, ink["force"] + faint, ink["rim"], 2.2)
+                strokes.draw_arrow(axes, start[:2], tip, ink["force"] + faint, ink["rim"], 2.2)
                 text, colour = f"{np.linalg.norm(arrays['forces'][i]):.3g}", ink["number"]
             else:
                 _radial(axes, start[:2], tip, ink["text"] + faint, ink["rim"])
@@ -190,11 +191,11 @@ def _forces(
                 numbers.append((tip, shaft[:2] / length, text, colour))
     for tip, direction, text, colour in numbers:
         taken.append(layers.free_place(tip, direction, taken, room, np.zeros(2), half))
-        layers.draw_text(axes, taken[-1], text, colour, dark, va="center")
+        strokes.draw_text(axes, taken[-1], text, colour, dark, va="center")
 
 
 def _radial(axes: Axes, start: Floats, tip: Floats, colour: str, rim: str) -> None:
-    glow = layers.rim(3, rim)
+    glow = strokes.rim(3, rim)
     line = np.stack([start, tip])
     axes.plot(*line.T, color=colour, linewidth=1.4, linestyle=(0, (1.2, 1.2)), path_effects=glow, zorder=5)
     axes.plot(*tip, "o", color=colour, markersize=3, markeredgewidth=0, zorder=5)
@@ -283,7 +284,7 @@ def _graticule(axes: Axes, seen: Floats, ink: dict[str, str]) -> None:
 
 
 def _boundary(axes: Axes, arrays: Arrays, seen: Floats, ink: dict[str, str]) -> None:
-    glow = layers.rim(3, ink["rim"] + "66")
+    glow = strokes.rim(3, ink["rim"] + "66")
     for name, dashes in layers.BOUNDARIES.items():
         for line in polylines(arrays, name):
             flat = _front(on_sphere(*torch.deg2rad(torch.from_numpy(line)).T).numpy(), seen)
@@ -305,7 +306,7 @@ def _needles(
     shaft = 0.18 * _compressed(force, reference)
     at, along = nodes.numpy() @ seen.T, shaft @ seen.T
     front = (at[:, 2] > 0.06) & (np.linalg.norm(along[:, :2], axis=-1) > 0.006)
-    layers.draw_needles(axes, at[front, 0], at[front, 1], along[front], dark)
+    strokes.draw_needles(axes, at[front, 0], at[front, 1], along[front], dark)
 
 
 def _compressed(force: Floats, reference: float) -> Floats:
@@ -331,13 +332,13 @@ def _great_circles(axes: Axes, points: Floats, seen: Floats, ink: dict[str, str]
 def _ring(axes: Axes, arrays: Arrays, top: float, region: bool, dark: bool) -> None:
     from matplotlib.patches import Polygon
 
-    ink, n = layers.INK[dark], len(arrays["angle"])
+    ink, n = strokes.INK[dark], len(arrays["angle"])
     angle = np.deg2rad(np.append(arrays["angle"], 360.0))
     half = math.pi / n
     spokes = np.stack([np.cos(angle - half), np.sin(angle - half)])
     axes.pcolormesh(
         *(np.outer([1 - BAND, 1 + BAND], row) for row in spokes), arrays["energy"].clip(0, top)[None],
-        cmap=layers.ramp(dark), vmin=0, vmax=top, rasterized=True, zorder=0,
+        cmap=strokes.ramp(dark), vmin=0, vmax=top, rasterized=True, zorder=0,
     )  # fmt: skip
     for first, last, active in _runs(arrays["active"]):
         around = np.linspace(first * 2 * half - half, last * 2 * half - half, 2 + 2 * (last - first))
@@ -372,7 +373,7 @@ def _whirl(axes: Axes, arrays: Arrays, reference: float, dark: bool) -> None:
     angle = torch.deg2rad(torch.from_numpy(arrays["angle"][every]))
     felt = np.linalg.norm(shaft, axis=-1) > 0.006
     at = 1.16 * on_circle(angle).numpy()[felt]
-    layers.draw_needles(axes, at[:, 0], at[:, 1], shaft[felt], dark)
+    strokes.draw_needles(axes, at[:, 0], at[:, 1], shaft[felt], dark)
 
 
 def _map(
@@ -385,8 +386,8 @@ def _map(
     region: bool,
     dark: bool,
 ) -> Any:
-    ink, axis = layers.INK[dark], arrays["map_axis"]
-    image = layers.draw_image(axes, axis, axis, arrays["map_energy"], top, dark)
+    ink, axis = strokes.INK[dark], arrays["map_axis"]
+    image = strokes.draw_image(axes, axis, axis, arrays["map_energy"], top, dark)
     if region:
         layers.draw_inactive(axes, axis, axis, arrays["map_raw"], loss.m2, dark)
         layers.draw_boundaries(axes, arrays, dark, "map_{}")
@@ -401,7 +402,7 @@ def _map(
         ("P = N", (-180, 180), (-180, 180), (140, 140)),
     ):
         axes.plot(x, y, color=ink["text"], linewidth=0.7, linestyle=(0, (1.5, 3)), zorder=2)
-        layers.draw_text(axes, at, text, ink["text"], dark, va="center", fontsize=6.5)
+        strokes.draw_text(axes, at, text, ink["text"], dark, va="center", fontsize=6.5)
     a, p, n = angles
     # The triplet, turned so that the anchor is at 0, and the line its probe sweeps.
     p, n = (x - a - 360 * round((x - a) / 360) for x in (p, n))
@@ -418,5 +419,5 @@ def _map(
         xlim=(-180, 180), ylim=(-180, 180), aspect="equal", xticks=range(-180, 181, 90), yticks=range(-180, 181, 90)
     )
     across, up = "angle of P, from A (degrees)", "angle of N, from A (degrees)"
-    layers.draw_frame(axes, dark, across, up, ticks=7, size=7.5)
+    strokes.draw_frame(axes, dark, across, up, ticks=7, size=7.5)
     return image

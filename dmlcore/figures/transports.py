@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from dmlcore.figures import field_layers as layers
+from dmlcore.figures import strokes
 from dmlcore.figures.field_arrays import arguments
 from dmlcore.figures.fields import save_figure, sheet, write_caption
 from dmlcore.pooling.analysis.gate import Gate
@@ -93,18 +93,18 @@ def draw_transport(
     gate = solved(pixels, prototypes, mu, epsilon)
     shape, points = pixels.shape[:2], informative(gate.features.numpy())
     with sheet(4.3 * size, 2.5 * size, dark) as figure:
-        ink = layers.INK[dark]
+        ink = strokes.INK[dark]
         upper, lower = figure.subplots(2, 4)
         colours = _colours(gate.features.numpy(), dark)
         # Above: the map, then the weights of three poolings on one scale up to 1 / (n mu), the most one can have.
         upper[0].imshow(colours.reshape(*shape, 3), interpolation="nearest")
         _heading(upper[0], "map", f"{points.sum()} of {points.size} pixels informative", ink)
         for axes, name, weights in zip(upper[1:], POOLINGS, gate.weights.numpy(), strict=True):
-            image = axes.imshow(weights.reshape(shape), cmap=layers.ramp(dark), vmin=0, vmax=1 / (len(points) * mu))
+            image = axes.imshow(weights.reshape(shape), cmap=strokes.ramp(dark), vmin=0, vmax=1 / (len(points) * mu))
             _heading(axes, name, f"{weights[points].sum():.3f} on the informative pixels", ink)
         for axes in upper:
             axes.set(xticks=[], yticks=[])
-        layers.draw_bar(figure, list(upper), image, "weight", dark, ends="neither")
+        strokes.draw_bar(figure, list(upper), image, "weight", dark, ends="neither")
         # Below: how the weights come about.
         _draw_gate(lower[0], gate, colours, ink)
         _draw_bias(lower[1], gate, sweeps, ink)
@@ -112,7 +112,7 @@ def draw_transport(
         _draw_marginals(lower[3], gate, dark, ink)
         for axes in lower:
             axes.set_facecolor(ink["page"])
-            layers.draw_frame(axes, dark)
+            strokes.draw_frame(axes, dark)
         _, r = gate.contraction()
         words = (
             f"Generalized sum pooling, mu = {mu:.4g}, epsilon = {epsilon:.4g}, {len(gate.prototypes)} prototypes. "
@@ -127,7 +127,7 @@ def draw_transport(
 def _colours(features: Floats, dark: bool) -> Floats:
     from matplotlib.colors import to_rgb
 
-    ink = layers.INK[dark]
+    ink = strokes.INK[dark]
     corners = np.array([to_rgb(c) for c in (ink["negative"], BACKGROUND[dark], ink["positive"])])
     colours: Floats = np.clip(features @ corners, 0, 1)
     return colours

@@ -15,7 +15,7 @@ import torch
 from starlette.routing import BaseRoute
 from torch import Tensor
 
-from dmlcore.figures.field_layers import colour_top
+from dmlcore.figures.strokes import colour_top
 from dmlcore.figures.pair_weights import boundary
 from dmlcore.loss_analysis.pair_weights import PairWeights, Similarities, similarities, triplet_weights, unit_triplet
 from dmlcore.losses import TripletLoss

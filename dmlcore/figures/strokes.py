@@ -1,0 +1,135 @@
+"""What figures for print draw with: colours, strokes, frames, images, arrows and texts in matplotlib axes.
+
+Colours are those of the pages (assets/shared/colours.js): Okabe-Ito roles, one ramp of lightness for energies.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+
+from dmlcore.figures.scales import round_top, stays_below
+from dmlcore.typing import Bools, Floats, Ints
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.colors import LinearSegmentedColormap
+    from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
+    from matplotlib.patheffects import AbstractPathEffect
+
+ARROWS = 20  # along one side
+
+INK: dict[bool, dict[str, str]] = {
+    False: {
+        "text": "#1b2430", "grid": "#1b243012", "arrow": "#141828cc", "hatch": "#5a64738c", "veil": "#eceff3b8",
+        "rim": "#ffffff", "page": "#ffffff", "anchor": "#000000", "positive": "#0072B2", "negative": "#D55E00",
+        "force": "#009E73", "number": "#00694D", "disc": "#B35C00",
+    },
+    True: {
+        "text": "#e6eaf0", "grid": "#e6eaf012", "arrow": "#f0f4ffcc", "hatch": "#a0acbe80", "veil": "#12161c9e",
+        "rim": "#12161c", "page": "#12161c", "anchor": "#ffffff", "positive": "#3D9BD6", "negative": "#F07A2B",
+        "force": "#22C495", "number": "#22C495", "disc": "#E69F00",
+    },
+}  # fmt: skip
+RAMP = {
+    False: ("#f7f6fc", "#d6d0ec", "#a093d2", "#6856ac", "#3a2878"),
+    True: ("#181c24", "#2e2a56", "#544696", "#8a7acc", "#cec6f4"),
+}
+SIGNED = {
+    False: ("#00548c", "#60a0ce", "#f6f6f8", "#e8965a", "#a84600"),
+    True: ("#78bef0", "#2e628e", "#181c24", "#8c4c1e", "#faa05a"),
+}
+
+
+def colour_top(values: Floats, active: Bools, upper: float = math.inf) -> float:
+    """Where the colour scale ends: 97 per cent of the active values stay below, two digits, never above `upper`."""
+    return round_top(stays_below(values[active], 97), upper)
+
+
+def draw_frame(axes: Axes, dark: bool, across: str = "", up: str = "", *, ticks: float = 7.5, size: float = 8) -> None:
+    """Frame, ticks and the names of both axes; ticks, size: points of their letters."""
+    ink = INK[dark]["text"]
+    axes.tick_params(colors=ink, labelsize=ticks, width=0.6, length=2.5)
+    axes.spines[:].set(color=ink, linewidth=0.6)
+    for name, write in ((across, axes.set_xlabel), (up, axes.set_ylabel)):
+        if name:
+            write(name, color=ink, fontsize=size)
+
+
+def ramp(dark: bool, *, signed: bool = False, first: int = 0) -> LinearSegmentedColormap:
+    """The colours of energies, or of values with a sign, from the `first` of RAMP on."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("field", (SIGNED if signed else RAMP)[dark][first:])
+
+
+def rim(width: float, colour: str) -> list[AbstractPathEffect]:
+    """A path effect: a stroke `width` points wide behind what is drawn."""
+    from matplotlib.patheffects import withStroke
+
+    return [withStroke(linewidth=width, foreground=colour)]
+
+
+def draw_image(
+    axes: Axes, x: Floats, y: Floats, values: Floats, top: float, dark: bool, *, signed: bool = False
+) -> AxesImage:
+    """Colours of values (H, W) at x (W,), y (H,), on a scale from 0, or -top if `signed`, to top."""
+    low, cell = -top if signed else 0.0, (x[1] - x[0]) / 2
+    return axes.imshow(
+        np.clip(values, low, top), extent=(x[0] - cell, x[-1] + cell, y[0] - cell, y[-1] + cell), origin="lower",
+        cmap=ramp(dark, signed=signed), vmin=low, vmax=top, interpolation="bilinear", zorder=0,
+    )  # fmt: skip
+
+
+def draw_needles(axes: Axes, x: Floats, y: Floats, along: Floats, dark: bool) -> None:
+    """Small arrows (..., 2) about their middles x, y, in the units of the axes."""
+    axes.quiver(
+        x, y, along[..., 0], along[..., 1],
+        pivot="mid", angles="xy", scale_units="xy", scale=1, color=INK[dark]["arrow"], zorder=3,
+        units="width", width=0.0026, headwidth=4.5, headlength=5, headaxislength=4.2, minlength=0.4,
+    )  # fmt: skip
+
+
+def middle_force(size: Floats, active: Bools) -> float:
+    """The median of the sizes (...) where `active`, the reference of arrow lengths; 1 if there is none."""
+    felt = size[active]
+    return float(np.median(felt)) if felt.size and np.median(felt) > 0 else 1.0
+
+
+def arrow_nodes(n: int) -> Ints:
+    """Which of n nodes along a side carry an arrow."""
+    nodes: Ints = ((np.arange(ARROWS) + 0.5) * n / ARROWS).astype(int)
+    return nodes
+
+
+def draw_bar(
+    figure: Figure, axes: Any, image: Any, name: str, dark: bool, *, ends: Literal["neither", "max", "both"] = "max"
+) -> None:
+    """The colour scale of `image` beside its axes."""
+    ink = INK[dark]["text"]
+    colours = figure.colorbar(image, ax=axes, fraction=0.046, pad=0.02, extend=ends)
+    colours.set_label(name, color=ink, fontsize=8)
+    colours.ax.tick_params(colors=ink, labelsize=7.5, width=0.6, length=2.5)
+    cast(Any, colours.outline).set(edgecolor=ink, linewidth=0.6)
+
+
+def draw_arrow(axes: Axes, at: Any, tip: Any, colour: str, edge: str, width: float, style: str = "-") -> None:
+    """An arrow from `at` to `tip`, (2,) each, `width` points wide, with a rim; clipped to the axes."""
+    head = f"-|>,head_length={0.3 + width / 11},head_width={0.15 + width / 20}"
+    shaft = {"arrowstyle": head, "color": colour, "linewidth": width, "linestyle": style, "shrinkA": 0, "shrinkB": 0}
+    arrow = axes.annotate("", tip, at, arrowprops=shaft, zorder=5, annotation_clip=False).arrow_patch
+    if arrow is not None:
+        arrow.set_path_effects(rim(width + 1.8, edge))
+        arrow.set(clip_on=True, clip_path=axes.patch)
+
+
+def draw_text(axes: Axes, at: Any, text: str, colour: str, dark: bool, *, offset: Any = (0, 0), **align: Any) -> None:
+    """`text` with a rim at `at`, moved by `offset` points; `align` goes to matplotlib."""
+    align = (
+        dict[str, Any]({"ha": "center", "fontsize": 7.5, "fontweight": "bold", "color": colour, "zorder": 6}) | align
+    )
+    shown = axes.annotate(text, at, xytext=tuple(offset), textcoords="offset points", annotation_clip=True, **align)
+    shown.set_path_effects(rim(2.2, INK[dark]["rim"]))
