@@ -21,6 +21,7 @@ from dmlcore.figures.strokes import (
     draw_needles,
     draw_text,
     middle_force,
+    shaft_of,
 )
 from dmlcore.geometry import Probe
 from dmlcore.geometry.hardness import Hardness
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 Shade = Literal["energy", "raw", "force", "none"]
 
+LEAST, MOST = 16 / 320, 150 / 320  # lengths of the shafts of forces, in half widths of the view
 BOUNDARIES: dict[str, Any] = {"outer": "-", "inner": (0, (4, 2.5))}  # raw = 0, raw = m2
 
 
@@ -170,23 +172,16 @@ def draw_edges(axes: Axes, arrays: Arrays, dark: bool) -> None:
         axes.plot(*np.stack([start, end]).T, color=ink[colour], linewidth=1.0, linestyle=dashes, zorder=4)
 
 
-def _tip(at: Floats, force: Floats, half: float) -> Floats | None:
-    """Where the arrow of a force ends: it grows ever slower with the force, as on the page; None for no force."""
-    magnitude = float(np.linalg.norm(force))
-    if not (1e-9 < magnitude < math.inf):
-        return None
-    return at + force / magnitude * (150 * (1 - math.exp(-magnitude / 1.6)) + 16) / 320 * half
-
-
 def draw_resultants(axes: Axes, arrays: Arrays, view: View, dark: bool) -> None:
     """The force on each point with its magnitude, numbers kept apart."""
     ink, half, centre = INK[dark], view[2], np.array(view[:2])
     taken = list(arrays["points"])  # places a number keeps away from
     room = np.array([1.0, 0.5]) / cast("Figure", axes.figure).get_figwidth() * half
     for at, force in zip(arrays["points"], arrays["forces"], strict=True):
-        tip = _tip(at, force, half)
-        if tip is None:
+        shaft = shaft_of(force, LEAST * half, MOST * half)
+        if not shaft.any():
             continue
+        tip = at + shaft
         draw_arrow(axes, at, tip, ink["force"], ink["rim"], 2.2)
         taken.append(free_place(tip, force / np.linalg.norm(force), taken, room, centre, half))
         draw_text(axes, taken[-1], f"{np.linalg.norm(force):.3g}", ink["number"], dark, va="center")
@@ -209,9 +204,9 @@ def draw_parts(axes: Axes, arrays: Arrays, view: View, dark: bool) -> None:
             (("ap", "positive", "-"), ("an", "negative", "-"), ("pn", "negative", "-"), ("", "text", ":"))
         ):
             force = arrays["residuals"][i] if not pair else arrays["parts"][i, part]
-            tip = _tip(at, force, view[2])
-            if tip is not None:
-                draw_arrow(axes, at, tip, ink[colour], ink["rim"], 1.2, style)
+            shaft = shaft_of(force, LEAST * view[2], MOST * view[2])
+            if shaft.any():
+                draw_arrow(axes, at, at + shaft, ink[colour], ink["rim"], 1.2, style)
 
 
 def draw_points(

@@ -86,8 +86,10 @@ def draw_sphere(
         # The triplet: its edges along the sphere, then forces and points, flattened along the view.
         _great_circles(axes, arrays["points"], seen, ink)
         flat = arrays["points"] @ seen.T
-        tips = [_reach(force, 0.1, 0.75) for force in arrays["forces"]]
-        outward = [_reach(f * at, 0.1, 0.75) for f, at in zip(arrays["radials"], arrays["points"], strict=True)]
+        tips = [strokes.shaft_of(force, 0.1, 0.75) for force in arrays["forces"]]
+        outward = [
+            strokes.shaft_of(f * at, 0.1, 0.75) for f, at in zip(arrays["radials"], arrays["points"], strict=True)
+        ]
         _forces(
             axes, flat, [t @ seen.T for t in tips], [t @ seen.T for t in outward], arrays, radial, SPHERE_VIEW, dark
         )
@@ -129,8 +131,10 @@ def draw_circle(
         if arrows:
             _whirl(left, arrays, reference, dark)
         layers.draw_edges(left, arrays, dark)
-        tips = [_reach(force, 0.13, 0.5) for force in arrays["forces"]]
-        outward = [_reach(f * at, 0.1, 0.5) for f, at in zip(arrays["radials"], arrays["points"], strict=True)]
+        tips = [strokes.shaft_of(force, 0.13, 0.5) for force in arrays["forces"]]
+        outward = [
+            strokes.shaft_of(f * at, 0.1, 0.5) for f, at in zip(arrays["radials"], arrays["points"], strict=True)
+        ]
         _forces(left, arrays["points"], tips, outward, arrays, radial, CIRCLE_VIEW, dark)
         layers.draw_points(left, arrays, probe, dark)
         image = _map(right, loss, arrays, probe, (anchor, positive, negative), top, region, dark)
@@ -150,12 +154,9 @@ def _bare(axes: Axes, view: tuple[float, float, float], dark: bool) -> Axes:
     return axes
 
 
-def _reach(force: Floats, least: float, most: float) -> Floats:
-    """The shaft of a force, in radii: it grows ever slower with the force, as on the page; zero for no force."""
-    magnitude = float(np.linalg.norm(force))
-    if not (1e-9 < magnitude < math.inf):
-        return np.zeros_like(force)
-    return force / magnitude * (least + most * (1 - math.exp(-magnitude / 1.6)))
+def _outward(arrays: Arrays) -> Floats:
+    """The parts of the forces that normalisation removes, (3, D)."""
+    return arrays["radials"][:, None] * arrays["points"]
 
 
 def _forces(

@@ -116,6 +116,14 @@ def draw_bar(
     cast(Any, colours.outline).set(edgecolor=ink, linewidth=0.6)
 
 
+def shaft_of(force: Floats, least: float, most: float) -> Floats:
+    """The arrow of a force: it grows ever slower with the force, as on the page; zero for no force."""
+    magnitude = float(np.linalg.norm(force))
+    if not (1e-9 < magnitude < math.inf):
+        return np.zeros_like(force)
+    return force / magnitude * (least + most * (1 - math.exp(-magnitude / 1.6)))
+
+
 def draw_arrow(axes: Axes, at: Any, tip: Any, colour: str, edge: str, width: float, style: str = "-") -> None:
     """An arrow from `at` to `tip`, (2,) each, `width` points wide, with a rim; clipped to the axes."""
     head = f"-|>,head_length={0.3 + width / 11},head_width={0.15 + width / 20}"

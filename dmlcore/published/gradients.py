@@ -6,6 +6,7 @@ Source: Karaman 2021, corrected by its errata.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ class ClosedForm:
 def _along(laws: Callable[..., Laws]) -> Callable[..., Gradients]:
     """The gradients of a loss of distances alone: its laws along the edges."""
 
+    @functools.wraps(laws)
     def gradient(a: Tensor, p: Tensor, n: Tensor, **hyper: float) -> Gradients:
         pull, push_an, push_pn = laws(a, p, n, **hyper)
         ap, an, pn = pull * unit(a, p), push_an * unit(a, n), push_pn * unit(p, n)

@@ -15,8 +15,8 @@ import torch
 from starlette.routing import BaseRoute
 from torch import Tensor
 
-from dmlcore.figures.strokes import colour_top
 from dmlcore.figures.pair_weights import boundary
+from dmlcore.figures.strokes import colour_top
 from dmlcore.loss_analysis.pair_weights import PairWeights, Similarities, similarities, triplet_weights, unit_triplet
 from dmlcore.losses import TripletLoss
 from dmlcore.typing import Array, Bytes, Floats
