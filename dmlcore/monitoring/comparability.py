@@ -12,7 +12,7 @@ from dmlcore.spec import RunSpec, flat
 from dmlcore.storage.runs import Run, scores
 
 Severity = Literal["incomparable", "caution", "note"]
-Told = tuple[Severity, tuple[str, ...], str]  # the fields of an issue
+Issue = tuple[Severity, tuple[str, ...], str]  # the fields of an issue
 FAST_PROXIES = 50  # times the learning rate of the network, from which it is worth a word
 
 
@@ -180,7 +180,7 @@ def lint(runs: Sequence[RunSpec | Run]) -> list[ComparabilityIssue]:
     specs = [run.spec if isinstance(run, Run) else run for run in runs]
     issues = [warning for rule in RULES if (warning := _differs(rule, specs))]
     issues += _other_queries([run for run in runs if isinstance(run, Run)])
-    issues += [ComparabilityIssue(*told) for told in _repeats(specs)]
+    issues += [ComparabilityIssue(*issue) for issue in _repeats(specs)]
     for spec in specs:
         issues += lint_spec(spec)
     order: dict[Severity, int] = {"incomparable": 0, "caution": 1, "note": 2}
@@ -192,10 +192,10 @@ def lint_spec(spec: RunSpec, training: int | None = None) -> list[ComparabilityI
 
     training: samples of the training split, where the protocol counts in epochs; without it those keys are left out.
     """
-    return [ComparabilityIssue(*told) for told in (*_leaves(spec, training), *_alone(spec))]
+    return [ComparabilityIssue(*issue) for issue in (*_leaves(spec, training), *_alone(spec))]
 
 
-def _alone(spec: RunSpec) -> Iterator[Told]:
+def _alone(spec: RunSpec) -> Iterator[Issue]:
     # What chooses the weights.
     if spec.schedule.monitor_part == "test":
         sentence = f"The test split chooses the weights ({_selection(spec)}), so the test scores are too good."
@@ -252,7 +252,7 @@ def _other_queries(runs: Sequence[Run]) -> list[ComparabilityIssue]:
     return [ComparabilityIssue("incomparable", ("data.root",), sentence)]
 
 
-def _repeats(specs: Sequence[RunSpec]) -> Iterator[Told]:
+def _repeats(specs: Sequence[RunSpec]) -> Iterator[Issue]:
     """Whether each setting was repeated, and as often as the others."""
     neutral = {"seed": 0, "name": "", "device": "auto"}
     seeds: dict[str, set[int]] = {}
@@ -270,7 +270,7 @@ def _repeats(specs: Sequence[RunSpec]) -> Iterator[Told]:
         yield "note", ("seed",), "Other seeds: batches and first weights are not the same in pairs."
 
 
-def _fast_proxies(spec: RunSpec) -> Iterator[Told]:
+def _fast_proxies(spec: RunSpec) -> Iterator[Issue]:
     rate = spec.loss.learning_rate
     factor = rate / spec.optimiser.learning_rate if rate else 1.0
     if factor < FAST_PROXIES:
@@ -283,6 +283,6 @@ def _fast_proxies(spec: RunSpec) -> Iterator[Told]:
     yield "note" if allowed else "caution", ("loss.learning_rate",), sentence
 
 
-def _leaves(spec: RunSpec, training: int | None) -> Iterator[Told]:
+def _leaves(spec: RunSpec, training: int | None) -> Iterator[Issue]:
     for line in protocols.deviations(spec, training):
         yield "caution", (line.partition(":")[0],), f"Leaves {spec.protocol} in {line}."
