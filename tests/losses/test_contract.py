@@ -43,8 +43,9 @@ def batch(dtype=torch.float64, dim=5, seed=0):
 
 def energies(loss, embeddings, labels):
     """The oracle: a plain loop over hand-listed triplets."""
+    points = embeddings.unbind()
     return [
-        loss.raw(embeddings[a], embeddings[p], embeddings[n])
+        loss.raw(points[a], points[p], points[n])
         for a, p, n in itertools.product(range(len(labels)), repeat=3)
         if a != p and labels[a] == labels[p] != labels[n]
     ]
@@ -60,18 +61,23 @@ def reduced(loss, raws, reduction):
 
 @every_setting
 def test_batch_equals_a_plain_loop(name, hyper):
+    """Values of each reduction, and gradients of a mixture of all: one pass back through the loop."""
     embeddings, labels = batch()
-    y = embeddings.clone().requires_grad_()
+    x, y = (embeddings.clone().requires_grad_() for _ in range(2))
     raws = energies(losses.create(name, **hyper), y, labels)
+    values, expected = [], []
     for reduction in REDUCTIONS:
         with of(reduction):
             loss = losses.create(name, reduction=reduction, **hyper)
-            x = embeddings.clone().requires_grad_()
-            value, expected = loss(x, labels), reduced(loss, raws, reduction)
-            torch.testing.assert_close(value, expected, rtol=1e-11, atol=1e-12)
-            (gradient,) = torch.autograd.grad(value, x)
-            (expected_gradient,) = torch.autograd.grad(expected, y, retain_graph=True)
-            torch.testing.assert_close(gradient, expected_gradient, rtol=1e-9, atol=1e-11)
+            values.append(loss(x, labels))
+            expected.append(reduced(loss, raws, reduction))
+            torch.testing.assert_close(values[-1], expected[-1], rtol=1e-11, atol=1e-12)
+    shares = range(2, 2 + len(REDUCTIONS))
+    gradient, expected_gradient = (
+        torch.autograd.grad(sum(share * value for share, value in zip(shares, each, strict=True)), at)[0]
+        for each, at in ((values, x), (expected, y))
+    )
+    torch.testing.assert_close(gradient, expected_gradient, rtol=1e-9, atol=1e-11)
 
 
 @every_setting
