@@ -7,11 +7,9 @@ from dmlcore.geometry.margins import (
     balanced_rho,
     margin_enclosing,
     margin_for_ellipse,
-    margin_from_normalised,
-    normalised_margin,
     triplet_count,
 )
-from dmlcore.geometry.triplet import Triplet, distance, power_potential
+from dmlcore.geometry.triplet import Triplet, distance, margin_from_normalised, normalised_margin, power_potential
 from dmlcore.geometry.worked import (
     Worked,
     explain_balanced_rho,

@@ -1,4 +1,4 @@
-"""Margins of the distance-sensitive loss (enclosing the ranking discs, normalised), and force balance in a batch."""
+"""Margins of the distance-sensitive loss that enclose the ranking discs, and force balance in a batch."""
 
 from __future__ import annotations
 
@@ -48,21 +48,6 @@ def margin_enclosing(d: float, m_ranking: float, s: float, r: float, rho: float)
     return rho * (_potential(R, 1 - r) + _potential(R + d, 1 - r)) - _potential(d, s + 1)
 
 
-def normalised_margin(m1: float, s: float, r: float, rho: float) -> float:
-    """mu = m1 + 1/(s+1) - 2 rho/(1-r): raw of the unit equilateral triangle, comparable across s and r.
-
-    The term whose exponent is 0 drops out. Then raw = B_{s+1}(d_ap) - rho [B_{1-r}(d_an) + B_{1-r}(d_pn)] + mu, with
-    B_q(d) = (d^q - 1)/q (log d at q = 0), is continuous in s and r, through s = -1 and r = 1 too. Raises ValueError
-    naming the argument that is not finite. Source: Karaman 2021, Eq. 3.17, renormalised.
-    """
-    return _finite(m1=m1, s=s, r=r, rho=rho)["m1"] + _unit_energy(s, r, rho)
-
-
-def margin_from_normalised(mu: float, s: float, r: float, rho: float) -> float:
-    """m1 of a normalised margin mu: the inverse of `normalised_margin`, with the same errors."""
-    return _finite(mu=mu, s=s, r=r, rho=rho)["mu"] - _unit_energy(s, r, rho)
-
-
 def balanced_rho(B: int, C: int) -> float:
     """rho at which pull and push weigh the same per link, in a batch of B samples of C classes of equal size.
 
@@ -92,18 +77,6 @@ def _class_size(B: int, C: int) -> int:
     if B < 2 * C:
         raise ValueError(f"B must be at least 2 C = {2 * C}, or there is no positive; got {B}")
     return int(B // C)
-
-
-def _finite(**given: float) -> dict[str, float]:
-    for name, value in given.items():
-        if not math.isfinite(value):
-            raise ValueError(f"{name} must be finite, got {value}")
-    return given
-
-
-def _unit_energy(s: float, r: float, rho: float) -> float:
-    """The core of the unit equilateral triangle; a logarithm is 0 there."""
-    return sum(factor / q for factor, q in ((1.0, s + 1), (-2 * rho, 1 - r)) if abs(q) >= 1e-9)
 
 
 def _ranking_radius(d: float, m_ranking: float, rho: float) -> float:

@@ -1,7 +1,8 @@
-"""The geometry of a triplet: three edge lengths and three squared norms, from points or from batch tables."""
+"""The geometry of a triplet: edge lengths and squared norms, from points or batch tables; its normalised margin."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import NamedTuple
@@ -146,3 +147,30 @@ def power_potential(d: Tensor, q: float, floor: float = 0.0) -> Tensor:
     else:
         limit = -torch.inf
     return torch.where(below, limit, value)
+
+
+def normalised_margin(m1: float, s: float, r: float, rho: float) -> float:
+    """mu = m1 + 1/(s+1) - 2 rho/(1-r): raw of the unit equilateral triangle, comparable across s and r.
+
+    The term whose exponent is 0 drops out. Then raw = B_{s+1}(d_ap) - rho [B_{1-r}(d_an) + B_{1-r}(d_pn)] + mu, with
+    B_q(d) = (d^q - 1)/q (log d at q = 0), is continuous in s and r, through s = -1 and r = 1 too. Raises ValueError
+    naming the argument that is not finite. Source: Karaman 2021, Eq. 3.17, renormalised.
+    """
+    return _finite(m1=m1, s=s, r=r, rho=rho)["m1"] + _unit_energy(s, r, rho)
+
+
+def margin_from_normalised(mu: float, s: float, r: float, rho: float) -> float:
+    """m1 of a normalised margin mu: the inverse of `normalised_margin`, with the same errors."""
+    return _finite(mu=mu, s=s, r=r, rho=rho)["mu"] - _unit_energy(s, r, rho)
+
+
+def _finite(**given: float) -> dict[str, float]:
+    for name, value in given.items():
+        if not math.isfinite(value):
+            raise ValueError(f"{name} must be finite, got {value}")
+    return given
+
+
+def _unit_energy(s: float, r: float, rho: float) -> float:
+    """The core of the unit equilateral triangle; a logarithm is 0 there."""
+    return sum(factor / q for factor, q in ((1.0, s + 1), (-2 * rho, 1 - r)) if abs(q) >= 1e-9)

@@ -12,7 +12,7 @@ from torch import nn
 from dmlcore.catalogue import discover
 from dmlcore.losses.engine.batch_loss import BatchFormula
 from dmlcore.losses.engine.formula import LOSSES, LossEntry, TripletFormula
-from dmlcore.losses.engine.triplet_loss import REDUCTIONS, TripletLoss
+from dmlcore.losses.engine.triplet_loss import REDUCTIONS, TripletLoss, create, formula, names
 
 discover(
     __name__,
@@ -36,17 +36,6 @@ __all__ = [
     "formula",
     "names",
 ]
-
-
-def names() -> list[str]:
-    """Every triplet loss of the catalogue, in the order of the reference: those that have a force field.
-
-    Example:
-        >>> from dmlcore import losses
-        >>> losses.names()[:4]
-        ['hoffer', 'ranking', 'facenet', 'facenet_mined']
-    """
-    return [name for name, entry in LOSSES.items() if isinstance(entry, TripletFormula)]
 
 
 def batch_names() -> list[str]:
@@ -101,44 +90,3 @@ def for_training(
         return create(name, reduction=reduction, **hyper)
     sizes = {"classes": classes, "embedding_dim": embedding_dim}
     return info.build(**info.complete(hyper, reduction, **sizes), **{k: sizes[k] for k in info.sizes})
-
-
-def formula(name: str) -> TripletFormula:
-    """Title, LaTeX, source, hyper-parameters and pure function of a triplet loss.
-
-    Raises: KeyError that lists the known names.
-
-    Example:
-        >>> from dmlcore import losses
-        >>> losses.formula("ranking").latex
-        'd_{ap}-d_{an}'
-    """
-    entry = LOSSES[name]
-    if not isinstance(entry, TripletFormula):
-        raise KeyError(f"{name} is a loss of batches, without a force field; triplet losses: {', '.join(names())}")
-    return entry
-
-
-def create(name: str, **hyper: Any) -> TripletLoss:
-    """The triplet loss as a module, on batches and, as `core`, `raw` and `clamped`, on points.
-
-    hyper: the loss's own parameters, its margin (m or m1), the upper clamp m2 (None or inf = open), and
-    reduction = "mean_valid" | "mean_nonzero" | "mean_raw", as `TripletLoss` says.
-
-    Shapes: forward(embeddings (B, D), labels (B,), indices_tuple=None) -> scalar; points (..., D) x3 -> (...).
-    Raises: KeyError, TypeError or ValueError naming the culprit.
-    Source: that of each loss, `formula(name).source`.
-
-    Example, with three of eight triplets above 0, which are 0.5, 0.5 and 1.5:
-        >>> import torch
-        >>> from dmlcore import losses
-        >>> embeddings, labels = torch.tensor([[0.0], [1.0], [2.0], [4.0]]), torch.tensor([0, 0, 1, 1])
-        >>> losses.create("ranking", m=0.5)(embeddings, labels)
-        tensor(0.3125)
-        >>> losses.create("ranking", m=0.5, reduction="mean_nonzero")(embeddings, labels)
-        tensor(0.8333)
-        >>> losses.create("ranking", q=1)
-        Traceback (most recent call last):
-        TypeError: ranking has no hyper-parameter q; it has: m, m2
-    """
-    return TripletLoss(formula(name), **hyper)

@@ -16,8 +16,7 @@ from torch import Tensor
 from dmlcore import losses
 from dmlcore.geometry import forces, margin_enclosing, margin_for_ellipse
 from dmlcore.geometry.field_table import edge_gradient
-from dmlcore.geometry.margins import margin_from_normalised
-from dmlcore.geometry.triplet import Edges
+from dmlcore.geometry.triplet import Edges, margin_from_normalised
 from dmlcore.loss_analysis.active_region import active_region
 from dmlcore.published import errata, karaman, printed_formulas
 from dmlcore.published.printed_formulas import COUNTEREXAMPLES, compare, points

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from dmlcore.geometry import Triplet
 from dmlcore.geometry.triplet import FLOOR
 from dmlcore.losses.engine.distances import check_finite
-from dmlcore.losses.engine.formula import TripletFormula, check_points
+from dmlcore.losses.engine.formula import LOSSES, TripletFormula, check_points
 from dmlcore.losses.engine.table import Counts, Indices, Window, pair_tables, table_energy
 
 Reduction = Literal["mean_valid", "mean_nonzero", "mean_raw"]
@@ -41,6 +41,8 @@ class TripletLoss(nn.Module):
         (tensor(-3.5000), tensor(0.))
     """
 
+    counts = Counts.none()  # of the last forward pass
+
     def __init__(self, formula: TripletFormula, reduction: Reduction = "mean_valid", **hyper: float | str) -> None:
         super().__init__()
         if reduction not in REDUCTIONS:
@@ -51,7 +53,6 @@ class TripletLoss(nn.Module):
         self.m2 = float(self.hyper[formula.clamp.to or "m2"])
         self._own = {k: self.hyper[k] for k in formula.own}
         self.floor = FLOOR if math.isinf(self.m2) or reduction == "mean_raw" else 0.0
-        self.counts = Counts.none()
 
     @property
     def difference_window(self) -> tuple[float, float] | None:
@@ -167,3 +168,58 @@ def as_triplets(indices_tuple: tuple[Tensor, ...], labels: Tensor) -> Indices:
         pair, other = (a1[:, None] == a2[None, :]).nonzero(as_tuple=True)
         indices = (a1[pair], positives[pair], negatives[other])
     return cast(Indices, indices)
+
+
+# ---- those of the catalogue
+
+
+def names() -> list[str]:
+    """Every triplet loss of the catalogue, in the order of the reference: those that have a force field.
+
+    Example:
+        >>> from dmlcore import losses
+        >>> losses.names()[:4]
+        ['hoffer', 'ranking', 'facenet', 'facenet_mined']
+    """
+    return [name for name, entry in LOSSES.items() if isinstance(entry, TripletFormula)]
+
+
+def formula(name: str) -> TripletFormula:
+    """Title, LaTeX, source, hyper-parameters and pure function of a triplet loss.
+
+    Raises: KeyError that lists the known names.
+
+    Example:
+        >>> from dmlcore import losses
+        >>> losses.formula("ranking").latex
+        'd_{ap}-d_{an}'
+    """
+    entry = LOSSES[name]
+    if not isinstance(entry, TripletFormula):
+        raise KeyError(f"{name} is a loss of batches, without a force field; triplet losses: {', '.join(names())}")
+    return entry
+
+
+def create(name: str, **hyper: Any) -> TripletLoss:
+    """The triplet loss as a module, on batches and, as `core`, `raw` and `clamped`, on points.
+
+    hyper: the loss's own parameters, its margin (m or m1), the upper clamp m2 (None or inf = open), and
+    reduction = "mean_valid" | "mean_nonzero" | "mean_raw", as `TripletLoss` says.
+
+    Shapes: forward(embeddings (B, D), labels (B,), indices_tuple=None) -> scalar; points (..., D) x3 -> (...).
+    Raises: KeyError, TypeError or ValueError naming the culprit.
+    Source: that of each loss, `formula(name).source`.
+
+    Example, with three of eight triplets above 0, which are 0.5, 0.5 and 1.5:
+        >>> import torch
+        >>> from dmlcore import losses
+        >>> embeddings, labels = torch.tensor([[0.0], [1.0], [2.0], [4.0]]), torch.tensor([0, 0, 1, 1])
+        >>> losses.create("ranking", m=0.5)(embeddings, labels)
+        tensor(0.3125)
+        >>> losses.create("ranking", m=0.5, reduction="mean_nonzero")(embeddings, labels)
+        tensor(0.8333)
+        >>> losses.create("ranking", q=1)
+        Traceback (most recent call last):
+        TypeError: ranking has no hyper-parameter q; it has: m, m2
+    """
+    return TripletLoss(formula(name), **hyper)

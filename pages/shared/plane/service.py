@@ -18,18 +18,18 @@ import torch
 from starlette.routing import BaseRoute
 
 from dmlcore.figures.scales import round_top, stays_below
-from dmlcore.geometry import snapshot
+from dmlcore.geometry import FieldTable, snapshot
 from dmlcore.geometry.boundary import Levels
+from dmlcore.geometry.field_table import SIGNS
 from dmlcore.geometry.streams import streamlets
 from dmlcore.typing import Array
 from pages.shared.plane.readout import service as readout
 from pages.shared.plane.state import Scene
 from pages.shared.server import wire
 from pages.shared.server.websocket import socket_route
-from pages.shared.server.wire import Request, pack
+from pages.shared.server.wire import Request, number, pack
 from pages.shared.server.worker_pool import WorkerPool
-from pages.shared.state.held_scale import held
-from pages.shared.state.untrusted import bounded, jsonable, numbers
+from pages.shared.state.untrusted import bounded, held, jsonable, numbers
 
 SAMPLES = 96  # of a law
 SHARES = np.arange(1, SAMPLES + 1) / SAMPLES
@@ -85,7 +85,7 @@ def _painted(scene: Scene, n: int, request: Request, settle: bool) -> tuple[dict
     reference = held(request.get("reference"), lambda: round_top(stays_below(strength[active], 50)), settle)
     levels = Levels(x, y, raw)
     outer, inner = (levels.lines(level) if level < math.inf else [] for level in (0.0, loss.m2))
-    header = readout.triplet(scene, triplet) | {
+    header = _triplet(scene, triplet) | {
         "scale": scale,
         "reference": reference,
         "reach": reach,
@@ -114,6 +114,25 @@ def _painted(scene: Scene, n: int, request: Request, settle: bool) -> tuple[dict
     if scene.cut:
         arrays["cut"] = _finite32(np.stack((field.raw.numpy()[n * n :], field.energy.numpy()[n * n :])))
     return header, arrays, places[: n * n][active.ravel()]
+
+
+def _triplet(scene: Scene, reading: FieldTable) -> dict[str, Any]:
+    """Energies, forces and their parts, edge lengths, and the circles that depend on the points alone."""
+    loss, lengths = scene.module(), [float(length) for length in reading.sides.lengths]
+    return {
+        "raw": number(reading.raw.item()),
+        "energy": number(reading.energy.item()),
+        "m2": number(loss.m2),
+        "m1": number(loss.margin),
+        "mu": scene.mu,
+        "hit": reading.active.item(),
+        "forces": [(force.numpy() + 0.0).tolist() for force in reading.forces],  # + 0.0 makes a zero of -0
+        "residuals": [(force.numpy() + 0.0).tolist() for force in reading.residuals],
+        "edges": dict(zip(readout.EDGES, lengths, strict=True)),
+        "strengths": {edge: SIGNS[k] * float(reading.slopes.get(k, 0.0)) + 0.0 for k, edge in enumerate(readout.EDGES)},
+        "discs": readout.discs(lengths[0]) if scene.discs else None,
+        "mining": readout.mining(scene) if scene.mining else None,
+    }
 
 
 def _nearest_active(scene: Scene, places: Array) -> list[float] | None:

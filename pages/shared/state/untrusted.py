@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -70,6 +70,19 @@ def bounded(value: Any, low: float, high: float, default: float) -> float:
     return min(max(number, low), high)
 
 
+def held(asked: Any, fitting: Callable[[], float], settle: bool, *, lock: bool = False) -> float:
+    """The scale a component asks to keep, or the fitting one if it asks for none.
+
+    While the hand moves it stays; once it settles, it stays unless it misleads by 1.6 times or more, and if locked
+    always. `fitting` is only computed where it is needed.
+    """
+    kept = bounded(asked, 1e-12, 1e12, 0.0)
+    if kept and (lock or not settle):
+        return kept
+    fits = fitting()
+    return kept if kept and 0.6 < kept / fits < 1.6 else fits
+
+
 def one_of(value: Any, options: tuple[str, ...], default: str) -> str:
     """`value` if it is one of the options."""
     if isinstance(value, str) and value in options:
@@ -108,7 +121,7 @@ def loss_name(value: Any, default: str, known: Collection[str] | None = None) ->
 
 def hyper(name: str, given: Any) -> dict[str, float | str]:
     """Every hyper-parameter of the loss `name`, valid: from `given` where it makes sense, else the default."""
-    formula = losses.describe(name)
+    formula = losses.LOSSES[name]
     given = given if isinstance(given, Mapping) else {}
     values = dict(formula.defaults)
     for key, parameter in formula.parameters.items():

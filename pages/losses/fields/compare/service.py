@@ -28,8 +28,7 @@ from pages.shared.plane.state import POINTS
 from pages.shared.server import wire
 from pages.shared.server.websocket import socket_route
 from pages.shared.server.wire import number, pack
-from pages.shared.state.held_scale import held
-from pages.shared.state.untrusted import REACH, bounded, finite
+from pages.shared.state.untrusted import REACH, bounded, finite, held
 
 INLINE = 100  # grids up to this side are computed on the event loop
 FINEST = 140

@@ -24,8 +24,7 @@ from pages.losses.fields.pair_weights.state import NEAREST, PairWeightsView
 from pages.shared.server import wire
 from pages.shared.server.websocket import socket_route
 from pages.shared.server.wire import pack
-from pages.shared.state.held_scale import held
-from pages.shared.state.untrusted import bounded, numbers
+from pages.shared.state.untrusted import bounded, held, numbers
 
 COARSEST, INLINE, FINEST = 21, 101, 181
 PAIRS = ("ap", "an", "pn")

@@ -8,8 +8,7 @@ from typing import Any
 
 import torch
 
-from dmlcore.geometry import FieldTable, field_table, margin_for_ellipse
-from dmlcore.geometry.field_table import SIGNS
+from dmlcore.geometry import field_table, margin_for_ellipse
 from dmlcore.geometry.hardness import hardness
 from dmlcore.geometry.worked import (
     Worked,
@@ -32,25 +31,6 @@ def as_tensors(scene: object) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]
     return a, p, n
 
 
-def triplet(scene: Scene, reading: FieldTable) -> dict[str, Any]:
-    """Energies, forces and their parts, edge lengths, and the circles that depend on the points alone."""
-    loss, lengths = scene.module(), [float(length) for length in reading.sides.lengths]
-    return {
-        "raw": number(reading.raw.item()),
-        "energy": number(reading.energy.item()),
-        "m2": number(loss.m2),
-        "m1": number(loss.margin),
-        "mu": scene.mu,
-        "hit": reading.active.item(),
-        "forces": [(force.numpy() + 0.0).tolist() for force in reading.forces],  # + 0.0 makes a zero of -0
-        "residuals": [(force.numpy() + 0.0).tolist() for force in reading.residuals],
-        "edges": dict(zip(EDGES, lengths, strict=True)),
-        "strengths": {edge: SIGNS[k] * float(reading.slopes.get(k, 0.0)) + 0.0 for k, edge in enumerate(EDGES)},
-        "discs": _discs(lengths[0]) if scene.discs else None,
-        "mining": _mining(scene) if scene.mining else None,
-    }
-
-
 def place(scene: Scene, at: tuple[float, ...]) -> dict[str, Any]:
     """What the scanning point would feel at `at`, and its distances there to the other two."""
     loss = scene.module()
@@ -70,7 +50,7 @@ def place(scene: Scene, at: tuple[float, ...]) -> dict[str, Any]:
     }
 
 
-def _discs(d: float) -> dict[str, Any] | None:
+def discs(d: float) -> dict[str, Any] | None:
     """The ranking discs about anchor and positive and the ellipse of Appendix B that encloses both."""
     if d <= 0:
         return None
@@ -81,7 +61,8 @@ def _discs(d: float) -> dict[str, Any] | None:
     }
 
 
-def _mining(scene: Scene) -> dict[str, Any]:
+def mining(scene: Scene) -> dict[str, Any]:
+    """Which places of the probe make an easy, semi-hard or hard triplet."""
     shares = hardness(scene.module(), *as_tensors(scene), scene.probe)
     return {"centre": None if shares.radius is None else "anchor", "radius": shares.radius, "labels": shares.names}
 
