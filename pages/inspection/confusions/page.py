@@ -9,21 +9,18 @@ import streamlit as st
 
 from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.storage.arrays import Unreadable
-from dmlcore.storage.runs import Run, RunStore
+from dmlcore.storage.runs import Run
 from pages.inspection.confusions.classes import page as classes_view
 from pages.inspection.confusions.density import page as density_view
 from pages.inspection.confusions.distances import page as distances_view
 from pages.inspection.confusions.hubs import page as hubs_view
 from pages.inspection.confusions.pairs import page as pairs_view
-from pages.inspection.confusions.service import ConfusionsView
-from pages.shared.widgets import run_picker
-from pages.shared.widgets.last_evaluation import evaluated
 from pages.shared.widgets.results import beside
-from pages.shared.widgets.test_neighbours import naming
+from pages.shared.widgets.shown_run import ShownRun, picked
 from pages.shared.words import sentences as words
 from pages.shared.words.numbers import percent
 
-VIEWS: dict[str, Callable[[ConfusionsView], None]] = {
+VIEWS: dict[str, Callable[[ShownRun], None]] = {
     "pairs": pairs_view.show,
     "classes": classes_view.show,
     "distances": distances_view.show,
@@ -45,18 +42,13 @@ def page() -> None:
         "Where the embedding of the test split is wrong, as a whole: classes whose samples lie among each other, "
         "classes that fail, positives as far as negatives, samples that are everybody's neighbour."
     )
-    run = run_picker.pick(RunStore())
-    if run is None:
-        return
-    known = evaluated(run, "confusions")
-    if known is None:
-        return
-    source, learned = known
-    browse(ConfusionsView(run, source, learned, naming(run)))
+    shown = picked("confusions")
+    if shown is not None:
+        browse(shown)
 
 
 @st.fragment
-def browse(view: ConfusionsView) -> None:
+def browse(view: ShownRun) -> None:
     """The summary, the choice of a view, and the view."""
     _summary(view.run, view.test)
     chosen = st.segmented_control(

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from dmlcore.inspection import confusions, distance_density, hubness
 from dmlcore.inspection.confusions import Confusions
 from dmlcore.inspection.distance_density import DistanceDensity
 from dmlcore.inspection.hubness import Hubness
-from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.storage import arrays
 from dmlcore.storage.arrays import EMBEDDINGS
-from dmlcore.storage.runs import Run
 from pages.shared.state.cache import cached
+from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.widgets.test_neighbours import learned
 
 COUNTS = (1, 2, 4, 8, 12, 16, 24)  # neighbours that may be counted, as far as they are kept
@@ -22,18 +19,9 @@ R = "R"  # as many as the class of the query has others
 FEWER_PAIRS = 4_000_000  # of a snapshot: many are measured one after another
 
 
-@dataclass(frozen=True, eq=False)
-class ConfusionsView:
-    """A run, its embeddings file, what that holds, and the names of the classes by label."""
-
-    run: Run
-    source: Path
-    test: TestNeighbours
-    name: Callable[[int], str]
-
-    def counts(self) -> list[int]:
-        """The numbers of neighbours that can be counted."""
-        return [k for k in COUNTS if k <= self.test.neighbours.shape[1]]
+def neighbour_counts(shown: ShownRun) -> list[int]:
+    """The numbers of neighbours that can be counted."""
+    return [k for k in COUNTS if k <= shown.test.neighbours.shape[1]]
 
 
 @cached(32)

@@ -91,7 +91,7 @@ def body(shown: ShownDifference) -> None:
         format_func=lambda kind: f"{KINDS[kind]} ({counts[kind]:,})" if kind in KINDS else LABELS,
     )
     if kind == "labels":
-        queries_view.labels(shown, _doubted(shown), shown.learned[1])
+        queries_view.labels(shown, _doubted(shown))
         return
     only = None
     if chosen is not None and st.toggle("Only those of the selection", key="difference-only", value=True):

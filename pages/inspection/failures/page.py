@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
 
@@ -13,16 +12,15 @@ from streamlit.delta_generator import DeltaGenerator
 from dmlcore.inspection.failure.one_step import RetrievalFailure, failures, neighbours
 from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.spec import RunSpec
-from dmlcore.storage.runs import Run, RunStore
+from dmlcore.storage.runs import Run
 from dmlcore.typing import Ints
 from pages.inspection.failures import images, service
 from pages.inspection.failures.state import RealScene, home
 from pages.inspection.failures.true_step import page as true_step_view
 from pages.shared.server import thumbnails
-from pages.shared.widgets import menu, misread_link, run_picker, selection
+from pages.shared.widgets import menu, misread_link, selection
 from pages.shared.widgets.component import component, mount
-from pages.shared.widgets.last_evaluation import evaluated
-from pages.shared.widgets.test_neighbours import naming
+from pages.shared.widgets.shown_run import ShownRun, picked
 from pages.shared.words.numbers import percent
 
 OF_TRIPLET = ("right", "wrong", "a", "p", "n", "view", "line", "cut")  # of the link, and senseless with another query
@@ -38,18 +36,14 @@ def page() -> None:
         "where the forces of every loss are exact; the table tells what one step would do to the ranks of this query."
     )
     bar = st.container(horizontal=True, vertical_alignment="bottom")
-    run = run_picker.pick(RunStore(), into=bar, width=430)
-    if run is None:
-        return
-    known = evaluated(run, "failures")
-    if known is None:
-        return
-    _, neighbours = known
-    browse(run, neighbours, naming(run), bar)
+    shown = picked("failures", into=bar, width=430)
+    if shown is not None:
+        browse(shown, bar)
 
 
-def browse(run: Run, searched: TestNeighbours, name: Callable[[int], str], bar: DeltaGenerator) -> None:
+def browse(shown: ShownRun, bar: DeltaGenerator) -> None:
     """One failure at a time; bar: the line that chooses it."""
+    run, searched = shown.run, shown.test
     order = failures(searched)
     if not len(order):
         st.info("No query of this run has a match, so there is nothing to fail at.", icon=":material/info:")
@@ -74,7 +68,7 @@ def browse(run: Run, searched: TestNeighbours, name: Callable[[int], str], bar: 
     case = RetrievalFailure(searched, query, right, wrong, on_sphere=run.spec.model.normalize)
     samples = [int(searched.indices[row]) for row in (query, right, wrong)]
     _walk(run, searched, order, query, bar)
-    st.html(_images(run, searched, name, case, rights, wrongs))
+    st.html(_images(shown, case, rights, wrongs))
     triplet: dict[str, Any] = {"run": run.id} | dict(zip(("query", "right", "wrong"), samples, strict=True))
     _canvas(triplet, case, run.spec, [f"{thumbnails.address(run)}{index}" for index in samples])
     true_step_view.show(run, triplet, case, home(case.triplet, run.spec))
@@ -126,22 +120,16 @@ def _walk(run: Run, neighbours: TestNeighbours, order: Ints, query: int, bar: De
     st.markdown(f"Sample {index} · AP@R {percent(neighbours.average_precision[query])} · {position}")
 
 
-def _images(
-    run: Run,
-    neighbours: TestNeighbours,
-    name: Callable[[int], str],
-    case: RetrievalFailure,
-    rights: Ints,
-    wrongs: Ints,
-) -> str:
+def _images(shown: ShownRun, case: RetrievalFailure, rights: Ints, wrongs: Ints) -> str:
+    run, indices = shown.run, shown.test.indices
     ranks = {case.right: case.before.right, case.wrong: case.before.wrong}
     three = [
-        images.Sample(int(neighbours.indices[row]), name(int(neighbours.labels[row])), ranks.get(row))
+        images.Sample(int(indices[row]), shown.class_of(row), ranks.get(row))
         for row in (case.query, case.right, case.wrong)
     ]
 
     def tiles(rows: Ints, words: str) -> list[tuple[int, str]]:
-        return [(int(neighbours.indices[row]), f"{words}: class {name(int(neighbours.labels[row]))}") for row in rows]
+        return [(int(indices[row]), f"{words}: class {shown.class_of(row)}") for row in rows]
 
     hardest = rights[max(STRIP, len(rights) - 3) :]
     others = [

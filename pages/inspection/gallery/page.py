@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -10,18 +11,16 @@ import numpy as np
 import streamlit as st
 
 from dmlcore.inspection.neighbours import TestNeighbours
-from dmlcore.storage.runs import Run, RunStore
+from dmlcore.storage.runs import Run
 from pages.inspection.gallery.duplicates import page as duplicates_view
 from pages.inspection.gallery.queries import page as queries_view
-from pages.inspection.gallery.rows.page import ShownRun
 from pages.inspection.gallery.runs_beside import page as runs_beside_view
 from pages.inspection.gallery.upload import page as upload_view
 from pages.inspection.gallery.weights import page as weights_view
 from pages.shared.server import thumbnails
 from pages.shared.widgets import export_menu, menu, neighbour_grid, run_picker, selection
-from pages.shared.widgets.last_evaluation import evaluated
 from pages.shared.widgets.results import beside
-from pages.shared.widgets.test_neighbours import naming
+from pages.shared.widgets.shown_run import ShownRun, picked
 from pages.shared.words.numbers import percent
 
 CLICK = "gallery_click"
@@ -41,33 +40,28 @@ def page() -> None:
         ":green[**✓**] of the same class, :orange[**✗**] of another. Click an image to make it the query."
     )
     boxes = st.container(horizontal=True)
-    run = run_picker.pick(RunStore(), into=boxes, width=520)
-    if run is None:
+    shown = picked("neighbours", into=boxes, width=520)
+    if shown is None:
         return
-    known = evaluated(run, "neighbours")
-    if known is None:
-        return
-    _, neighbours = known
-    name = naming(run)
     with boxes:
-        label = chosen_class(neighbours, name)
-        others = runs_beside_view.choose(run)
-    browse(run, neighbours, name, label, others)
+        label = chosen_class(shown)
+        others = runs_beside_view.choose(shown.run)
+    browse(shown, label, others)
 
 
-def chosen_class(neighbours: TestNeighbours, name: Callable[[int], str]) -> int | None:
+def chosen_class(shown: ShownRun) -> int | None:
     """A box with all classes, in ?class=; None for all of them.
 
     Not for a fragment: thousands of names would travel whenever a page is turned.
     """
-    classes = np.unique(neighbours.labels).tolist()
+    classes = np.unique(shown.test.labels).tolist()
     wanted = st.query_params.get("class", "")
     label = int(wanted) if wanted.isascii() and wanted.isdigit() and len(wanted) < 10 else ALL_CLASSES
     st.session_state["class"] = label if label in classes else ALL_CLASSES  # the link is the truth, the box follows
     chosen: int = st.selectbox(
         "Class",
         [ALL_CLASSES, *classes],
-        format_func=lambda c: "all classes" if c == ALL_CLASSES else name(c),
+        format_func=lambda c: "all classes" if c == ALL_CLASSES else shown.name(c),
         key="class",
         help="Only queries of this class; neighbours come from all classes",
         width=220,
@@ -86,10 +80,9 @@ def _write_class() -> None:
 
 
 @st.fragment
-def browse(
-    run: Run, learned: TestNeighbours, name: Callable[[int], str], label: int | None, others: Sequence[str]
-) -> None:
+def browse(shown: ShownRun, label: int | None, others: Sequence[str]) -> None:
     """The summary, then one of the views; clicks and keys. label: the class it is about; others: ids of runs."""
+    run, learned = shown.run, shown.test
     if not run_picker.present(run):
         return
     failures = int(learned.failures.sum())
@@ -115,7 +108,7 @@ def browse(
         )
         export_menu.offer(run, selected)
         listener = st.container(width="content")
-    shown = ShownRun(run, learned, name, weights_view.overlay(run))
+    shown = replace(shown, over=weights_view.overlay(run))
     keys, first, ahead = ["forces", "map"], -1, list[int]()
     row = _asked(learned)
     if view == PAIRS and row is None:

@@ -5,6 +5,7 @@ A session remembers the last one of each run, as the navigation drops what stand
 
 from __future__ import annotations
 
+import numpy as np
 import streamlit as st
 from numpy.typing import ArrayLike
 
@@ -43,11 +44,31 @@ def _last() -> dict[str, str]:
     return last
 
 
-def choose(run: Run, indices: ArrayLike, origin: str) -> Selection:
+def choose(run: Run, indices: ArrayLike, origin: str) -> None:
     """Keep samples (indices in the data set) as the selection, and put it into the link."""
     saved = selections.save(run, indices, origin)
     st.query_params[PARAMETER] = _last()[run.id] = saved.id
-    return saved
+
+
+def button(
+    run: Run,
+    indices: ArrayLike,
+    label: str,
+    origin: str,
+    *,
+    key: str,
+    help: str = "The map and the gallery then show them",
+) -> None:
+    """A button that makes samples (indices in the data set) the selection."""
+    st.button(
+        label,
+        key=key,
+        icon=":material/select_all:",
+        disabled=not np.size(indices),
+        help=help,
+        on_click=choose,
+        args=(run, indices, origin),
+    )
 
 
 def forget() -> None:

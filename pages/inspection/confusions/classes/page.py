@@ -8,12 +8,13 @@ import streamlit as st
 from dmlcore.figures.confusions import ranking
 from dmlcore.inspection import confusions
 from pages.inspection.confusions.examples import page as examples
-from pages.inspection.confusions.service import ConfusionsView, confused
+from pages.inspection.confusions.service import confused
 from pages.shared.widgets.run_status import literal
+from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.words.numbers import percent
 
 
-def show(view: ConfusionsView) -> None:
+def show(view: ShownRun) -> None:
     """Table beside the ranking, and the queries of a chosen class."""
     learned = view.test
     scores = confusions.by_class(learned.labels, learned.average_precision, learned.right[:, 0])
@@ -72,7 +73,7 @@ def show(view: ConfusionsView) -> None:
     _queries(view, int(labels[at]))
 
 
-def _taken_for(view: ConfusionsView, labels: np.ndarray, k: int) -> list[tuple[int | None, float | None]]:
+def _taken_for(view: ShownRun, labels: np.ndarray, k: int) -> list[tuple[int | None, float | None]]:
     """Of each class the other class that most of its neighbours are of, and their share."""
     with st.spinner("Counting neighbours by class …"):
         confusions = confused(view.source, k)
@@ -90,7 +91,7 @@ def _taken_for(view: ConfusionsView, labels: np.ndarray, k: int) -> list[tuple[i
     return taken
 
 
-def _queries(view: ConfusionsView, label: int) -> None:
+def _queries(view: ShownRun, label: int) -> None:
     learned = view.test
     rows = np.flatnonzero((learned.labels == label) & ~learned.is_gallery & ~np.isnan(learned.average_precision))
     rows = rows[np.argsort(learned.average_precision[rows], kind="stable")]

@@ -14,9 +14,10 @@ from dmlcore.inspection.distance_density import KINDS, DistanceDensity, Kind, lo
 from dmlcore.inspection.snapshots import Snapshot, snapshots
 from dmlcore.losses import TripletLoss
 from dmlcore.simulation import clamp_lines, depends_on
-from pages.inspection.confusions.service import ConfusionsView, measured, snapshot
+from pages.inspection.confusions.service import measured, snapshot
 from pages.shared.widgets import job_button, menu
 from pages.shared.widgets.forms import Form
+from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.words.numbers import percent
 from pages.shared.words.titles import loss_title
 
@@ -30,7 +31,7 @@ WORDS: dict[Kind, tuple[str, str]] = {
 }
 
 
-def show(view: ConfusionsView) -> None:
+def show(view: ShownRun) -> None:
     """The portrait of some weights beside the choice of triplets and loss; then over the training run."""
     with st.spinner("Measuring distances …"):
         tested = measured(view.source)
@@ -65,7 +66,7 @@ def show(view: ConfusionsView) -> None:
         _multiples(kept, kind, loss, reach)
 
 
-def _step(view: ConfusionsView, steps: list[int]) -> int | None:
+def _step(view: ShownRun, steps: list[int]) -> int | None:
     """Which weights: those of a kept step, or None for the tested ones."""
     if not steps:
         return None
@@ -79,7 +80,7 @@ def _step(view: ConfusionsView, steps: list[int]) -> int | None:
     return None if chosen == TESTED else int(chosen)
 
 
-def _region_of(view: ConfusionsView) -> TripletLoss:
+def _region_of(view: ShownRun) -> TripletLoss:
     """A box with the triplet losses, first that of the run, and sliders; what is trained stays as it is."""
     form = Form(f"region-{view.run.id}")
     own = loss_of(view.run.spec)
@@ -174,7 +175,7 @@ def _caption(pairs: DistanceDensity, kind: Kind, loss: TripletLoss, reach: float
     )
 
 
-def _offer(view: ConfusionsView) -> None:
+def _offer(view: ShownRun) -> None:
     """What is missing for the way here, and how to get it."""
     kept = snapshots(view.run)
     if not kept:

@@ -10,14 +10,15 @@ from dmlcore.losses import TripletLoss
 from dmlcore.simulation import depends_on
 from dmlcore.storage.arrays import Unreadable
 from dmlcore.storage.runs import RunStore
-from pages.inspection.confusions.service import ConfusionsView, measured
+from pages.inspection.confusions.service import measured
 from pages.shared.widgets import run_picker
+from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.words import sentences as words
 from pages.shared.words import titles
 from pages.shared.words.numbers import percent
 
 
-def show(view: ConfusionsView) -> None:
+def show(view: ShownRun) -> None:
     """The histograms, their numbers, and what the loss sees of them."""
     with st.spinner("Measuring distances …"):
         own = measured(view.source)
@@ -40,7 +41,7 @@ def show(view: ConfusionsView) -> None:
         _numbers(named)
 
 
-def _other(view: ConfusionsView) -> tuple[str, DistanceDensity] | None:
+def _other(view: ShownRun) -> tuple[str, DistanceDensity] | None:
     """A second run on the same data, measured."""
     data = view.run.spec.data.name
     alike = run_picker.offered(RunStore(), lambda name, brief: brief.data == data and name != view.run.id)
@@ -92,9 +93,7 @@ def _shown(value: float, form: str) -> str:
     return percent(value) if form == "share" else f"{value:.3g}"
 
 
-def _caption(
-    view: ConfusionsView, named: list[tuple[str, DistanceDensity]], loss: TripletLoss | None, open_: bool
-) -> None:
+def _caption(view: ShownRun, named: list[tuple[str, DistanceDensity]], loss: TripletLoss | None, open_: bool) -> None:
     density = named[0][1]
     d = density.distances
     counted = f"{int(d.positives.sum()):,} ordered pairs of one class and {int(d.negatives.sum()):,} of two"

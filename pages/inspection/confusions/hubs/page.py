@@ -8,16 +8,17 @@ import streamlit as st
 from dmlcore.figures.confusions import by_chance, occurrences
 from dmlcore.inspection.hubness import FAR, Hubness, found_by
 from pages.inspection.confusions.examples import page as examples
-from pages.inspection.confusions.service import ConfusionsView, hubs
+from pages.inspection.confusions.service import hubs, neighbour_counts
+from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.words.numbers import percent
 
 ROWS, EACH = 4, 10  # hubs at a time, samples shown beside each
 KINDS = {"hubs": "Hubs", "bad": "Bad hubs", "orphans": "Found by nobody"}
 
 
-def show(view: ConfusionsView) -> None:
+def show(view: ShownRun) -> None:
     """Numbers, distribution, and the samples themselves."""
-    counts = view.counts()
+    counts = neighbour_counts(view)
     k = int(
         st.select_slider(
             "Neighbours k",
@@ -86,7 +87,7 @@ def _distribution(hubness: Hubness) -> None:
     )
 
 
-def _samples(view: ConfusionsView, hubness: Hubness, k: int) -> None:
+def _samples(view: ShownRun, hubness: Hubness, k: int) -> None:
     kind = st.segmented_control(
         "Samples", list(KINDS), default="hubs", required=True, format_func=KINDS.__getitem__, key="hub-kind"
     )

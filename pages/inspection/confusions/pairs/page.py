@@ -13,8 +13,9 @@ from dmlcore.inspection import confusions
 from dmlcore.inspection.confusions import ClassPairs, Confusions
 from dmlcore.typing import Bools
 from pages.inspection.confusions.examples import page as examples
-from pages.inspection.confusions.service import ConfusionsView, R, confused
+from pages.inspection.confusions.service import R, confused, neighbour_counts
 from pages.shared.widgets.run_status import literal
+from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.words.numbers import percent
 
 MOST_SHOWN = 200  # classes of the whole matrix; of more, those of the worst pairs
@@ -32,13 +33,13 @@ STYLE = """<style>
 _PAIR = re.compile(r"(\d{1,9})-(\d{1,9})")
 
 
-def show(view: ConfusionsView) -> None:
+def show(view: ShownRun) -> None:
     """Matrix, list and examples."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         k = st.select_slider(
             "Neighbours counted of each query",
-            [*map(str, view.counts()), R],
-            value=str(view.counts()[: COUNTS_DEFAULT + 1][-1]),
+            [*map(str, neighbour_counts(view)), R],
+            value=str(neighbour_counts(view)[: COUNTS_DEFAULT + 1][-1]),
             key="neighbours",
             bind="query-params",
             width=320,
@@ -60,7 +61,7 @@ def show(view: ConfusionsView) -> None:
         _examples(view, pair_counts, chosen, k)
 
 
-def _around(view: ConfusionsView, confusions: Confusions) -> int | None:
+def _around(view: ShownRun, confusions: Confusions) -> int | None:
     """The class that the matrix is about, where it cannot show all."""
     if len(confusions.classes) <= MOST_SHOWN:
         return None
@@ -93,7 +94,7 @@ def _directed(confusions: Confusions, best: ClassPairs, number: int) -> tuple[in
 
 
 def _matrix(
-    view: ConfusionsView, pair_counts: Confusions, around: int | None, chosen: tuple[int, int] | None, k: str
+    view: ShownRun, pair_counts: Confusions, around: int | None, chosen: tuple[int, int] | None, k: str
 ) -> None:
     if around is not None and (place := pair_counts.place(around)) is not None:
         places = confusions.around(pair_counts, place, WORST)
@@ -149,7 +150,7 @@ def _follow_cell() -> None:
         _choose(int(cells[0]["i"]), int(cells[0]["j"]), by="matrix")
 
 
-def _list(view: ConfusionsView, confusions: Confusions, best: ClassPairs, chosen: tuple[int, int] | None) -> None:
+def _list(view: ShownRun, confusions: Confusions, best: ClassPairs, chosen: tuple[int, int] | None) -> None:
     st.markdown(f"**{percent(confusions.wrong)}** of the neighbours counted are of a wrong class.")
     if not len(best.first):
         st.info("No neighbour is of a wrong class: nothing is confused here.", icon=":material/check:")
@@ -192,7 +193,7 @@ def _follow_row(confusions: Confusions, best: ClassPairs) -> None:
         _choose(*_directed(confusions, best, rows[0]), by="worst-pairs")
 
 
-def _examples(view: ConfusionsView, confusions: Confusions, chosen: tuple[int, int], k: str) -> None:
+def _examples(view: ShownRun, confusions: Confusions, chosen: tuple[int, int], k: str) -> None:
     """Queries of the one class that have neighbours of the other, most of them first."""
     query, other = chosen
     first, second = confusions.place(query), confusions.place(other)
@@ -236,7 +237,7 @@ def _examples(view: ConfusionsView, confusions: Confusions, chosen: tuple[int, i
     examples.queries(view, rows, f"pair-{query}-{other}", lambda row: _wrong(view, row, other, hits))
 
 
-def _wrong(view: ConfusionsView, row: int, other: int, hits: Bools) -> int | None:
+def _wrong(view: ShownRun, row: int, other: int, hits: Bools) -> int | None:
     """The nearest neighbour of the other class; of the own class asked for, the nearest of any other."""
     wrong = hits[row] if other != view.test.labels[row] else ~view.test.right[row]
     places = np.flatnonzero(wrong)

@@ -12,12 +12,12 @@ import numpy as np
 import streamlit as st
 
 from dmlcore.inspection.differences import Difference, Doubted, Kind
-from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.storage.runs import Run
 from dmlcore.typing import Ints
 from pages.inspection.differences.sides.page import RunSide
 from pages.shared.server import thumbnails
 from pages.shared.widgets import neighbour_grid, selection
+from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.words.numbers import percent
 
 ROWS = 4  # queries on a page: each has two rows of neighbours
@@ -48,9 +48,10 @@ class ShownDifference:
     name: Callable[[int], str]
 
     @property
-    def learned(self) -> tuple[TestNeighbours, ...]:
-        """Of A and of B."""
-        return self.difference.comparison.learned
+    def runs(self) -> list[ShownRun]:
+        """A and B."""
+        both = zip(self.sides, self.difference.comparison.learned, strict=True)
+        return [ShownRun(side.run, side.path, learned, self.name) for side, learned in both]
 
 
 def queries(shown: ShownDifference, kind: Kind, only: Ints | None) -> None:
@@ -84,7 +85,7 @@ def queries(shown: ShownDifference, kind: Kind, only: Ints | None) -> None:
 
 def blocks(shown: ShownDifference, positions: Sequence[int] | Ints, k: int = 8) -> None:
     """Queries (positions in the difference), each with its nearest neighbours in A and in B."""
-    run, k = shown.sides[1].run, min(k, shown.learned[0].neighbours.shape[1])
+    run, k = shown.sides[1].run, min(k, shown.runs[0].test.neighbours.shape[1])
     stay, change, precision = (
         shown.difference.kept(k),
         shown.difference.change,
@@ -94,11 +95,11 @@ def blocks(shown: ShownDifference, positions: Sequence[int] | Ints, k: int = 8) 
     for position in positions:
         index = int(shown.difference.indices[position])
         lines = []
-        for number, (mark, learned) in enumerate(zip("AB", shown.learned, strict=True)):
+        for number, (mark, side) in enumerate(zip("AB", shown.runs, strict=True)):
             row = int(shown.difference.comparison.rows[number, position])
-            tile, near = _row(learned, row, k, shown.name, ())
+            tile = side.tile(row)
             caption = shown.sides[number].words, f"AP@R {percent(precision[number, position])}"
-            lines.append(neighbour_grid.RunNeighbours(mark, shown.sides[number].run.id, caption, near))
+            lines.append(neighbour_grid.RunNeighbours(mark, side.run.id, caption, side.near(row, k, forces=False)))
         words = f"AP@R {percent(precision[0, position])} → {percent(precision[1, position])}"
         head = [
             f"<span>sample {index:,}</span><bdi>{escape(shown.name(int(_labels(shown, [position])[0])))}</bdi>",
@@ -109,7 +110,7 @@ def blocks(shown: ShownDifference, positions: Sequence[int] | Ints, k: int = 8) 
     st.html(STYLE + "".join(rows_of_tiles))
 
 
-def labels(shown: ShownDifference, doubts: Doubted, images_of: TestNeighbours) -> None:
+def labels(shown: ShownDifference, doubts: Doubted) -> None:
     """Samples whose neighbours agree on another class, with the neighbours they have in B."""
     st.markdown(
         f"Test samples of whose 8 nearest neighbours none has their class and at least 6 share one other class, in at "
@@ -123,64 +124,46 @@ def labels(shown: ShownDifference, doubts: Doubted, images_of: TestNeighbours) -
     if not len(doubts.indices):
         st.info("No sample is doubted like this.", icon=":material/check:")
         return
-    run = shown.sides[1].run
+    side = shown.runs[1]
     pages = -(-len(doubts.indices) // ROWS)
     with st.container(horizontal=True, vertical_alignment="center"):
         number = st.pagination(pages, key="doubted-page")
         st.caption(f"{len(doubts.indices):,} samples, those doubted most often first.")
-        if st.button("Select them all", key="select-doubted", icon=":material/select_all:"):
-            selection.choose(run, doubts.indices, "labels that neighbours doubt")
-            st.rerun()
-    row_of = {int(index): row for row, index in enumerate(images_of.indices)}
+        origin = "labels that neighbours doubt"
+        selection.button(side.run, doubts.indices, "Select them all", origin, key="select-doubted")
+    row_of = {int(index): row for row, index in enumerate(side.test.indices)}
     cells = []
     for at in range((number - 1) * ROWS, min(number * ROWS, len(doubts.indices))):
         index = int(doubts.indices[at])
-        row = _row(images_of, row_of[index], 8, shown.name, (shown.sides[1].words,))
-        own, other = shown.name(int(images_of.labels[row_of[index]])), shown.name(int(doubts.label[at]))
+        row = row_of[index]
+        tiles = side.tile(row, shown.sides[1].words), side.near(row, 8, forces=False)
+        own, other = side.class_of(row), shown.name(int(doubts.label[at]))
         head = [
             f"<span>sample {index:,}, labelled</span><bdi>{escape(own)}</bdi>",
             f'<span class="change">neighbours say <bdi>{escape(other)}</bdi></span>',
             f"<span>in {doubts.views[at]} of {doubts.asked} embeddings, {percent(doubts.votes[at])} of the "
             f"votes</span>",
         ]
-        cells.append(_block(head, run, index, partial(neighbour_grid.html, [row])))
+        cells.append(_block(head, side.run, index, partial(neighbour_grid.html, [tiles])))
     st.html(STYLE + "".join(cells))
 
 
 def _hand_over(shown: ShownDifference, positions: Ints, words: str) -> None:
     """Make the listed queries the selection that the other pages show."""
-    if st.button(
+    run = shown.sides[1].run
+    a, b = (side.words if side.run.id == run.id else f"{side.words} of another run" for side in shown.sides)
+    selection.button(
+        run,
+        shown.difference.indices[positions],
         f"Select these {len(positions):,}",
+        f"{words}: A is {a}, B is {b}",
         key="select-queries",
-        icon=":material/select_all:",
-        disabled=not len(positions),
-        help="Keeps them as the selection of this run, which the map and the gallery show too",
-    ):
-        run = shown.sides[1].run
-        a, b = (side.words if side.run.id == run.id else f"{side.words} of another run" for side in shown.sides)
-        selection.choose(run, shown.difference.indices[positions], f"{words}: A is {a}, B is {b}")
-        st.rerun()
+    )
 
 
 def _labels(shown: ShownDifference, positions: Sequence[int] | Ints) -> Ints:
-    searched = shown.learned[0]
-    labels: Ints = searched.labels[shown.difference.comparison.rows[0][positions]]
+    labels: Ints = shown.runs[0].test.labels[shown.difference.comparison.rows[0][positions]]
     return labels
-
-
-def _row(
-    searched: TestNeighbours, row: int, k: int, name: Callable[[int], str], lines: tuple[str, ...]
-) -> neighbour_grid.Row:
-    tile = neighbour_grid.Tile(int(searched.indices[row]), name(int(searched.labels[row])), lines)
-    near = [
-        neighbour_grid.Neighbour(
-            int(searched.indices[other]), name(int(searched.labels[other])), (f"{distance:.3f}",), right=bool(right)
-        )
-        for other, distance, right in zip(
-            searched.neighbours[row, :k], searched.distances[row, :k], searched.right[row, :k], strict=True
-        )
-    ]
-    return tile, near
 
 
 def _block(head: Sequence[str], run: Run, index: int, images: Callable[[str, Callable[[int], str]], str]) -> str:

@@ -16,9 +16,9 @@ from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.inspection.selections import Selection
 from pages.inspection.gallery.queries import page as queries_view
 from pages.inspection.gallery.rows import page as rows_view
-from pages.inspection.gallery.rows.page import ShownRun
 from pages.shared.server import thumbnails
 from pages.shared.widgets import neighbour_grid
+from pages.shared.widgets.shown_run import ShownRun
 
 EACH = 12  # pairs on a page
 SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
@@ -67,13 +67,9 @@ def near_duplicates(shown: ShownRun, selected: Selection | None, label: int | No
     part = slice((number - 1) * EACH, number * EACH)
     same = _same_inputs(shown)
 
-    def tile(row: int) -> neighbour_grid.Tile:
-        index = int(shown.test.indices[row])
-        return neighbour_grid.Tile(index, shown.class_of(row), (f"sample {index}",), over=shown.over(index))
-
     tiles = []
     for one, other, distance in zip(first[part], second[part], distances[part], strict=True):
-        left, right = tile(int(one)), tile(int(other))
+        left, right = (shown.tile(row, f"sample {shown.test.indices[row]}") for row in (one, other))
         words = f"distance {distance:.4f}" + (" · the same image twice" if same(left.index, right.index) else "")
         tiles.append((words, left, right))
     st.html(neighbour_grid.pairs(tiles, thumbnails.address(shown.run), rows_view.link(shown.run)))

@@ -13,9 +13,9 @@ from dmlcore.inspection.queries import ORDERS, Order, select
 from dmlcore.inspection.selections import Selection
 from dmlcore.typing import Ints
 from pages.inspection.gallery.rows import page as rows_view
-from pages.inspection.gallery.rows.page import ShownRun
 from pages.inspection.gallery.runs_beside import page as runs_beside_view
 from pages.shared.widgets import menu
+from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.words.numbers import percent
 
 ROWS = 10  # queries on a page; five where each has a line for every run

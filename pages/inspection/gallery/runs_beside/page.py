@@ -15,10 +15,11 @@ from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.storage.arrays import Unreadable
 from dmlcore.storage.runs import Run, RunError, RunStore
 from dmlcore.typing import Ints
-from pages.inspection.gallery.rows.page import MARKS, ShownRun
+from pages.inspection.gallery.rows.page import MARKS
 from pages.inspection.gallery.weights import page as weights_view
 from pages.shared.server import thumbnails
 from pages.shared.widgets import run_picker
+from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.widgets.test_neighbours import learned
 from pages.shared.words import sentences as words
 from pages.shared.words import titles
@@ -79,7 +80,7 @@ def together(shown: ShownRun, others: Sequence[str]) -> tuple[list[ShownRun], Co
             st.text(words.plain(f"{name}: {error}"))
             continue
         over = weights_view.addresses(other) if weights_view.shown() else shown.over
-        runs.append(ShownRun(other, searched, shown.name, over))
+        runs.append(ShownRun(other, source, searched, shown.name, over))
     if len(runs) == 1:
         return None
     key = tuple((each.run.id, each.tag) for each in runs)

@@ -20,9 +20,9 @@ from dmlcore.storage.checkpoint import CheckpointError
 from dmlcore.storage.runs import Run, RunError
 from dmlcore.typing import Singles
 from pages.inspection.gallery.rows import page as rows_view
-from pages.inspection.gallery.rows.page import ShownRun
 from pages.shared.server import thumbnails
 from pages.shared.widgets import menu, neighbour_grid
+from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.words import sentences as words
 
 MEGABYTES = 20
@@ -42,8 +42,6 @@ def show(shown: ShownRun) -> int:
             icon=":material/info:",
         )
         return -1
-    source = shown.run.embeddings()
-    assert source is not None
     given = st.file_uploader(
         "An image of your own, JPEG or PNG",
         type=["jpg", "jpeg", "png"],
@@ -53,7 +51,7 @@ def show(shown: ShownRun) -> int:
     )
     try:
         with st.spinner("Loading the network …", show_time=True):
-            index = _index(source)
+            index = _index(shown.source)
             index.network()  # while the visitor looks for an image
         if given is None:
             _example(data)
@@ -111,13 +109,7 @@ def _search(shown: ShownRun, index: Index, data: Dataset, content: bytes, name: 
         src=_address(inputs, data),
     )
     neighbours = [
-        neighbour_grid.Neighbour(
-            int(searched.indices[row]),
-            shown.class_of(row),
-            (f"{distance:.3f}",),
-            over=shown.over(int(searched.indices[row])),
-            right=None if label is None else bool(searched.labels[row] == label),
-        )
+        shown.neighbour(row, None if label is None else bool(searched.labels[row] == label), f"{distance:.3f}")
         for distance, row in zip(distances[0], rows[0], strict=True)
     ]
     st.html(neighbour_grid.html([(query, neighbours)], thumbnails.address(shown.run), rows_view.link(shown.run)))

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any, cast
 
 from dmlcore import losses
+from dmlcore.figures.field_arrays import creation
 from dmlcore.loss_analysis.equivalence import Sameness, Space, same_loss
 from pages.losses.fields.compare.state import ComparisonView
 from pages.shared.plane.state import POINTS
@@ -89,7 +90,7 @@ def snippet(comparison: ComparisonView) -> str:
         "from dmlcore.loss_analysis.equivalence import same_loss",
         "",
         "compared = [",
-        *(f"    losses.create({', '.join([repr(p.loss), *_arguments(p)])})," for p in comparison.panels),
+        *(f"    {creation(panel.module())}," for panel in comparison.panels),
         "]",
         f"first, second = {comparison.pair[0]}, {comparison.pair[1]}",
         f"sameness = same_loss(compared[first], compared[second], space={comparison.space!r}, "
@@ -117,12 +118,6 @@ def snippet(comparison: ComparisonView) -> str:
         '    print("forces on anchor, positive, negative:", *forces(variant, *points))',
     ]
     return "\n".join(lines) + "\n"
-
-
-def _arguments(panel: Panel) -> list[str]:
-    defaults = losses.formula(panel.loss).defaults
-    changed = {k: v for k, v in panel.hyper.items() if v != defaults[k]}
-    return [f"{k}={None if v == math.inf else v!r}" for k, v in changed.items()]
 
 
 def _shift(comparison: ComparisonView, fitted: Fit) -> str:

@@ -162,7 +162,6 @@ def test_hostile_names_stay_text(run: Run, monkeypatch: pytest.MonkeyPatch) -> N
     queries_view.labels(
         ShownDifference(sides, found, lambda label: hostile),
         differences.Doubted(found.indices[:1], np.array([3]), np.array([2]), np.array([1.0]), 2),
-        found.comparison.learned[1],
     )
     assert len(shown) == 2
     for text in shown:
