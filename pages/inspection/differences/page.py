@@ -22,6 +22,7 @@ from pages.inspection.differences.queries.page import HERE, KINDS, ShownDifferen
 from pages.inspection.differences.sides import page as sides_view
 from pages.inspection.differences.sides.page import RunSide
 from pages.shared.widgets import job_button, menu, run_picker, selection
+from pages.shared.widgets.chart import chart
 from pages.shared.widgets.results import beside
 from pages.shared.widgets.test_neighbours import learned, naming, refuse_other_data
 from pages.shared.words import sentences as words
@@ -132,15 +133,13 @@ def _charts(shown: ShownDifference) -> list[int] | None:
     over = run.id == shown.sides[1].run.id and len(snaps) > 2 and len(difference.indices) <= MANY
     left, right = st.columns(2) if over else (st.container(), None)
     with left:
-        spec, columns = figures.scatter(before, after, difference.comparison.right, difference.indices)
         points = len(before) <= figures.MOST_POINTS
-        event = st.vega_lite_chart(
-            columns,
-            spec,
-            width="stretch" if over else 560,
-            key=f"scatter-{shown.sides[0].path.stem}-{shown.sides[1].path.stem}-{run.id}",
-            alt=f"AP@R of {len(before):,} queries in A against B; mean {percent(before.mean())} and "
+        event = chart(
+            f"scatter-{shown.sides[0].path.stem}-{shown.sides[1].path.stem}-{run.id}",
+            figures.scatter(before, after, difference.comparison.right, difference.indices),
+            f"AP@R of {len(before):,} queries in A against B; mean {percent(before.mean())} and "
             f"{percent(after.mean())}",
+            width="stretch" if over else 560,
             on_select="rerun" if points else "ignore",
         )
         st.caption(
@@ -150,15 +149,10 @@ def _charts(shown: ShownDifference) -> list[int] | None:
     if right is not None:
         with right:
             flips = _turnover(tuple(snapshot.embeddings for snapshot in snaps if snapshot.embeddings))
-            spec, columns = figures.turnover(
-                [snapshot.step for snapshot in snaps], flips.right, flips.gained, flips.lost
-            )
-            st.vega_lite_chart(
-                columns,
-                spec,
-                width="stretch",
-                key=f"turnover-{run.id}",
-                alt=f"R@1 and flips between {len(snaps)} snapshots: {flips.gained.sum():,} gained, "
+            chart(
+                f"turnover-{run.id}",
+                figures.turnover([snapshot.step for snapshot in snaps], flips.right, flips.gained, flips.lost),
+                f"R@1 and flips between {len(snaps)} snapshots: {flips.gained.sum():,} gained, "
                 f"{flips.lost.sum():,} lost",
             )
             often = int((flips.forgotten > 1).sum())

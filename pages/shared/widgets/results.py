@@ -16,6 +16,7 @@ from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.runs import Run
 from pages.shared.state import run_reader
 from pages.shared.state.run_reader import RunHistory
+from pages.shared.widgets.chart import chart
 from pages.shared.words import titles
 from pages.shared.words.numbers import percent
 
@@ -61,9 +62,8 @@ def show(runs: Sequence[Run]) -> None:
     panels = [_panel(name, histories) for name in PANELS if name in chosen]
     panels = _with_small_losses(panels)
     if panels:
-        spec, columns = linked(panels, steps=max(run.state().steps for run in runs))
         shown = ", ".join(panel.title for panel in panels)
-        st.vega_lite_chart(columns, spec, width="stretch", key="curves", alt=f"Over the steps: {shown}")
+        chart("curves", linked(panels, steps=max(run.state().steps for run in runs)), f"Over the steps: {shown}")
     st.caption(
         "Hover to read values at the same step in all panels. The band is the range of the loss within a few steps; "
         "active tuples, the triplets or pairs of a loss, are those that still move a point. Tested are the weights "

@@ -9,6 +9,7 @@ from dmlcore.figures.confusions import ranking
 from dmlcore.inspection import confusions
 from pages.inspection.confusions.examples import page as examples
 from pages.inspection.confusions.service import confused
+from pages.shared.widgets.chart import chart
 from pages.shared.widgets.run_status import literal
 from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.words.numbers import percent
@@ -54,13 +55,10 @@ def show(view: ShownRun) -> None:
         )
         st.caption("Worst first; a click on a column sorts by it, on a row shows the queries of that class.")
     with right:
-        spec, columns = ranking(names, value, scores.recall_at_1[order], scores.queries[order])
-        st.vega_lite_chart(
-            columns,
-            spec,
-            width="stretch",
-            key="ranking",
-            alt=f"MAP@R and R@1 of {len(names)} classes, from {percent(value[0])} to {percent(value[-1])} MAP@R",
+        chart(
+            "ranking",
+            ranking(names, value, scores.recall_at_1[order], scores.queries[order]),
+            f"MAP@R and R@1 of {len(names)} classes, from {percent(value[0])} to {percent(value[-1])} MAP@R",
         )
         low, middle, high = np.percentile(value, [10, 50, 90])
         st.caption(

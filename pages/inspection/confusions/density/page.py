@@ -16,6 +16,7 @@ from dmlcore.losses import TripletLoss
 from dmlcore.simulation import clamp_lines, depends_on
 from pages.inspection.confusions.service import measured, snapshot
 from pages.shared.widgets import job_button, menu
+from pages.shared.widgets.chart import chart
 from pages.shared.widgets.forms import Form
 from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.words.numbers import percent
@@ -114,13 +115,13 @@ def _draw(
     triplets = density.triplets(kind)
     lines = ([], []) if loss.reduction == "mean_raw" else clamp_lines(loss, reach)
     bins = 60 if height > 300 else 30
-    spec, columns = portrait(triplets.d_ap, triplets.d_an, reach, lines, bins=bins, height=height, title=title or None)
+    drawn = portrait(triplets.d_ap, triplets.d_an, reach, lines, bins=bins, height=height, title=title or None)
     active = float(triplets.active(loss).mean())
     alt = (
         f"Density of {len(triplets):,} {WORDS[kind][0]} triplets over the distances to the positive and to the "
         f"negative: {percent(triplets.violated)} with the negative nearer, {percent(active)} active"
     )
-    st.vega_lite_chart(columns, spec, width="stretch", key=key, alt=f"{title} {alt}".strip())
+    chart(key, drawn, f"{title} {alt}".strip())
 
 
 def _reach(density: list[DistanceDensity], kind: Kind) -> float:
@@ -221,13 +222,10 @@ def _curves(kept: dict[int, DistanceDensity], kind: Kind, loss: TripletLoss) -> 
         "overlap": [p.distances.overlap for p in kept.values()],
     }
     panels = [CurvePanel(name, [RunCurve("this run", steps, np.array(v))], ".3~%", 80) for name, v in values.items()]
-    spec, columns = linked(panels, steps=int(steps[-1]))
-    st.vega_lite_chart(
-        columns,
-        spec,
-        width="stretch",
-        key="portrait-curves",
-        alt=f"Over the steps: {', '.join(values)}, of the {WORDS[kind][0]} triplets; {loss_title(loss.formula.name)}",
+    chart(
+        "portrait-curves",
+        linked(panels, steps=int(steps[-1])),
+        f"Over the steps: {', '.join(values)}, of the {WORDS[kind][0]} triplets; {loss_title(loss.formula.name)}",
     )
     st.caption(
         f"Active: share of the {WORDS[kind][0]} triplets with a gradient under the loss above. Wrong: their negative "

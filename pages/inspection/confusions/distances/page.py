@@ -12,6 +12,7 @@ from dmlcore.storage.arrays import Unreadable
 from dmlcore.storage.runs import RunStore
 from pages.inspection.confusions.service import measured
 from pages.shared.widgets import run_picker
+from pages.shared.widgets.chart import chart
 from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.words import sentences as words
 from pages.shared.words import titles
@@ -30,12 +31,12 @@ def show(view: ShownRun) -> None:
     reach = float(own.distances.edges[-1])
     windows = window(loss, mean, reach) if loss else []
     with left:
-        spec, columns = distances(
+        drawn = distances(
             [Histograms(name, p.distances.edges, p.distances.positives, p.distances.negatives) for name, p in named],
             windows,
             mean if loss else None,
         )
-        st.vega_lite_chart(columns, spec, width="stretch", key="distances", alt=_words(own))
+        chart("distances", drawn, _words(own))
         _caption(view, named, loss, bool(windows))
     with right:
         _numbers(named)

@@ -9,6 +9,7 @@ from dmlcore.figures.confusions import by_chance, occurrences
 from dmlcore.inspection.hubness import FAR, Hubness, found_by
 from pages.inspection.confusions.examples import page as examples
 from pages.inspection.confusions.service import hubs, neighbour_counts
+from pages.shared.widgets.chart import chart
 from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.words.numbers import percent
 
@@ -73,13 +74,10 @@ def _numbers(hubness: Hubness) -> None:
 def _distribution(hubness: Hubness) -> None:
     counts = np.bincount(hubness.occurrences)
     chance = by_chance(len(hubness.rows), hubness.queries, hubness.k, len(counts) - 1)
-    spec, columns = occurrences(counts, chance, hubness.threshold)
-    st.vega_lite_chart(
-        columns,
-        spec,
-        width="stretch",
-        key="occurrences",
-        alt=f"How many samples are a neighbour how often: from 0 to {len(counts) - 1} times, mean {hubness.mean:.3g}",
+    chart(
+        "occurrences",
+        occurrences(counts, chance, hubness.threshold),
+        f"How many samples are a neighbour how often: from 0 to {len(counts) - 1} times, mean {hubness.mean:.3g}",
     )
     st.caption(
         f"Samples by N_k, the number of queries that have them among their {hubness.k} nearest; logarithmic scale. The "

@@ -14,6 +14,7 @@ from dmlcore.inspection.confusions import ClassPairs, Confusions
 from dmlcore.typing import Bools
 from pages.inspection.confusions.examples import page as examples
 from pages.inspection.confusions.service import R, confused, neighbour_counts
+from pages.shared.widgets.chart import chart
 from pages.shared.widgets.run_status import literal
 from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.words.numbers import percent
@@ -107,17 +108,10 @@ def _matrix(
     labels = pair_counts.classes[places[order]]
     names = [view.name(int(x)) for x in labels]
     ink = INK["dark" if st.context.theme.type == "dark" else "light"]
-    spec, columns = matrix(shares[np.ix_(order, order)], labels, names, chosen, ink=ink)
+    drawn = matrix(shares[np.ix_(order, order)], labels, names, chosen, ink=ink)
     with st.container(key="matrix-scroll"):
-        st.vega_lite_chart(
-            columns,
-            spec,
-            width="content",
-            key=_key("matrix"),
-            on_select=_follow_cell,
-            selection_mode=CELL,
-            alt=f"Matrix of {len(labels)} classes: of which class the neighbours of the queries of each class are",
-        )
+        words = f"Matrix of {len(labels)} classes: of which class the neighbours of the queries of each class are"
+        chart(_key("matrix"), drawn, words, width="content", on_select=_follow_cell, selection_mode=CELL)
     whom = (
         "the R nearest neighbours" if k == R else "the nearest neighbour" if k == "1" else f"the {k} nearest neighbours"
     )
@@ -139,9 +133,9 @@ def _key(chart: Literal["matrix", "worst-pairs"]) -> str:
 
 def _choose(query: int, other: int, *, by: str) -> None:
     st.query_params[PAIR] = f"{query}-{other}"
-    for chart in ("matrix", "worst-pairs"):
-        if chart != by:
-            st.session_state[f"{chart}-mounted"] = st.session_state.get(f"{chart}-mounted", 0) + 1
+    for shown in ("matrix", "worst-pairs"):
+        if shown != by:
+            st.session_state[f"{shown}-mounted"] = st.session_state.get(f"{shown}-mounted", 0) + 1
 
 
 def _follow_cell() -> None:

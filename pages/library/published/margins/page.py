@@ -14,6 +14,7 @@ from dmlcore.published import collection, karaman, noise
 from dmlcore.published.reference import hyper_text
 from dmlcore.published.sweeps import AXIS_TITLES, Sweep, SweepSeries, sweeps
 from pages.library.published import service as published_service
+from pages.shared.widgets.chart import chart
 from pages.shared.widgets.linked_box import as_csv, linked
 
 SHIFT = "m - ρ/2"
@@ -57,10 +58,10 @@ def draw(sweep: Sweep, column: str, shifted: bool = False) -> None:
         ours = _ours(sweep, column, shifted)
     title = SHIFT if shifted else AXIS_TITLES[sweep.axis]
     split = "training split" if published.split == "train" else "test split"
-    spec, rows = figures.sweep(printed, ours, x_title=title, y_title=f"{column}, {split}, %", band=band)
+    drawn = figures.sweep(printed, ours, x_title=title, y_title=f"{column}, {split}, %", band=band)
     best = max(printed, key=lambda point: point.score)
     words = f"{column} of {sweep.title}. Best printed: {best.score:.2f} at {title} = {best.x:g}"
-    st.vega_lite_chart(rows, spec, width="stretch", key=f"sweep {sweep.key} {column} {shifted}", alt=words)
+    chart(f"sweep {sweep.key} {column} {shifted}", drawn, words)
     st.caption(_words(sweep, column, band, printed, ours))
     st.markdown(f":material/blur_on: **Noise.** {noise.words(published)}", help=noise.WHY if band else None)
     records = [

@@ -7,6 +7,7 @@ import streamlit as st
 
 from dmlcore.figures import published as figures
 from dmlcore.published.tournament import COMPETITIONS, Competition, Tournament, compete, printed_ranks, scores
+from pages.shared.widgets.chart import chart
 from pages.shared.widgets.linked_box import as_csv, linked
 
 PARAMETER = "competition"  # of the link
@@ -63,9 +64,8 @@ def draw(key: str, competition: Competition, by_experiment: dict[str, dict[str, 
         )
     with right:
         names = [standing.name for standing in with_band.standings]
-        spec, rows = figures.duels(names, with_band.duels)
         words = "; ".join(f"{s.name}: {s.wins} won, {s.ties} tied, {s.defeats} lost" for s in with_band.standings)
-        st.vega_lite_chart(rows, spec, width="stretch", key=f"duels {key} {band}", alt=f"Duels. {words}")
+        chart(f"duels {key} {band}", figures.duels(names, with_band.duels), f"Duels. {words}")
         st.caption("Row against column: duels won, + tied. Blue: the row is ahead; vermillion: behind.")
     with st.expander(f"The {len(by_experiment)} experiments", icon=":material/table_rows:"):
         table = [{"experiment": name, **each} for name, each in by_experiment.items()]

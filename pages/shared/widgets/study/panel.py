@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -54,17 +53,12 @@ def show(name: str, layout: Layout, head: DeltaGenerator | None = None) -> None:
     if curves := study_scores.seed_curves(results):
         level = studies.levels(results, "validation.map_at_r").get("inputs", {})
         level.pop(study.ceiling, None)
-        inputs = {"inputs": statistics.fmean(level.values())} if level else {}
-        spec, columns = figures.curves(curves, ceiling=study.ceiling or None, against=inputs)
         best = "; ".join(
             f"{v}: {percent(figures.ceiling_of(curves, v))}" for v in dict.fromkeys(c.variant for c in curves)
         )
         words = f"Validation MAP@R over the steps. Best, mean over the {study.repeats}: {best}"
-        st.vega_lite_chart(columns, spec, width="stretch", key=f"curves-{name}", alt=words)
-        st.caption(
-            f"Validation MAP@R; step 0 is the network before its first step. Thin: one {study.repeats[:-1]} each; "
-            f"thick: their mean. {layout.curves}"
-        )
+        told = study_scores.draw_curves(name, curves, level, words, study.ceiling or None)
+        st.caption(f"{told} {layout.curves}")
 
 
 def poolings(name: str) -> None:

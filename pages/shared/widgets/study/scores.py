@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from dmlcore.significance import verdicts
 from dmlcore.significance.verdicts import CLEARLY
 from dmlcore.spec import SpecError
 from dmlcore.storage.runs import RunStore
+from pages.shared.widgets.chart import chart
 from pages.shared.words import sentences as words
 
 HERE, SHIPPED = "on this machine", "as shipped"
@@ -103,6 +105,19 @@ def seed_curves(results: Sequence[Measured]) -> list[figures.SeedCurve]:
     ]
 
 
+def draw_curves(
+    name: str, curves: Sequence[figures.SeedCurve], inputs: Mapping[str, float], alt: str, ceiling: str | None = None
+) -> str:
+    """The curves beside the mean of what raw inputs score; returns what they are, for the line below."""
+    study = studies.read(name)
+    against = {"inputs": statistics.fmean(inputs.values())} if inputs else {}
+    chart(f"curves-{name}", figures.curves(curves, ceiling=ceiling, against=against), alt)
+    return (
+        f"Validation MAP@R; step 0 is the network before its first step. Thin: one {study.repeats[:-1]} each; "
+        "thick: their mean."
+    )
+
+
 def verdict(name: str, results: Sequence[Measured]) -> str:
     """What the scores of a study say beside their baselines and their noise, in words; returns the first sentence."""
     study = studies.read(name)
@@ -127,12 +142,9 @@ def bars(name: str, results: Sequence[Measured]) -> None:
     ]
     levels = studies.levels(results, study.judged)
     top = None if study.rotate else studies.top(results, study.judged)  # folds are no independent training runs
-    spec, columns = figures.bars(values, title=title, against=levels, top=top, over=study.repeats)
-    words = "; ".join(f"{n}: {label} %" for n, label in zip(columns["variant"], columns["label"], strict=True))
-    beside = baselines.words(levels)
-    st.vega_lite_chart(
-        columns, spec, width="stretch", key=f"bars-{name}", alt=f"{title}. {words}. Baselines: {beside or 'none'}"
-    )
+    drawn = figures.bars(values, title=title, against=levels, top=top, over=study.repeats)
+    words = "; ".join(f"{n}: {label} %" for n, label in zip(drawn[1]["variant"], drawn[1]["label"], strict=True))
+    chart(f"bars-{name}", drawn, f"{title}. {words}. Baselines: {baselines.words(levels) or 'none'}")
     full = "" if top is None else "Full colour: the best and all that cannot be told from it; pale: clearly behind. "
     st.caption(
         f"{full}Bars: mean over the {study.repeats}; rules: plus and minus one standard deviation; points: the "

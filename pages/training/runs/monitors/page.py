@@ -18,6 +18,7 @@ from dmlcore.storage.runs import Run, RunStore
 from pages.shared.state import run_reader
 from pages.shared.state.run_reader import Histogram
 from pages.shared.state.spec_link import command
+from pages.shared.widgets.chart import chart
 from pages.shared.words import sentences as words
 
 AGAIN = 10  # seconds between two readings of all rows of a run that goes on
@@ -55,8 +56,7 @@ def _distances(run: Run, histograms: list[Histogram], goes_on: bool) -> None:
     key = f"distances-{run.id}"
     step = _step(key, steps, goes_on) if len(steps) > 1 else steps[0]
     chosen = histograms[steps.index(step)]
-    spec, rows = _bars(chosen, _window(run))
-    st.vega_lite_chart(rows, spec, width="stretch", key=f"{key}-chart", alt=_words(chosen))
+    chart(f"{key}-chart", _bars(chosen, _window(run)), _words(chosen))
     shaded = ""
     if window := _window(run):
         least = "" if math.isinf(window[0]) else f"at least {window[0]:.3g} and "

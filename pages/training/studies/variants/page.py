@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 from typing import Any
 
@@ -86,16 +85,9 @@ def _curves(name: str, results: Sequence[Measured]) -> None:
     if not chosen:
         return
     level = studies.levels(results, "validation.map_at_r").get("inputs", {})
-    levels = [value for variant, value in level.items() if variant in chosen]
-    inputs = {"inputs": statistics.fmean(levels)} if levels else {}
-    spec, columns = figures.curves([curve for curve in curves if curve.variant in chosen], against=inputs)
-    st.vega_lite_chart(
-        columns, spec, width="stretch", key=f"curves-{name}", alt=f"Validation MAP@R of {', '.join(chosen)}"
-    )
-    one = studies.read(name).repeats[:-1]
-    st.caption(
-        f"Validation MAP@R; step 0 is the network before its first step. Thin: one {one} each; thick: their mean."
-    )
+    levels = {variant: value for variant, value in level.items() if variant in chosen}
+    drawn = [curve for curve in curves if curve.variant in chosen]
+    st.caption(study_scores.draw_curves(name, drawn, levels, f"Validation MAP@R of {', '.join(chosen)}"))
 
 
 def _published(name: str) -> dict[str, toy_runs.ThesisRow]:

@@ -14,6 +14,7 @@ from dmlcore.data import DataError, Dataset, report
 from dmlcore.data.files import sources
 from dmlcore.data.report import Report
 from pages.shared.widgets import menu
+from pages.shared.widgets.chart import chart
 from pages.shared.widgets.forms import Bounds, number
 from pages.shared.widgets.spec_form import folders
 from pages.shared.words import sentences as words
@@ -186,8 +187,8 @@ def _classes(report: Report) -> list[int]:
     """The table of the classes, and beside it how large they are; the classes that were chosen in it."""
     made, classes = report.dataset, report.classes
     assert made is not None
-    chart = samples.histogram(made)
-    left, right = st.columns([3, 2]) if chart else (st.container(), None)
+    sizes = samples.histogram(made)
+    left, right = st.columns([3, 2]) if sizes else (st.container(), None)
     with left:
         st.markdown("#### Classes")
         table = st.dataframe(
@@ -208,16 +209,13 @@ def _classes(report: Report) -> list[int]:
                 "samples": st.column_config.NumberColumn(width="small"),
             },
         )
-        if chart is None:
-            sizes = sorted({one.samples for one in classes})
-            st.caption(f"Every class has {' or '.join(f'{size:,}' for size in sizes)} samples.")
-    if chart and right:
+        if sizes is None:
+            counts = sorted({one.samples for one in classes})
+            st.caption(f"Every class has {' or '.join(f'{count:,}' for count in counts)} samples.")
+    if sizes and right:
         with right:
             st.markdown("#### Samples of a class")
-            spec, columns = chart
-            st.vega_lite_chart(
-                columns, spec, width="stretch", key="sizes", alt="How many classes have how many samples"
-            )
+            chart("sizes", sizes, "How many classes have how many samples")
     rows = table["selection"]["rows"]
     return [int(row) for row in rows if row < len(classes)]
 
@@ -226,10 +224,10 @@ def _samples(at: Where, made: Dataset, chosen: Sequence[int]) -> None:
     kind = data.describe(at.name).kind
     if kind == "vectors":
         st.markdown("#### Vectors")
-        spec, columns = samples.scatter(at, made)
-        st.vega_lite_chart(columns, spec, width="stretch", key="plane", alt="Vectors on two principal components")
+        drawn = samples.scatter(at, made)
+        chart("plane", drawn, "Vectors on two principal components")
         st.caption(
-            f"{len(columns['class']):,} of {len(made.labels):,} samples on the first two principal components of "
+            f"{len(drawn[1]['class']):,} of {len(made.labels):,} samples on the first two principal components of "
             f"their {made.inputs.shape[1]} values."
         )
     if made.image is None:
