@@ -20,7 +20,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dmlcore.eager import weighted_gradients
 from dmlcore.geometry.forces import EdgeEnergy, Probe
 from dmlcore.geometry.triplet import ENDS, Edges, Sides, Triplet, squared_norms
 from dmlcore.typing import Bools, Floats
@@ -51,8 +50,8 @@ def _partial(loss: EdgeEnergy, edges: Sequence[Tensor], by: Sequence[int]) -> tu
         )
         if not raw.requires_grad:
             return raw, [None] * len(by)
-        chosen, ones = [leaves[k] for k in by], torch.ones_like(raw)
-        return raw.detach(), weighted_gradients([raw], chosen, [ones], allow_unused=True)
+        # Of the sum: grad() of many numbers compares shapes with SymPy, which loads for a second.
+        return raw.detach(), torch.autograd.grad(raw.sum(), [leaves[k] for k in by], allow_unused=True)
 
 
 @dataclass(frozen=True, eq=False)
