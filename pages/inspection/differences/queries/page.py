@@ -50,8 +50,8 @@ class ShownDifference:
     @property
     def runs(self) -> list[ShownRun]:
         """A and B."""
-        both = zip(self.sides, self.difference.comparison.learned, strict=True)
-        return [ShownRun(side.run, side.path, learned, self.name) for side, learned in both]
+        sides = zip(self.sides, self.difference.comparison.learned, strict=True)
+        return [ShownRun(side.run, side.path, learned, self.name) for side, learned in sides]
 
 
 def queries(shown: ShownDifference, kind: Kind, only: Ints | None) -> None:

@@ -57,8 +57,8 @@ def show(name: str, layout: Layout, head: DeltaGenerator | None = None) -> None:
             f"{v}: {percent(figures.ceiling_of(curves, v))}" for v in dict.fromkeys(c.variant for c in curves)
         )
         words = f"Validation MAP@R over the steps. Best, mean over the {study.repeats}: {best}"
-        told = study_scores.draw_curves(name, curves, level, words, study.ceiling or None)
-        st.caption(f"{told} {layout.curves}")
+        caption = study_scores.draw_curves(name, curves, level, words, study.ceiling or None)
+        st.caption(f"{caption} {layout.curves}")
 
 
 def poolings(name: str) -> None:
