@@ -1,6 +1,12 @@
 """Distances, force fields and margins of triplet losses."""
 
-from dmlcore.geometry.covers import average_covering_radius, covering_curve, covering_radius, k_center
+from dmlcore.geometry.covering import average_covering_radius, covering_curve, covering_radius, k_center
+from dmlcore.geometry.derivations import (
+    Worked,
+    explain_balanced_rho,
+    explain_margin_enclosing,
+    explain_margin_for_ellipse,
+)
 from dmlcore.geometry.field_table import FieldTable, field_table, scan, snapshot
 from dmlcore.geometry.forces import Probe, forces
 from dmlcore.geometry.margins import (
@@ -10,12 +16,6 @@ from dmlcore.geometry.margins import (
     triplet_count,
 )
 from dmlcore.geometry.triplet import Triplet, distance, margin_from_normalised, normalised_margin, power_potential
-from dmlcore.geometry.worked import (
-    Worked,
-    explain_balanced_rho,
-    explain_margin_enclosing,
-    explain_margin_for_ellipse,
-)
 
 __all__ = [
     "FieldTable",

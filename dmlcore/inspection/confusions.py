@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from dmlcore.metrics import ClassScores
-from dmlcore.metrics.neighbours import CHUNK, SPARE, NeighbourSearch
+from dmlcore.metrics.nearest_neighbours import CHUNK, SPARE, NeighbourSearch
 from dmlcore.typing import Floats, Ints
 
 

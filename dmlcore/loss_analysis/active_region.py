@@ -15,8 +15,8 @@ import torch
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
+from dmlcore.geometry.derivations import number
 from dmlcore.geometry.triplet import FLOOR, power_potential
-from dmlcore.geometry.worked import number
 from dmlcore.loss_analysis.contours import contoured
 from dmlcore.loss_analysis.level_sets import (
     EVERYTHING,

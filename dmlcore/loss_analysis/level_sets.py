@@ -12,8 +12,8 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ellipe, ellipk
 
+from dmlcore.geometry.derivations import number
 from dmlcore.geometry.triplet import FLOOR
-from dmlcore.geometry.worked import number
 from dmlcore.typing import Floats
 
 Curves = list[Floats]

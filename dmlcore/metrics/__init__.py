@@ -1,7 +1,7 @@
 """Scores of embeddings: retrieval with the exact neighbour search under it, per class, clustering."""
 
 from dmlcore.metrics.clustering import ClusteringScores, clustering, nmi, pairwise_f1
-from dmlcore.metrics.neighbours import nearest
+from dmlcore.metrics.nearest_neighbours import nearest
 from dmlcore.metrics.retrieval import ClassScores, RetrievalScores, per_class, retrieval
 from dmlcore.metrics.scores import SCORES
 

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
-from dmlcore.metrics.neighbours import matrix
+from dmlcore.metrics.nearest_neighbours import matrix
 from dmlcore.metrics.retrieval import class_ids
 from dmlcore.typing import Ints
 

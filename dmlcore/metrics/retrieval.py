@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from dmlcore.metrics.neighbours import CHUNK, SPARE, NeighbourSearch, matrix
+from dmlcore.metrics.nearest_neighbours import CHUNK, SPARE, NeighbourSearch, matrix
 from dmlcore.typing import Bools, Floats, Ints
 
 KNN = 3  # neighbours that vote

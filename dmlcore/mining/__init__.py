@@ -19,7 +19,7 @@ from dmlcore.mining.base import (
     names,
     on_distances,
 )
-from dmlcore.mining.triplets import (
+from dmlcore.mining.by_distance import (
     batch_hard,
     easy_positive,
     easy_positive_semi_hard,
@@ -30,7 +30,7 @@ from dmlcore.mining.triplets import (
     semi_hard_window,
     violating,
 )
-from dmlcore.mining.unit import distance_weighted, multi_similarity
+from dmlcore.mining.on_unit_sphere import distance_weighted, multi_similarity
 
 discover(__name__, first=("triplets", "unit"))
 

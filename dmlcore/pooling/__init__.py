@@ -2,7 +2,7 @@
 
 from dmlcore.pooling.analysis.zero_shot_evaluation import zero_shot_evaluation
 from dmlcore.pooling.base import POOLINGS, Pooling, PoolingInfo, pool
-from dmlcore.pooling.catalogue import EmbeddingHead, create, describe, names
+from dmlcore.pooling.by_name import EmbeddingHead, create, describe, names
 from dmlcore.pooling.costs import clip_to_unit_ball, prototype_costs
 from dmlcore.pooling.layers.generalized_sum import GeneralizedSumPooling
 from dmlcore.pooling.transport import pooling_weights, selection, sweeps, transport

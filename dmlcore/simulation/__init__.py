@@ -2,6 +2,7 @@
 
 from dmlcore.simulation.charges import MOST_POINTS, MOST_STEPS, REACH, STRIDE, ChargesFrame, Simulation
 from dmlcore.simulation.measures import FIXED_COLUMNS, DistanceHistogram, clamp_lines, depends_on, phase_portrait
+from dmlcore.simulation.placements import STARTS, Start, start_points
 from dmlcore.simulation.spec import (
     MOST_CHANGES,
     NORMALISATIONS,
@@ -11,7 +12,6 @@ from dmlcore.simulation.spec import (
     Dynamics,
     Spec,
 )
-from dmlcore.simulation.starts import STARTS, Start, start_points
 
 __all__ = [
     "FIXED_COLUMNS",

@@ -10,12 +10,12 @@ from torch import Tensor
 
 from dmlcore import mining
 from dmlcore.eager import weighted_gradients
-from dmlcore.geometry.covers import average_covering_radius
+from dmlcore.geometry.covering import average_covering_radius
 from dmlcore.losses.engine.table import pair_tables
 from dmlcore.metrics import retrieval
 from dmlcore.simulation.measures import class_radii
+from dmlcore.simulation.placements import start_points
 from dmlcore.simulation.spec import ALL, MOST_POINTS, MOST_STEPS, OPTIMISERS, REACH, Dynamics, Spec
-from dmlcore.simulation.starts import start_points
 from dmlcore.timeline.history import History
 from dmlcore.typing import Singles
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from dmlcore import eager, losses, mining
-from dmlcore.simulation.starts import STARTS
+from dmlcore.simulation.placements import STARTS
 
 NORMALISATIONS = {
     "none": "Points move freely in the plane.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dmlcore import losses
-from dmlcore.geometry import worked
+from dmlcore.geometry import derivations
 from dmlcore.loss_analysis.active_region import active_region
 from dmlcore.published.errata import errata
 from pages.library.errata.words import marked
@@ -43,7 +43,7 @@ MEASURE = """() => {
 
 
 def everything() -> list[str]:
-    """All LaTeX that a page can show: losses, regions, margins worked out, errata."""
+    """All LaTeX that a page can show: losses, regions, margins derivations out, errata."""
     loss = [losses.formula(name) for name in losses.names()] + [losses.describe(name) for name in losses.batch_names()]
     regions = [active_region(losses.create(name), (0.0, 0.0), (0.5, 0.0)) for name in losses.names()]
     charges = [
@@ -52,10 +52,10 @@ def everything() -> list[str]:
         for m1 in (-2.3, 1.0)
     ]
     margins = [
-        worked.explain_margin_for_ellipse(0.5, 0.1, 1, 1),
-        worked.explain_margin_enclosing(0.5, 0.1, 1, 2, 1),
-        worked.explain_margin_enclosing(0.5, 0.1, -1, 1, 1e-7),
-        worked.explain_balanced_rho(32, 4),
+        derivations.explain_margin_for_ellipse(0.5, 0.1, 1, 1),
+        derivations.explain_margin_enclosing(0.5, 0.1, 1, 2, 1),
+        derivations.explain_margin_enclosing(0.5, 0.1, -1, 1, 1e-7),
+        derivations.explain_balanced_rho(32, 4),
     ]
     told = [f"E = {formula.energy_latex}" for formula in loss]
     told += [statements(region.latex) for region in regions + charges if region.latex]

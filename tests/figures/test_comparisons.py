@@ -8,7 +8,7 @@ import torch
 
 from dmlcore import losses
 from dmlcore.figures.comparisons import ComparisonPlane, draw_comparison
-from dmlcore.geometry.variant import Variant, scan_variant
+from dmlcore.geometry.loss_variant import Variant, scan_variant
 
 POINTS = torch.tensor([[0.0, 0.0], [0.5, 0.0], [0.3, 0.5]], dtype=torch.float64)
 X = torch.linspace(-1, 1, 40, dtype=torch.float64)

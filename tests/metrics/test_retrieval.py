@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dmlcore.metrics import neighbours, per_class, retrieval
+from dmlcore.metrics import nearest_neighbours, per_class, retrieval
 
 retrieval_module = sys.modules["dmlcore.metrics.retrieval"]  # the package exports the function under the same name
 
@@ -180,7 +180,7 @@ def test_one_huge_class_does_not_change_the_others(monkeypatch):
     rng = np.random.default_rng(1)
     labels = np.concatenate([np.zeros(150, int), rng.integers(1, 30, 60)])
     points = rng.normal(size=(210, 4))
-    monkeypatch.setattr(neighbours, "CHUNK", 500)
+    monkeypatch.setattr(nearest_neighbours, "CHUNK", 500)
     monkeypatch.setattr(retrieval_module, "CHUNK", 500)
     agree(points, labels)
 

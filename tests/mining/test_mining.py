@@ -114,7 +114,7 @@ def test_windows_equal_those_of_pml(name, theirs, margin):
 def test_windows_are_cut_into_parts_without_loss(monkeypatch):
     x, labels = spread(0)
     whole = mining.create("violating")(x, labels)
-    monkeypatch.setattr(mining.triplets, "CHUNK", 50)
+    monkeypatch.setattr(mining.by_distance, "CHUNK", 50)
     assert all(map(torch.equal, mining.create("violating")(x, labels), whole))
 
 

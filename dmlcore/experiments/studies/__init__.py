@@ -1,6 +1,6 @@
 """Studies: several runs that answer one question, as a TOML file; never imports torch."""
 
-from dmlcore.experiments.studies import trials
+from dmlcore.experiments.studies import claims
 from dmlcore.experiments.studies.baselines import add as add_baselines
 from dmlcore.experiments.studies.conductor import Conduct, StudyRequest, StudyState, cancel, conduct, conduct_of, launch
 from dmlcore.experiments.studies.judgement import MEASURES, baseline_rows, judge, levels, pair, top
@@ -36,6 +36,7 @@ __all__ = [
     "best_folds",
     "by_class",
     "cancel",
+    "claims",
     "conduct",
     "conduct_of",
     "expand",
@@ -51,6 +52,5 @@ __all__ = [
     "results_path",
     "table",
     "top",
-    "trials",
     "write",
 ]

@@ -86,7 +86,7 @@ def snippet(comparison: ComparisonView) -> str:
         "",
         "from dmlcore import losses",
         "from dmlcore.geometry import forces",
-        "from dmlcore.geometry.variant import Variant, scan_variant",
+        "from dmlcore.geometry.loss_variant import Variant, scan_variant",
         "from dmlcore.loss_analysis.equivalence import same_loss",
         "",
         "compared = [",

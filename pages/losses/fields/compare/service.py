@@ -20,7 +20,7 @@ from torch import Tensor
 from dmlcore.figures.scales import round_top, stays_below
 from dmlcore.geometry import FieldTable
 from dmlcore.geometry.boundary import level_lines
-from dmlcore.geometry.variant import Variant, scan_variant
+from dmlcore.geometry.loss_variant import Variant, scan_variant
 from dmlcore.typing import Array, Floats
 from pages.losses.fields.compare import sameness
 from pages.losses.fields.compare.state import ComparisonView

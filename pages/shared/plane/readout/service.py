@@ -9,13 +9,14 @@ from typing import Any
 import torch
 
 from dmlcore.geometry import field_table, margin_for_ellipse
-from dmlcore.geometry.hardness import hardness
-from dmlcore.geometry.worked import (
+from dmlcore.geometry.derivations import (
     Worked,
     explain_balanced_rho,
     explain_margin_enclosing,
     explain_margin_for_ellipse,
 )
+from dmlcore.geometry.field_table import SIGNS
+from dmlcore.geometry.hardness import hardness
 from pages.shared.plane.state import POINTS, Scene
 from pages.shared.server.wire import number
 from pages.shared.state.untrusted import bounded

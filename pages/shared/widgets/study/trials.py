@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from dmlcore.experiments import studies
-from dmlcore.experiments.studies import Measured, trials
+from dmlcore.experiments.studies import Measured, claims
 from dmlcore.spec import SpecError
 from dmlcore.storage.runs import RunStore
 from pages.shared.words import sentences as words
@@ -44,17 +44,17 @@ def seeds(name: str, results: Sequence[Measured]) -> None:
 def show_ledger(name: str) -> None:
     """Every configuration that was run for the claim of a study, the quoted one first."""
     try:
-        ledger = trials.ledger(name)
+        ledger = claims.ledger(name)
     except SpecError as error:
         st.error("The ledger of trials cannot be read.")
         st.text(words.plain(error))
         return
     st.subheader("Ledger of trials", anchor=False)
     st.markdown(f"**{ledger.claim.title}.**" if ledger.claim.outside else f"**{ledger.claim.title}**")
-    here = trials.here(name, RunStore())
+    here = claims.here(name, RunStore())
     beside = f" This machine holds {here:,} runs on the same data, whatever they were made for." if here else ""
     st.markdown(f"{ledger.words}{beside}")
-    rows = trials.rows(ledger)
+    rows = claims.rows(ledger)
     if rows:
         with st.expander(f"All {len(rows)} rows", icon=":material/receipt_long:"):
             wide = {"configuration": st.column_config.TextColumn(width=320)}

@@ -3,7 +3,7 @@
 import pytest
 
 from dmlcore.experiments import studies
-from dmlcore.experiments.studies import Measured, StudyResults, trials
+from dmlcore.experiments.studies import Measured, StudyResults, claims
 from dmlcore.experiments.studies.results import ValidationCurve
 from dmlcore.spec import SpecError
 from dmlcore.storage.runs import RunStore
@@ -35,8 +35,8 @@ def test_configurations_are_counted_once_and_the_quoted_one_stands_first(monkeyp
         name: results(name, [measured(entry, 0.9 if "100" in entry.variant else 0.3) for entry in of])
         for name, of in entries.items()
     }
-    monkeypatch.setattr(trials, "load", stored.get)
-    found = trials.ledger("tokens-sweep")
+    monkeypatch.setattr(claims, "load", stored.get)
+    found = claims.ledger("tokens-sweep")
     names = [(trial.study, trial.variant) for trial in found.trials]
     assert names[0] == ("tokens-epsilon", "GSP, epsilon 200")
     # 13 open settings; of the five at mu 0.3 GAP, epsilon 5, 20 and 100 are among them
@@ -47,45 +47,45 @@ def test_configurations_are_counted_once_and_the_quoted_one_stands_first(monkeyp
     assert found.configurations == 14 + outside
     assert found.runs == 15 + 9 + sum(each.runs for each in found.claim.outside)
     assert found.words.endswith("Quoted is one of them: GSP, epsilon 200.")
-    rows = trials.rows(found)
+    rows = claims.rows(found)
     assert rows[0]["configuration"] == "GSP, epsilon 200 (quoted)"
     assert rows[-1]["where"] == "outside the studies"
 
 
 def test_a_study_of_no_claim_has_its_own_trials_and_patterns_take_in_new_studies(monkeypatch):
-    assert trials.ledger("prototypes").claim.studies == ("prototypes",)
-    claims = (trials.Claim(title="All of them", studies=("*",)),)
-    monkeypatch.setattr(trials, "claims", lambda: claims)
-    found = trials.ledger("prototypes")
+    assert claims.ledger("prototypes").claim.studies == ("prototypes",)
+    every = (claims.Claim(title="All of them", studies=("*",)),)
+    monkeypatch.setattr(claims, "claims", lambda: every)
+    found = claims.ledger("prototypes")
     assert {trial.study for trial in found.trials} == {name for name in studies.names() if studies.load(name)}
     assert found.configurations == len(found.trials)
 
 
 def test_every_claim_names_studies_and_a_variant_that_exist():
-    for claim in trials.claims():
+    for claim in claims.claims():
         if claim.quoted:
             study, variant = claim.quoted
             assert variant in [each.name for each in studies.read(study).variants]
-            assert trials.ledger(study).claim == claim
+            assert claims.ledger(study).claim == claim
 
 
 def test_a_mistake_in_the_file_is_named(monkeypatch, tmp_path):
     bad = tmp_path / "trials.toml"
     bad.write_text('[[claims]]\ntitle = "a"\nstudies = ["b"]\nquote = "c"\n')
-    monkeypatch.setattr(trials, "FILE", bad)
-    trials.claims.cache_clear()
+    monkeypatch.setattr(claims, "FILE", bad)
+    claims.claims.cache_clear()
     with pytest.raises(SpecError, match=r"trials\.toml: claims\.0\.quote: unknown key; did you mean quoted\?"):
-        trials.claims()
-    trials.claims.cache_clear()
+        claims.claims()
+    claims.claims.cache_clear()
 
 
 def test_runs_of_this_machine_on_the_same_data_are_counted(tmp_path):
     store = RunStore(tmp_path)
-    assert trials.here("tokens", store) == 0
+    assert claims.here("tokens", store) == 0
     spec = studies.expand(studies.read("tokens"))[0].spec
     store.create(spec.with_overrides(["loss.m_neg=0.7"]))
     store.create(spec.with_overrides(["data.name=digits", "model.name=mlp"]))
-    assert trials.here("tokens", store) == 1
+    assert claims.here("tokens", store) == 1
 
 
 def test_the_best_fold_by_validation_stands_for_its_seed_and_a_start_may_be_left_out():

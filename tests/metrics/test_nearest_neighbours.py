@@ -6,8 +6,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dmlcore.metrics import nearest, neighbours
-from dmlcore.metrics.neighbours import NeighbourSearch
+from dmlcore.metrics import nearest, nearest_neighbours
+from dmlcore.metrics.nearest_neighbours import NeighbourSearch
 
 
 def oracle(queries, gallery, k, exclude_self):
@@ -117,7 +117,7 @@ def test_neither_overflow_nor_underflow(size):
 def test_the_answer_does_not_depend_on_chunks(monkeypatch):
     points = np.random.default_rng(2).integers(0, 3, (90, 4))
     whole = nearest(points, k=5)
-    monkeypatch.setattr(neighbours, "CHUNK", 64)
+    monkeypatch.setattr(nearest_neighbours, "CHUNK", 64)
     for one, other in zip(whole, nearest(points, k=5), strict=True):
         np.testing.assert_array_equal(one, other)
 
@@ -130,7 +130,7 @@ def test_the_error_bound_holds_and_is_not_idle(offset, scale, dimensions):
     search = NeighbourSearch(points, exclude_self=False)
     rows = np.arange(300)
     squares, indices = search._candidates(rows, 300)
-    bound = neighbours._error_bound(search._norms, squares[:, -1], search._longest, dimensions)
+    bound = nearest_neighbours._error_bound(search._norms, squares[:, -1], search._longest, dimensions)
     error = np.abs(squares - search.distances(rows, indices) ** 2 * 4.0**search._shrink)
     assert (error <= bound[:, None]).all()
     assert bound.max() < 1e-3 * squares.max()
@@ -182,7 +182,7 @@ def test_what_is_not_a_real_number_is_refused(queries):
 
 @pytest.mark.parametrize("k", [30, 80, 250])
 def test_long_lists_with_ties_and_faiss_as_it_was(k):
-    settings = neighbours.faiss.cvar
+    settings = nearest_neighbours.faiss.cvar
     before = settings.distance_compute_min_k_reservoir, settings.distance_compute_blas_query_bs
     points = np.random.default_rng(k).integers(0, 3, (300, 6)).astype(np.float32)
     agree(points, None, k)
@@ -195,6 +195,6 @@ def test_points_are_scaled_as_by_ldexp():
     random = np.random.default_rng(0)
     points = np.ldexp(random.normal(size=2000), random.integers(-1074, 900, 2000))
     for exponent in (-1074, -1023, -1001, -1000, -140, -1, 0, 1, 20):
-        np.testing.assert_array_equal(neighbours._scaled(points, exponent), np.ldexp(points, exponent))
+        np.testing.assert_array_equal(nearest_neighbours._scaled(points, exponent), np.ldexp(points, exponent))
     single = points[np.abs(points) < 1e38].astype(np.float32)
-    np.testing.assert_array_equal(neighbours._scaled(single, -130), np.ldexp(single.astype(np.float64), -130))
+    np.testing.assert_array_equal(nearest_neighbours._scaled(single, -130), np.ldexp(single.astype(np.float64), -130))

@@ -9,7 +9,7 @@ import torch
 
 from dmlcore import losses
 from dmlcore.geometry import forces, scan
-from dmlcore.geometry.variant import Variant, scan_variant
+from dmlcore.geometry.loss_variant import Variant, scan_variant
 
 A, P, N = (torch.tensor(x, dtype=torch.float64) for x in ([0.1, -0.2], [0.6, 0.1], [0.3, 0.7]))
 X = torch.linspace(-1.0, 1.4, 23, dtype=torch.float64)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from dmlcore.geometry import margins, worked
+from dmlcore.geometry import derivations, margins
 
 CASES = [
-    (worked.explain_margin_for_ellipse, margins.margin_for_ellipse, (1.0, 0.1, 0.0, 12 / 7)),
-    (worked.explain_margin_for_ellipse, margins.margin_for_ellipse, (0.5, -0.1, -1.0, 2.0)),
-    (worked.explain_margin_enclosing, margins.margin_enclosing, (0.5, 0.1, 1.0, 2.0, 1.0)),
-    (worked.explain_margin_enclosing, margins.margin_enclosing, (1e-7, 1e6, 0.0, 1.0, 1.0)),
-    (worked.explain_balanced_rho, margins.balanced_rho, (32, 4)),
+    (derivations.explain_margin_for_ellipse, margins.margin_for_ellipse, (1.0, 0.1, 0.0, 12 / 7)),
+    (derivations.explain_margin_for_ellipse, margins.margin_for_ellipse, (0.5, -0.1, -1.0, 2.0)),
+    (derivations.explain_margin_enclosing, margins.margin_enclosing, (0.5, 0.1, 1.0, 2.0, 1.0)),
+    (derivations.explain_margin_enclosing, margins.margin_enclosing, (1e-7, 1e6, 0.0, 1.0, 1.0)),
+    (derivations.explain_balanced_rho, margins.balanced_rho, (32, 4)),
 ]
 
 
@@ -28,7 +28,7 @@ def test_value_and_latex(explain, value_of, arguments):
 
 
 def test_the_example_of_appendix_b():
-    found = worked.explain_margin_for_ellipse(1.0, 0.1, 0.0, 12 / 7)
+    found = derivations.explain_margin_for_ellipse(1.0, 0.1, 0.0, 12 / 7)
     results = [line.rsplit("=")[-1] for line in found.numbers]
     assert results == ["1.1", "1.5414", "2.7042", "1.64444", "4.63809"]
-    assert worked.explain_balanced_rho(32, 4).numbers[-1] == r"\rho=\frac{32-8}{2(8-1)}=1.71429"
+    assert derivations.explain_balanced_rho(32, 4).numbers[-1] == r"\rho=\frac{32-8}{2(8-1)}=1.71429"

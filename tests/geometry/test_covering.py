@@ -13,7 +13,7 @@ import torch
 import dmlcore
 from dmlcore.geometry import average_covering_radius, covering_curve, covering_radius, k_center
 
-GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "covers.json").read_text())
+GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "covering.json").read_text())
 ROW, COLUMN = np.arange(14)[:, None], np.arange(3)
 POINTS = np.sin(0.4 + 1.3 * ROW + 0.7 * COLUMN + 0.21 * ROW * COLUMN)
 
