@@ -202,7 +202,7 @@ def grid(x: Tensor, y: Tensor) -> Tensor:
     return torch.stack(torch.meshgrid(x, y, indexing="xy"), dim=-1)
 
 
-class Snapshot(NamedTuple):
+class TripletView(NamedTuple):
     """A triplet, the field that its probe would feel at M places, and the laws along its edges."""
 
     field: FieldTable  # (M,)
@@ -210,7 +210,7 @@ class Snapshot(NamedTuple):
     laws: Floats  # (3, K) pull along ap, push along an and pn, before the clamp, as that edge's length alone varies
 
 
-def snapshot(loss: EdgeEnergy, points: Floats, *, probe: Probe, at: Floats, reach: Floats) -> Snapshot:
+def snapshot(loss: EdgeEnergy, points: Floats, *, probe: Probe, at: Floats, reach: Floats) -> TripletView:
     """All that a view of one triplet needs, in one pass through the loss.
 
     For the distance-sensitive loss the laws are d^s and rho / d^r whatever the other edges; a coupled loss (ratio,
@@ -258,7 +258,7 @@ def snapshot(loss: EdgeEnergy, points: Floats, *, probe: Probe, at: Floats, reac
         if i < 3:
             curves[i] = SIGNS[i] * slope[laws[i]]
     scanned_field = _table(read, read[:1], probe, moved, felt, scans=True)
-    return Snapshot(scanned_field, _table(own_read, own_read[:1], probe, own, own_felt), curves)
+    return TripletView(scanned_field, _table(own_read, own_read[:1], probe, own, own_felt), curves)
 
 
 def _clamped(raw: Floats, m2: float) -> Read:

@@ -12,7 +12,7 @@ from dmlcore.geometry.field_table import FieldTable, field_table, grid
 from dmlcore.geometry.forces import EdgeEnergy, Probe, TripletEnergy
 
 
-class TripletLoss(TripletEnergy, EdgeEnergy, Protocol):
+class PointEdgeEnergy(TripletEnergy, EdgeEnergy, Protocol):
     """A loss both of points and of edges."""
 
 
@@ -24,7 +24,7 @@ class Variant:
     constant of the energy and moves no boundary. factor > 0.
     """
 
-    loss: TripletLoss
+    loss: PointEdgeEnergy
     clamp: bool = True
     both_orders: bool = False
     factor: float = 1.0

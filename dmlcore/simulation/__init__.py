@@ -2,7 +2,7 @@
 
 from dmlcore.simulation.charges import MOST_POINTS, MOST_STEPS, REACH, STRIDE, ChargesFrame, Simulation
 from dmlcore.simulation.measures import FIXED_COLUMNS, DistanceHistogram, clamp_lines, depends_on, phase_portrait
-from dmlcore.simulation.placements import STARTS, Start, start_points
+from dmlcore.simulation.placements import STARTS, Placement, start_points
 from dmlcore.simulation.spec import (
     MOST_CHANGES,
     NORMALISATIONS,
@@ -28,9 +28,9 @@ __all__ = [
     "ChargesFrame",
     "DistanceHistogram",
     "Dynamics",
+    "Placement",
     "Simulation",
     "Spec",
-    "Start",
     "clamp_lines",
     "depends_on",
     "phase_portrait",

@@ -15,7 +15,7 @@ Place = Callable[[np.random.Generator, int, int], Floats]
 
 
 @dataclass(frozen=True)
-class Start:
+class Placement:
     """A start with what a panel shows of it; place(random, classes, per_class) -> (classes, per_class, 2)."""
 
     name: str
@@ -24,7 +24,7 @@ class Start:
     place: Place
 
 
-STARTS: dict[str, Start] = {}
+STARTS: dict[str, Placement] = {}
 
 
 def start_points(name: str, classes: int, per_class: int, seed: int) -> tuple[Floats, Ints]:
@@ -40,7 +40,7 @@ def _start(title: str) -> Callable[[Place], Place]:
 
     def enter(place: Place) -> Place:
         name = place.__name__
-        STARTS[name] = Start(name, title, cast(str, inspect.getdoc(place)), place)
+        STARTS[name] = Placement(name, title, cast(str, inspect.getdoc(place)), place)
         return place
 
     return enter

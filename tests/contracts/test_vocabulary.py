@@ -57,3 +57,13 @@ def test_a_retired_word_is_seen_in_every_place_that_names() -> None:
     text = "class Workbench: pass\ndef he(lip): kept = [whole for whole in x]\nimport a as Law\nfrom b import Watch"
     assert {"Workbench", "he", "lip", "whole", "Law", "Watch"} <= names(ast.parse(text))
     assert "anew" not in names(ast.parse('x = {"anew": 1}  # anew'))  # keys and words are no names
+
+
+def test_no_two_classes_of_the_library_and_the_pages_have_one_name() -> None:
+    modules: dict[str, list[str]] = {}
+    for folder in ("dmlcore", "pages"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            for name in re.findall(r"^ *class (\w+)[(:]", path.read_text("utf-8"), re.MULTILINE):
+                modules.setdefault(name, []).append(str(path.relative_to(ROOT)))
+    assert len(modules) > 400
+    assert not {name: paths for name, paths in modules.items() if len(paths) > 1}

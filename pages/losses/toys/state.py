@@ -69,7 +69,7 @@ class SidesChange:
 SECOND = LossSide("distance_sensitive", untrusted.hyper("distance_sensitive", {"m1": -2.25}))  # as in Table 4.1
 
 
-class Sides(Kind):
+class SidesKind(Kind):
     """As many sides as the default has, in a link a.loss, a.m, ..., b.loss, ...; their poolings stay."""
 
     def of(self, name: str, data: Mapping[str, Any], default: Any, fields: Mapping[str, Any]) -> tuple[LossSide, ...]:
@@ -91,7 +91,7 @@ class Sides(Kind):
         return [side.to_json() for side in value]
 
 
-class OneOrTwo(Sides):
+class OneOrTwo(SidesKind):
     """One side (sides=1 in a link) or two."""
 
     def of(self, name: str, data: Mapping[str, Any], default: Any, fields: Mapping[str, Any]) -> tuple[LossSide, ...]:
@@ -110,7 +110,7 @@ def _first(toy: Any) -> SidesChange:
     return SidesChange(0, toy.sides, toy.rate)
 
 
-ON_THE_WAY = {"sides": Sides(), "rate": RATE}
+ON_THE_WAY = {"sides": SidesKind(), "rate": RATE}
 
 
 @dataclass(frozen=True)

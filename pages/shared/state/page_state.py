@@ -1,13 +1,13 @@
 """The state of a page, from one table: what may be set, within which bounds, and under which name in a link.
 
     @dataclass(frozen=True)
-    class Plan(PageState):
+    class Sinkhorn(PageState):
         mu: Annotated[float, Number(0.01, 1.0)] = 0.2
         sweeps: Annotated[int, Whole(1, 400, key="k")] = 100
 
 From the table follow reading a link or a message, which are never trusted, the link, and JSON:
-Plan.from_query({"k": "7"}) is Plan(sweeps=7), whose to_query() is {"k": "7"}; what is missing or senseless is as in the
-default.
+Sinkhorn.from_query({"k": "7"}) is Sinkhorn(sweeps=7), whose to_query() is {"k": "7"}; what is missing or senseless is
+as in the default.
 """
 
 from __future__ import annotations

@@ -15,7 +15,6 @@ from dmlcore.geometry.derivations import (
     explain_margin_enclosing,
     explain_margin_for_ellipse,
 )
-from dmlcore.geometry.field_table import SIGNS
 from dmlcore.geometry.hardness import hardness
 from pages.shared.plane.state import POINTS, Scene
 from pages.shared.server.wire import number

@@ -20,7 +20,7 @@ from pages.losses.fields.compare.presets import PAIRS
 from pages.losses.fields.compare.state import ComparisonView
 from pages.losses.fields.pair_weights.state import SLIDES, PairWeightsView
 from pages.losses.fields.sphere.state import SpherePoint, SphereScene
-from pages.losses.toys.state import LossSide, Sides, Toy
+from pages.losses.toys.state import LossSide, SidesKind, Toy
 from pages.pooling.gap_or_gsp.state import PoolingStudy
 from pages.pooling.prototypes.state import PrototypesView
 from pages.pooling.transport.state import TransportState
@@ -84,7 +84,7 @@ def sensible(kind: page_state.Kind) -> st.SearchStrategy[Any]:
             return st.fixed_dictionaries({}, optional={name: sensible(each) for name, each in LAW.items()})
         case Moved():
             return st.lists(st.tuples(st.integers(-1, 400), numbers, numbers).map(list), max_size=4)
-        case Sides():
+        case SidesKind():
             fields = {name: sensible(each) for name, each in LossSide.kinds.items()}
             return st.lists(st.fixed_dictionaries({}, optional=fields), max_size=3)
         case Changes():
@@ -112,7 +112,7 @@ def assert_within(name: str, kind: page_state.Kind, value: Any, state: Any) -> N
             assert kind.fewest <= len(value) <= len(kind.defaults)
             for panel in value:
                 assert set(panel.hyper) == set(panel.module().formula.parameters)
-        case Sides():
+        case SidesKind():
             assert 1 <= len(value) <= 2
             for side in value:
                 for inner, each in LossSide.kinds.items():
