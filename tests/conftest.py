@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Generator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -21,3 +22,21 @@ def pytest_collection() -> Generator[None, object, object]:
     gc.freeze()
     gc.enable()
     return collected
+
+
+BROWSER = "tests/browser/test_"
+SECOND = BROWSER + "g"  # the first file of the other half
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
+    """With `--dist loadfile` the browser tests are two pieces of work: two processes start a server and a Chromium,
+    twelve seconds of processor each, and not all."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Halves(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            return f"browser {file >= SECOND}" if file.startswith(BROWSER) else file
+
+    return Halves(config, log) if config.getoption("dist") == "loadfile" else None
