@@ -1,6 +1,6 @@
 """Images per second of a whole training run on a GPU, against the bare step of the same network on ready tensors.
 
-ResNet-50, 227 px, batch 112, bfloat16, channels last. The training is the real loop, from stored images with a short
+ResNet-50, 227 px, batch 112, bfloat16, channels last. It trains by the real loop, from stored images with a short
 side of 256 in main memory (random numbers: their content costs nothing) through random resized crops on the device to
 rows and measures; the bare step is forward, backward of a sum and the same fused optimiser on one batch that stays on
 the device. Both take turns in blocks, each timed from idle to idle; the ratio is the median over the blocks.

@@ -1,6 +1,6 @@
 """A store of 10,000 runs: what do Runs, Gallery and Studies cost, in a fresh process and when it has looked before?
 
-The runs are one real training of digits, hard-linked, each with a spec (seed, loss) and a state of its own. A page is
+The runs are one real run of digits, hard-linked, each with a spec (seed, loss) and a state of its own. A page is
 opened in a process of its own by Streamlit's test runner: cold is its first opening, modules and all; warm the median
 of five more; of both the CPU seconds are told too. Beside it the same page of a store of 20 runs, so what the number of
 runs adds. Rival: reading all specs and states, as each listing did before.

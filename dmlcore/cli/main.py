@@ -33,7 +33,7 @@ app = typer.Typer(
     help=__doc__, no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
 )
 log = logging.getLogger("dmlcore")
-# Threads that wait without spinning: with other trainings on the same cores a step takes half the time. Read by OpenMP
+# Threads that wait without spinning: beside other runs on the same cores a step takes half the time. Read by OpenMP
 # when torch is imported, hence here.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 

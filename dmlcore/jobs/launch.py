@@ -1,4 +1,4 @@
-"""Trainings and jobs on trained runs as detached processes: launch, resume, cancel, ask; every call returns at once.
+"""Training runs, and jobs on trained ones, as detached processes: launch, resume, cancel, ask; no call waits.
 
 A job takes a run, never a command. It outlives its launcher, even one killed with -9; what it does is read from files,
 and this module holds nothing. It waits for its turn on the device in its own process (`device_queue`).
@@ -34,7 +34,7 @@ class JobState(ProgressState):
 
 
 class Job(Task[JobState]):
-    """The job on a run, beside its training: it holds the lock of the run, and `.queue/asked` knows of it until done.
+    """The job on a run, apart from its training: it holds the lock of the run, `.queue/asked` knows of it until done.
 
     So `recovery` finds those that were cut off in one place, and the run itself stays "done".
     """
@@ -129,8 +129,8 @@ def ask(run: Run, task: JobName, settings: str = "") -> None:
     """Start a job and note it; raises JobError while the run is in use, or MOST_QUEUED jobs wait or work.
 
     Also before an evaluation, and without kept checkpoints where a job goes over them. "weigh": where the pooling looks
-    in each test image; "snapshots": the test part by each kept checkpoint. settings: JSON, of a map `maps.Settings`, of
-    a true step its `Question`.
+    in each test image; "snapshots": the test split by each kept checkpoint. settings: JSON, of a map `maps.Settings`,
+    of a true step its `Question`.
     """
     if task in _FROM_CHECKPOINTS and not kept(run.path):
         raise JobError(f"{run.id} has kept no checkpoints; train one with schedule.keep_every, for example 50")

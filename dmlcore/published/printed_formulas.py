@@ -63,7 +63,7 @@ def compare(
     """Evaluate what is printed and, by automatic differentiation, what is true; hyper: of the example's loss.
 
     Gradients are those of the energy before the clamp. Where the printed formula divides by zero it yields infinity or
-    NaN, as it would in a training.
+    NaN, as it would in a training run.
     """
     a, p, n = torch.broadcast_tensors(a, p, n)
     truth = example.truth or _core(example.loss)

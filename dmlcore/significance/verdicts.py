@@ -91,7 +91,7 @@ def verdict(
     """What the scores of variants say beside their baselines: whether anything was learned, and what can be ranked.
 
     variants: name -> seed -> score in 0..1; against: baseline, as in NAMES -> name -> seed -> score; things: what the
-    variants are, in the plural; further: the seeds are trainings of their own, so one may lead, and more could tell.
+    variants are, in the plural; further: the seeds are runs of their own, so one may lead, and more could tell.
     """
     variants = {name: values for name, values in variants.items() if values}
     if not variants:

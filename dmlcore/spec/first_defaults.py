@@ -1,7 +1,7 @@
 """What each key of a spec had when it came: a digest hashes what differs from this, whatever the defaults are today.
 
 So a default may change without old and new runs being taken for each other, and stored runs keep their digests. A key
-that is new gets a line here, with the value by which a training is what it was without the key. No line ever changes.
+that is new gets a line here, with the value by which a run is what it was without the key. No line ever changes.
 Hyper-parameters of losses, poolings and miners are left out of a spec where they have their default, and their defaults
 never change: `tests/contracts/test_first_parameters.py`.
 """

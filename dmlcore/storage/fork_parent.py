@@ -46,7 +46,7 @@ def take(building: Path, store: Path, fork: ForkSpec) -> None:
         except OSError:  # no hard links here
             contents = path.read_bytes()
             atomic_files.replace(origin, partial(_write, contents))
-        if step_of(origin) == fork.step:  # asked of our own name, since a training may replace its last one any time
+        if step_of(origin) == fork.step:  # asked of our own name, since a run may replace its last one any time
             atomic_files.replace_json(building / ORIGIN_ROWS, _rows(parent / run_directory.METRICS, fork.step))
             return
     there = ", ".join(map(str, steps(parent))) or "none"

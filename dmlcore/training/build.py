@@ -1,4 +1,4 @@
-"""What a training works with, made from its spec: device, data, network, losses, optimiser; how one step is made."""
+"""What a run works with, made from its spec: device, data, network, losses, optimiser; how one step is made."""
 
 from __future__ import annotations
 

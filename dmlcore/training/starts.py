@@ -1,4 +1,4 @@
-"""The ways a training starts: new, resumed from its own checkpoint, forked from one of another run, or evaluated."""
+"""The ways a run starts: new, resumed from its own checkpoint, forked from one of another run, or evaluated."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def warm_up() -> None:
 
 
 warm_up()
-# A training starts a second sooner without what torch.compile needs, and a third of one without SymPy.
+# A training run starts a second sooner without what torch.compile needs, and a third of one without SymPy.
 assert not {"torch._dynamo", "torch._inductor", "sympy"} & set(sys.modules), "a plain training imported a compiler"
 for line in sys.stdin:
     pid = os.fork()

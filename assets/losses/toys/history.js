@@ -1,5 +1,5 @@
-// What the page has seen of the trainings: curves of every step, frames of some; the rest can be
-// asked for again.
+// What the page has seen of the training runs: curves of every step, frames of some; the rest
+// can be asked for again.
 
 /** @import { Column, Known, SideHistory, ToysAnswer } from "./types.js" */
 /** @type {Column[]} */

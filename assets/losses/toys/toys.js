@@ -1,4 +1,4 @@
-// The toys page: trainings that Python makes, one or two on one clock, seen as points that move.
+// The toys page: training runs that Python makes, one or two on one clock, as points that move.
 /** @import { Known, Offers, ImageSheet, Published, Row, Scene, Settings, Shown, Side, Table, Told, Toy, ToysAnswer, ToysData } from "./types.js" */
 /** @import { Speed, TimelineRequest } from "../../shared/timeline/types.js" */
 /** @import { Hyper } from "../../shared/types.js" */

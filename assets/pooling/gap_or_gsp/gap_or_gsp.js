@@ -1,5 +1,5 @@
-// The page GAP or GSP: two trainings of the same tokens, computed by Python step by step, side by
-// side on one clock.
+// The page GAP or GSP: two training runs on the same tokens, computed by Python step by step, side
+// by side on one clock.
 /** @import { Frame, GapAnswer, GapData, Limit, Measure, Setting, Settings, Shown, Side, Study } from "./types.js" */
 /** @import { Context, Ink, Theme } from "../../shared/types.js" */
 import { defineComponent } from "../../shared/component.js";

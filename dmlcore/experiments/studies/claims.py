@@ -48,7 +48,7 @@ class _Trials(Section):
 
 @dataclass(frozen=True)
 class Trial:
-    """A configuration: scores by seed, in 0..1, of what its study judges by; runs: trainings, those of folds too."""
+    """A configuration: scores by seed, in 0..1, of what its study judges by; runs: those of folds too."""
 
     study: str
     variant: str

@@ -78,7 +78,7 @@ def _overlap(grid: int, positions: int) -> Floats:
 
 
 def write(run: Run) -> Path:
-    """Pool the test part with the best weights and write weights/<digest>.npz; raises RunError before an evaluation."""
+    """Pool the test split by the best weights and write weights/<digest>.npz; RunError before an evaluation."""
     import torch
 
     from dmlcore.storage import checkpoint

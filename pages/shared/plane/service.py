@@ -49,7 +49,7 @@ def answer(request: Request) -> bytes:
 
 def warm_up() -> None:
     """What the first field needs."""
-    # Fields are small: one thread answers them, and trainings are processes of their own.
+    # Fields are small: one thread answers them, and training runs are processes of their own.
     torch.set_num_threads(1)
     answer({})
 

@@ -1,4 +1,4 @@
-"""The phase portrait (d_ap, d_an) of a checkpoint, the region where a loss is active, and both over the training."""
+"""The phase portrait (d_ap, d_an) of a checkpoint, the region where a loss is active, and both by step."""
 
 from __future__ import annotations
 

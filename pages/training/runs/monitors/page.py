@@ -1,4 +1,4 @@
-"""How one training stands: what the collapse monitor says, distances over the training, its commands and its spec."""
+"""How one run stands: what the collapse monitor says, distances by step, its commands and its spec."""
 
 from __future__ import annotations
 
