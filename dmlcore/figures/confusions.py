@@ -12,7 +12,7 @@ import numpy as np
 
 from dmlcore.figures.curves import COLOURS, DASHES
 from dmlcore.figures.scales import round_top
-from dmlcore.figures.vega_lite import ROWS, Columns, Spec, specification, values
+from dmlcore.figures.vega_lite import ROWS, Columns, Spec, specification, square_legend, values
 from dmlcore.typing import Floats, Ints
 
 RIGHT, WRONG, MARKED = "#009E73", "#D55E00", "#0072B2"
@@ -36,25 +36,10 @@ def matrix(
     Own class green, others orange, the more opaque the larger the share; the scale ends at the largest share of another
     class. Cells are square and every class is named, so that many classes need as many pixels, to be scrolled.
     """
-    # Only cells in which something lies are drawn: most pairs of classes are never confused.
-    row, column = np.nonzero(shares)
-    if chosen is not None and set(chosen) <= set(labels.tolist()):  # framed even where nothing is confused
-        at = [int(np.flatnonzero(labels == label)[0]) for label in chosen]
-        if not shares[at[0], at[1]]:
-            row, column = np.append(row, at[0]), np.append(column, at[1])
-    off = shares[row, column][row != column]
+    columns = _cells(shares, labels, names, chosen)
     # The scale of opacity ends at the largest confusion, or the diagonal would pale all others.
+    off = columns["share"][columns["i"] != columns["j"]]
     top = round_top(float(off.max(initial=0.0)), 1.0)
-    text = np.array(names, dtype=object)
-    columns: Columns = {
-        "i": labels[row],
-        "j": labels[column],
-        "query": text[row],
-        "neighbour": text[column],
-        "share": shares[row, column],
-        "percent": np.array([f"{100 * s:.{0 if s >= 0.01 else 1}f}" for s in shares[row, column]], dtype=object),
-        "marked": np.array([(labels[r], labels[c]) == chosen for r, c in zip(row, column, strict=True)], bool),
-    }
     # Axes with a name for every class; an expression looks the names up, so that labels stay the keys.
     cell = int(np.clip(SIDE // len(labels), LEAST_CELL, MOST_CELL))
     axis = alt.Axis(
@@ -68,16 +53,8 @@ def matrix(
     across = axis.copy()
     across.labelAngle, across.orient = -60, "top"
     scale = alt.Scale(domain=labels.tolist(), paddingInner=0.04, paddingOuter=0)
-    legend = alt.Legend(
-        title=f"share of the neighbours{', numbers in per cent' if cell >= NUMBERED else ''}",
-        orient="bottom",
-        direction="horizontal",
-        format=".2~%",
-        symbolFillColor=WRONG,
-        symbolStrokeWidth=0,
-        symbolType="square",
-        tickCount=4,
-    )
+    numbered = cell >= NUMBERED
+    legend = square_legend(f"share of the neighbours{', numbers in per cent' if numbered else ''}", WRONG, ".2~%")
     opacity = alt.Scale(type="sqrt", domain=[0, top], range=[0.04, 1], clamp=True)
     # Cells, which can be clicked.
     own = alt.datum.i == alt.datum.j
@@ -102,7 +79,7 @@ def matrix(
     readable = alt.when(strong).then(alt.value("#fff")).otherwise(alt.value(ink))
     number = number.encode(alt.Text("percent:N"), color=readable)
     chart = alt.layer(
-        *[rect, number][: 2 if cell >= NUMBERED else 1],
+        *[rect, number][: 2 if numbered else 1],
         data=ROWS,
         width=alt.Step(cell),
         height=alt.Step(cell),
@@ -113,6 +90,25 @@ def matrix(
         alt.Y("i:O", title="class of the query", scale=scale, axis=axis),
     )
     return specification(chart), columns
+
+
+def _cells(shares: Floats, labels: Ints, names: Sequence[str], chosen: tuple[int, int] | None) -> Columns:
+    """Only cells in which something lies, most pairs of classes being never confused; the chosen one in any case."""
+    row, column = np.nonzero(shares)
+    if chosen is not None and set(chosen) <= set(labels.tolist()):
+        at = [int(np.flatnonzero(labels == label)[0]) for label in chosen]
+        if not shares[at[0], at[1]]:
+            row, column = np.append(row, at[0]), np.append(column, at[1])
+    text, share = np.array(names, dtype=object), shares[row, column]
+    return {
+        "i": labels[row],
+        "j": labels[column],
+        "query": text[row],
+        "neighbour": text[column],
+        "share": share,
+        "percent": np.array([f"{100 * s:.{0 if s >= 0.01 else 1}f}" for s in share], dtype=object),
+        "marked": np.array([(labels[r], labels[c]) == chosen for r, c in zip(row, column, strict=True)], bool),
+    }
 
 
 def ranking(names: Sequence[str], map_at_r: Floats, recall_at_1: Floats, queries: Ints) -> tuple[Spec, Columns]:

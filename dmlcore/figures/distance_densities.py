@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import altair as alt
 import numpy as np
 
 from dmlcore.figures.confusions import GREY, MARKED, RIGHT, WRONG
 from dmlcore.figures.curves import COLOURS, DASHES
-from dmlcore.figures.vega_lite import ROWS, Columns, Spec, specification, values
+from dmlcore.figures.vega_lite import ROWS, Columns, Spec, specification, square_legend, values
 from dmlcore.typing import Floats, Ints
+
+BORDERS = ["raw = 0", "raw = m2"]  # of a loss: where it begins, and where it is clamped
 
 
 @dataclass(frozen=True)
@@ -35,19 +38,19 @@ def distances(
     """
     # One row per bin of each run and kind of pair.
     parts = [
-        (number, h.edges, counts / max(1, counts.sum()), f"{kind}")
+        {
+            "from": h.edges[:-1],
+            "to": h.edges[1:],
+            "share": (shares := counts / max(1, counts.sum())),
+            "density": shares / np.diff(h.edges),
+            "pairs": np.full(len(counts), kind, object),
+            "run": np.full(len(counts), h.run, object),
+            "number": np.full(len(counts), number),
+        }
         for number, h in enumerate(histograms)
         for counts, kind in ((h.positives, "same class"), (h.negatives, "other classes"))
     ]
-    columns: Columns = {
-        "from": np.concatenate([edges[:-1] for _, edges, _, _ in parts]),
-        "to": np.concatenate([edges[1:] for _, edges, _, _ in parts]),
-        "share": np.concatenate([shares for _, _, shares, _ in parts]),
-        "density": np.concatenate([shares / np.diff(edges) for _, edges, shares, _ in parts]),
-        "pairs": np.concatenate([np.full(len(shares), kind, object) for _, _, shares, kind in parts]),
-        "run": np.concatenate([np.full(len(shares), histograms[n].run, object) for n, _, shares, _ in parts]),
-        "number": np.concatenate([np.full(len(shares), n) for n, _, shares, _ in parts]),
-    }
+    columns: Columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     end = max(float(h.edges[-1]) for h in histograms)
     kinds = alt.Scale(domain=["same class", "other classes"], range=[RIGHT, WRONG])
     colour = alt.Color("pairs:N", scale=kinds, legend=alt.Legend(title=None, orient="top"))
@@ -108,26 +111,11 @@ def portrait(
     scale = alt.Scale(domain=[0, reach], nice=False)
     x = alt.X("ap:Q", title=None if small else "d(a, p), to the positive", scale=scale, axis=axis)
     y = alt.Y("an:Q", title=None if small else "d(a, n), to the negative", scale=scale, axis=axis)
-    # Points of the polylines in order, with the line they belong to.
-    drawn = [
-        {"line": number, "order": place, "ap": float(point[0]), "an": float(point[1]), "kind": kind}
-        for kind, group in zip(("raw = 0", "raw = m2"), lines, strict=True)
-        for number, line in enumerate(group)
-        for place, point in enumerate(line)
-    ]
-    density = alt.Legend(
-        title="triplets",
-        orient="bottom",
-        direction="horizontal",
-        symbolFillColor=COLOURS[0],
-        symbolStrokeWidth=0,
-        symbolType="square",
-        tickCount=4,
-        format=",d",
-    )
+    density = square_legend("triplets", COLOURS[0], ",d")
     loss = alt.Legend(title="loss", orient="bottom", symbolStrokeColor=WRONG, symbolStrokeWidth=2)
     opacity = alt.Scale(type="log", domain=[1, max(2, int(n.max(initial=1)))], range=[0.3, 1])
-    dashes = alt.Scale(domain=["raw = 0", "raw = m2"], range=DASHES[:2])
+    dashes = alt.Scale(domain=BORDERS, range=DASHES[:2])
+    drawn = _drawn(lines)
     # Density, the diagonal over it, the borders of the loss on top.
     cells = (
         alt.Chart()
@@ -159,3 +147,13 @@ def portrait(
     if title:
         chart.title = alt.Title(title, fontSize=12, anchor="start")
     return specification(chart), columns
+
+
+def _drawn(lines: tuple[Sequence[Floats], Sequence[Floats]]) -> list[dict[str, Any]]:
+    """Points of the polylines of both borders in order, with the line they belong to."""
+    return [
+        {"line": number, "order": place, "ap": float(point[0]), "an": float(point[1]), "kind": kind}
+        for kind, group in zip(BORDERS, lines, strict=True)
+        for number, line in enumerate(group)
+        for place, point in enumerate(line)
+    ]

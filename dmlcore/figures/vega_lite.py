@@ -29,6 +29,20 @@ def specification(chart: alt.TopLevelMixin) -> Spec:
     }
 
 
+def square_legend(title: str, colour: str, format: str) -> alt.Legend:
+    """Of an opacity, below the chart: four squares of a colour; format: d3's, of their numbers."""
+    return alt.Legend(
+        title=title,
+        orient="bottom",
+        direction="horizontal",
+        format=format,
+        symbolFillColor=colour,
+        symbolStrokeWidth=0,
+        symbolType="square",
+        tickCount=4,
+    )
+
+
 def values(*rows: dict[str, Any]) -> alt.Data:
     """Rows of one layer that are part of the chart."""
     return alt.Data(values=list(rows))

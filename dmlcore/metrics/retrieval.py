@@ -12,8 +12,9 @@ Zabihzadeh et al. (2021), section 5.2, for kNN(3).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -92,16 +93,52 @@ def retrieval(
     # Classes as numbers from 0, of gallery and queries; R, the matches of each query in the gallery.
     codes, wanted = _codes(others, labels)
     matches = _matches(codes, wanted) - search.exclude_self
+    per_query = _per_query(search, codes, wanted, matches, cutoffs)
+    scored = matches > 0
+    hits, r = per_query.hits[scored], matches[scored]
+    return RetrievalScores(
+        recall_at={cutoff: _mean(hits[:, i] > 0) for i, cutoff in enumerate(cutoffs)},
+        precision_at={cutoff: _mean(hits[:, i] / cutoff) for i, cutoff in enumerate(cutoffs)},
+        recall_fraction_at={cutoff: _mean(hits[:, i] / r) for i, cutoff in enumerate(cutoffs)},
+        r_precision=_mean(per_query.r_precision[scored]),
+        map_at_r=_mean(per_query.average_precision[scored]),
+        knn3=_mean(per_query.two_of_three[scored]),
+        knn3_majority=_mean(per_query.majority[scored]),
+        queries=int(scored.sum()),
+        skipped=int((~scored).sum()),
+        per_query_average_precision=per_query.average_precision,
+        per_query_r_precision=per_query.r_precision,
+        per_query_recall_at_1=per_query.first,
+        per_query_matches=matches,
+    )
 
+
+class _PerQuery(NamedTuple):
+    """One number per query (Q,) and score; NaN where a query has no match."""
+
+    hits: Floats  # (Q, K) matches among the first of each cutoff
+    r_precision: Floats
+    average_precision: Floats
+    first: Floats
+    two_of_three: Floats
+    majority: Floats
+
+
+def _per_query(
+    search: NeighbourSearch,
+    codes: NDArray[np.int32],
+    wanted: NDArray[np.int32],
+    matches: Ints,
+    cutoffs: Sequence[int],
+) -> _PerQuery:
     def marks(rows: Ints, items: Ints) -> NDArray[np.int32]:
         """Classes of the first three items, of which kNN(3) asks whether they agree; then only right (-1) or not."""
         item_codes = codes[items]
         item_codes[:, KNN:] = -2 + (item_codes[:, KNN:] == wanted[rows, None])
         return item_codes
 
-    # One number per query and score; NaN stays where a query has no match.
-    hits = np.full((len(labels), len(cutoffs)), np.nan)
-    r_precision, average_precision, first, two_of_three, majority = np.full((5, len(labels)), np.nan)
+    hits = np.full((len(matches), len(cutoffs)), np.nan)
+    r_precision, average_precision, first, two_of_three, majority = np.full((5, len(matches)), np.nan)
 
     def score(rows: Ints, k: int) -> None:  # a function, so that nothing of a part is held while the next is searched
         ranked = search.ranked(rows, k, mark=marks)
@@ -120,23 +157,7 @@ def retrieval(
     for rows, k in _plan(matches, max(KNN, *cutoffs), search.available):
         score(rows, k)
 
-    scored = matches > 0
-    hits, r = hits[scored], matches[scored]
-    return RetrievalScores(
-        recall_at={cutoff: _mean(hits[:, i] > 0) for i, cutoff in enumerate(cutoffs)},
-        precision_at={cutoff: _mean(hits[:, i] / cutoff) for i, cutoff in enumerate(cutoffs)},
-        recall_fraction_at={cutoff: _mean(hits[:, i] / r) for i, cutoff in enumerate(cutoffs)},
-        r_precision=_mean(r_precision[scored]),
-        map_at_r=_mean(average_precision[scored]),
-        knn3=_mean(two_of_three[scored]),
-        knn3_majority=_mean(majority[scored]),
-        queries=int(scored.sum()),
-        skipped=int((~scored).sum()),
-        per_query_average_precision=average_precision,
-        per_query_r_precision=r_precision,
-        per_query_recall_at_1=first,
-        per_query_matches=matches,
-    )
+    return _PerQuery(hits, r_precision, average_precision, first, two_of_three, majority)
 
 
 def _plan(matches: Ints, cutoff: int, available: int) -> Iterator[tuple[Ints, int]]:
