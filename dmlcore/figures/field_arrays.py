@@ -62,8 +62,7 @@ def field_arrays(
     # Boundaries of the active region, their polylines end to end.
     for name, level in (("outer", 0.0), ("inner", loss.m2)):
         lines = level_lines(arrays["x"], arrays["y"], arrays["raw"], level) if level < math.inf else []
-        arrays[name] = np.concatenate(lines) if lines else np.empty((0, 2))
-        arrays[f"{name}_sizes"] = np.array([len(line) for line in lines], dtype=np.int64)
+        arrays |= end_to_end(name, lines)
     # The triplet itself: what each edge does to each point (rows a, p, s; columns ap, an, pn).
     triplet = field_table(loss, a, p, s)
     pull, push_an, push_pn = (
@@ -79,6 +78,12 @@ def field_arrays(
     arrays["edge_forces"] = torch.stack(triplet.strengths).numpy() + 0.0
     arrays["triplet"] = torch.stack([loss.raw(a, p, s), loss.clamped(a, p, s)]).numpy()
     return arrays
+
+
+def end_to_end(name: str, lines: Sequence[Floats]) -> Arrays:
+    """Polylines (K, 2) each as two arrays: their points one after another, and how many each has."""
+    sizes = np.array([len(line) for line in lines], dtype=np.int64)
+    return {name: np.concatenate(lines) if lines else np.empty((0, 2)), f"{name}_sizes": sizes}
 
 
 def polylines(arrays: Arrays, name: str) -> list[Floats]:

@@ -11,7 +11,7 @@ import torch
 
 from dmlcore.figures import field_layers as layers
 from dmlcore.figures import strokes
-from dmlcore.figures.field_arrays import about_loss, arguments, creation
+from dmlcore.figures.field_arrays import about_loss, arguments, creation, end_to_end
 from dmlcore.figures.fields import save_figure, sheet, values, write_caption
 from dmlcore.geometry.boundary import Lines, level_lines
 from dmlcore.loss_analysis.pair_weights import RIVALS, Rival, similarities, triplet_weights
@@ -81,8 +81,7 @@ def weight_arrays(
                 arrays |= {f"raw{k}": weights.raw.numpy(), f"loss{k}": weights.loss.numpy()}
         for name, level in (("outer", 0.0), ("inner", loss.m2)):
             lines = boundary(axis.numpy(), arrays[f"raw{k}"], level, rival, pn)
-            arrays[f"{name}{k}"] = np.concatenate(lines) if lines else np.empty((0, 2))
-            arrays[f"{name}{k}_sizes"] = np.array([len(line) for line in lines], dtype=np.int64)
+            arrays |= end_to_end(f"{name}{k}", lines)
     return arrays
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dmlcore.figures.field_arrays import about_loss, arguments, creation
+from dmlcore.figures.field_arrays import about_loss, arguments, creation, end_to_end
 from dmlcore.geometry import Probe, distance
 from dmlcore.geometry.boundary import Lines, level_lines
 from dmlcore.geometry.sphere import (
@@ -251,8 +251,7 @@ def _bound(arrays: Arrays, prefix: str, x: Tensor, y: Tensor, raw: Floats, m2: f
     """Add the polylines raw = 0 and raw = m2."""
     for name, level in (("outer", 0.0), ("inner", m2)):
         lines = steady_lines(x, y, torch.from_numpy(raw), level, scale) if math.isfinite(level) else []
-        arrays[prefix + name] = np.concatenate(lines) if lines else np.empty((0, 2))
-        arrays[f"{prefix}{name}_sizes"] = np.array([len(line) for line in lines], dtype=np.int64)
+        arrays |= end_to_end(prefix + name, lines)
 
 
 def _rounded_up(x: float) -> float:

@@ -35,12 +35,6 @@ def snapshots(run: Run) -> list[Snapshot]:
     return [Snapshot(step, path, scored if scored.is_file() else None) for step, path, scored in pairs]
 
 
-def newest_of_all(run: Run) -> Path | None:
-    """The embeddings file of the last snapshot once all are embedded; None before."""
-    stored = snapshots(run)
-    return stored[-1].embeddings if stored and all(snapshot.embeddings for snapshot in stored) else None
-
-
 def embed(run: Run, step: int) -> Path:
     """Embed and score the test split with the weights of a kept step, unless that is done; return the file.
 
