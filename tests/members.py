@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import inspect
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 
 @contextmanager
@@ -14,3 +17,22 @@ def of(member: object) -> Iterator[None]:
     except BaseException as error:
         error.add_note(f"of {member}")
         raise
+
+
+def in_one_case(**families: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A test of every combination of these arguments as one case: a case each would cost more than what it looks at."""
+
+    def whole_of(test: Callable[..., None]) -> Callable[..., None]:
+        def whole(**fixtures: Any) -> None:
+            for values in itertools.product(*families.values()):
+                member = dict(zip(families, values, strict=True))
+                with of(member):
+                    test(**fixtures, **member)
+
+        signature = inspect.signature(test)
+        asked = [parameter for name, parameter in signature.parameters.items() if name not in families]
+        whole.__name__, whole.__doc__, whole.__module__ = test.__name__, test.__doc__, test.__module__
+        whole.__signature__ = signature.replace(parameters=asked)  # type: ignore[attr-defined]
+        return whole
+
+    return whole_of

@@ -3,14 +3,13 @@
 import subprocess
 from collections import Counter
 
-import pytest
-
 from tests.faults import mutants
+from tests.members import in_one_case
 
 LIST = mutants.read()
 
 
-@pytest.mark.parametrize("mutant", LIST, ids=lambda mutant: mutant.name)
+@in_one_case(mutant=LIST)
 def test_an_entry_still_fits_the_sources(mutant):
     mutant.applied(mutants.ROOT)
     assert mutant.tests, "names no test"

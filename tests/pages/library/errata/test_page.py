@@ -12,6 +12,7 @@ from dmlcore.published.printed_formulas import COUNTEREXAMPLES
 from dmlcore.published.reference import reference
 from pages.library.errata.state import Example
 from pages.library.errata.words import literal, marked, snippet
+from tests.members import in_one_case
 from tests.pages.conftest import page_opened
 
 NUMBERS = [e.number for e in errata()]
@@ -29,7 +30,7 @@ def tables(app: AppTest) -> list[str]:
     return [x.value for x in app.markdown if x.value.startswith("| number |")]
 
 
-@pytest.mark.parametrize("number", NUMBERS)
+@in_one_case(number=NUMBERS)
 def test_each_erratum_shows_both_sides_and_its_numbers(number):
     e = erratum(number)
     app = opened(erratum=str(number))
@@ -49,7 +50,7 @@ def test_each_erratum_shows_both_sides_and_its_numbers(number):
     assert "✗" not in "".join(found)
 
 
-@pytest.mark.parametrize("number", NUMBERS)
+@in_one_case(number=NUMBERS)
 def test_a_figure_or_the_reason_why_there_is_none(number):
     app = opened(erratum=str(number))
     reasons = [x.value for x in app.caption if "nothing to plot" in x.value or "no figure" in x.value]

@@ -19,6 +19,7 @@ from pages.shared.plane.state import POINTS, Scene
 from pages.shared.server import static_files
 from pages.shared.server.wire import ARROWS, unpack
 from pages.shared.state.page_state import Flag
+from tests.members import in_one_case
 
 EVERYTHING = {k: True for k, kind in Scene.kinds.items() if isinstance(kind, Flag)} | {
     "lines": "raw",
@@ -227,8 +228,10 @@ def test_grid_sizes_are_bounded(n):
     assert 2 * ARROWS <= decode(plane_service.answer({"n": n}))["n"] <= plane_service.FINEST
 
 
-@pytest.mark.parametrize("bad", [None, [], "x", 5, 10**400, -(10**400), {"n": 1}, True, 1e300])
-@pytest.mark.parametrize("key", ["id", "scene", "n", "scale", "reference", "settle", "batch"])
+@in_one_case(
+    key=["id", "scene", "n", "scale", "reference", "settle", "batch"],
+    bad=[None, [], "x", 5, 10**400, -(10**400), {"n": 1}, True, 1e300],
+)
 def test_any_value_of_any_key_gets_an_answer(client, key, bad):
     with client.websocket_connect("/api/field") as socket:
         socket.send_text(json.dumps({"settle": True, "batch": {"B": bad, "C": bad}} | {key: bad}))
@@ -237,8 +240,7 @@ def test_any_value_of_any_key_gets_an_answer(client, key, bad):
         assert "hover" in unpack(socket.receive_bytes())
 
 
-@pytest.mark.parametrize("name", losses.names())
-@pytest.mark.parametrize("value", [-1e9, 0.0, 1e9, None])
+@in_one_case(value=[-1e9, 0.0, 1e9, None], name=losses.names())
 def test_extreme_hyper_parameters_get_a_field(name, value):
     hyper = dict.fromkeys(losses.formula(name).parameters, value)
     for shade in Scene.kinds["shade"].options:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 
 import numpy as np
-import pytest
 
 from pages.shared.server.wire import unpack
 from pages.shared.timeline.history_cache import HistoryCache
 from pages.shared.timeline.service import Timeline
+from tests.members import in_one_case
 from tests.timeline.sums import Change, Spec, Sums
 
 
@@ -20,7 +20,7 @@ def timeline(**more) -> Timeline:
         state_of=lambda data: data if isinstance(data, Spec) else Spec(),
         specs=lambda spec: {"A": Spec(), "B": spec},
         kept=HistoryCache(Sums),
-        told=lambda asked: ({}, {"sums": np.array(asked.frames[1], dtype=np.int32).ravel()}),
+        contents=lambda asked: ({}, {"sums": np.array(asked.frames[1], dtype=np.int32).ravel()}),
         rested=lambda spec, show: {"link": spec.start, "show": show},
         **({"most_steps": 90, "patience": 1.0, "most_frames": 20} | more),
     )
@@ -78,7 +78,9 @@ def test_what_must_be_made_first_is_told_instead():
     assert len(service.kept) == 0
 
 
-@pytest.mark.parametrize("bad", [None, [], "x", -5, 10**400, 1e300, True, {"state": 1}, [[1, 2]]])
-@pytest.mark.parametrize("key", ["id", "state", "have", "want", "show", "stride", "frames", "draft", "rest"])
+@in_one_case(
+    key=["id", "state", "have", "want", "show", "stride", "frames", "draft", "rest"],
+    bad=[None, [], "x", -5, 10**400, 1e300, True, {"state": 1}, [[1, 2]]],
+)
 def test_any_value_of_any_key_gets_an_answer(key, bad):
     assert asked(timeline(), **{key: bad})["ready"] in (0, 90)

@@ -25,6 +25,7 @@ from pages.losses.fields.compare.state import ComparisonView
 from pages.shared.plane.state import POINTS
 from pages.shared.server.websocket import MOST_BYTES
 from pages.shared.server.wire import unpack
+from tests.members import in_one_case
 
 FOUR = [{"loss": k} for k in ("ranking", "distance_sensitive", "angular", "moving")]
 NODES = ((0, 0), (20, 20), (25, 8), (40, 3), (18, 30))
@@ -196,8 +197,10 @@ def client():
         yield client
 
 
-@pytest.mark.parametrize("bad", [None, [], "x", 5, 10**400, {"n": 1}, True, 1e300, [1e300, "y"], [[1], {}]])
-@pytest.mark.parametrize("key", ["id", "comparison", "n", "scale", "span", "settle", "lock", "at", "fields"])
+@in_one_case(
+    key=["id", "comparison", "n", "scale", "span", "settle", "lock", "at", "fields"],
+    bad=[None, [], "x", 5, 10**400, {"n": 1}, True, 1e300, [1e300, "y"], [[1], {}]],
+)
 def test_any_value_of_any_key_gets_an_answer(client, key, bad):
     with client.websocket_connect("/api/compare") as socket:
         socket.send_text(json.dumps({key: bad}))

@@ -19,6 +19,7 @@ from pages.losses.fields.pair_weights.state import SLIDES, PairWeightsView
 from pages.shared.server.websocket import MOST_BYTES
 from pages.shared.server.wire import unpack
 from pages.shared.state.panel import panel
+from tests.members import in_one_case
 from tests.pages.conftest import page_opened
 
 N = 41
@@ -150,26 +151,27 @@ def client():
         yield client
 
 
-@pytest.mark.parametrize("bad", [None, [], "x", 5, 10**400, {"n": 1}, True, 1e300, [1, 2], ["nan", "inf"]])
-@pytest.mark.parametrize("key", ["id", "view", "n", "top", "settle", "at", "maps"])
+@in_one_case(
+    key=["id", "view", "n", "top", "settle", "at", "maps"],
+    bad=[None, [], "x", 5, 10**400, {"n": 1}, True, 1e300, [1, 2], ["nan", "inf"]],
+)
 def test_any_value_of_any_key_gets_an_answer(client, key, bad):
     with client.websocket_connect("/api/microscope") as socket:
         socket.send_text(json.dumps({"n": 25, key: bad}))
         assert "at" in unpack(socket.receive_bytes())
 
 
-@pytest.mark.parametrize(
-    "bad", [None, [], "x", 1e300, {"loss": "../x"}, [{"loss": 1}, {"loss": "ranking", "hyper": 3}]]
+@in_one_case(
+    key=["panels", "weight", "by", "scale", "rival", "pn", "at"],
+    bad=[None, [], "x", 1e300, {"loss": "../x"}, [{"loss": 1}, {"loss": "ranking", "hyper": 3}]],
 )
-@pytest.mark.parametrize("key", ["panels", "weight", "by", "scale", "rival", "pn", "at"])
 def test_any_value_in_the_view_gets_an_answer(client, key, bad):
     with client.websocket_connect("/api/microscope") as socket:
         socket.send_text(json.dumps({"n": 25, "view": {key: bad}}))
         assert unpack(socket.receive_bytes())["top"] > 0
 
 
-@pytest.mark.parametrize("name", losses.names())
-@pytest.mark.parametrize("value", [-1e9, 0.0, 1e9, None])
+@in_one_case(value=[-1e9, 0.0, 1e9, None], name=losses.names())
 def test_extreme_hyper_parameters_get_maps(name, value):
     one = {"loss": name, "hyper": dict.fromkeys(losses.formula(name).parameters, value)}
     for at in ([0.995, 0.995], [-1, 1], [0, 0]):

@@ -20,6 +20,7 @@ from pages.losses.fields.sphere.service import COARSE, FINE, MAP, RING, WHIRL, u
 from pages.losses.fields.sphere.state import STATES, SURFACES, SphereScene
 from pages.shared.plane.state import POINTS
 from pages.shared.server.wire import unpack
+from tests.members import in_one_case
 
 PROBES = list(POINTS)
 
@@ -159,16 +160,16 @@ def test_answers_while_the_hand_moves_are_small():
     assert len(sphere_service.answer({"scene": {"on": "circle"}})) < 3_000
 
 
-@pytest.mark.parametrize("bad", [None, [], "x", 5, 10**400, -(10**400), {"n": 1}, True, 1e300, "nan"])
-@pytest.mark.parametrize("key", ["id", "scene", "fine", "map", "on", "anchor", "eye", "hyper"])
+@in_one_case(
+    key=["id", "scene", "fine", "map", "on", "anchor", "eye", "hyper"],
+    bad=[None, [], "x", 5, 10**400, -(10**400), {"n": 1}, True, 1e300, "nan"],
+)
 def test_any_value_of_any_key_gets_an_answer(key, bad):
     for request in ({key: bad}, {"scene": {key: bad}}, {"scene": {key: bad, "on": "circle"}, "map": True}):
         assert decoded(request)["scale"] > 0
 
 
-@pytest.mark.parametrize("name", losses.names())
-@pytest.mark.parametrize("value", [-1e9, 0.0, 1e9, None])
-@pytest.mark.parametrize("on", SURFACES)
+@in_one_case(on=SURFACES, value=[-1e9, 0.0, 1e9, None], name=losses.names())
 def test_extreme_hyper_parameters_and_coincident_points(name, value, on):
     hyper = dict.fromkeys(losses.formula(name).parameters, value)
     for points in ({}, dict.fromkeys(POINTS, (0, 90)), {"anchor": [0, 0], "positive": [180, 0], "negative": [0, 0]}):
