@@ -6,7 +6,8 @@ import { Asking } from "../../shared/asking.js";
 import { defineComponent, paintScale } from "../../shared/component.js";
 import { drawing, el, save, setText, tidy, writeAddress } from "../../shared/dom.js";
 import { INK, LETTER, POINTS, rampColour } from "../../shared/colours.js";
-import { control, pointHandles, pointRows } from "../../shared/controls.js";
+import { control } from "../../shared/controls.js";
+import { pointHandles, pointRows } from "../../shared/points.js";
 import { carry, nudged, toPixels } from "../../shared/plane/view.js";
 import { colourOf, figure, raster, svg } from "./draw.js";
 

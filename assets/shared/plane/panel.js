@@ -3,7 +3,8 @@
 /** @import { Fields } from "./plane.js" */
 import { el } from "../dom.js";
 import { INK } from "../colours.js";
-import { control, pointRows, switches } from "../controls.js";
+import { control, switches } from "../controls.js";
+import { pointRows } from "../points.js";
 import { exportLinks } from "../export.js";
 
 const MU = {

@@ -10,7 +10,8 @@ import {
 } from "../component.js";
 import { drawing, el, readouts, save, show, stateOf, tidy, writeAddress } from "../dom.js";
 import { POINTS, rampColour, signedColour } from "../colours.js";
-import { keyMark, pointHandles } from "../controls.js";
+import { keyMark } from "../controls.js";
+import { pointHandles } from "../points.js";
 import { fit } from "../screen.js";
 import { Link, decode, socketAddress } from "../socket.js";
 import { paint, rasterise } from "./paint.js";

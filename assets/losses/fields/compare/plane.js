@@ -4,7 +4,7 @@
 /** @import { Comparison } from "./types.js" */
 /** @import { Painted, Scene } from "../../../shared/plane/types.js" */
 /** @import { Place, Point, Theme } from "../../../shared/types.js" */
-import { pointHandles } from "../../../shared/controls.js";
+import { pointHandles } from "../../../shared/points.js";
 import { drawing, el, tidy } from "../../../shared/dom.js";
 import { INK, POINTS } from "../../../shared/colours.js";
 import { zoomed } from "../../../shared/hand.js";

@@ -16,14 +16,8 @@ import {
   writeAddress,
 } from "../../../shared/dom.js";
 import { INK, POINTS, rampColour } from "../../../shared/colours.js";
-import {
-  Presets,
-  keyMark,
-  lossPanel,
-  pointHandles,
-  pointRows,
-  switches,
-} from "../../../shared/controls.js";
+import { Presets, keyMark, lossPanel, switches } from "../../../shared/controls.js";
+import { pointHandles, pointRows } from "../../../shared/points.js";
 import { exportLinks } from "../../../shared/export.js";
 import { arrow, follow } from "../../../shared/hand.js";
 import { fit } from "../../../shared/screen.js";
