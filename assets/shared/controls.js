@@ -156,6 +156,23 @@ export class Presets {
   }
 }
 
+// One of several, each with a title and perhaps a sentence of help.
+/**
+ * @param {string} label
+ * @param {Record<string, string | { title: string, help?: string }>} offers
+ * @param {unknown} chosen
+ * @param {(value: string) => void} act
+ */
+export function menu(label, offers, chosen, act) {
+  const options = Object.entries(offers).map(([value, offer]) => {
+    const { title, help } = typeof offer === "string" ? { title: offer } : offer;
+    return el("option", { value, selected: value === String(chosen), title: help }, title);
+  });
+  const box = el("select", { "aria-label": label }, ...options);
+  box.addEventListener("change", () => act(box.value));
+  return box;
+}
+
 // Boxes to tick: what of a figure is shown.
 /**
  * @template {string} K
@@ -194,18 +211,9 @@ export function lossPanel(
   { hidden = new Set(), onInput, onRest, onLoss, label = "loss", called = (name) => name },
 ) {
   const { losses } = schema;
-  const choice = el(
-    "select",
-    { "aria-label": label },
-    ...Object.entries(losses).map(([name, l]) =>
-      el("option", { value: name, selected: name === state.loss }, l.title),
-    ),
-  );
-  choice.addEventListener("change", () => {
-    state.loss = choice.value;
-    state.hyper = Object.fromEntries(
-      losses[choice.value].controls.map((c) => [c.name, c.default ?? null]),
-    );
+  const choice = menu(label, losses, state.loss, (loss) => {
+    state.loss = loss;
+    state.hyper = Object.fromEntries(losses[loss].controls.map((c) => [c.name, c.default ?? null]));
     onLoss();
   });
   const sliders = losses[state.loss].controls

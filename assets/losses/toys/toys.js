@@ -14,7 +14,7 @@ import {
   tidy,
 } from "../../shared/dom.js";
 import { formula } from "../../shared/formula.js";
-import { control, lossPanel } from "../../shared/controls.js";
+import { control, lossPanel, menu } from "../../shared/controls.js";
 import { choice, numberBox, seedField, transport } from "../../shared/timeline/parts.js";
 import { Player, clone, still } from "../../shared/timeline/player.js";
 import { fit } from "../../shared/screen.js";
@@ -477,16 +477,9 @@ class Toys extends Player {
   pooled(i, side) {
     const { options } = this,
       letter = LETTERS[i];
-    const box = el(
-      "select",
-      { "aria-label": `pooling ${letter}` },
-      ...Object.entries(options.poolings).map(([v, o]) =>
-        el("option", { value: v, selected: v === side.pooling }, o.title),
-      ),
-    );
-    box.addEventListener("change", () =>
+    const box = menu(`pooling ${letter}`, options.poolings, side.pooling, (pooling) =>
       this.restart({
-        sides: this.now.sides.map((s, k) => (k === i ? { ...s, pooling: box.value } : s)),
+        sides: this.now.sides.map((s, k) => (k === i ? { ...s, pooling } : s)),
       }),
     );
     const sliders = options.gated.includes(side.pooling)

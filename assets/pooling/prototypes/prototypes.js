@@ -4,7 +4,7 @@
 /** @import { Child, SetState, Slider, Theme } from "../../shared/types.js" */
 import { Asking } from "../../shared/asking.js";
 import { defineComponent } from "../../shared/component.js";
-import { control, switches } from "../../shared/controls.js";
+import { control, menu, switches } from "../../shared/controls.js";
 import { drawing, el, save, show as number, writeAddress } from "../../shared/dom.js";
 import { exportLinks } from "../../shared/export.js";
 import { fit } from "../../shared/screen.js";
@@ -198,15 +198,8 @@ class Prototypes extends Asking {
   panel() {
     const { view, data, hidden } = this,
       { limits } = data;
-    const source = el(
-      "select",
-      { "aria-label": "source" },
-      ...Object.entries(data.sources).map(([k, t]) =>
-        el("option", { value: k, selected: k === view.source }, t),
-      ),
-    );
-    source.addEventListener("change", () => {
-      Object.assign(view, { source: source.value, per_class: limits.per_class[1] });
+    const source = menu("source", data.sources, view.source, (chosen) => {
+      Object.assign(view, { source: chosen, per_class: limits.per_class[1] });
       this.seen = null;
       this.message("Reading the images …");
       this.ask();

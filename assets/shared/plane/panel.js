@@ -3,7 +3,7 @@
 /** @import { Fields } from "./plane.js" */
 import { el } from "../dom.js";
 import { INK } from "../colours.js";
-import { control, switches } from "../controls.js";
+import { control, menu, switches } from "../controls.js";
 import { pointRows } from "../points.js";
 import { exportLinks } from "../export.js";
 
@@ -110,21 +110,14 @@ export class Panel {
    * @param {() => void} [then]
    */
   menu(label, key, options, then) {
-    const { app } = this,
-      menu = el(
-        "select",
-        { "aria-label": label },
-        ...Object.entries(options).map(([value, text]) =>
-          el("option", { value, selected: value === app.scene[key] }, text),
-        ),
-      );
-    menu.addEventListener("change", () => {
+    const { app } = this;
+    const box = menu(label, options, app.scene[key], (value) => {
       app.touch();
-      /** @type {Record<string, string>} */ (/** @type {unknown} */ (app.scene))[key] = menu.value;
+      Object.assign(app.scene, { [key]: value });
       then?.();
       app.rest();
     });
-    return el("label", { class: "menu" }, el("span", {}, label), menu);
+    return el("label", { class: "menu" }, el("span", {}, label), box);
   }
 
   loss() {
@@ -132,16 +125,9 @@ export class Panel {
       { scene, hidden } = app,
       { losses } = app.schema,
       { controls } = losses[scene.loss];
-    const choice = el(
-      "select",
-      { "aria-label": "loss" },
-      ...Object.entries(losses).map(([name, l]) =>
-        el("option", { value: name, selected: name === scene.loss }, l.title),
-      ),
-    );
-    choice.addEventListener("change", () => {
+    const choice = menu("loss", losses, scene.loss, (loss) => {
       app.lessons.preset = undefined;
-      app.put({ loss: choice.value, margin: "raw", mu: null });
+      app.put({ loss, margin: "raw", mu: null });
     });
     const normalised = scene.margin === "normalised",
       has = new Set(controls.map((c) => c.name));

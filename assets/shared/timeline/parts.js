@@ -1,6 +1,7 @@
 // Parts of a page that plays: the transport bar, and what its panel is made of.
 /** @import { Player } from "./player.js" */
 /** @import { Attributes } from "../types.js" */
+import { menu } from "../controls.js";
 import { el } from "../dom.js";
 
 /** @typedef {Player<any, any, any, any, any>} AnyPlayer */
@@ -93,7 +94,7 @@ export function tick(shown, key, text = "", title, act) {
   return el("label", { title }, box, text);
 }
 
-// One of several, each with a title and perhaps a sentence of help.
+// A menu with its label, and the help of what is chosen.
 /**
  * @param {string} label
  * @param {Record<string, { title: string, help?: string }>} offers
@@ -101,14 +102,7 @@ export function tick(shown, key, text = "", title, act) {
  * @param {(value: string) => void} act
  */
 export function choice(label, offers, chosen, act) {
-  const known = String(chosen),
-    box = el(
-      "select",
-      { "aria-label": label, title: offers[known]?.help ?? "" },
-      ...Object.entries(offers).map(([value, { title, help = "" }]) =>
-        el("option", { value, selected: value === known, title: help }, title),
-      ),
-    );
-  box.addEventListener("change", () => act(box.value));
+  const box = menu(label, offers, chosen, act);
+  box.title = offers[String(chosen)]?.help ?? "";
   return el("label", {}, label, box);
 }

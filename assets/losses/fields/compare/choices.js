@@ -1,6 +1,6 @@
 // Rows of choices: identities with one click, what is shown, which two losses are subtracted.
 /** @import { Compare } from "./compare.js" */
-import { switches } from "../../../shared/controls.js";
+import { menu, switches } from "../../../shared/controls.js";
 import { el } from "../../../shared/dom.js";
 import { SHADES } from "./scales.js";
 
@@ -32,13 +32,8 @@ export function options(app) {
       app.rescale();
     };
   const now = `${state.shade},${Number(state.clamp)}`;
-  const shade = el(
-    "select",
-    { "aria-label": "colour" },
-    ...Object.entries(SHADES).map(([v, t]) => el("option", { value: v, selected: v === now }, t)),
-  );
-  shade.addEventListener("change", () => {
-    const [what, clamp] = shade.value.split(",");
+  const shade = menu("colour", SHADES, now, (value) => {
+    const [what, clamp] = value.split(",");
     state.clamp = clamp === "1";
     set("shade", what);
   });
@@ -56,21 +51,15 @@ export function pairMenu(app) {
     app.rescale();
   };
   const pick = (/** @type {number} */ side) => {
-    const menu = el(
-      "select",
-      { "aria-label": side ? "subtracted loss" : "loss subtracted from" },
-      ...state.panels.map((_, k) =>
-        el("option", { value: k, selected: k === state.pair[side] }, String(k + 1)),
-      ),
-    );
-    menu.addEventListener("change", () => {
-      const k = Number(menu.value),
+    const label = side ? "subtracted loss" : "loss subtracted from",
+      offers = Object.fromEntries(state.panels.map((_, k) => [k, String(k + 1)]));
+    return menu(label, offers, state.pair[side], (value) => {
+      const k = Number(value),
         next = [...state.pair];
       if (k === next[1 - side]) next[1 - side] = next[side];
       next[side] = k;
       choose(next);
     });
-    return menu;
   };
   if (count > 2) return [el("strong", {}, "What is left: loss"), pick(0), " − ", pick(1)];
   return [

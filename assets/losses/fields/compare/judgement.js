@@ -2,6 +2,7 @@
 /** @import { Compare } from "./compare.js" */
 /** @import { Same } from "./types.js" */
 /** @import { Child } from "../../../shared/types.js" */
+import { menu } from "../../../shared/controls.js";
 import { el } from "../../../shared/dom.js";
 
 // Differences run from rounding errors to infinity: three digits, powers of ten where they help.
@@ -47,15 +48,8 @@ export class Judgement {
       box.addEventListener("change", () => set(key, box.checked));
       return el("label", { title }, box, ...text);
     };
-    const space = el(
-      "select",
-      { "aria-label": "judged over triplets" },
-      ...[
-        ["plane", "anywhere in the plane"],
-        ["sphere", "on the unit sphere"],
-      ].map(([v, t]) => el("option", { value: v, selected: v === state.space }, t)),
-    );
-    space.addEventListener("change", () => set("space", space.value));
+    const spaces = { plane: "anywhere in the plane", sphere: "on the unit sphere" },
+      space = menu("judged over triplets", spaces, state.space, (value) => set("space", value));
     this.factor = el("span");
     this.asked.replaceChildren(
       el("label", {}, "Triplets", space),

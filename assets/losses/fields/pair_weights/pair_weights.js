@@ -8,7 +8,7 @@ import { defineComponent, paintScale } from "../../../shared/component.js";
 import { drawing, el, save, show, tidy } from "../../../shared/dom.js";
 import { formula } from "../../../shared/formula.js";
 import { INK, rampColour, signedColour } from "../../../shared/colours.js";
-import { Presets, control, keyMark, lossPanel } from "../../../shared/controls.js";
+import { Presets, control, keyMark, lossPanel, menu } from "../../../shared/controls.js";
 import { exportLinks } from "../../../shared/export.js";
 import { arrow, follow } from "../../../shared/hand.js";
 import { fit } from "../../../shared/screen.js";
@@ -214,20 +214,13 @@ class PairWeights extends Asking {
 
   choose() {
     const { view } = this;
-    const menu = (
+    const chosen = (
       /** @type {"weight" | "by" | "scale" | "rival"} */ key,
       /** @type {string} */ name,
       /** @type {Record<string, string>} */ options,
     ) => {
-      const box = el(
-        "select",
-        { "aria-label": name },
-        ...Object.entries(options).map(([v, t]) =>
-          el("option", { value: v, selected: v === view[key] }, t),
-        ),
-      );
-      box.addEventListener("change", () => {
-        Object.assign(view, { [key]: box.value });
+      const box = menu(name, options, view[key], (value) => {
+        Object.assign(view, { [key]: value });
         this.slides.press();
         this.top = undefined;
         this.choose();
@@ -246,10 +239,10 @@ class PairWeights extends Asking {
     };
     this.options.replaceChildren(
       el("h4", {}, "Shown"),
-      ...menu("weight", "weight of", PAIRS),
-      ...menu("by", "as", { S: "slope by similarity, dL/dS", d: "slope by distance, dL/dd" }),
-      ...menu("scale", "colour", { signed: "signed: attracts or repels", size: "size only" }),
-      ...menu("rival", "N lies", RIVALS),
+      ...chosen("weight", "weight of", PAIRS),
+      ...chosen("by", "as", { S: "slope by similarity, dL/dS", d: "slope by distance, dL/dd" }),
+      ...chosen("scale", "colour", { signed: "signed: attracts or repels", size: "size only" }),
+      ...chosen("rival", "N lies", RIVALS),
       ...(view.rival === "fixed" && !this.hidden.has("pn")
         ? [
             control(schema, view.pn, {
