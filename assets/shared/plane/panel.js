@@ -16,25 +16,6 @@ const MU = {
   default: 0,
   help: "normalised margin: raw energy of the unit equilateral triangle; m1 follows as s, r and ρ move",
 };
-const SHADES = {
-  energy: "clamped loss",
-  raw: "energy before the clamp",
-  force: "force on the scanning point",
-  none: "no colour",
-};
-const FLOWS = { arrows: "force arrows", streams: "streamlines", none: "no arrows" };
-const LINES = {
-  none: "no equipotentials",
-  clamped: "equipotentials of the loss",
-  raw: "equipotentials before the clamp",
-};
-const SNAPS = {
-  free: "move freely",
-  grid: "snap to grid",
-  circle: "snap to unit circle",
-  equilateral: "snap to equilateral",
-  isosceles: "snap to isosceles",
-};
 /** @type {["region" | "forces" | "edges" | "mining" | "discs" | "cut", string, string][]} */
 const TICKS = [
   [
@@ -106,12 +87,11 @@ export class Panel {
   /**
    * @param {string} label
    * @param {"shade" | "lines" | "flow" | "snap"} key
-   * @param {Record<string, string>} options
    * @param {() => void} [then]
    */
-  menu(label, key, options, then) {
+  menu(label, key, then) {
     const { app } = this;
-    const box = menu(label, options, app.scene[key], (value) => {
+    const box = menu(label, app.menus[key], app.scene[key], (value) => {
       app.touch();
       Object.assign(app.scene, { [key]: value });
       then?.();
@@ -213,7 +193,7 @@ export class Panel {
         el(
           "div",
           { class: "menus below-points" },
-          this.menu("snap", "snap", SNAPS, () => app.hand.snapNow()),
+          this.menu("snap", "snap", () => app.hand.snapNow()),
         ),
       ),
     ];
@@ -238,9 +218,9 @@ export class Panel {
         el(
           "div",
           { class: "menus" },
-          this.menu("colour", "shade", SHADES, rescale),
-          this.menu("equipotentials", "lines", LINES),
-          this.menu("field", "flow", FLOWS),
+          this.menu("colour", "shade", rescale),
+          this.menu("equipotentials", "lines"),
+          this.menu("field", "flow"),
         ),
         ticks,
       ),

@@ -130,6 +130,7 @@ export class Fields {
     this.scene = structuredClone(data.scene);
     this.query = data.query;
     this.hidden = new Set(data.hide);
+    this.menus = data.menus;
     this.batch = { B: 32, C: 4 };
     this.seq = 0;
     this.answered = 0;

@@ -26,6 +26,7 @@ export interface Scene extends Record<Point, Place> {
 export interface FieldData extends Data {
   scene: Scene;
   query: string;
+  menus: Record<string, Record<string, string>>; // what choices are called
   hide: string[];
   idle: boolean; // nobody asked for a scene: the negative may go round once
   grid: number | null;

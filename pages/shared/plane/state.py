@@ -15,6 +15,25 @@ from pages.shared.state.page_state import ChoiceKind, Flag, Hyper, Kind, Loss, N
 from pages.shared.state.untrusted import Point
 
 POINTS = ("anchor", "positive", "negative")
+SHADES = {
+    "energy": "clamped loss",
+    "raw": "energy before the clamp",
+    "force": "force on the scanning point",
+    "none": "no colour",
+}
+LINES = {
+    "none": "no equipotentials",
+    "clamped": "equipotentials of the loss",
+    "raw": "equipotentials before the clamp",
+}
+FLOWS = {"arrows": "force arrows", "streams": "streamlines", "none": "no arrows"}
+SNAPS = {
+    "free": "move freely",
+    "grid": "snap to grid",
+    "circle": "snap to unit circle",
+    "equilateral": "snap to equilateral",
+    "isosceles": "snap to isosceles",
+}
 
 
 class NormalisedMargin(Kind):
@@ -44,11 +63,9 @@ class Scene(PageState):
     positive: Annotated[Point, Numbers(key="p")] = (0.5, 0.0)
     negative: Annotated[Point, Numbers(key="n")] = (0.35, 0.75)
     probe: Annotated[Probe, ChoiceKind(POINTS)] = "negative"
-    shade: Annotated[str, ChoiceKind(("energy", "raw", "force", "none"))] = (
-        "energy"  # clamped loss, or force on the probe
-    )
-    lines: Annotated[str, ChoiceKind(("none", "clamped", "raw"))] = "none"  # equipotentials
-    flow: Annotated[str, ChoiceKind(("arrows", "streams", "none"))] = "arrows"  # force on the probe
+    shade: Annotated[str, ChoiceKind(SHADES)] = "energy"
+    lines: Annotated[str, ChoiceKind(LINES)] = "none"
+    flow: Annotated[str, ChoiceKind(FLOWS)] = "arrows"  # force on the probe
     region: Annotated[bool, Flag()] = True  # active region of the probe, hatched outside
     forces: Annotated[bool, Flag()] = True  # resultant forces on the three points
     edges: Annotated[bool, Flag()] = False  # their parts along the edges, and residuals
@@ -56,7 +73,7 @@ class Scene(PageState):
     mining: Annotated[bool, Flag()] = False  # easy, semi-hard, hard
     cut: Annotated[bool, Flag()] = False  # energy along the line `line`
     line: Annotated[tuple[float, ...], Numbers()] = (-1.0, 0.4, 1.5, 0.4)
-    snap: Annotated[str, ChoiceKind(("free", "grid", "circle", "equilateral", "isosceles"))] = "free"
+    snap: Annotated[str, ChoiceKind(SNAPS)] = "free"
     view: Annotated[tuple[float, float, float], WindowKind()] = (0.25, 0.1, 1.5)
 
     def settled(self) -> Self:

@@ -88,7 +88,7 @@ class Whole(NumberKind):
 
 @dataclass(frozen=True)
 class ChoiceKind(Kind):
-    """One of some names, or of what a function gives."""
+    """One of some names, or of what a function gives; a mapping says what each is called in the page's menu."""
 
     options: Iterable[str] | Callable[[], Iterable[str]]
 
@@ -239,6 +239,12 @@ class PageState:
     def limits(cls) -> dict[str, tuple[float, float]]:
         """From where to where each number goes, for the page's sliders."""
         return {name: (kind.low, kind.high) for name, kind in cls.kinds.items() if isinstance(kind, NumberKind)}
+
+    @classmethod
+    def menus(cls) -> dict[str, dict[str, str]]:
+        """What each choice is called, for the page's menus."""
+        choices = {name: kind.options for name, kind in cls.kinds.items() if isinstance(kind, ChoiceKind)}
+        return {name: dict(titles) for name, titles in choices.items() if isinstance(titles, Mapping)}
 
     @classmethod
     def of(cls, data: Any, default: Self | None = None) -> Self:

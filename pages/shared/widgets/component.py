@@ -64,15 +64,16 @@ def mount(
 ) -> None:
     """Show the state of a page by a component that asks a socket; `answer` is what answers there, if none opens.
 
-    Its data are the state, under `name`, its link `query`, `hide` (parts that the page or its address leaves out),
-    `idle` (the address asks for nothing), `socket`, `kept` (what of an address is no part of the state) and the
-    options, which come last. writes: the state keys that the component writes.
+    Its data are the state, under `name`, its link `query`, `menus` (what choices are called), `hide` (parts that the
+    page or its address leaves out), `idle` (the address asks for nothing), `socket`, `kept` (what of an address is no
+    part of the state) and the options, which come last. writes: the state keys that the component writes.
     """
     query = st.query_params.to_dict()
     written: dict[str, Any] = st.session_state.get(key) or {}
     data = {
         name: state.to_json(),
         "query": state.link(),
+        "menus": state.menus(),
         "kept": KEPT,
         "hide": [*hide, *query.get("hide", "")[:200].split(",")],
         "idle": not query,

@@ -19,16 +19,6 @@ const EXPLAINED =
 const MOVING = 61,
   RESTING = 161; // nodes along a side while the hand moves, and once it rests
 /** @type {Record<Pair, string>} */
-const PAIRS = {
-  ap: "a–p, the positive pair",
-  an: "a–n, the negative pair",
-  pn: "p–n, positive and negative",
-};
-const RIVALS = {
-  perpendicular: "at a right angle to P",
-  symmetric: "as near to P as to A",
-  fixed: "at a fixed similarity to P",
-};
 /** @type {Pair[]} */
 const EDGES = ["ap", "an", "pn"];
 const READ = ["state", "loss", "w_ap", "w_an", "w_pn"];
@@ -71,6 +61,7 @@ class PairWeights extends Asking {
   constructor(root, data) {
     super(root, data, { api: "api/microscope", module: import.meta.url });
     this.view = structuredClone(data.view);
+    this.menus = data.menus;
     this.slides = new Presets(data.slides, (i) => this.take(i), EXPLAINED);
   }
 
@@ -217,9 +208,8 @@ class PairWeights extends Asking {
     const chosen = (
       /** @type {"weight" | "by" | "scale" | "rival"} */ key,
       /** @type {string} */ name,
-      /** @type {Record<string, string>} */ options,
     ) => {
-      const box = menu(name, options, view[key], (value) => {
+      const box = menu(name, this.menus[key], view[key], (value) => {
         Object.assign(view, { [key]: value });
         this.slides.press();
         this.top = undefined;
@@ -239,10 +229,10 @@ class PairWeights extends Asking {
     };
     this.options.replaceChildren(
       el("h4", {}, "Shown"),
-      ...chosen("weight", "weight of", PAIRS),
-      ...chosen("by", "as", { S: "slope by similarity, dL/dS", d: "slope by distance, dL/dd" }),
-      ...chosen("scale", "colour", { signed: "signed: attracts or repels", size: "size only" }),
-      ...chosen("rival", "N lies", RIVALS),
+      ...chosen("weight", "weight of"),
+      ...chosen("by", "as"),
+      ...chosen("scale", "colour"),
+      ...chosen("rival", "N lies"),
       ...(view.rival === "fixed" && !this.hidden.has("pn")
         ? [
             control(schema, view.pn, {
@@ -362,7 +352,7 @@ class PairWeights extends Asking {
       const title = this.schema.losses[this.view.panels[k].loss].title;
       card.canvas.setAttribute(
         "aria-label",
-        `${title}: weight of the pair ${PAIRS[weight]}, over similarities of the pair and its rival. At ${at.map(tidy).join(" and ")}: ${found ? `${texts[0]}, loss ${texts[1]}, weights a-p ${texts[2]}, a-n ${texts[3]}, p-n ${texts[4]}` : "no such triplet"}. Arrow keys move the place.`,
+        `${title}: weight of the pair ${this.menus.weight[weight]}, over similarities of the pair and its rival. At ${at.map(tidy).join(" and ")}: ${found ? `${texts[0]}, loss ${texts[1]}, weights a-p ${texts[2]}, a-n ${texts[3]}, p-n ${texts[4]}` : "no such triplet"}. Arrow keys move the place.`,
       );
     });
     for (const [letter, pair, value] of this.edgeValues)
@@ -512,7 +502,7 @@ class PairWeights extends Asking {
     ctx.imageSmoothingEnabled = false;
     ctx.drawImage(this.bar, 28 + width, side + 77, 160, 12);
     ctx.fillText(
-      `${Number(top.toPrecision(3))}   (N ${RIVALS[this.view.rival]}${this.view.rival === "fixed" ? `: ${tidy(this.view.pn)}` : ""})`,
+      `${Number(top.toPrecision(3))}   (N ${this.menus.rival[this.view.rival]}${this.view.rival === "fixed" ? `: ${tidy(this.view.pn)}` : ""})`,
       196 + width,
       side + 88,
     );

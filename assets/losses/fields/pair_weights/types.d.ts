@@ -19,6 +19,7 @@ export interface View {
 export interface PairWeightsData extends Data {
   view: View;
   query: string;
+  menus: Record<string, Record<string, string>>; // what choices are called
   slides: { title: string; caption: string; state: View }[];
   kept: string[]; // query parameters that are no part of the view
   hide: string[];

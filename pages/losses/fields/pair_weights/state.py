@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-from dmlcore.loss_analysis.pair_weights import RIVALS, Rival
+from dmlcore.loss_analysis.pair_weights import Rival
 from pages.shared.state.page_state import ChoiceKind, NumberKind, Numbers, PageState, Panels, Preset
 from pages.shared.state.panel import Panel, panel
 
 NEAREST = 0.995  # similarities of distinct points stay within +-this
 
+PAIRS = {"ap": "a–p, the positive pair", "an": "a–n, the negative pair", "pn": "p–n, positive and negative"}
+SLOPES = {"S": "slope by similarity, dL/dS", "d": "slope by distance, dL/dd"}
+SCALES = {"signed": "signed: attracts or repels", "size": "size only"}
+LYING: Mapping[Rival, str] = {
+    "perpendicular": "at a right angle to P",
+    "symmetric": "as near to P as to A",
+    "fixed": "at a fixed similarity to P",
+}
 DEFAULTS = (panel("ranking"), panel("facenet"))
 
 
@@ -22,10 +31,10 @@ class PairWeightsView(PageState):
     """
 
     panels: Annotated[tuple[Panel, ...], Panels(DEFAULTS)] = DEFAULTS
-    weight: Annotated[str, ChoiceKind(("an", "ap", "pn"))] = "an"
-    by: Annotated[str, ChoiceKind(("S", "d"))] = "S"
-    scale: Annotated[str, ChoiceKind(("signed", "size"))] = "signed"
-    rival: Annotated[Rival, ChoiceKind(RIVALS)] = "perpendicular"
+    weight: Annotated[str, ChoiceKind(PAIRS)] = "an"
+    by: Annotated[str, ChoiceKind(SLOPES)] = "S"
+    scale: Annotated[str, ChoiceKind(SCALES)] = "signed"
+    rival: Annotated[Rival, ChoiceKind(LYING)] = "perpendicular"
     pn: Annotated[float, NumberKind(-NEAREST, NEAREST)] = 0.0
     at: Annotated[tuple[float, float], Numbers(NEAREST)] = (0.5, 0.6)
 
