@@ -15,6 +15,14 @@ from pages.shared.words import sentences as words
 log = logging.getLogger(__name__)
 
 
+def refusal(title: str, *reasons: str) -> None:
+    """What cannot be done, and each reason in a box, as it is: it may hold names and paths."""
+    for reason in reasons:
+        with st.container(border=True):
+            st.badge(title, icon=":material/error:", color="red")
+            st.text(reason)
+
+
 @contextmanager
 def alone(what: str) -> Iterator[None]:
     """If the block fails, `what` (begins the sentence) cannot be shown, and why; the page goes on behind it."""

@@ -13,6 +13,7 @@ from dmlcore.spec.sections import ForkSpec
 from dmlcore.storage.runs import RunError, RunStore
 from dmlcore.training import objective
 from pages.shared.widgets import menu
+from pages.shared.widgets.error_boundary import refusal
 from pages.shared.widgets.forms import Form
 from pages.shared.widgets.spec_form import folders, preflight
 from pages.shared.widgets.spec_form import form as spec_form
@@ -20,6 +21,8 @@ from pages.shared.widgets.spec_form import protocol as protocol_form
 from pages.shared.widgets.spec_form.preflight import Summary
 from pages.shared.words import sentences as words
 from pages.training.train.preview import page as preview_view
+
+REFUSED = "Cannot be trained like this"
 
 
 def main() -> None:
@@ -40,8 +43,7 @@ def main() -> None:
             faults = words.faults(error)
     if spec is None:
         _start(None)
-        for fault in faults:
-            _problem(fault)
+        refusal(REFUSED, *faults)
         return
     if spec.fork.run:
         _goes_on(form, spec)
@@ -50,8 +52,7 @@ def main() -> None:
     preview = _read(spec)
     hindrances = preflight.problems(spec, preview) if preview else []
     _start(spec if preview is not None and not hindrances else None)
-    for hindrance in hindrances:
-        _problem(words.plain(hindrance))
+    refusal(REFUSED, *map(words.plain, hindrances))
     preview_view.show(spec, preview, ready=not hindrances)
 
 
@@ -124,15 +125,8 @@ def _read(spec: RunSpec) -> Summary | None:
     try:
         return preflight.summary(spec.data, spec.seed)
     except (DataError, OSError) as error:
-        _problem(words.plain(error))
+        refusal(REFUSED, words.plain(error))
         return None
-
-
-def _problem(text: str) -> None:
-    """An error that may hold names and paths, shown as they are."""
-    with st.container(border=True):
-        st.badge("Cannot be trained like this", icon=":material/error:", color="red")
-        st.text(text)
 
 
 def _goes_on(form: Form, spec: RunSpec) -> None:
@@ -160,7 +154,7 @@ def _start(spec: RunSpec | None) -> None:
         try:
             run_id = submits.launch(token, spec, RunStore())
         except (launch.JobError, DataError, SpecError, OSError) as error:
-            _problem(words.plain(error))
+            refusal(REFUSED, words.plain(error))
             return
         menu.go("runs", {"run": run_id})
     elif submits.used(token):

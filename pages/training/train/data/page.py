@@ -15,6 +15,7 @@ from dmlcore.data.files import sources
 from dmlcore.data.report import Report
 from pages.shared.widgets import menu
 from pages.shared.widgets.chart import chart
+from pages.shared.widgets.error_boundary import refusal
 from pages.shared.widgets.forms import Bounds, number
 from pages.shared.widgets.spec_form import folders
 from pages.shared.words import sentences as words
@@ -25,6 +26,7 @@ from pages.training.train.data.overview import page as overview_view
 from pages.training.train.data.service import Cut, Where
 from pages.training.train.data.tasks import page as tasks_view
 
+INVALID = "Failed validation"
 WORDS = {
     "classes": "classes never seen",
     "samples": "new samples of known classes",
@@ -50,7 +52,7 @@ def page() -> None:
     try:
         place = data_service.place_of(name, root)
     except (DataError, OSError, ValueError) as error:
-        _problems([words.plain(error)])
+        refusal(INVALID, words.plain(error))
         return
     if place is None:
         _absent(name, root)
@@ -136,16 +138,8 @@ def _whole(label: str, key: str, bounds: Bounds, default: int, width: int, **sho
     return default if fault else value
 
 
-def _problems(sentences: Sequence[str]) -> None:
-    """What failed, which may hold names and paths, shown as they are."""
-    for text in sentences:
-        with st.container(border=True):
-            st.badge("Failed validation", icon=":material/error:", color="red")
-            st.text(text)
-
-
 def _show(at: Where, cut: Cut, report: Report) -> None:
-    _problems(report.problems)
+    refusal(INVALID, *report.problems)
     if report.problems:
         st.button("Look again", key="again", icon=":material/refresh:", on_click=data_service.forget)
     if report.located.missing:

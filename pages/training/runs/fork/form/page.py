@@ -18,12 +18,14 @@ from dmlcore.storage.runs import Run, RunStore
 from dmlcore.training.errors import TrainingError
 from dmlcore.training.forks import fork_spec
 from pages.shared.server import thumbnails
+from pages.shared.widgets.error_boundary import refusal
 from pages.shared.widgets.forms import Bounds, Form, number
 from pages.shared.widgets.spec_form import form as spec_form
 from pages.shared.widgets.spec_form import preflight
 from pages.shared.widgets.spec_form.fields import field
 from pages.shared.words import sentences as words
 
+REFUSED = "Cannot be forked like this"
 MOST_STEPS = 10_000_000  # of a schedule
 MOST_SHOWN = 30  # training samples of a class
 STRIP = """<style>
@@ -197,7 +199,7 @@ def _start(spec: RunSpec | None) -> None:
         try:
             submits.launch(token, spec, RunStore())
         except (launch.JobError, DataError, SpecError, OSError) as error:
-            _problem(words.plain(error))
+            refusal(REFUSED, words.plain(error))
             return
         st.session_state["fork-token"] = secrets.token_hex(16)
         st.rerun()
@@ -206,12 +208,4 @@ def _start(spec: RunSpec | None) -> None:
 def _refuse(faults: list[str]) -> None:
     """The button, out of reach, and why."""
     _start(None)
-    for fault in faults:
-        _problem(fault)
-
-
-def _problem(text: str) -> None:
-    """An error that may hold names and paths, shown as they are."""
-    with st.container(border=True):
-        st.badge("Cannot be forked like this", icon=":material/error:", color="red")
-        st.text(text)
+    refusal(REFUSED, *faults)
