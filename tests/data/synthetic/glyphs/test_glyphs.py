@@ -1,12 +1,9 @@
 import hashlib
-import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dmlcore.data
-from dmlcore.data.synthetic.glyphs import glyphs
 from dmlcore.data.synthetic.glyphs import programs as glyph_programs
 from dmlcore.data.synthetic.glyphs.drawing import POINTS, drawn
 
@@ -31,11 +28,8 @@ def test_alphabets_are_in_one_split_each(dataset) -> None:
     assert dataset.facts["hand"][:20].tolist() == list(range(1, 21))
 
 
-def test_pixels_are_the_same_everywhere_and_drawn_in_under_three_seconds(dataset) -> None:
+def test_pixels_are_the_same_everywhere(dataset) -> None:
     assert dataset.inputs.shape == (6_240, 1, 28, 28)
-    began = time.process_time()
-    glyphs.read(Path(), None, 0).inputs[:]
-    assert time.process_time() - began < 3
     assert hashlib.sha256(dataset.inputs[:].tobytes()).hexdigest() == PIXELS
 
 
