@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from dmlcore.cli import data as data_commands
-from dmlcore.cli import experiments, export, neighbours
+from dmlcore.cli import experiments, export, lessons, neighbours
 from dmlcore.cli.options import CommandError, RunId, Runs, numbers, read_spec, stop_on_signal, store_at
 from dmlcore.inspection.maps.settings import Settings
 from dmlcore.jobs import device_queue, launch
@@ -167,6 +167,7 @@ app.command()(export.export)
 app.command()(experiments.project)
 app.command()(neighbours.neighbours)
 app.add_typer(data_commands.app, name="data")
+app.add_typer(lessons.app, name="lessons")
 
 
 @app.command(hidden=True)

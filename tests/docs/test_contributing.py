@@ -23,11 +23,13 @@ RECIPES = {
     "patches": "tests/models/backbones/test_contract.py",
     "worst_average_precision": "tests/metrics/test_scores.py",
     "C-9.1": "tests/published/test_tables.py",
+    "far-negatives": "tests/lessons/test_contract.py",
 }
 
 
 def blocks(name: str, language: str = "python") -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", (ROOT / name).read_text("utf-8"), flags=re.DOTALL)
+    fence = "````" if language.startswith("`") else "```"  # a lesson has fences of its own
+    return re.findall(rf"^```{language}\n(.*?)^{fence}$", (ROOT / name).read_text("utf-8"), flags=re.DOTALL | re.M)
 
 
 def run(code: str) -> subprocess.CompletedProcess[str]:
@@ -51,7 +53,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str, s
     """Suite, case and "passed", "skipped" or what went wrong, of the contract suites on a library with every recipe."""
     tree = tmp_path_factory.mktemp("contributed")
     shutil.copytree(ROOT / "dmlcore", tree / "dmlcore", ignore=shutil.ignore_patterns("example.zip"))  # with bytecode
-    recipes = [*blocks("CONTRIBUTING.md"), *blocks("CONTRIBUTING.md", "toml")]
+    recipes = [*blocks("CONTRIBUTING.md"), *blocks("CONTRIBUTING.md", "toml"), *blocks("CONTRIBUTING.md", "`markdown")]
     assert len({follow(recipe, tree) for recipe in recipes}) == len(RECIPES)
     options = ["-q", "-p", "no:cacheprovider", "-k", " or ".join(RECIPES), f"--junitxml={tree / 'report.xml'}"]
     options += ["-o", "addopts=--import-mode=importlib", "-o", "pythonpath=", *dict.fromkeys(RECIPES.values())]

@@ -1,0 +1,64 @@
+"""Commands: lessons list, lessons check, lessons handout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dmlcore.cli.options import CommandError
+from dmlcore.presets import LESSONS
+
+app = typer.Typer(help="Lessons: what there is, whether it is right, on paper.", no_args_is_help=True)
+
+
+@app.command("list")
+def show() -> None:
+    """What there is, in order."""
+    from dmlcore.lessons.lesson import lessons  # late: pydantic and what it describes load with it
+
+    for lesson in lessons():
+        print(f"{lesson.order:>2}  {lesson.name:24} {lesson.minutes} min  {lesson.claim}")
+
+
+@app.command()
+def check(
+    files: Annotated[list[Path] | None, typer.Argument(metavar="LESSON.md", help="[default: all that ship]")] = None,
+) -> None:
+    """Say what is wrong with lessons, by file and line, and what to do; exits 1 if anything is."""
+    from dmlcore.lessons import checks  # late: torch
+
+    for path in files or []:
+        if not path.is_file():
+            raise CommandError(f"{path}: there is no such file")
+    complaints = [line for path in files for line in checks.check_file(path)] if files else checks.check()
+    for complaint in complaints:
+        print(complaint)
+    if complaints:
+        raise typer.Exit(1)
+    print(f"{len(files) if files else len(list(LESSONS.glob('*.md')))} lessons: nothing to complain of")
+
+
+@app.command()
+def handout(
+    lesson: Annotated[str, typer.Argument(metavar="LESSON", help="A name of the list, or LESSON.md")],
+    to: Annotated[Path, typer.Option(help="NAME.html or NAME.pdf")],
+) -> None:
+    """Write a lesson for paper: figures, questions, and the answers as computed."""
+    from dmlcore.lessons.handout import FORMATS
+    from dmlcore.lessons.handout import handout as made
+    from dmlcore.lessons.lesson import read
+    from dmlcore.storage import atomic_files
+
+    path = Path(lesson) if lesson.endswith(".md") else LESSONS / f"{lesson}.md"
+    if not path.is_file():
+        names = ", ".join(sorted(each.stem for each in LESSONS.glob("*.md")))
+        raise CommandError(
+            f"there is no lesson {lesson!r}; there are: {names}, or the path of a file that ends with .md"
+        )
+    if (format := to.suffix[1:]) not in FORMATS:
+        raise CommandError(f"--to {to}: a handout is written as {' or '.join(FORMATS)}")
+    content = made(read(path), format)
+    atomic_files.replace(to, lambda file: file.write(content))
+    print(to)

@@ -1,0 +1,179 @@
+"""Answers judged by the figure as it stands, and lessons checked before anybody takes them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dmlcore import losses
+from dmlcore.lessons import text as texts
+from dmlcore.lessons.facts import FACTS, Measurement, facts_of
+from dmlcore.lessons.lesson import Lesson, LessonError, LessonQuestion, LessonStep, paths, read
+from dmlcore.lessons.stages import STAGES, ChargesShown, Shown, TransportShown, TripletShown
+from dmlcore.presets import LESSONS
+
+STEPS = (3, 6)  # of a lesson of three to five minutes
+WORDS = (15, 110)  # of the text of a step
+TITLE, CLAIM = 40, 160  # characters
+
+
+@dataclass(frozen=True)
+class LessonVerdict:
+    """Whether the answer is right, what was measured, and what follows or what to try."""
+
+    right: bool
+    measured: str
+    words: str
+
+
+def judge(question: LessonQuestion, shown: Shown, given: str = "") -> LessonVerdict:
+    """The verdict on the figure as it stands, and on what was chosen or written; ValueError if that is no answer."""
+    measured = FACTS[question.fact].measure(shown)
+    right = _right(question, measured, given)
+    return LessonVerdict(right, measured.words, question.after if right else question.hint)
+
+
+def _right(question: LessonQuestion, measured: Measurement, given: str) -> bool:
+    if question.kind == "choose":
+        if given not in FACTS[question.fact].values:
+            raise ValueError("Choose one of the answers.")
+        return given == measured.value
+    if question.kind == "number":
+        try:
+            number = float(given.replace(",", ".").removesuffix("%"))
+        except ValueError:
+            raise ValueError("Write a number.") from None
+        assert question.within is not None
+        assert isinstance(measured.value, float)
+        return abs(number - measured.value) <= question.within
+    if question.goal is not None:
+        return measured.value == question.goal
+    low = -math.inf if question.above is None else question.above
+    high = math.inf if question.below is None else question.below
+    return low < float(measured.value) < high
+
+
+# ---- what one can move
+def controls(shown: Shown) -> Mapping[str, str]:
+    """What a reader can move on a figure: the setting and what he does, in words."""
+    if isinstance(shown, TripletShown):
+        points = {"n": "Drag N.", "p": "Drag P.", "a": "Drag A.", "loss": "Choose another loss."}
+        return points | _sliders(shown.loss.formula.name)
+    if isinstance(shown, ChargesShown):
+        return {"step": "Press Play.", "loss": "Choose another loss."} | _sliders(shown.spec.law.loss)
+    if isinstance(shown, TransportShown):
+        return {"mu": "Move the slider μ.", "epsilon": "Move the slider ε."}
+    return {"study": "Choose another study."}
+
+
+def _sliders(loss: str) -> dict[str, str]:
+    parameters = losses.formula(loss).parameters
+    return {name: f"Move the slider ${each.symbol}$." for name, each in parameters.items()}
+
+
+def shown_by(step: LessonStep, settings: Mapping[str, str] | None = None) -> Shown:
+    """The figure of a step as it opens, or with other settings; ValueError names what is wrong."""
+    return STAGES[step.figure.on].read(step.figure.settings if settings is None else settings)
+
+
+# ---- the linter
+def check(folder: Path = LESSONS) -> list[str]:
+    """Every complaint about the lessons of a folder, as FILE:LINE: what is wrong and what to do."""
+    complaints: list[str] = []
+    orders: dict[int, str] = {}
+    for path in paths(folder):
+        complaints += check_file(path)
+        try:
+            lesson = read(path)
+        except LessonError:
+            continue
+        if lesson.order in orders:
+            complaints.append(f"{path}:1: order {lesson.order} is that of {orders[lesson.order]}, too: give it another")
+        orders[lesson.order] = path.name
+    return complaints
+
+
+def check_file(path: Path) -> list[str]:
+    """Every complaint about one lesson."""
+    try:
+        lesson = read(path)
+    except LessonError as error:
+        return [str(error)]
+    return [f"{path}:{line}: {message}" for line, message in _complaints(lesson)]
+
+
+def _complaints(lesson: Lesson) -> Iterator[tuple[int, str]]:
+    if len(lesson.title) > TITLE:
+        yield 1, f"the title has {len(lesson.title)} characters: {TITLE} at most"
+    if len(lesson.claim) > CLAIM:
+        yield 1, f"the claim has {len(lesson.claim)} characters: one sentence, {CLAIM} at most"
+    if not STEPS[0] <= len(lesson.steps) <= STEPS[1]:
+        yield 1, f"{len(lesson.steps)} steps: {STEPS[0]} to {STEPS[1]} fill three to five minutes"
+    for step in lesson.steps:
+        yield from _of_step(step)
+
+
+def _of_step(step: LessonStep) -> Iterator[tuple[int, str]]:
+    words = len(step.text.split())
+    if not WORDS[0] <= words <= WORDS[1]:
+        yield step.line, f"the text has {words} words: {WORDS[0]} to {WORDS[1]} are read before the figure is"
+    for message in texts.complaints(step.text):
+        yield step.line, message
+    figure, at = step.figure, step.figure_line
+    if figure.on not in STAGES:
+        yield at, f"there is no figure {figure.on}; there are: {', '.join(STAGES)}"
+        return
+    try:
+        shown = shown_by(step)
+    except (ValueError, TypeError) as error:
+        yield at, f"state: {error}"
+        return
+    if figure.control not in controls(shown):
+        yield at, f"nobody can move {figure.control} on this figure; control is one of {', '.join(controls(shown))}"
+    yield from ((step.question_line, message) for message in _of_question(step, shown))
+
+
+def _of_question(step: LessonStep, shown: Shown) -> Iterator[str]:
+    question = step.question
+    known = facts_of(type(shown))
+    if question.fact not in known:
+        yield f"this figure has no fact {question.fact!r}; it has: {', '.join(known)}"
+        return
+    values = known[question.fact].values
+    ways = [question.goal is not None, question.choose, question.within is not None]
+    ways.append(question.above is not None or question.below is not None)
+    if sum(ways) != 1:
+        yield "say how it is answered, in one way: goal, above and below, choose, or within"
+        return
+    if (question.goal is not None or question.choose) and not values:
+        yield f"{question.fact} is a number: ask for it with above, below or within"
+        return
+    if values and (question.above is not None or question.below is not None or question.within is not None):
+        yield f"{question.fact} is no number but one of {', '.join(values)}: ask for it with goal or choose"
+        return
+    if question.goal is not None and question.goal not in values:
+        yield f"goal: {question.fact} is one of {', '.join(values)}"
+        return
+    if question.kind == "do":
+        yield from _reachable(step, shown)
+    elif question.solution is not None:
+        yield "solution belongs to goal, above and below: here the app itself knows the answer"
+
+
+def _reachable(step: LessonStep, shown: Shown) -> Iterator[str]:
+    """A goal is not met as the figure opens, and is met once the control stands as the solution says."""
+    question, solved = step.question, step.solved()
+    if judge(question, shown).right:
+        yield f"the figure opens with the goal already met ({FACTS[question.fact].measure(shown).words}): move it away"
+    if solved is None:
+        yield f'add solution = "...": a value of {step.figure.control} that meets the goal, so that it can be checked'
+        return
+    try:
+        there = shown_by(step, solved)
+    except (ValueError, TypeError) as error:
+        yield f"solution: {error}"
+        return
+    if not (verdict := judge(question, there)).right:
+        yield f"the solution does not meet the goal: {verdict.measured}"

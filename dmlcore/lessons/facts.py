@@ -1,0 +1,219 @@
+"""What can be asked about a figure: facts that the library measures on the state it is in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from dmlcore.experiments import studies
+from dmlcore.geometry import FieldTable, distance, field_table
+from dmlcore.geometry.sphere import sphere_forces
+from dmlcore.lessons.stages import ChargesShown, Shown, StudyShown, TransportShown, TripletShown, bars_of
+from dmlcore.pooling.analysis.red_blue import informative, mixture
+
+STILL = 1e-6  # a force below this one moves nobody
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The value of a fact, and the numbers behind it in a sentence."""
+
+    value: str | float
+    words: str
+
+
+@dataclass(frozen=True)
+class Fact:
+    """Something that is so or not; kind: of the figures that have it; values: all it may be, () for a number."""
+
+    sentence: str
+    kind: type
+    values: tuple[str, ...]
+    measure: Callable[[Shown], Measurement]
+
+
+FACTS: dict[str, Fact] = {}
+
+
+def fact(
+    name: str, kind: type, sentence: str, values: tuple[str, ...] = ()
+) -> Callable[[Callable[..., Measurement]], Callable[..., Measurement]]:
+    """Enter a fact under its name: a function of what a figure of this kind shows."""
+
+    def enter(measure: Callable[..., Measurement]) -> Callable[..., Measurement]:
+        FACTS[name] = Fact(sentence, kind, values, measure)
+        return measure
+
+    return enter
+
+
+# ---- a triplet
+def _table(shown: TripletShown) -> FieldTable:
+    return field_table(shown.loss, *shown.points)
+
+
+def _edges(shown: TripletShown) -> tuple[float, float]:
+    a, p, n = shown.points
+    return float(distance(a, p)), float(distance(a, n))
+
+
+@fact("nearer", TripletShown, "which of P and N is nearer to A", ("P", "N"))
+def nearer(shown: TripletShown) -> Measurement:
+    """A query finds its nearest neighbour: right where that is the positive."""
+    ap, an = _edges(shown)
+    return Measurement("P" if ap < an else "N", f"From A it is {ap:.2f} to P and {an:.2f} to N.")
+
+
+@fact("hardness", TripletShown, "what a miner calls the triplet", ("easy", "semi-hard", "hard", "dropped"))
+def hardness(shown: TripletShown) -> Measurement:
+    """Karaman 2021, Fig. 2.5: hard where N is nearer than P, else semi-hard with a loss and easy without."""
+    (ap, an), raw = _edges(shown), float(shown.loss.raw(*shown.points))
+    where = f"From A it is {ap:.2f} to P and {an:.2f} to N"
+    if raw >= shown.loss.m2:
+        return Measurement("dropped", f"{where}; the energy {raw:.2f} exceeds the upper clamp {shown.loss.m2:g}.")
+    if raw <= 0:
+        return Measurement("easy", f"{where}; the loss is 0.")
+    name = "hard" if an < ap else "semi-hard"
+    return Measurement(name, f"{where}; the loss is {raw:.2f}, above 0.")
+
+
+@fact("force", TripletShown, "whether the triplet feels a force", ("yes", "no"))
+def force(shown: TripletShown) -> Measurement:
+    """Whether minus the gradient of the clamped loss moves any of the three points."""
+    largest = max(float(f.norm()) for f in _table(shown).forces)
+    return Measurement("yes" if largest > STILL else "no", f"The largest of the three forces is {largest:.2f}.")
+
+
+@fact("window", TripletShown, "where the energy stands", ("below 0", "inside", "above m₂"))
+def window(shown: TripletShown) -> Measurement:
+    """The energy before the clamp against its ends 0 and m2."""
+    raw, m2 = float(shown.loss.raw(*shown.points)), shown.loss.m2
+    name = "below 0" if raw <= 0 else "inside" if raw < m2 else "above m₂"
+    return Measurement(name, f"The energy before the clamp is {raw:.2f}; the window is 0 to {m2:g}.")
+
+
+@fact("stronger", TripletShown, "which is stronger, the pull A–P or the push A–N", ("pull", "push", "neither"))
+def stronger(shown: TripletShown) -> Measurement:
+    """Derivatives of the energy by the two edges at the anchor."""
+    pull, push, _ = (float(x) for x in _table(shown).strengths)
+    name = "neither" if abs(pull - push) < STILL else "pull" if pull > push else "push"
+    return Measurement(name, f"The pull along A–P is {pull:.2f}, the push along A–N {push:.2f}.")
+
+
+@fact("pull", TripletShown, "the pull along A–P")
+def pull(shown: TripletShown) -> Measurement:
+    """Derivative of the clamped energy by d_ap."""
+    value = float(_table(shown).strengths[0])
+    return Measurement(value, f"The pull along A–P is {value:.2f}, over a distance of {_edges(shown)[0]:.2f}.")
+
+
+@fact("push", TripletShown, "the push along A–N")
+def push(shown: TripletShown) -> Measurement:
+    """Minus the derivative of the clamped energy by d_an."""
+    value = float(_table(shown).strengths[1])
+    return Measurement(value, f"The push along A–N is {value:.2f}, over a distance of {_edges(shown)[1]:.2f}.")
+
+
+@fact("largest force", TripletShown, "the largest of the three forces")
+def largest_force(shown: TripletShown) -> Measurement:
+    """The longest of minus the gradients by the three points."""
+    value = max(float(f.norm()) for f in _table(shown).forces)
+    return Measurement(value, f"The largest of the three forces is {value:.3g}.")
+
+
+@fact("loss", TripletShown, "the loss of the triplet")
+def loss(shown: TripletShown) -> Measurement:
+    """The energy after the clamp."""
+    value = float(shown.loss.clamped(*shown.points))
+    return Measurement(value, f"The loss is {value:.2f}.")
+
+
+@fact("removed", TripletShown, "the share of the force on N that normalisation removes")
+def removed(shown: TripletShown) -> Measurement:
+    """|radial part| / |force| of the negative; 0 in the plane, where nothing is normalised, and without a force."""
+    if shown.on == "plane":
+        return Measurement(0.0, "Points of the plane are not normalised: nothing is removed.")
+    forces = sphere_forces(shown.loss, *shown.points)
+    along, out = float(forces.tangential[2].norm()), abs(float(forces.radial[2]))
+    whole = float(np.hypot(along, out))
+    share = out / whole if whole > STILL else 0.0
+    words = f"Of a force of {whole:.2f} on N, {out:.2f} points outwards or inwards and {along:.2f} along the surface"
+    return Measurement(share, f"{words}: {100 * share:.0f} % is removed.")
+
+
+@fact("along", TripletShown, "the force on N along the surface")
+def along_surface(shown: TripletShown) -> Measurement:
+    """|tangential part| of the force on the negative; in the plane the whole force."""
+    if shown.on == "plane":
+        value = float(_table(shown).forces[2].norm())
+        return Measurement(value, f"The force on N is {value:.2f}.")
+    value = float(sphere_forces(shown.loss, *shown.points).tangential[2].norm())
+    angle = float(np.degrees(2 * np.arcsin(min(1.0, _edges(shown)[1] / 2))))
+    return Measurement(value, f"{angle:.0f}° from A the force on N along the surface is {value:.2f}.")
+
+
+# ---- charges
+@fact("alive", ChargesShown, "whether any triplet feels a force", ("yes", "no"))
+def alive(shown: ChargesShown) -> Measurement:
+    """Whether any triplet of this step lies inside the clamp."""
+    share = shown.simulation.frame(shown.step).active
+    return Measurement(
+        "yes" if share > 0 else "no", f"At step {shown.step}, {100 * share:.3g} % of triplets are active."
+    )
+
+
+@fact("width", ChargesShown, "how far the points lie from their common mean")
+def width(shown: ChargesShown) -> Measurement:
+    """Root of the mean squared distance to the mean of all points."""
+    x = shown.simulation.frame(shown.step).positions
+    value = float(np.sqrt(((x - x.mean(0)) ** 2).sum(1).mean()))
+    return Measurement(
+        value, f"At step {shown.step} the points lie {value:.3g} from their common mean (root mean square)."
+    )
+
+
+# ---- pooling
+def _on_informative(shown: TransportShown, pooling: int) -> float:
+    inside = informative(mixture(shown.pixels)).ravel()
+    return float(shown.gate.weights[pooling].numpy()[inside].sum())
+
+
+@fact("average on the object", TransportShown, "the share of an average's weight on informative pixels")
+def average_on_object(shown: TransportShown) -> Measurement:
+    """Of global average pooling: as many of the pixels as are informative."""
+    share = _on_informative(shown, 2)
+    return Measurement(share, f"The average gives {100 * share:.0f} % of its weight to the informative pixels.")
+
+
+@fact("selected on the object", TransportShown, "the share of the selection's weight on informative pixels")
+def selected_on_object(shown: TransportShown) -> Measurement:
+    """Of generalized sum pooling with this mu and epsilon."""
+    share = _on_informative(shown, 1)
+    return Measurement(share, f"The selection gives {100 * share:.1f} % of its weight to the informative pixels.")
+
+
+# ---- measured training runs
+@fact("below the inputs", StudyShown, "how many end below raw inputs", ("all", "most", "few", "none"))
+def below_inputs(shown: StudyShown) -> Measurement:
+    """Variants whose mean test MAP@R lies below that of the raw inputs."""
+    values, levels = bars_of(shown)
+    level, means = levels["inputs"], {name: float(np.mean(scores)) for name, scores in values.items()}
+    below, count = sum(mean < level for mean in means.values()), len(means)
+    word = "none" if not below else "all" if below == count else "most" if 2 * below > count else "few"
+    words = f"{below} of {count} end below the raw inputs, which reach {100 * level:.1f} % MAP@R"
+    return Measurement(word, f"{words}; the best ends at {100 * max(means.values()):.1f} %.")
+
+
+@fact("classes", StudyShown, "whether the classes that are tested were trained on", ("seen", "unseen"))
+def classes(shown: StudyShown) -> Measurement:
+    """By the split of the study's data."""
+    seen = studies.read(shown.study).base.data.split == "samples"
+    words = "were trained on: only its samples are new" if seen else "were never trained on"
+    return Measurement("seen" if seen else "unseen", f"The classes that this study tests {words}.")
+
+
+def facts_of(kind: type) -> Mapping[str, Fact]:
+    """The facts of a kind of figure by name."""
+    return {name: each for name, each in FACTS.items() if each.kind is kind}

@@ -1,0 +1,227 @@
+"""A lesson as data: front matter, and a section a step with its text, its figure and its question.
+
++++
+title = "Easy, semi-hard, hard"
+order = 2
+minutes = 4
+claim = "What a triplet teaches depends on where its negative stands."
++++
+
+## Too far to teach
+
+Text in Markdown.
+
+```figure
+on = "plane"
+state = "loss=ranking&m=0.4&n=0.5,1.35"
+control = "n"
+```
+
+```question
+ask = "Drag N until the triplet is semi-hard."
+fact = "hardness"
+goal = "semi-hard"
+solution = "0.5,0.6"
+```
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+from urllib.parse import parse_qsl
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from dmlcore.presets import LESSONS
+
+NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+Line = Annotated[str, Field(min_length=1)]
+Number = Annotated[float, Field(strict=False)]
+
+
+class LessonError(ValueError):
+    """What is wrong with a lesson: the file, the line and what to do."""
+
+    def __init__(self, path: Path, line: int, message: str) -> None:
+        super().__init__(f"{path}:{line}: {message}")
+        self.path, self.line, self.message = path, line, message
+
+
+class _Block(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class FrontMatter(_Block):
+    """The front matter."""
+
+    title: Line
+    order: int = Field(ge=1, description="Its place among the lessons, from 1")
+    minutes: int = Field(ge=3, le=5)
+    claim: Line = Field(description="The one sentence that the lesson makes true")
+
+
+class FigureBlock(_Block):
+    """What is shown: a kind of figure, its state as in the address of its page, and the one thing to move."""
+
+    on: Line
+    state: str = ""
+    control: Line
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The state by name."""
+        return dict(parse_qsl(self.state, keep_blank_values=True))
+
+
+class LessonQuestion(_Block):
+    """What the figure answers.
+
+    goal, above, below: the fact that the reader is to bring about (solution: a value of the control that does).
+    choose: the reader says which of its values a fact has now. within: he says its number, to this error.
+    """
+
+    ask: Line
+    fact: Line
+    goal: str | None = None
+    above: Number | None = None
+    below: Number | None = None
+    choose: bool = False
+    within: Number | None = None
+    solution: str | None = None
+    hint: str = ""
+    after: Line = Field(description="What follows, once the answer is right")
+
+    @property
+    def kind(self) -> str:
+        """How it is answered: "do", "choose" or "number"."""
+        return "choose" if self.choose else "number" if self.within is not None else "do"
+
+
+@dataclass(frozen=True)
+class LessonStep:
+    """A section of a lesson; line: of its heading; lines: of its two blocks."""
+
+    title: str
+    text: str
+    figure: FigureBlock
+    question: LessonQuestion
+    line: int
+    figure_line: int
+    question_line: int
+
+    def solved(self) -> dict[str, str] | None:
+        """The settings of the figure once the control stands as the solution says."""
+        if self.question.solution is None:
+            return None
+        return self.figure.settings | {self.figure.control: self.question.solution}
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A lesson: name (of its file), what it claims, and its steps."""
+
+    name: str
+    path: Path
+    title: str
+    order: int
+    minutes: int
+    claim: str
+    steps: tuple[LessonStep, ...]
+
+
+def paths(folder: Path = LESSONS) -> list[Path]:
+    """The files of a folder of lessons, by name."""
+    return sorted(folder.glob("*.md"))
+
+
+def lessons(folder: Path = LESSONS) -> list[Lesson]:
+    """The lessons of a folder in their order; raises LessonError."""
+    return sorted(map(read, paths(folder)), key=lambda lesson: (lesson.order, lesson.name))
+
+
+def read(path: Path) -> Lesson:
+    """Read a file; raises LessonError with the line and the remedy, OSError where there is none."""
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except UnicodeDecodeError:
+        raise LessonError(path, 1, "is not UTF-8 text: save it as UTF-8") from None
+    if not NAME.fullmatch(path.stem):
+        raise LessonError(path, 1, "small letters, digits and hyphens make the name of a file, as in its address")
+    if not lines or lines[0] != "+++" or "+++" not in lines[1:]:
+        raise LessonError(path, 1, "begin with the front matter: a line +++, its settings, a line +++")
+    end = lines.index("+++", 1)
+    head = _parsed(path, lines[1:end], 2, FrontMatter)
+    steps = tuple(_step(path, lines[first:last], first + 1) for first, last in _sections(path, lines, end + 1))
+    return Lesson(path.stem, path, **dict(head), steps=steps)
+
+
+def _sections(path: Path, lines: list[str], begin: int) -> Iterator[tuple[int, int]]:
+    """From where to where each step goes, as indices of lines."""
+    starts = [i for i in range(begin, len(lines)) if lines[i].startswith("## ")]
+    if not starts:
+        raise LessonError(path, begin + 1, "there is no step: a line `## Title` begins one")
+    if stray := next((i for i in range(begin, starts[0]) if lines[i].strip()), None):
+        raise LessonError(path, stray + 1, "this stands in no step: begin one above it with a line `## Title`")
+    yield from zip(starts, [*starts[1:], len(lines)], strict=True)
+
+
+def _step(path: Path, lines: list[str], begin: int) -> LessonStep:
+    """The step of these lines, the first of which is number `begin` of the file."""
+    text, blocks, i = [], {}, 1
+    while i < len(lines):
+        if not lines[i].startswith("```"):
+            text.append(lines[i])
+            i += 1
+            continue
+        kind = lines[i][3:].strip()
+        if kind not in ("figure", "question") or kind in blocks:
+            again = "a second " if kind in blocks else "there is no "
+            raise LessonError(path, begin + i, f"{again}block ```{kind}: a step has one ```figure and one ```question")
+        close = next((j for j in range(i + 1, len(lines)) if lines[j].startswith("```")), None)
+        if close is None:
+            raise LessonError(path, begin + i, f"the block ```{kind} does not end: close it with a line ```")
+        blocks[kind] = begin + i, lines[i + 1 : close]
+        i = close + 1
+    for kind in ("figure", "question"):
+        if kind not in blocks:
+            raise LessonError(path, begin, f"this step has no ```{kind} block: give it one")
+    figure, question = blocks["figure"], blocks["question"]
+    return LessonStep(
+        title=lines[0][3:].strip(),
+        text="\n".join(text).strip(),
+        figure=_parsed(path, figure[1], figure[0] + 1, FigureBlock),
+        question=_parsed(path, question[1], question[0] + 1, LessonQuestion),
+        line=begin,
+        figure_line=figure[0],
+        question_line=question[0],
+    )
+
+
+Block = TypeVar("Block", bound=_Block)
+
+
+def _parsed(path: Path, lines: list[str], begin: int, kind: type[Block]) -> Block:
+    """TOML lines, the first of which is number `begin` of the file, as a block."""
+    try:
+        values: Mapping[str, Any] = tomllib.loads("\n".join(lines))
+    except tomllib.TOMLDecodeError as error:
+        at = re.search(r"at line (\d+)", str(error))
+        line = begin + int(at[1]) - 1 if at else begin
+        raise LessonError(path, line, f'{error}; a setting is a line: name = "text", a number, or true') from None
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        first = min(error.errors(), key=lambda each: each["type"] == "missing")  # a misspelt name before its lack
+        name = str(first["loc"][0]) if first["loc"] else ""
+        line = next((begin + i for i, text in enumerate(lines) if re.match(rf"\s*{re.escape(name)}\s*=", text)), begin)
+        known = ", ".join(kind.model_fields)
+        message = {
+            "missing": f"{name} is missing: add a line {name} = ...",
+            "extra_forbidden": f"there is no setting {name}; there are: {known}",
+        }.get(first["type"], f"{name}: {first['msg'][:1].lower()}{first['msg'][1:]}")
+        raise LessonError(path, line, message) from None

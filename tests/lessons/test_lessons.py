@@ -1,0 +1,173 @@
+"""Lessons as data: what the linter finds, by file and line; what figures measure; what a handout holds."""
+
+from __future__ import annotations
+
+import math
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from dmlcore.cli.main import app
+from dmlcore.lessons import checks, text
+from dmlcore.lessons.facts import FACTS
+from dmlcore.lessons.handout import handout
+from dmlcore.lessons.lesson import LessonError, read
+from dmlcore.lessons.stages import STAGES
+from dmlcore.presets import LESSONS
+
+HARDNESS = LESSONS / "hardness.md"
+
+
+def changed(tmp_path: Path, find: str, put: str, source: Path = HARDNESS) -> Path:
+    """A copy of a lesson with a change at the first place that fits."""
+    original = source.read_text("utf-8")
+    assert find in original
+    path = tmp_path / source.name
+    path.write_text(original.replace(find, put, 1), "utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("find", "put", "line", "remedy"),
+    [
+        ("+++\n", "", 1, "begin with the front matter"),
+        ("minutes = 4", "minutes = 12", 4, "minutes: input should be less than or equal to 5"),
+        ("minutes = 4", "minuts = 4", 4, "there is no setting minuts"),
+        ("order = 2\n", "", 2, "order is missing: add a line order = ..."),
+        ('title = "Easy', "title = Easy", 2, "a setting is a line"),
+        ("## Too far to teach\n", "", 9, "this stands in no step"),
+        ("```figure", "```picture", 13, "there is no block ```picture"),
+        ('on = "plane"', 'on = "plain"', 13, "there is no figure plain; there are: plane"),
+        ("loss=ranking", "loss=rankling", 13, "loss must be one of"),
+        ("n=0.5,1.2", "n=0.5", 13, "n must be 2 numbers"),
+        ("mining=1", "mineing=1", 13, "has no setting mineing"),
+        ('control = "n"', 'control = "r"', 13, "nobody can move r on this figure"),
+        ('fact = "hardness"', 'fact = "hardiness"', 19, "has no fact 'hardiness'"),
+        ("choose = true", 'choose = true\ngoal = "easy"', 19, "in one way"),
+        ("choose = true", "above = 1", 19, "hardness is no number"),
+        ("choose = true", 'goal = "simple"', 19, "goal: hardness is one of easy"),
+        ("choose = true", 'goal = "easy"', 19, "opens with the goal already met"),
+        ('solution = "0,0.7"', "", 38, "add solution"),
+        ('solution = "0,0.7"', 'solution = "0,0.3"', 38, "the solution does not meet the goal"),
+        ("Most negatives", "![bird](bird.png) Most negatives", 8, "no image in a text"),
+        ("$d_{ap}+0.4$", "$d_{ap+0.4$", 8, "cannot be set"),
+        ("$d_{ap}+0.4$", "$d_{ap}+0.4", 8, "a $ is open"),
+        ("Most negatives are far away. With", "With", 8, ""),
+    ],
+)
+def test_a_mistake_is_named_with_its_line_and_its_remedy(tmp_path, find, put, line, remedy):
+    complaints = checks.check_file(changed(tmp_path, find, put))
+    if not remedy:
+        assert complaints == []
+        return
+    assert any(re.match(rf"\S+hardness\.md:{line}: ", c) and remedy in c for c in complaints), complaints
+
+
+def test_a_text_that_nobody_reads_and_one_that_says_nothing_are_refused(tmp_path):
+    path = tmp_path / "short.md"
+    path.write_text(re.sub(r"## Too hard\n\n.*?```", "## Too hard\n\nShort.\n\n```", HARDNESS.read_text(), flags=re.S))
+    assert "the text has 1 words" in checks.check_file(path)[0]
+
+
+def test_two_lessons_of_one_order_are_told_apart(tmp_path):
+    for name in ("one.md", "two.md"):
+        shutil.copy(HARDNESS, tmp_path / name)
+    assert "order 2 is that of one.md, too" in checks.check(tmp_path)[0]
+
+
+def test_names_are_those_of_addresses(tmp_path):
+    shutil.copy(HARDNESS, tmp_path / "My Lesson.md")
+    with pytest.raises(LessonError, match="small letters"):
+        read(tmp_path / "My Lesson.md")
+
+
+# ---- facts are measured on the state of the figure
+def measured(on: str, fact: str, **settings: str):
+    return FACTS[fact].measure(STAGES[on].read(settings)).value
+
+
+@pytest.mark.parametrize(
+    ("n", "name"), [("0.5,1.2", "easy"), ("0,0.89", "semi-hard"), ("0,0.51", "semi-hard"), ("0,0.49", "hard")]
+)
+def test_hardness_is_that_of_the_thesis(n, name):
+    assert measured("plane", "hardness", loss="ranking", m="0.4", n=n) == name
+
+
+def test_the_push_of_the_thesis_loss_is_rho_over_d_to_the_r():
+    settings = {"margin": "normalised", "mu": "0.175", "n": "0,0.6"}
+    for r, expected in (("2", 0.6**-2), ("0", 1.0), ("-1", 0.6)):
+        assert measured("plane", "push", r=r, **settings) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("angle", [10.0, 60.0, 120.0, 179.0])
+def test_normalisation_removes_the_sine_of_half_the_angle_from_the_ranking_force(angle):
+    settings = {"loss": "ranking", "m": "2", "a": "0,0", "p": "-40,0", "n": f"{angle},0"}
+    assert measured("sphere", "removed", **settings) == pytest.approx(math.sin(math.radians(angle) / 2), abs=1e-6)
+
+
+@pytest.mark.parametrize("angle", [30.0, 90.0, 150.0])
+def test_facenet_pushes_along_the_sphere_by_twice_the_sine(angle):
+    settings = {"loss": "facenet", "m": "4", "a": "0,0", "p": "-40,0", "n": f"{angle},0"}
+    assert measured("sphere", "along", **settings) == pytest.approx(2 * math.sin(math.radians(angle)), abs=1e-6)
+
+
+def test_the_average_gives_an_object_the_share_of_its_pixels():
+    assert measured("transport", "average on the object", map="object") == pytest.approx(0.09)
+    assert measured("transport", "selected on the object", map="object", mu="1") == pytest.approx(0.09)
+
+
+def test_studies_say_what_the_readme_says_of_them():
+    assert measured("study", "below the inputs", study="losses-omniglot") == "none"
+    shown = STAGES["study"].read({"study": "losses-cifar100"})
+    assert FACTS["below the inputs"].measure(shown).words.startswith("35 of 36 end below the raw inputs")
+
+
+# ---- text and paper
+def test_underscores_of_formulas_are_no_emphasis():
+    html = text.as_html("The $d_{ap}$ and *the* $d_{an}$.")
+    assert html.count("<svg") == 2
+    assert "<em>the</em>" in html
+    assert text.paragraphs("- a $d_{ap}$\n- **b**") == ["•  a $d_{ap}$", "•  b"]
+
+
+def test_a_handout_holds_every_step_its_figures_and_the_computed_answers():
+    lesson = read(HARDNESS)
+    page = handout(lesson, "html").decode()
+    assert all(step.title in page and step.question.ask in page for step in lesson.steps)
+    images = sum(2 if step.solved() else 1 for step in lesson.steps)
+    assert page.count("data:image/png;base64,") == images
+    assert "From A it is 0.50 to P and 0.70 to N; the loss is 0.20, above 0." in page
+    assert not re.search(r"(?:src|href)=\"(?!data:|#)", page), "one file, that opens offline"
+    paper = handout(lesson, "pdf")
+    assert paper.startswith(b"%PDF")
+    assert paper.count(b"/Type /Page\n") + paper.count(b"/Type /Page ") == len(lesson.steps) + 1
+    assert handout(lesson, "pdf") == paper
+    with pytest.raises(ValueError, match="html or pdf"):
+        handout(lesson, "docx")
+
+
+def test_the_command_line_lists_checks_and_prints(tmp_path):
+    def dml(*words: str):
+        return CliRunner().invoke(app, ["lessons", *words])
+
+    assert "hardness" in dml("list").stdout
+    assert dml("check").stdout == f"{len(list(LESSONS.glob('*.md')))} lessons: nothing to complain of\n"
+    wrong = changed(tmp_path, "loss=ranking", "loss=rankling")
+    outcome = dml("check", str(wrong))
+    assert outcome.exit_code == 1
+    assert outcome.stdout.startswith(f"{wrong}:13: state: loss must be one of")
+    assert "there is no lesson" in str(dml("handout", "nonsense", "--to", str(tmp_path / "a.pdf")).exception)
+    assert "html or pdf" in str(dml("handout", "hardness", "--to", str(tmp_path / "a.docx")).exception)
+
+
+def test_charges_escape_only_where_forces_do_not_vanish():
+    settings = {"start": "collapsed", "per": "6", "classes": "3"}
+    assert measured("charges", "alive", **settings) == "no"
+    still = measured("charges", "width", step="20", **settings)
+    moved = measured("charges", "width", step="20", loss="ranking", m="0.5", **settings)
+    assert np.isclose(still, measured("charges", "width", **settings))
+    assert moved > 2 * still
