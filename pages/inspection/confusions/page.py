@@ -16,7 +16,7 @@ from pages.inspection.confusions.distances import page as distances_view
 from pages.inspection.confusions.hubs import page as hubs_view
 from pages.inspection.confusions.pairs import page as pairs_view
 from pages.shared.widgets.results import beside
-from pages.shared.widgets.shown_run import ShownRun, picked
+from pages.shared.widgets.shown_run import ShownRun, headed
 from pages.shared.words import sentences as words
 from pages.shared.words.numbers import percent
 
@@ -37,12 +37,12 @@ TITLES = {
 
 
 def page() -> None:
-    st.title("Confusions", anchor=False)
-    st.markdown(
+    shown = headed(
+        "confusions",
+        "Confusions",
         "Where the embedding of the test split is wrong, as a whole: classes whose samples lie among each other, "
-        "classes that fail, positives as far as negatives, samples that are everybody's neighbour."
+        "classes that fail, positives as far as negatives, samples that are everybody's neighbour.",
     )
-    shown = picked("confusions")
     if shown is not None:
         browse(shown)
 

@@ -34,15 +34,14 @@ CHEAP = ("mlp", "tokens")  # networks whose snapshots are embedded in seconds, w
 
 
 def page() -> None:
-    st.title("Differences", anchor=False)
-    st.markdown(
+    run = run_picker.head(
+        "Differences",
         "The same queries, asked twice: of two checkpoints of a run, or of two runs. Whose nearest neighbour was right "
-        "in **A** and is wrong in **B**, and the other way round?"
+        "in **A** and is wrong in **B**, and the other way round?",
     )
-    picked = sides_view.pick(RunStore())
-    if picked is None:
+    if run is None:
         return
-    run, first, second = picked
+    first, second = sides_view.pick(run)
     _offer(run)
     if first is None or second is None:
         _not_embedded(run if first is None else _other(run))

@@ -20,7 +20,7 @@ from pages.inspection.failures.true_step import page as true_step_view
 from pages.shared.server import thumbnails
 from pages.shared.widgets import menu, misread_link, selection
 from pages.shared.widgets.component import component, mount
-from pages.shared.widgets.shown_run import ShownRun, picked
+from pages.shared.widgets.shown_run import ShownRun, headed
 from pages.shared.words.numbers import percent
 
 OF_TRIPLET = ("right", "wrong", "a", "p", "n", "view", "line", "cut")  # of the link, and senseless with another query
@@ -30,15 +30,14 @@ CLICK = "failure_click"
 
 
 def page() -> None:
-    st.title("Forces of a failure", anchor=False)
-    st.markdown(
+    shown = headed(
+        "failures",
+        "Forces of a failure",
         "A query **A**, a right neighbour **P** and a wrong one **N** of a run, in the plane of their embeddings, "
-        "where the forces of every loss are exact; the table tells what one step would do to the ranks of this query."
+        "where the forces of every loss are exact; the table tells what one step would do to the ranks of this query.",
     )
-    bar = st.container(horizontal=True, vertical_alignment="bottom")
-    shown = picked("failures", into=bar, width=430)
     if shown is not None:
-        browse(shown, bar)
+        browse(shown, st.container(horizontal=True, vertical_alignment="center"))
 
 
 def browse(shown: ShownRun, bar: DeltaGenerator) -> None:
@@ -114,10 +113,10 @@ def _walk(run: Run, neighbours: TestNeighbours, order: Ints, query: int, bar: De
         bar.button(label, icon=icon, disabled=there is None, on_click=_go, args=(there,), key=label)
     index = str(int(neighbours.indices[query]))
     for page, label, key in (("gallery", "In the gallery", "query"), ("maps", "On the map", "point")):
-        menu.link(page, label, {"run": run.id, key: index}, into=bar)
+        menu.link(page, label, selection.address(run) | {key: index}, into=bar)
     what = "failure" if neighbours.failures.any() else "query (none fails: every nearest neighbour is right)"
     position = f"{what} {place + 1:,} of {len(order):,}, worst first" if len(at) else "no failure: its nearest is right"
-    st.markdown(f"Sample {index} · AP@R {percent(neighbours.average_precision[query])} · {position}")
+    bar.markdown(f"Sample {index} · AP@R {percent(neighbours.average_precision[query])} · {position}")
 
 
 def _images(shown: ShownRun, case: RetrievalFailure, rights: Ints, wrongs: Ints) -> str:

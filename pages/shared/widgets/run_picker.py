@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 from dmlcore.experiments import example
 from dmlcore.storage.listing import Brief
 from dmlcore.storage.run_directory import SPEC
-from dmlcore.storage.runs import Run, RunError, RunStore
+from dmlcore.storage.runs import EXAMPLE, Run, RunError, RunStore
 from pages.shared.widgets import menu
 from pages.shared.words import titles
 
@@ -39,12 +39,35 @@ def offered(
     return runs
 
 
-def pick(store: RunStore, *, into: DeltaGenerator | None = None, width: int = 640) -> Run | None:
+def last(store: RunStore) -> Run | None:
+    """The run that this session was shown last, else the newest; never the example, None where there is no other."""
+    shown = st.session_state.get(_LAST)
+    if shown and shown != EXAMPLE:
+        with suppress(RunError):
+            return store.open(shown)
+    return next(iter(store.newest(1)), None)
+
+
+def head(title: str, sentence: str) -> Run | None:
+    """The head of a page of Inspection: its title, in the same line the bar with the run it is about, what to do there.
+
+    Returns what `pick` does, whose words stand between the line and the sentence.
+    """
+    line = st.container(horizontal=True, vertical_alignment="center", key="run_bar")
+    line.title(title, anchor=False, width="content")
+    with st.container():
+        run = pick(RunStore(), into=line, width=430, labelled=False)
+    st.markdown(sentence)
+    return run
+
+
+def pick(store: RunStore, *, into: DeltaGenerator | None = None, width: int = 640, labelled: bool = True) -> Run | None:
     """A box with the newest runs, that follows and writes ?run=; None (and a way out) where there is no run.
 
-    into: the container for the box alone. Without ?run= it is the last run of the session, else the newest one that
-    has been evaluated, else the newest. Whichever it is, the address names it afterwards, so that it can be copied; a
-    run that there is not is replaced there, which is said until another one is chosen.
+    into: the container for the box, and for what is said of the example. labelled: whether "Run" stands above the box.
+    Without ?run= it is the last run of the session, else the newest one that has been evaluated, else the newest.
+    Whichever it is, the address names it afterwards, so that it can be copied; a run that there is not is replaced
+    there, which is said until another one is chosen.
     """
     wanted = st.query_params.get("run")
     runs = offered(store, also=(wanted, st.session_state.get(_LAST)))
@@ -65,10 +88,13 @@ def pick(store: RunStore, *, into: DeltaGenerator | None = None, width: int = 64
         format_func=lambda run: _label(runs[run]),
         on_change=_write,
         width=width,
+        label_visibility="visible" if labelled else "collapsed",
         help=f"The newest {MOST_OFFERED} of {everything:,} runs. The page Runs finds any other by its name."
         if everything > MOST_OFFERED
         else None,
     )
+    if everything > MOST_OFFERED and not labelled:  # there the help has no place
+        menu.link("runs", f"All {everything:,} runs", into=box)
     if wanted != chosen:
         st.session_state[_GONE] = (wanted, chosen)
         st.query_params["run"] = chosen
@@ -77,15 +103,13 @@ def pick(store: RunStore, *, into: DeltaGenerator | None = None, width: int = 64
         st.warning("The run of the link is not in this store; another one is shown.", icon=":material/link_off:")
     remember(runs[chosen])
     if runs[chosen].is_example:
-        _say_example()
+        _say_example(st.container(horizontal=True, vertical_alignment="center") if labelled else box)
     return runs[chosen]
 
 
-def _say_example() -> None:
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.badge("Example", icon=":material/school:", color="violet")
-        st.caption("It came with the lab; no ranking counts it.", width="content")
-        menu.link("train", "Train one")
+def _say_example(into: DeltaGenerator) -> None:
+    into.caption("It came with the lab; no ranking counts it.", width="content")
+    menu.link("train", "Train one", into=into)
 
 
 def remember(run: Run) -> None:

@@ -39,6 +39,12 @@ def chosen(run: Run) -> Selection | None:
     return rows
 
 
+def address(run: Run) -> dict[str, str]:
+    """What a link to another page of Inspection carries: the run, and the selection that this one's address names."""
+    kept = st.query_params.get(PARAMETER)
+    return {"run": run.id} | ({PARAMETER: kept} if kept else {})
+
+
 def _last() -> dict[str, str]:
     last: dict[str, str] = st.session_state.setdefault(_LAST, {})
     return last

@@ -75,6 +75,14 @@ def picked(what: str, *, into: DeltaGenerator | None = None, width: int = 640) -
 
     what: of it is to be shown, for example "neighbours". into: the container for the box alone.
     """
-    run = run_picker.pick(RunStore(), into=into, width=width)
+    return _evaluated(run_picker.pick(RunStore(), into=into, width=width), what)
+
+
+def headed(what: str, title: str, sentence: str) -> ShownRun | None:
+    """`picked`, by the bar in the head of a page that has this title and says this of what to do."""
+    return _evaluated(run_picker.head(title, sentence), what)
+
+
+def _evaluated(run: Run | None, what: str) -> ShownRun | None:
     known = run and evaluated(run, what)
     return ShownRun(run, *known, naming(run)) if run and known else None

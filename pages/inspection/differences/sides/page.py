@@ -41,22 +41,13 @@ class RunSide:
         return "best weights" if self.step is None else f"step {self.step:,}"
 
 
-def pick(store: RunStore) -> tuple[Run, RunSide | None, RunSide | None] | None:
-    """Boxes for both sides that follow and write the link; a side is None where what is chosen is not embedded yet.
-
-    None, and a way out, where there is no run at all.
-    """
-    with st.container(border=True):
-        top = st.container(horizontal=True, vertical_alignment="bottom")
-        run = run_picker.pick(store, into=top, width=480)
-        if run is None:
-            return None
-        bottom = st.container(horizontal=True, vertical_alignment="bottom")
-        other = _other(store, run, bottom)
-        mine, theirs = _defaults(run, other)
-        first = _weights(run, FIRST, mine, top)
-        second = _weights(other, SECOND, theirs, bottom)
-    return run, first, second
+def pick(run: Run) -> tuple[RunSide | None, RunSide | None]:
+    """Boxes for both sides, A of this run, that follow and write the link; None where one is not embedded yet."""
+    line = st.container(horizontal=True, vertical_alignment="bottom")
+    a = line.container(width="content")
+    other = _other(RunStore(), run, line)
+    mine, theirs = _defaults(run, other)
+    return _weights(run, FIRST, mine, a), _weights(other, SECOND, theirs, line)
 
 
 def same_samples(first: RunSide, second: RunSide, a: TestNeighbours, b: TestNeighbours) -> None:
