@@ -172,7 +172,7 @@ def main() -> None:
     with beside_an_empty_rerun(arguments.presses) as bench:
         for layers, query in (("first layers", ""), ("all layers", ALL_LAYERS)):
             for grid in (41, 81):
-                bench.page.goto(f"{bench.ours.url}/?n=0.3,0.8&grid={grid}{query}")
+                bench.page.goto(f"{bench.ours.url}/fields?n=0.3,0.8&grid={grid}{query}")
                 one_setting(bench.page, f"{layers}, {grid} x {grid}", bench.empty, arguments)
         bench.page.close()
         report("new session to moving figure", [first_view(bench.browser, bench.ours.url) for _ in range(5)])

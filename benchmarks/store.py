@@ -75,7 +75,7 @@ def measure(page: str) -> None:
     torch.set_num_threads(1)
     app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=600).run()  # the first page
     began, used = time.perf_counter(), time.process_time()
-    app.switch_page(menu.PLACES[page].file).run()
+    app.switch_page(menu.PAGES[page].file).run()
     cold, first, warm, cpu = time.perf_counter() - began, time.process_time() - used, [], []
     assert not app.exception, app.exception
     time.sleep(1.5)  # folders younger than a second are looked at anew

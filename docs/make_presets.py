@@ -54,7 +54,7 @@ def link(preset: FigurePanel) -> str:
     points = {k: list(getattr(preset, k)) for k in ("anchor", "positive", "negative", "view")}
     switches = {k: getattr(preset, k) for k in ("probe", "discs", "edges", "mining")}
     scene = Scene.of({"loss": preset.loss, "hyper": preset.hyper, **points, **switches})
-    return f"{APP}/?{urlencode(scene.to_query(), safe=',')}"
+    return f"{APP}/fields?{urlencode(scene.to_query(), safe=',')}"
 
 
 def gallery() -> str:

@@ -6,8 +6,9 @@ import streamlit as st
 
 from pages.shared.widgets import menu
 
-ICON = Path(__file__).resolve().parents[1] / "assets" / "icon.svg"
+ICON = str(Path(__file__).resolve().parents[1] / "assets" / "icon.svg")
 
-st.set_page_config(page_title="DML Lab", page_icon=str(ICON), layout="wide")
-# Expanded: on a phone the menu is a drawer, and shares it with the form of Train.
-st.navigation(menu.pages(), position="top", expanded=True).run()
+st.logo(ICON, size="large")
+page = menu.shown()
+st.set_page_config(page_title=menu.title_of(page), page_icon=ICON, layout="wide")
+page.run()

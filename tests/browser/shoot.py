@@ -22,7 +22,7 @@ def main() -> None:
                 for name in pages:
                     page.goto(f"{url}/{name}")
                     page.wait_for_timeout(3500)
-                    slug = "".join(c if c.isalnum() else "-" for c in name) or "fields"
+                    slug = "".join(c if c.isalnum() else "-" for c in name) or "home"
                     target = SCREENSHOTS / f"{slug}-{theme}-{width}.png"
                     page.screenshot(path=target, full_page=False)
                     print(target)

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.browser
 
 
 def opened(page, server, query=""):
-    go(page, f"{server.url}/{query}")
+    go(page, f"{server.url}/fields{query}")
     page.wait_for_selector("canvas.plane[data-seq]")
     return page.locator("canvas.plane")
 
@@ -80,7 +80,7 @@ def assert_link_reopens(page, again, server) -> None:
     plane = page.locator("canvas.plane")
     at_rest(plane)
     scene, numbers = shown_scene(page), page.locator(".readout").inner_text()
-    opened(again, server, page.url.removeprefix(server.url + "/"))
+    opened(again, server, page.url.removeprefix(f"{server.url}/fields"))
     becomes(lambda: shown_scene(again), scene)
     becomes(lambda: again.locator(".readout").inner_text(), numbers)
 

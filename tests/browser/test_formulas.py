@@ -78,7 +78,7 @@ def whole(page) -> list[dict]:
 
 
 def test_katex_reads_every_formula(page, server):
-    go(page, server.url)
+    go(page, f"{server.url}/fields")
     page.wait_for_selector(".katex-display")
     told = everything()
     failed = page.evaluate(
@@ -98,7 +98,7 @@ def test_katex_reads_every_formula(page, server):
 
 
 def test_no_formula_of_a_loss_is_cut(page, server):
-    go(page, server.url)
+    go(page, f"{server.url}/fields")
     page.wait_for_selector(".katex-display")
     for name in losses.names():
         page.get_by_label("loss", exact=True).select_option(name)

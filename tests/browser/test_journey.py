@@ -35,10 +35,15 @@ def sound_in_the_dark(page) -> None:
 
 
 def test_from_a_force_field_to_a_trained_gallery(visitor, lab):
-    # A force field in the dark: the loss falls as the negative is dragged out of the active region. A key ends the
-    # opening show.
+    # Home, in the dark: the first door. There the loss falls as the negative is dragged out of the active region. A key
+    # ends the opening show.
     page = visitor(color_scheme="dark")
     go(page, lab.url)
+    page.locator("canvas.plane[data-seq]").wait_for()
+    sound_in_the_dark(page)
+    page.get_by_role("link", name="Play with a loss").click()
+    page.wait_for_url(re.compile("/fields"))
+    page.locator('[data-readout="triplet"]').wait_for()
     page.locator("canvas.plane[data-seq]").wait_for()
     negative = page.get_by_role("button", name="negative at")
     negative.press("ArrowUp")

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.browser
 
 
 def test_a_slider_tells_its_value_and_boxes_keep_apart(page, server):
-    go(page, f"{server.url}/?loss=ratio")
+    go(page, f"{server.url}/fields?loss=ratio")
     slider, box = page.get_by_label("m", exact=True), page.get_by_label("m value", exact=True)
     expect(slider).to_have_attribute("aria-valuetext", "0.01")  # at 333 of 1000: it is logarithmic
     slider.press("PageUp")
@@ -31,7 +31,7 @@ def test_a_slider_tells_its_value_and_boxes_keep_apart(page, server):
 
 
 def test_images_of_a_failure_cover_neither_each_other_nor_a_point(page, server):
-    go(page, server.url)
+    go(page, f"{server.url}/fields")
     page.wait_for_selector(".katex-display")
     covered = page.evaluate(
         """async (module) => {

@@ -208,7 +208,7 @@ class Errata extends Asking {
     this.scale = answer.scale;
     this.background = raster(answer, this.theme);
     this.numbers(answer);
-    this.fields.href = `${this.data.base}${answer.fields ? `?${answer.fields}` : ""}`;
+    this.fields.href = `${this.data.base}fields${answer.fields ? `?${answer.fields}` : ""}`;
     if (answer.id >= this.linking) {
       // the link follows the hand once it rests; an older answer may still be on its way
       this.linking = Infinity;

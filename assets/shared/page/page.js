@@ -5,15 +5,15 @@
 // there Streamlit's menu lies over the page, as a drawer
 const NARROW = matchMedia("(max-width: 768px)");
 
-// The drawer closes once a page is chosen in it. Streamlit does so itself only where the browser
-// calls itself a phone's, and then there is no open drawer left to close. It has prevented the
-// default of what it opens in place.
+// The drawer closes once a page is chosen in it, or the brand, which leads Home. Streamlit does so
+// itself only where the browser calls itself a phone's, and then there is no open drawer left to
+// close. It has prevented the default of a link that it opens in place; the brand is a button.
+const CHOICES =
+  '[data-testid="stSidebarNavLink"], [data-testid="stSidebar"] [data-testid="stLogoLink"]';
 document.addEventListener("click", (event) => {
-  const chosen =
-    event.defaultPrevented &&
-    event.target instanceof Element &&
-    event.target.closest('[data-testid="stSidebarNavLink"]');
+  const chosen = event.target instanceof Element && event.target.closest(CHOICES);
   if (!chosen || !NARROW.matches) return;
+  if (chosen instanceof HTMLAnchorElement && !event.defaultPrevented) return;
   const opened = '[data-testid="stSidebarCollapseButton"] [aria-expanded="true"]';
   setTimeout(() => {
     const button = document.querySelector(opened);

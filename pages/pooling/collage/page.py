@@ -4,6 +4,7 @@ import streamlit as st
 
 from pages.pooling.collage import service as collage_service
 from pages.pooling.collage.weight_maps import page as weight_maps_view
+from pages.shared.widgets import menu
 from pages.shared.widgets.study import panel as study_panel
 from pages.shared.widgets.study.panel import Layout
 
@@ -22,7 +23,7 @@ LAYOUT = Layout(
     examples=examples,
 )
 
-st.title("Collage", anchor=False)
+menu.views("collage", "Collage")
 st.markdown(
     "Every image is four tiles: one shows a character of its class, three show letters that stand behind every "
     "class. Average pooling mixes them. A pooling that weighs its positions may learn, from class labels alone, which "

@@ -7,7 +7,7 @@ import streamlit as st
 from dmlcore.data.synthetic import tokens
 from pages.pooling.gap_or_gsp import service, state
 from pages.shared.state.untrusted import bounded
-from pages.shared.widgets import misread_link
+from pages.shared.widgets import menu, misread_link
 from pages.shared.widgets.component import mount_timeline
 from pages.shared.widgets.study import panel as study_panel
 from pages.shared.widgets.study.panel import Layout
@@ -41,7 +41,7 @@ def canvas() -> None:
     )
 
 
-st.title("GAP or GSP", anchor=False)
+menu.views("gap_or_gsp", "GAP or GSP")
 st.markdown(
     "Sixteen classes have four tokens each; four more tokens belong to **all** classes and fill about half of a bag. "
     "A bag's embedding is pooled from its 50 tokens. Global average pooling (GAP) weighs all of them alike; "

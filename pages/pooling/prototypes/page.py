@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.pooling.prototypes import service, state
-from pages.shared.widgets import misread_link
+from pages.shared.widgets import menu, misread_link
 from pages.shared.widgets.component import mount
 from pages.shared.widgets.study import panel as study_panel
 from pages.shared.widgets.study.panel import Layout
@@ -46,7 +46,7 @@ def canvas() -> None:
     )
 
 
-st.title("Prototypes: what average pooling counts", anchor=False)
+menu.views("prototypes", "Prototypes: what average pooling counts")
 st.markdown(
     "An image is a set of **local features**, here points of a plane. A few of them, spread out, become "
     "**prototypes**; each stands for all features of its cell. Averaging an image's features (global average pooling, "

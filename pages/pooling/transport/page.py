@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.pooling.transport import service
 from pages.pooling.transport.state import TransportState, options
-from pages.shared.widgets import misread_link
+from pages.shared.widgets import menu, misread_link
 from pages.shared.widgets.component import KEPT, mount
 from pages.shared.words.formulas import statements
 
@@ -55,7 +55,7 @@ def explain() -> None:
     )
 
 
-st.title("Transport: which pixels enter the pooled vector", anchor=False)
+menu.views("transport", "Transport: which pixels enter the pooled vector")
 st.markdown(
     "**Generalized sum pooling** moves a share μ of a map's mass to a few prototypes, as cheaply as it can: "
     "pixels near a prototype enter the pooled vector, the others stay out."

@@ -1,8 +1,12 @@
-"""The pages: the menu, and links between pages, which name a page by its address and never by its file."""
+"""The menu, and links between pages, which name a page by its address and never by its file.
+
+A place is one line of the menu. It has one page, or several with an address each, of which only the first stands in
+the menu: its views or steps, which a row under the title offers, or what one comes to from it (a fork of a run).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,10 +14,13 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.navigation.page import StreamlitPage
 
+Query = Mapping[str, Any]
+_HERE = "address of the menu"  # of this session
+
 
 @dataclass(frozen=True)
-class Place:
-    """A page of the menu; file: its script, below pages/."""
+class Page:
+    """What has an address; file: its script, below pages/."""
 
     title: str
     icon: str
@@ -25,68 +32,174 @@ class Place:
         return f":material/{self.icon}:"
 
 
-# By section and address; the first is what the root shows.
-SECTIONS: Mapping[str, Mapping[str, Place]] = {
-    "Geometry": {
-        "fields": Place("Fields", "explore", "losses/fields/plane/page.py"),
-        "compare": Place("Compare", "compare", "losses/fields/compare/page.py"),
-        "sphere": Place("Circle and sphere", "public", "losses/fields/sphere/page.py"),
-        "charges": Place("Charges", "bolt", "losses/charges/page.py"),
-        "microscope": Place("Pair weights", "biotech", "losses/fields/pair_weights/page.py"),
-        "truth": Place("Errata", "fact_check", "library/errata/page.py"),
-    },
-    "Pooling": {
-        "transport": Place("Transport", "conversion_path", "pooling/transport/page.py"),
-        "gap_or_gsp": Place("GAP or GSP", "balance", "pooling/gap_or_gsp/page.py"),
-        "prototypes": Place("Prototypes", "hive", "pooling/prototypes/page.py"),
-        "collage": Place("Collage", "dashboard", "pooling/collage/page.py"),
-    },
-    "Training": {
-        "toys": Place("Toys", "toys", "losses/toys/page.py"),
-        "data": Place("Data", "folder_open", "training/train/data/page.py"),
-        "train": Place("Train", "play_circle", "training/train/page.py"),
-        "runs": Place("Runs", "monitoring", "training/runs/page.py"),
-        "fork": Place("Fork", "fork_right", "training/runs/fork/page.py"),
-        "studies": Place("Studies", "leaderboard", "training/studies/page.py"),
-    },
-    "Inspection": {
-        "gallery": Place("Gallery", "grid_view", "inspection/gallery/page.py"),
-        "failure": Place("Forces of a failure", "query_stats", "inspection/failures/page.py"),
-        "maps": Place("Map", "bubble_chart", "inspection/map/page.py"),
-        "differences": Place("Differences", "compare_arrows", "inspection/differences/page.py"),
-        "confusions": Place("Confusions", "grid_on", "inspection/confusions/page.py"),
-        "published": Place("Published", "menu_book", "library/published/page.py"),
-    },
+@dataclass(frozen=True)
+class Place:
+    """A line of the menu. pages: by address, the one it leads to first; row: their names in the row under the title."""
+
+    title: str
+    pages: Mapping[str, Page]
+    row: tuple[str, ...] = ()
+
+    @property
+    def address(self) -> str:
+        """Where the menu leads."""
+        return next(iter(self.pages))
+
+
+def _one(title: str, icon: str, address: str, file: str, **beside: Page) -> Place:
+    """A place of one page, and those that one comes to from it."""
+    return Place(title, {address: Page(title, icon, file)} | beside)
+
+
+FIRST = "home"  # what the root shows
+HOME = Place("DML Lab", {FIRST: Page("Home", "home", "home/page.py")})
+SECTIONS: Mapping[str, tuple[Place, ...]] = {
+    "Losses": (
+        Place(
+            "Fields",
+            {
+                "fields": Page("Fields", "explore", "losses/fields/plane/page.py"),
+                "compare": Page("Compare", "compare", "losses/fields/compare/page.py"),
+                "sphere": Page("Circle and sphere", "public", "losses/fields/sphere/page.py"),
+                "microscope": Page("Pair weights", "biotech", "losses/fields/pair_weights/page.py"),
+            },
+            ("Plane", "Compare", "Sphere", "Pair weights"),
+        ),
+        _one("Charges", "bolt", "charges", "losses/charges/page.py"),
+        _one("Toys", "toys", "toys", "losses/toys/page.py"),
+    ),
+    "Training": (
+        _one(
+            "Train",
+            "play_circle",
+            "train",
+            "training/train/page.py",
+            data=Page("Data", "folder_open", "training/train/data/page.py"),
+        ),
+        _one(
+            "Runs",
+            "monitoring",
+            "runs",
+            "training/runs/page.py",
+            fork=Page("Fork", "fork_right", "training/runs/fork/page.py"),
+        ),
+        _one("Studies", "leaderboard", "studies", "training/studies/page.py"),
+    ),
+    "Inspection": (
+        Place(
+            "Explore",
+            {
+                "maps": Page("Map", "bubble_chart", "inspection/map/page.py"),
+                "gallery": Page("Gallery", "grid_view", "inspection/gallery/page.py"),
+            },
+            ("Map", "Gallery"),
+        ),
+        _one("Failures", "query_stats", "failure", "inspection/failures/page.py"),
+        _one("Confusions", "grid_on", "confusions", "inspection/confusions/page.py"),
+        _one("Differences", "compare_arrows", "differences", "inspection/differences/page.py"),
+    ),
+    "Pooling": (
+        Place(
+            "In four steps",
+            {
+                "prototypes": Page("Prototypes", "hive", "pooling/prototypes/page.py"),
+                "transport": Page("Transport", "conversion_path", "pooling/transport/page.py"),
+                "gap_or_gsp": Page("GAP or GSP", "balance", "pooling/gap_or_gsp/page.py"),
+                "collage": Page("Collage", "dashboard", "pooling/collage/page.py"),
+            },
+            ("1 Prototypes", "2 Transport", "3 GAP or GSP", "4 Collage"),
+        ),
+    ),
+    "Library": (
+        _one("Errata", "fact_check", "truth", "library/errata/page.py"),
+        _one("Published", "menu_book", "published", "library/published/page.py"),
+    ),
 }
-PLACES: Mapping[str, Place] = {name: place for section in SECTIONS.values() for name, place in section.items()}
-FIRST = next(iter(PLACES))
+# Addresses of before, and where they lead now; what stands in them goes along.
+MOVED: Mapping[str, str] = {}
+
+PLACES: Mapping[str, Place] = {
+    address: place for places in [(HOME,), *SECTIONS.values()] for place in places for address in place.pages
+}
+PAGES: Mapping[str, Page] = {address: page for place in PLACES.values() for address, page in place.pages.items()}
 
 
-def pages() -> dict[str, list[StreamlitPage]]:
-    """What st.navigation shows."""
-    return {
-        section: [
-            st.Page(place.file, title=place.title, icon=place.symbol, url_path=name, default=name == FIRST)
-            for name, place in places.items()
-        ]
-        for section, places in SECTIONS.items()
-    }
+def navigation(here: str) -> dict[str, list[StreamlitPage]]:
+    """What st.navigation shows, as seen from an address: its section and its place are marked."""
+    current = PLACES.get(here, HOME)
+    shown = {"": _pages(HOME, current)}
+    for section, places in SECTIONS.items():
+        label = f":primary[**{section} · {current.title}**]" if current in places else section
+        shown[label] = [page for place in places for page in _pages(place, current)]
+    shown[""] += [
+        st.Page(_redirect(to), title=PAGES[to].title, url_path=old, visibility="hidden") for old, to in MOVED.items()
+    ]
+    return shown
+
+
+def _pages(place: Place, current: Place) -> list[StreamlitPage]:
+    title = f":primary[**{place.title}**]" if place is current else place.title
+    return [
+        st.Page(
+            page.file,
+            title=title if address == place.address else page.title,
+            icon="" if place is HOME else page.symbol,
+            url_path=address,
+            default=address == FIRST,
+            visibility="visible" if address == place.address else "hidden",
+        )
+        for address, page in place.pages.items()
+    ]
+
+
+def _redirect(to: str) -> Callable[[], None]:
+    return lambda: go(to, st.query_params.to_dict())
+
+
+def shown() -> StreamlitPage:
+    """The page of the address, once the menu is sent, in which its place is marked."""
+    here = st.session_state.setdefault(_HERE, FIRST)
+    page = _sent(here)
+    if (address := page.url_path or FIRST) != here:  # only Streamlit knows, and only once it has a menu
+        st.session_state[_HERE] = address
+        page = _sent(address)
+    return page
+
+
+def _sent(here: str) -> StreamlitPage:
+    # Expanded: on a phone the menu is a drawer, and shares it with the form of Train.
+    return st.navigation(navigation(here), position="top", expanded=True)
+
+
+def title_of(page: StreamlitPage) -> str:
+    """What the tab of the browser is called."""
+    address = page.url_path or FIRST
+    return HOME.title if address == FIRST else f"{PAGES[MOVED.get(address, address)].title} · {HOME.title}"
+
+
+def views(here: str, title: str) -> None:
+    """The title of a view or step of a place, and the row that leads to the others. here: its address."""
+    place = PLACES[here]
+    st.title(title, anchor=False)
+    with st.container(horizontal=True, key="views"):
+        for name, address in zip(place.row, place.pages, strict=True):
+            link(address, name)
 
 
 def link(
     page: str,
     label: str | None = None,
-    query: Mapping[str, Any] | None = None,
+    query: Query | None = None,
     *,
     icon: str | None = None,
     into: DeltaGenerator | None = None,
 ) -> None:
     """A link to a page, with its own title and icon where no others are given."""
-    place = PLACES[page]
-    symbol = f":material/{icon}:" if icon else place.symbol
-    (into or st).page_link(place.file, label=label or place.title, icon=symbol, query_params=dict(query or {}))
+    about = PAGES[page]
+    symbol = f":material/{icon}:" if icon else about.symbol
+    (into or st).page_link(about.file, label=label or about.title, icon=symbol, query_params=dict(query or {}))
 
 
-def go(page: str, query: Mapping[str, Any]) -> None:
+def go(page: str, query: Query) -> None:
     """Leave this page for another one; what stands below in the script does not run."""
-    st.switch_page(PLACES[page].file, query_params=dict(query))
+    st.switch_page(PAGES[page].file, query_params=dict(query))

@@ -37,4 +37,4 @@ variants_view.show(name)
 study_panel.about(name)
 with st.expander("Studies on other pages", icon=":material/open_in_new:"):
     for other, page in ELSEWHERE.items():
-        menu.link(page, f"{studies.read(other).title}, on {menu.PLACES[page].title}")
+        menu.link(page, f"{studies.read(other).title}, on {menu.PAGES[page].title}")

@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.losses.fields.compare import presets, service
 from pages.losses.fields.compare.state import ComparisonView
-from pages.shared.widgets import misread_link
+from pages.shared.widgets import menu, misread_link
 from pages.shared.widgets.component import mount
 
 
@@ -18,7 +18,7 @@ def canvas() -> None:
     mount("losses/fields/compare", comparison, service.answer, key="compare", name="comparison", presets=offered)
 
 
-st.title("Are these the same loss?", anchor=False)
+menu.views("compare", "Are these the same loss?")
 st.markdown(
     "Two losses, one triplet: an **anchor** A pulls its **positive** P and pushes a **negative** N. Drag a point in "
     "any plane and it moves in all; the last map is what is left when one loss is subtracted from the other."

@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.losses.fields.pair_weights import service
 from pages.losses.fields.pair_weights.state import SLIDES, PairWeightsView
-from pages.shared.widgets import misread_link
+from pages.shared.widgets import menu, misread_link
 from pages.shared.widgets.component import mount
 from pages.shared.words.formulas import statements
 
@@ -24,7 +24,7 @@ def canvas() -> None:
     )
 
 
-st.title("Pair weights", anchor=False)
+menu.views("microscope", "Pair weights")
 st.markdown(
     "All that a loss can do to normalised embeddings is to **weigh pairs**: attract some, repel others, more or less. "
     "Each map shows one such weight for every similarity of the pair (across) and of its rival (up)."

@@ -9,7 +9,7 @@ import streamlit as st
 from pages.shared.plane import service
 from pages.shared.plane.state import Scene
 from pages.shared.state.untrusted import bounded
-from pages.shared.widgets import misread_link
+from pages.shared.widgets import menu, misread_link
 from pages.shared.widgets.component import mount
 
 
@@ -28,7 +28,7 @@ def canvas() -> None:
     )
 
 
-st.title("Force fields of triplet losses", anchor=False)
+menu.views("fields", "Force fields of triplet losses")
 st.markdown(
     "An **anchor** A pulls its **positive** P, of the same class, and pushes a **negative** N, of another. "
     "Drag a point or move a slider: colour is the loss the scanning point would have there, arrows the force on it."

@@ -9,7 +9,7 @@ from dmlcore.loss_analysis.normalised import normalisation
 from pages.losses.fields.sphere import service
 from pages.losses.fields.sphere.state import STATES, SphereScene
 from pages.losses.fields.sphere.words import row, statement
-from pages.shared.widgets import misread_link
+from pages.shared.widgets import menu, misread_link
 from pages.shared.widgets.component import mount
 
 KEY = "sphere"
@@ -40,7 +40,7 @@ def canvas() -> None:
     )
 
 
-st.title("Circle and sphere", anchor=False)
+menu.views("sphere", "Circle and sphere")
 st.markdown(
     "Normalised embeddings live on a sphere. Drag an **anchor** A, its **positive** P and a **negative** N along it: "
     "colour is the loss the scanning point would have there, arrows the part of its force that can move it. "

@@ -1,0 +1,20 @@
+// The small field of Home: the plane of the fields page without its panels. What is done here stays
+// here: the address is that of Home.
+/** @import { FieldData } from "../shared/plane/types.js" */
+import { defineComponent } from "../shared/component.js";
+import { Fields } from "../shared/plane/plane.js";
+
+/** @extends {Fields<FieldData>} */
+class SmallField extends Fields {
+  dom() {
+    const whole = super.dom();
+    whole.replaceChildren(this.frame, this.live);
+    return whole;
+  }
+
+  charts() {} // none is shown
+
+  writeLink() {}
+}
+
+export const { render, unmount } = defineComponent(SmallField);

@@ -1,0 +1,127 @@
+"""Home: what the lab is for, in three pictures that each have a door; the way back to the last run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from dmlcore.experiments import example
+from dmlcore.figures.maps import Sheet
+from dmlcore.inspection.failure.one_step import failures
+from dmlcore.inspection.maps import maps, trajectory
+from dmlcore.storage.arrays import Unreadable
+from dmlcore.storage.runs import Run, RunStore
+from pages.home import two_maps
+from pages.shared.plane import service
+from pages.shared.plane.state import Scene
+from pages.shared.server import thumbnails
+from pages.shared.widgets import menu, neighbour_grid, run_picker, run_status
+from pages.shared.widgets.component import mount
+from pages.shared.widgets.shown_run import ShownRun
+from pages.shared.widgets.test_neighbours import learned, naming
+from pages.shared.words import titles
+
+NEAREST = 6
+# The three doors: side by side where each is wide enough for its picture, else below each other.
+STYLE = """<style>
+.st-key-doors [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
+.st-key-doors [data-testid="stColumn"] { flex: 1 1 300px; min-width: min(300px, 100%); }
+.st-key-doors .stPageLink a { justify-content: center; padding: .55rem .8rem; border-radius: .5rem;
+  background: var(--st-primary-color, #0072B2); }
+.st-key-doors .stPageLink a:hover { filter: brightness(1.12); }
+.st-key-doors .stPageLink a p, .st-key-doors .stPageLink a span { color: #fff; font-weight: 600; font-size: 1.05rem; }
+</style>"""
+
+
+def page() -> None:
+    if st.query_params:  # an address of before: the fields stood at the root
+        menu.go("fields", st.query_params.to_dict())
+    st.html(STYLE)
+    st.title("See what a loss does, train with it, look at what was learned", anchor=False)
+    st.markdown(
+        "Deep metric learning places images so that those of one class lie together, even of classes never trained on. "
+        "A loss **pulls** together what belongs together and **pushes** apart what does not."
+    )
+    store = RunStore()
+    _continue(store)
+    with st.container(key="doors"):
+        play, train, look = st.columns(3, gap="medium")
+    shown = example.find(store)
+    with play:
+        menu.link("fields", "Play with a loss")
+        st.markdown("Drag **A**, **P** or **N**: the arrows are the forces that one triplet feels.")
+    with train:
+        menu.link("train", "Train a network")
+        st.markdown("In seconds or hours. Here is what a training did: same colour, same class.")
+    with look:
+        menu.link("maps", "Look at what it learned", {"run": shown.id} if shown else None)
+        st.markdown("Who is near whom, where it fails, and which loss would mend that.")
+    with play:
+        _field()
+    if shown is None:
+        with train:
+            st.caption("Nothing is trained yet. A first training takes seconds.")
+        return
+    try:
+        _learned(shown, train, look)
+    except (Unreadable, ValueError):  # the pages of Inspection say what is wrong with it
+        look.caption("The example cannot be read; its page tells why.")
+
+
+@st.fragment
+def _field() -> None:
+    mount("home", Scene(), service.answer, key="home", name="scene", idle=True, grid=None)
+
+
+def _continue(store: RunStore) -> None:
+    """The last run of this visitor, else the newest; nothing where there is none of one's own."""
+    run = run_picker.last(store)
+    if run is None:
+        return
+    with st.container(horizontal=True, vertical_alignment="center", key="continue"):
+        st.markdown("**Continue**", width="content")
+        run_status.literal(titles.label(run))
+        run_status.badge(run.status())
+        menu.link("runs", "Open the run", {"run": run.id})
+        if run.embeddings():
+            menu.link("maps", "What it learned", {"run": run.id})
+
+
+def _learned(run: Run, train: DeltaGenerator, look: DeltaGenerator) -> None:
+    """The map of a run before and after, and its worst failure. Raises Unreadable, ValueError."""
+    source = run.embeddings()
+    if source is None:
+        return
+    test = learned(source)
+    made = maps.made(run)
+    path = trajectory.find(run, made[0]) if made else None
+    if path:
+        frames = trajectory.read(path)
+        sheet = Sheet.of(frames.points, test.labels, test.indices)
+        train.html(two_maps.html(sheet, tuple(frames.steps.tolist())))
+        train.caption(
+            f"{len(test.labels):,} drawn characters of {len(sheet.labels)} kinds that the training never saw; "
+            f"{len(two_maps.coloured(sheet))} of the kinds in colour."
+        )
+    with look:
+        _failure(ShownRun(run, source, test, naming(run)))
+
+
+def _failure(shown: ShownRun) -> None:
+    """The query that fares worst, with its neighbours, and the way to the forces on it."""
+    run, test = shown.run, shown.test
+    worst = failures(test)
+    if not len(worst):
+        return
+    row, at = int(worst[0]), thumbnails.address(run)
+    query, nearest = shown.tile(row), shown.near(row, NEAREST, forces=False)
+    query = replace(query, src=f"{at}{query.index}")
+    nearest = [replace(tile, src=f"{at}{tile.index}") for tile in nearest]
+    st.html(neighbour_grid.html([(query, nearest)], at, str))
+    st.caption(f"A failure: ✗ is another class. Its own comes first at rank {int(test.positives.rank[row]):,}.")
+    menu.link("failure", "The forces on it, loss by loss", {"run": run.id, "query": int(test.indices[row])})
+
+
+page()

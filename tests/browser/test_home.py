@@ -1,0 +1,42 @@
+"""Home in a real window: the small field answers the hand, all of it fits one screen, the menu says where one is."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.harness import becomes, drag, go
+
+pytestmark = pytest.mark.browser
+
+
+def test_home_fits_the_screen_and_its_field_answers_without_an_address(page, server):
+    go(page, f"{server.url}/")
+    page.locator(".neighbours img").first.wait_for()
+    negative = page.get_by_role("button", name="negative at")
+    negative.press("ArrowUp")  # ends the opening show
+    before = negative.get_attribute("aria-label")
+    drag(page, negative, 40, -30)
+    assert negative.get_attribute("aria-label") != before
+    assert page.url.removesuffix("/") == server.url
+    bottom = "links => Math.max(...links.map((link) => link.getBoundingClientRect().bottom))"
+    doors = page.get_by_test_id("stPageLink-NavLink")
+    becomes(lambda: doors.evaluate_all(bottom), lambda lowest: 0 < lowest <= 900)
+
+
+def test_the_menu_marks_the_place_of_a_view_and_the_brand_leads_home(page, server):
+    go(page, f"{server.url}/compare")
+    sections = page.get_by_test_id("stTopNavSection")
+    expect(sections.nth(0)).to_have_text(re.compile("Losses · Fields"))
+    page.locator(".st-key-views").get_by_role("link", name="Sphere").click()
+    expect(page.get_by_role("heading", name="Circle and sphere")).to_be_visible()
+    expect(sections.nth(0)).to_have_text(re.compile("Losses · Fields"))
+    expect(page).to_have_title("Circle and sphere · DML Lab")
+    sections.filter(has_text="Training").click()
+    page.get_by_role("menuitem", name="Studies").click()
+    expect(sections.nth(1)).to_have_text(re.compile("Training · Studies"))
+    expect(sections.nth(0)).to_have_text(re.compile("^Losses(?! ·)"))
+    page.get_by_role("button", name="Navigate to home page").first.click()
+    expect(page.get_by_role("link", name="Play with a loss")).to_be_visible()

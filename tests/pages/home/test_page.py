@@ -1,0 +1,85 @@
+"""Home: what the shipped run shows, the doors, the way back to the last run."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from xml.etree import ElementTree
+
+import numpy as np
+from streamlit.testing.v1 import AppTest
+
+from dmlcore.figures.maps import FEW, Sheet
+from dmlcore.storage.runs import EXAMPLE, EXAMPLE_REMOVED, Run, RunStore
+from pages.home import two_maps
+from tests.pages.conftest import go_to, page_opened
+
+
+def links(app: AppTest) -> dict[str, tuple[str, str]]:
+    return {link.label: (link.proto.page, link.proto.query_string) for link in app.page_link}
+
+
+def test_the_example_stands_behind_three_doors(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("DML_RUNS", str(tmp_path))
+    app = page_opened("home")
+    assert not app.exception
+    assert {"Play with a loss", "Train a network", "Look at what it learned"} <= links(app).keys()
+    assert links(app)["Look at what it learned"] == ("maps", f"run={EXAMPLE}")
+    drawn = "".join(html.body for html in app.get("html"))
+    assert drawn.count("data:image/svg+xml") == 2
+    assert "untrained" in drawn
+    assert drawn.count("/api/thumb/") == 7  # a query with six neighbours
+    page, query = links(app)["The forces on it, loss by loss"]
+    assert page == "failure"
+    go_to(app, page)
+    for name, value in (pair.split("=") for pair in query.split("&")):
+        app.query_params[name] = value
+    app.run()
+    assert not app.exception
+    assert not app.warning
+    assert "Continue" not in drawn
+
+
+def test_the_last_run_is_one_press_away(run: Run, runs) -> None:
+    app = page_opened("home")
+    assert not app.exception
+    assert links(app)["Open the run"] == ("runs", f"run={run.id}")
+    assert links(app)["What it learned"] == ("maps", f"run={run.id}")
+
+
+def test_without_any_run_the_doors_stay(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("DML_RUNS", str(tmp_path))
+    (tmp_path / EXAMPLE_REMOVED).touch()
+    app = page_opened("home")
+    assert not app.exception
+    assert "Play with a loss" in links(app)
+    assert any("Nothing is trained yet" in caption.value for caption in app.caption)
+
+
+def test_a_damaged_example_costs_its_pictures_alone(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("DML_RUNS", str(tmp_path))
+    page_opened("home")
+    run = RunStore(tmp_path).open(EXAMPLE)
+    run.embeddings().write_bytes(b"torn")
+    for kept in run.path.glob("embeddings/*.neighbours.npz"):
+        kept.unlink()
+    app = page_opened("home")
+    assert not app.exception
+    assert "Train a network" in links(app)
+    assert any("cannot be read" in caption.value for caption in app.caption)
+
+
+def test_two_maps_draw_every_sample_of_a_coloured_class_at_both_steps() -> None:
+    classes, each = 30, 9
+    labels = np.repeat(np.arange(classes), each)
+    points = np.random.default_rng(0).normal(size=(3, classes * each, 2)).astype(np.float32)
+    sheet = Sheet.of(points, labels, np.arange(classes * each))
+    html = two_maps.html(sheet, (0, 20, 40))
+    coloured = two_maps.coloured(sheet)
+    assert len(coloured) == len(FEW) - 1
+    before, after = (b64decode(part.split('"')[0]).decode() for part in html.split("base64,")[1:])
+    for drawing in (before, after):
+        ElementTree.fromstring(drawing)
+        paths = drawing.split('<path d="')[1:]
+        assert [path.count("M") for path in paths[1:]] == [each] * len(coloured)
+    assert before != after
+    assert "after 40 steps" in html

@@ -1,0 +1,86 @@
+"""The menu: five sections, thirteen places, each page marks its own; what an address opened before it opens still."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from pages.shared.widgets import menu
+from tests.pages.conftest import MAIN, page_opened
+
+OF_BEFORE = {
+    *("fields", "compare", "sphere", "charges", "microscope", "truth", "transport", "gap_or_gsp", "prototypes"),
+    *("collage", "toys", "data", "train", "runs", "fork", "studies", "gallery", "failure", "maps", "differences"),
+    *("confusions", "published"),
+}
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[dict]:
+    """What each st.navigation of a run was given."""
+    calls: list[dict] = []
+    navigation = menu.st.navigation
+
+    def noted(pages: dict, **options: object):
+        calls.append(pages)
+        return navigation(pages, **options)
+
+    monkeypatch.setattr(menu.st, "navigation", noted)
+    return calls
+
+
+def marked(pages: dict) -> list[str]:
+    """The section and the places that are set off."""
+    titles = [section for section in pages if section.startswith(":primary")]
+    return titles + [page.title for group in pages.values() for page in group if page.title.startswith(":primary")]
+
+
+def test_the_menu_has_five_sections_and_thirteen_places() -> None:
+    assert list(menu.SECTIONS) == ["Losses", "Training", "Inspection", "Pooling", "Library"]
+    assert sum(map(len, menu.SECTIONS.values())) == 13
+
+
+def test_every_address_of_before_is_a_page_or_leads_to_one() -> None:
+    known = menu.PAGES.keys() | menu.MOVED.keys()
+    assert OF_BEFORE - known == set()
+    assert set(menu.MOVED.values()) <= menu.PAGES.keys()
+    assert not menu.MOVED.keys() & menu.PAGES.keys()
+    assert all((Path(MAIN).parent / page.file).is_file() for page in menu.PAGES.values())
+
+
+def test_no_place_has_a_row_that_leaves_out_a_view() -> None:
+    assert [place.title for place in menu.PLACES.values() if place.row and len(place.row) != len(place.pages)] == []
+
+
+@pytest.mark.parametrize(
+    ("address", "section", "place"),
+    [("published", "Library", "Published"), ("sphere", "Losses", "Fields"), ("fork", "Training", "Runs")],
+)
+def test_the_place_of_a_page_is_marked_though_the_page_stands_in_no_menu(
+    sent: list[dict], address: str, section: str, place: str
+) -> None:
+    app = page_opened(address)
+    assert not app.exception
+    assert marked(sent[-1]) == [f":primary[**{section} · {place}**]", f":primary[**{place}**]"]
+    shown = [page for group in sent[-1].values() for page in group if page.visibility == "visible"]
+    assert len(shown) == 14  # with Home
+    calls = len(sent)
+    app.run()
+    assert len(sent) == calls + 1  # it is sent once more only where the page is another one
+
+
+def test_an_address_of_the_fields_at_the_root_goes_on_working_with_its_state() -> None:
+    app = page_opened("home", loss="ranking", n="0.3,0.2")
+    assert not app.exception
+    assert app.title[0].value == "Force fields of triplet losses"
+    assert {name: app.query_params[name] for name in ("loss", "n")} == {"loss": "ranking", "n": "0.3,0.2"}
+
+
+def test_a_moved_address_carries_what_stands_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(menu, "MOVED", {"plane": "fields"})
+    app: AppTest = page_opened("plane", loss="ranking")
+    assert not app.exception
+    assert app.title[0].value == "Force fields of triplet losses"
+    assert app.query_params["loss"] == "ranking"
