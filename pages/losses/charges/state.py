@@ -166,7 +166,7 @@ CHANGES = ChargesChanges(_first, {"law": LAW_KIND, "moved": MOVED}, MOST_CHANGES
 class ChargesState(Spec, PageState):
     """The simulation that the page shows."""
 
-    start: Annotated[str, ChoiceKind(STARTS)] = Spec.start
+    start: Annotated[str, ChoiceKind(tuple(STARTS))] = Spec.start
     classes: Annotated[int, Whole(2, MOST_CLASSES)] = Spec.classes
     per_class: Annotated[int, PerClass(2, MOST_PER_CLASS, key="per")] = Spec.per_class
     seed: Annotated[int, Whole(0, 2**31 - 1)] = Spec.seed

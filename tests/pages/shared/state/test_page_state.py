@@ -154,6 +154,12 @@ def assert_valid(state: PageState) -> None:
 every_page = pytest.mark.parametrize("page", DEFAULTS)
 
 
+@every_page
+def test_menus_travel_as_json(page: str) -> None:
+    menus = DEFAULTS[page].menus()
+    assert json.loads(json.dumps(menus)) == menus  # else Streamlit packs all data of the page another way
+
+
 def test_every_page_state_is_here() -> None:
     found, left = set(), [PageState]
     while left:
