@@ -3,7 +3,7 @@
 /** @import { AskingData, Child, Schema, SetState, Theme } from "./types.js" */
 import { loadStyles, newTheme, receiveFallback } from "./component.js";
 import { el, writeAddress } from "./dom.js";
-import { Link, decode, socketAddress } from "./socket.js";
+import { Link, decode, firstId, socketAddress } from "./socket.js";
 
 /**
  * @template {AskingData} D
@@ -25,8 +25,8 @@ export class Asking {
   telling;
   /** @type {number} */
   resting;
-  seq = 0;
-  answered = 0;
+  seq = firstId();
+  answered = this.seq;
   /** @type {number | null} */
   frameRequest = null;
   /** @type {number | undefined} */

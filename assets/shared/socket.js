@@ -52,6 +52,10 @@ export const socketAddress = (data, path) =>
 /** @param {string} text */
 export const base64Buffer = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer;
 
+// The number before a component's first question. They grow from one component to the next: what
+// the session still holds for an earlier one of the same key answers none of these.
+export const firstId = () => Date.now();
+
 /** @template {object} R a request */
 export class Link {
   /** @type {R | null} */

@@ -13,7 +13,7 @@ import { POINTS, rampColour, signedColour } from "../colours.js";
 import { keyMark } from "../controls.js";
 import { pointHandles } from "../points.js";
 import { fit } from "../screen.js";
-import { Link, decode, socketAddress } from "../socket.js";
+import { Link, decode, firstId, socketAddress } from "../socket.js";
 import { paint, rasterise } from "./paint.js";
 import { fromPixels, toPixels } from "./view.js";
 import { cutChart, lawsChart } from "./charts.js";
@@ -132,8 +132,7 @@ export class Fields {
     this.hidden = new Set(data.hide);
     this.menus = data.menus;
     this.batch = { B: 32, C: 4 };
-    this.seq = 0;
-    this.answered = 0;
+    this.seq = this.answered = firstId();
     this.trip = 0;
     this.undone = [];
     this.done = [];

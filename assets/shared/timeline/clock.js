@@ -2,6 +2,7 @@
 // on. It knows no elements: player.js does.
 /** @import { About, Speed, State, Steps, TimelineAnswer, TimelineRequest } from "./types.js" */
 
+import { firstId } from "../socket.js";
 import { nextQuestion } from "./ahead.js";
 
 /** @type {Speed[]} */
@@ -20,8 +21,8 @@ const SPEEDS = [
 export class Clock {
   at = 0; // the step shown
   goal = 0; // the step a link leads to, until it is here
-  seq = 0;
-  answered = 0;
+  seq = firstId();
+  answered = this.seq;
   revision = 0; // of the future: each change begins another
   /** @type {Map<number, [revision: number, draft: boolean]>} */
   revisions = new Map(); // by request
