@@ -244,7 +244,11 @@ class PageState:
     def menus(cls) -> dict[str, dict[str, str]]:
         """What each choice is called, for the page's menus."""
         choices = {name: kind.options for name, kind in cls.kinds.items() if isinstance(kind, ChoiceKind)}
-        return {name: dict(titles) for name, titles in choices.items() if isinstance(titles, Mapping)}
+        return {
+            name: dict(titles)  # a mapping to anything else (starts of charges to their makers) is no menu, and no JSON
+            for name, titles in choices.items()
+            if isinstance(titles, Mapping) and all(isinstance(title, str) for title in titles.values())
+        }
 
     @classmethod
     def of(cls, data: Any, default: Self | None = None) -> Self:

@@ -169,6 +169,12 @@ def test_every_page_state_is_here() -> None:
 
 
 @every_page
+def test_its_menus_are_words_that_travel_to_the_browser(page: str) -> None:
+    for titles in json.loads(json.dumps(DEFAULTS[page].menus())).values():
+        assert all(isinstance(title, str) for title in titles.values())
+
+
+@every_page
 def test_links_of_before_open_the_same_view(page: str) -> None:
     default = DEFAULTS[page]
     (_, first), *_ = OLD[page]
