@@ -8,7 +8,9 @@ from pages.shared.widgets import menu
 
 ICON = str(Path(__file__).resolve().parents[1] / "assets" / "icon.svg")
 
+# The icon before the menu: else the browser asks a server elsewhere for that of the page.
+st.set_page_config(page_icon=ICON, layout="wide")
 st.logo(ICON, size="large")
 page = menu.shown()
-st.set_page_config(page_title=menu.title_of(page), page_icon=ICON, layout="wide")
+st.set_page_config(page_title=menu.title_of(page))
 page.run()

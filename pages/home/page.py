@@ -23,15 +23,16 @@ from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.widgets.test_neighbours import learned, naming
 from pages.shared.words import titles
 
-NEAREST = 6
+NEAREST = 5
 # The three doors: side by side where each is wide enough for its picture, else below each other.
 STYLE = """<style>
 .st-key-doors [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
 .st-key-doors [data-testid="stColumn"] { flex: 1 1 300px; min-width: min(300px, 100%); }
-.st-key-doors .stPageLink a { justify-content: center; padding: .55rem .8rem; border-radius: .5rem;
-  background: var(--st-primary-color, #0072B2); }
-.st-key-doors .stPageLink a:hover { filter: brightness(1.12); }
-.st-key-doors .stPageLink a p, .st-key-doors .stPageLink a span { color: #fff; font-weight: 600; font-size: 1.05rem; }
+[class*="st-key-door_"] > .stElementContainer { width: 100% !important; }
+[class*="st-key-door_"] .stPageLink a { justify-content: center; padding: .55rem .8rem; border-radius: .5rem;
+  background: #0072B2; }
+[class*="st-key-door_"] .stPageLink a:is(:hover, :focus-visible) { background: #005A8E; }
+[class*="st-key-door_"] .stPageLink a :is(p, span) { color: #fff; font-weight: 600; font-size: 1.05rem; }
 </style>"""
 
 
@@ -49,15 +50,10 @@ def page() -> None:
     with st.container(key="doors"):
         play, train, look = st.columns(3, gap="medium")
     shown = example.find(store)
-    with play:
-        menu.link("fields", "Play with a loss")
-        st.markdown("Drag **A**, **P** or **N**: the arrows are the forces that one triplet feels.")
-    with train:
-        menu.link("train", "Train a network")
-        st.markdown("In seconds or hours. Here is what a training did: same colour, same class.")
-    with look:
-        menu.link("maps", "Look at what it learned", {"run": shown.id} if shown else None)
-        st.markdown("Who is near whom, where it fails, and which loss would mend that.")
+    _door(play, "fields", "Play with a loss", "Drag **A**, **P** or **N**: the arrows are the forces of one triplet.")
+    _door(train, "train", "Train a network", "This is what a training does. Same colour: same class.")
+    run = {"run": shown.id} if shown else None
+    _door(look, "maps", "Look at what it learned", "Who is near whom, where it fails, and which loss would help.", run)
     with play:
         _field()
     if shown is None:
@@ -68,6 +64,13 @@ def page() -> None:
         _learned(shown, train, look)
     except (Unreadable, ValueError):  # the pages of Inspection say what is wrong with it
         look.caption("The example cannot be read; its page tells why.")
+
+
+def _door(into: DeltaGenerator, page: str, label: str, sentence: str, query: menu.Query | None = None) -> None:
+    with into:
+        with st.container(key=f"door_{page}"):
+            menu.link(page, label, query)
+        st.markdown(sentence)
 
 
 @st.fragment
@@ -116,11 +119,14 @@ def _failure(shown: ShownRun) -> None:
     if not len(worst):
         return
     row, at = int(worst[0]), thumbnails.address(run)
+    rank = int(test.positives.rank[row])
     query, nearest = shown.tile(row), shown.near(row, NEAREST, forces=False)
+    if rank > NEAREST:
+        nearest.append(shown.neighbour(int(test.positives.nearest[row]), True, f"rank {rank:,}"))
     query = replace(query, src=f"{at}{query.index}")
     nearest = [replace(tile, src=f"{at}{tile.index}") for tile in nearest]
     st.html(neighbour_grid.html([(query, nearest)], at, str))
-    st.caption(f"A failure: ✗ is another class. Its own comes first at rank {int(test.positives.rank[row]):,}.")
+    st.caption(f"A failure: ✗ are of other classes; ✓, the first of its own, stands at rank {rank:,}.")
     menu.link("failure", "The forces on it, loss by loss", {"run": run.id, "query": int(test.indices[row])})
 
 

@@ -129,7 +129,7 @@ def navigation(here: str) -> dict[str, list[StreamlitPage]]:
     current = PLACES.get(here, HOME)
     shown = {"": _pages(HOME, current)}
     for section, places in SECTIONS.items():
-        label = f":primary[**{section} · {current.title}**]" if current in places else section
+        label = f":blue[**{section} · {current.title}**]" if current in places else section
         shown[label] = [page for place in places for page in _pages(place, current)]
     shown[""] += [
         st.Page(_redirect(to), title=PAGES[to].title, url_path=old, visibility="hidden") for old, to in MOVED.items()
@@ -138,7 +138,7 @@ def navigation(here: str) -> dict[str, list[StreamlitPage]]:
 
 
 def _pages(place: Place, current: Place) -> list[StreamlitPage]:
-    title = f":primary[**{place.title}**]" if place is current else place.title
+    title = f":blue[**{place.title}**]" if place is current else place.title
     return [
         st.Page(
             page.file,

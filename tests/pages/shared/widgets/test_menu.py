@@ -33,8 +33,8 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[dict]:
 
 def marked(pages: dict) -> list[str]:
     """The section and the places that are set off."""
-    titles = [section for section in pages if section.startswith(":primary")]
-    return titles + [page.title for group in pages.values() for page in group if page.title.startswith(":primary")]
+    titles = [section for section in pages if section.startswith(":blue")]
+    return titles + [page.title for group in pages.values() for page in group if page.title.startswith(":blue")]
 
 
 def test_the_menu_has_five_sections_and_thirteen_places() -> None:
@@ -63,7 +63,7 @@ def test_the_place_of_a_page_is_marked_though_the_page_stands_in_no_menu(
 ) -> None:
     app = page_opened(address)
     assert not app.exception
-    assert marked(sent[-1]) == [f":primary[**{section} · {place}**]", f":primary[**{place}**]"]
+    assert marked(sent[-1]) == [f":blue[**{section} · {place}**]", f":blue[**{place}**]"]
     shown = [page for group in sent[-1].values() for page in group if page.visibility == "visible"]
     assert len(shown) == 14  # with Home
     calls = len(sent)
