@@ -1,0 +1,52 @@
+"""Where the points of a map lie dense: lines around the smallest regions that hold given shares of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import contourpy
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import gaussian_filter
+
+from dmlcore.figures.maps import STEPS
+from dmlcore.typing import Floats
+
+SHARES = (0.9, 0.7, 0.5, 0.25)
+NODES = 160  # of either axis of the square
+NARROWER = 0.3  # than by Scott's rule, which is for one heap; a map has many
+FINEST = 1.2  # nodes: less would be lines around single points
+
+
+def density_lines(
+    places: NDArray[np.integer], shares: Sequence[float] = SHARES
+) -> list[tuple[float, list[NDArray[np.uint16]]]]:
+    """For each share the lines (m, 2) around the region that holds it, in places of the square; outermost first.
+
+    places (n, 2) in 0..65535. The density is the points' histogram smoothed by a Gaussian; a region ends at the height
+    above which that share of the points lies (Hyndman 1996, Computing and Graphing Highest Density Regions). Two
+    points or fewer have no lines. Raises ValueError for shares outside 0..1.
+    """
+    if not all(0 < share < 1 for share in shares):
+        raise ValueError(f"shares must lie between 0 and 1, got {tuple(shares)}")
+    if len(places) < 3:
+        return []
+    points = places.astype(float) * ((NODES - 1) / STEPS)
+    height = _density(points)
+    column, row = np.rint(points).astype(int).T
+    own = height[row, column]
+    generator = contourpy.contour_generator(z=height, name="serial", line_type=contourpy.LineType.Separate)
+    found = []
+    for share in sorted(shares, reverse=True):
+        lines = generator.lines(float(np.quantile(own, 1 - share)))
+        found.append((share, [np.rint(np.asarray(line) * (STEPS / (NODES - 1))).astype("<u2") for line in lines]))
+    return found
+
+
+def _density(points: Floats) -> Floats:
+    """Of points (n, 2) in units of the grid: heights (NODES, NODES), rows along y."""
+    edges = np.arange(NODES + 1) - 0.5
+    counts = np.histogram2d(points[:, 1], points[:, 0], bins=(edges, edges))[0]
+    width = NARROWER * len(points) ** (-1 / 6) * float(np.sqrt(points.var(axis=0).mean()))
+    smoothed: Floats = gaussian_filter(counts, max(FINEST, width), mode="constant")
+    return smoothed
