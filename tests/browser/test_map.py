@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import expect
 
-from dmlcore.inspection import selections
+from dmlcore.inspection import selections, snapshots, tags_and_views
 from dmlcore.inspection.maps import maps, trajectory
 from dmlcore.inspection.neighbours import read
 from dmlcore.storage.runs import Run
@@ -72,7 +72,7 @@ def test_a_point_shows_its_image_and_its_neighbours_and_leads_to_the_gallery(pag
     page.keyboard.press("ArrowUp")
     hovered = becomes(lambda: canvas.get_attribute("data-hovered"), lambda index: index not in ("", first))
     page.locator(f'.card img[src$="/{shown.id}/{hovered}"]').wait_for()
-    becomes(lambda: page.locator(".map-lab [aria-live]").text_content(), lambda text: f"sample {hovered}" in text)
+    becomes(lambda: page.locator(".map-lab > [aria-live]").text_content(), lambda text: f"sample {hovered}" in text)
     page.keyboard.press("Enter")
     known = read(shown.embeddings())
     row = int(np.flatnonzero(known.indices == int(hovered))[0])
@@ -82,7 +82,7 @@ def test_a_point_shows_its_image_and_its_neighbours_and_leads_to_the_gallery(pag
     expect(forces).to_have_attribute("href", re.compile(f"failure.run={shown.id}&query={hovered}"))
     expect(forces).to_be_visible(visible=not known.right[row, 0])  # of a failure alone
     page.evaluate("window.same_page = true")
-    page.get_by_role("link", name="Neighbours in the gallery").click()
+    page.get_by_role("link", name="All its neighbours").click()
     page.wait_for_url(re.compile(f"gallery.*query={hovered}"))
     assert page.evaluate("window.same_page"), "the app was not loaded again"
 
@@ -137,7 +137,7 @@ def test_colours_and_classes_stand_out_and_the_link_says_so(page, server, shown)
     canvas = opened(page, server, shown)
     page.get_by_label("colour by").select_option("right or wrong")
     wrong = int((~read(shown.embeddings()).right[:, 0]).sum())
-    page.locator(".key").get_by_text(f"{wrong}", exact=True).wait_for()
+    page.locator('[data-filter="right"]').get_by_text(f"{wrong}", exact=True).wait_for()
     page.locator('canvas.map[data-colour="right"]').wait_for()
     page.get_by_role("button", name=re.compile("^3 ")).click()
     page.locator('.legend button[aria-pressed="true"]').wait_for()
@@ -151,7 +151,7 @@ def test_colours_and_classes_stand_out_and_the_link_says_so(page, server, shown)
     for _ in range(8):
         page.get_by_role("button", name="zoom in").click()
     becomes(lambda: int(canvas.get_attribute("data-images")), lambda count: 0 < count <= 150)
-    page.get_by_label("images").uncheck()
+    page.get_by_role("checkbox", name="images", exact=True).uncheck()
     becomes(lambda: canvas.get_attribute("data-images"), "0")
     page.get_by_role("button", name="whole map").click()
     with page.expect_download() as download:
@@ -161,6 +161,75 @@ def test_colours_and_classes_stand_out_and_the_link_says_so(page, server, shown)
     assert image.shape[0] == pytest.approx(2 * (box["height"] + 30), abs=3)
     green, vermillion = ((image == colour).all(axis=-1).sum() for colour in ((0, 158, 115), (213, 94, 0)))
     assert min(green, vermillion) > 20, "points as they are shown"
+
+
+IN_SIGHT = """view => {
+  const box = view.getBoundingClientRect(), tiles = [...view.querySelectorAll(".tile")];
+  return tiles.map(t => t.getBoundingClientRect()).filter(t => t.top >= box.top && t.bottom <= box.bottom).length;
+}"""
+
+
+def test_a_lasso_shows_its_images_one_opens_in_full_and_the_link_reopens_it(page, guest, server, shown):
+    canvas = opened(page, server, shown)
+    view = page.locator(".wall .view")
+    every = int(becomes(lambda: view.get_attribute("data-count"), lambda count: count not in (None, "0")))
+    assert page.locator(".tile").count() < every, "only what is in sight is there"
+    seen = view.evaluate(IN_SIGHT)
+    assert seen >= 40
+    page.get_by_role("button", name="Lasso").click()
+    box = quiet(canvas.bounding_box)
+    x, y, r = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, 0.2 * box["height"]
+    page.mouse.move(x + r, y)
+    page.mouse.down()
+    for k in range(1, 30):
+        page.mouse.move(x + r * math.cos(k * math.pi / 16), y + r * math.sin(k * math.pi / 16))
+    page.get_by_text("in the lasso").wait_for()
+    assert int(view.get_attribute("data-count")) < every, "live, before the hand lets go"
+    assert "selection=" not in address(page)
+    page.mouse.up()
+    chosen = selected(page, shown)
+    becomes(lambda: int(view.get_attribute("data-count")), len(chosen))
+    known = read(shown.embeddings())
+    wrong = page.locator('[data-filter="right"] button', has_text="neighbour wrong")
+    wrong.click()
+    failing = known.indices[known.failures & np.isin(known.indices, chosen)]
+    becomes(lambda: int(view.get_attribute("data-count")), len(failing))
+    page.locator(".tile").first.click()
+    dialog = page.locator("dialog.sample[open]")
+    index = int(dialog.get_attribute("data-index"))
+    assert index in failing
+    row = int(np.flatnonzero(known.indices == index)[0])
+    marks = ["✓" if right else "✗" for right in known.right[row]]
+    becomes(lambda: [text[0] for text in dialog.locator(".found small").all_text_contents()], marks)
+    becomes(dialog.locator(".history figure").count, len(snapshots.snapshots(shown)))
+    dialog.get_by_label("new tag of this sample").fill("odd one")
+    page.keyboard.press("Enter")
+    dialog.get_by_role("button", name="odd one").wait_for()
+    assert tags_and_views.read(shown).tags["odd one"].tolist() == [index]
+    link = becomes(lambda: address(page), lambda url: f"sample={index}" in url and "verdict=0" in url)
+    go(guest, link)
+    guest.locator(f'dialog.sample[open][data-index="{index}"]').wait_for()
+    guest.keyboard.press("Escape")
+    becomes(lambda: int(guest.locator(".wall .view").get_attribute("data-count")), len(failing))
+    guest.locator('[data-filter="tags"] button', has_text="odd one").click()
+    becomes(lambda: int(guest.locator(".wall .view").get_attribute("data-count")), 1)
+
+
+def test_the_wheel_zooms_at_once_and_a_view_is_kept_and_opened(page, server, shown):
+    canvas = opened(page, server, shown)
+    box = quiet(canvas.bounding_box)
+    page.mouse.move(box["x"] + 100, box["y"] + 100)
+    page.mouse.wheel(0, -600)
+    near = becomes(lambda: re.search("at=([^&]+)", address(page)), lambda match: match is not None)[1]
+    page.get_by_text("Tags and views", exact=True).click()
+    page.get_by_label("name this view").fill("the corner")
+    page.keyboard.press("Enter")
+    link = page.locator(".views a", has_text="the corner")
+    link.wait_for()
+    page.get_by_role("button", name="whole map").click()
+    becomes(lambda: "at=" in address(page), False)
+    link.click()
+    becomes(lambda: re.search("at=([^&]+)", address(page)), lambda match: match and match[1] == near)
 
 
 def test_the_map_plays_over_training(page, server, shown):

@@ -53,6 +53,7 @@ SCENE = (
 )
 HYPER = "m m1 m2 s r rho alpha beta q lambda"
 PICKED = "run selection"
+LOOK = "verdict rank hubness doubted split tags sort size contours at sample"
 PARAMETERS = {  # what each page reads of its address
     "fields": f"{SCENE} {HYPER}",
     "compare": f"l1 l2 l3 l4 a p n probe shade space clamp orders fit region arrows pair view hide socket {HYPER}",
@@ -72,7 +73,7 @@ PARAMETERS = {  # what each page reads of its address
     "studies": "study measure",
     "gallery": f"{PICKED} query view class with weights order k failures page",
     "failure": f"{PICKED} query right wrong {SCENE} {HYPER}",
-    "maps": f"{PICKED} map training point query own colour classes",
+    "maps": f"{PICKED} map training point query own colour classes {LOOK}",
     "differences": f"{PICKED} other before after difference-kind",
     "confusions": f"{PICKED} view pair order k hubs",
     "published": "view table sweep competition search score",

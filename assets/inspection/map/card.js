@@ -40,31 +40,38 @@ export class Card {
     this.place(row);
   }
 
+  /**
+   * @param {MapData["links"][number]} link
+   * @param {number} index
+   */
+  link({ page, label, parameters }, index) {
+    const { map } = this,
+      query = new URLSearchParams({ ...parameters, query: String(index) });
+    const link = el(
+      "a",
+      { class: "button", href: `${map.data.base}${page}?${query}`, "data-page": page },
+      label,
+    );
+    link.addEventListener("click", (e) => {
+      // a plain link would load the whole app again
+      if (e.ctrlKey || e.metaKey || e.shiftKey || e.button) return;
+      e.preventDefault();
+      map.tell("open", { page, index });
+    });
+    return link;
+  }
+
   /** @param {number} index */
   links(index) {
-    const { map } = this,
-      to = (/** @type {MapData["links"][number]} */ { page, label, parameters }) => {
-        const query = new URLSearchParams({ ...parameters, query: String(index) });
-        const link = el(
-          "a",
-          { class: "button", href: `${map.data.base}${page}?${query}`, "data-page": page },
-          label,
-        );
-        link.addEventListener("click", (e) => {
-          // a plain link would load the whole app again
-          if (e.ctrlKey || e.metaKey || e.shiftKey || e.button) return;
-          e.preventDefault();
-          map.tell("open", { page, index });
-        });
-        return link;
-      };
+    const { map } = this;
     this.neighbours = el("div", { class: "near" });
-    const links = map.data.links.map(to);
+    const links = map.data.links.map((link) => this.link(link, index));
     this.failure = links.find((link) => link.dataset.page === "failure");
     // until the nearest neighbour is known to be wrong
     if (this.failure) this.failure.hidden = true;
     return [
       this.neighbours,
+      el("button", { onclick: () => map.sample.open(map.cloud.row(index)) }, "Full screen"),
       ...links,
       el(
         "button",

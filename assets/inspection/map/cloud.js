@@ -204,6 +204,16 @@ export function corners(line) {
   return Uint16Array.from([...kept].sort((a, b) => a - b).flatMap((k) => points[k]));
 }
 
+// A bit for each of `count` points, set for the rows.
+/**
+ * @param {number} count
+ * @param {Iterable<number>} rows
+ */
+export function marked(count, rows) {
+  const bytes = new Uint8Array(Math.ceil(count / 8));
+  for (const row of rows) bytes[row >> 3] |= 1 << (row & 7);
+  return bytes;
+}
 // Bytes as text, and numpy.packbits(..., bitorder="little") undone.
 /** @param {ArrayBufferView} array */
 export const packed = (array) => btoa(String.fromCharCode(...new Uint8Array(array.buffer)));

@@ -1,12 +1,11 @@
 // The map with its legend and where it comes from, as one figure.
-/** @import { Facts } from "./types.js" */
 /** @import { MapView } from "./map.js" */
 /** @import { Context } from "../../shared/types.js" */
 import { drawing } from "../../shared/dom.js";
 import { rampColour } from "../../shared/colours.js";
 import { shape } from "../../shared/plot.js";
-import { LOWEST } from "./legend.js";
-import { RIGHT, WRONG, shortened } from "./overlay.js";
+import { LOWEST, hex, shapeOf } from "./legend.js";
+import { shortened } from "./overlay.js";
 
 const SIDE = 200,
   LINE = 19,
@@ -44,7 +43,7 @@ export function figure(map) {
  */
 function legend(ctx, map, left, height) {
   const { colour } = map.look,
-    facts = /** @type {Facts} */ (map.facts[colour]);
+    facts = colour === "class" ? undefined : map.facets.columns[colour];
   let y = 22;
   const line = (
     /** @type {string} */ kind,
@@ -69,11 +68,12 @@ function legend(ctx, map, left, height) {
     for (const [c, k] of first) line(SHAPES[k & 3], c.colour, `${c.name} (${c.count})`);
     if (first.length < shown.length)
       line("", "", `and ${shown.length - first.length} more classes`);
-  } else if (colour === "right") {
-    line("circle", RIGHT, `neighbour right (${facts.right})`);
-    line("cross", WRONG, `neighbour wrong (${facts.wrong})`);
-  } else {
-    line("", "", facts.title);
+  } else if (facts?.names) {
+    facts.names.forEach((name, k) =>
+      line(shapeOf(colour, k), hex(map.table, k), `${name} (${map.counts[colour]?.[k] ?? 0})`),
+    );
+  } else if (facts) {
+    line("", "", facts.title ?? "");
     for (let i = 0; i < 160; i++) {
       ctx.fillStyle = `rgb(${rampColour(LOWEST + ((1 - LOWEST) * i) / 159, map.theme)})`;
       ctx.fillRect(left + i, y - 10, 1, 10);

@@ -1,24 +1,34 @@
-// The map page: points of a run on a plane. Python sends the points once and tells what is
-// selected; everything that moves is drawn here, and only the corners of a lasso go up.
-/** @import { Colouring, Facts, Frame, Lasso, MapData, Near, Neighbour, Points, SelectionBits } from "./types.js" */
+// The map page: points of a run on a plane, and beside it the images of those that stand out.
+// Python sends the points once and tells what is selected; everything that moves is drawn here,
+// and only the corners of a lasso go up.
+/** @import { Class, Colouring, Contours, Facts, Frame, Keep, Lasso, Look, MapData, Near, Points, SelectionBits, TagBits } from "./types.js" */
 /** @import { Mounted, SetState, Theme } from "../../shared/types.js" */
 import { applyTheme, drawing, el, save, setText, styled } from "../../shared/dom.js";
 import { decode } from "../../shared/socket.js";
 import { Camera } from "./camera.js";
 import { Card } from "./card.js";
 import { Cloud, corners, packed, unpacked } from "./cloud.js";
+import { FILTERS, Facets, NOWHERE, filtered } from "./facets.js";
 import { Painter as Flat } from "./flat.js";
 import { Painter as Gl } from "./gl.js";
 import { listen } from "./pointer.js";
-import { COLOURINGS, Legend, colours } from "./legend.js";
+import { Keeping } from "./keeping.js";
+import { Legend, colours } from "./legend.js";
 import { ImageCache, paintOver } from "./overlay.js";
 import { Player } from "./player.js";
 import { figure } from "./export.js";
+import { Sample } from "./sample.js";
+import { Tools } from "./tools.js";
+import { Wall } from "./wall.js";
 
 const DWELL = 125,
   FAINT = 0.14; // milliseconds before an image is fetched; how much is left of what stands back
+const REST = 400, // milliseconds until the hand rests
+  BELOW = 96, // pixels of what stands under the map: the bar of the selection
+  LOWEST_MAP = 400;
+// What tells the colours of a column apart without colour: shapes, a cross for what is wrong.
 /** @type {Partial<Record<Colouring, number>>} */
-const SHAPED = { class: 1, right: 2 };
+const SHAPED = { class: 1, right: 2, hubness: 1, doubted: 1, split: 1, tags: 1 };
 /** @param {string} name */
 const here = (name) => new URL(name, import.meta.url).href;
 /** @type {WeakMap<HTMLElement, MapView>} */
@@ -43,17 +53,9 @@ export function unmount(parentElement) {
 }
 
 export class MapView {
-  /** @type {HTMLButtonElement[]} */
-  tools;
-  /** @type {HTMLSelectElement} */
-  colour;
-  /** @type {HTMLOutputElement} */
-  count;
-  /** @type {HTMLAnchorElement} */
-  csv;
   /** @type {string} */
   address;
-  /** @type {{ name: string; label: number; row: number; count: number; colour: string; }[]} */
+  /** @type {(Class & { place: number })[]} */
   bySize;
   /** @type {Set<number>} */
   labels;
@@ -76,10 +78,25 @@ export class MapView {
   marked = [];
   /** @type {number[][] | null} */
   line = null; // of the lasso
-  /** @type {{ row: number, neighbours: Neighbour[] } | null} */
+  /** @type {{ row: number, neighbours: Near["neighbours"] } | null} */
   near = null; // of the opened point
-  /** @type {Partial<Record<Colouring, Facts>>} */
-  facts = {};
+  /** @type {Facets} */
+  facets = /** @type {any} */ (null); // until the points are here
+  /** @type {Record<string, ArrayLike<number>>} */
+  counts = {};
+  /** @type {Int32Array<ArrayBuffer>} */
+  order = new Int32Array(); // of the images
+  /** @type {Uint8Array<ArrayBuffer> | null} */
+  preview = null; // what the lasso in the hand encloses
+  /** @type {Map<number, Contours | null>} */
+  lines = new Map(); // around dense places, by frame
+  tagId = "";
+  /** @type {boolean | undefined} */
+  narrow;
+  /** @type {number | undefined} */
+  foreseen;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  counting;
   /** @type {Partial<Record<Colouring, string>>} */
   failed = {};
   /** @type {Cloud} */
@@ -114,9 +131,12 @@ export class MapView {
     this.hovered = -1;
     this.camera = new Camera();
     this.tool = "move";
-    this.named = true;
     this.seq = 0;
-    this.look = { colour: data.look.colour, classes: data.look.classes, images: true };
+    /** @type {Look} */
+    this.look = { ...data.look };
+    /** @type {Look["window"] | null} */
+    this.window = data.look.window; // to be looked through once the points are here
+    this.opened = data.opened;
     this.thumbs = new ImageCache(() => this.draw());
     this.whole = el("div", { class: "lab map-lab" });
     this.points = el("canvas", { class: "points", "aria-hidden": "true" });
@@ -131,6 +151,14 @@ export class MapView {
     this.card = new Card(this);
     this.legend = new Legend(this);
     this.player = new Player(this);
+    this.wall = new Wall(this);
+    this.sample = new Sample(this);
+    this.keeping = new Keeping(this);
+    this.tools = new Tools(this);
+    this.wrong = (/** @type {number} */ row) => {
+      const value = this.facets?.columns.right?.values[row];
+      return value === undefined || value === NOWHERE ? undefined : value === 0;
+    };
     this.notice = el("div", { class: "notice", hidden: true });
     const button = (
       /** @type {string} */ text,
@@ -155,12 +183,8 @@ export class MapView {
         }),
       ),
     );
-    this.whole.append(
-      this.bar(),
-      el("div", { class: "body" }, this.frame, this.legend.root),
-      this.player.root,
-      this.live,
-    );
+    this.body = el("div", { class: "body" }, this.legend.root, this.frame, this.wall.root);
+    this.whole.append(this.tools.root, this.body, this.player.root, this.live, this.sample.dialog);
     this.painter = this.newPainter();
     this.points.addEventListener("webglcontextlost", (e) => {
       e.preventDefault();
@@ -172,7 +196,12 @@ export class MapView {
     });
     listen(this);
     this.observer = new ResizeObserver(() => this.resize());
-    this.loadStyles = styled(root, here("../../shared/shared.css"), here("map.css")).then(() => {
+    this.fit = () => this.makeRoom();
+    addEventListener("resize", this.fit);
+    this.loadStyles = styled(
+      root,
+      ...["../../shared/shared.css", "map.css", "wall.css", "sample.css"].map(here),
+    ).then(() => {
       root.append(this.whole);
       this.observer.observe(this.frame);
     });
@@ -195,106 +224,17 @@ export class MapView {
 
   close() {
     this.observer.disconnect();
+    this.wall.close();
+    removeEventListener("resize", this.fit);
     this.player.pause();
     clearTimeout(this.timer);
     clearTimeout(this.telling);
   }
 
-  // ---- the tools above the map
-  bar() {
-    const tool = (
-      /** @type {string} */ name,
-      /** @type {string} */ text,
-      /** @type {string} */ help,
-    ) =>
-      el(
-        "button",
-        {
-          "data-tool": name,
-          "aria-pressed": String(name === this.tool),
-          title: help,
-          onclick: () => this.take(name),
-        },
-        text,
-      );
-    this.tools = [
-      tool("move", "Move", "drag the map (M); Shift and drag adds a lasso"),
-      tool("lasso", "Lasso", "draw around points to select them (L); with Shift they are added"),
-    ];
-    this.colour = el(
-      "select",
-      { "aria-label": "colour by" },
-      ...Object.entries(COLOURINGS).map(([name, { title, help }]) =>
-        el(
-          "option",
-          { value: name, title: help ?? "", selected: name === this.look.colour },
-          title,
-        ),
-      ),
-    );
-    this.colour.addEventListener("change", () => {
-      this.look.colour = /** @type {Colouring} */ (this.colour.value);
-      this.recolour();
-      this.tellLook();
-    });
-    const box = (
-      /** @type {string} */ label,
-      /** @type {boolean} */ on,
-      /** @type {(on: boolean) => void} */ act,
-      /** @type {string} */ help,
-    ) => {
-      const input = el("input", { type: "checkbox", checked: on });
-      input.addEventListener("change", () => {
-        act(input.checked);
-        this.draw();
-      });
-      return el("label", { class: "box", title: help }, input, label);
-    };
-    this.count = el("output", { class: "count", "aria-label": "selected" });
-    this.csv = el(
-      "a",
-      { class: "button", download: "", title: "places, classes and neighbours of all points" },
-      "CSV",
-    );
-    return el(
-      "div",
-      { class: "bar" },
-      el("span", { class: "tools", role: "group", "aria-label": "tool" }, ...this.tools),
-      el("label", { class: "box" }, "colour by", this.colour),
-      box(
-        "names",
-        true,
-        (on) => {
-          this.named = on;
-        },
-        "the name of each class at its most central point",
-      ),
-      box(
-        "images",
-        true,
-        (on) => {
-          this.look.images = on;
-        },
-        "zoomed in to 150 points or fewer, points become images",
-      ),
-      this.count,
-      el(
-        "span",
-        { class: "take" },
-        el(
-          "button",
-          { title: "the map as it is shown, twice as fine", onclick: () => this.png() },
-          "PNG",
-        ),
-        this.csv,
-      ),
-    );
-  }
-
   /** @param {string} name */
   take(name) {
     this.tool = name;
-    for (const button of this.tools)
+    for (const button of this.tools.tools)
       button.setAttribute("aria-pressed", String(button.dataset.tool === name));
     this.cursor();
   }
@@ -309,7 +249,14 @@ export class MapView {
   async update(data) {
     const fresh = data.points !== this.address;
     this.data = data;
-    this.csv.href = `${data.points}map.csv`;
+    this.tools.csv.href = `${data.points}map.csv`;
+    this.keeping.show();
+    const reopened = data.opened !== this.opened;
+    if (reopened) {
+      this.opened = data.opened;
+      this.look = { ...data.look };
+      this.window = data.look.window;
+    }
     if (fresh) {
       this.address = data.points;
       this.cloud = /** @type {any} */ (null);
@@ -319,12 +266,16 @@ export class MapView {
       this.learn(arrived);
     }
     if (!this.cloud) return;
+    this.makeRoom();
+    if (reopened || fresh) this.takeOver();
     this.themed();
+    await this.learnTags();
     const rows = this.data.marks.map((index) => this.cloud.row(index)).filter((row) => row >= 0);
     if (String(rows) !== String(this.marked)) {
       this.marked = rows;
       this.bring(rows[0]);
     }
+    if (fresh || reopened) this.openSample();
     this.canvas.dataset.own = String(this.data.own ?? "");
     await this.selected(this.data.selection);
     this.draw();
@@ -365,19 +316,27 @@ export class MapView {
   /** @param {Points} arrived */
   learn(arrived) {
     this.cloud = new Cloud(arrived);
+    this.facets = new Facets(this.cloud);
+    this.lines.clear();
+    this.wall.clear();
+    this.keys = /** @type {any} */ (null); // of another map they would not fit
+    this.states = new Uint8Array(this.cloud.count);
+    this.tagId = "";
     Object.assign(this, {
       hovered: -1,
       near: null,
-      facts: {},
       failed: {},
       marked: [],
       line: null,
+      preview: null,
       mask: new Uint8Array(this.cloud.count),
       selection: null,
     });
-    this.bySize = [...this.cloud.classes].sort((a, b) => b.count - a.count);
+    this.bySize = this.cloud.classes
+      .map((c, place) => ({ ...c, place }))
+      .sort((a, b) => b.count - a.count);
     this.labels = new Set(this.cloud.classes.map((c) => c.label));
-    this.look.classes = this.look.classes.filter((label) => this.labels.has(label));
+    this.facets.tagged(null);
     const { xy } = arrived,
       last = this.data.steps.length - 1;
     this.player.update(this.data.steps, xy, (k) =>
@@ -389,7 +348,90 @@ export class MapView {
     );
     this.camera.whole();
     this.resize();
+    this.reorder();
+    for (const name of FILTERS) this.column(name);
+  }
+
+  // A column of the points, which is fetched once; null where it is not to be had.
+  /**
+   * @param {Exclude<Colouring, "class">} name
+   * @returns {Promise<Facts | null>}
+   */
+  async column(name) {
+    const { facets } = this;
+    if (facets.columns[name] || name === "tags") return facets.columns[name] ?? null;
+    try {
+      facets.columns[name] = await this.fetched(`${name}.bin`);
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      this.failed[name] = error.message;
+      return null;
+    }
+    if (facets !== this.facets) return null;
+    if (this.look.sort === name) this.reorder();
+    if (name === this.look.colour) this.recolour();
+    else this.stand();
+    return facets.columns[name] ?? null;
+  }
+
+  async learnTags() {
+    const { facets } = this,
+      { tags } = this.data;
+    if (tags === this.tagId) return;
+    this.tagId = tags;
+    /** @type {TagBits | null} */
+    const found = tags ? await this.tried(`tags-${tags}.bin`) : null;
+    if (facets !== this.facets || tags !== this.tagId) return;
+    facets.tagged(found);
+    this.sample.showTags();
+    if (this.look.colour === "tags") this.recolour();
+    else this.stand();
+  }
+
+  // The look that a link or a view names; what this run has not is left out.
+  takeOver() {
+    const { camera, look } = this;
+    look.classes = look.classes.filter((label) => this.labels.has(label));
+    if (this.window) {
+      const [x, y, zoom] = this.window;
+      camera.whole();
+      camera.closer(zoom);
+      camera.look(x, y);
+      this.window = null;
+    }
+    this.tools.show();
+    this.reorder();
     this.recolour();
+  }
+
+  openSample() {
+    const row = this.look.sample < 0 ? -1 : this.cloud.row(this.look.sample);
+    if (row >= 0) this.sample.open(row);
+    else if (this.look.sample >= 0)
+      this.showMessage("The sample of the link is not in the test split of this run.");
+  }
+
+  /** @param {Keep} message */
+  keep(message) {
+    if ("open" in message) clearTimeout(this.telling); // the look of before is not wanted any more
+    this.tell("keep", "view" in message ? { ...message, look: this.lookNow() } : message);
+  }
+
+  // The window of the browser below what stands above, so that map and images fill one screen.
+  makeRoom() {
+    const scrolled = document.querySelector('[data-testid="stMain"]')?.scrollTop ?? 0,
+      top = this.body.getBoundingClientRect().top + scrolled,
+      player = this.player.root.hidden ? 0 : this.player.root.offsetHeight + 8;
+    if (!top) return;
+    const narrow = this.whole.clientWidth <= 920; // as in map.css
+    if (narrow !== this.narrow) {
+      this.narrow = narrow;
+      this.legend.root.open = !narrow;
+    }
+    this.body.style.setProperty(
+      "--room",
+      `${Math.max(LOWEST_MAP, Math.round(innerHeight - top - player - BELOW))}px`,
+    );
   }
 
   themed() {
@@ -407,33 +449,34 @@ export class MapView {
 
   // ---- colours and what stands out
   async recolour() {
-    const { colour } = this.look,
-      { array } = COLOURINGS[colour];
+    const { colour } = this.look;
     if (!this.cloud || !this.theme) return;
-    if (array && !this.facts[colour]) {
-      this.legend.show();
-      this.canvas.setAttribute("aria-busy", "true");
-      try {
-        this.facts[colour] = await this.fetched(`${array}.bin`);
-      } catch (error) {
-        if (!(error instanceof Refused)) throw error;
-        this.failed[colour] = error.message;
-        return this.legend.show();
-      } finally {
+    let facts = null;
+    if (colour !== "class") {
+      facts = this.facets.columns[colour] ?? null;
+      if (!facts) {
+        this.legend.show();
+        this.canvas.setAttribute("aria-busy", "true");
+        facts = await this.column(colour);
         this.canvas.removeAttribute("aria-busy");
+        if (!facts) this.legend.show();
+        if (!facts || this.look.colour !== colour) return;
       }
-      if (this.look.colour !== colour) return;
     }
-    this.keys = array ? /** @type {Facts} */ (this.facts[colour]).values : this.cloud.group;
-    this.table = colours(colour, this.cloud.classes, this.theme);
+    this.keys = facts ? facts.values : this.cloud.group;
+    this.table = colours(colour, this.cloud.classes, this.theme, facts?.names?.length);
     this.canvas.dataset.colour = colour;
     this.stand();
-    this.legend.show();
   }
 
   /** @param {number} label */
   stands(label) {
     return !this.look.classes.length || this.look.classes.includes(label);
+  }
+  // Whether any of its points stands out.
+  /** @param {MapView["bySize"][number]} c */
+  there(c) {
+    return (this.counts.classes?.[c.place] ?? 1) > 0 && this.stands(c.label);
   }
   /** @param {number} row */
   nameOf(row) {
@@ -450,18 +493,71 @@ export class MapView {
           ? classes.filter((c) => c !== label)
           : [...classes, label];
     this.stand();
-    this.legend.show();
     this.tellLook();
   }
 
+  // Switch a value of a column, or a tag, on or off.
+  /**
+   * @param {typeof FILTERS[number] | "tags"} name
+   * @param {number | string} value
+   */
+  filter(name, value) {
+    const kept = /** @type {(number | string)[]} */ (this.look[name]),
+      chosen = kept.includes(value) ? kept.filter((one) => one !== value) : [...kept, value];
+    Object.assign(this.look, { [name]: chosen });
+    this.stand();
+    this.tellLook();
+  }
+
+  clearFilters() {
+    Object.assign(this.look, { classes: [], tags: [] });
+    for (const name of FILTERS) this.look[name] = [];
+    this.stand();
+    this.tellLook();
+  }
+
+  reorder() {
+    this.order = this.facets.ordered(this.look.sort);
+    if (this.keys) this.stand();
+  }
+
+  // What the lasso in the hand would select.
+  /** @param {boolean} add */
+  foresee(add) {
+    this.foreseen ??= requestAnimationFrame(() => {
+      this.foreseen = undefined;
+      const polygon = this.line && this.line.length > 2 ? corners(this.line) : new Uint16Array(),
+        mask = polygon.length < 6 ? null : this.cloud.enclosed(polygon);
+      const all = mask && add && this.selection ? mask.map((bit, i) => bit | this.mask[i]) : mask;
+      this.preview = all?.includes(1) ? all : null;
+      this.stand();
+    });
+  }
+
   stand() {
-    const { cloud, mask } = this,
-      some = this.selection !== null,
-      stands = cloud.classes.map((c) => this.stands(c.label));
+    const { cloud, facets } = this;
+    if (!this.keys) return;
+    const mask = this.preview ?? this.mask,
+      some = this.preview !== null || this.selection !== null,
+      fails = facets.fails(this.look);
     this.states = new Uint8Array(cloud.count);
     for (let i = 0; i < cloud.count; i++)
-      this.states[i] = (stands[cloud.group[i]] && (!some || mask[i]) ? 1 : 0) | (mask[i] << 1);
+      this.states[i] = (!fails[i] && (!some || mask[i]) ? 1 : 0) | (mask[i] << 1);
+    this.counts = facets.counts(fails, some ? mask : null);
+    const shown = this.order.filter((row) => this.states[row] & 1);
+    this.tools.clear.hidden = !filtered(this.look);
+    this.wall.show(
+      shown,
+      `${shown.length.toLocaleString("en")} of ${cloud.count.toLocaleString("en")} images${this.preview ? " in the lasso" : some ? " of the selection" : ""}`,
+    );
     this.draw();
+    // the lines of the legend need not follow every pixel of a lasso
+    if (!this.preview) this.legend.show();
+    else
+      this.counting ??= setTimeout(() => {
+        this.counting = undefined;
+        this.legend.show();
+      }, 100);
   }
 
   /** @param {number} row */
@@ -478,23 +574,41 @@ export class MapView {
   /** @param {number} row */
   told(row) {
     const { colour } = this.look,
-      value = this.facts[colour]?.values[row];
-    if (value === undefined || value === 255) return "";
+      facts = colour === "class" ? undefined : this.facets.columns[colour],
+      value = facts?.values[row];
+    if (!facts || value === undefined || value === NOWHERE) return "";
     if (colour === "right") return value ? " · ✓ neighbour right" : " · ✗ neighbour wrong";
+    if (facts.names) return ` · ${facts.names[value]}`;
     return colour === "purity" ? ` · purity ${Math.round((100 * value) / 254)} %` : "";
+  }
+
+  // What the columns say of a sample, those that it shares with most left out.
+  /** @param {number} row */
+  describe(row) {
+    const { hubness, doubted, split } = this.facets.columns,
+      words = [];
+    if (hubness && hubness.values[row] !== NOWHERE)
+      words.push(`found by ${hubness.fine?.[row]} others`);
+    if (doubted?.values[row] === 1) words.push("label doubted: look at its neighbours");
+    if (split?.names && split.values[row] === 1) words.push(split.names[1]);
+    return words;
   }
 
   tellLook() {
     // once the hand rests, so that the link says it
     clearTimeout(this.telling);
-    this.telling = setTimeout(
-      () =>
-        this.setState("look", {
-          colour: this.look.colour,
-          classes: this.look.classes.slice(0, 50),
-        }),
-      400,
-    );
+    this.telling = setTimeout(() => this.flush(), REST);
+  }
+
+  flush() {
+    clearTimeout(this.telling);
+    this.setState("look", this.lookNow());
+  }
+
+  lookNow() {
+    const { camera, look } = this,
+      window = [camera.x, camera.y, camera.zoom].map((v) => Number(v.toPrecision(5)));
+    return { ...look, classes: look.classes.slice(0, 50), window };
   }
 
   // ---- the selection
@@ -503,7 +617,10 @@ export class MapView {
     const frame = this.player.settle(),
       polygon = this.line && this.line.length > 2 ? corners(this.line) : new Uint16Array();
     this.line = null;
-    if (polygon.length < 6) return this.draw();
+    this.preview = null;
+    if (this.foreseen) cancelAnimationFrame(this.foreseen);
+    this.foreseen = undefined;
+    if (polygon.length < 6) return this.stand();
     this.ask({ polygon: packed(polygon), frame, add });
     const mask = this.cloud.enclosed(polygon);
     this.choose(add && this.selection ? mask.map((bit, i) => bit | this.mask[i]) : mask);
@@ -541,8 +658,8 @@ export class MapView {
 
   /** @param {number} count */
   counted(count) {
-    setText(this.count, count ? `${count.toLocaleString("en")} selected` : "");
-    this.count.dataset.count = String(count);
+    setText(this.tools.count, count ? `${count.toLocaleString("en")} selected` : "");
+    this.tools.count.dataset.count = String(count);
   }
 
   /** @param {{ id: string } | null} selection */
@@ -589,6 +706,7 @@ export class MapView {
     this.moved();
   }
   moved() {
+    this.tellLook();
     this.hover(-1);
     if (this.card.pinned >= 0) this.card.place(this.card.pinned);
     this.draw();
@@ -637,13 +755,18 @@ export class MapView {
   }
 
   // ---- one point
-  /** @param {number} row */
-  hover(row) {
+  /**
+   * @param {number} row
+   * @param {boolean} onMap whether the hand is on the map, not on the images
+   */
+  hover(row, onMap = true) {
     if (row === this.hovered) return;
     this.hovered = row;
     this.canvas.dataset.hovered = row < 0 ? "" : String(this.cloud.indices[row]);
     this.cursor();
+    this.wall.light(row);
     clearTimeout(this.timer);
+    if (!onMap) return this.draw();
     if (this.card.pinned < 0) {
       const open = !this.card.root.hidden;
       if (row < 0) this.card.hide();
@@ -692,6 +815,21 @@ export class MapView {
     this.card.hide();
     this.near = null;
     this.draw();
+  }
+
+  // Lines around dense places of the frame that is shown; null until they are here.
+  contours() {
+    const last = this.player.steps.length - 1,
+      k = last > 0 ? Math.round(this.player.at) : 0;
+    if (this.cloud.share) return null; // between two frames
+    if (!this.lines.has(k)) {
+      this.lines.set(k, null);
+      this.tried(`contours-${k}.bin`).then((found) => {
+        this.lines.set(k, /** @type {Contours | null} */ (found));
+        this.draw();
+      });
+    }
+    return this.lines.get(k) ?? null;
   }
 
   // ---- painting

@@ -2,12 +2,16 @@
 /** @import { Neighbour } from "./types.js" */
 /** @import { MapView } from "./map.js" */
 /** @import { Context } from "../../shared/types.js" */
+import { STEPS } from "./cloud.js";
+import { placed } from "./labels.js";
+
 export const RIGHT = "#009E73",
   WRONG = "#D55E00",
   SELECTED = "#E69F00";
 const MOST_IMAGES = 150,
-  MOST_NAMES = 80,
-  MOST_TRIED = 600,
+  MOST_NAMES = 50,
+  MOST_TRIED = 300,
+  MOST_LINES = 8,
   KEPT = 600;
 
 /** @param {string} name */
@@ -57,9 +61,10 @@ export function paintOver(ctx, map) {
   const { camera, cloud, ink, paper } = map;
   ctx.clearRect(0, 0, camera.width, camera.height);
   map.imagesDrawn = 0;
+  if (map.look.contours) contours(ctx, map);
   if (map.look.images) thumbnails(ctx, map);
-  if (map.near) lines(ctx, map, map.near);
-  if (map.named) names(ctx, map);
+  if (map.near) lines(ctx, map, map.near.row, map.near.neighbours.slice(0, MOST_LINES));
+  if (map.look.names) names(ctx, map);
   for (const row of map.marked) ring(ctx, camera.at(cloud, row), map.radius() + 7, SELECTED, paper);
   if (map.data.own) own(ctx, map, map.data.own);
   if (map.hovered >= 0) ring(ctx, camera.at(cloud, map.hovered), map.radius() + 4, ink, paper);
@@ -142,15 +147,42 @@ function thumbnails(ctx, map) {
   ctx.globalAlpha = 1;
 }
 
+// Around where the points lie dense: the heavier the line, the denser.
+/**
+ * @param {Context} ctx
+ * @param {MapView} map
+ */
+function contours(ctx, map) {
+  const found = map.contours();
+  if (!found) return;
+  const { camera } = map,
+    { xy, ends, shares } = found;
+  ctx.strokeStyle = map.ink;
+  ctx.lineWidth = 1;
+  let from = 0;
+  shares.forEach((share, k) => {
+    ctx.globalAlpha = 0.75 - 0.5 * share;
+    ctx.beginPath();
+    for (let i = from; i < ends[k]; i++) {
+      const [x, y] = camera.pixels(xy[2 * i] / STEPS, xy[2 * i + 1] / STEPS);
+      ctx[i > from ? "lineTo" : "moveTo"](x, y);
+    }
+    ctx.stroke();
+    from = ends[k];
+  });
+  ctx.globalAlpha = 1;
+}
+
 // From the opened point to its nearest neighbours: right ones solid, wrong ones dashed.
 /**
  * @param {Context} ctx
  * @param {MapView} mapView
- * @param {{ row: number, neighbours: Neighbour[] }} near
+ * @param {number} from
+ * @param {Neighbour[]} neighbours
  */
-function lines(ctx, { camera, cloud, paper }, near) {
-  const [x, y] = camera.at(cloud, near.row);
-  near.neighbours.forEach(({ row, right }) => {
+function lines(ctx, { camera, cloud, paper }, from, neighbours) {
+  const [x, y] = camera.at(cloud, from);
+  neighbours.forEach(({ row, right }) => {
     const [u, v] = camera.at(cloud, row);
     for (const [style, width] of /** @type {const} */ ([
       [paper, 4],
@@ -169,48 +201,54 @@ function lines(ctx, { camera, cloud, paper }, near) {
   });
 }
 
-// The largest classes first, each at its most central point; a name that would cover another waits
-// for more zoom.
+// The largest classes first, each at its most central point or beside it.
 /**
  * @param {Context} ctx
  * @param {MapView} map
  */
 function names(ctx, map) {
   const { camera, cloud } = map,
-    view = camera.window(),
-    /** @type {number[][]} */
-    taken = [];
+    view = camera.window();
   ctx.font = `600 12.5px ${map.font}`;
   ctx.textAlign = "center";
   ctx.textBaseline = "middle";
   ctx.lineJoin = "round";
-  let tried = 0;
+  /** @type {{ text: string, x: number, y: number, width: number, height: number }[]} */
+  const wanted = [];
   for (const c of map.bySize) {
-    if (taken.length >= MOST_NAMES || tried >= MOST_TRIED) break;
-    const x0 = cloud.x(c.row),
-      y0 = cloud.y(c.row);
-    if (
-      !map.stands(c.label) ||
-      x0 < view.left ||
-      x0 > view.right ||
-      y0 < view.bottom ||
-      y0 > view.top
-    )
+    const x = cloud.x(c.row),
+      y = cloud.y(c.row);
+    if (!map.there(c) || x < view.left || x > view.right || y < view.bottom || y > view.top)
       continue;
-    tried += 1;
-    const [x, y] = camera.at(cloud, c.row),
-      text = shortened(c.name),
-      w = ctx.measureText(text).width / 2 + 4,
-      box = [x - w, y - 9, x + w, y + 9];
-    if (taken.some((o) => box[0] < o[2] && o[0] < box[2] && box[1] < o[3] && o[1] < box[3]))
-      continue;
-    taken.push(box);
+    const at = camera.at(cloud, c.row),
+      text = shortened(c.name);
+    wanted.push({ text, x: at[0], y: at[1], width: ctx.measureText(text).width + 8, height: 17 });
+    if (wanted.length >= MOST_TRIED) break;
+  }
+  placed(wanted, camera, MOST_NAMES).forEach((place, k) => {
+    if (!place) return;
+    const { text, x, y } = wanted[k];
+    if (place.moved) dot(ctx, x, y, map.ink);
     ctx.strokeStyle = map.paper;
     ctx.lineWidth = 4;
-    ctx.strokeText(text, x, y);
+    ctx.strokeText(text, place.x, place.y);
     ctx.fillStyle = map.ink;
-    ctx.fillText(text, x, y);
-  }
+    ctx.fillText(text, place.x, place.y);
+  });
+}
+
+// The point of a name that stands beside it.
+/**
+ * @param {Context} ctx
+ * @param {number} x
+ * @param {number} y
+ * @param {string} colour
+ */
+function dot(ctx, x, y, colour) {
+  ctx.beginPath();
+  ctx.arc(x, y, 1.8, 0, 2 * Math.PI);
+  ctx.fillStyle = colour;
+  ctx.fill();
 }
 
 /**

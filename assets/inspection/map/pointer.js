@@ -78,7 +78,7 @@ export function listen(map) {
         [x, y] = camera.pixels(u, v);
       if (Math.hypot(px - x, py - y) >= 3) map.line.push(camera.place(px, py));
       map.hover(-1);
-      return map.draw();
+      return map.foresee(grip.add);
     }
     camera.look(
       grip.x - (px - grip.from[0]) / camera.scale,
@@ -94,7 +94,7 @@ export function listen(map) {
     grip = null;
     if (pinch || e.type === "pointercancel") {
       map.line = null;
-      return map.draw();
+      return map.foresee(false);
     }
     if (!moved) return map.open(under(e));
     if (draws) map.enclose(add);
@@ -111,13 +111,8 @@ export function listen(map) {
   canvas.addEventListener(
     "wheel",
     (e) => {
-      // the page scrolls unless the map has the focus or Ctrl is held
-      if (
-        !e.ctrlKey &&
-        !e.metaKey &&
-        /** @type {ShadowRoot} */ (canvas.getRootNode()).activeElement !== canvas
-      )
-        return;
+      // the whole map is in sight already: then outwards the page scrolls
+      if (camera.zoom <= 1 && e.deltaY > 0 && !e.ctrlKey && !e.metaKey) return;
       e.preventDefault();
       camera.closer(NOTCH ** -(e.deltaMode ? 40 * e.deltaY : e.deltaY), ...place(e));
       map.moved();
@@ -142,6 +137,7 @@ export function listen(map) {
     else if (e.key === "m") map.take("move");
     else if (e.key === "Escape") {
       map.line = null;
+      map.foresee(false);
       map.close_card();
       map.hover(-1);
     } else return;

@@ -2,7 +2,9 @@
 // files.
 import type { Data, Shapes } from "../../shared/types.js";
 
-export type Colouring = "class" | "right" | "purity" | "density";
+export type Filtered = "right" | "rank" | "hubness" | "doubted" | "split";
+export type Column = Filtered | "tags" | "purity" | "density";
+export type Colouring = "class" | Column;
 
 export interface MapData extends Data {
   points: string; // address of the folder of the map's files
@@ -15,11 +17,25 @@ export interface MapData extends Data {
   selection: { id: string } | null;
   seq: number; // of the last lasso that Python has heard
   look: Look;
+  opened: number; // how often a view was opened: then the look is to be taken over
+  menus: { colour: Record<Colouring, string>; sort: Record<Look["sort"], string> };
   links: { page: string; label: string; parameters: Record<string, string> }[];
+  tags: string; // id of the run's tags; none: ""
+  views: { name: string; query: string }[];
+  closed: string; // why nothing can be kept with this run, or ""
 }
-export interface Look {
+// pages/inspection/map/state.py; of each filter the values that stand out, none: all
+export interface Look extends Record<Filtered, number[]> {
   colour: Colouring;
-  classes: number[]; // labels that stand out; none: all
+  classes: number[];
+  tags: string[];
+  sort: "class" | "rank" | "hubness" | "sample";
+  size: number;
+  names: boolean;
+  images: boolean;
+  contours: boolean;
+  window: [x: number, y: number, zoom: number];
+  sample: number;
 }
 
 // points.bin
@@ -37,18 +53,35 @@ export interface Points {
 export interface Frame {
   xy: Uint16Array<ArrayBuffer>;
 }
-// right.bin, purity.bin, density.bin: a byte for each point, 255 where it means nothing
+// right.bin, rank.bin, ...: a byte for each point, 255 where it means nothing; a column that filters
+// has names, the others are scales
 export interface Facts {
   values: Uint8Array<ArrayBuffer>;
-  title: string;
-  low: string;
-  high: string;
-  right: number;
-  wrong: number;
-  neither: number;
+  fine?: Uint16Array;
+  names?: string[];
+  title?: string;
+  low?: string;
+  high?: string;
+  neither?: number;
+}
+export interface TagBits {
+  names: string[];
+  bits: Uint8Array;
+}
+export interface Contours {
+  xy: Uint16Array;
+  ends: Int32Array; // of each line, in points
+  shares: number[];
 }
 export interface Near {
   neighbours: Neighbour[];
+  precision: number | null;
+  rank: number; // of the first of its class, 0: there is none
+  forces: boolean;
+}
+export interface History {
+  moments: { step: number; nearest: number; right: boolean; rank: number; distance: number }[];
+  kept: number;
 }
 export interface Neighbour {
   row: number;
@@ -59,6 +92,12 @@ export interface SelectionBits {
   bits: Uint8Array;
 }
 // What the hand tells Python.
+export type Keep =
+  | { tag: string; on: boolean; bits: string }
+  | { tag: string; on: boolean; index: number }
+  | { view: string; look?: Look }
+  | { drop: string }
+  | { open: string };
 export type Lasso = { polygon: string; frame: number; add: boolean } | { toggle: number };
 
 export interface Class {

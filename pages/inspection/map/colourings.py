@@ -1,53 +1,122 @@
-"""What the points of a map may be coloured by, one byte each: what their neighbours in the embedding say."""
+"""The columns of a map: what its points may be coloured and filtered by, one byte each."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from dmlcore.inspection import duplicates
+from dmlcore.inspection.hubness import hubness
 from dmlcore.inspection.neighbours import TestNeighbours
-from dmlcore.typing import Bytes
+from dmlcore.typing import Array, Bools, Bytes, Ints
 
-NEAREST = 8  # neighbours that purity and density look at
+NEAREST = 8  # neighbours that purity, density and doubt look at
+COUNTED = 10  # neighbours that make a hub
 NOWHERE = 255  # a byte that says: not defined for this point
+RANKS = (1, 2, 5, 17, 65)  # where each kind of rank begins
 
 
-def neighbourhood(neighbours: TestNeighbours) -> dict[str, tuple[Bytes, dict[str, Any]]]:
-    """What points may be coloured by, one byte each, and what the legend says of it."""
+class Column(NamedTuple):
+    """A byte for each point, and what the page says of it.
+
+    facts: "names" of the bytes 0, 1, ... of a column that filters, or "title", "low" and "high" of a scale.
+    fine: (n,) the number behind the byte, to sort by, where it is more.
+    """
+
+    values: Bytes
+    facts: dict[str, Any]
+    fine: NDArray[np.uint16] | None = None
+
+
+def columns(neighbours: TestNeighbours) -> dict[str, Column]:
+    """Every column by its name."""
+    no_query = np.isnan(neighbours.average_precision)
+    return {
+        "right": _right(neighbours, no_query),
+        "rank": _rank(neighbours, no_query),
+        "hubness": _hubness(neighbours),
+        "doubted": _doubted(neighbours),
+        "split": Column(neighbours.is_gallery.astype(np.uint8), {"names": ["queries", "only searched"]}),
+        "purity": _purity(neighbours),
+        "density": _density(neighbours),
+    }
+
+
+def _right(neighbours: TestNeighbours, no_query: Bools) -> Column:
+    right = np.where(no_query, NOWHERE, neighbours.right[:, 0]).astype(np.uint8)
+    counts = {
+        "right": int((right == 1).sum()),
+        "wrong": int((right == 0).sum()),
+        "neither": int(no_query.sum()),
+    }
+    return Column(right, {"names": ["neighbour wrong", "neighbour right"], **counts})
+
+
+def _rank(neighbours: TestNeighbours, no_query: Bools) -> Column:
+    rank = neighbours.positives.rank
+    kind = np.searchsorted(RANKS, rank, side="right") - 1
+    ends = [f"{low} to {high - 1}" if high - low > 1 else f"{low}" for low, high in pairwise(RANKS)]
+    names = [f"first hit at {words}" for words in ends] + [f"first hit beyond {RANKS[-1] - 1}"]
+    return Column(
+        np.where(no_query | (rank == 0), NOWHERE, kind).astype(np.uint8),
+        {"names": names},
+        np.minimum(np.where(no_query, 0, rank), 65535).astype(np.uint16),
+    )
+
+
+def _hubness(neighbours: TestNeighbours) -> Column:
+    k = min(COUNTED, neighbours.neighbours.shape[1])
+    hubs = hubness(neighbours.labels, neighbours.neighbours, neighbours.is_gallery, k)
+    kind, times = np.full(len(neighbours.labels), NOWHERE), np.zeros(len(neighbours.labels))
+    kind[hubs.rows] = 1
+    for number, places in ((0, hubs.orphans), (2, hubs.hubs), (3, hubs.bad_hubs)):
+        kind[hubs.rows[places]] = number
+    times[hubs.rows] = hubs.occurrences
+    names = ["found by nobody", "found as usual", "hub", "hub, mostly wrong"]
+    return Column(kind.astype(np.uint8), {"names": names}, np.minimum(times, 65535).astype(np.uint16))
+
+
+def _doubted(neighbours: TestNeighbours) -> Column:
+    doubted = np.zeros(len(neighbours.labels))
+    doubted[duplicates.suspects(neighbours, NEAREST).rows] = 1
+    doubted[neighbours.is_gallery] = NOWHERE
+    return Column(doubted.astype(np.uint8), {"names": ["label not doubted", "label doubted"]})
+
+
+def _purity(neighbours: TestNeighbours) -> Column:
     searched = neighbours.is_gallery if neighbours.is_gallery.any() else np.ones(len(neighbours.labels), bool)
     classes, group = np.unique(neighbours.labels, return_inverse=True)
     others = np.bincount(group[searched], minlength=len(classes))[group] - searched  # of the class, itself not counted
-    looked = np.minimum(others, min(NEAREST, neighbours.right.shape[1]))
+    k = min(NEAREST, neighbours.right.shape[1])
+    looked = np.minimum(others, k)
     alone = looked == 0
     hits = np.cumsum(neighbours.right, axis=1)[np.arange(len(looked)), np.maximum(looked, 1) - 1]
     share = np.divide(hits, looked, out=np.zeros(len(looked)), where=~alone)
-    no_query = np.isnan(neighbours.average_precision)
-    reach = neighbours.distances[:, min(NEAREST, neighbours.distances.shape[1]) - 1]
+    return Column(
+        np.where(alone, NOWHERE, np.rint(254 * share)).astype(np.uint8),
+        {
+            "title": f"of its nearest {k}, or fewer in a smaller class, of the same class",
+            "low": "0 %",
+            "high": "100 %",
+            "neither": int(alone.sum()),
+        },
+    )
+
+
+def _density(neighbours: TestNeighbours) -> Column:
+    k = min(NEAREST, neighbours.distances.shape[1])
+    reach = neighbours.distances[:, k - 1]
     low, high = np.quantile(reach, [0.01, 0.99])
     dense = np.clip((high - reach) / ((high - low) or 1.0), 0, 1)
-    right = np.where(no_query, NOWHERE, neighbours.right[:, 0])
-    k = min(NEAREST, neighbours.right.shape[1])
-    return {
-        "right": (
-            right.astype(np.uint8),
-            {
-                "right": int((right == 1).sum()),
-                "wrong": int((right == 0).sum()),
-                "neither": int(no_query.sum()),
-            },
-        ),
-        "purity": (
-            np.where(alone, NOWHERE, np.rint(254 * share)).astype(np.uint8),
-            {
-                "title": f"of its nearest {k}, or fewer in a smaller class, of the same class",
-                "low": "0 %",
-                "high": "100 %",
-                "neither": int(alone.sum()),
-            },
-        ),
-        "density": (
-            np.rint(254 * dense).astype(np.uint8),
-            {"title": f"distance to the neighbour {k}", "low": f"{high:.3g} sparse", "high": f"{low:.3g} dense"},
-        ),
-    }
+    facts = {"title": f"distance to the neighbour {k}", "low": f"{high:.3g} sparse", "high": f"{low:.3g} dense"}
+    return Column(np.rint(254 * dense).astype(np.uint8), facts)
+
+
+def tagged(tags: Sequence[Ints], indices: Ints) -> Array:
+    """(T, ceil(n / 8)) bits, the first sample the lowest, of the samples `indices` (n,) that carry each of T tags."""
+    masks = np.stack([np.isin(indices, samples) for samples in tags])
+    return np.packbits(masks, axis=1, bitorder="little")

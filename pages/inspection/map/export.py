@@ -9,7 +9,7 @@ from dmlcore.figures.maps import Sheet
 from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.storage.csv_text import as_csv
 from dmlcore.typing import Singles
-from pages.inspection.map.colourings import NOWHERE, neighbourhood
+from pages.inspection.map.colourings import NOWHERE, columns
 
 
 def table(sheet: Sheet, points: Singles, names: Sequence[str], known: TestNeighbours) -> str:
@@ -17,11 +17,11 @@ def table(sheet: Sheet, points: Singles, names: Sequence[str], known: TestNeighb
 
     points: (n, 2) in the units of the map; names: of the classes of the sheet, by their place in it.
     """
-    sides = neighbourhood(known)
+    sides = columns(known)
     lines: list[list[Any]] = [
         ["sample", "class", "name", "x", "y", "nearest_is_right", "purity", "distance_to_nearest"]
     ]
-    right, purity = sides["right"][0], sides["purity"][0]
+    right, purity = sides["right"].values, sides["purity"].values
     for row, (index, group, (x, y), near) in enumerate(
         zip(sheet.indices.tolist(), sheet.group.tolist(), points.tolist(), known.distances[:, 0], strict=True)
     ):

@@ -1,19 +1,19 @@
-"""Map: the test embeddings on a plane, to look at, colour, select from, and to play over training."""
+"""Explore: the test embeddings on a plane, their images beside it; to filter, select, tag, and play over training."""
 
 from __future__ import annotations
 
 import numpy as np
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from dmlcore.inspection.selections import Selection
 from dmlcore.storage.arrays import Unreadable
 from dmlcore.storage.runs import Run, RunStore, scores
 from pages.inspection.map import service as map_service
 from pages.inspection.map.canvas import page as canvas_view
+from pages.inspection.map.keeping import page as keeping_view
 from pages.inspection.map.making import page as making_view
 from pages.inspection.map.service import MapData
-from pages.shared.widgets import export_menu, job_button, run_picker, selection
+from pages.shared.widgets import export_menu, job_button, menu, run_picker, selection
 from pages.shared.widgets.results import beside
 from pages.shared.widgets.test_neighbours import outdated
 from pages.shared.words import sentences as words
@@ -33,14 +33,21 @@ MEANING = {
     "pca": "PCA shows the two directions of largest spread; whatever differs in the others lies on top of each other.",
 }
 
+# Views of the gallery, by the name it gives them; the first is its own first.
+VIEWS = (
+    ("", "Neighbours of every query", "grid_view"),
+    ("Near-duplicates", "Near-duplicates", "filter_2"),
+    ("Suspicious labels", "Suspicious labels", "rule"),
+    ("Own picture", "Your own picture", "upload"),
+)
 MOST_ROWS = 1000  # of the table of selected classes
 
 
 def page() -> None:
-    st.title("Map of the embeddings", anchor=False)
+    st.title("Explore", anchor=False)
     st.markdown(
-        "Each mark is a test sample; samples that the network finds similar lie together. Point at one to see it, "
-        "click it for its neighbours and where it fails, draw around some to select them."
+        "Samples that the network finds similar lie together. Draw around some, or filter: the images beside the map "
+        "follow. Click one for its neighbours and what became of it over training."
     )
     boxes = st.container(horizontal=True, vertical_alignment="bottom")
     run = run_picker.pick(RunStore(), into=boxes, width=430)
@@ -63,7 +70,6 @@ def page() -> None:
     try:
         data = (map_service.over_training if training else map_service.of_map)(run, settings)
         if data is not None:
-            quality(data, boxes)
             canvas(data, settings.method)
     except (Unreadable, ValueError) as error:
         st.error(words.plain(error), icon=":material/broken_image:")
@@ -76,22 +82,14 @@ def page() -> None:
             making_view.offer_training(run, settings)
 
 
-def quality(data: MapData, boxes: DeltaGenerator) -> None:
-    """How far the map may be believed."""
-    measured = data.quality
-    if measured is None:
-        return
-    sampled = f" Measured on {measured.sampled:,} of the points." if measured.sampled < measured.points else ""
-    boxes.metric("Trustworthiness", f"{measured.trustworthiness:.3f}", help=TRUST + sampled, width=136)
-    boxes.metric("Kept neighbours", percent(measured.kept_neighbours), help=KEPT + sampled, width=136)
-
-
 @st.fragment
 def canvas(data: MapData, method: str) -> None:
     """The map, what is selected on it and what it is; a lasso runs only this again."""
     run = data.run
     if not run_picker.present(run):
         return
+    if keeping_view.other_map():
+        st.rerun()
     chosen = selection.chosen(run)
     marks = []
     for name in ("point", "query"):
@@ -104,16 +102,25 @@ def canvas(data: MapData, method: str) -> None:
     canvas_view.show(data, marks=marks, chosen=chosen, own=canvas_view.own(data))
     selected_classes(data, chosen)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(caption(run, data, method), width="stretch")
+        st.caption(caption(run, data, method), width="stretch", help=trust(data))
         export_menu.offer(run, chosen)
+    further(run, chosen)
+
+
+def further(run: Run, chosen: Selection | None) -> None:
+    """What else there is to ask of the same samples, each a view of the gallery."""
+    carried = {"run": run.id} | ({selection.PARAMETER: chosen.id} if chosen else {})
+    with st.container(horizontal=True):
+        for view, label, icon in VIEWS:
+            menu.link("gallery", label, carried | ({"view": view} if view else {}), icon=icon)
 
 
 def selected_classes(data: MapData, chosen: Selection | None) -> None:
     """The bar of the selection with its class counts; how to make one where there is none."""
     if chosen is None:
         st.caption(
-            "Select samples: choose Lasso above the map and draw around them (or hold Shift and drag). The selection "
-            "carries over to the gallery."
+            "Select samples: choose Lasso above the map and draw around them (or hold Shift and drag). The other pages "
+            "of Inspection then show them, too."
         )
         return
     selection.bar(data.run, chosen, here="maps")
@@ -159,11 +166,26 @@ def caption(run: Run, data: MapData, method: str) -> str:
         if data.steps
         else f"{data.words} of {points}.{tested}"
     )
-    return (
-        f"{frames} {MEANING[method]} A name stands at the most central sample of its class. Zoom with + and −, or Ctrl "
-        "and the wheel (the wheel alone once the map was clicked); drag to move; arrow keys go from point to point, "
-        "Enter opens one, Space selects it, L draws a lasso, M moves."
+    measured = data.quality
+    believed = (
+        f" Trustworthiness {measured.trustworthiness:.3f}, kept neighbours {percent(measured.kept_neighbours)}."
+        if measured
+        else ""
     )
+    return (
+        f"{frames} {MEANING[method]}{believed} A name stands at the most central sample of its class. Zoom with the "
+        "wheel or + and −; drag to move; arrow keys go from point to point, Enter opens one, Space selects it, L draws "
+        "a lasso, M moves."
+    )
+
+
+def trust(data: MapData) -> str | None:
+    """How far the map may be believed."""
+    measured = data.quality
+    if measured is None:
+        return None
+    sampled = f" Measured on {measured.sampled:,} of the points." if measured.sampled < measured.points else ""
+    return f"**Trustworthiness**: {TRUST}\n\n**Kept neighbours**: {KEPT}{sampled}"
 
 
 page()

@@ -1,8 +1,9 @@
 """The points of a map over HTTP: /api/map/RUN/NAME/TAG/FILE; TAG changes with the content, so browsers keep all of it.
 
 points.bin: place (2 x uint16), class and sample of each point, names and colours of the classes, some 5 bytes a point
-once compressed. frame-K.bin: places at another time. right.bin, purity.bin, density.bin: a byte for each point, asked
-for when it colours the points. near-ROW.bin: the neighbours of a point. selection-ID.bin: a bit for each point. All but
+once compressed. frame-K.bin: places at another time; contours-K.bin: lines around where its points lie dense.
+right.bin, rank.bin, ... (`colourings.columns`): a byte for each point. near-ROW.bin: the neighbours of a point;
+history-ROW.bin: what they were at the kept checkpoints. selection-ID.bin, tags-ID.bin: a bit for each point. All but
 map.csv as `wire.pack` packs.
 """
 
@@ -22,22 +23,24 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from dmlcore.data import DataError
+from dmlcore.figures.density import density_lines
 from dmlcore.figures.maps import MOST_COLOURS, Sheet, palette
-from dmlcore.inspection import selections
+from dmlcore.inspection import selections, tags_and_views
 from dmlcore.inspection.maps import maps, trajectory
 from dmlcore.inspection.neighbours import fingerprint
 from dmlcore.storage import arrays
 from dmlcore.storage.arrays import EMBEDDINGS, Unreadable
 from dmlcore.storage.runs import Run, RunError, RunStore
 from dmlcore.typing import Singles
-from pages.inspection.map import export
-from pages.inspection.map.colourings import NEAREST, neighbourhood
+from pages.inspection.map import export, one_sample
+from pages.inspection.map.colourings import Column, columns, tagged
 from pages.shared.server import host, thumbnails, wire
 from pages.shared.widgets.test_neighbours import learned
 from pages.shared.words import sentences as words
 
 TRAINING = "training"  # in place of the settings' name: the frames over training
-BYTES = ("right", "purity", "density")
+COLUMNS = ("right", "rank", "hubness", "doubted", "split", "purity", "density")
+GROWS = "no-cache"  # another checkpoint may be embedded at any time
 _FILE = re.compile(r"([a-z]+)(?:-([0-9a-f]{1,16}))?\.(bin|csv)")
 
 
@@ -105,14 +108,14 @@ def _respond(given: dict[str, str]) -> Response:
         if not asked or map_ is None or map_.tag != given["tag"]:
             return Response(status_code=404)
         content = _content(map_, *asked.groups())
-    except RunError:
+    except (RunError, FileNotFoundError):
         return Response(status_code=404)
     except (Unreadable, ValueError) as error:
         return Response(words.plain(error), status_code=409, media_type="text/plain")
     if content is None:
         return Response(status_code=404)
     headers = {
-        "Cache-Control": "public, max-age=31536000, immutable",
+        "Cache-Control": GROWS if given["file"].startswith("history-") else "public, max-age=31536000, immutable",
         "X-Content-Type-Options": "nosniff",
         "Content-Encoding": "gzip",
     }
@@ -143,11 +146,14 @@ def _content(layout: MapData, kind: str, which: str | None, suffix: str) -> byte
         return gzip.compress(
             export.table(sheet, layout.points, names(layout.run, sheet), learned(layout.source)).encode()
         )
-    if kind in BYTES and which is None:
-        return _bytes(layout, kind)
+    if kind in COLUMNS and which is None:
+        return _column(layout, kind)
     if kind == "points" and which is None:
         return _points(layout)
-    make = {"frame": _frame, "near": _near, "selection": _selection}.get(kind)
+    make = {
+        "frame": _frame, "contours": _contours, "near": _near, "history": _history,
+        "selection": _selection, "tags": _tags,
+    }.get(kind)  # fmt: skip
     return make(layout, which) if make and which is not None else None
 
 
@@ -174,18 +180,34 @@ def _frame(layout: MapData, which: str) -> bytes | None:
     return gzip.compress(wire.pack({}, {"xy": layout.sheet.frames[int(which)]}), 1)
 
 
+def _contours(layout: MapData, which: str) -> bytes | None:
+    if not which.isdigit() or int(which) >= len(layout.sheet.frames):
+        return None
+    lines = [(share, line) for share, lines in density_lines(layout.sheet.frames[int(which)]) for line in lines]
+    places = [line for _, line in lines] or [np.empty((0, 2), "<u2")]
+    ends = np.cumsum([len(line) for _, line in lines], dtype=np.int32)
+    header = {"shares": [share for share, _ in lines]}
+    return gzip.compress(wire.pack(header, {"xy": np.concatenate(places), "ends": ends}), 1)
+
+
 def _near(layout: MapData, which: str) -> bytes | None:
     if not which.isdigit() or int(which) >= len(layout.points):
         return None
-    known, row = learned(layout.source), int(which)
-    near = zip(
-        known.neighbours[row, :NEAREST].tolist(),
-        known.right[row, :NEAREST].tolist(),
-        known.distances[row, :NEAREST].tolist(),
-        strict=True,
-    )
-    listed = [{"row": other, "right": right, "distance": distance} for other, right, distance in near]
-    return gzip.compress(wire.pack({"neighbours": listed}, {}), 1)
+    return gzip.compress(wire.pack(one_sample.near(layout.source, int(which)), {}), 1)
+
+
+def _history(layout: MapData, which: str) -> bytes | None:
+    if not which.isdigit() or int(which) >= len(layout.points):
+        return None
+    return gzip.compress(wire.pack(one_sample.history(layout.run, int(layout.sheet.indices[int(which)])), {}), 1)
+
+
+def _tags(layout: MapData, which: str) -> bytes | None:
+    kept = tags_and_views.read(layout.run)
+    if kept.id != which:
+        return None
+    bits = tagged(list(kept.tags.values()), layout.sheet.indices)
+    return gzip.compress(wire.pack({"names": list(kept.tags)}, {"bits": bits}), 6)
 
 
 def _selection(layout: MapData, which: str) -> bytes | None:
@@ -196,9 +218,15 @@ def _selection(layout: MapData, which: str) -> bytes | None:
     return gzip.compress(wire.pack({}, {"bits": bits}), 6)
 
 
-def _bytes(layout: MapData, name: str) -> bytes:
-    values, facts = neighbourhood(learned(layout.source))[name]
-    return gzip.compress(wire.pack(facts, {"values": values}), 6)
+def _column(layout: MapData, name: str) -> bytes:
+    column = _columns(layout)[name]
+    fine = {} if column.fine is None else {"fine": column.fine}
+    return gzip.compress(wire.pack(column.facts, {"values": column.values, **fine}), 6)
+
+
+@lru_cache(maxsize=4)
+def _columns(layout: MapData) -> dict[str, Column]:
+    return columns(learned(layout.source))
 
 
 # ---- reading

@@ -1,4 +1,7 @@
-"""Small images of samples over HTTP: /api/thumb/RUN/INDEX; the run's spec says which data set the index is of."""
+"""Small images of samples over HTTP: /api/thumb/RUN/INDEX; the run's spec says which data set the index is of.
+
+With ?large=1 it is the image of a sample in full screen.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ from dmlcore.training.build import load_data
 from dmlcore.typing import Pixels
 from pages.shared.server import host
 
-SIDE = 128  # pixels, longest side
+SIDE, LARGE = 128, 640  # pixels, longest side
 _INDEX = re.compile(r"[0-9]{1,9}")
 _loading = threading.Lock()  # a page asks for dozens of images at once: one thread reads the data set
 
@@ -38,11 +41,11 @@ def dataset(spec: RunSpec) -> Dataset:
         return _dataset(_key(spec))
 
 
-def thumbnail(spec: RunSpec, index: int) -> tuple[bytes, str]:
+def thumbnail(spec: RunSpec, index: int, *, large: bool = False) -> tuple[bytes, str]:
     """(content, media type) of the image of one sample; raises IndexError, DataError."""
     if not 0 <= index < len(dataset(spec).labels):
         raise IndexError(index)
-    return _encoded(_key(spec), index)
+    return _drawn(_key(spec), index, LARGE) if large else _encoded(_key(spec), index)
 
 
 async def respond(request: Request) -> Response:
@@ -55,7 +58,8 @@ def _respond(request: Request) -> Response:
     if not _INDEX.fullmatch(index):
         return Response(status_code=404)
     try:
-        content, media = thumbnail(RunStore().open(request.path_params["run"]).spec, int(index))
+        spec = RunStore().open(request.path_params["run"]).spec
+        content, media = thumbnail(spec, int(index), large=request.query_params.get("large") == "1")
     except (RunError, DataError, IndexError):
         return Response(status_code=404)
     tag = f'"{hashlib.sha256(content).hexdigest()[:16]}"'
@@ -86,9 +90,13 @@ def _drawer(key: str) -> Callable[[int], Pixels]:
 
 @lru_cache(maxsize=4096)  # about 5 kB each
 def _encoded(key: str, index: int) -> tuple[bytes, str]:
+    return _drawn(key, index, SIDE)
+
+
+def _drawn(key: str, index: int, side: int) -> tuple[bytes, str]:
     dataset(RunSpec.from_json(key))  # read by one thread only
     pixels = _drawer(key)(index)
-    photograph, image = max(pixels.shape[:2]) > SIDE, fitted(pixels, SIDE)
+    photograph, image = max(pixels.shape[:2]) > SIDE, fitted(pixels, side)
     file = io.BytesIO()
     image.save(file, "JPEG", quality=88) if photograph else image.save(file, "PNG")
     return file.getvalue(), "image/jpeg" if photograph else "image/png"

@@ -1,4 +1,4 @@
-"""The canvas of the map page: shows a map that the browser fetches, hears lassos and what the link should say."""
+"""The canvas of the map page and the images beside it: hears lassos, tags, views and what the link should say."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ import streamlit as st
 from dmlcore.figures.maps import in_square
 from dmlcore.inspection import selections
 from dmlcore.inspection.selections import Selection
+from pages.inspection.map.keeping import page as keeping_view
 from pages.inspection.map.service import MapData
+from pages.inspection.map.state import Look
 from pages.shared.server import thumbnails
-from pages.shared.state import untrusted
 from pages.shared.widgets import menu, selection
 from pages.shared.widgets.component import component
 
 KEY = "map"
 ORIGIN = "lasso on the map"
-COLOURINGS = ("class", "right", "purity", "density")
-MOST_CLASSES = 50  # that a link names
 MOST_CORNERS = 64
 MOST_AWAY = 100  # widths of the map
-PAGES = {"gallery": "Neighbours in the gallery", "failure": "Forces of its failure"}
+PAGES = {"gallery": "All its neighbours", "failure": "Forces of its failure"}
 _canvas = component("inspection/map")
 
 
@@ -46,13 +45,16 @@ def show(data: MapData, *, marks: Sequence[int], chosen: Selection | None, own: 
             "own": own,
             "selection": {"id": chosen.id} if chosen else None,
             "seq": seq,
-            "look": look(),
+            "look": look().to_json(),
+            "menus": Look.menus(),
             "links": [
                 {"page": page, "label": label, "parameters": {"run": data.run.id}} for page, label in PAGES.items()
             ],
+            **keeping_view.kept(data.run),
         },
         on_lasso_change=lambda: _choose(data),
         on_look_change=_follow_look,
+        on_keep_change=lambda: keeping_view.keep(data.run, data.sheet.indices, st.session_state[KEY].get("keep")),
         on_open_change=lambda: None,
     )
     opened = event.get("open")
@@ -74,13 +76,9 @@ def own(data: MapData) -> list[float] | None:
     return [x, y]
 
 
-def look() -> dict[str, Any]:
-    """What the link says of the colours: ?colour= and ?classes=, which may name anything."""
-    wanted = st.query_params.get("classes", "")[:1000].split(",")
-    return {
-        "colour": untrusted.one_of(st.query_params.get("colour"), COLOURINGS, COLOURINGS[0]),
-        "classes": [int(c) for c in wanted[:MOST_CLASSES] if c.isascii() and c.isdigit() and len(c) < 10],
-    }
+def look() -> Look:
+    """What the link says of colours, filters and sizes, which may be anything."""
+    return Look.from_query(st.query_params.to_dict())
 
 
 def polygon(text: Any) -> np.ndarray:
@@ -130,16 +128,9 @@ def _follow_look() -> None:
     given = st.session_state[KEY].get("look")
     if not isinstance(given, dict):
         return
-    colour = untrusted.one_of(given.get("colour"), COLOURINGS, COLOURINGS[0])
-    classes = [c for c in given.get("classes", []) if isinstance(c, int) and c >= 0][:MOST_CLASSES]
-    for name, value, default in (
-        ("colour", colour, COLOURINGS[0]),
-        ("classes", ",".join(map(str, classes)), ""),
-    ):
-        if value == default:
-            st.query_params.pop(name, None)
-        else:
-            st.query_params[name] = value
+    for name in keeping_view.LOOK:
+        st.query_params.pop(name, None)
+    st.query_params.update(Look.of(given).to_query())
 
 
 def _seq(data: MapData) -> str:

@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dmlcore.inspection import selections
+from dmlcore.inspection import selections, tags_and_views
 from dmlcore.inspection.maps import maps
 from dmlcore.storage.runs import EXAMPLE_REMOVED, Run, scores
 from pages.inspection.map import service as map_service
 from pages.inspection.map.canvas import page as canvas_view
+from pages.inspection.map.keeping import page as keeping_view
+from pages.inspection.map.state import Look
 from tests.pages.inspection.gallery.test_page import BAD, opened
 
 
@@ -35,18 +37,17 @@ def test_the_map_shows_the_points_of_the_run(run):
     assert told["points"] == shown(run).address
     assert told["images"].endswith(f"/api/thumb/{run.id}/")
     assert [link["page"] for link in told["links"]] == ["gallery", "failure"]
-    assert len(json.dumps(told)) < 2000, "the points travel by HTTP"
+    assert len(json.dumps(told)) < 3000, "the points travel by HTTP"
     row = scores(run.metrics()[0])["trained"]
     parts = ("t-SNE, perplexity 30", "seed 0", "896 test", "10 classes", f"MAP@R {100 * row['map_at_r']:.1f} %")
     assert any(all(part in caption.value for part in (*parts, "means nothing")) for caption in app.caption)
-    metrics = {metric.label: metric.value for metric in app.metric}
-    assert metrics["Trustworthiness"] == f"{found.quality.trustworthiness:.3f}"
-    assert metrics["Kept neighbours"] == f"{100 * found.quality.kept_neighbours:.1f} %"
+    quality = (f"Trustworthiness {found.quality.trustworthiness:.3f}", f"{100 * found.quality.kept_neighbours:.1f} %")
+    assert any(all(part in caption.value for part in quality) for caption in app.caption)
 
 
 def test_the_link_says_what_stands_out_and_how_it_is_coloured(run):
     look = canvas(opened("maps", colour="purity", classes="3,8"))["look"]
-    assert look == {"colour": "purity", "classes": [3, 8]}
+    assert look == Look(colour="purity", classes=(3, 8)).to_json()
 
 
 def test_the_points_of_a_link_are_marked(run):
@@ -133,6 +134,41 @@ def test_a_point_is_added_and_taken_out_again(run):
 def test_a_senseless_message_is_refused(run, message):
     with pytest.raises(ValueError, match=r"lasso|frame|point"):
         canvas_view.rows(shown(run), message, None)
+
+
+# ---- what is kept with the run
+
+
+def bits(mask: np.ndarray) -> str:
+    return base64.b64encode(np.packbits(mask, bitorder="little").tobytes()).decode()
+
+
+def test_the_images_shown_are_tagged_and_the_canvas_told(run):
+    indices = shown(run).sheet.indices
+    keeping_view.keep(run, indices, {"tag": "odd", "bits": bits(np.arange(len(indices)) % 7 == 2), "on": True})
+    keeping_view.keep(run, indices, {"tag": "odd", "index": int(indices[2]), "on": False})
+    kept = tags_and_views.read(run)
+    assert kept.tags["odd"].tolist() == indices[9::7].tolist()
+    told = canvas(opened("maps", run=run.id, tags="odd"))
+    assert (told["tags"], told["look"]["tags"], told["closed"]) == (kept.id, ["odd"], "")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [None, {}, {"tag": "a"}, {"tag": "a", "bits": "AA=="}, {"tag": "a", "bits": "%"}, {"tag": "a", "bits": 5},
+     {"tag": "a", "index": "1"}, {"tag": "a", "index": -1}, {"tag": "a" * 99, "index": 900}, {"view": ""}, {"view": 5},
+     {"tag": "a", "bits": base64.b64encode(bytes(112)).decode()}],
+)  # fmt: skip
+def test_a_senseless_wish_keeps_nothing(run, message):
+    keeping_view.keep(run, shown(run).sheet.indices, message)
+    assert not (run.path / tags_and_views.FILE).exists()
+
+
+def test_views_that_cannot_be_read_are_said_and_the_map_is_shown(run):
+    (run.path / tags_and_views.FILE).write_text("{")
+    told = canvas(opened("maps", run=run.id))
+    assert "damaged" in told["closed"]
+    assert (told["tags"], told["views"]) == ("", [])
 
 
 # ---- what is missing

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from dmlcore import losses
 from pages.inspection.failures.state import Home, RealScene
+from pages.inspection.map.state import Look
 from pages.library.errata.state import Example
 from pages.losses.charges.state import LAW, ChargesState, LawKind, Moved
 from pages.losses.fields.compare.presets import PAIRS
@@ -49,6 +50,7 @@ DEFAULTS: dict[str, PageState] = {
     "prototypes": PrototypesView(),
     "truth": Example.at(4),
     "failure": RealScene.at(HOME),
+    "explore": Look(),
 }
 # Links as the pages wrote them until November 2026 and what each opened: the first in full, of the others what differs.
 OLD = json.loads(

@@ -1,0 +1,113 @@
+// What stands out: classes, columns and tags that are chosen, and how many samples each leaves.
+/** @import { Column, Facts, Look, TagBits } from "./types.js" */
+/** @import { Cloud } from "./cloud.js" */
+import { unpacked } from "./cloud.js";
+
+/** @typedef {"right" | "rank" | "hubness" | "doubted" | "split"} Filter */
+/** @type {Filter[]} */
+export const FILTERS = ["right", "rank", "hubness", "doubted", "split"];
+export const NOWHERE = 255;
+const CLASSES = 1 << 5,
+  TAGS = 1 << 6; // bits beside those of the filters
+
+export class Facets {
+  /** @param {Cloud} cloud */
+  constructor(cloud) {
+    this.cloud = cloud;
+    /** @type {Partial<Record<Column, Facts>>} */
+    this.columns = {};
+    /** @type {string[]} */
+    this.tags = [];
+    /** @type {Uint8Array[]} one for each tag, a byte for each point */
+    this.masks = [];
+  }
+
+  // The tags of the run, and what colours the points by them: the first tag of each.
+  /** @param {TagBits | null} arrived */
+  tagged(arrived) {
+    const { count } = this.cloud,
+      each = Math.ceil(count / 8);
+    this.tags = arrived?.names ?? [];
+    this.masks = this.tags.map((_, k) =>
+      unpacked(/** @type {TagBits} */ (arrived).bits.subarray(k * each, (k + 1) * each), count),
+    );
+    const values = new Uint8Array(count).fill(NOWHERE);
+    for (let k = this.tags.length; k--;)
+      for (let i = 0; i < count; i++) if (this.masks[k][i]) values[i] = k;
+    this.columns.tags = { values, names: this.tags };
+  }
+
+  // A bit for each filter that a point does not pass.
+  /** @param {Look} look */
+  fails(look) {
+    const { cloud } = this,
+      fails = new Uint8Array(cloud.count);
+    const require = (
+      /** @type {number} */ bit,
+      /** @type {ArrayLike<number>} */ values,
+      /** @type {Iterable<number>} */ wanted,
+    ) => {
+      const passes = new Uint8Array(65536);
+      for (const code of wanted) passes[code] = 1;
+      for (let i = 0; i < fails.length; i++) if (!passes[values[i]]) fails[i] |= bit;
+    };
+    if (look.classes.length) {
+      const wanted = new Set(look.classes);
+      require(CLASSES, cloud.group, cloud.classes.flatMap((c, k) =>
+        wanted.has(c.label) ? [k] : [],
+      ));
+    }
+    FILTERS.forEach((name, k) => {
+      const values = this.columns[name]?.values;
+      if (values && look[name].length) require(1 << k, values, look[name]);
+    });
+    const masks = this.masks.filter((_, k) => look.tags.includes(this.tags[k]));
+    if (masks.length)
+      for (let i = 0; i < fails.length; i++) if (!masks.some((mask) => mask[i])) fails[i] |= TAGS;
+    return fails;
+  }
+
+  // How many points each choice would show: of those that pass all other filters, and are selected
+  // where some are.
+  /**
+   * @param {Uint8Array} fails
+   * @param {Uint8Array | null} mask of the selection
+   */
+  counts(fails, mask) {
+    const { cloud } = this;
+    const tally = (
+      /** @type {number} */ bit,
+      /** @type {ArrayLike<number>} */ values,
+      /** @type {number} */ size,
+    ) => {
+      const counts = new Uint32Array(size);
+      for (let i = 0; i < fails.length; i++)
+        if (!(fails[i] & ~bit) && (!mask || mask[i])) counts[values[i]] += 1;
+      return counts;
+    };
+    /** @type {Record<string, ArrayLike<number>>} */
+    const counts = { classes: tally(CLASSES, cloud.group, cloud.classes.length) };
+    FILTERS.forEach((name, k) => {
+      const column = this.columns[name];
+      if (column) counts[name] = tally(1 << k, column.values, 256);
+    });
+    counts.tags = this.masks.map((carries) => tally(TAGS, carries, 2)[1]);
+    return counts;
+  }
+
+  // All rows in an order of the wall.
+  /** @param {Look["sort"]} sort */
+  ordered(sort) {
+    const { cloud } = this,
+      rows = Int32Array.from({ length: cloud.count }, (_, i) => i),
+      fine = sort === "rank" || sort === "hubness" ? this.columns[sort]?.fine : undefined;
+    if (sort === "class") rows.sort((a, b) => cloud.group[a] - cloud.group[b] || a - b);
+    else if (fine) rows.sort((a, b) => fine[b] - fine[a] || a - b);
+    else rows.sort((a, b) => cloud.indices[a] - cloud.indices[b]);
+    return rows;
+  }
+}
+
+/** @param {Look} look */
+export const filtered = (look) =>
+  look.classes.length > 0 || look.tags.length > 0 || FILTERS.some((name) => look[name].length > 0);

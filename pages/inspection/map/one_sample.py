@@ -1,0 +1,57 @@
+"""What is shown of one sample: its neighbours and ranks, and what they were at the kept checkpoints."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dmlcore.inspection import neighbours, snapshots
+from dmlcore.inspection.sample_history import SampleHistory, sample_history
+from dmlcore.storage.runs import Run
+from pages.shared.server import wire
+from pages.shared.widgets.test_neighbours import learned
+
+
+def near(source: Path, row: int) -> dict[str, Any]:
+    """The neighbours of a row, nearest first, its AP@R, and the rank of its first hit; raises Unreadable."""
+    known = learned(source)
+    nearest = zip(known.neighbours[row].tolist(), known.right[row].tolist(), known.distances[row].tolist(), strict=True)
+    return {
+        "neighbours": [{"row": other, "right": right, "distance": distance} for other, right, distance in nearest],
+        "precision": wire.number(float(known.average_precision[row])),
+        "rank": int(known.positives.rank[row]),
+        "forces": bool(known.positives.nearest[row] >= 0 and not known.is_gallery[row]),
+    }
+
+
+def history(run: Run, index: int) -> dict[str, Any]:
+    """What a sample found at each checkpoint whose embeddings are there, and how many checkpoints are kept.
+
+    Raises Unreadable, FileNotFoundError.
+    """
+    kept = snapshots.snapshots(run)
+    embedded = tuple((each.step, each.embeddings) for each in kept if each.embeddings)
+    known = _history(embedded, tuple(path.stat().st_mtime_ns for _, path in embedded))
+    moments = []
+    if known is not None:
+        for at in np.flatnonzero(known.indices == index):
+            moments = [
+                {
+                    "step": int(step),
+                    "nearest": int(known.nearest[k, at]),
+                    "right": bool(known.right[k, at]),
+                    "rank": int(known.rank[k, at]),
+                    "distance": float(known.distance[k, at]),
+                }
+                for k, step in enumerate(known.steps)
+            ]
+    return {"moments": moments, "kept": len(kept)}
+
+
+@lru_cache(maxsize=2)
+def _history(embedded: tuple[tuple[int, Path], ...], changed: tuple[int, ...]) -> SampleHistory | None:
+    """changed: when each file was written, part of the key."""
+    return sample_history((step, neighbours.read(path)) for step, path in embedded)
