@@ -7,7 +7,7 @@ import streamlit as st
 
 from dmlcore.inspection.selections import Selection
 from dmlcore.storage.arrays import Unreadable
-from dmlcore.storage.runs import Run, RunStore, scores
+from dmlcore.storage.runs import Run, scores
 from pages.inspection.map import service as map_service
 from pages.inspection.map.canvas import page as canvas_view
 from pages.inspection.map.keeping import page as keeping_view
@@ -44,15 +44,14 @@ MOST_ROWS = 1000  # of the table of selected classes
 
 
 def page() -> None:
-    st.title("Explore", anchor=False)
-    st.markdown(
+    run = run_picker.head(
+        "Explore",
         "Samples that the network finds similar lie together. Draw around some, or filter: the images beside the map "
-        "follow. Click one for its neighbours and what became of it over training."
+        "follow. Click one for its neighbours and what became of it over training.",
     )
-    boxes = st.container(horizontal=True, vertical_alignment="bottom")
-    run = run_picker.pick(RunStore(), into=boxes, width=430)
     if run is None:
         return
+    boxes = st.container(horizontal=True, vertical_alignment="center")
     source = run.embeddings()
     if source is None:
         st.markdown("This run has not been evaluated yet: its map needs the embeddings of the test split.")
