@@ -36,11 +36,11 @@ def density_lines(
     column, row = np.rint(points).astype(int).T
     own = height[row, column]
     generator = contourpy.contour_generator(z=height, name="serial", line_type=contourpy.LineType.Separate)
-    found = []
+    regions = []
     for share in sorted(shares, reverse=True):
         lines = generator.lines(float(np.quantile(own, 1 - share)))
-        found.append((share, [np.rint(np.asarray(line) * (STEPS / (NODES - 1))).astype("<u2") for line in lines]))
-    return found
+        regions.append((share, [np.rint(np.asarray(line) * (STEPS / (NODES - 1))).astype("<u2") for line in lines]))
+    return regions
 
 
 def _density(points: Floats) -> Floats:

@@ -31,12 +31,18 @@ def sample_history(evaluated: Iterable[tuple[int, TestNeighbours]]) -> SampleHis
     """
     columns: list[tuple[int, Ints, Bools, Ints, Floats]] = []  # the rest, embeddings too, is not held
     indices: Ints | None = None
-    for step, found in evaluated:
-        indices = found.indices if indices is None else indices
-        if np.array_equal(found.indices, indices):
-            nearest = found.indices[found.neighbours[:, 0]]
+    for step, neighbours in evaluated:
+        indices = neighbours.indices if indices is None else indices
+        if np.array_equal(neighbours.indices, indices):
+            nearest = neighbours.indices[neighbours.neighbours[:, 0]]
             columns.append(
-                (step, nearest, found.right[:, 0].copy(), found.positives.rank, found.distances[:, 0].copy())
+                (
+                    step,
+                    nearest,
+                    neighbours.right[:, 0].copy(),
+                    neighbours.positives.rank,
+                    neighbours.distances[:, 0].copy(),
+                )
             )
     if indices is None:
         return None
