@@ -202,6 +202,18 @@ def values(loss: TripletLoss) -> str:
     return ", ".join(parts)
 
 
+def formula_svg(loss: TripletLoss, *, dark: bool = False) -> str:
+    """The formula of the energy as an SVG element, for a file that has no typesetter."""
+    with figure_style():
+        from matplotlib.font_manager import FontProperties
+        from matplotlib.mathtext import math_to_image
+
+        drawn, ink = io.StringIO(), strokes.INK[dark]["text"]
+        math_to_image(f"$E = {energy_latex(loss)}$", drawn, prop=FontProperties(size=15), format="svg", color=ink)
+    text = drawn.getvalue()
+    return text[text.index("<svg") :]
+
+
 def energy_latex(loss: TripletLoss) -> str:
     """The energy of the loss in the LaTeX that matplotlib sets."""
     latex = loss.formula.energy_latex.replace(r"\tfrac12", r"\frac{1}{2}")

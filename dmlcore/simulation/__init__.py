@@ -1,4 +1,4 @@
-"""Charges: points in the plane that move step by step as a triplet loss pulls and pushes them."""
+"""Points in the plane that move as a triplet loss pulls and pushes them: charges, step by step, and one marble."""
 
 from dmlcore.simulation.charges import MOST_POINTS, MOST_STEPS, REACH, STRIDE, ChargesFrame, Simulation
 from dmlcore.simulation.measures import FIXED_COLUMNS, DistanceHistogram, clamp_lines, depends_on, phase_portrait
