@@ -28,6 +28,8 @@ LATER = (
     "pages.losses.fields.compare.export",
     "pages.losses.fields.compare.service",
     "pages.inspection.failures.service",
+    "pages.losses.fields.landscape.export",
+    "pages.losses.fields.landscape.service",
     "pages.losses.fields.plane.export",
     "pages.inspection.gallery.service",
     "pages.pooling.gap_or_gsp.service",

@@ -11,6 +11,7 @@ import {
 import { drawing, el, readouts, save, show, stateOf, tidy, writeAddress } from "../dom.js";
 import { POINTS, rampColour, signedColour } from "../colours.js";
 import { keyMark } from "../controls.js";
+import { LandscapeSlot } from "../landscape_slot.js";
 import { pointHandles } from "../points.js";
 import { fit } from "../screen.js";
 import { Link, decode, firstId, socketAddress } from "../socket.js";
@@ -141,6 +142,11 @@ export class Fields {
       (buffer) => this.receive(buffer),
       (request) => this.setState("ask", request),
     );
+    this.landscape = new LandscapeSlot(this, {
+      page: "field",
+      pair: false,
+      put: (box) => this.placeLandscape(box),
+    });
     this.ready = this.build(data);
   }
 
@@ -174,6 +180,7 @@ export class Fields {
     this.ask(FINE);
     if (data.idle && !matchMedia("(prefers-reduced-motion: reduce)").matches) this.lessons.orbit();
     else this.ask(RESTING);
+    this.landscape.follow(true);
   }
 
   dom() {
@@ -323,6 +330,7 @@ export class Fields {
       this.scale = this.reference = null;
       this.rebuild();
       this.ask(RESTING);
+      this.landscape.follow(true);
     }
     this.data = data;
     receiveFallback(this, data);
@@ -334,6 +342,7 @@ export class Fields {
     this.colourBar();
     this.sync();
     if (this.field) this.charts();
+    if (this.landscape.shown) this.landscape.follow(true);
   }
 
   colourBar() {
@@ -580,6 +589,7 @@ export class Fields {
   move() {
     this.sync();
     this.ask(this.data.grid ?? (this.trip > SLOW ? COARSE : FINE));
+    this.landscape.follow(false);
   }
 
   // A gesture has ended: the fine figure with the link, and a word to those who do not see it.
@@ -588,6 +598,7 @@ export class Fields {
     this.lessons.outdated();
     this.sync();
     this.ask(RESTING);
+    this.landscape.follow(true);
     clearTimeout(this.telling);
     this.telling = setTimeout(() => {
       if (this.summary) {
@@ -597,10 +608,35 @@ export class Fields {
     }, 400);
   }
 
+  // ---- the landscape beside the plane
+  /** @param {HTMLElement | null} box */
+  placeLandscape(box) {
+    const stage = /** @type {HTMLElement} */ (this.whole.querySelector(".stage"));
+    stage.classList.toggle("beside", Boolean(box));
+    if (box) this.panel.side.before(box);
+  }
+  landscapeState() {
+    return this.scene;
+  }
+  landscapeOf() {
+    return { scene: this.scene };
+  }
+  // A marble is let go somewhere else: the scanning point goes there.
+  /** @param {Place} place */
+  letGo(place) {
+    this.put({ [this.scene.probe]: place }, { keepScale: true });
+  }
+  /** @param {number} mass */
+  weigh(mass) {
+    this.scene.mass = mass;
+    this.rest();
+  }
+
   png() {
     this.canvas.toBlob((blob) => save("field.png", blob));
   }
   close() {
+    this.landscape.close();
     this.link.close();
   }
 }

@@ -21,6 +21,8 @@ export interface Scene extends Record<Point, Place> {
   discs: boolean;
   mining: boolean;
   cut: boolean;
+  landscape: boolean; // the energy in space
+  mass: number; // of the marble there
 }
 
 export interface FieldData extends Data {
@@ -30,6 +32,7 @@ export interface FieldData extends Data {
   hide: string[];
   idle: boolean; // nobody asked for a scene: the negative may go round once
   grid: number | null;
+  landscape?: string; // the module that draws landscapes, where the page offers them
 }
 
 export interface FieldRequest {

@@ -11,7 +11,17 @@ from typing import Annotated, Any, Self
 from dmlcore import losses
 from dmlcore.geometry import Probe, margin_from_normalised, normalised_margin
 from pages.shared.state import untrusted
-from pages.shared.state.page_state import ChoiceKind, Flag, Hyper, Kind, Loss, Numbers, PageState, WindowKind
+from pages.shared.state.page_state import (
+    ChoiceKind,
+    Flag,
+    Hyper,
+    Kind,
+    Loss,
+    NumberKind,
+    Numbers,
+    PageState,
+    WindowKind,
+)
 from pages.shared.state.untrusted import Point
 
 POINTS = ("anchor", "positive", "negative")
@@ -34,6 +44,8 @@ SNAPS = {
     "equilateral": "snap to equilateral",
     "isosceles": "snap to isosceles",
 }
+HEAVIEST = 3.0  # marble of a landscape
+LANDSCAPE = "losses/fields/landscape/landscape.js"  # of the assets: loaded where one is asked for
 
 
 class NormalisedMargin(Kind):
@@ -74,6 +86,8 @@ class Scene(PageState):
     cut: Annotated[bool, Flag()] = False  # energy along the line `line`
     line: Annotated[tuple[float, ...], Numbers()] = (-1.0, 0.4, 1.5, 0.4)
     snap: Annotated[str, ChoiceKind(SNAPS)] = "free"
+    landscape: Annotated[bool, Flag()] = False  # the energy of the probe as a surface in space
+    mass: Annotated[float, NumberKind(0.0, HEAVIEST)] = 0.0  # of the marble on it; 0: gradient flow
     view: Annotated[tuple[float, float, float], WindowKind()] = (0.25, 0.1, 1.5)
 
     def settled(self) -> Self:

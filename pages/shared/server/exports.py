@@ -24,6 +24,7 @@ TYPES = {
     "py": "text/x-python; charset=utf-8",
     "csv": "text/csv; charset=utf-8",
     "toml": "application/toml",
+    "html": "text/html; charset=utf-8",
 }
 VIEW = ("svg", "pdf", "png", "npz", "json", "py")
 Query = Mapping[str, str]

@@ -4,7 +4,7 @@ import { menu, switches } from "../../../shared/controls.js";
 import { el } from "../../../shared/dom.js";
 import { SHADES } from "./scales.js";
 
-/** @type {["region" | "arrows", text: string, title: string][]} */
+/** @type {["region" | "arrows" | "landscape", text: string, title: string][]} */
 const SHOWN = [
   [
     "region",
@@ -12,6 +12,11 @@ const SHOWN = [
     "hatched: the loss is clamped there and the scanning point feels no force",
   ],
   ["arrows", "force arrows", "force on the scanning point, were it there"],
+  [
+    "landscape",
+    "landscapes in 3-D",
+    "the losses of the pair as surfaces, with marbles that roll where the forces lead",
+  ],
 ];
 
 /** @param {Compare} app */

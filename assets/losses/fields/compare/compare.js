@@ -10,6 +10,7 @@ import { el, show } from "../../../shared/dom.js";
 import { formula } from "../../../shared/formula.js";
 import { INK, LETTER, POINTS } from "../../../shared/colours.js";
 import { Presets, lossPanel } from "../../../shared/controls.js";
+import { LandscapeSlot } from "../../../shared/landscape_slot.js";
 import { pointRows } from "../../../shared/points.js";
 import { Hand } from "./pointer.js";
 import { options, pairMenu, presetRows } from "./choices.js";
@@ -88,6 +89,11 @@ export class Compare extends Asking {
     this.state = structuredClone(data.comparison);
     this.presets = new Presets(data.presets, (i) => this.take(i), EXPLAINED);
     this.hand = new Hand(this);
+    this.landscape = new LandscapeSlot(this, {
+      page: "compare",
+      pair: true,
+      put: (box) => box && this.cardsBox.before(box),
+    });
   }
 
   /** @param {CompareData} data */
@@ -95,6 +101,7 @@ export class Compare extends Asking {
     this.panels();
     this.themed();
     this.ask(RESTING);
+    this.landscape.follow(true);
     if (data.idle && !matchMedia("(prefers-reduced-motion: reduce)").matches) this.hand.orbit();
   }
 
@@ -312,6 +319,27 @@ export class Compare extends Asking {
       this.tell();
     }
     this.sync();
+    if (this.landscape.shown) this.landscape.follow(true);
+  }
+
+  // ---- the landscapes of the pair
+  landscapeState() {
+    return this.state;
+  }
+  landscapeOf() {
+    return { comparison: this.state };
+  }
+  // The marbles are let go somewhere else: the scanning point goes there.
+  /** @param {Place} place */
+  letGo(place) {
+    this.hand.touch();
+    this.state[this.state.probe] = place;
+    this.rest();
+  }
+  /** @param {number} mass */
+  weigh(mass) {
+    this.state.mass = mass;
+    this.rest();
   }
 
   // ---- requests and answers
@@ -492,12 +520,14 @@ export class Compare extends Asking {
   move() {
     this.sync();
     this.ask(MOVING);
+    this.landscape.follow(false);
   }
 
   // A gesture has ended: the fine figure, the link, the verdict aloud.
   rest() {
     this.sync();
     this.ask(RESTING);
+    this.landscape.follow(true);
     this.tellSoon(() => {
       if (this.answer)
         this.live.textContent = `${this.judgement.word}. ${this.answer.panels.map((p, k) => `Loss ${k + 1}: ${show(p.energy)}`).join(". ")}`;
@@ -506,6 +536,7 @@ export class Compare extends Asking {
 
   close() {
     this.hand.orbiting = null;
+    this.landscape.close();
     super.close();
   }
 }

@@ -17,6 +17,8 @@ export interface Comparison extends Record<Point, Place> {
   region: boolean;
   arrows: boolean;
   space: "plane" | "sphere";
+  landscape: boolean; // the energies of the pair in space
+  mass: number; // of the marbles there
 }
 export interface Preset {
   title: string;
@@ -30,6 +32,7 @@ export interface CompareData extends Data {
   presets: Preset[];
   hide: string[];
   idle: boolean;
+  landscape?: string; // the module that draws landscapes
 }
 
 // The scales are held while the hand moves; "fields" false: only the numbers at a place.

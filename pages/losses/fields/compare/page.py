@@ -6,6 +6,7 @@ import streamlit as st
 
 from pages.losses.fields.compare import presets, service
 from pages.losses.fields.compare.state import ComparisonView
+from pages.shared.plane.state import LANDSCAPE
 from pages.shared.widgets import menu, misread_link
 from pages.shared.widgets.component import mount
 
@@ -15,7 +16,15 @@ def canvas() -> None:
     """The planes, their difference and the verdict."""
     comparison = misread_link.opened(ComparisonView)
     offered = presets.presets()
-    mount("losses/fields/compare", comparison, service.answer, key="compare", name="comparison", presets=offered)
+    mount(
+        "losses/fields/compare",
+        comparison,
+        service.answer,
+        key="compare",
+        name="comparison",
+        presets=offered,
+        landscape=LANDSCAPE,
+    )
 
 
 menu.views("compare", "Are these the same loss?")

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from dmlcore.geometry import Probe
-from pages.shared.plane.state import POINTS
+from pages.shared.plane.state import HEAVIEST, POINTS
 from pages.shared.state import untrusted
-from pages.shared.state.page_state import ChoiceKind, Flag, Kind, Numbers, PageState, Panels, WindowKind
+from pages.shared.state.page_state import ChoiceKind, Flag, Kind, NumberKind, Numbers, PageState, Panels, WindowKind
 from pages.shared.state.panel import Panel, panel
 from pages.shared.state.untrusted import Point, exact
 
@@ -60,4 +60,6 @@ class ComparisonView(PageState):
     fit: Annotated[bool, Flag()] = False
     region: Annotated[bool, Flag()] = True
     arrows: Annotated[bool, Flag()] = True
+    landscape: Annotated[bool, Flag()] = False  # the energies of the pair as surfaces in space
+    mass: Annotated[float, NumberKind(0.0, HEAVIEST)] = 0.0  # of the marbles on them; 0: gradient flow
     view: Annotated[tuple[float, float, float], WindowKind(number=exact)] = (0.25, 0.1, 1.5)

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from pages.shared.plane import service
-from pages.shared.plane.state import Scene
+from pages.shared.plane.state import LANDSCAPE, Scene
 from pages.shared.state.untrusted import bounded
 from pages.shared.widgets import menu, misread_link
 from pages.shared.widgets.component import mount
@@ -24,6 +24,7 @@ def canvas() -> None:
         key="field",
         name="scene",
         query=urlencode(scene.to_query()),
+        landscape=LANDSCAPE,
         grid=None if grid is None else round(bounded(grid, 41, 101, 81)),
     )
 

@@ -1,0 +1,107 @@
+"""The landscape of a scene, or of the pair of a comparison, as a figure for plotly.js; and plotly.js itself.
+
+Only a page that is asked for a landscape fetches plotly.js, from the Python package; plotly is not imported for it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from dmlcore import losses
+from dmlcore.figures.landscapes import NODES, Landscape, draw, surface, to_one_scale
+from dmlcore.geometry.loss_variant import Variant
+from dmlcore.simulation.marble import roll
+from pages.losses.fields.compare.service import read_as
+from pages.losses.fields.compare.state import ComparisonView
+from pages.losses.fields.landscape.words import verdict
+from pages.shared.plane.state import POINTS, Scene
+from pages.shared.server import wire
+from pages.shared.server.websocket import socket_route
+from pages.shared.server.wire import pack
+
+COARSE = 37  # nodes along a side while the hand moves
+
+
+def answer(request: dict[str, Any]) -> bytes:
+    """The figure of request["scene"] or request["comparison"]; marbles roll with "roll", else it is coarse.
+
+    "dark": its colours; "stacked": surfaces below each other. The header holds figure, verdicts (one a marble), and
+    hidden, what the surfaces are cut off from.
+    """
+    state: Scene | ComparisonView = (
+        ComparisonView.of(request["comparison"]) if "comparison" in request else Scene.of(request.get("scene"))
+    )
+    rolls = request.get("roll") is True
+    shown = landscape(state, rolls=rolls, n=NODES if rolls else COARSE)
+    header = {
+        "id": wire.identity(request),
+        "plotly": version("plotly"),
+        "figure": draw(shown, dark=request.get("dark") is True, stacked=request.get("stacked") is True),
+        "verdicts": verdicts(shown),
+        "hidden": hidden(shown),
+    }
+    return pack(header, {})
+
+
+def landscape(state: Scene | ComparisonView, *, rolls: bool = True, n: int = NODES) -> Landscape:
+    """What a state of the fields or of the compare page shows: of a comparison the pair that is subtracted."""
+    points = [torch.tensor(getattr(state, name), dtype=torch.float64) for name in POINTS]
+    if isinstance(state, ComparisonView):
+        variants = [read_as(state)[k] for k in state.pair]
+        titles = [f"{k + 1}  {losses.formula(state.panels[k].loss).title}" for k in state.pair]
+    else:
+        variants, titles = [Variant(state.module())], [losses.formula(state.loss).title]
+    a, p, s = points
+    return Landscape(
+        surfaces=to_one_scale([surface(v, points, probe=state.probe, view=state.view, n=n) for v in variants]),
+        points=points,
+        probe=state.probe,
+        view=state.view,
+        titles=titles,
+        rolls=[roll(v, a, p, s, view=state.view, probe=state.probe, mass=state.mass) for v in variants if rolls],
+    )
+
+
+def verdicts(shown: Landscape) -> list[str]:
+    """A sentence a marble; beside others it begins with the loss."""
+    several = len(shown.rolls) > 1
+    return [
+        f"{title.strip()}: {verdict(way, shown.probe)}" if several else verdict(way, shown.probe)
+        for title, way in zip(shown.titles, shown.rolls, strict=False)
+    ]
+
+
+def hidden(shown: Landscape) -> str:
+    """What the cuts hide; empty where nothing is."""
+    return " ".join(dict.fromkeys(s.hidden for s in shown.surfaces if s.hidden))
+
+
+@cache
+def plotly_js() -> Path:
+    """plotly.js as the Python package brings it; found without importing that."""
+    spec = importlib.util.find_spec("plotly")
+    if spec is None or spec.origin is None:
+        raise FileNotFoundError("plotly is not installed: pip install plotly")
+    return Path(spec.origin).parent / "package_data" / "plotly.min.js"
+
+
+async def _plotly(request: Request) -> Response:
+    if request.path_params["version"] != version("plotly"):
+        return Response(status_code=404)
+    kept = {"Cache-Control": "public, max-age=31536000, immutable"}
+    return FileResponse(plotly_js(), media_type="text/javascript", headers=kept)
+
+
+ROUTES: list[BaseRoute] = [
+    socket_route("/api/landscape", answer, heavy=lambda _: True),
+    Route("/api/landscape/plotly-{version}.js", _plotly),
+]
