@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from dmlcore import eager
+from dmlcore.losses.engine.distances import weighted_gradients
 
 
 @pytest.mark.parametrize(
@@ -42,6 +43,6 @@ def test_weighted_gradients_are_those_of_torch() -> None:
     outputs, weights = [x.sin() * y, (x * x).sum(1)], [torch.randn(4, 3, dtype=torch.float64), torch.randn(4)]
     expected = torch.autograd.grad(outputs, [x, y], weights, retain_graph=True)
     with torch.no_grad():  # as within the forward pass of a Function
-        found = eager.weighted_gradients(outputs, [x, y], weights, retain_graph=True)
+        found = weighted_gradients(outputs, [x, y], weights, retain_graph=True)
     assert all(torch.equal(a, b) and a.dtype == b.dtype for a, b in zip(expected, found, strict=True))
-    assert eager.weighted_gradients(outputs[1:], [x, y], weights[1:], allow_unused=True)[1] is None
+    assert weighted_gradients(outputs[1:], [x, y], weights[1:], allow_unused=True)[1] is None

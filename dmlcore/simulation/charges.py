@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from dmlcore import mining
-from dmlcore.eager import weighted_gradients
 from dmlcore.geometry.covering import average_covering_radius
+from dmlcore.losses.engine.distances import weighted_gradients
 from dmlcore.losses.engine.table import pair_tables
 from dmlcore.metrics import retrieval
 from dmlcore.simulation.measures import class_radii

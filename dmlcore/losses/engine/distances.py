@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -105,3 +106,29 @@ def check_finite(name: str, x: Tensor, squares: bool = True) -> None:
         raise ValueError(f"{name} contains NaN or infinity")
     if squares and largest > math.sqrt(torch.finfo(x.dtype).max / x.shape[-1]) / 4:
         raise ValueError(f"{name} reaches {largest:g}: its squares overflow {x.dtype}; normalise it first")
+
+
+def weighted_gradients(
+    outputs: Sequence[Tensor], inputs: Sequence[Tensor], weights: Sequence[Tensor], **options: Any
+) -> tuple[Tensor, ...]:
+    """The gradients by each input of the sum of weights times outputs: `torch.autograd.grad(outputs, inputs, weights)`.
+
+    That one compares the shapes with SymPy, whose import takes a part of a second.
+    """
+    with torch.enable_grad():
+        start = _Weighted.apply(*outputs, *weights)
+    return torch.autograd.grad(start, inputs, **options)
+
+
+class _Weighted(torch.autograd.Function):
+    """A zero whose gradient by each output is its weight."""
+
+    @staticmethod
+    def forward(ctx: Any, *outputs_and_weights: Tensor) -> Tensor:
+        ctx.save_for_backward(*outputs_and_weights[len(outputs_and_weights) // 2 :])
+        return outputs_and_weights[0].new_zeros(())
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, one: Tensor) -> tuple[Tensor | None, ...]:
+        return (*ctx.saved_tensors, *[None] * len(ctx.saved_tensors))

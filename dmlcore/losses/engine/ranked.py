@@ -12,7 +12,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from dmlcore.eager import weighted_gradients
+from dmlcore.losses.engine.distances import weighted_gradients
 
 Energy = Callable[[Tensor, Tensor], Tensor]  # of d_ap and d_an, with the margin
 

@@ -14,9 +14,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from dmlcore.eager import weighted_gradients
 from dmlcore.geometry import Triplet
-from dmlcore.losses.engine.distances import euclidean
+from dmlcore.losses.engine.distances import euclidean, weighted_gradients
 from dmlcore.losses.engine.ranked import ranked_sum
 
 DENSE = 512  # samples up to which an accelerator evaluates all B^3 triples rather than wait for the labels
