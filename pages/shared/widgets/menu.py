@@ -178,12 +178,13 @@ def title_of(page: StreamlitPage) -> str:
 
 
 def views(here: str, title: str) -> None:
-    """The title of a view or step of a place, and the row that leads to the others. here: its address."""
+    """The title of a view or step of a place, in its line the row that leads to the others. here: its address."""
     place = PLACES[here]
-    st.title(title, anchor=False)
-    with st.container(horizontal=True, key="views"):
-        for name, address in zip(place.row, place.pages, strict=True):
-            link(address, name)
+    line = st.container(horizontal=True, vertical_alignment="center", key="views")
+    line.title(title, anchor=False, width="content")
+    row = line.container(horizontal=True, width="content")  # as a whole in the next line where this one is short
+    for name, address in zip(place.row, place.pages, strict=True):
+        link(address, name, into=row)
 
 
 def link(
