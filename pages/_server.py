@@ -46,6 +46,7 @@ LATER = (
     "pages.pooling.transport.export",
     "pages.pooling.transport.service",
     "pages.library.errata.service",
+    "pages.library.lessons.export",
 )
 log = logging.getLogger("dmlcore")
 # What the other pages import when they are first opened: two seconds of CPU, which a crowd would wait for together.

@@ -236,7 +236,7 @@ export function lossPanel(
     el(
       "section",
       {},
-      ...(sliders.length
+      ...(losses[state.loss].controls.length
         ? sliders
         : [el("p", { class: "caption" }, "This loss has no parameter.")]),
     ),

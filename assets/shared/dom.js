@@ -145,12 +145,17 @@ export function save(name, blob) {
 
 /**
  * Show a state in the address bar, beside the parameters of the address that belong to no state.
+ * In a lesson `step` is that of the lesson, so the time of a figure is called `frame` there.
  *
  * @param {string} query of the state
  * @param {readonly string[]} kept names of the others that stay
  */
 export function writeAddress(query, kept) {
-  const others = [...new URLSearchParams(location.search)].filter(([name]) => kept.includes(name)),
-    text = [query, new URLSearchParams(others).toString()].filter(Boolean).join("&");
+  const address = new URLSearchParams(location.search),
+    lesson = address.has("lesson"),
+    stays = lesson ? [...kept, "lesson", "step"] : kept,
+    others = [...address].filter(([name]) => stays.includes(name)),
+    state = lesson ? query.replace(/(^|&)step=/, "$1frame=") : query,
+    text = [state, new URLSearchParams(others).toString()].filter(Boolean).join("&");
   history.replaceState(history.state, "", location.pathname + (text && `?${text}`) + location.hash);
 }

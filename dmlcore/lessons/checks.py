@@ -56,21 +56,13 @@ def _right(question: LessonQuestion, measured: Measurement, given: str) -> bool:
 
 
 # ---- what one can move
-def controls(shown: Shown) -> Mapping[str, str]:
-    """What a reader can move on a figure: the setting and what he does, in words."""
+def controls(shown: Shown) -> tuple[str, ...]:
+    """The settings that a reader can move on a figure: points, the loss, its parameters, time."""
     if isinstance(shown, TripletShown):
-        points = {"n": "Drag N.", "p": "Drag P.", "a": "Drag A.", "loss": "Choose another loss."}
-        return points | _sliders(shown.loss.formula.name)
+        return ("n", "p", "a", "loss", *shown.loss.formula.parameters)
     if isinstance(shown, ChargesShown):
-        return {"step": "Press Play.", "loss": "Choose another loss."} | _sliders(shown.spec.law.loss)
-    if isinstance(shown, TransportShown):
-        return {"mu": "Move the slider μ.", "epsilon": "Move the slider ε."}
-    return {"study": "Choose another study."}
-
-
-def _sliders(loss: str) -> dict[str, str]:
-    parameters = losses.formula(loss).parameters
-    return {name: f"Move the slider ${each.symbol}$." for name, each in parameters.items()}
+        return ("step", "loss", *losses.formula(shown.spec.law.loss).parameters)
+    return ("mu", "epsilon") if isinstance(shown, TransportShown) else ("study",)
 
 
 def shown_by(step: LessonStep, settings: Mapping[str, str] | None = None) -> Shown:

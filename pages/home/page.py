@@ -45,6 +45,7 @@ def page() -> None:
         "Deep metric learning places images so that those of one class lie together, even of classes never trained on. "
         "A loss **pulls** together what belongs together and **pushes** apart what does not."
     )
+    menu.link("lessons", "New to it? Short lessons, four minutes each")
     store = RunStore()
     _continue(store)
     with st.container(key="doors"):

@@ -282,7 +282,7 @@ export class Transport extends Asking {
         ),
         this.side,
       ),
-      this.charts.whole,
+      ...(this.hidden.has("charts") ? [] : [this.charts.whole]),
       this.notice,
       this.live,
     );

@@ -164,7 +164,7 @@ export class Panel {
       el(
         "section",
         { class: "sliders" },
-        ...(sliders.length
+        ...(controls.length
           ? sliders
           : [el("p", { class: "caption" }, "This loss has no parameter.")]),
         ...kinds,

@@ -241,7 +241,7 @@ export class Fields {
           this.live,
         ),
         this.panel.side,
-        this.explain.side,
+        ...(this.hidden.has("explain") ? [] : [this.explain.side]),
       ),
     );
     whole.addEventListener("keydown", (e) => {

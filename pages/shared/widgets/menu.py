@@ -52,7 +52,13 @@ def _one(title: str, icon: str, address: str, file: str, **beside: Page) -> Plac
 
 
 FIRST = "home"  # what the root shows
-HOME = Place("DML Lab", {FIRST: Page("Home", "home", "home/page.py")})
+HOME = Place(
+    "DML Lab",
+    {
+        FIRST: Page("Home", "home", "home/page.py"),
+        "lessons": Page("Lessons", "school", "library/lessons/page.py"),
+    },
+)
 SECTIONS: Mapping[str, tuple[Place, ...]] = {
     "Losses": (
         Place(

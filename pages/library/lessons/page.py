@@ -1,0 +1,64 @@
+"""Lessons: one claim, one figure, one control at a time, and a question that the figure answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from pages.library.lessons import service
+from pages.library.lessons.figure import page as figure_page
+from pages.library.lessons.shown import shown
+from pages.library.lessons.state import LessonAnswer, LessonPlace, known, place_of
+from pages.shared.widgets.component import component
+
+KEY = "lessons"
+
+
+def _follow() -> None:
+    """Go where the reader wants to: the list, or a step of a lesson."""
+    wanted = (st.session_state.get(KEY) or {}).get("go")
+    if isinstance(wanted, dict):
+        there = place_of({name: str(wanted.get(name, ""))[:80] for name in ("lesson", "step")})
+        st.query_params.from_dict(there.to_query() if there else {})
+
+
+def _nothing() -> None:
+    """Streamlit drops writes to state keys without a callback."""
+
+
+def panel(here: LessonPlace | None) -> None:
+    """The list of lessons, or the question of a step with the way on; the browser keeps what was answered."""
+    data: dict[str, Any] = service.data_of(here) | {"verdict": None}
+    written = st.session_state.get(KEY) or {}
+    if here and (answer := LessonAnswer.of(written.get("ask"), here)):
+        data["verdict"] = service.verdict(answer, shown(here, answer.query))
+    component("library/lessons")(key=KEY, data=data, on_go_change=_follow, on_ask_change=_nothing)
+
+
+@st.fragment
+def figure(here: LessonPlace) -> None:
+    """The figure of a step."""
+    figure_page.draw(here)
+
+
+here = place_of(st.query_params.to_dict())
+if here is None:
+    st.title("Lessons", anchor=False)
+    st.markdown(
+        "Short lessons, three to five minutes each. Every step makes one claim, shows one figure and lets you move "
+        "one thing; its question is answered **by the figure**."
+    )
+    if st.query_params.get("lesson"):
+        st.caption(f":material/link_off: There is no such lesson. There are {len(known())} to choose from.")
+    panel(None)
+else:
+    st.title(here.lesson.title, anchor=False)
+    st.markdown(here.lesson.claim)
+    words, stage = st.columns([1, 2], gap="medium")
+    with words:
+        st.subheader(f"{here.number}. {here.step.title}", anchor=False)
+        st.markdown(here.step.text)
+        panel(here)
+    with stage:
+        figure(here)

@@ -1,0 +1,54 @@
+"""What stands on the figure of a step: the state of its page as the library measures it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from dmlcore.experiments import studies
+from dmlcore.lessons.stages import ChargesShown, Shown, StudyShown, TransportShown, TripletShown
+from dmlcore.pooling.analysis.red_blue import SIDE
+from dmlcore.simulation import Spec
+from pages.library.lessons.state import LessonPlace
+from pages.losses.charges import service as charges_service
+from pages.losses.charges.state import ChargesState
+from pages.losses.fields.sphere import service as sphere_service
+from pages.losses.fields.sphere.state import SphereScene
+from pages.pooling.transport.state import TransportState, steps
+from pages.shared.plane.readout.service import as_tensors
+from pages.shared.plane.state import POINTS, Scene
+from pages.shared.state.page_state import PageState
+
+STATE: Mapping[str, type[PageState]] = {
+    "plane": Scene,
+    "sphere": SphereScene,
+    "charges": ChargesState,
+    "transport": TransportState,
+}
+
+
+def shown(place: LessonPlace, query: Mapping[str, str]) -> Shown:
+    """The figure of a step in the state that an address names."""
+    figure = place.step.figure
+    if figure.on == "study":
+        name = query.get("study", "")
+        return StudyShown(name if name in offered() else figure.settings["study"])
+    state = STATE[figure.on].from_query(query)
+    if isinstance(state, Scene):
+        return TripletShown(state.module(), *as_tensors(state), "plane")
+    if isinstance(state, SphereScene):
+        a, p, n = (sphere_service.unit(state, name) for name in POINTS)
+        return TripletShown(state.module(), a, p, n, state.on)
+    if isinstance(state, ChargesState):
+        spec = Spec(**{name: getattr(state, name) for name in Spec.__dataclass_fields__})
+        return ChargesShown(spec, charges_service.TIMELINE.step(query))
+    assert isinstance(state, TransportState)
+    pixels = steps(state.pixels).reshape(SIDE, SIDE, 2)
+    return TransportShown(pixels, np.asarray(steps(state.prototypes)), state.mu, state.epsilon)
+
+
+def offered() -> list[str]:
+    """The studies of losses whose results ship."""
+    named = [name for name in studies.names() if studies.results_path(name).exists()]
+    return [name for name in named if studies.read(name).things == "losses"]
