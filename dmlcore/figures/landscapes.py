@@ -33,7 +33,7 @@ STEEP = 3.0  # times as high as those: then it is cut
 LIFT, STAND = 0.012, 0.05  # of the height: so far above the surface lines are drawn, and a marble's middle
 SLOPE = 0.22  # half widths: length of the tangent, seen from above
 FRAMES, ALMOST = 90, 0.98  # of a marble: so many until this share of its way, at equal times; the rest in ten more
-EYE = {"x": 1.75, "y": 0.5, "z": 1.15}  # a negative pushed up the plane rolls in sight
+EYE = {"x": 1.85, "y": 0.53, "z": 1.2}  # a negative pushed up the plane rolls in sight
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,10 @@ def _still(landscape: Landscape, shown: Surface, dark: bool) -> list[Trace]:
 
 
 def _tangent(landscape: Landscape, shown: Surface, dark: bool) -> list[Trace]:
-    """From the probe downhill, as steep as the force is strong; nothing where there is none."""
+    """From the probe downhill, as steep as the force is strong; nothing where there is none.
+
+    A tangent lies below a convex surface, out of sight: the level way above it, with the force as a number, does not.
+    """
     ink, (floor, top) = INK[dark], landscape.range
     table = shown.variant.table(*landscape.points, probe=landscape.probe)
     place = landscape.points[PROBES.index(landscape.probe)].numpy()
@@ -205,13 +208,22 @@ def _tangent(landscape: Landscape, shown: Surface, dark: bool) -> list[Trace]:
     length = min(SLOPE * landscape.view[2], (top - floor) / 2 / size)
     tip = place + force / size * length
     x, y = (np.array([place[i], tip[i]]) for i in (0, 1))
+    height += STAND * (top - floor)
     z = np.array([height, height - size * length])
     arrow = _line(x, y, z, ink["force"], 8) | {
         "name": "slope",
         "mode": "lines+markers",
         "marker": {"size": [0.1, 6], "color": ink["force"], "symbol": "diamond"},
     }
-    return [arrow]
+    above = _line(x, y, np.full(2, height), ink["force"], 5) | {
+        "name": "force",
+        "mode": "lines+markers+text",
+        "marker": {"size": [0.1, 5], "color": ink["force"], "symbol": "diamond"},
+        "text": ["", _plain(size)],
+        "textposition": "middle right",
+        "textfont": {"color": ink["number"], "size": 14},
+    }
+    return [arrow, above]
 
 
 def _moving(landscape: Landscape, shown: Surface, way: Roll, dark: bool) -> list[Trace]:

@@ -112,7 +112,7 @@ export class Landscape {
         "div",
         { class: "below" },
         "height: loss",
-        keyMark("slope", "force, as steep as it is strong"),
+        keyMark("slope", "force on it: the slope there"),
         keyMark("", "loss = 0"),
         keyMark("dashed", "upper clamp"),
       ),

@@ -42,8 +42,8 @@ small {{ opacity: .8; }}
 </body></html>
 """
 CAPTION = (
-    "The height is the loss, were the {probe} there; the force is the slope. On the floor: the boundary of the region "
-    "in which the {probe} feels a force. The marble is the {probe}, let go{how}. Drag to turn."
+    "The height is the loss, were the {probe} there; the force is the slope. Lines bound the region in which the "
+    "{probe} feels a force, dashed at the upper clamp. The marble is the {probe}, let go{how}. Drag to turn."
 )
 
 
@@ -104,7 +104,7 @@ def _figure(figure: dict[str, Any], dark: bool) -> str:
         full_html=False,
         validate=False,
         auto_play=False,
-        config={"displaylogo": False, "responsive": True},
+        config={"displayModeBar": False, "responsive": True},
     )
     return text
 

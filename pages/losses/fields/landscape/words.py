@@ -20,6 +20,6 @@ def verdict(way: Roll, probe: Probe) -> str:
         "ceiling": f"The {probe} is left at the upper clamp, at loss {loss}: too hard a triplet, nothing moves it.",
         "onto": f"The {probe} falls onto the {way.other}: the two embeddings become one, at loss {loss}.",
         "hollow": f"The {probe} rests in a hollow at loss {loss}: the forces balance and the rest of it stays.",
-        "out": f"The {probe} rolls out of the picture, at loss {loss} and still going down. Zoom out to follow it.",
+        "out": f"The {probe} rolls out of the picture, at loss {loss}. Zoom out to follow it.",
         "rolling": f"The {probe} was followed as far as loss {loss}; it is still on its way.",
     }[way.ending]
