@@ -86,7 +86,8 @@ def _continue(store: RunStore) -> None:
         return
     with st.container(horizontal=True, vertical_alignment="center", key="continue"):
         st.markdown("**Continue**", width="content")
-        run_status.literal(titles.label(run))
+        with st.container(width="content"):
+            run_status.literal(titles.label(run))
         run_status.badge(run.status())
         menu.link("runs", "Open the run", {"run": run.id})
         if run.embeddings():
