@@ -54,7 +54,7 @@ def page() -> None:
     _door(play, "fields", "Play with a loss", "Drag **A**, **P** or **N**: the arrows are the forces of one triplet.")
     _door(train, "train", "Train a network", "This is what a training does. Same colour: same class.")
     run = {"run": shown.id} if shown else None
-    _door(look, "maps", "Look at what it learned", "Who is near whom, where it fails, and which loss would help.", run)
+    _door(look, "explore", "Look at what it learned", "Who is near whom, where it fails, and which loss would help.", run)
     with play:
         _field()
     if shown is None:
@@ -91,7 +91,7 @@ def _continue(store: RunStore) -> None:
         run_status.badge(run.status())
         menu.link("runs", "Open the run", {"run": run.id})
         if run.embeddings():
-            menu.link("maps", "What it learned", {"run": run.id})
+            menu.link("explore", "What it learned", {"run": run.id})
 
 
 def _learned(run: Run, train: DeltaGenerator, look: DeltaGenerator) -> None:

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.browser
 SHOWN = {
     "gallery": ".neighbours img",
     "failure": "canvas, svg.plane",
-    "maps": "canvas",
+    "explore": "canvas.map",
     "differences": '[data-testid="stVegaLiteChart"], .neighbours img',
     "confusions": '[data-testid="stVegaLiteChart"]',
 }

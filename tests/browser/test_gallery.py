@@ -148,7 +148,7 @@ def test_an_image_of_ones_own_finds_what_the_index_finds(page, server, shown):
 
     upload.set_input_files({"name": "a.png", "mimeType": "image/png", "buffer": file.getvalue()})
     page.get_by_role("button", name="Its place on the map").click()
-    page.wait_for_url(re.compile("maps.*own="))
+    page.wait_for_url(re.compile("explore.*own="))
     drawn = page.locator("[data-own]")
     inputs = own_images.as_inputs([on_paper], digits, invert=True)
     place = in_square(maps.place(made, index.embed(inputs)), made.points)[0]

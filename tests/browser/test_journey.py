@@ -104,7 +104,7 @@ def test_from_a_force_field_to_a_trained_gallery(visitor, lab):
     page.wait_for_url(re.compile("query="))
 
     # The map, with an image under the pointer.
-    go(page, f"{lab.url}/maps?run={run_id}")
+    go(page, f"{lab.url}/explore?run={run_id}")
     canvas = page.locator("canvas.map")
     canvas.wait_for(timeout=60_000)
     settled(page, "of 896 test embeddings of 10 classes")
@@ -120,7 +120,7 @@ def test_from_a_force_field_to_a_trained_gallery(visitor, lab):
         ("train", "[data-testid=stMain] button:has-text('Start training')"),
         (f"runs?run={run_id}", "[data-testid=stVegaLiteChart] :is(canvas, svg)"),
         (f"gallery?run={run_id}", ".neighbours .found img"),
-        (f"maps?run={run_id}", "canvas.map[data-painted]"),
+        (f"explore?run={run_id}", "canvas.map[data-painted]"),
     ):
         go(page, f"{lab.url}/{name}")
         page.locator(shown).first.wait_for()

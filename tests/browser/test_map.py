@@ -32,7 +32,7 @@ def shown(server: Server) -> Run:
 
 def opened(page: Any, server: Server, run: Run, more: str = "") -> Any:
     """The canvas of the map, painted and at rest."""
-    go(page, f"{server.url}/maps?run={run.id}{more}")
+    go(page, f"{server.url}/explore?run={run.id}{more}")
     canvas = page.locator("canvas.map")
     page.locator("canvas.map[data-painted]").wait_for()
     quiet(lambda: (canvas.get_attribute("width"), canvas.bounding_box(), canvas.get_attribute("data-painted")))

@@ -59,7 +59,7 @@ from pages.training.runs.monitors import page as monitors_view
 from tests.pages.conftest import MAIN, go_to
 
 PAGES = (
-    "runs", "gallery", "maps", "confusions", "differences", "failure", "fork", "studies",
+    "runs", "gallery", "explore", "confusions", "differences", "failure", "fork", "studies",
     "published", "collage", "train",
 )  # fmt: skip
 KNOWN = (RunError, Unreadable, CheckpointError, DataError)  # what the pages show as a sentence

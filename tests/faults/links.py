@@ -73,7 +73,7 @@ PARAMETERS = {  # what each page reads of its address
     "studies": "study measure",
     "gallery": f"{PICKED} query view class with weights order k failures page",
     "failure": f"{PICKED} query right wrong {SCENE} {HYPER}",
-    "maps": f"{PICKED} map training point query own colour classes {LOOK}",
+    "explore": f"{PICKED} map training point query own colour classes {LOOK}",
     "differences": f"{PICKED} other before after difference-kind",
     "confusions": f"{PICKED} view pair order k hubs",
     "published": "view table sweep competition search score",

@@ -47,7 +47,7 @@ def go_to(app: AppTest, page: str) -> AppTest:
 
 
 def page_opened(page: str, **query: str) -> AppTest:
-    """A page, for example "maps", with these parameters in its link, after its first run."""
+    """A page, for example "explore", with these parameters in its link, after its first run."""
     app = go_to(AppTest.from_file(str(MAIN), default_timeout=300), page)
     for key, value in query.items():
         app.query_params[key] = value

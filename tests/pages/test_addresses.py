@@ -15,8 +15,8 @@ from pages.inspection.gallery.queries import page as queries_view
 from pages.shared.widgets import run_picker
 from tests.pages.conftest import go_to, make_run, page_opened
 
-INSPECTION = ("gallery", "failure", "maps", "differences", "confusions", "fork")
-SELECTING = ("gallery", "failure", "maps", "differences")
+INSPECTION = ("gallery", "failure", "explore", "differences", "confusions", "fork")
+SELECTING = ("gallery", "failure", "explore", "differences")
 
 
 def address(app: AppTest) -> dict[str, str]:
@@ -32,7 +32,7 @@ def by_menu(app: AppTest, page: str) -> AppTest:
 
 def test_pages_of_the_menu_name_the_run_that_they_show(run: Run, runs) -> None:
     make_run(runs, "model.embedding_dim=2")
-    app = page_opened("maps", run=run.id)
+    app = page_opened("explore", run=run.id)
     for page in INSPECTION:
         app = by_menu(app, page)
         assert not app.exception
@@ -41,7 +41,7 @@ def test_pages_of_the_menu_name_the_run_that_they_show(run: Run, runs) -> None:
 
 def test_a_selection_survives_the_menu_until_it_is_dropped(run: Run) -> None:
     kept = selections.save(run, [900, 901, 1000], "lasso on the map")
-    app = page_opened("maps", run=run.id, selection=kept.id)
+    app = page_opened("explore", run=run.id, selection=kept.id)
     app = by_menu(app, "confusions")
     for page in SELECTING:
         app = by_menu(app, page)
@@ -53,7 +53,7 @@ def test_a_selection_survives_the_menu_until_it_is_dropped(run: Run) -> None:
     app = by_menu(app, "gallery")
     app.button(key="drop_selection").click().run()
     assert "selection" not in address(app)
-    for page in ("maps", "gallery"):
+    for page in ("explore", "gallery"):
         app = by_menu(app, page)
         assert "selection" not in address(app), page
 
@@ -61,7 +61,7 @@ def test_a_selection_survives_the_menu_until_it_is_dropped(run: Run) -> None:
 def test_the_selection_of_one_run_is_none_of_another(run: Run, runs) -> None:
     kept = selections.save(run, [900, 901], "lasso on the map")
     other = make_run(runs, "model.embedding_dim=2")
-    app = page_opened("maps", run=run.id, selection=kept.id)
+    app = page_opened("explore", run=run.id, selection=kept.id)
     go_to(app, "gallery")
     app.query_params.clear()
     app.query_params["run"] = other.id
@@ -77,7 +77,7 @@ def test_a_run_that_is_gone_is_replaced_in_the_address_and_said(run: Run, page: 
         assert address(app)["run"] == run.id
         assert "The run of the link is not in this store; another one is shown." in [w.value for w in app.warning]
         app.run()
-    app = by_menu(app, "maps" if page == "gallery" else "gallery")
+    app = by_menu(app, "explore" if page == "gallery" else "gallery")
     assert not app.warning
 
 

@@ -104,7 +104,7 @@ def test_runs_that_anybody_may_have_forged_take_no_page_from_the_others(run: Run
     assert {made[name].id for name in ON_RUNS if name not in READABLE} <= unreadable
 
 
-@pytest.mark.parametrize("page", ["gallery", "maps", "confusions", "failure"])
+@pytest.mark.parametrize("page", ["gallery", "explore", "confusions", "failure"])
 def test_embeddings_that_do_not_fit_are_a_sentence_on_every_page(run: Run, beside: Run, page: str) -> None:
     words = {
         "fewer labels": "are due",
@@ -113,7 +113,7 @@ def test_embeddings_that_do_not_fit_are_a_sentence_on_every_page(run: Run, besid
         "samples beyond the data": "of other data",
     }
     for name, made in forged(run, *words).items():
-        if page == "maps" and name in ("NaN embeddings", "samples beyond the data"):
+        if page == "explore" and name in ("NaN embeddings", "samples beyond the data"):
             continue  # it shows the points of the map alone
         app = page_opened(page, run=made.id)
         assert not app.exception, name

@@ -20,7 +20,7 @@ from pages.inspection.gallery.weights import page as weights_view
 from pages.shared.server import thumbnails
 from pages.shared.widgets import export_menu, menu, neighbour_grid, run_picker, selection
 from pages.shared.widgets.results import beside
-from pages.shared.widgets.shown_run import ShownRun, picked
+from pages.shared.widgets.shown_run import ShownRun, headed
 from pages.shared.words.numbers import percent
 
 CLICK = "gallery_click"
@@ -34,16 +34,16 @@ ALL_CLASSES = -1  # no label is
 
 
 def page() -> None:
-    st.title("Nearest neighbours", anchor=False)
-    st.markdown(
+    shown = headed(
+        "neighbours",
+        "Nearest neighbours",
         "Each row is a test sample, the query, and the test samples whose embeddings lie nearest to it: "
-        ":green[**✓**] of the same class, :orange[**✗**] of another. Click an image to make it the query."
+        ":green[**✓**] of the same class, :orange[**✗**] of another. Click an image to make it the query.",
     )
-    boxes = st.container(horizontal=True)
-    shown = picked("neighbours", into=boxes, width=520)
     if shown is None:
         return
-    with boxes:
+    with st.container(horizontal=True, vertical_alignment="bottom") as boxes:
+        menu.row("gallery", boxes, selection.address(shown.run))
         label = chosen_class(shown)
         others = runs_beside_view.choose(shown.run)
     browse(shown, label, others)
@@ -158,7 +158,7 @@ def _asked(neighbours: TestNeighbours) -> int | None:
 def _follow(run: Run, asked: dict[str, Any]) -> None:
     """To another page, as a key or a link asked."""
     if isinstance(asked["map"], int):
-        menu.go("maps", {"run": run.id, "point": str(asked["map"])})
+        menu.go("explore", {"run": run.id, "point": str(asked["map"])})
     if isinstance(asked["forces"], str):
         given = dict(parse_qsl(asked["forces"][:200]))
         kept = {key: value for key, value in given.items() if key in ("run", "query", "right", "wrong")}

@@ -52,6 +52,7 @@ def page() -> None:
     if run is None:
         return
     boxes = st.container(horizontal=True, vertical_alignment="center")
+    menu.row("explore", boxes, selection.address(run))
     source = run.embeddings()
     if source is None:
         st.markdown("This run has not been evaluated yet: its map needs the embeddings of the test split.")
@@ -122,7 +123,7 @@ def selected_classes(data: MapData, chosen: Selection | None) -> None:
             "of Inspection then show them, too."
         )
         return
-    selection.bar(data.run, chosen, here="maps")
+    selection.bar(data.run, chosen, here="explore")
     rows = np.flatnonzero(np.isin(data.sheet.indices, chosen.indices))
     if not len(rows):
         st.caption("None of the selected samples is on this map.")

@@ -95,10 +95,10 @@ SECTIONS: Mapping[str, tuple[Place, ...]] = {
         Place(
             "Explore",
             {
-                "maps": Page("Map", "bubble_chart", "inspection/map/page.py"),
+                "explore": Page("Explore", "bubble_chart", "inspection/map/page.py"),
                 "gallery": Page("Gallery", "grid_view", "inspection/gallery/page.py"),
             },
-            ("Map", "Gallery"),
+            ("Map and images", "Neighbours"),
         ),
         _one("Failures", "query_stats", "failure", "inspection/failures/page.py"),
         _one("Confusions", "grid_on", "confusions", "inspection/confusions/page.py"),
@@ -122,7 +122,7 @@ SECTIONS: Mapping[str, tuple[Place, ...]] = {
     ),
 }
 # Addresses of before, and where they lead now; what stands in them goes along.
-MOVED: Mapping[str, str] = {}
+MOVED: Mapping[str, str] = {"maps": "explore"}
 
 PLACES: Mapping[str, Place] = {
     address: place for places in [(HOME,), *SECTIONS.values()] for place in places for address in place.pages
@@ -185,12 +185,16 @@ def title_of(page: StreamlitPage) -> str:
 
 def views(here: str, title: str) -> None:
     """The title of a view or step of a place, in its line the row that leads to the others. here: its address."""
-    place = PLACES[here]
     line = st.container(horizontal=True, vertical_alignment="center", key="views")
     line.title(title, anchor=False, width="content")
-    row = line.container(horizontal=True, width="content")  # as a whole in the next line where this one is short
+    row(here, line.container(horizontal=True, width="content"))  # as a whole in the next line where this one is short
+
+
+def row(here: str, into: DeltaGenerator, query: Query | None = None) -> None:
+    """The links to all views or steps of a place. here: the address of one; query: what the others get."""
+    place = PLACES[here]
     for name, address in zip(place.row, place.pages, strict=True):
-        link(address, name, into=row)
+        link(address, name, query if address != here else None, into=into)
 
 
 def link(

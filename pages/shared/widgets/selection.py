@@ -87,11 +87,11 @@ def forget() -> None:
 
 
 def bar(run: Run, selection: Selection, *, here: str) -> None:
-    """What is selected, a way to drop it, and the other pages that show it. here: the page itself, as "maps"."""
+    """What is selected, a way to drop it, and the other pages that show it. here: the page itself, as "explore"."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.badge(f"{len(selection.indices):,} samples selected", icon=":material/select_all:")
         st.text(selection.origin)
-        for page, label in (("maps", None), ("gallery", None), ("failure", "Forces of its failures")):
+        for page, label in (("explore", "Map and images"), ("gallery", None), ("failure", "Forces of its failures")):
             if page != here:
                 menu.link(page, label, {"run": run.id, PARAMETER: selection.id})
         st.button("Drop the selection", key="drop_selection", icon=":material/close:", on_click=forget)

@@ -234,7 +234,7 @@ def _buttons(run: Run, status: str) -> None:
     link = {"run": run.id}
     if run.embeddings():
         menu.link("gallery", "Gallery", link)
-        menu.link("maps", "Map", link)
+        menu.link("explore", "Map", link)
     if (run.path / LAST).exists():
         menu.link("fork", "Fork", link)
     menu.link("train", "Train another like it", {"like": run.id}, icon="tune")

@@ -23,7 +23,7 @@ def test_the_example_stands_behind_three_doors(tmp_path, monkeypatch) -> None:
     app = page_opened("home")
     assert not app.exception
     assert {"Play with a loss", "Train a network", "Look at what it learned"} <= links(app).keys()
-    assert links(app)["Look at what it learned"] == ("maps", f"run={EXAMPLE}")
+    assert links(app)["Look at what it learned"] == ("explore", f"run={EXAMPLE}")
     drawn = "".join(html.body for html in app.get("html"))
     assert drawn.count("data:image/svg+xml") == 2
     assert "untrained" in drawn
@@ -43,7 +43,7 @@ def test_the_last_run_is_one_press_away(run: Run, runs) -> None:
     app = page_opened("home")
     assert not app.exception
     assert links(app)["Open the run"] == ("runs", f"run={run.id}")
-    assert links(app)["What it learned"] == ("maps", f"run={run.id}")
+    assert links(app)["What it learned"] == ("explore", f"run={run.id}")
 
 
 def test_without_any_run_the_doors_stay(tmp_path, monkeypatch) -> None:

@@ -28,7 +28,7 @@ def one(shown: Sequence[ShownRun], row: int, back: str = "All queries") -> None:
     index = int(searched.indices[row])
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(back, key="all_queries", icon=":material/arrow_back:", on_click=forget_query)
-        menu.link("maps", "On the map", {"run": first.run.id, "point": str(index)})
+        menu.link("explore", "On the map", {"run": first.run.id, "point": str(index)})
         if searched.positives.nearest[row] >= 0 and not searched.is_gallery[row]:
             menu.link(
                 "failure",

@@ -133,7 +133,7 @@ def _offer_map(run: Run, embedding: Singles) -> None:
         return
     with st.spinner("Finding its place …"):
         x, y = maps.place(maps.read(path), embedding)[0].tolist()
-    menu.go("maps", {"run": run.id, "map": made[0].name, "own": f"{x:.6g},{y:.6g}"})
+    menu.go("explore", {"run": run.id, "map": made[0].name, "own": f"{x:.6g},{y:.6g}"})
 
 
 def _address(inputs: NDArray[np.generic], data: Dataset) -> str:

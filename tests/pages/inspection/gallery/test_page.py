@@ -270,7 +270,7 @@ def test_the_session_keeps_its_run_when_the_page_changes(runs):
     assert app.selectbox(key="picked_run").value == newer.id
     app.selectbox(key="picked_run").set_value(older.id).run()
     assert app.query_params["run"] in (older.id, [older.id])
-    go_to(app, "maps")
+    go_to(app, "explore")
     app.query_params.clear()
     app.run()
     assert app.selectbox(key="picked_run").value == older.id
