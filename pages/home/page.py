@@ -54,7 +54,8 @@ def page() -> None:
     _door(play, "fields", "Play with a loss", "Drag **A**, **P** or **N**: the arrows are the forces of one triplet.")
     _door(train, "train", "Train a network", "This is what a training does. Same colour: same class.")
     run = {"run": shown.id} if shown else None
-    _door(look, "explore", "Look at what it learned", "Who is near whom, where it fails, and which loss would help.", run)
+    whom = "Who is near whom, where it fails, and which loss would help."
+    _door(look, "explore", "Look at what it learned", whom, run)
     with play:
         _field()
     if shown is None:
