@@ -42,8 +42,9 @@ def page() -> None:
     )
     if shown is None:
         return
-    with st.container(horizontal=True, vertical_alignment="bottom") as boxes:
-        menu.row("gallery", boxes, selection.address(shown.run))
+    boxes = st.container(horizontal=True, vertical_alignment="bottom")
+    menu.row("gallery", boxes, selection.address(shown.run))
+    with boxes:
         label = chosen_class(shown)
         others = runs_beside_view.choose(shown.run)
     browse(shown, label, others)
