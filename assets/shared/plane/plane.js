@@ -546,7 +546,7 @@ export class Fields {
   }
 
   sync() {
-    if (!this.size || !this.panel.rows) return;
+    if (!this.size || !this.panel) return;
     const at = toPixels(this.scene.view, this.size);
     const place = (
       /** @type {HTMLElement} */ handle,

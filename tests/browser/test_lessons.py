@@ -1,0 +1,44 @@
+"""Lessons under a real mouse: the figure answers the question, the browser remembers it, the address is the place."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.harness import drag, go
+
+pytestmark = pytest.mark.browser
+
+
+def test_a_question_is_answered_by_the_figure_and_the_answer_is_remembered(page, guest, server):
+    go(page, f"{server.url}/lessons")
+    page.get_by_role("link", name="Easy, semi-hard, hard").click()
+    page.wait_for_url(re.compile("lesson=hardness"))
+    verdict = page.locator(".verdict")
+    page.get_by_role("button", name="hard", exact=True).click()
+    expect(verdict).to_contain_text("Not yet. From A it is 0.50 to P and 1.30 to N; the loss is 0.")
+    page.get_by_role("button", name="easy", exact=True).click()
+    expect(verdict).to_contain_text("Right.")
+
+    # The next step is answered by dragging N to where the triplet is semi-hard, and by nothing else.
+    page.get_by_role("link", name="Next step").click()
+    expect(page.get_by_text("Drag N until the triplet is semi-hard.")).to_be_visible()
+    page.get_by_role("button", name="Check").click()
+    expect(verdict).to_contain_text("Not yet.")
+    assert page.locator(".panel").is_hidden(), "one thing to move: N"
+    unit = page.locator(".frame").bounding_box()["width"] / 3  # the view is three units wide
+    handle = page.get_by_role("button", name="negative at")
+    drag(page, handle, -0.5 * unit, 0.5 * unit)
+    page.wait_for_url(re.compile(r"lesson=hardness.*step=2"))
+    page.get_by_role("button", name="Check").click()
+    expect(verdict).to_contain_text(re.compile(r"Right\. From A it is 0\.50 to P and 0\.\d+ to N"))
+
+    # Loaded again, the address opens the same place with the point where it was left, and the list knows.
+    place = handle.get_attribute("aria-label")
+    go(page, page.url)
+    expect(page.get_by_role("button", name=place)).to_be_visible()
+    expect(page.get_by_role("link", name="step 2: Within the margin, answered")).to_be_visible()
+    page.get_by_role("link", name="All lessons").click()
+    expect(page.get_by_text("4 min · 2 of 4")).to_be_visible()
