@@ -84,3 +84,19 @@ def test_a_moved_address_carries_what_stands_in_it(monkeypatch: pytest.MonkeyPat
     assert not app.exception
     assert app.title[0].value == "Force fields of triplet losses"
     assert app.query_params["loss"] == "ranking"
+
+
+def test_the_icon_is_set_before_the_menu_else_a_browser_fetches_that_of_the_page(
+    monkeypatch: pytest.MonkeyPatch, sent: list[dict]
+) -> None:
+    menus_before: list[int] = []
+    configure = menu.st.set_page_config
+
+    def noted(**options: object) -> None:
+        if "page_icon" in options:
+            menus_before.append(len(sent))
+        configure(**options)
+
+    monkeypatch.setattr(menu.st, "set_page_config", noted)
+    assert not page_opened("published").exception
+    assert menus_before == [0]
