@@ -21,6 +21,9 @@ export function el(tag, attributes = {}, ...children) {
   return node;
 }
 
+// Whether the visitor has asked that nothing moves by itself.
+export const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+
 /** @type {Record<string, string>} */
 const GREEK = {
   "\\rho": "ρ",

@@ -1,7 +1,7 @@
 // The map over training: frames of the same points, one clock for all of them.
 /** @import { SetState, Theme } from "../../shared/types.js" */
 /** @import { MapView } from "./map.js" */
-import { el, setText } from "../../shared/dom.js";
+import { el, setText, still } from "../../shared/dom.js";
 
 const PER_FRAME = 900; // milliseconds from one kept checkpoint to the next
 
@@ -91,7 +91,8 @@ export class Player {
       if (this.at === at) this.go(at);
       return;
     }
-    const share = at - k;
+    // from step to step for those who ask for less motion, without what lies between
+    const share = still() ? Math.floor(at - k) : at - k;
     if (share === 0 || share === 1) this.map.between(pair[share], pair[share], 0);
     else this.map.between(pair[0], pair[1], share);
     if (k + 2 < this.steps.length) this.frame(k + 2);

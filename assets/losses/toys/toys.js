@@ -10,13 +10,14 @@ import {
   save,
   setText,
   show as number,
+  still,
   symbol,
   tidy,
 } from "../../shared/dom.js";
 import { formula } from "../../shared/formula.js";
 import { control, lossPanel, menu } from "../../shared/controls.js";
 import { choice, numberBox, seedField, transport } from "../../shared/timeline/parts.js";
-import { Player, clone, still } from "../../shared/timeline/player.js";
+import { Player, clone } from "../../shared/timeline/player.js";
 import { fit } from "../../shared/screen.js";
 import { decode } from "../../shared/socket.js";
 import { paintCloud, windowOf } from "./cloud.js";

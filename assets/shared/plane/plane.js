@@ -8,7 +8,7 @@ import {
   newTheme,
   paintScale,
 } from "../component.js";
-import { drawing, el, readouts, save, show, stateOf, tidy, writeAddress } from "../dom.js";
+import { drawing, el, readouts, save, show, stateOf, still, tidy, writeAddress } from "../dom.js";
 import { POINTS, rampColour, signedColour } from "../colours.js";
 import { keyMark } from "../controls.js";
 import { LandscapeSlot } from "../landscape_slot.js";
@@ -178,7 +178,7 @@ export class Fields {
     this.resize();
     this.rebuild();
     this.ask(FINE);
-    if (data.idle && !matchMedia("(prefers-reduced-motion: reduce)").matches) this.lessons.orbit();
+    if (data.idle && !still()) this.lessons.orbit();
     else this.ask(RESTING);
     this.landscape.follow(true);
   }

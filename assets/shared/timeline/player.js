@@ -3,7 +3,7 @@
 /** @import { About, State, Steps, TimelineAnswer, TimelineData, TimelineRequest } from "./types.js" */
 /** @import { Child, Schema, SetState, Theme } from "../types.js" */
 import { loadStyles, newTheme, receiveFallback } from "../component.js";
-import { el, setText, writeAddress } from "../dom.js";
+import { el, setText, still, writeAddress } from "../dom.js";
 import { Presets } from "../controls.js";
 import { Link, decode, socketAddress } from "../socket.js";
 import { Clock } from "./clock.js";
@@ -16,7 +16,6 @@ import { pace } from "../screen.js";
  * @returns {T}
  */
 export const clone = (x) => structuredClone(x);
-export const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 /**
  * @template {State} S
  * @template {TimelineData<S>} D
@@ -74,7 +73,7 @@ export class Player extends Clock {
     this.playButton = button("Play", "play", () => this.toggle(), { class: "play" });
     this.scrub = el("input", { type: "range", min: 0, max: 0, value: 0, "aria-label": "step" });
     this.clock = el("output");
-    this.notice = el("p", { class: "caption notice" });
+    this.notice = el("p", { class: "caption notice", role: "status" });
     this.live = el("div", { class: "hidden", "aria-live": "polite" });
     this.side = el("div", { class: "panel" });
     this.presets = new Presets(data.options.presets, (i) => this.preset(i), this.sentence);

@@ -6,7 +6,7 @@
 /** @import { Child, Place, Point, Schema, SetState, Theme } from "../../../shared/types.js" */
 import { Asking } from "../../../shared/asking.js";
 import { defineComponent } from "../../../shared/component.js";
-import { el, show } from "../../../shared/dom.js";
+import { el, show, still } from "../../../shared/dom.js";
 import { formula } from "../../../shared/formula.js";
 import { INK, LETTER, POINTS } from "../../../shared/colours.js";
 import { Presets, lossPanel } from "../../../shared/controls.js";
@@ -102,7 +102,7 @@ export class Compare extends Asking {
     this.themed();
     this.ask(RESTING);
     this.landscape.follow(true);
-    if (data.idle && !matchMedia("(prefers-reduced-motion: reduce)").matches) this.hand.orbit();
+    if (data.idle && !still()) this.hand.orbit();
   }
 
   // ---- the page

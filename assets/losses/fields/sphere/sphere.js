@@ -12,6 +12,7 @@ import {
   setText,
   show,
   stateOf,
+  still,
   tidy,
   writeAddress,
 } from "../../../shared/dom.js";
@@ -26,7 +27,6 @@ import { direction, grasp, paintGlobe, place, projector, viewFrom } from "./glob
 import { angleAt, onCircle, paintCircle } from "./circle.js";
 import { mapFrame, mapRasters, paintMap, wrap } from "./angle_map.js";
 
-const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 /** @type {["region" | "arrows" | "radial", text: string, title: string][]} */
 const SHOWN = [
   [
