@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from dmlcore.typing import Floats, Ints
 
-# Okabe and Ito's colours, those too pale for white paper darkened to a contrast of 3, then a grey.
-FEW = ("#0072B2", "#D55E00", "#009E73", "#C45C95", "#2F97D3", "#B87F00", "#8C6BB1", "#7F7F7F")
+# The first three are Okabe and Ito's; each further one lies as far from those before as contrast 3 on both papers lets
+# it, in CIELAB as seen with all cones and without one kind of them: 17 and more (tests/figures/test_colour_vision.py).
+FEW = ("#0072B2", "#D55E00", "#009E73", "#875A78", "#873CFF", "#F0004B", "#FF2DE1", "#69693C")
 MOST_COLOURS = 256  # beyond them nobody tells two apart: they come again
 LIGHTNESS = (0.28, 0.13, 0.20)  # relative luminance: contrast 3 and more on white and on #12161C
 MARGIN = 0.03  # of the square, free at each side

@@ -1,0 +1,96 @@
+"""Colours that carry a meaning stay apart for eyes without one kind of cones."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dmlcore.figures import charges, confusions, curves, differences, maps, published, strokes
+
+# Linear RGB as such eyes see it, at full severity. Source: Machado, Oliveira & Fernandes 2009, Table 1.
+SIGHT = {
+    "all cones": np.eye(3),
+    "protanopia": np.array(
+        [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]
+    ),
+    "deuteranopia": np.array(
+        [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]
+    ),
+    "tritanopia": np.array(
+        [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]]
+    ),
+}
+TO_XYZ = np.array(
+    [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
+)
+APART = 15.0  # CIELAB; 2.3 is just noticed side by side, and marks of a figure lie apart
+SCRIPT = (Path(__file__).parents[2] / "assets" / "shared" / "colours.js").read_text()
+
+
+def lab(colour: str, sight: str) -> np.ndarray:
+    """CIELAB (D65) of "#rrggbb" as that sight has it."""
+    channels = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+    x = TO_XYZ @ np.clip(SIGHT[sight] @ linear, 0, 1) / TO_XYZ.sum(1)
+    f = np.where(x > (6 / 29) ** 3, np.cbrt(x), x / (3 * (6 / 29) ** 2) + 4 / 29)
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+def nearest(colours, sight: str) -> tuple[float, str, str]:
+    """The two of them that lie nearest to each other, and how near."""
+    return min(
+        (float(np.linalg.norm(lab(a, sight) - lab(b, sight))), a, b) for a, b in itertools.combinations(colours, 2)
+    )
+
+
+def inks() -> dict[str, dict[str, str]]:
+    """The inks of assets/shared/colours.js by theme."""
+    table = SCRIPT[SCRIPT.index("export const INK") :]
+    light, dark = table[: table.index("dark: {")], table[table.index("dark: {") : table.index("};")]
+    return {
+        name: dict(re.findall(r'(\w+): "(#[0-9A-Fa-f]{6})"', text))
+        for name, text in {"light": light, "dark": dark}.items()
+    }
+
+
+ROLES = ("anchor", "positive", "negative", "force", "page")
+ALL = {f"inks, {theme}": [ink[role] for role in ROLES] for theme, ink in inks().items()} | {
+    "map of few classes": maps.FEW,
+    "right and wrong": (confusions.RIGHT, confusions.WRONG, confusions.MARKED),
+    "flips": (differences.RIGHT, differences.WRONG),
+    "behind and ahead": (published.BEHIND, published.AHEAD),
+    "curves of few runs": curves.COLOURS[:6],
+}
+
+
+@pytest.mark.parametrize("sight", SIGHT)
+@pytest.mark.parametrize("name", ALL)
+def test_no_two_colours_of_a_palette_fall_together(name, sight):
+    distance, one, other = nearest(ALL[name], sight)
+    assert distance >= APART, f"{one} and {other} are {distance:.1f} apart for {sight}"
+
+
+@pytest.mark.parametrize("sight", SIGHT)
+@pytest.mark.parametrize("dark", [False, True])
+def test_more_of_a_quantity_is_never_less_of_a_contrast_to_the_page(sight, dark):
+    """A ramp is read by its lightness alone; the two ends of a signed one are told apart by their hue."""
+    lightness = [lab(colour, sight)[0] for colour in strokes.RAMP[dark]]
+    assert (np.diff(lightness) * (1 if dark else -1) > 5).all()
+    low, middle, high = (strokes.SIGNED[dark][i] for i in (0, 2, 4))
+    assert nearest((low, middle, high), sight)[0] >= 2 * APART
+
+
+def test_where_colours_run_out_a_shape_or_a_dash_tells_apart():
+    assert len({tuple(dash) for dash in curves.DASHES}) == len(curves.COLOURS)
+    assert len(set(charges.MARKERS)) == len(charges.COLOURS[False]) == len(charges.COLOURS[True])
+
+
+def test_two_colours_that_fall_together_are_noticed():
+    """Vermillion and amber, which the map had beside each other, are one colour to a deuteranope."""
+    assert (
+        nearest(("#D55E00", "#B87F00"), "deuteranopia")[0] < 2 < APART < nearest(("#D55E00", "#B87F00"), "all cones")[0]
+    )
