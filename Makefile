@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test check mutants lock licences sbom chromium clean
+.PHONY: run test check mutants lock licences sbom browsers clean
 
 run: $(VENV)/.run
 	$(BIN)/streamlit run app.py
@@ -13,7 +13,7 @@ run: $(VENV)/.run
 # the folders: sorted by number of tests, the long journeys of a browser would come last and keep one process waiting. Browser tests
 # are two pieces of work (tests/conftest.py): each process that has some starts a server and a Chromium of its own.
 # Bytecode is kept whatever the environment says: each of the trainings, servers and commands that tests start saves 0.6 s.
-test: $(VENV)/.dev chromium
+test: $(VENV)/.dev browsers node_modules/.package-lock.json
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 check: $(VENV)/.dev node_modules/.package-lock.json
@@ -25,7 +25,7 @@ check: $(VENV)/.dev node_modules/.package-lock.json
 	$(NPM) run --silent check
 
 # Every defence taken away once, and the test that notices; MUTANTS="--area training" for some of them.
-mutants: $(VENV)/.dev chromium
+mutants: $(VENV)/.dev browsers
 	$(BIN)/python -m tests.faults.mutants -n 2 $(MUTANTS)
 
 # Debian ships venv as a package of its own; root can fetch it, others are told what is missing.
@@ -49,7 +49,8 @@ $(VENV)/.dev: requirements-dev.lock $(VENV)/.run
 	$(INSTALL) --require-hashes --no-deps -r requirements-dev.lock
 	@touch $@
 
-# What checks JavaScript and CSS (package-lock.json). node and npm come with the development packages, whatever the machine has.
+# What checks JavaScript and CSS, and axe-core for the browser tests (package-lock.json). node and npm come with the development
+# packages, whatever the machine has.
 NPM = PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/npm
 node_modules/.package-lock.json: package-lock.json | $(VENV)/.dev
 	$(NPM) ci --ignore-scripts --no-audit --no-fund --loglevel=error
@@ -68,10 +69,11 @@ sbom: $(VENV)/.run
 	$(BIN)/python -m docs.supply.sbom sbom.cdx.json
 
 # Browser tests use Debian's Chromium. Without it and without root they skip and say so, unless REQUIRE_BROWSER=1.
-chromium:
-	@command -v chromium >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null \
-	  || { echo "installing chromium for the browser tests"; { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } >/dev/null 2>&1; } \
-	  || echo "chromium could not be installed: the browser tests will skip"
+browsers:
+	@for name in chromium; do \
+	  command -v $$name >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null \
+	  || { echo "installing $$name for the browser tests"; { apt-get update -qq && apt-get install -y -qq --no-install-recommends $$name; } >/dev/null 2>&1; } \
+	  || echo "$$name could not be installed: browser tests will skip"; done
 
 clean:
 	rm -rf $(VENV) node_modules .pytest_cache .mypy_cache .ruff_cache

@@ -146,7 +146,7 @@ def _panel(
     ]
     own = alt.Chart().transform_filter(alt.FieldEqualPredicate(field="panel", equal=panel.title)).encode(x, colour)
     # Filtered from the rows of all panels, so that the rule also stands where this one has no point.
-    rule = alt.Chart().mark_rule(color="#888888").transform_filter(HOVERED).encode(alt.X("max(step):Q"))
+    rule = alt.Chart().mark_rule(color="#888888", aria=False).transform_filter(HOVERED).encode(alt.X("max(step):Q"))
     points = own.mark_point(filled=True, size=60).properties(name="points")
     seen = alt.when(HOVERED).then(alt.value(1)).otherwise(alt.value(0))
     return alt.layer(

@@ -16,6 +16,7 @@ from tests.browser.harness import (
     PATIENCE,
     Server,
     chromium_path,
+    firefox_path,
     served,
 )
 
@@ -29,20 +30,41 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.flaky(reruns=1))
 
 
+def missing(reason: str) -> None:
+    """Skip the test for want of something, which REQUIRE_BROWSER=1 makes a failure."""
+    if os.environ.get("REQUIRE_BROWSER") == "1":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    if chromium_path() is None:
-        reason = "no Chromium: apt-get install chromium"
-        if os.environ.get("REQUIRE_BROWSER") == "1":
-            pytest.fail(reason)
-        pytest.skip(reason)
+def drivers() -> Iterator[Any]:
     from playwright.sync_api import expect, sync_playwright
 
     expect.set_options(timeout=1000 * PATIENCE)
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=chromium_path(), args=CHROMIUM_FLAGS)
-        yield chromium
-        chromium.close()
+        yield playwright
+
+
+@pytest.fixture(scope="session")
+def browser(request: pytest.FixtureRequest) -> Iterator[Any]:
+    if chromium_path() is None:
+        missing("no Chromium: apt-get install chromium")
+    drivers = request.getfixturevalue("drivers")
+    chromium = drivers.chromium.launch(executable_path=chromium_path(), args=CHROMIUM_FLAGS)
+    yield chromium
+    chromium.close()
+
+
+@pytest.fixture(scope="session")
+def firefox(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """Firefox as it is installed, driven by WebDriver BiDi."""
+    if firefox_path() is None:
+        missing("no Firefox: apt-get install firefox-esr")
+    drivers = request.getfixturevalue("drivers")
+    running = drivers.firefox.launch(executable_path=firefox_path(), channel="moz-firefox")
+    yield running
+    running.close()
 
 
 @pytest.fixture(scope="session")
@@ -78,6 +100,12 @@ def watched(browser: Any) -> Iterator[tuple[Callable[..., Any], list[str]]]:
     yield visit, errors
     for context in contexts:
         context.close()
+
+
+@pytest.fixture
+def watch() -> Callable[[Any], Any]:
+    """`watched`, for a test that runs in more than one browser."""
+    return watched
 
 
 @pytest.fixture

@@ -36,6 +36,11 @@ def chromium_path() -> str | None:
     return shutil.which("chromium")
 
 
+def firefox_path() -> str | None:
+    """Debian's Firefox, or another one, or None."""
+    return shutil.which("firefox-esr") or shutil.which("firefox")
+
+
 def free_port() -> int:
     """A TCP port nobody listens on."""
     with socket.socket() as probe:
@@ -97,6 +102,8 @@ def go(page: Any, url: str) -> None:
     page.evaluate(FOLLOW, f"{origin}/{BETWEEN}")
     between = page.get_by_role("heading", name="Studies", exact=True)
     between.wait_for()
+    if url == f"{origin}/{BETWEEN}":
+        return
     page.evaluate(FOLLOW, url)
     between.wait_for(state="detached")
 

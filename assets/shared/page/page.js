@@ -1,6 +1,7 @@
 // What Streamlit leaves open around all pages; pages/shared/server/head.py puts it into the head of
 // the
 // document.
+import "./access.js";
 
 // there Streamlit's menu lies over the page, as a drawer
 const NARROW = matchMedia("(max-width: 768px)");

@@ -1,0 +1,59 @@
+// For those who listen or have no mouse: a way past the menu, and words for what Streamlit changes
+// without one: another page, a task that works, and how it ended.
+
+const SOON = 400; // ms from a change of the page to a look at it: a run of its script changes much
+const AGAIN = 20_000; // ms between two reports of one task
+
+const skip = document.createElement("a");
+skip.className = "skip-to-content";
+skip.href = "#content";
+skip.textContent = "Skip to the content";
+skip.addEventListener("click", (event) => {
+  event.preventDefault();
+  const main = document.querySelector('[data-testid="stMain"]');
+  if (!(main instanceof HTMLElement)) return;
+  if (!main.hasAttribute("tabindex")) main.tabIndex = -1;
+  main.focus();
+});
+
+const live = document.createElement("div");
+live.className = "said-only";
+live.setAttribute("role", "status");
+document.body.prepend(skip);
+document.body.append(live);
+
+const words = (/** @type {Element | null | undefined} */ node) =>
+  node?.textContent?.replace(/\s+/g, " ").trim() ?? "";
+let title = document.title,
+  working = "", // what was said of the task at work
+  spoken = 0; // when
+
+function look() {
+  const now = performance.now(),
+    progress = document.querySelector('[data-testid="stProgress"]'),
+    task = words(progress);
+  progress?.querySelector('[role="progressbar"]')?.setAttribute("aria-label", task);
+  if (document.title !== title) {
+    title = document.title;
+    working = "";
+    live.textContent = title;
+  }
+  if (task && task !== working && (!working || now - spoken > AGAIN)) {
+    live.textContent = working = task;
+    spoken = now;
+  } else if (!task && working) {
+    working = "";
+    const ends = [...document.querySelectorAll('[data-testid="stMain"] .stMarkdownBadge')];
+    live.textContent = `It has ended. ${ends.map(words).join(". ")}`;
+  }
+}
+
+/** @type {number | undefined} */
+let soon;
+new MutationObserver((changes) => {
+  if (changes.every(({ target }) => live.contains(target))) return;
+  soon ??= setTimeout(() => {
+    soon = undefined;
+    look();
+  }, SOON);
+}).observe(document.documentElement, { childList: true, characterData: true, subtree: true });
