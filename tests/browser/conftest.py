@@ -16,7 +16,6 @@ from tests.browser.harness import (
     PATIENCE,
     Server,
     chromium_path,
-    firefox_path,
     served,
 )
 
@@ -57,17 +56,6 @@ def browser(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def firefox(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """Firefox as it is installed, driven by WebDriver BiDi."""
-    if firefox_path() is None:
-        missing("no Firefox: apt-get install firefox-esr")
-    drivers = request.getfixturevalue("drivers")
-    running = drivers.firefox.launch(executable_path=firefox_path(), channel="moz-firefox")
-    yield running
-    running.close()
-
-
-@pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with served(tmp_path_factory.mktemp("app") / "runs") as running:
         yield running
@@ -100,12 +88,6 @@ def watched(browser: Any) -> Iterator[tuple[Callable[..., Any], list[str]]]:
     yield visit, errors
     for context in contexts:
         context.close()
-
-
-@pytest.fixture
-def watch() -> Callable[[Any], Any]:
-    """`watched`, for a test that runs in more than one browser."""
-    return watched
 
 
 @pytest.fixture

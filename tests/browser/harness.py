@@ -36,11 +36,6 @@ def chromium_path() -> str | None:
     return shutil.which("chromium")
 
 
-def firefox_path() -> str | None:
-    """Debian's Firefox, or another one, or None."""
-    return shutil.which("firefox-esr") or shutil.which("firefox")
-
-
 def free_port() -> int:
     """A TCP port nobody listens on."""
     with socket.socket() as probe:
