@@ -1,15 +1,80 @@
-"""For everybody: every page under axe-core in light and dark, and at rest where that is asked for."""
+"""For everybody: every page under axe-core in light and dark, at rest where that is asked for, whole on a phone."""
 
 from __future__ import annotations
+
+import contextlib
 
 import pytest
 
 from pages.shared.widgets import menu
 from tests.browser import axe
 from tests.browser.conftest import missing
-from tests.browser.harness import becomes, go
+from tests.browser.harness import becomes, eventually, go
 
 pytestmark = pytest.mark.browser
+
+# What a phone cuts off or does not reach, outside of what scrolls by itself: text and controls beyond the edge of the
+# window, or of a box that hides what is beyond it.
+CUT = """() => {
+  const beyond = [], roots = [document.querySelector('[data-testid="stMain"]')];
+  const up = (node) => node.assignedSlot ?? node.parentNode ?? node.host;
+  const hides = (box, node) => {
+    for (let on = node; on && on !== document; on = up(on) ?? on.host) {
+      if (!(on instanceof Element)) continue;
+      const style = getComputedStyle(on), edge = on.getBoundingClientRect();
+      if (style.clipPath !== "none" || style.visibility === "hidden" || edge.width <= 1) return false;
+      if (["auto", "scroll"].includes(style.overflowX) && on.dataset.testid !== "stMain") return false;
+      if (style.textOverflow === "ellipsis") return false;
+      if (["hidden", "clip"].includes(style.overflowX) && box.right > edge.right + 1) return true;
+    }
+    return box.right > innerWidth + 1;
+  };
+  for (const root of roots) for (const node of root.querySelectorAll("*")) {
+    if (node.shadowRoot) roots.push(node.shadowRoot);
+    const own = [...node.childNodes].some((child) => child.nodeType === 3 && child.textContent.trim());
+    if (!own && !node.matches("button, input, select, canvas, svg, img, a")) continue;
+    if (node.closest(".katex-mathml, svg *, [hidden]")) continue;
+    const box = node.getBoundingClientRect();
+    if (box.width && box.height && hides(box, node))
+      beyond.push(`${node.tagName} ${(node.ariaLabel ?? node.textContent).slice(0, 40)} to ${Math.round(box.right)}`);
+  }
+  return beyond.slice(0, 5);
+}"""
+# Controls of the first screen that lie under something else: a click on their middle meets another element.
+COVERED = """() => {
+  const covered = [], roots = [document.querySelector('[data-testid="stMain"]')];
+  const met = (x, y) => {
+    let node = document.elementFromPoint(x, y);
+    while (node?.shadowRoot?.elementFromPoint(x, y) && node.shadowRoot.elementFromPoint(x, y) !== node)
+      node = node.shadowRoot.elementFromPoint(x, y);
+    return node;
+  };
+  for (const root of roots) for (const node of root.querySelectorAll("*")) {
+    if (node.shadowRoot) roots.push(node.shadowRoot);
+    if (!node.matches("h1, h2, p, a, select, button, summary") || node.closest("[hidden], .handle")) continue;
+    const box = node.getBoundingClientRect(), x = box.x + box.width / 2, y = box.y + box.height / 2;
+    if (box.width < 2 || box.height < 2 || x < 0 || y < 0 || x > innerWidth || y > innerHeight) continue;
+    if (!node.checkVisibility({ opacityProperty: true, visibilityProperty: true })) continue;
+    const top = met(x, y);
+    if (top && top !== node && !node.contains(top) && !top.contains(node))
+      covered.push(`${node.tagName} ${node.textContent.slice(0, 40)} under ${top.tagName} ${top.className}`);
+  }
+  return covered.slice(0, 5);
+}"""
+
+
+def hidden(page) -> list[str]:
+    """What is cut or covered on a phone, once charts and tables have the width of its window."""
+    found: list[str] = []
+
+    def whole() -> None:
+        found[:] = [f"cut: {text}" for text in page.evaluate(CUT)]
+        found.extend(f"covered: {text}" for text in page.evaluate(COVERED))
+        assert not found
+
+    with contextlib.suppress(AssertionError):
+        eventually(whole, 8)
+    return found
 
 
 @pytest.fixture
@@ -35,6 +100,17 @@ def test_no_page_keeps_anybody_out(checked, server):
             theme = {"light": "dark", "dark": "light"}[theme]
         theme = {"light": "dark", "dark": "light"}[theme]
         if found:
+            problems[address] = found
+    assert not problems, "\n".join(f"{address}\n  " + "\n  ".join(found) for address, found in problems.items())
+
+
+def test_on_a_phone_nothing_is_cut_or_covered(visitor, server):
+    page, problems = visitor(viewport={"width": 390, "height": 844}, reduced_motion="reduce"), {}
+    for address in menu.PLACES:
+        go(page, f"{server.url}/{axe.path(address)}")
+        axe.prepare(page)
+        axe.rested(page)
+        if found := hidden(page):
             problems[address] = found
     assert not problems, "\n".join(f"{address}\n  " + "\n  ".join(found) for address, found in problems.items())
 
