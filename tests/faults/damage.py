@@ -49,8 +49,8 @@ from dmlcore.storage.arrays import Unreadable
 from dmlcore.storage.checkpoint import CheckpointError
 from dmlcore.storage.runs import Run, RunError, RunStore
 from pages.inspection.gallery import service as gallery_service
+from pages.inspection.map import colourings
 from pages.inspection.map import service as map_service
-from pages.inspection.map.colourings import neighbourhood
 from pages.shared.server import thumbnails
 from pages.shared.state import run_reader
 from pages.shared.widgets import results
@@ -146,7 +146,7 @@ def _embeddings(run: Run, other: Run) -> None:
         found = neighbours.read(path)
         confusions.of_neighbours(found.labels, found.neighbours, ~found.is_gallery, 1)
         hubness.hubness(found.labels, found.neighbours, found.is_gallery, 1)
-        neighbourhood(found)
+        colourings.columns(found)
         data = thumbnails.dataset(run.spec)
         if int(found.indices.max()) < len(data.labels):
             thumbnails.thumbnail(run.spec, int(found.indices[0]))
