@@ -25,18 +25,18 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 BROWSER = "tests/browser/test_"
-SECOND = BROWSER + "gu"  # where the other half of their seconds begins
+STARTS = (BROWSER + "fa", BROWSER + "la")  # where the second and the last third of their seconds begin
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
-    """With `--dist loadfile` the browser tests are two pieces of work: two processes start a server and a Chromium,
-    twelve seconds of processor each, and not all."""
+    """With `--dist loadfile` the browser tests are three pieces of work: three processes start a server and a
+    Chromium, twelve seconds of processor each, and one has the other tests from the start."""
     from xdist.scheduler import LoadFileScheduling
 
-    class Halves(LoadFileScheduling):
+    class Thirds(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = super()._split_scope(nodeid)
-            return f"browser {file >= SECOND}" if file.startswith(BROWSER) else file
+            return f"browser {sum(file >= start for start in STARTS)}" if file.startswith(BROWSER) else file
 
-    return Halves(config, log) if config.getoption("dist") == "loadfile" else None
+    return Thirds(config, log) if config.getoption("dist") == "loadfile" else None
