@@ -1,0 +1,116 @@
+"""The card of a run: how it stands, the row of what one may do with it, its log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from dmlcore.jobs import device_queue, launch
+from dmlcore.jobs.device_queue import Waiting
+from dmlcore.storage import locks
+from dmlcore.storage.run_directory import LAST
+from dmlcore.storage.runs import Run, RunError, RunState
+from pages.shared.state import run_reader
+from pages.shared.widgets import menu, run_status, waiting
+from pages.shared.widgets.run_status import literal
+from pages.shared.words import sentences as words
+from pages.shared.words import titles
+
+GONE = "This removes the run with its checkpoints and scores. There is no way back."
+GONE_EXAMPLE = "This removes the example, with what was made of it here. This page can bring it back as it came."
+HURRY = "Begins at once, beside the runs at work; all of them get slower."
+CANCEL = "Ends after the current step and keeps everything; a resume goes on from there."
+RESUME = "Goes on from the last checkpoint, exactly as if nothing had happened."
+
+
+def show(run: Run, waits: Waiting | None, *, single: bool) -> None:
+    """Name, status, progress, buttons and log of one run; smaller when it shares the page."""
+    status, state = run.status(), run.state()
+    with st.container(border=True, key=f"run-{run.id}"):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            literal(titles.label(run), "h3")
+            run_status.badge(status)
+            if run.is_example:
+                st.caption("It came with the lab; no ranking counts it.", width="content")
+        _progress(run, status, state, waits)
+        if refused := st.session_state.pop(f"refused-{run.id}", None):
+            st.error(refused)
+        with st.container(horizontal=True, vertical_alignment="center"):
+            if waits and st.button("Start now", key=f"hurry-{run.id}", icon=":material/fast_forward:", help=HURRY):
+                _ask(run, device_queue.hurry)
+            _buttons(run, status)
+            if not single:
+                with st.popover("Log", icon=":material/notes:", key=f"log-{run.id}"):
+                    waiting.log(run)
+        if single:
+            with st.expander("Log", icon=":material/notes:"):
+                waiting.log(run)
+
+
+def _progress(run: Run, status: str, state: RunState, waits: Waiting | None) -> None:
+    where = f"step {state.step:,} of {state.steps:,}"
+    done = min(1.0, state.step / max(1, state.steps))
+    on = f" · {state.device}" if state.device else ""
+    if status == "running":
+        asked = "stopping after the current step" if run.cancel_requested() else state.message
+        left = run_reader.time_left(state, run_reader.reader().history(run).pace)
+        st.progress(done, text=f"{where} · {left} · {asked}{on}")
+    elif status == "queued":
+        st.progress(done, text=f"{where} · {_place(waits)}")
+    elif status == "lost":
+        st.progress(done, text=f"{where}, then its process ended without a word")
+        st.warning("Lost, not gone: all up to the last checkpoint is kept. Resume goes on from there.")
+    elif status == "failed":
+        st.error("Failed. The reason:", icon=":material/error:")
+        st.code(words.plain(state.message), language=None, wrap_lines=True)
+    else:
+        st.text(f"{state.message} · {run_reader.took(run, state, where)}{on}")
+
+
+def _place(waits: Waiting | None) -> str:
+    """Where in the queue."""
+    if waits is None:
+        return "waiting for its process to start"
+    device = {"cpu": "the CPU", "cuda": "a GPU"}[waits.device]
+    place = "next in the queue" if waits.ahead == 0 else f"number {waits.ahead + 1} in the queue"
+    others = f"; at work: {', '.join(map(words.plain, waits.at_work))}" if waits.at_work else ""
+    return f"{place} for {device}{others}"
+
+
+def _buttons(run: Run, status: str) -> None:
+    if status in ("queued", "running"):
+        asked = run.cancel_requested()
+        if st.button("Cancel", key=f"cancel-{run.id}", icon=":material/stop:", disabled=asked, help=CANCEL):
+            _ask(run, launch.cancel)
+    elif status != "done" and st.button(
+        "Resume", key=f"resume-{run.id}", icon=":material/resume:", type="primary", help=RESUME
+    ):
+        _ask(run, launch.resume)
+    link = {"run": run.id}
+    if run.embeddings():
+        menu.link("gallery", "Gallery", link)
+        menu.link("explore", "Map", link)
+    if (run.path / LAST).exists():
+        menu.link("fork", "Fork", link)
+    menu.link("train", "Train another like it", {"like": run.id}, icon="tune")
+    if status not in ("queued", "running"):
+        with st.popover("Delete", icon=":material/delete:", key=f"delete-{run.id}"):
+            st.markdown(GONE_EXAMPLE if run.is_example else GONE)
+            if st.button("Delete for good", key=f"delete-for-good-{run.id}", type="primary"):
+                _ask(run, _delete)
+
+
+def _delete(run: Run) -> None:
+    run.delete()
+    left = [name for name in st.query_params.get("run", "").split(",") if name not in ("", run.id)]
+    st.query_params.from_dict({"run": ",".join(left)} if left else {})
+
+
+def _ask(run: Run, action: Callable[[Run], object]) -> None:
+    """Do it; a refusal is shown on the card at the next look."""
+    try:
+        action(run)
+    except (launch.JobError, locks.Busy, RunError, OSError) as error:
+        st.session_state[f"refused-{run.id}"] = words.plain(error)
+    st.rerun()
