@@ -38,6 +38,7 @@ export class Clock {
   drafting = false; // the hand still moves
   played = false; // before it came
   late = false;
+  unseen = false; // the step that came is not painted yet
   needsLink = false;
   closed = false;
   /** @type {number | null} */
@@ -236,20 +237,19 @@ export class Clock {
   tick() {
     if (!this.playing || this.closed) return;
     const now = performance.now(),
-      { history, stride } = this;
-    // What came in since is painted first, so that no step is passed over.
-    if (
-      !this.frameRequest &&
-      this.wanted === undefined &&
-      now >= this.due &&
-      history.last >= 0 &&
-      !this.goal
-    ) {
-      const to = (Math.floor(this.at / stride) + 1) * stride;
+      { history, stride, unseen } = this;
+    // A step that came in since is painted first, so that none is passed over; the one after it is
+    // waited for at once, so that its answer is met with the next question.
+    if (unseen) this.repaint();
+    if (this.wanted === undefined && now >= this.due && history.last >= 0 && !this.goal) {
+      const to = (Math.floor(this.at / stride) + 1) * stride,
+        here = history.has(to);
       if (to > this.most) return this.pause(`${this.at} steps: the history is full. ${this.full}`);
-      this.due = Math.max(this.due + 1000 / this.speeds[this.speed][2], now - 100);
-      if (history.has(to)) this.arrive(to);
-      else this.wanted = to;
+      if (!(unseen && here)) {
+        this.due = Math.max(this.due + 1000 / this.speeds[this.speed][2], now - 100);
+        if (here) this.arrive(to);
+        else this.wanted = to;
+      }
     }
     this.next();
     this.repaint();
@@ -269,6 +269,7 @@ export class Clock {
   arrive(step) {
     this.wanted = undefined;
     this.at = step;
+    this.unseen = true;
     this.frameTimes.push(performance.now());
     if (this.frameTimes.length > 30) this.frameTimes.shift();
     this.follow();
@@ -384,6 +385,7 @@ export class Clock {
     if (!this.frameRequest) return;
     cancelAnimationFrame(this.frameRequest);
     this.frameRequest = null;
+    this.unseen = false;
     if (!this.closed) this.paint();
   }
 }

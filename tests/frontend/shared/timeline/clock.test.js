@@ -19,6 +19,7 @@ const nextFrame = () => {
 afterEach(() => {
   due.clear();
   mock.timers.reset();
+  mock.restoreAll();
 });
 
 class Steps extends Frames {
@@ -91,6 +92,40 @@ test("every step is shown once, in order, and what comes next is asked ahead", (
     shown.map((_, k) => k),
   );
   assert.ok(page.at > 4 && page.history.last <= page.at + 3 + 2);
+});
+
+test("a step is painted in every frame, or as often as Python makes one", () => {
+  const frame = 1000 / 60;
+  let now = 0;
+  mock.method(performance, "now", () => now);
+  const page = new Page();
+  Object.assign(page, { ahead: 1, most: 1000 });
+  page.told(0, 1);
+  page.play();
+  for (const takes of [5, 17, 21, 29]) {
+    const from = page.at,
+      began = now;
+    let answers = page.link.busy ? now + takes : Infinity;
+    for (let k = 0; k < 120; k++) {
+      for (const end = began + (k + 1) * frame; answers < end;) {
+        now = answers;
+        page.told(page.history.last + 1, 1);
+        answers = page.link.busy ? now + takes : Infinity;
+      }
+      now = began + (k + 1) * frame;
+      nextFrame();
+      if (answers === Infinity && page.link.busy) answers = now + takes;
+    }
+    const steps = page.at - from;
+    assert.ok(
+      steps > (120 * frame) / Math.max(takes, frame) - 4,
+      `${takes} ms: ${steps} steps in 120 frames`,
+    );
+  }
+  assert.deepEqual(
+    page.painted,
+    page.painted.map((_, step) => step),
+  );
 });
 
 test("the step that is not here yet is waited for", () => {
