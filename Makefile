@@ -68,12 +68,12 @@ licences: $(VENV)/.dev
 sbom: $(VENV)/.run
 	$(BIN)/python -m docs.supply.sbom sbom.cdx.json
 
-# Browser tests use Debian's Chromium. Without it and without root they skip and say so, unless REQUIRE_BROWSER=1.
+# Browser tests use Debian's Chromium, one of them Firefox. Without one and without root they skip and say so, unless REQUIRE_BROWSER=1.
 browsers:
-	@for name in chromium; do \
+	@for name in chromium firefox-esr; do \
 	  command -v $$name >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null \
 	  || { echo "installing $$name for the browser tests"; { apt-get update -qq && apt-get install -y -qq --no-install-recommends $$name; } >/dev/null 2>&1; } \
-	  || echo "$$name could not be installed: browser tests will skip"; done
+	  || echo "$$name could not be installed: tests in it will skip"; done
 
 clean:
 	rm -rf $(VENV) node_modules .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,97 @@
+// The main journey in Firefox, by WebDriver BiDi: node tests/browser/firefox.js FIREFOX ADDRESS RUN
+// (test_firefox.py runs it). A point is dragged, a training started and ended, and of the failures
+// of a run one is opened to its forces. It ends with an error where the way is blocked.
+import { setTimeout as pause } from "node:timers/promises";
+import { launch } from "puppeteer-core";
+
+const [executablePath, address, run] = process.argv.slice(2);
+const PATIENCE = 60_000; // milliseconds: CI has two slow cores
+
+// Puppeteer's own waiting overlooks shadow roots.
+/** What `read` returns once it fulfils `wanted`. */
+async function becomes(read, wanted = Boolean, end = Date.now() + PATIENCE) {
+  const value = await read();
+  if (wanted(value)) return value;
+  if (Date.now() > end) throw new Error(`${read} stays ${value}, wanted: ${wanted}`);
+  await pause(100);
+  return becomes(read, wanted, end);
+}
+
+/** The first element of a selector, in whatever shadow root it lies. */
+async function found(page, selector) {
+  const end = Date.now() + PATIENCE;
+  return becomes(() => page.$(`>>> ${selector}`), Boolean, end).catch((error) => {
+    throw new Error(`not on ${page.url()}: ${selector}`, { cause: error });
+  });
+}
+
+const click = async (page, selector) => (await found(page, selector)).click();
+const arrives = (page, pattern) =>
+  becomes(
+    () => page.url(),
+    (url) => pattern.test(url),
+  );
+const words = (page) => page.evaluate(() => document.body.innerText);
+
+async function movesAPoint(page) {
+  await page.goto(address);
+  await click(page, "a ::-p-text(Play with a loss)");
+  await arrives(page, /\/fields/);
+  await found(page, "canvas.plane[data-seq]");
+  const negative = await found(page, "[aria-label^='negative at']");
+  await negative.press("ArrowUp"); // ends the opening show
+  const box = await negative.boundingBox();
+  const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
+  await page.mouse.move(x, y);
+  await page.mouse.down();
+  await page.mouse.move(x - 78, y - 138, { steps: 12 });
+  await page.mouse.up();
+  const triplet = await found(page, "[data-readout=triplet]");
+  await becomes(
+    () => triplet.evaluate((node) => node.textContent),
+    (text) => text === "satisfied",
+  );
+}
+
+async function trains(page) {
+  await click(page, "[data-testid=stTopNavSection] ::-p-text(Training)");
+  await click(page, "[role=menuitem] ::-p-text(Train)");
+  await arrives(page, /\/train/);
+  await click(page, "button:not([disabled]) ::-p-text(Start training)");
+  await arrives(page, /\/runs\?.*run=/);
+  await click(page, "button ::-p-text(Cancel)");
+  await becomes(
+    () => words(page),
+    (text) => /stopping|cancelled/i.test(text),
+  );
+}
+
+async function asksWhy(page) {
+  await page.goto(`${address}/gallery?run=${run}&failures=true`);
+  const wrong = await found(page, ".neighbours .wrong a.frame");
+  const image = await wrong.$("img");
+  await becomes(() => image.evaluate((node) => node.complete && node.naturalWidth > 0));
+  const index = await wrong.evaluate((node) => node.dataset.index);
+  await wrong.press("f");
+  await arrives(page, new RegExp(`/failure.*wrong=${index}`));
+  await found(page, "canvas.plane[data-seq]");
+}
+
+const browser = await launch({
+  browser: "firefox",
+  executablePath,
+  defaultViewport: { width: 1440, height: 900 },
+});
+try {
+  const page = await browser.newPage();
+  const errors = [];
+  // long.js of Streamlit tries WebAssembly, which the content policy forbids, and does without.
+  page.on("pageerror", ({ message }) => /WebAssembly/.test(message) || errors.push(message));
+  await movesAPoint(page);
+  await trains(page);
+  await asksWhy(page);
+  if (await page.$("[data-testid=stException]")) errors.push(await words(page));
+  if (errors.length) throw new Error(errors.join("\n"));
+} finally {
+  await browser.close();
+}
