@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from dmlcore.data import Dataset
-from dmlcore.data.synthetic.tokens import SHARED_TOKENS
+from dmlcore.data.synthetic.tokens import shared_tokens
 from dmlcore.metrics import retrieval
 from dmlcore.models.networks import MLP, ImageNetwork, Network, TokenNetwork
 from dmlcore.storage.metrics_rows import Row
@@ -105,7 +105,8 @@ def token_overlap(model: TokenNetwork, data: Dataset, split: str, device: torch.
             model(bags)
             histograms[start : start + CHUNK] = bag_histograms(model, bags)
     overlap = overlaps(tokens, histograms, labels)
-    return _numbers(overlap) | {"shared_weight": float(histograms[:, SHARED_TOKENS].sum(1).mean())}
+    shared = shared_tokens(len(data.class_names))
+    return _numbers(overlap) | {"shared_weight": float(histograms[:, shared].sum(1).mean())}
 
 
 def image_overlap(model: ImageNetwork, data: Dataset, split: str, device: torch.device) -> dict[str, float] | None:

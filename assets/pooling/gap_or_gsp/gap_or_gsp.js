@@ -485,6 +485,11 @@ class GapOrGsp extends Player {
     if (playing) this.play();
   }
 
+  cleared() {
+    if ((this.chosen ?? 0) >= this.state.classes) this.chosen = null;
+    this.over = null;
+  }
+
   get sentence() {
     return this.options.sentence;
   }
@@ -583,7 +588,7 @@ class GapOrGsp extends Player {
 
   /** @param {number} by */
   turn(by) {
-    const n = this.options.classes.length;
+    const n = this.state.classes;
     this.choose(((this.chosen ?? (by > 0 ? -1 : 0)) + by + n) % n);
   }
 
@@ -645,10 +650,11 @@ class GapOrGsp extends Player {
     );
     this.progress();
     setText(this.words, standing === null ? this.options.hint : this.tellClass(standing));
-    const signs = `${theme} ${this.chosen} ${this.panels}`;
+    const signs = `${theme} ${this.chosen} ${this.panels} ${this.state.classes}`;
     if (this.signsFor === signs) return;
     this.signsFor = signs;
     this.chips.forEach((chip, label) => {
+      chip.hidden = label >= this.state.classes;
       chip.setAttribute("aria-pressed", String(this.chosen === label));
       /** @type {HTMLElement} */ (chip.firstChild).style.background = colourOf(label, theme);
     });

@@ -10,6 +10,7 @@ export interface Change {
   [name: string]: unknown;
 }
 export interface Study extends Record<string, unknown> {
+  classes: number;
   seed: number;
   tau: number;
   changes: Change[];

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -16,8 +17,17 @@ TOKENS = CLASSES * OWN + SHARED
 BAG = 50  # tokens in a bag
 BAGS = {"train": 2048, "validation": 128, "test": 128}  # bags of a class
 SHARE_MEAN, SHARE_STD = 0.5, 0.1  # of the share of own tokens; 0.1 is a standard deviation
-SHARED_TOKENS: Ints = np.arange(CLASSES * OWN, TOKENS)
-SHARED_TOKENS.flags.writeable = False
+FEW = 4  # classes of the smaller set, which a plane has room for
+
+
+def shared_tokens(classes: int = CLASSES) -> Ints:
+    """Return the token ids (4,) that bags of all of so many classes hold; not to be written to."""
+    ids: Ints = np.arange(classes * OWN, classes * OWN + SHARED)
+    ids.flags.writeable = False
+    return ids
+
+
+SHARED_TOKENS = shared_tokens()
 
 INFO = Description(
     name="tokens",
@@ -28,6 +38,13 @@ INFO = Description(
     split="own",
     validation="own",
 )
+FEW_INFO = replace(
+    INFO,
+    name="tokens_few",
+    title="Token bags, four classes",
+    sentence="The same bags with four classes, so few that they all stay apart in a plane.",
+    citation="After the synthetic token study of generalized sum pooling; the number of classes is the lab's own.",
+)
 
 
 def token_ids_of(label: int) -> Ints:
@@ -37,8 +54,8 @@ def token_ids_of(label: int) -> Ints:
     return np.arange(OWN * label, OWN * (label + 1))
 
 
-def draw(labels: NDArray[np.integer], random: np.random.Generator) -> Ints:
-    """Draw one bag (n, 50) of token ids for each label (n,).
+def draw(labels: NDArray[np.integer], random: np.random.Generator, classes: int = CLASSES) -> Ints:
+    """Draw one bag (n, 50) of token ids for each label (n,), below `classes`.
 
     share mu ~ N(0.5, 0.1^2); round(50 (1 - mu)), clipped to 1..49, of the tokens are shared ones and the others of the
     class, all with replacement; then the bag is shuffled, as it has no order.
@@ -47,7 +64,7 @@ def draw(labels: NDArray[np.integer], random: np.random.Generator) -> Ints:
     shared = np.rint(BAG * (1 - share)).clip(1, BAG - 1)
     is_shared = np.arange(BAG) < shared
     own = OWN * labels[:, None] + random.integers(OWN, size=(len(labels), BAG))
-    common = CLASSES * OWN + random.integers(SHARED, size=(len(labels), BAG))
+    common = classes * OWN + random.integers(SHARED, size=(len(labels), BAG))
     bags: Ints = random.permuted(np.where(is_shared, common, own), axis=1)
     return bags
 
@@ -61,22 +78,32 @@ def counts(bags: NDArray[np.integer], tokens: int = TOKENS) -> Ints:
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     """Draw the bags for `seed`: inputs (36864, 50) int64 in 0..67; 2,048 / 128 / 128 bags a class, sorted by class."""
+    return _bags(CLASSES, seed)
+
+
+@reader(FEW_INFO)
+def read_few(folder: Path, image_size: int | None, seed: int) -> Samples:
+    """Draw the bags of four classes for `seed`: inputs (9216, 50) int64 in 0..19."""
+    return _bags(FEW, seed)
+
+
+def _bags(classes: int, seed: int) -> Samples:
     random = np.random.default_rng(seed)
-    labels = {split: np.repeat(np.arange(CLASSES), bags) for split, bags in BAGS.items()}
-    inputs = np.concatenate([draw(labels[split], random) for split in BAGS])
+    labels = {split: np.repeat(np.arange(classes), bags) for split, bags in BAGS.items()}
+    inputs = np.concatenate([draw(labels[split], random, classes) for split in BAGS])
     ends = np.cumsum([len(labels[split]) for split in BAGS])
     return Samples(
         inputs=inputs,
         labels=np.concatenate(list(labels.values())),
-        class_names=tuple(f"tokens {OWN * c}-{OWN * c + OWN - 1}" for c in range(CLASSES)),
-        train_classes=CLASSES,
+        class_names=tuple(f"tokens {OWN * c}-{OWN * c + OWN - 1}" for c in range(classes)),
+        train_classes=classes,
         splits={split: np.arange(end - len(labels[split]), end) for split, end in zip(BAGS, ends, strict=True)},
-        image=partial(_image, inputs),
+        image=partial(_image, inputs, classes),
     )
 
 
-def _image(inputs: Ints, index: int) -> Pixels:
-    """Counts as grey cells (4, 17, 3): a column for each class, the last for the shared tokens; 16 is white."""
-    table = counts(inputs[index : index + 1]).reshape(CLASSES + 1, OWN).T
+def _image(inputs: Ints, classes: int, index: int) -> Pixels:
+    """Counts as grey cells (4, classes + 1, 3), a column for each class, the last for the shared ones; 16 is white."""
+    table = counts(inputs[index : index + 1], (classes + 1) * OWN).reshape(classes + 1, OWN).T
     grey = (255 * table.clip(0, 16) // 16).astype(np.uint8)
     return np.repeat(grey[:, :, None], 3, axis=2)

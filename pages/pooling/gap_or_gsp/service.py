@@ -12,7 +12,7 @@ from starlette.routing import BaseRoute
 
 from dmlcore import data
 from dmlcore.data import Dataset
-from dmlcore.data.synthetic.tokens import SHARED_TOKENS
+from dmlcore.data.synthetic.tokens import shared_tokens
 from dmlcore.geometry.token_use import TokenUse, mean_over_pairs
 from dmlcore.models.networks import TOKEN_BOUND
 from dmlcore.replay import recorded_training
@@ -60,7 +60,7 @@ class Views(History[ShownStudy, StudyFrame]):
 
     def __init__(self, spec: ShownStudy, training: LiveTraining | None = None) -> None:
         super().__init__(spec)
-        self.training = training or LiveTraining(spec.live, _bags(spec.live.run.seed))
+        self.training = training or LiveTraining(spec.live, _bags(spec.live.run.data.name, spec.live.run.seed))
 
     @property
     def nbytes(self) -> int:
@@ -90,7 +90,7 @@ def view(frame: recorded_training.TrainingFrame, tau: float) -> StudyFrame:
     assert frame.tokens is not None
     assert frame.histograms is not None
     use = TokenUse.of(frame.tokens, frame.histograms, tau)
-    on_shared = use.weight_on(SHARED_TOKENS)
+    on_shared = use.weight_on(shared_tokens(len(frame.histograms)))
     known = {
         "loss": frame.loss,
         "map_at_r": frame.map_at_r,
@@ -118,8 +118,8 @@ def _places(points: Any) -> NDArray[np.int16]:
 
 
 @lru_cache(maxsize=3)
-def _bags(seed: int) -> Dataset:
-    return data.load("tokens", seed=seed)
+def _bags(name: str, seed: int) -> Dataset:
+    return data.load(name, seed=seed)
 
 
 def contents(asked: FrameRequest[PoolingStudy, Views]) -> Answer:

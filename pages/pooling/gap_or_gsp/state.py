@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, get_args
 
@@ -10,11 +11,13 @@ from dmlcore.models.networks import TOKEN_BOUND
 from dmlcore.replay import recorded_training
 from dmlcore.replay.recorded_training import LiveSpec
 from dmlcore.spec import RunSpec
-from pages.shared.state.page_state import NumberKind, PageState, Preset, Whole
+from pages.shared.state.page_state import Kind, NumberKind, PageState, Preset, Whole
 from pages.shared.timeline.changes import Changes
 
 Pooled = Literal["gap", "gsp"]
 POOLINGS: tuple[Pooled, ...] = get_args(Pooled)
+DATA = {tokens.FEW: tokens.FEW_INFO.name, tokens.CLASSES: tokens.INFO.name}  # by number of classes
+BATCH = 64  # bags
 MOST_CHANGES = 12
 MOST_STEPS = 6000  # of a history here; a run goes on
 UNASKED = 600  # steps that play when the page opens by itself
@@ -38,6 +41,22 @@ MU, EPSILON, RATE, MARGIN = NumberKind(0.05, 1.0), NumberKind(0.5, 200.0), Numbe
 ON_THE_WAY = {"mu": MU, "epsilon": EPSILON, "rate": RATE, "margin": MARGIN}  # can change while it trains
 
 
+class ClassCount(Kind):
+    """How many classes there are. A bare address opens few; one of before, which says nothing of them, means all.
+
+    A link therefore always says it.
+    """
+
+    def read(self, value: Any, default: Any) -> Any:
+        return int(value) if str(value) in map(str, DATA) else default
+
+    def from_query(self, name: str, query: Mapping[str, str]) -> Any:
+        return query.get(name, tokens.CLASSES if set(query) - {"hide", "socket", "present"} else tokens.FEW)
+
+    def to_query(self, name: str, state: Any, default: Any) -> dict[str, str]:
+        return {name: str(state.classes)}
+
+
 def _first(study: Any) -> GateChange:
     return GateChange(0, study.mu, study.epsilon, study.rate, study.margin)
 
@@ -51,6 +70,7 @@ class PoolingStudy(PageState):
     this pooling weight. (1/680 is 1/(10 m) for 68 tokens: so low that the shared tokens are active under any pooling.)
     """
 
+    classes: Annotated[int, ClassCount()] = tokens.CLASSES
     mu: Annotated[float, MU] = 0.2
     epsilon: Annotated[float, EPSILON] = 20.0
     prototypes: Annotated[int, Whole(1, 256)] = 64  # twice as many must fit into the memory
@@ -83,7 +103,7 @@ class PoolingStudy(PageState):
         return [
             f'name="Tokens, {pooling.upper()}"',
             f"seed={self.seed}",
-            "data.name=tokens",
+            f"data.name={DATA[self.classes]}",
             "model.name=tokens",
             "model.embedding_dim=2",
             "model.normalize=false",
@@ -92,8 +112,8 @@ class PoolingStudy(PageState):
             "loss.name=contrastive",
             "loss.m_pos=0.0",
             f"loss.m_neg={now['margin']!r}",
-            "batch.classes=16",
-            "batch.samples=4",
+            f"batch.classes={self.classes}",
+            f"batch.samples={BATCH // self.classes}",
             "optimiser.name=adam",
             f"optimiser.learning_rate={now['rate']!r}",
             "schedule.steps=2000",
@@ -117,36 +137,42 @@ class PoolingStudy(PageState):
 
 PRESETS = (
     Preset(
-        "sharp gate",
-        "A fifth of each bag passes a sharp gate. At step 16 its prototypes are placed where the bags are, amid the "
-        "shared tokens, and at first it prefers these; then prototypes and own tokens find each other, and the shared "
-        "ones lose their weight. Under GAP they keep half of it for ever.",
-        "",
-    ),
-    Preset(
-        "decided settings",
-        "What the study from the command line uses: μ = 0.5, ε = 5, learning rate 0.0001, and 4,096 steps of plain "
-        "averaging before the prototypes are placed. Until then both sides are the same training run.",
-        "mu=0.5&epsilon=5&rate=0.0001&warmup=4096&tau=0.00147059",
+        "four classes",
+        "There is room in the plane for four classes. A fifth of each bag passes a sharp gate; at step 16 its "
+        "prototypes are placed where the bags are, and from then on prototypes and own tokens find each other. Under "
+        "GAP the shared tokens keep half of the weight for ever.",
+        "classes=4",
     ),
     Preset(
         "soft gate",
-        "The decided gate, without its warm-up and ten times as fast: as μ = 0.5 lets half of each bag pass and ε = 5 "
-        "makes little difference between near and far, much of the shared tokens' weight stays.",
-        "mu=0.5&epsilon=5&rate=0.001",
+        "Half of each bag passes, and ε = 5 makes little difference between near and far: much of the shared tokens' "
+        "weight stays.",
+        "classes=4&mu=0.5&epsilon=5",
     ),
-    Preset("μ = 1", "With μ = 1 everything passes the gate: GSP is GAP, step for step.", "mu=1"),
+    Preset("μ = 1", "With μ = 1 everything passes the gate: GSP is GAP, step for step.", "classes=4&mu=1"),
+    Preset(
+        "sixteen classes",
+        "As in the source. The plane is crowded: at first the gate prefers the shared tokens, amid which its "
+        "prototypes were placed, and then slowly leaves them out.",
+        "classes=16",
+    ),
+    Preset(
+        "decided settings",
+        "Sixteen classes, as the study from the command line has them: μ = 0.5, ε = 5, learning rate 0.0001, and 4,096 "
+        "steps of plain averaging before the prototypes are placed. Until then both sides are the same training run.",
+        "classes=16&mu=0.5&epsilon=5&rate=0.0001&warmup=4096&tau=0.00147059",
+    ),
     Preset(
         "a margin that fits",
         "Sixteen classes cannot all stay 0.384 apart in a box of side 0.6: that margin drives tokens into its corners. "
         "With 0.15 there is room: the plain average does far better too, and GSP's lead is smaller.",
-        "margin=0.15",
+        "classes=16&margin=0.15",
     ),
     Preset(
         "few prototypes",
         "Four prototypes for sixteen classes do much of the work: the gate only has to tell near from far, not one "
         "class from another.",
-        "prototypes=4",
+        "classes=16&prototypes=4",
     ),
 )
 
@@ -159,7 +185,7 @@ def options() -> dict[str, Any]:
         "memory": MEMORY,
         "bound": TOKEN_BOUND,
         "classes": [f"tokens {ids[0]} to {ids[-1]}" for ids in map(tokens.token_ids_of, range(tokens.CLASSES))],
-        "sentence": "Both sides start from the same tokens and see the same batches of 16 × 4 bags; only the pooling "
+        "sentence": f"Both sides start from the same tokens and see the same {BATCH} bags a step; only the pooling "
         "differs. Change a slider while it runs: from that step on it is another training run.",
         "hint": "Point at a token or a bag, or choose a class: its tokens, bags and hull stand out, and here is said "
         "which shared tokens it still uses.",

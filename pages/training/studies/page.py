@@ -9,6 +9,7 @@ from pages.training.studies.variants import page as variants_view
 
 ELSEWHERE = {
     "tokens": "gap_or_gsp",
+    "tokens-few": "gap_or_gsp",
     "tokens-epsilon": "gap_or_gsp",
     "tokens-sweep": "gap_or_gsp",
     "omniglot-collage": "collage",

@@ -98,3 +98,14 @@ def test_the_image_has_a_column_for_each_class_and_one_for_the_shared_tokens(dat
     lit = np.flatnonzero(image.any(axis=(0, 2)))
     assert set(lit) <= {dataset.labels[row], 16}
     assert image[1, 16, 0] == 255 * min((dataset.inputs[row] == 65).sum(), 16) // 16
+
+
+def test_few_classes_are_drawn_alike():
+    few = dmlcore.data.load("tokens_few", seed=5)
+    shared = np.isin(few.inputs, tokens.shared_tokens(tokens.FEW))
+    assert tokens.shared_tokens(tokens.FEW).tolist() == [16, 17, 18, 19]
+    assert (few.inputs.min(), few.inputs.max()) == (0, 19)
+    assert ((few.inputs // tokens.OWN == few.labels[:, None]) | shared).all()
+    assert shared.mean() == pytest.approx(0.5, abs=0.005)
+    assert np.bincount(few.labels[few.splits["validation"]]).tolist() == [128] * 4
+    assert few.image(0).shape == (4, 5, 3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -52,6 +53,25 @@ def test_presets_are_links_that_lead_back_to_themselves(preset):
     assert study.link() == preset.query
     for pooling in spec.POOLINGS:
         study.live(pooling)
+
+
+def test_a_bare_address_opens_four_classes_and_one_of_before_sixteen():
+    assert PoolingStudy.from_query({}).classes == 4
+    assert PoolingStudy.from_query({"hide": "shown"}).classes == 4
+    for before in ({"mu": "0.2"}, {"step": "100"}, {"class": "3"}, {"classes": "5"}, {"classes": "x"}):
+        assert PoolingStudy.from_query(before).classes == 16
+    for classes in (4, 16):  # also where nothing else is said
+        assert PoolingStudy.from_query(PoolingStudy(classes=classes).to_query()).classes == classes
+
+
+def test_four_classes_train_on_bags_of_four_classes(kept):
+    answer = asked(replace(SMALL, classes=4), want=2)
+    assert answer["arrays"]["gap_weights"].shape[1:] == (4, 20)
+    assert set(answer["arrays"]["labels"].tolist()) == {0, 1, 2, 3}
+    # Tokens are drawn alike, so about half of an average's weight lies on the shared ones of this number of classes.
+    assert answer["arrays"]["gap_on_shared"][0] == pytest.approx(0.5, abs=0.05)
+    run = replace(SMALL, classes=4).run("gsp")
+    assert (run.data.name, run.batch.classes * run.batch.samples) == ("tokens_few", 64)
 
 
 def test_a_link_carries_changes_on_the_way():
@@ -144,7 +164,7 @@ def test_another_threshold_is_the_same_training_with_other_hulls(kept):
 
 def test_a_resting_answer_brings_link_and_runs(kept):
     answer = asked(PoolingStudy(prototypes=8, mu=0.5), rest=True, show=0)
-    assert answer["query"] == {"mu": "0.5", "prototypes": "8"}
+    assert answer["query"] == {"classes": "16", "mu": "0.5", "prototypes": "8"}
     assert RunSpec.from_toml(answer["runs"]["gsp"]) == PoolingStudy(prototypes=8, mu=0.5).run("gsp")
     lines = service.curves(PoolingStudy(prototypes=8, mu=0.5)).splitlines()
     assert lines[0].startswith("step,gap_loss,gap_map_at_r")

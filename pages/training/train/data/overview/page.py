@@ -20,6 +20,7 @@ COMES_ALONG = {  # samples and classes
     "moons": (1_600, 8),
     "rings": (1_600, 8),
     "tokens": (36_864, 16),
+    "tokens_few": (9_216, 4),
     "birds": (2_880, 72),
     "glyphs": (6_240, 312),
 }
