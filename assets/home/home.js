@@ -8,8 +8,7 @@ import { Fields } from "../shared/plane/plane.js";
 class SmallField extends Fields {
   dom() {
     const whole = super.dom();
-    this.frame.querySelector(".zoom")?.remove(); // in a frame so small it lies over the arrow of N
-    whole.replaceChildren(this.frame, this.legend, this.live);
+    whole.replaceChildren(this.frame, this.live);
     return whole;
   }
 

@@ -4,6 +4,7 @@
  * @import { App, Carried, Data, Mounted, Schema, Theme } from "./types.js"
  */
 import { applyTheme, drawing, styled } from "./dom.js";
+import { present, withdraw } from "./present.js";
 import { base64Buffer } from "./socket.js";
 
 const here = (/** @type {string} */ name) => new URL(name, import.meta.url).href;
@@ -32,10 +33,14 @@ export function defineComponent(Component) {
       }
       app.setState = setStateValue;
       app.update(data);
+      present(app, data.present);
     },
     /** @param {HTMLElement} parentElement */
     unmount(parentElement) {
-      apps.get(parentElement)?.close();
+      const app = apps.get(parentElement);
+      if (!app) return;
+      withdraw(app);
+      app.close();
       apps.delete(parentElement);
     },
   };

@@ -50,7 +50,7 @@ function choose(schema, value, { onInput, onRest }) {
     onRest();
   });
   choice.style.gridColumn = "2 / 4";
-  return el("div", { class: "control" }, symbolOf(schema), choice);
+  return el("div", { class: "control", "data-name": schema.name }, symbolOf(schema), choice);
 }
 
 /**
@@ -128,7 +128,7 @@ function slide(schema, value, { onInput, onRest }) {
     });
     parts.push(el("label", { class: "open" }, open, "no upper clamp"));
   }
-  return el("div", { class: "control" }, ...parts);
+  return el("div", { class: "control", "data-name": schema.name }, ...parts);
 }
 
 // Buttons that put something known on the stage, and what there is to say of the one last pressed.

@@ -146,6 +146,8 @@ export function save(name, blob) {
   setTimeout(() => URL.revokeObjectURL(address), 10000);
 }
 
+const LECTURE = ["present", "controls"]; // of any address: the picture over the window
+
 /**
  * Show a state in the address bar, beside the parameters of the address that belong to no state.
  * In a lesson `step` is that of the lesson, so the time of a figure is called `frame` there.
@@ -157,7 +159,7 @@ export function writeAddress(query, kept) {
   const address = new URLSearchParams(location.search),
     lesson = address.has("lesson"),
     stays = lesson ? [...kept, "lesson", "step"] : kept,
-    others = [...address].filter(([name]) => stays.includes(name)),
+    others = [...address].filter(([name]) => stays.includes(name) || LECTURE.includes(name)),
     state = lesson ? query.replace(/(^|&)step=/, "$1frame=") : query,
     text = [state, new URLSearchParams(others).toString()].filter(Boolean).join("&");
   history.replaceState(history.state, "", location.pathname + (text && `?${text}`) + location.hash);

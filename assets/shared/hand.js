@@ -3,6 +3,22 @@
 /** @type {Record<string, number[]>} */
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
 
+// How much larger than its own pixels an element is shown: in a lecture all of it is.
+/** @param {Element} element */
+export const enlarged = (element) => element.currentCSSZoom ?? 1;
+
+// Where in an element a pointer is, in its own pixels.
+/**
+ * @param {{ clientX: number, clientY: number }} pointer
+ * @param {Element} element
+ * @returns {[number, number]}
+ */
+export function within({ clientX, clientY }, element) {
+  const { left, top } = element.getBoundingClientRect(),
+    scale = enlarged(element);
+  return [(clientX - left) / scale, (clientY - top) / scale];
+}
+
 // Follow a pointer that went down on `target` until it is let go, or taken away from it.
 /**
  * @param {PointerEvent} event

@@ -135,6 +135,20 @@ export interface Data {
   entry: string;
   socket?: boolean; // false: answers travel through Streamlit
   answer?: Carried | null;
+  present?: Presentation | null;
+}
+// What a page shows a lecture (pages/shared/widgets/presentation.py).
+export interface Presentation {
+  title: string;
+  caption: string; // {loss} stands for the loss that is shown
+  controls: string[]; // what stands beside the picture at first, by the names of present/parts.js
+  notes: string[];
+  picture: "square" | "views" | "fill";
+}
+export interface Presentable {
+  ready: Promise<unknown>;
+  whole: HTMLElement;
+  resize?(): void; // its canvases to the room they have
 }
 // Of a page that asks: its link, where that holds its state, and what the link hides.
 export interface AskingData extends Data {
@@ -147,7 +161,7 @@ export interface Carried {
   bytes: string;
 }
 // What draws a component: made once per element.
-export interface App<D extends Data> {
+export interface App<D extends Data> extends Presentable {
   setState: SetState;
   update(data: D): unknown;
   close(): void;

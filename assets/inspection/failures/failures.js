@@ -5,6 +5,7 @@
 /** @import { FailureData, FailureNumbers, Way } from "./types.js" */
 import { defineComponent } from "../../shared/component.js";
 import { control, keyMark } from "../../shared/controls.js";
+import { presentButton } from "../../shared/present.js";
 import { el, save, setText, show, styled } from "../../shared/dom.js";
 import { INK, LETTER, POINTS } from "../../shared/colours.js";
 import { Fields } from "../../shared/plane/plane.js";
@@ -116,6 +117,7 @@ class Failure extends Fields {
       this.circleKey,
       el("label", { class: "key" }, box, "images"),
       el("button", { class: "png", onclick: () => this.png() }, "PNG"),
+      ...presentButton(this),
     );
     /** @type {HTMLUListElement} */
     this.exact = el("ul", { class: "exact" });

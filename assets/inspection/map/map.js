@@ -4,9 +4,11 @@
 /** @import { Class, Colouring, Contours, Facts, Frame, Keep, Lasso, Look, MapData, Near, Points, SelectionBits, TagBits } from "./types.js" */
 /** @import { Mounted, SetState, Theme } from "../../shared/types.js" */
 import { applyTheme, drawing, el, save, setText, styled } from "../../shared/dom.js";
+import { present, withdraw } from "../../shared/present.js";
 import { decode } from "../../shared/socket.js";
 import { Camera } from "./camera.js";
 import { Card } from "./card.js";
+import { finest } from "../../shared/screen.js";
 import { Cloud, corners, packed, unpacked } from "./cloud.js";
 import { FILTERS, Facets, NOWHERE, filtered } from "./facets.js";
 import { Painter as Flat } from "./flat.js";
@@ -44,11 +46,15 @@ export function render({ data, parentElement, setStateValue, setTriggerValue }) 
   }
   Object.assign(map, { tell: setTriggerValue, setState: setStateValue });
   map.update(data);
+  present(map, data.present);
 }
 
 /** @param {HTMLElement} parentElement */
 export function unmount(parentElement) {
-  maps.get(parentElement)?.close();
+  const map = maps.get(parentElement);
+  if (!map) return;
+  withdraw(map);
+  map.close();
   maps.delete(parentElement);
 }
 
@@ -198,7 +204,7 @@ export class MapView {
     this.observer = new ResizeObserver(() => this.resize());
     this.fit = () => this.makeRoom();
     addEventListener("resize", this.fit);
-    this.loadStyles = styled(
+    this.ready = styled(
       root,
       ...["../../shared/shared.css", "map.css", "wall.css", "sample.css"].map(here),
     ).then(() => {
@@ -261,7 +267,7 @@ export class MapView {
       this.address = data.points;
       this.cloud = /** @type {any} */ (null);
       const arriving = /** @type {Promise<Points | null>} */ (this.tried("points.bin")),
-        [arrived] = await Promise.all([arriving, this.loadStyles]);
+        [arrived] = await Promise.all([arriving, this.ready]);
       if (this.address !== data.points || !arrived) return;
       this.learn(arrived);
     }
@@ -679,7 +685,7 @@ export class MapView {
   // ---- geometry
   resize() {
     const { width } = this.frame.getBoundingClientRect(),
-      ratio = this.ratio ?? Math.min(devicePixelRatio || 1, 2);
+      ratio = this.ratio ?? finest(this.canvas);
     if (!width || !this.cloud) return;
     const extent = this.cloud.extent();
     this.camera.frame(

@@ -1,5 +1,7 @@
 // Mouse, touch and keyboard on the map.
 /** @import { MapView } from "./map.js" */
+import { within } from "../../shared/hand.js";
+
 /** @typedef {{ distance: number, middle: number[] }} Pinch */
 /**
  * @typedef {object} Grip
@@ -26,10 +28,7 @@ export function listen(map) {
    * @param {MouseEvent} e
    * @returns {[number, number]}
    */
-  const place = (e) => {
-    const box = canvas.getBoundingClientRect();
-    return [e.clientX - box.left, e.clientY - box.top];
-  };
+  const place = (e) => within(e, canvas);
   const still = {
     from: /** @type {[number, number]} */ ([0, 0]),
     x: 0,

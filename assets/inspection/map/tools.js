@@ -2,6 +2,7 @@
 /** @import { Colouring, Look } from "./types.js" */
 /** @import { MapView } from "./map.js" */
 import { el } from "../../shared/dom.js";
+import { presentButton } from "../../shared/present.js";
 
 export class Tools {
   /** @param {MapView} map */
@@ -108,6 +109,7 @@ export class Tools {
         "span",
         { class: "take" },
         map.keeping.root,
+        ...presentButton(map),
         el(
           "button",
           { title: "the map as it is shown, twice as fine", onclick: () => map.png() },

@@ -7,7 +7,8 @@ import { drawing, el, readouts, save, setText, show as number } from "../../shar
 import { formula } from "../../shared/formula.js";
 import { control, keyMark, lossPanel } from "../../shared/controls.js";
 import { exportLinks } from "../../shared/export.js";
-import { follow } from "../../shared/hand.js";
+import { presentButton } from "../../shared/present.js";
+import { follow, within } from "../../shared/hand.js";
 import { choice, numberBox, seedField, tick, transport } from "../../shared/timeline/parts.js";
 import { Player, clone } from "../../shared/timeline/player.js";
 import { fit } from "../../shared/screen.js";
@@ -259,6 +260,7 @@ class Charges extends Player {
         el(
           "div",
           { class: "pills" },
+          ...presentButton(this),
           el("button", { onclick: () => this.figure() }, "Figure, PNG"),
           ...exportLinks(this.data.base, "charges", () => String(this.drawing()), {
             svg: "SVG",
@@ -406,12 +408,10 @@ class Charges extends Player {
   // ---- the hand
   /** @param {PointerEvent} event */
   nearest(event) {
-    const box = this.canvas.getBoundingClientRect(),
-      frame = this.history.at(this.at);
+    const frame = this.history.at(this.at);
     if (!frame) return null;
     const at = toPixels(this.half, this.size),
-      px = event.clientX - box.left,
-      py = event.clientY - box.top;
+      [px, py] = within(event, this.canvas);
     let best = null,
       least = event.pointerType === "touch" ? 24 : 13;
     for (let i = 0; i < this.labels.length; i++) {
@@ -436,8 +436,7 @@ class Charges extends Player {
       return this.invalidate();
     }
     event.preventDefault();
-    const box = this.canvas.getBoundingClientRect(),
-      half = this.half;
+    const half = this.half;
     this.hold();
     this.held = true;
     this.chosen = index;
@@ -446,7 +445,8 @@ class Charges extends Player {
     let last = null;
     const move = (/** @type {PointerEvent} */ e) => {
       const clip = (/** @type {number} */ v) => Math.min(Math.max(v, 0), this.size),
-        [x, y] = fromPixels(half, this.size)(clip(e.clientX - box.left), clip(e.clientY - box.top));
+        [px, py] = within(e, this.canvas),
+        [x, y] = fromPixels(half, this.size)(clip(px), clip(py));
       last = [index, Number(x.toFixed(4)), Number(y.toFixed(4))];
       this.history.lay(this.at, last);
       this.invalidate();

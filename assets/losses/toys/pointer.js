@@ -1,6 +1,7 @@
 // The direction from which space is seen: drag, finger, arrow keys turn it; wheel, pinch, plus and
 // minus zoom.
 /** @import { Shown, Turned } from "./types.js" */
+import { within } from "../../shared/hand.js";
 import { projector } from "./cloud.js";
 
 const NEAR = 11,
@@ -37,10 +38,7 @@ export class Eye {
       fingers = new Map();
     let moved = 0;
     /** @type {(e: PointerEvent) => [number, number]} */
-    const place = (e) => {
-      const box = canvas.getBoundingClientRect();
-      return [e.clientX - box.left, e.clientY - box.top];
-    };
+    const place = (e) => within(e, canvas);
     const nearest = (/** @type {PointerEvent} */ e) => {
       const { scene } = view;
       if (!scene) return null;

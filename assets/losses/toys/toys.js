@@ -18,6 +18,7 @@ import { formula } from "../../shared/formula.js";
 import { control, lossPanel, menu } from "../../shared/controls.js";
 import { choice, numberBox, seedField, transport } from "../../shared/timeline/parts.js";
 import { Player, clone } from "../../shared/timeline/player.js";
+import { presentButton } from "../../shared/present.js";
 import { fit } from "../../shared/screen.js";
 import { decode } from "../../shared/socket.js";
 import { paintCloud, windowOf } from "./cloud.js";
@@ -463,6 +464,7 @@ class Toys extends Player {
         el(
           "div",
           { class: "pills" },
+          ...presentButton(this),
           el("button", { onclick: () => this.figure() }, "Figure, PNG"),
         ),
         this.runList,

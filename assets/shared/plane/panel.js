@@ -6,6 +6,7 @@ import { INK } from "../colours.js";
 import { control, menu, switches } from "../controls.js";
 import { pointRows } from "../points.js";
 import { exportLinks } from "../export.js";
+import { presentButton } from "../present.js";
 
 const MU = {
   name: "mu",
@@ -317,6 +318,7 @@ export class Panel {
           "div",
           { class: "pills" },
           el("button", { onclick: () => app.png() }, "PNG as seen"),
+          ...presentButton(app),
           ...exportLinks(app.data.base, "field", () => app.query ?? ""),
           copy,
         ),

@@ -82,8 +82,6 @@ export class Fields {
   shadeText;
   readout = el("div", { class: "readout" });
   live = el("div", { class: "hidden", "aria-live": "polite" });
-  /** @type {HTMLDivElement} */
-  legend;
   /** @type {{ bar: HTMLSpanElement; outer: HTMLSpanElement; clamp: HTMLSpanElement; none: HTMLSpanElement; }} */
   keys;
   /** @type {number | null} */
@@ -225,7 +223,6 @@ export class Fields {
       clamp: keyMark("dashed", "upper clamp"),
       none: keyMark("hatched", "no force"),
     };
-    this.legend = el("div", { class: "below" }, ...Object.values(this.keys));
     this.hand.attach(this.canvas, this.handles, this.ends);
     const whole = el(
       "div",
@@ -238,7 +235,7 @@ export class Fields {
           { class: "left" },
           this.lessons.row,
           this.frame,
-          this.legend,
+          el("div", { class: "below" }, ...Object.values(this.keys)),
           this.readout,
           this.explain.cutBox,
           this.live,

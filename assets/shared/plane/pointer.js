@@ -4,8 +4,8 @@
 /** @import { Place, Point } from "../types.js" */
 import { el, show, stateOf } from "../dom.js";
 import { LETTER, POINTS, niceStep } from "../colours.js";
-import { arrow, zoomed } from "../hand.js";
-import { carry, inside, nudged, pan, rounded as round, zoom } from "./view.js";
+import { arrow, within, zoomed } from "../hand.js";
+import { carry, nudged, pan, rounded as round, zoom } from "./view.js";
 
 export class Hand {
   /** @type {null | Hover} */
@@ -44,7 +44,7 @@ export class Hand {
     canvas.addEventListener("pointerdown", (e) => this.background(e));
     canvas.addEventListener("pointermove", (e) => {
       if (!this.busy && e.pointerType !== "touch")
-        this.look(this.app.fromPixels(inside(e, canvas)));
+        this.look(this.app.fromPixels(within(e, canvas)));
     });
     canvas.addEventListener("pointerleave", () => this.unlook());
     canvas.addEventListener("blur", () => this.unlook());

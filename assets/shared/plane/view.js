@@ -2,7 +2,7 @@
 // and the hand that carries points over it or the view itself.
 /** @import { At } from "./types.js" */
 /** @import { Place } from "../types.js" */
-import { arrow, follow } from "../hand.js";
+import { arrow, enlarged, follow, within } from "../hand.js";
 
 /** @param {number} v */
 export const rounded = (v) => Number(v.toFixed(4));
@@ -27,16 +27,6 @@ export function fromPixels([x, y, half], size) {
   return (/** @type {number[]} */ [u, v]) => [x - half + u * k, y + half - v * k];
 }
 
-// The pixel of a canvas under a pointer.
-/**
- * @param {MouseEvent} event
- * @param {Element} canvas
- */
-export function inside({ clientX, clientY }, canvas) {
-  const { left, top } = canvas.getBoundingClientRect();
-  return [clientX - left, clientY - top];
-}
-
 // Drag the handle that a pointer went down on: `set` hears the place of its point, within the view.
 /**
  * @param {PointerEvent} event
@@ -47,11 +37,11 @@ export function inside({ clientX, clientY }, canvas) {
  */
 export function carry(event, plane, { view, size, place }, set, end) {
   const handle = /** @type {HTMLElement} */ (event.currentTarget),
-    [px, py] = inside(event, plane),
+    [px, py] = within(event, plane),
     [hx, hy] = toPixels(view, size)(place),
     clip = (/** @type {number} */ v) => Math.min(Math.max(v, 0), size);
   const move = (/** @type {PointerEvent} */ e) => {
-    const [x, y] = inside(e, plane);
+    const [x, y] = within(e, plane);
     set(fromPixels(view, size)([clip(x - px + hx), clip(y - py + hy)]).map(rounded));
   };
   event.preventDefault();
@@ -78,7 +68,7 @@ export function nudged(event, place, by = 0.01) {
  * @param {(moved: boolean) => void} end
  */
 export function pan(event, plane, { view: [x, y, half], size }, set, end) {
-  const k = (2 * half) / size,
+  const k = (2 * half) / (size * enlarged(plane)),
     { clientX, clientY } = event;
   const move = (/** @type {PointerEvent} */ e) =>
     set([x - (e.clientX - clientX) * k, y + (e.clientY - clientY) * k, half].map(rounded));

@@ -3,7 +3,7 @@
 /** @import { Line } from "../plot.js" */
 /** @import { Theme } from "../types.js" */
 import { drawing, el } from "../dom.js";
-import { scrubbed } from "../hand.js";
+import { scrubbed, within } from "../hand.js";
 import { brief, paintCurves } from "../plot.js";
 
 /**
@@ -35,8 +35,7 @@ export class Curves {
           "data-chart": name,
         }),
         scrub = (/** @type {PointerEvent} */ e) => {
-          const box = canvas.getBoundingClientRect();
-          onScrub(Math.max(0, this.steps[i]?.(e.clientX - box.left) ?? 0));
+          onScrub(Math.max(0, this.steps[i]?.(within(e, canvas)[0]) ?? 0));
         };
       scrubbed(canvas, scrub, onRest);
       return canvas;

@@ -20,6 +20,7 @@ from pages.inspection.failures.true_step import page as true_step_view
 from pages.shared.server import thumbnails
 from pages.shared.widgets import menu, misread_link, selection
 from pages.shared.widgets.component import component, mount
+from pages.shared.widgets.presentation import Presentation
 from pages.shared.widgets.shown_run import ShownRun, headed
 from pages.shared.words.numbers import percent
 
@@ -27,6 +28,18 @@ OF_TRIPLET = ("right", "wrong", "a", "p", "n", "view", "line", "cut")  # of the 
 STRIP = 9  # nearest neighbours to choose from
 HIDDEN = ("situations", "figures", "take", "margins")  # parts of the fields page that do not fit a real triplet
 CLICK = "failure_click"
+LECTURE = Presentation(
+    "Forces of a failure",
+    "A failed query A, its right neighbour P and a wrong N: what one step of {loss} does to them.",
+    ("steps",),
+    (
+        "A is a test sample of a class the network never trained on. N, of another class, lies nearer to it than P.",
+        "The plane through the three embeddings is exact: distances in it are those of the embedding space.",
+        "The table takes one step of every loss on these three alone and ranks all samples anew.",
+        "✓ better, ✗ worse. Choose a loss in the table to see its forces; drag a point to ask what if.",
+        "A step of a training moves weights, and so every embedding: see Take the true step on the page.",
+    ),
+)
 
 
 def page() -> None:
@@ -167,6 +180,7 @@ def _canvas(triplet: dict[str, Any], case: RetrievalFailure, spec: RunSpec, addr
         hide=HIDDEN,
         home=at_home.to_json(),
         circle=circle,
+        present=LECTURE,
         of=triplet,
         images=addresses,
         rate=rate,

@@ -175,7 +175,7 @@ def caption(run: Run, data: MapData, method: str) -> str:
     return (
         f"{frames} {MEANING[method]}{believed} A name stands at the most central sample of its class. Zoom with the "
         "wheel or + and −; drag to move; arrow keys go from point to point, Enter opens one, Space selects it, L draws "
-        "a lasso, M moves."
+        "a lasso, M moves, T fills the window with the map for a lecture."
     )
 
 

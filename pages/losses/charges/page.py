@@ -7,13 +7,26 @@ import streamlit as st
 from pages.losses.charges import service, state
 from pages.shared.widgets import misread_link
 from pages.shared.widgets.component import mount_timeline
+from pages.shared.widgets.presentation import Presentation
+
+LECTURE = Presentation(
+    "Charges",
+    "{loss}: all points move at once, each as the triplets it is in pull and push it.",
+    ("time", "loss", "r", "m1", "m"),
+    (
+        "No network: the embeddings themselves are free, as charges would be. One colour and shape is one class.",
+        "Space plays and pauses, the arrow keys step. Lay a point elsewhere with the mouse while it stands.",
+        "Change the loss while it plays: from this step on the other law holds.",
+        "Active is the share of triplets that still feel a force; when it is 0 everything rests.",
+    ),
+)
 
 
 @st.fragment
 def canvas() -> None:
     """The charges of the link, with controls, curves and phase portrait."""
     spec = misread_link.opened(state.ChargesState)
-    mount_timeline("losses/charges", spec, service.TIMELINE, key="charges", options=state.options())
+    mount_timeline("losses/charges", spec, service.TIMELINE, key="charges", present=LECTURE, options=state.options())
 
 
 st.title("Charges in a medium of negative permittivity", anchor=False)

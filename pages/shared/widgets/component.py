@@ -11,10 +11,12 @@ import streamlit as st
 
 from pages.shared.server import host, static_files
 from pages.shared.state.page_state import PageState
+from pages.shared.widgets.presentation import Presentation
 
 if TYPE_CHECKING:
     from pages.shared.timeline.service import Timeline
 
+LECTURE = {"present", "controls"}  # of an address: assets/shared/present/stage.js
 KEPT = ("hide", "socket")  # of an address: no part of any state
 
 # A few lines go with every message; the component's files themselves are fetched once, by address.
@@ -58,6 +60,7 @@ def mount(
     *,
     key: str,
     name: str = "state",
+    present: Presentation | None = None,
     hide: Sequence[str] = (),
     writes: Sequence[str] = ("ask",),
     **options: Any,
@@ -66,7 +69,8 @@ def mount(
 
     Its data are the state, under `name`, its link `query`, `menus` (what choices are called), `hide` (parts that the
     page or its address leaves out), `idle` (the address asks for nothing), `socket`, `kept` (what of an address is no
-    part of the state) and the options, which come last. writes: the state keys that the component writes.
+    part of the state), `present` (what it shows a lecture) and the options, which come last. writes: the state keys
+    that the component writes.
     """
     query = st.query_params.to_dict()
     written: dict[str, Any] = st.session_state.get(key) or {}
@@ -76,7 +80,8 @@ def mount(
         "menus": state.menus(),
         "kept": KEPT,
         "hide": [*hide, *query.get("hide", "")[:200].split(",")],
-        "idle": not query,
+        "idle": not query.keys() - LECTURE,
+        "present": present and present.to_json(),
         "socket": query.get("socket") != "off",
         "answer": fallback(written.get("ask"), answer),
     }

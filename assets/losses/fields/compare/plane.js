@@ -7,10 +7,10 @@
 import { pointHandles } from "../../../shared/points.js";
 import { drawing, el, tidy } from "../../../shared/dom.js";
 import { INK, POINTS } from "../../../shared/colours.js";
-import { zoomed } from "../../../shared/hand.js";
+import { within, zoomed } from "../../../shared/hand.js";
 import { paint, rasterise } from "../../../shared/plane/paint.js";
 import { fit } from "../../../shared/screen.js";
-import { fromPixels, inside, rounded, toPixels } from "../../../shared/plane/view.js";
+import { fromPixels, rounded, toPixels } from "../../../shared/plane/view.js";
 
 export class Plane {
   /** @type {number} */
@@ -55,7 +55,7 @@ export class Plane {
 
   /** @param {PointerEvent} event */
   place(event) {
-    return fromPixels(this.hand.view(), this.size)(inside(event, this.canvas)).map(rounded);
+    return fromPixels(this.hand.view(), this.size)(within(event, this.canvas)).map(rounded);
   }
 
   // Returns whether the size has changed.

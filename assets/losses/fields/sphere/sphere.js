@@ -20,7 +20,8 @@ import { INK, POINTS, rampColour } from "../../../shared/colours.js";
 import { Presets, keyMark, lossPanel, switches } from "../../../shared/controls.js";
 import { pointHandles, pointRows } from "../../../shared/points.js";
 import { exportLinks } from "../../../shared/export.js";
-import { arrow, follow } from "../../../shared/hand.js";
+import { presentButton } from "../../../shared/present.js";
+import { arrow, enlarged, follow, within } from "../../../shared/hand.js";
 import { fit } from "../../../shared/screen.js";
 import { Surface, FILL } from "./surface.js";
 import { direction, grasp, paintGlobe, place, projector, viewFrom } from "./globe.js";
@@ -291,6 +292,7 @@ class Sphere extends Asking {
         el(
           "div",
           { class: "pills" },
+          ...presentButton(this),
           el(
             "button",
             { onclick: () => this.png(), title: "the figure at twice its size" },
@@ -587,12 +589,11 @@ class Sphere extends Asking {
     event.preventDefault();
     this.touch();
     const handle = /** @type {HTMLElement} */ (event.currentTarget),
-      canvas = name === "map" ? this.map : this.scene.on === "sphere" ? this.globe : this.circle,
-      box = canvas.getBoundingClientRect();
+      canvas = name === "map" ? this.map : this.scene.on === "sphere" ? this.globe : this.circle;
     handle.focus();
-    const centre = handle.getBoundingClientRect(),
-      dx = event.clientX - centre.x - centre.width / 2,
-      dy = event.clientY - centre.y - centre.height / 2;
+    const [px, py] = within(event, handle),
+      dx = px - handle.clientWidth / 2,
+      dy = py - handle.clientHeight / 2;
     const view = viewFrom(this.scene.eye),
       front =
         this.scene.on === "sphere" &&
@@ -602,8 +603,9 @@ class Sphere extends Asking {
       handle,
       (e) => {
         this.states.press();
-        const x = e.clientX - box.left - dx,
-          y = e.clientY - box.top - dy;
+        const [cx, cy] = within(e, canvas),
+          x = cx - dx,
+          y = cy - dy;
         if (name === "map") this.setBoth(mapFrame(canvas.size).from([x, y]));
         else if (this.scene.on === "sphere")
           this.set(name, place(grasp(view, canvas.size, x, y, front)));
@@ -616,10 +618,10 @@ class Sphere extends Asking {
 
   /** @param {Place} pn */
   setBoth([p, n]) {
-    const within = (/** @type {number} */ x) => Math.min(Math.max(x, -180), 180),
+    const clamped = (/** @type {number} */ x) => Math.min(Math.max(x, -180), 180),
       from = this.scene.anchor[0];
-    this.set("positive", [from + within(p), this.scene.positive[1]]);
-    this.set("negative", [from + within(n), this.scene.negative[1]]);
+    this.set("positive", [from + clamped(p), this.scene.positive[1]]);
+    this.set("negative", [from + clamped(n), this.scene.negative[1]]);
   }
 
   /** @param {PointerEvent} event */
@@ -627,7 +629,7 @@ class Sphere extends Asking {
     if (event.button) return;
     this.touch();
     const start = [...this.scene.eye],
-      k = 180 / Math.PI / (FILL * this.globe.size),
+      k = 180 / Math.PI / (FILL * this.globe.size * enlarged(this.globe)),
       { clientX, clientY } = event,
       /** @type {number[][]} */
       trail = [];

@@ -18,12 +18,25 @@ from pages.inspection.map.state import Look
 from pages.shared.server import thumbnails
 from pages.shared.widgets import menu, selection
 from pages.shared.widgets.component import component
+from pages.shared.widgets.presentation import Presentation
 
 KEY = "map"
 ORIGIN = "lasso on the map"
 MOST_CORNERS = 64
 MOST_AWAY = 100  # widths of the map
 PAGES = {"gallery": "All its neighbours", "failure": "Forces of its failure"}
+LECTURE = Presentation(
+    "Map of an embedding",
+    "Test samples of classes the network never trained on, on a plane: neighbours lie together.",
+    ("time", "legend"),
+    (
+        "Each point is a test sample; colour and shape say its class, a name stands at its most central point.",
+        "The wheel zooms: close up, points become their images. Click one for its neighbours.",
+        "How far apart groups lie and how dense they are means little: single neighbours are judged in the gallery.",
+        "Controls, images: what stands out on the map, as pictures beside it. L draws a lasso.",
+    ),
+    "fill",
+)
 _canvas = component("inspection/map")
 
 
@@ -47,6 +60,7 @@ def show(data: MapData, *, marks: Sequence[int], chosen: Selection | None, own: 
             "seq": seq,
             "look": look().to_json(),
             "menus": Look.menus(),
+            "present": LECTURE.to_json(),
             "links": [
                 {"page": page, "label": label, "parameters": {"run": data.run.id}} for page, label in PAGES.items()
             ],

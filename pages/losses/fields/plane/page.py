@@ -11,6 +11,20 @@ from pages.shared.plane.state import LANDSCAPE, Scene
 from pages.shared.state.untrusted import bounded
 from pages.shared.widgets import menu, misread_link
 from pages.shared.widgets.component import mount
+from pages.shared.widgets.presentation import Presentation
+
+LECTURE = Presentation(
+    "Force fields of triplet losses",
+    "{loss}: colour is the loss N would have there, arrows the force that moves it.",
+    ("loss", "r", "m1", "m"),
+    (
+        "Anchor A and positive P are of one class and attract; the negative N, of another class, is pushed away.",
+        "Drag N slowly out: the push changes with the distance as the formula says, and ends at the line loss = 0.",
+        "Beyond the line the triplet is satisfied and teaches nothing. Hatched inside: the upper clamp drops it.",
+        "Choose FaceNet: its pull and push grow with distance. With the distance-sensitive loss r = 2 the push falls.",
+        "Question for the audience: where would you put N so that it is pushed hardest?",
+    ),
+)
 
 
 @st.fragment
@@ -24,6 +38,7 @@ def canvas() -> None:
         key="field",
         name="scene",
         query=urlencode(scene.to_query()),
+        present=LECTURE,
         landscape=LANDSCAPE,
         grid=None if grid is None else round(bounded(grid, 41, 101, 81)),
     )

@@ -11,12 +11,27 @@ from pages.losses.fields.sphere.state import STATES, SphereScene
 from pages.losses.fields.sphere.words import row, statement
 from pages.shared.widgets import menu, misread_link
 from pages.shared.widgets.component import mount
+from pages.shared.widgets.presentation import Presentation
 
 KEY = "sphere"
 # On a narrow screen the table scrolls under the names; its background is that of both themes (.streamlit/config.toml).
 STYLE = """<style>
 .st-key-sphere-losses :is(td, th):first-child { position: sticky; left: 0; background: light-dark(#fff, #12161c); }
 </style>"""
+
+LECTURE = Presentation(
+    "Circle and sphere",
+    "{loss} on the unit sphere: only the part of a force along the surface can move a point.",
+    ("loss", "r", "m1", "m"),
+    (
+        "Networks that normalise put every embedding on this sphere: three points, three angles.",
+        "Drag to turn it; drag A, P or N along the surface.",
+        "Tick radial parts under Controls, what is shown: that part of each force would change the norm only, and "
+        "normalisation takes it away.",
+        "The table of the page says for each loss which share that is, and from which margin on nobody is satisfied.",
+    ),
+    "views",
+)
 
 
 @st.fragment
@@ -25,7 +40,17 @@ def canvas() -> None:
     kept = (st.session_state.get(KEY) or {}).get("scene")
     scene = SphereScene.of(kept) if kept else misread_link.opened(SphereScene)
     states = [state.to_json() for state in STATES]
-    mount("losses/fields/sphere", scene, service.answer, key=KEY, name="scene", writes=("scene", "ask"), states=states)
+    writes = ("scene", "ask")
+    mount(
+        "losses/fields/sphere",
+        scene,
+        service.answer,
+        key=KEY,
+        name="scene",
+        writes=writes,
+        present=LECTURE,
+        states=states,
+    )
     loss = scene.module()
     st.subheader(f"What normalisation does to {loss.formula.title}", anchor=False)
     st.markdown("\n".join(f"- {line}" for line in statement(loss, normalisation(loss))))

@@ -1,0 +1,92 @@
+// The speaker's window: notes, time, and what the audience sees. It is driven from the window of
+// the picture, which it needs for nothing but its content.
+import { el, setText } from "../dom.js";
+
+/** @typedef {{ title: string, caption: string, notes: string[], shown: [string, string][] }} Told */
+
+const OWN = "dml-notes"; // of this browser, by page
+const two = (/** @type {number} */ n) => String(n).padStart(2, "0");
+
+export class Notes {
+  /** @type {Window | null} */
+  window = null;
+  began = Date.now();
+
+  /** @param {() => Told} told */
+  constructor(told) {
+    this.told = told;
+    this.title = el("h1");
+    this.caption = el("p", { class: "caption" });
+    this.list = el("ul");
+    this.running = el("output", { "aria-label": "time running" });
+    this.clock = el("small");
+    this.shown = el("dl");
+    this.own = el("textarea", { "aria-label": "your own notes", placeholder: "Your own notes" });
+    this.own.addEventListener("input", () => localStorage.setItem(this.key, this.own.value));
+    this.restart = el("button", { onclick: () => this.again() }, "From 0:00");
+  }
+
+  get key() {
+    return `${OWN}:${location.pathname}`;
+  }
+
+  // Whether there is a window now.
+  /** @param {string} title */
+  open(title) {
+    if (this.window && !this.window.closed) {
+      this.window.focus();
+      return true;
+    }
+    const other = window.open("", "dml-lab-notes", "popup,width=760,height=820");
+    if (!other) return false;
+    this.window = other;
+    const { document: page } = other;
+    page.title = `Notes: ${title}`;
+    page.documentElement.lang = "en";
+    this.own.value = localStorage.getItem(this.key) ?? "";
+    page.head.replaceChildren(
+      el("link", { rel: "stylesheet", href: new URL("notes.css", import.meta.url).href }),
+    );
+    page.body.replaceChildren(
+      el("header", {}, this.running, this.restart, this.clock),
+      this.title,
+      this.caption,
+      this.list,
+      this.own,
+      el("h2", {}, "What is shown"),
+      this.shown,
+    );
+    page.body.className = "";
+    this.show(this.told());
+    return true;
+  }
+
+  again() {
+    this.began = Date.now();
+    this.show(this.told());
+  }
+
+  /** @param {Told} told */
+  show({ title, caption, notes, shown }) {
+    if (!this.window || this.window.closed) return;
+    const seconds = Math.floor((Date.now() - this.began) / 1000),
+      now = new Date();
+    setText(this.running, `${Math.floor(seconds / 60)}:${two(seconds % 60)}`);
+    setText(this.clock, `${two(now.getHours())}:${two(now.getMinutes())}`);
+    setText(this.title, title);
+    setText(this.caption, caption);
+    if (this.list.textContent !== notes.join(""))
+      this.list.replaceChildren(...notes.map((note) => el("li", {}, note)));
+    if (this.shown.children.length !== 2 * shown.length)
+      this.shown.replaceChildren(...shown.flatMap(() => [el("dt"), el("dd")]));
+    shown.forEach(([name, value], i) => {
+      setText(this.shown.children[2 * i], name);
+      setText(this.shown.children[2 * i + 1], value);
+    });
+  }
+
+  over() {
+    this.window?.close();
+    this.window = null;
+  }
+}

@@ -1,0 +1,46 @@
+// What of a page may stand beside its picture in a lecture: by the name that the address uses, a
+// title, and where it is found. One table for all pages; what a page has not, it does not offer.
+
+/** @typedef {{ name: string, title: string, selector: string }} Part */
+
+// Without :has(), which stage.js asks of these selectors in turn.
+/** @type {Part[]} */
+const PARTS = [
+  { name: "presets", title: "presets", selector: ".try, .lessons, .top" },
+  { name: "loss", title: "loss", selector: 'select[aria-label^="loss"]' },
+  { name: "formula", title: "formula", selector: ".panel .formula" },
+  { name: "points", title: "points", selector: ".points" },
+  { name: "shown", title: "what is shown", selector: ".panel .switches" },
+  { name: "time", title: "time", selector: ".transport, .player" },
+  { name: "key", title: "colours and lines", selector: ".left > .below" },
+  { name: "numbers", title: "numbers", selector: ".left .readout, .left .numbers" },
+  { name: "explanation", title: "explanation", selector: ".stage > .explain:not(.below-all)" },
+  { name: "curves", title: "curves", selector: ".middle .plots, .work .plots" },
+  { name: "portrait", title: "phase portrait", selector: ".portrait" },
+  { name: "steps", title: "one step of each loss", selector: ".ranks > :first-child" },
+  { name: "legend", title: "classes and filters", selector: ".legend" },
+  { name: "images", title: "images", selector: ".wall" },
+  { name: "tools", title: "tools", selector: ".map-lab > .bar" },
+];
+
+// The row of a slider or choice, by what it is called.
+/** @param {string} name */
+const rowOf = (name) => `.control[data-name="${CSS.escape(name)}"]`;
+
+// Those that a page has now.
+/** @param {HTMLElement} whole */
+export function partsOf(whole) {
+  const rows = [...whole.querySelectorAll(".control[data-name]")].map((row) => {
+    const name = row.getAttribute("data-name") ?? "",
+      sign = row.querySelector(".symbol")?.textContent?.trim() ?? "";
+    return { name, title: sign && sign !== name ? `${sign} (${name})` : name };
+  });
+  /** @type {Part[]} */
+  const sliders = rows.map((row) => ({ ...row, selector: rowOf(row.name) }));
+  return [...PARTS.filter((part) => whole.querySelector(part.selector)), ...sliders];
+}
+
+// Where the parts of these names are, whether they are there now or come with another loss.
+/** @param {string[]} names */
+export const selectorsOf = (names) =>
+  names.map((name) => PARTS.find((part) => part.name === name)?.selector ?? rowOf(name));

@@ -1,0 +1,264 @@
+// The picture of a page over the whole window: larger type, the parts that the speaker has chosen,
+// a caption, and notes in a window of their own. The page stays what it is: nothing of it is moved
+// or made twice, all else of it is only hidden.
+/** @import { Presentable, Presentation } from "../types.js" */
+import { el, setText, styled } from "../dom.js";
+import { partsOf, selectorsOf } from "./parts.js";
+import { Notes } from "./notes.js";
+
+const LOOK = 300; // ms between two looks at what is shown
+const SMALLEST = 0.62; // of the type of a caption that is to stand in one line
+
+export class Stage {
+  /** @type {number | undefined} */
+  looking;
+  /** @type {HTMLElement[]} */
+  asleep = []; // what lies under it, meanwhile out of reach
+
+  /**
+   * @param {Presentable} app
+   * @param {Presentation} about
+   * @param {() => void} left
+   */
+  constructor(app, about, left) {
+    this.app = app;
+    this.about = about;
+    this.left = left;
+    this.whole = app.whole;
+    this.root = /** @type {ShadowRoot} */ (this.whole.getRootNode());
+    this.sheet = new CSSStyleSheet();
+    const asked = new URLSearchParams(location.search).get("controls");
+    this.names = asked === null ? about.controls : asked.slice(0, 500).split(",").filter(Boolean);
+    this.notes = new Notes(() => this.told());
+    this.caption = el("p", { class: "present-caption" });
+    this.list = el("div", { class: "present-list" });
+    this.chooser = el(
+      "details",
+      { class: "present-chooser" },
+      el("summary", { title: "what stands beside the picture" }, "Controls"),
+      this.list,
+    );
+    this.chooser.addEventListener("toggle", () => this.choices());
+    const button = (
+      /** @type {string} */ text,
+      /** @type {string} */ title,
+      /** @type {() => void} */ act,
+    ) => el("button", { title, onclick: act }, text);
+    this.notesButton = button("Notes", "notes for the speaker, in a second window (S)", () =>
+      this.openNotes(),
+    );
+    this.bar = el(
+      "div",
+      { class: "present-bar", role: "group", "aria-label": "lecture" },
+      this.caption,
+      el(
+        "div",
+        { class: "present-tools" },
+        this.chooser,
+        this.notesButton,
+        button("Full screen", "the whole screen (F)", () => this.screen()),
+        button("Leave", "back to the page (Escape)", () => this.leave()),
+      ),
+    );
+    this.cell = el("div", { class: "present-cell", "aria-hidden": "true" });
+    this.observer = new ResizeObserver(() => this.room());
+  }
+
+  async enter() {
+    const { whole, root } = this;
+    const sheet = new URL("stage.css", import.meta.url).href;
+    if (!root.querySelector(`link[href="${sheet}"]`)) await styled(root, sheet);
+    root.adoptedStyleSheets = [...root.adoptedStyleSheets, this.sheet];
+    this.focused = /** @type {HTMLElement | null} */ (root.activeElement);
+    whole.append(this.cell, this.bar);
+    whole.classList.add("presenting");
+    whole.dataset.picture = this.about.picture;
+    whole.popover = "manual";
+    whole.showPopover();
+    this.observer.observe(this.cell);
+    this.choose(this.names);
+    this.alone();
+    /** @type {HTMLElement | null} */
+    const picture = whole.querySelector(".frame[tabindex], .frame [tabindex='0']");
+    picture?.focus({ preventScroll: true });
+    this.look();
+    this.looking = setInterval(() => this.look(), LOOK);
+  }
+
+  leave() {
+    const { whole, root } = this;
+    clearInterval(this.looking);
+    this.observer.disconnect();
+    this.notes.over();
+    if (document.fullscreenElement) document.exitFullscreen().catch(() => {});
+    for (const element of this.asleep) element.inert = false;
+    whole.hidePopover();
+    whole.removeAttribute("popover");
+    whole.classList.remove("presenting");
+    delete whole.dataset.picture;
+    this.bar.remove();
+    this.cell.remove();
+    root.adoptedStyleSheets = root.adoptedStyleSheets.filter((sheet) => sheet !== this.sheet);
+    this.write(null);
+    this.app.resize?.();
+    this.focused?.focus({ preventScroll: true });
+    this.left();
+  }
+
+  // What lies under the picture is out of reach of Tab and of those who listen.
+  alone() {
+    /** @type {Node | null} */
+    let node = this.whole;
+    while (node && node !== document.body) {
+      const parent = /** @type {Node | null} */ (
+        node.parentNode instanceof ShadowRoot ? node.parentNode.host : node.parentNode
+      );
+      for (const other of node.parentNode?.children ?? [])
+        if (other !== node && other instanceof HTMLElement && !other.inert) {
+          other.inert = true;
+          this.asleep.push(other);
+        }
+      node = parent;
+    }
+  }
+
+  /** @param {KeyboardEvent} event */
+  key(event) {
+    if (event.key === "Escape") {
+      if (this.root.querySelector("dialog[open]")) return;
+      if (this.chooser.open) {
+        this.chooser.open = false;
+        this.chooser.querySelector("summary")?.focus();
+      } else this.leave();
+    } else if (event.key === "s") this.openNotes();
+    else if (event.key === "f") this.screen();
+    else return;
+    event.preventDefault();
+  }
+
+  screen() {
+    if (document.fullscreenElement) document.exitFullscreen();
+    else document.documentElement.requestFullscreen().catch(() => {});
+  }
+
+  openNotes() {
+    if (!this.notes.open(this.about.title))
+      setText(this.caption, "The browser keeps the window of the notes shut: allow pop-ups here.");
+  }
+
+  // ---- what stands beside the picture
+  /** @param {string[]} names */
+  choose(names) {
+    this.names = names;
+    const kept = `:is(${[".frame", ".present-bar", ".present-cell", ...this.pictures(), ...selectorsOf(names)].join(", ")})`,
+      side = ":is(.panel, .ranks, .middle)";
+    this.sheet.replaceSync(`
+      .presenting :not(${kept}, ${kept} *, :has(${kept}), style, link) { display: none !important; }
+      .presenting :has(${kept}):not(${kept}, ${kept} *, ${side}, ${side} *) { display: contents !important; }
+    `);
+    this.write(names);
+  }
+
+  // What belongs to the picture beside its frames.
+  pictures() {
+    return this.about.picture === "views" ? [".views"] : [];
+  }
+
+  choices() {
+    if (!this.chooser.open) return;
+    this.list.replaceChildren(
+      ...partsOf(this.whole).map(({ name, title }) => {
+        const box = el("input", { type: "checkbox", checked: this.names.includes(name) });
+        box.addEventListener("change", () =>
+          this.choose(
+            box.checked ? [...this.names, name] : this.names.filter((each) => each !== name),
+          ),
+        );
+        return el("label", {}, box, title);
+      }),
+    );
+  }
+
+  // In the address; null: no lecture any more.
+  /** @param {string[] | null} names */
+  write(names) {
+    const address = new URLSearchParams(location.search);
+    address.delete("present");
+    address.delete("controls");
+    if (names) {
+      address.set("present", "1");
+      if (names.join() !== this.about.controls.join()) address.set("controls", names.join());
+    }
+    const text = address.toString().replaceAll("%2C", ",");
+    history.replaceState(history.state, "", location.pathname + (text && `?${text}`));
+  }
+
+  // The largest square that has room.
+  room() {
+    const { clientWidth: width, clientHeight: height } = this.cell;
+    this.whole.style.setProperty("--cell-width", `${width}px`);
+    this.whole.style.setProperty("--cell-height", `${height}px`);
+    this.line();
+    this.app.resize?.();
+  }
+
+  // ---- what is shown
+  look() {
+    const text = this.words();
+    if (this.caption.textContent !== text) {
+      setText(this.caption, text);
+      this.line();
+    }
+    this.notes.show(this.told());
+  }
+
+  // One line, in smaller type where it is long.
+  line() {
+    const { caption } = this;
+    caption.style.fontSize = "";
+    const share = caption.clientWidth / Math.max(caption.scrollWidth, 1);
+    if (share < 1) caption.style.fontSize = `${Math.max(share, SMALLEST) * 100}%`;
+  }
+
+  get loss() {
+    const chosen = [...this.whole.querySelectorAll('select[aria-label^="loss"]')];
+    return chosen
+      .map((box) => /** @type {HTMLSelectElement} */ (box).selectedOptions[0]?.text ?? "")
+      .join(" and ");
+  }
+
+  get sentence() {
+    const said = this.whole.querySelector(".lessons p.caption, p.caption[aria-live]");
+    return said?.textContent?.trim() ?? "";
+  }
+
+  words() {
+    return this.sentence || this.about.caption.replace("{loss}", this.loss);
+  }
+
+  // For the speaker: the notes, and what the audience sees.
+  told() {
+    const { whole, about } = this,
+      text = (/** @type {Element | null} */ node) => node?.textContent?.trim() ?? "";
+    /** @type {[string, string][]} */
+    const shown = [];
+    if (this.loss) shown.push(["loss", this.loss]);
+    const pressed = whole.querySelector(
+      '[data-preset][aria-pressed="true"], .lessons [aria-pressed="true"]',
+    );
+    if (pressed) shown.push(["preset", text(pressed)]);
+    for (const row of whole.querySelectorAll(".control")) {
+      const box = row.querySelector("input[type=number], select");
+      if (box instanceof HTMLInputElement || box instanceof HTMLSelectElement)
+        shown.push([
+          box.getAttribute("aria-label")?.replace(/ value$/, "") ?? "",
+          box.value || "∞",
+        ]);
+    }
+    for (const clock of whole.querySelectorAll(".transport output, .player output"))
+      if (text(clock)) shown.push(["time", text(clock)]);
+    for (const value of whole.querySelectorAll(".readout [data-readout]"))
+      shown.push([value.getAttribute("data-readout") ?? "", text(value)]);
+    return { title: about.title, caption: this.words(), notes: about.notes, shown };
+  }
+}
