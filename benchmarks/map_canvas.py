@@ -32,17 +32,20 @@ POINTS, CLASSES = 60_502, 11_316
 GOALS = {"first paint": 2000.0, "down": 400.0, "up": 1.0, "lasso to count": 100.0}  # ms, kB, kB, ms
 UNITS = {"first paint": "ms", "down": "kB", "up": "kB", "lasso to count": "ms", "lasso to Python's count": "ms"}
 
-PAINTED = """(ready) => new Promise((done) => {
+# The condition is part of the text: the app's pages refuse to evaluate strings.
+PAINTED = """() => new Promise((done, fail) => {
   const painted = () => requestAnimationFrame(() => done(performance.now()));
-  const look = () => requestAnimationFrame(eval(ready) ? painted : look);
+  const look = () => requestAnimationFrame(%s ? painted : look);
+  setTimeout(() => fail(new Error("nothing was painted in two minutes")), 120000);
   look();
 })"""
 # From the next release of the mouse to the frame after a text matches, in ms, and the number in it: of the whole page,
 # and of an element, if one is given.
 COUNTED = """([pattern, element]) => {
   const wanted = new RegExp(pattern), main = document.querySelector("[data-testid=stMain]");
-  const until = (node) => new Promise((done) => addEventListener("pointerup", () => {
+  const until = (node) => new Promise((done, fail) => addEventListener("pointerup", () => {
     const began = performance.now();
+    setTimeout(() => fail(new Error(`no count in a minute, but: ${node.textContent}`)), 60000);
     const look = () => {
       const found = wanted.exec(node.textContent);
       if (!found) return requestAnimationFrame(look);
@@ -178,7 +181,7 @@ def visit(browser: Any, url: str, ready: str, canvas: str, before: str | None) -
     page = context.new_page()
     traffic = Traffic(page)
     page.goto(url, wait_until="commit")
-    measured = {"first paint": page.evaluate(PAINTED, ready)}
+    measured = {"first paint": page.evaluate(PAINTED % ready)}
     page.wait_for_timeout(1500)  # what still comes belongs to the page
     measured["down"] = traffic.down / 1000
     if before:
@@ -229,16 +232,15 @@ def main() -> None:
         browser = stack.enter_context(chromium())
         pages = {
             "map page": (
-                f"{ours.url}/maps?run={run}",
-                "document.querySelectorAll('*').length && [...document.querySelectorAll('*')].some((e) => "
-                "e.shadowRoot?.querySelector('canvas.map[data-painted]')) "
-                "|| document.querySelector('canvas.map[data-painted]')",
+                f"{ours.url}/explore?run={run}",
+                "[...document.querySelectorAll('*')].some((e) => "
+                "e.shadowRoot?.querySelector('canvas.map[data-painted]'))",
                 "canvas.map",
                 "Lasso",
             ),
             "Plotly scattergl": (
                 rival.url,
-                "document.querySelector('.gl-canvas-focus') && document.querySelector('.xtick')",
+                "(document.querySelector('.gl-canvas-focus') && document.querySelector('.xtick'))",
                 ".js-plotly-plot .nsewdrag",
                 None,
             ),

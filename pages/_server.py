@@ -9,13 +9,14 @@ import importlib
 import logging
 import os
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cache
 
 import anyio.to_thread
 from starlette.routing import BaseRoute, Match, Router
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 from streamlit import App
 
 from pages.shared.server import descriptors
@@ -70,6 +71,7 @@ OPENED = (
     "sklearn.datasets",
 )
 QUIET = 6.0  # seconds after the start in which the first visitor has the machine to himself
+MOST_PAUSES = 60  # seconds in which the rest waits for a second without a request
 
 
 @cache
@@ -82,6 +84,8 @@ def routes(modules: tuple[str, ...]) -> Router:
 class Loaded(BaseRoute):
     """Hands every address under /api/ to the modules above."""
 
+    heard = float("-inf")  # when anything last came in, by time.monotonic
+
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Full for /api/..., none otherwise."""
         ours = scope["type"] in ("http", "websocket") and scope["path"].startswith("/api/")
@@ -89,14 +93,21 @@ class Loaded(BaseRoute):
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer by the route that matches; 404 if none does."""
+
+        async def heard() -> Message:
+            message = await receive()
+            self.heard = time.monotonic()
+            return message
+
         for modules in (FIRST, LATER):
             router = await anyio.to_thread.run_sync(routes, modules)
             if modules == LATER or any(r.matches(scope)[0] == Match.FULL for r in router.routes):
-                await router(scope, receive, send)
+                await router(scope, heard, send)
                 return
 
 
-ROUTES: list[BaseRoute] = [Loaded()]
+LOADED = Loaded()
+ROUTES: list[BaseRoute] = [LOADED]
 
 
 def _warm_up() -> None:
@@ -147,10 +158,19 @@ def _recover() -> None:
             log.warning("nothing could be resumed: %s", error)
 
 
+async def _pause() -> None:
+    """Until nobody has asked for a second: a figure that plays or is dragged would stand still for as long."""
+    for _ in range(MOST_PAUSES):
+        await asyncio.sleep(1)
+        if time.monotonic() - LOADED.heard > 1:
+            return
+
+
 async def _load() -> None:
     await anyio.to_thread.run_sync(_warm_up)
     await anyio.to_thread.run_sync(_recover)
     await asyncio.sleep(QUIET)
+    await _pause()
     await anyio.to_thread.run_sync(_warm_up_later)
     from pages.shared.plane import service as plane_service
 

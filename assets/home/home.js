@@ -8,7 +8,8 @@ import { Fields } from "../shared/plane/plane.js";
 class SmallField extends Fields {
   dom() {
     const whole = super.dom();
-    whole.replaceChildren(this.frame, this.live);
+    this.frame.querySelector(".zoom")?.remove(); // in a frame so small it lies over the arrow of N
+    whole.replaceChildren(this.frame, this.legend, this.live);
     return whole;
   }
 

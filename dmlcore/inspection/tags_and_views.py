@@ -108,7 +108,9 @@ def drop_view(run: Run, name: str) -> TagsAndViews:
 def why_not(run: Run) -> str:
     """Why nothing can be noted about a run, as a sentence; "" where it can."""
     if run.is_example:
-        return "The example came with the lab and is not written to: tags and views are kept with runs of your own."
+        return (
+            "The example came with the lab and is not written to: notes, tags and views are kept with runs of your own."
+        )
     return ""
 
 

@@ -24,6 +24,7 @@ from pages.shared.widgets.test_neighbours import learned, naming
 from pages.shared.words import titles
 
 NEAREST = 5
+FIELD = Scene()
 # The three doors: side by side where each is wide enough for its picture, else below each other.
 STYLE = """<style>
 .st-key-doors [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
@@ -45,13 +46,14 @@ def page() -> None:
         "Deep metric learning places images so that those of one class lie together, even of classes never trained on. "
         "A loss **pulls** together what belongs together and **pushes** apart what does not."
     )
-    menu.link("lessons", "New to it? Short lessons, four minutes each")
+    menu.link("lessons", "New to it? Short lessons, three to five minutes each")
     store = RunStore()
     _continue(store)
     with st.container(key="doors"):
         play, train, look = st.columns(3, gap="medium")
     shown = example.find(store)
-    _door(play, "fields", "Play with a loss", "Drag **A**, **P** or **N**: the arrows are the forces of one triplet.")
+    forces = f"Drag **A**, **P** or **N**: the arrows are the forces of a loss, {titles.loss_title(FIELD.loss)}."
+    _door(play, "fields", "Play with a loss", forces)
     _door(train, "train", "Train a network", "This is what a training does. Same colour: same class.")
     run = {"run": shown.id} if shown else None
     whom = "Who is near whom, where it fails, and which loss would help."
@@ -77,7 +79,7 @@ def _door(into: DeltaGenerator, page: str, label: str, sentence: str, query: men
 
 @st.fragment
 def _field() -> None:
-    mount("home", Scene(), service.answer, key="home", name="scene", idle=True, grid=None)
+    mount("home", FIELD, service.answer, key="home", name="scene", idle=True, grid=None)
 
 
 def _continue(store: RunStore) -> None:

@@ -6,7 +6,9 @@ import importlib.util
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 
+import anyio
 import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
@@ -32,6 +34,27 @@ def test_later_modules_answer_through_the_same_address(client):
     assert client.get("/api/field/export.json").json()
     for name in LATER:
         assert routes((name,)).routes, f"{name} has no address"
+
+
+def test_the_rest_waits_while_somebody_asks_but_not_for_ever(client, monkeypatch):
+    now, asked = 100.0, False
+
+    async def sleep(seconds):
+        nonlocal now
+        now += seconds
+        if asked:
+            _server.LOADED.heard = now
+
+    monkeypatch.setattr(_server, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(_server, "asyncio", SimpleNamespace(sleep=sleep))
+    with client.websocket_connect("/api/field") as socket:
+        socket.send_text(json.dumps({"id": 1}))
+        socket.receive_bytes()
+    anyio.run(_server._pause)
+    assert now == 102.0
+    asked = True
+    anyio.run(_server._pause)
+    assert now == 102.0 + _server.MOST_PAUSES
 
 
 def test_what_is_loaded_for_a_crowd_is_there():

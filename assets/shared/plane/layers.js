@@ -238,10 +238,16 @@ export function triangle(ctx, scene, at, ink) {
   ctx.setLineDash([]);
 }
 
-// 70 px for a force of 1, growing ever slower; the number beside tells the magnitude. With a scale
-// (px per unit): to scale.
-const reach = (/** @type {number} */ magnitude, /** @type {number | null | undefined} */ scale) =>
-  scale ? magnitude * scale : 150 * (1 - Math.exp(-magnitude / 1.6)) + 16;
+// 85 px for a force of 1 in a plane of 568 px, growing ever slower; the number beside tells the
+// magnitude. With a scale (px per unit): to scale.
+const reach = (
+  /** @type {number} */ magnitude,
+  /** @type {number} */ size,
+  /** @type {number | null | undefined} */ scale,
+) =>
+  scale
+    ? magnitude * scale
+    : (150 * (1 - Math.exp(-magnitude / 1.6)) + 16) * Math.min(1, size / 568);
 
 /**
  * @param {Context} ctx
@@ -294,7 +300,7 @@ export function resultants(ctx, scene, field, at, size, ink, scale) {
     if (!(magnitude > 1e-9)) return;
     const from = at(scene[name]),
       u = [fx / magnitude, -fy / magnitude];
-    const [tx, ty] = arrow(ctx, from, u, reach(magnitude, scale), ink.force, ink.rim, 4);
+    const [tx, ty] = arrow(ctx, from, u, reach(magnitude, size, scale), ink.force, ink.rim, 4);
     const inside = (/** @type {number} */ v, /** @type {number} */ room) =>
       Math.min(Math.max(v, room), size - room);
     const left = inside(tx + u[0] * 10, 34),
@@ -430,9 +436,10 @@ export function points(ctx, scene, at, ink) {
  * @param {Scene} scene
  * @param {Hover} hover
  * @param {At} at
+ * @param {number} size
  * @param {Ink} ink
  */
-export function hoverMark(ctx, scene, hover, at, ink) {
+export function hoverMark(ctx, scene, hover, at, size, ink) {
   const [x, y] = at(hover.at),
     [fx, fy] = hover.force,
     magnitude = Math.hypot(fx, fy);
@@ -444,7 +451,7 @@ export function hoverMark(ctx, scene, hover, at, ink) {
       ctx,
       [x, y],
       [fx / magnitude, -fy / magnitude],
-      reach(magnitude, null) * 0.6,
+      reach(magnitude, size, null) * 0.6,
       ink.force,
       ink.rim,
       2.5,

@@ -105,7 +105,7 @@ export function paint(ctx, size, scene, field, rasters, theme, extra = {}) {
   }
   ticks(ctx, size, scene.view, ink);
   points(ctx, scene, at, ink);
-  if (extra.hover) hoverMark(ctx, scene, extra.hover, at, ink);
+  if (extra.hover) hoverMark(ctx, scene, extra.hover, at, size, ink);
 }
 
 // Everything but the rings of the active region: veiled and hatched.

@@ -82,6 +82,8 @@ export class Fields {
   shadeText;
   readout = el("div", { class: "readout" });
   live = el("div", { class: "hidden", "aria-live": "polite" });
+  /** @type {HTMLDivElement} */
+  legend;
   /** @type {{ bar: HTMLSpanElement; outer: HTMLSpanElement; clamp: HTMLSpanElement; none: HTMLSpanElement; }} */
   keys;
   /** @type {number | null} */
@@ -223,6 +225,7 @@ export class Fields {
       clamp: keyMark("dashed", "upper clamp"),
       none: keyMark("hatched", "no force"),
     };
+    this.legend = el("div", { class: "below" }, ...Object.values(this.keys));
     this.hand.attach(this.canvas, this.handles, this.ends);
     const whole = el(
       "div",
@@ -235,7 +238,7 @@ export class Fields {
           { class: "left" },
           this.lessons.row,
           this.frame,
-          el("div", { class: "below" }, ...Object.values(this.keys)),
+          this.legend,
           this.readout,
           this.explain.cutBox,
           this.live,

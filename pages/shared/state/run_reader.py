@@ -9,18 +9,20 @@ from collections import OrderedDict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 import numpy as np
 
+from dmlcore.experiments import settings
 from dmlcore.storage.listing import FileCache
 from dmlcore.storage.metrics_rows import Row
-from dmlcore.storage.run_directory import METRICS
+from dmlcore.storage.run_directory import METRICS, SPEC
 from dmlcore.storage.runs import Run, RunState
 from dmlcore.typing import Floats, Ints
 from pages.shared.words.numbers import duration
 
 PACE = 60  # last looks at a run from which its speed is told
-KEPT = 256  # runs whose curves stay in memory: more than are listed, or each look would read all of them anew
+KEPT = 256  # runs whose curves stay in memory
 
 
 class Series:
@@ -105,6 +107,8 @@ class Reader:
         self._lock = threading.Lock()
         self._known: OrderedDict[str, RunHistory] = OrderedDict()
         self._scores: FileCache[dict[str, Row]] = FileCache(10 * KEPT)
+        self._settings: FileCache[dict[str, Any]] = FileCache(10 * KEPT)
+        self._variants: FileCache[str] = FileCache(10 * KEPT)
 
     def history(self, run: Run) -> RunHistory:
         with self._lock:
@@ -124,6 +128,16 @@ class Reader:
         """Its test scores alone, for a table of many runs, whose other rows would take seconds to read."""
         with self._lock:
             return self._scores.get(f"{run.path}/{METRICS}", run.scores)
+
+    def settings(self, run: Run) -> dict[str, Any]:
+        """Every value of its spec by dotted key; raises RunError."""
+        with self._lock:
+            return self._settings.get(f"{run.path}/{SPEC}", lambda: settings.settings(run.spec))
+
+    def variant(self, run: Run) -> str:
+        """What it shares with its repeats by other seeds; raises RunError."""
+        with self._lock:
+            return self._variants.get(f"{run.path}/{SPEC}", lambda: settings.variant(run.spec))
 
 
 @cache

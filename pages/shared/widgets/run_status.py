@@ -10,7 +10,7 @@ import streamlit as st
 
 from dmlcore.storage.runs import Run, RunError, RunStore
 
-MOST_LISTED = 200  # runs in the table
+MOST_LISTED = 500  # runs in the table
 MOST_CHOSEN = 8  # runs shown together, one colour each
 
 BadgeColour = Literal["red", "orange", "green", "blue", "gray"]

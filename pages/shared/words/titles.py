@@ -19,14 +19,18 @@ def label(run: Run) -> str:
     return " · ".join([name, *([] if name.endswith(loss) else [loss]), run.id[-4:]])
 
 
-def searched(words: str) -> Callable[[str, Brief], bool]:
-    """Whether each of these words stands in the id, the name, the data, the network or the loss of a run."""
+def searched(words: str, more: Callable[[str], str] = lambda run_id: "") -> Callable[[str, Brief], bool]:
+    """Whether each of these words stands in the id, the name, the data, the network or the loss of a run.
+
+    more: further text of a run by its id, which is asked for only where words are missing.
+    """
     asked = words.casefold().split()
 
     def fits(run_id: str, brief: Brief) -> bool:
         parts = run_id, brief.name, brief.data, data_title(brief.data), brief.model, brief.loss, loss_title(brief.loss)
         text = "\n".join(parts).casefold()
-        return all(word in text for word in asked)
+        missing = [word for word in asked if word not in text]
+        return not missing or all(word in more(run_id).casefold() for word in missing)
 
     return fits
 

@@ -16,11 +16,14 @@ from pages.shared.widgets import menu, run_status, waiting
 from pages.shared.widgets.run_status import literal
 from pages.shared.words import sentences as words
 from pages.shared.words import titles
+from pages.training.runs.note import page as note_view
+from pages.training.runs.table import page as table_view
 
 GONE = "This removes the run with its checkpoints and scores. There is no way back."
 GONE_EXAMPLE = "This removes the example, with what was made of it here. This page can bring it back as it came."
 HURRY = "Begins at once, beside the runs at work; all of them get slower."
 CANCEL = "Ends after the current step and keeps everything; a resume goes on from there."
+BASELINE = "The table then shows how far each run lies from this one, and what it sets otherwise."
 RESUME = "Goes on from the last checkpoint, exactly as if nothing had happened."
 
 
@@ -34,6 +37,7 @@ def show(run: Run, waits: Waiting | None, *, single: bool) -> None:
             if run.is_example:
                 st.caption("It came with the lab; no ranking counts it.", width="content")
         _progress(run, status, state, waits)
+        note_view.show(run)
         if refused := st.session_state.pop(f"refused-{run.id}", None):
             st.error(refused)
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -87,13 +91,18 @@ def _buttons(run: Run, status: str) -> None:
         "Resume", key=f"resume-{run.id}", icon=":material/resume:", type="primary", help=RESUME
     ):
         _ask(run, launch.resume)
-    link = {"run": run.id}
+    this = {"run": run.id}
     if run.embeddings():
-        menu.link("gallery", "Gallery", link)
-        menu.link("explore", "Map", link)
+        menu.link("gallery", "Gallery", this)
+        menu.link("explore", "Map", this)
     if (run.path / LAST).exists():
-        menu.link("fork", "Fork", link)
+        menu.link("fork", "Fork", this)
     menu.link("train", "Train another like it", {"like": run.id}, icon="tune")
+    if table_view.view().baseline != run.id:
+        st.button(
+            "Pin as baseline", key=f"pin-{run.id}", icon=":material/keep:", on_click=_pin, args=(run,), help=BASELINE
+        )
+    note_view.button(run)
     if status not in ("queued", "running"):
         with st.popover("Delete", icon=":material/delete:", key=f"delete-{run.id}"):
             st.markdown(GONE_EXAMPLE if run.is_example else GONE)
@@ -101,10 +110,19 @@ def _buttons(run: Run, status: str) -> None:
                 _ask(run, _delete)
 
 
+def _pin(run: Run) -> None:
+    table_view.change(baseline=run.id)
+
+
 def _delete(run: Run) -> None:
     run.delete()
     left = [name for name in st.query_params.get("run", "").split(",") if name not in ("", run.id)]
-    st.query_params.from_dict({"run": ",".join(left)} if left else {})
+    if left:
+        st.query_params["run"] = ",".join(left)
+    else:
+        st.query_params.pop("run", None)
+    if table_view.view().baseline == run.id:
+        table_view.change(baseline="")
 
 
 def _ask(run: Run, action: Callable[[Run], object]) -> None:

@@ -29,6 +29,7 @@ from pages.shared.plane.state import Scene
 from pages.shared.state import page_state, untrusted
 from pages.shared.state.page_state import PageState
 from pages.shared.timeline.changes import Changes
+from pages.training.runs.state import TableView
 
 HOME = Home(
     "ranking",
@@ -51,6 +52,7 @@ DEFAULTS: dict[str, PageState] = {
     "truth": Example.at(4),
     "failure": RealScene.at(HOME),
     "explore": Look(),
+    "runs": TableView(),
 }
 # Links as the pages wrote them until November 2026 and what each opened: the first in full, of the others what differs.
 OLD = json.loads(

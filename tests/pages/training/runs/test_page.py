@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import signal
@@ -12,12 +13,14 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dmlcore import losses
+from dmlcore.inspection import notes
 from dmlcore.jobs import device_queue, launch
 from dmlcore.monitoring import comparability, health
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import EXAMPLE, Run, RunStore, scores
 from dmlcore.training.loop import train
 from pages.shared.words.sentences import called, plain
+from tests import made_runs
 from tests.pages.conftest import page_opened
 
 TINY = RunSpec().with_overrides(["schedule.steps=12", "schedule.validate_every=4", "schedule.checkpoint_every=5"])
@@ -304,3 +307,129 @@ def test_a_loss_that_falls_far_may_be_seen_on_a_logarithmic_scale(opened, tmp_pa
     app.toggle(key="curves-log").set_value(True).run()
     assert not app.exception
     assert scales() == {"symlog"}
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory):
+    """Two learning rates with two seeds each, and one of another data set."""
+    store = RunStore(tmp_path_factory.mktemp("sweep"))
+    made = [
+        made_runs.finished(store, [f"optimiser.learning_rate={rate}", f"seed={seed}", f"name=r{rate}s{seed}"], score)
+        for rate, seed, score in ((0.1, 0, 0.30), (0.1, 1, 0.32), (0.01, 0, 0.50), (0.01, 1, 0.52))
+    ]
+    return store, [*made, made_runs.finished(store, ["data.name=moons", "name=moons"], 0.9)]
+
+
+def names(app: AppTest) -> list[str]:
+    """The runs of the table by their names, from above."""
+    table = next(frame.value for frame in app.dataframe if "status" in frame.value)
+    return [str(name).split(" ")[0] for name in table["run"]]
+
+
+def test_the_table_shows_settings_that_vary_and_those_of_ones_choice(opened, sweep):
+    app = opened(sweep[0])
+    assert {"Seed", "Learning rate", "Data set"} < set(app.dataframe[0].value)
+    app.multiselect(key="runs-columns").set_value(["optimiser.name", "R@1", "seed"]).run()
+    assert app.query_params["columns"] == "optimiser.name,R@1,seed"
+    linked = opened(sweep[0], columns="optimiser.name,R@1,no.such,seed")
+    for page in (app, linked):
+        table = page.dataframe[0].value
+        assert list(table)[6:-1] == ["Optimiser", "R@1", "Seed"]
+        assert table["Optimiser"].tolist() == ["Adam"] * 5
+        assert table["R@1"].tolist() == pytest.approx([90, 52, 50, 32, 30])
+    linked.button(key="runs-as-vary").click().run()
+    assert "columns" not in linked.query_params
+    assert "Learning rate" in linked.dataframe[0].value
+    assert list(opened(sweep[0], columns="none").dataframe[0].value)[6:] == ["started"]
+
+
+def test_the_table_is_sorted_by_any_setting_and_the_link_says_so(opened, sweep):
+    app = opened(sweep[0])
+    assert names(app) == ["moons", "r0.01s1", "r0.01s0", "r0.1s1", "r0.1s0"]
+    app.selectbox(key="runs-sort").set_value("optimiser.learning_rate").run()
+    assert names(app)[:2] == ["r0.1s1", "r0.1s0"]
+    app.toggle(key="runs-up").set_value(True).run()
+    assert (app.query_params["sort"], app.query_params["up"]) == ("optimiser.learning_rate", "1")
+    assert names(app)[-2:] == ["r0.1s1", "r0.1s0"]
+    assert names(opened(sweep[0], sort="trained", up="1"))[0] == "r0.1s0"
+    assert names(opened(sweep[0], sort="batch.classes"))[0] == "moons"  # all alike: as they were
+    assert names(opened(sweep[0], sort="no.such", group="<b>", columns="%", up="x", baseline="../x"))[0] == "moons"
+
+
+def test_runs_are_grouped_by_a_setting_and_a_group_is_chosen(opened, sweep):
+    store, _ = sweep
+    app = opened(store, group="optimiser.learning_rate", find="r0")
+    groups = app.dataframe[0].value
+    assert groups["Learning rate"].tolist() == ["0.01", "0.1"]
+    assert groups["after"].tolist() == pytest.approx([51, 31])
+    assert groups["deviation"].tolist() == pytest.approx([2**0.5, 2**0.5])
+    assert (groups["runs"].tolist(), groups["seeds"].tolist()) == ([2, 2], [2, 2])
+    assert names(app) == ["r0.01s1", "r0.01s0", "r0.1s1", "r0.1s0"]
+    app.selectbox(key="runs-group").set_value("variant").run()
+    assert app.query_params["group"] == "variant"
+    assert app.dataframe[0].value["settings"].tolist() == ["Learning rate 0.01", "Learning rate 0.1"]
+
+
+def test_a_pinned_baseline_shows_differences_beside_their_noise(opened, sweep):
+    store, made = sweep
+    app = opened(store, run=made[0].id)
+    app.button(key=f"pin-{made[0].id}").click().run()
+    assert app.query_params["baseline"] == made[0].id
+    table = next(frame.value for frame in app.dataframe if "set otherwise" in frame.value).set_index("run")
+    rows = {str(name).split(" ")[0]: table.loc[name] for name in table.index}
+    assert rows["r0.01s1"]["against the baseline"] == pytest.approx(22)
+    assert rows["r0.01s1"]["over the seeds"] == "+20.0 ± 0 points, paired over 2 seeds, clearly"
+    assert rows["r0.01s1"]["set otherwise"] == "Seed: 0 → 1; Learning rate: 0.1 → 0.01"
+    assert rows["r0.1s1"]["set otherwise"] == "Seed: 0 → 1"
+    assert rows["r0.1s0"]["set otherwise"] == "the baseline"
+    assert str(rows["moons"]["against the baseline"]) == "nan", "another test is not set beside it"
+    grouped = opened(store, baseline=made[0].id, group="variant").dataframe[0].value.set_index("settings")
+    assert grouped["against the baseline"].iloc[1:].tolist() == [
+        "+20.0 ± 0 points, paired over 2 seeds, clearly",
+        "the baseline",
+    ]
+    app.button(key="unpin").click().run()
+    assert "baseline" not in app.query_params
+    gone = opened(store, baseline="20200101-0000-digits-ranking-dead")
+    assert not gone.exception
+    assert gone.button(key="unpin").label == "Unpin the baseline, which is not here"
+
+
+def test_a_note_is_kept_shown_and_found(opened, tmp_path):
+    store = RunStore(tmp_path)
+    run, _ = (made_runs.finished(store, [f"name={name}"], 0.4) for name in ("one", "two"))
+    app = opened(store, run=run.id)
+    app.text_area(key=f"note-{run.id}").input(f"collapsed early\n{HOSTILE}").run()
+    app.button(key=f"note-{run.id}-keep").click().run()
+    assert not app.exception
+    assert notes.read(run) == f"collapsed early\n{HOSTILE}"
+    assert escape(HOSTILE) in texts(app, "html")
+    assert "<img" not in texts(app, "html", "markdown", "caption")
+    assert app.dataframe[0].value["note"].tolist() == ["", notes.read(run)]
+    app.text_input(key="find").input("COLLAPSED one").run()
+    assert names(app) == ["one"]
+    notes.keep(run, "theirs", before=notes.read(run))
+    app.run()
+    assert app.text_area(key=f"note-{run.id}").value == "theirs", "nobody had typed, so the box follows"
+    app.text_area(key=f"note-{run.id}").input("mine").run()
+    notes.keep(run, "theirs again", before="theirs")
+    app.run()
+    assert "changed elsewhere" in texts(app, "warning")
+    assert app.text_area(key=f"note-{run.id}").value == "mine", "what was typed stays"
+    app.button(key=f"note-{run.id}-over").click().run()
+    assert notes.read(run) == "mine"
+    (run.path / notes.FILE).write_bytes(b"\xff")
+    app.run()
+    assert "note.txt in its folder is damaged" in texts(app, "error")
+
+
+def test_the_table_is_taken_away_as_it_stands(sweep):
+    from pages.training.runs.table import page as table
+    from pages.training.runs.table import rows
+
+    lines = rows.ordered([rows.line(run) for run in sweep[1]], "trained", up=False)
+    text = table._csv(table._table(lines, ["optimiser.learning_rate"], None), lines)
+    (heading, *read) = csv.reader(text.splitlines())
+    assert heading[:4] + heading[7:] == ["id", "status", "run", "steps", "Learning rate", "started"]
+    assert [row[0] for row in read] == [each.run.id for each in lines]
+    assert [float(row[6]) for row in read] == pytest.approx([90, 52, 50, 32, 30])

@@ -1,0 +1,57 @@
+"""The note on a run: shown on its card, written in a pop-up."""
+
+from __future__ import annotations
+
+from html import escape
+
+import streamlit as st
+
+from dmlcore.inspection import notes, tags_and_views
+from dmlcore.inspection.tags_and_views import NotKept
+from dmlcore.storage.runs import Run
+
+
+def show(run: Run) -> None:
+    """The note, where there is one, as it is."""
+    try:
+        if text := notes.read(run):
+            st.html(f"<p style='margin:0;white-space:pre-wrap;overflow-wrap:anywhere'><bdi>{escape(text)}</bdi></p>")
+    except NotKept as error:
+        st.error(str(error), icon=":material/broken_image:")
+
+
+def button(run: Run) -> None:
+    """What opens the note for writing."""
+    try:
+        before, why = notes.read(run), tags_and_views.why_not(run)
+    except NotKept as error:
+        before, why = "", str(error)
+    key = f"note-{run.id}"
+    begun = _begun(key, before)
+    with st.popover("Note", icon=":material/edit_note:", key=f"{key}-open", disabled=bool(why), help=why or None):
+        st.text_area("Note on this run", begun, key=key, max_chars=notes.LONGEST, height=160)
+        if begun != before:
+            st.warning("The note was changed elsewhere meanwhile; it now stands on the card.")
+            st.button("Write over it", key=f"{key}-over", on_click=_keep, args=(run, before))
+        else:
+            st.button("Keep the note", key=f"{key}-keep", type="primary", on_click=_keep, args=(run, begun))
+
+
+def _begun(key: str, before: str) -> str:
+    """The note that the text in the box began from; one that nobody has typed into follows the note that is kept."""
+    begun: str = st.session_state.setdefault(f"{key}-begun", before)
+    typed = st.session_state.get(key)
+    if begun == before or typed not in (None, begun):
+        return begun
+    st.session_state[f"{key}-begun"] = before
+    if typed is not None:
+        st.session_state[key] = before
+    return before
+
+
+def _keep(run: Run, before: str) -> None:
+    key = f"note-{run.id}"
+    try:
+        st.session_state[f"{key}-begun"] = notes.keep(run, st.session_state[key], before=before)
+    except NotKept as error:
+        st.toast(str(error), icon=":material/error:")

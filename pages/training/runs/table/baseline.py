@@ -1,0 +1,91 @@
+"""Runs beside a pinned one: how far their scores lie apart, the noise of that, and what was set otherwise."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from dmlcore.significance import verdicts
+from dmlcore.storage.runs import Run, RunError, RunStore
+from pages.shared.words import sentences as words
+from pages.training.runs.table.rows import Line
+
+TESTED = ("data.name", "data.root", "data.split")  # where these differ, scores are of other tests
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A run beside the baseline: points of test MAP@R, what its variant's seeds say of them, other settings."""
+
+    points: float | None = None
+    noise: str | None = None
+    differs: str = ""
+
+
+def opened(store: RunStore, run_id: str) -> Run | None:
+    """The baseline of a link, if it is here."""
+    try:
+        return store.open(run_id) if run_id else None
+    except RunError:
+        return None
+
+
+def variants(lines: Sequence[Line]) -> dict[str, dict[int, float]]:
+    """Test MAP@R in 0..1 by variant and seed, of finished runs; of two runs with one seed their mean."""
+    scores: dict[str, dict[int, list[float]]] = {}
+    for each in lines:
+        if each.status == "done" and (score := each.score()) is not None:
+            scores.setdefault(each.variant, {}).setdefault(each.settings["seed"], []).append(score)
+    return {name: {seed: statistics.fmean(many) for seed, many in seeds.items()} for name, seeds in scores.items()}
+
+
+def noise(lines: Sequence[Line], baseline: Line) -> dict[str, str]:
+    """By variant: its difference to the baseline's over the seeds, as words; none for the baseline's own."""
+    others = {each.run.id: each for each in [*lines, baseline]}
+    known = variants(list(others.values()))
+    tested = {each.variant for each in lines if comparable(each, baseline)}
+    if baseline.variant not in known:
+        return {}
+    names = [name for name in known if name in tested and name != baseline.variant]
+    gaps = [verdicts.gap(known[name], known[baseline.variant]) for name in names]
+    clear = verdicts.clear(gaps)
+    return {
+        name: f"{gap.words}{', clearly' if sure else ''}" for name, gap, sure in zip(names, gaps, clear, strict=True)
+    }
+
+
+def beside(lines: Sequence[Line], baseline: Line) -> list[Beside]:
+    """Each run beside the baseline; a score of another test is not set beside it."""
+    noises = noise(lines, baseline)
+    return [_beside(each, baseline, noises) for each in lines]
+
+
+def _beside(each: Line, baseline: Line, noises: Mapping[str, str]) -> Beside:
+    if each.run.id == baseline.run.id:
+        return Beside(differs="the baseline")
+    mine, its = each.score(), baseline.score()
+    points = 100 * (mine - its) if mine is not None and its is not None and comparable(each, baseline) else None
+    return Beside(points, noises.get(each.variant), differs(each.run, baseline.run))
+
+
+def comparable(each: Line, baseline: Line) -> bool:
+    """Whether both were tested on the same samples."""
+    return all(each.settings.get(key) == baseline.settings.get(key) for key in TESTED)
+
+
+def differs(run: Run, baseline: Run) -> str:
+    """What a run sets otherwise than the baseline, in words."""
+    try:
+        _ = run.spec, baseline.spec
+    except RunError:
+        return ""
+    return _differs(str(run.path.parent), baseline.id, run.id)
+
+
+@lru_cache(maxsize=4096)
+def _differs(root: str, baseline: str, run: str) -> str:
+    """Kept: a spec never changes, and the table is drawn every second while something works."""
+    store = RunStore(root)
+    return "; ".join(words.changes(store.open(baseline).spec, store.open(run).spec)) or "nothing"

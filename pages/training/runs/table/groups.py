@@ -1,0 +1,69 @@
+"""Runs in groups: by the value of a setting, or as variants, in which only the seeds differ."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pages.shared.words import sentences as words
+from pages.training.runs.state import VARIANT
+from pages.training.runs.table import rows
+from pages.training.runs.table.rows import Line
+
+MOST_SAID = 4  # settings in the name of a variant
+
+
+@dataclass(frozen=True)
+class Group:
+    """Some runs, and what they share."""
+
+    name: str
+    lines: Sequence[Line]
+
+    @property
+    def scores(self) -> list[float]:
+        """Test MAP@R in 0..1 of those that have one."""
+        return [score for each in self.lines if (score := each.score()) is not None]
+
+    @property
+    def mean(self) -> float | None:
+        """Their mean."""
+        return statistics.fmean(self.scores) if self.scores else None
+
+    @property
+    def deviation(self) -> float | None:
+        """Standard deviation of the sample."""
+        return statistics.stdev(self.scores) if len(self.scores) > 1 else None
+
+    @property
+    def seeds(self) -> int:
+        """How many seeds there are."""
+        return len({each.settings.get("seed") for each in self.lines if each.settings})
+
+
+def groups(lines: Sequence[Line], by: str) -> list[Group]:
+    """The groups, the highest mean first and those without a score last; their runs stay in order."""
+    named = _variants(lines) if by == VARIANT else [_named(each, by) for each in lines]
+    members: dict[str, list[Line]] = {}
+    for name, each in zip(named, lines, strict=True):
+        members.setdefault(name, []).append(each)
+    made = [Group(name, its) for name, its in members.items()]
+    return sorted(made, key=lambda group: -1.0 if group.mean is None else group.mean, reverse=True)
+
+
+def _named(each: Line, by: str) -> str:
+    return words.value(by, each.settings.get(by)) if each.settings else "not readable"
+
+
+def _variants(lines: Sequence[Line]) -> list[str]:
+    """The name of each run's variant: what sets it apart, and the beginning of its digest where that is not all."""
+    keys = [key for key in rows.varied(lines) if key != "seed"][:MOST_SAID]
+    names = [" · ".join(f"{words.setting(k)} {words.value(k, each.settings.get(k))}" for k in keys) for each in lines]
+    of_name: dict[str, set[str]] = {}
+    for name, each in zip(names, lines, strict=True):
+        of_name.setdefault(name, set()).add(each.variant)
+    return [
+        (f"{name} ({each.variant[:4]})" if len(of_name[name]) > 1 else name) or "all alike"
+        for name, each in zip(names, lines, strict=True)
+    ]

@@ -1,0 +1,287 @@
+"""The table of runs: searched, grouped and sorted by any setting, with columns of one's choice; the link keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from dmlcore.storage.csv_text import as_csv
+from dmlcore.storage.runs import Run, RunStore
+from pages.shared.widgets import run_status
+from pages.shared.words import titles
+from pages.training.runs.state import MOST_COLUMNS, VARIANT, TableView
+from pages.training.runs.table import baseline as baselines
+from pages.training.runs.table import rows
+from pages.training.runs.table.groups import Group, groups
+from pages.training.runs.table.rows import Line
+
+Table = dict[str, list[Any]]
+KEY, GROUPS = "runs-table", "runs-groups"
+POINTS, NOISE, DIFFERS = "against the baseline", "over the seeds", "set otherwise"
+
+
+def view() -> TableView:
+    """What the link says."""
+    return TableView.from_query(st.query_params)
+
+
+def change(**fields: Any) -> None:
+    """Put it into the link."""
+    now = TableView.of(view().to_json() | fields).to_query()
+    for name in TableView.kinds:
+        if name in now:
+            st.query_params[name] = now[name]
+        else:
+            st.query_params.pop(name, None)
+
+
+def show(store: RunStore, total: int, shown: Sequence[Run]) -> Sequence[Run]:
+    """Controls, groups where they are asked for, and one row per run; the address keeps what is chosen.
+
+    Returns the runs of the table, the newest first.
+    """
+    controls = st.container(horizontal=True, vertical_alignment="bottom")
+    runs = _listed(store, total, controls)
+    lines = [rows.line(run) for run in runs]
+    with controls:
+        asked, columns = _controls(lines)
+    lines = rows.ordered(lines, asked.sort, up=asked.up)
+    run = baselines.opened(store, asked.baseline)
+    pinned = rows.line(run) if run else None
+    if asked.group:
+        made = groups(lines, asked.group)
+        _groups(made, asked.group, pinned)
+        lines = [each for group in made for each in group.lines]
+    if lines:
+        table = _table(lines, columns, pinned)
+        _runs(table, lines, shown)
+        _below(table, lines, pinned, asked)
+    return runs
+
+
+def _listed(store: RunStore, total: int, controls: DeltaGenerator) -> Sequence[Run]:
+    """The runs of the table: the newest or, where something is looked for, the newest that the words name."""
+    most = run_status.MOST_LISTED
+    with controls:
+        asked = _find() if total > 1 else ""
+    if not asked:
+        runs = store.newest(most)
+        if total > most:
+            st.caption(f"The newest {most} of {total:,} runs.")
+        return runs
+    runs = store.find(titles.searched(asked, lambda run_id: rows.note(Run(store.root / run_id))), most)
+    if not runs:
+        st.info("No run has all of these words.", icon=":material/search_off:")
+    else:
+        st.caption(f"Of {total:,} runs, {f'the newest {most}' if len(runs) == most else len(runs)} with these words.")
+    return runs
+
+
+def _find() -> str:
+    return st.text_input(
+        "Find",
+        key="find",
+        bind="query-params",
+        max_chars=100,
+        icon=":material/search:",
+        width=300,
+        placeholder="loss, data, network, name, id or note",
+    )
+
+
+def _controls(lines: Sequence[Line]) -> tuple[TableView, list[str]]:
+    """Group, order and columns; what is chosen, as far as these runs have it."""
+    asked, offered, varied = view(), rows.offered(lines), rows.varied(lines)
+    columns = rows.at_first(lines) if asked.columns is None else [c for c in asked.columns if c in offered]
+    by = ["", VARIANT, *varied, *([asked.group] if asked.group in offered and asked.group not in varied else [])]
+    order = [*dict.fromkeys([*rows.FIXED, *rows.LAST, *columns, *varied])]
+    group = asked.group if asked.group in by else ""
+    sort = asked.sort if asked.sort in [*order, *offered] else "started"
+    order += [sort] if sort not in order else []
+    if len(lines) < 2:
+        return TableView(baseline=asked.baseline), columns
+    _put("runs-group", group)
+    _put("runs-sort", sort)
+    _put("runs-up", asked.up)
+    _put("runs-columns", columns)
+    st.selectbox("Group by", by, key="runs-group", format_func=_group_title, on_change=_changed, width=230)
+    st.selectbox("Sort by", order, key="runs-sort", format_func=_title, on_change=_changed, width=190)
+    st.toggle("Smallest first", key="runs-up", on_change=_changed)
+    with st.popover("Columns", icon=":material/view_column:"):
+        st.multiselect(
+            "Columns of your choice",
+            offered,
+            key="runs-columns",
+            format_func=rows.title,
+            max_selections=MOST_COLUMNS,
+            on_change=lambda: change(columns=st.session_state["runs-columns"]),
+            help="Settings in which these runs differ come first",
+        )
+        if asked.columns is not None:
+            st.button("As they vary", key="runs-as-vary", on_click=lambda: change(columns=None))
+    return TableView(columns=asked.columns, group=group, sort=sort, up=asked.up, baseline=asked.baseline), columns
+
+
+def _put(key: str, value: Any) -> None:
+    """Have a control show what the link says."""
+    if st.session_state.get(key) != value:
+        st.session_state[key] = value
+
+
+def _changed() -> None:
+    change(group=st.session_state["runs-group"], sort=st.session_state["runs-sort"], up=st.session_state["runs-up"])
+
+
+def _group_title(name: str) -> str:
+    return {"": "nothing", VARIANT: "everything but the seed"}.get(name) or rows.title(name)
+
+
+def _title(name: str) -> str:
+    return HEADINGS.get(name) or rows.title(name)
+
+
+HEADINGS = {"inputs": "MAP@R raw", "untrained": "before", "trained": "after"}
+
+
+def _table(lines: Sequence[Line], columns: Sequence[str], pinned: Line | None) -> Table:
+    """The columns by name; what is the same in the link is called as in the form here."""
+    table: Table = {name: rows.values(name, lines) for name in rows.FIXED}
+    if pinned:
+        beside = baselines.beside(lines, pinned)
+        table |= {POINTS: [each.points for each in beside], NOISE: [each.noise for each in beside]}
+        table[DIFFERS] = [each.differs for each in beside]
+    table |= {rows.title(name): rows.values(name, lines) for name in columns}
+    if any(each.note for each in lines):
+        table["note"] = rows.values("note", lines)
+    return table | {"started": rows.values("started", lines)}
+
+
+def _runs(table: Table, lines: Sequence[Line], shown: Sequence[Run]) -> None:
+    """The rows, selected by click: their numbers follow the runs when others join or the order changes."""
+    ids = [each.run.id for each in lines]
+    selected = sorted(ids.index(run.id) for run in shown if run.id in ids)
+    state = st.session_state.get(KEY)
+    if state is not None and sorted(state.selection.rows) != selected:
+        st.session_state[KEY] = {"selection": {"rows": selected}}
+    st.dataframe(
+        table,
+        key=KEY,
+        hide_index=True,
+        placeholder="–",
+        selection_mode="multi-row",
+        selection_default={"selection": {"rows": selected}},
+        on_select=lambda: _select(ids),
+        column_config=_configured(table),
+        alt="The runs, one a row",
+    )
+
+
+def _select(ids: Sequence[str]) -> None:
+    chosen = st.session_state[KEY].selection.rows[: run_status.MOST_CHOSEN]
+    _choose([ids[row] for row in chosen if row < len(ids)])
+
+
+def _choose(ids: Sequence[str]) -> None:
+    if ids:
+        st.query_params["run"] = ",".join(ids)
+    else:
+        st.query_params.pop("run", None)
+
+
+def _configured(table: Table) -> dict[str, Any]:
+    percent: Callable[..., Any] = st.column_config.NumberColumn
+    shape = {
+        "status": st.column_config.TextColumn(width=90),
+        "run": st.column_config.TextColumn(pinned=True),
+        "steps": st.column_config.ProgressColumn(min_value=0, max_value=100, format="%d %%", width=90),
+        "inputs": percent("MAP@R raw", format="%.1f %%", help="test split, the inputs alone"),
+        "untrained": percent("before", format="%.1f %%", help="test MAP@R, untrained"),
+        "trained": percent("after", format="%.1f %%", help="test MAP@R, trained"),
+        "started": st.column_config.DatetimeColumn(format="distance"),
+        POINTS: percent(format="%+.1f", help="points of test MAP@R above that of the baseline, of this run alone"),
+        NOISE: st.column_config.TextColumn(help="the same for all seeds of these settings, with its deviation"),
+        DIFFERS: st.column_config.TextColumn(width="large"),
+        "seconds": percent(format="%.0f s", help="time spent training"),
+        "note": st.column_config.TextColumn(width="medium"),
+    }
+    scores = {name for name in table if name in rows.FURTHER.values() or name.startswith("R@")}
+    shape |= {name: percent(format="%.1f %%", help="test split, trained") for name in scores}
+    floats = {name for name, column in table.items() if name not in shape and any(isinstance(v, float) for v in column)}
+    return shape | {name: percent(format="%.4g") for name in floats}
+
+
+def _groups(made: Sequence[Group], by: str, pinned: Line | None) -> None:
+    """One row a group; a click chooses its runs."""
+    lines = [each for group in made for each in group.lines]
+    noises = baselines.noise(lines, pinned) if pinned and by == VARIANT else {}
+    own = pinned.variant if pinned else ""
+    table: Table = {
+        _group_title(by) if by != VARIANT else "settings": [group.name for group in made],
+        "runs": [len(group.lines) for group in made],
+        "seeds": [group.seeds for group in made],
+        "after": [None if group.mean is None else 100 * group.mean for group in made],
+        "deviation": [None if group.deviation is None else 100 * group.deviation for group in made],
+        "best": [100 * max(group.scores) if group.scores else None for group in made],
+    }
+    if noises:
+        of = [group.lines[0].variant for group in made]
+        table[POINTS] = ["the baseline" if name == own else noises.get(name) for name in of]
+    number = st.column_config.NumberColumn
+    st.dataframe(
+        table,
+        key=GROUPS,
+        hide_index=True,
+        placeholder="–",
+        selection_mode="single-row",
+        on_select=lambda: _select_group(made),
+        column_config={
+            "after": number(format="%.1f %%", help="mean test MAP@R of the runs that have one"),
+            "deviation": number(format="%.2f", help="standard deviation over the runs, in points"),
+            "best": number(format="%.1f %%"),
+        },
+        alt="The groups of runs, one a row",
+    )
+    st.caption(
+        f"A click on a group chooses its runs, {run_status.MOST_CHOSEN} at most; below, the runs stand group by group."
+    )
+
+
+def _select_group(made: Sequence[Group]) -> None:
+    for row in st.session_state[GROUPS].selection.rows:
+        _choose([each.run.id for each in made[row].lines[: run_status.MOST_CHOSEN]])
+
+
+def _below(table: Table, lines: Sequence[Line], pinned: Line | None, asked: TableView) -> None:
+    """What to do, the baseline, and the table as a file."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(
+            f"Select up to {run_status.MOST_CHOSEN} rows to compare; the address of this page keeps all of this.",
+            width="stretch",
+        )
+        if asked.baseline:
+            label = f"Unpin {pinned.label}" if pinned else "Unpin the baseline, which is not here"
+            st.button(label, key="unpin", icon=":material/keep_off:", type="tertiary", on_click=_unpin)
+        st.download_button(
+            "CSV",
+            lambda: _csv(table, lines),
+            "runs.csv",
+            "text/csv",
+            key="runs-csv",
+            icon=":material/download:",
+            on_click="ignore",
+            help="The table as it stands here, with the ids of the runs",
+        )
+
+
+def _unpin() -> None:
+    change(baseline="")
+
+
+def _csv(table: Table, lines: Sequence[Line]) -> str:
+    """The rows and columns that are shown, as a file."""
+    headings = ["id", *(_title(name) for name in table)]
+    columns = [[each.run.id for each in lines], *table.values()]
+    return as_csv([headings, *zip(*columns, strict=True)])

@@ -1,0 +1,149 @@
+"""The lines of the table of runs, and the columns to choose from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from dmlcore.experiments.settings import varying
+from dmlcore.inspection import notes
+from dmlcore.inspection.tags_and_views import NotKept
+from dmlcore.metrics import SCORES
+from dmlcore.storage.metrics_rows import Row
+from dmlcore.storage.runs import Run, RunError
+from pages.shared.state import run_reader
+from pages.shared.words import sentences as words
+from pages.shared.words import titles
+from pages.shared.words.labels import LABELS
+
+AT_FIRST = 4  # settings that vary, shown while no columns are chosen
+FIXED = ("status", "run", "steps", "inputs", "untrained", "trained")
+LAST = ("note", "started")
+FURTHER = {name: entry.title for name, entry in SCORES.items() if entry.shown and name != "map_at_r"}
+
+
+@dataclass
+class Line:
+    """What the table knows of one run; what cannot be read of it stays empty."""
+
+    run: Run
+    status: str
+    label: str
+    progress: float | None = None
+    started: datetime | None = None
+    seconds: float | None = None
+    scores: Mapping[str, Row] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    variant: str = ""
+    note: str = ""
+
+    def score(self, subject: str = "trained") -> float | None:
+        """Its test MAP@R in 0..1, of "inputs", "untrained" or "trained"."""
+        value: float | None = self.scores.get(subject, {}).get("map_at_r")
+        return value
+
+
+def line(run: Run) -> Line:
+    """The line of a run."""
+    read = run_reader.reader()
+    known = Line(run, run.status(), run.id)
+    with suppress(RunError):
+        state = run.state()
+        known.label, known.note = titles.label(run), note(run)
+        known.progress = 100 * state.step / max(1, state.steps)
+        known.started, known.seconds = datetime.fromtimestamp(state.created, UTC), state.seconds
+        known.scores, known.settings, known.variant = read.scores(run), read.settings(run), read.variant(run)
+    return known
+
+
+def note(run: Run) -> str:
+    """Its note; "" where it cannot be read, which its card says."""
+    try:
+        return notes.read(run)
+    except NotKept:
+        return ""
+
+
+def varied(lines: Iterable[Line]) -> list[str]:
+    """The settings that not all runs share, as the form orders them; names and forks are said elsewhere."""
+    known = [each.settings for each in lines if each.settings]
+    return [key for key in _ordered(varying(known)) if key not in ("device", *words.UNSAID)] if known else []
+
+
+def offered(lines: Sequence[Line]) -> list[str]:
+    """All columns to choose from: settings that vary, further scores, the other settings."""
+    first = varied(lines)
+    there = dict.fromkeys(name for each in lines for name in further(each))
+    rest = _ordered({key for each in lines for key in each.settings} - {*first, *words.UNSAID})
+    return [*first, *there, *rest]
+
+
+def further(known: Line) -> dict[str, float]:
+    """Further test scores of the trained network in 0..1 by their titles, and the seconds of the training."""
+    trained = known.scores.get("trained")
+    scores = {} if known.seconds is None else {"seconds": known.seconds}
+    if trained:
+        scores |= {f"R@{k}": value for k, value in trained["recall_at"].items() if value is not None}
+        scores |= {title: trained[name] for name, title in FURTHER.items() if trained.get(name) is not None}
+    return scores
+
+
+def at_first(lines: Sequence[Line]) -> list[str]:
+    """The columns while none are chosen: settings that vary."""
+    return varied(lines)[:AT_FIRST]
+
+
+def title(name: str) -> str:
+    """The heading of a column."""
+    return words.setting(name) if "." in name or name in LABELS else name
+
+
+def values(name: str, lines: Sequence[Line]) -> list[Any]:
+    """A column: numbers where every value is a finite one, so that they sort as numbers, else words."""
+    if get := OWN.get(name):
+        return [get(each) for each in lines]
+    if "." not in name and name not in LABELS:
+        factor = 1 if name == "seconds" else 100
+        return [None if (score := further(each).get(name)) is None else factor * score for each in lines]
+    given = [each.settings.get(name) for each in lines]
+    if all(value is None or _number(value) for value in given):
+        return given
+    return [words.value(name, value) if each.settings else None for each, value in zip(lines, given, strict=True)]
+
+
+def ordered(lines: Sequence[Line], name: str, *, up: bool) -> list[Line]:
+    """The lines by a column, those that have no value last; equal ones stay as they are."""
+    column = values(name, lines)
+    there = [(value, each) for value, each in zip(column, lines, strict=True) if value not in (None, "")]
+    there.sort(key=lambda pair: pair[0], reverse=not up)
+    return [*(each for _, each in there), *(e for value, e in zip(column, lines, strict=True) if value in (None, ""))]
+
+
+def _ordered(keys: Iterable[str]) -> list[str]:
+    """Keys as the form orders them, a parameter after the formula that has it."""
+    place = {key: number for number, key in enumerate(LABELS)}
+    return sorted(keys, key=lambda key: (place.get(key, place.get(f"{key.split('.')[0]}.parameters", 99)), key))
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _score(subject: str) -> Callable[[Line], float | None]:
+    return lambda known: None if (value := known.score(subject)) is None else 100 * value
+
+
+OWN: Mapping[str, Callable[[Line], Any]] = {
+    "status": lambda known: known.status,
+    "run": lambda known: known.label,
+    "steps": lambda known: known.progress,
+    "inputs": _score("inputs"),
+    "untrained": _score("untrained"),
+    "trained": _score("trained"),
+    "note": lambda known: known.note,
+    "started": lambda known: known.started,
+}
