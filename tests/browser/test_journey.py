@@ -53,15 +53,18 @@ def test_from_a_force_field_to_a_trained_gallery(visitor, lab):
     sound_in_the_dark(page)
     page.emulate_media(color_scheme="light")
 
-    # A training run from the sidebar.
+    # A training run, by the three steps: data, settings in the sidebar, start.
     page.get_by_test_id("stTopNavSection").filter(has_text="Training").click()
     page.get_by_role("menuitem", name="Train").click()
-    page.wait_for_url(re.compile("/train"))
-    go(page, f"{lab.url}/train?base=digits")
-    settled(page, "600 steps of")
+    page.wait_for_url(re.compile("/data"))
+    go(page, f"{lab.url}/data?base=digits&data=digits")
+    page.get_by_role("link", name="Next: what to train").click()
     steps = page.get_by_role("spinbutton", name=re.compile("^Steps"))
     steps.fill(str(STEPS))
     steps.press("Enter")
+    onward = page.get_by_role("link", name="Next: start")
+    expect(onward).to_have_attribute("href", re.compile(f"schedule.steps(=|%3D){STEPS}"))
+    onward.click()
     settled(page, f"{STEPS} steps of")
     page.get_by_role("button", name="Start training").click()
     page.wait_for_url(re.compile(r"/runs\?run="))
@@ -117,7 +120,7 @@ def test_from_a_force_field_to_a_trained_gallery(visitor, lab):
     # The same in the dark.
     page.emulate_media(color_scheme="dark")
     for name, shown in (
-        ("train", "[data-testid=stMain] button:has-text('Start training')"),
+        ("start", "[data-testid=stMain] button:has-text('Start training')"),
         (f"runs?run={run_id}", "[data-testid=stVegaLiteChart] :is(canvas, svg)"),
         (f"gallery?run={run_id}", ".neighbours .found img"),
         (f"explore?run={run_id}", "canvas.map[data-painted]"),

@@ -53,7 +53,7 @@ def changes_a_field(page, server) -> None:
 
 
 def starts_a_run(page, server) -> None:
-    """From the menu to the form, from there to a run that works, which is ended again."""
+    """From the menu along the three steps to a run that works, which is ended again."""
     section = page.get_by_test_id("stTopNavSection").filter(has_text="Training")
     tab_to(page, section, "Shift+Tab")
     page.keyboard.press("Enter")
@@ -66,7 +66,10 @@ def starts_a_run(page, server) -> None:
 
     becomes(chosen, True)
     page.keyboard.press("Enter")
-    page.wait_for_url(re.compile("/train"))
+    page.wait_for_url(re.compile("/data"))
+    for step in ("Next: what to train", "Next: start"):
+        tab_to(page, page.get_by_role("link", name=step))
+        page.keyboard.press("Enter")
     start = page.get_by_role("button", name="Start training")
     expect(start).to_be_enabled()
     tab_to(page, start)

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 import tomli_w
 
@@ -40,6 +40,15 @@ def link(spec: RunSpec) -> str:
     tries = [(name, changes) for name, preset in presets().items() if (changes := overrides(preset, spec)) is not None]
     name, changes = min(tries, key=lambda match: len(match[1]), default=(FIRST, []))
     return urlencode({"base": name, "set": ";".join(changes)})
+
+
+def query(spec: RunSpec) -> dict[str, str] | None:
+    """What stands behind the ? of a link under which exactly this spec opens; None where it has no spelling."""
+    given = dict(parse_qsl(link(spec)))
+    try:
+        return given if linked(given) == spec else None
+    except SpecError:
+        return None
 
 
 def linked(query: Mapping[str, str]) -> RunSpec:

@@ -75,12 +75,14 @@ SECTIONS: Mapping[str, tuple[Place, ...]] = {
         _one("Toys", "toys", "toys", "losses/toys/page.py"),
     ),
     "Training": (
-        _one(
+        Place(
             "Train",
-            "play_circle",
-            "train",
-            "training/train/page.py",
-            data=Page("Data", "folder_open", "training/train/data/page.py"),
+            {
+                "data": Page("Data", "model_training", "training/train/data/page.py"),
+                "train": Page("What to train", "tune", "training/train/page.py"),
+                "start": Page("Start", "play_circle", "training/train/start/page.py"),
+            },
+            ("1 Data", "2 What to train", "3 Start"),
         ),
         _one(
             "Runs",
@@ -204,11 +206,14 @@ def link(
     *,
     icon: str | None = None,
     into: DeltaGenerator | None = None,
+    disabled: bool = False,
 ) -> None:
     """A link to a page, with its own title and icon where no others are given."""
     about = PAGES[page]
     symbol = f":material/{icon}:" if icon else about.symbol
-    (into or st).page_link(about.file, label=label or about.title, icon=symbol, query_params=dict(query or {}))
+    (into or st).page_link(
+        about.file, label=label or about.title, icon=symbol, query_params=dict(query or {}), disabled=disabled
+    )
 
 
 def go(page: str, query: Query) -> None:

@@ -67,7 +67,7 @@ def panel(form: Form) -> None:
         steps = sum(entry.spec.schedule.steps for entry in entries)
         st.markdown(
             f"The whole protocol takes {len(entries)} run{'s' if len(entries) > 1 else ''}, {steps:,} steps at most. "
-            "**Start training** below makes the one run that the sidebar shows."
+            "**Step 3** starts the one run that the sidebar shows."
         )
         _queue_all(request, entries)
         st.caption("All of it from the command line; the same command goes on where it stopped, and sums up:")

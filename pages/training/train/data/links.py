@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from dmlcore import data
+from dmlcore.spec import RunSpec
 from pages.shared.state.spec_link import BASES, presets
 from pages.training.train.data.service import Cut, Where
 
@@ -37,3 +38,20 @@ def link(at: Where, cut: Cut) -> dict[str, str]:
         changes += [f"data.fold_seed={at.seed}"]
     changes += [f"seed={at.seed}"] if at.seed else []
     return {"base": own or BASES[info.kind], "set": ";".join(changes)}
+
+
+def splits_like(spec: RunSpec, at: Where, cut: Cut) -> bool:
+    """Whether a spec has this data set, in this folder, split like this."""
+    info, its = data.describe(at.name), spec.data
+    if (its.name, its.root) != (at.name, at.root) or ((at.seed or not info.needs_files) and spec.seed != at.seed):
+        return False
+    if info.split == "own":
+        return True
+    folds = (its.folds, its.fold, its.fold_order) if its.folds else (0, 1, "contiguous")
+    return (its.split or info.split, its.validation or info.validation, *folds) == (
+        cut.split,
+        cut.validation,
+        cut.folds,
+        cut.fold,
+        cut.order,
+    )

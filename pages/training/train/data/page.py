@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -13,18 +13,18 @@ from dmlcore import data
 from dmlcore.data import DataError, Dataset, report
 from dmlcore.data.files import sources
 from dmlcore.data.report import Report
-from pages.shared.widgets import menu
 from pages.shared.widgets.chart import chart
 from pages.shared.widgets.error_boundary import refusal
-from pages.shared.widgets.forms import Bounds, number
+from pages.shared.widgets.forms import Bounds, Form, number
 from pages.shared.widgets.spec_form import folders
 from pages.shared.words import sentences as words
 from pages.training.train.data import samples
 from pages.training.train.data import service as data_service
-from pages.training.train.data.links import command, link
+from pages.training.train.data.links import command, link, splits_like
 from pages.training.train.data.overview import page as overview_view
 from pages.training.train.data.service import Cut, Where
 from pages.training.train.data.tasks import page as tasks_view
+from pages.training.train.steps import page as steps
 
 INVALID = "Failed validation"
 WORDS = {
@@ -37,50 +37,79 @@ WORDS = {
 
 
 def page() -> None:
-    st.title("Data", anchor=False)
-    st.markdown(
-        "What is on this machine, how it is split into classes to learn from and classes to be tested on, and what "
-        "the samples look like. What is missing can be downloaded, or put where it says."
+    head = steps.Head(
+        "data",
+        "Data",
+        "Choose what to learn from: what is on this machine, how it is split into classes to learn from and classes to "
+        "be tested on, what the samples look like. What is missing can be downloaded, or put where it says.",
     )
-    name = overview_view.choose()
+    form = steps.form()
+    steps.begin(form, "data")
+    name = overview_view.choose(form.values["data.name"])
+    at, cut = _chosen(form, name)
+    query = _onward(form, at, cut) if at else {"data": name}
+    head.row(query)
+    read = None
+    if at:
+        with st.container(key="shown"):
+            with st.spinner("Reading the data set; an archive is unpacked once …"):
+                read = data_service.divided(at, cut)
+            _show(at, cut, read)
+    head.lead("train", "Next: what to train", query, ready=read is not None and not read.problems)
+
+
+def _chosen(form: Form, name: str) -> tuple[Where | None, Cut]:
+    """Which data set, and how it is split; None, and the way to it, where it is not here to be read."""
     info = data.describe(name)
     st.subheader(info.title, anchor=False)
     source = sources.source_of(name)
     st.markdown(info.sentence)
     st.caption(info.citation + (f" Terms: {source.terms}" if source and name != "folder" else ""))
-    root = _root(name) if info.needs_files else None
+    kept = form.values if form.values["data.name"] == name else {}
+    root = _root(name, kept) if info.needs_files else None
     try:
         place = data_service.place_of(name, root)
     except (DataError, OSError, ValueError) as error:
         refusal(INVALID, words.plain(error))
-        return
+        return None, Cut()
     if place is None:
         _absent(name, root)
-        return
+        return None, Cut()
     if info.needs_files:
         st.caption(":material/folder: Found:")
         st.code(str(place), language=None, wrap_lines=True)
     if report.is_packed(place) and st.session_state.get("data-unpack") != str(place):
         st.markdown("The archive has not been unpacked yet, which may take minutes.")
         st.button("Unpack and read", key="unpack", on_click=_unpack, args=(place,), icon=":material/unarchive:")
-        return
-    cut, seed = _cut(name)
-    at = data_service.where(name, root, place, seed)
-    with st.container(key="shown"):
-        with st.spinner("Reading the data set; an archive is unpacked once …"):
-            read = data_service.divided(at, cut)
-        _show(at, cut, read)
+        return None, Cut()
+    cut, seed = _cut(name, kept)
+    return data_service.where(name, root, place, seed), cut
 
 
-def _root(name: str) -> str | None:
+def _onward(form: Form, at: Where, cut: Cut) -> dict[str, str]:
+    """What leads on: all settings as they stand if they have this data set, split like this; else those of its own."""
+    spec, _ = steps.spec_of(form)
+    return {"data": at.name} | (steps.carried(spec) if spec and splits_like(spec, at, cut) else link(at, cut))
+
+
+def _root(name: str, kept: Mapping[str, Any]) -> str | None:
     given = st.text_input(
         "Folder of the data",
+        kept.get("data.root") or "",
         key=f"data-root-{name}",
+        on_change=_named,
+        args=(name,),
         placeholder="the usual places",
         help="The folder of the data set, one that holds it or its archive; empty: $DML_DATA and the usual places",
         width=420,
     )
     return (given or "").strip() or None
+
+
+def _named(name: str) -> None:
+    """The visitor has named a folder: the links of this page may have it read."""
+    if root := (st.session_state[f"data-root-{name}"] or "").strip():
+        folders.choose_folder(root)
 
 
 def _unpack(place: Path) -> None:
@@ -99,37 +128,40 @@ def _absent(name: str, root: str | None) -> None:
     tasks_view.download(name)
 
 
-def _cut(name: str) -> tuple[Cut, int]:
-    """The controls of the split."""
+def _cut(name: str, kept: Mapping[str, Any]) -> tuple[Cut, int]:
+    """The controls of the split, which begin as the settings of step 2 have it."""
     info = data.describe(name)
     drawn = not info.needs_files
     if info.split == "own":
         st.caption("This data set brings its own training, validation and test splits.")
-        return Cut(), _seed(name) if drawn else 0
+        return Cut(), _seed(name, kept) if drawn else 0
     words: dict[str, Any] = {"format_func": lambda word: WORDS[word], "width": 220}
+    splits, held, orders = ["classes", "samples"], ["classes", "samples", "none"], ["contiguous", "random"]
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        splits, held = ["classes", "samples"], ["classes", "samples", "none"]
-        split = st.selectbox("Test on", splits, splits.index(info.split), key=f"data-split-{name}", **words)
-        validation = st.selectbox(
-            "Validate on", held, held.index(info.validation), key=f"data-validation-{name}", **words
-        )
+        first = splits.index(kept.get("data.split", info.split))
+        split = st.selectbox("Test on", splits, first, key=f"data-split-{name}", **words)
+        first = held.index(kept.get("data.validation", info.validation))
+        validation = st.selectbox("Validate on", held, first, key=f"data-validation-{name}", **words)
         folds, fold = 0, 1
         order: Literal["contiguous", "random"] = "contiguous"
         if validation == "classes":
+            first = kept.get("data.folds", 0)
             folds = _whole(
-                "Class folds", f"data-folds-{name}", Bounds(0, 50), 0, 140, help="0: the last quarter validates"
+                "Class folds", f"data-folds-{name}", Bounds(0, 50), first, 140, help="0: the last quarter validates"
             )
         if folds > 1:
-            fold = _whole("Fold that validates", f"data-fold-{name}-{folds}", Bounds(1, folds), 1, 150)
-            order = st.selectbox("Folds are", ["contiguous", "random"], key=f"data-order-{name}", **words)
+            first = min(kept.get("data.fold", 1), folds)
+            fold = _whole("Fold that validates", f"data-fold-{name}-{folds}", Bounds(1, folds), first, 150)
+            first = orders.index(kept.get("data.fold_order", orders[0]))
+            order = st.selectbox("Folds are", orders, first, key=f"data-order-{name}", **words)
         seed = 0
         if drawn or "samples" in (split, validation) or order == "random":
-            seed = _seed(name)
+            seed = _seed(name, kept)
     return Cut(split, validation, folds if folds > 1 else 0, fold, order), seed
 
 
-def _seed(name: str) -> int:
-    return _whole("Seed", f"data-seed-{name}", Bounds(0, 2**32 - 1), 0, 140)
+def _seed(name: str, kept: Mapping[str, Any]) -> int:
+    return _whole("Seed", f"data-seed-{name}", Bounds(0, 2**32 - 1), kept.get("seed", 0), 140)
 
 
 def _whole(label: str, key: str, bounds: Bounds, default: int, width: int, **shown: Any) -> int:
@@ -155,7 +187,7 @@ def _show(at: Where, cut: Cut, report: Report) -> None:
             _samples(at, made, chosen)
             st.markdown("#### Every single sample")
             tasks_view.check(at, made)
-        _save(at, cut, made, ready=not report.problems)
+        _save(at, cut, made)
     if report.problems or (made is not None and any(split.deviation for split in report.compared)):
         with st.expander("How to get the complete data set", icon=":material/download:"):
             tasks_view.download(at.name)
@@ -243,13 +275,9 @@ def _draw_others() -> None:
     st.session_state["data-draw"] = st.session_state.get("data-draw", 0) + 1
 
 
-def _save(at: Where, cut: Cut, made: Dataset, *, ready: bool) -> None:
-    st.markdown("#### Use it")
+def _save(at: Where, cut: Cut, made: Dataset) -> None:
+    st.markdown("#### Save the split")
     with st.container(horizontal=True, vertical_alignment="center"):
-        if st.button("Train on it", key="train", type="primary", icon=":material/play_circle:", disabled=not ready):
-            if at.root:
-                folders.choose_folder(at.root)
-            menu.go("train", link(at, cut))
         for form in ("json", "csv"):
             st.download_button(
                 f"Split as {form.upper()}",

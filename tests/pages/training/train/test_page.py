@@ -1,4 +1,4 @@
-"""The train page without a browser: the form makes valid specs, refuses what cannot work, and starts one job."""
+"""What to train and Start without a browser: valid specs, refusals of what cannot work, one job for one press."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 import shlex
 import time
 from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import parse_qsl
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -46,6 +47,22 @@ def opened(store):
     return run
 
 
+def leads_on(app: AppTest) -> bool:
+    """Whether step 2 lets one go on to step 3."""
+    (onward,) = (link.proto for link in app.get("page_link") if link.proto.label == "Next: start")
+    return not onward.disabled
+
+
+def started(app: AppTest) -> AppTest:
+    """Step 3, by the link of step 2."""
+    (onward,) = (link.proto for link in app.get("page_link") if link.proto.label == "Next: start")
+    go_to(app, "start")
+    app.query_params.clear()
+    for key, value in parse_qsl(onward.query_string):
+        app.query_params[key] = value
+    return app.run()
+
+
 def shown_spec(app: AppTest) -> RunSpec:
     return RunSpec.from_toml(next(code.value for code in app.code if code.language == "toml"))
 
@@ -61,7 +78,11 @@ def test_the_first_form_is_the_default_spec(opened):
     app = opened(like="")
     assert not app.exception
     assert shown_spec(app) == presets()["glyphs"]
+    assert leads_on(app)
+    app = started(app)
+    assert not app.exception
     assert not app.button(key="start").disabled
+    assert any("classes it has never seen" in text.value for text in app.markdown)
     assert [(m.label, m.value) for m in app.metric if "samples" in m.label] == [
         ("train samples", "2,880"),
         ("validation samples", "960"),
@@ -164,7 +185,7 @@ def test_a_published_protocol_fills_the_form_and_shows_its_command(opened, store
 
 
 def test_time_and_memory_are_told_before_the_start(opened):
-    app = opened()
+    app = started(opened())
     told = {metric.label: metric for metric in app.metric}
     assert told["time"].value.startswith("≈ ")
     assert told["memory"].value.endswith("B")
@@ -233,6 +254,38 @@ def test_settings_outlive_a_visit_to_another_page(opened):
     assert shown_spec(app).schedule.steps == 77
 
 
+def test_the_address_of_step_three_opens_what_step_two_shows(opened, store):
+    app = opened()
+    app.number_input(key="train-schedule-steps").set_value(77).run()
+    wanted = shown_spec(app)
+    app = started(app)
+    address = {key: value if isinstance(value, str) else value[0] for key, value in app.query_params.items()}
+    again = page_opened("start", **address)  # somebody else, by the link
+    assert not again.exception
+    assert any("77 steps of" in text.value for text in again.markdown)
+    go_to(again, "train").run()
+    assert shown_spec(again) == wanted
+
+
+def test_who_goes_back_by_the_browser_finds_what_was_set_since(opened):
+    app = opened(base="digits")
+    app.number_input(key="train-schedule-steps").set_value(77).run()
+    started(app)
+    go_to(app, "train")
+    app.query_params.clear()
+    app.query_params["base"] = "digits"  # as the address was
+    assert shown_spec(app.run()).schedule.steps == 77
+
+
+def test_what_no_link_can_spell_is_carried_by_the_session(opened):
+    app = opened()
+    app.text_input(key="train-name").set_value("a; b").run()  # ";" parts the settings of a link
+    app = started(app)
+    assert set(app.query_params) == {"data"}
+    go_to(app, "train").run()
+    assert shown_spec(app).name == "a; b"
+
+
 def test_a_logarithmic_slider_keeps_to_its_range_and_holds_its_start():
     stops = _log_stops(Slider(0.001, 1.0, "m", "h", log=True), 0.0123)
     assert (stops[0], stops[-1]) == (0.001, 1.0)
@@ -246,6 +299,9 @@ def test_too_many_classes_are_refused_before_the_start_with_both_numbers(opened)
     assert any("too few to generalise" in info.value for info in app.info)
     app.number_input(key="train-batch-classes").set_value(8).run()
     assert any("8 are asked for" in text.value and "only 5" in text.value for text in app.text)
+    assert not leads_on(app)
+    app = started(app)
+    assert any("8 are asked for" in text.value for text in app.text)
     assert app.button(key="start").disabled
 
 
@@ -255,7 +311,7 @@ def test_missing_files_are_refused_with_the_folder_and_the_remedy(opened, tmp_pa
     app.text_input(key="train-data-root").set_value(str(tmp_path)).run()
     assert not app.exception
     assert any(str(tmp_path) in text.value and "Download" in text.value for text in app.text)
-    assert app.button(key="start").disabled
+    assert not leads_on(app)
     assert app.warning[0].value == "Its files were not found."
 
 
@@ -263,7 +319,7 @@ def test_a_senseless_layer_is_named(opened):
     app = opened()
     app.text_input(key="train-model-hidden").set_value("128, many").run()
     assert [text.value for text in app.text] == ["Hidden layers: 'many' is not a whole number"]
-    assert app.button(key="start").disabled
+    assert not leads_on(app)
     app.text_input(key="train-ks").set_value("x").run()
     assert [text.value for text in app.text] == [
         "K of R@K: 'x' is not a whole number",
@@ -292,11 +348,15 @@ def test_a_number_that_is_none_is_named_by_its_label_and_nothing_can_start(opene
         assert not app.exception
         assert [text.value for text in app.text] == [said]
         assert any(said in below.value for below in app.sidebar.markdown)  # below the field
-        assert app.button(key="start").disabled
+        assert not leads_on(app)
         if key != "seed":
             app.number_input(key=f"train-{key}").set_value(good)
-    go_to(app, "runs").run()
+    app.query_params.clear()
+    go_to(app, "start").run()  # past the link that is not there
+    assert app.button(key="start").disabled
+    assert [text.value for text in app.text] == [said]
     go_to(app, "train").run()
+    assert leads_on(app)
     assert shown_spec(app) == before  # the number of seeds that is none has left nothing behind
 
 
@@ -332,6 +392,7 @@ def test_one_press_starts_one_detached_run_and_leads_to_it(opened, store):
     app = opened()
     app.selectbox(key="train-data-name").select("toy").run()
     app.number_input(key="train-schedule-steps").set_value(2).run()
+    app = started(app)
     app.button(key="start").click().run()
     assert not app.exception
     (run,) = store.list()
@@ -417,11 +478,13 @@ def test_a_set_with_its_own_splits_offers_no_other_and_the_next_one_its_default(
     app.selectbox(key="train-data-name").select("tokens").run()
     assert (shown_spec(app).data.split, shown_spec(app).data.validation) == (None, None)
     assert not {"train-data-split", "train-data-validation"} & {box.key for box in app.selectbox}
+    app = started(app)
     assert [(m.label, m.value) for m in app.metric if "samples" in m.label] == [
         ("train samples", "32,768"),
         ("validation samples", "2,048"),
         ("test samples", "2,048"),
     ]
+    go_to(app, "train").run()
     app.selectbox(key="train-data-name").select("moons").run()
     assert (shown_spec(app).data.split, shown_spec(app).data.validation) == ("samples", "samples")
     assert app.selectbox(key="train-data-split").options == ["classes never seen", "new samples of known classes"]
@@ -475,7 +538,7 @@ def test_a_folder_of_a_link_is_read_once_the_visitor_says_so(opened, reads, tmp_
     assert not app.exception
     assert app.text_input(key="train-data-root").value == folder
     assert any(folder in str(seen) for seen in reads)
-    assert [m.value for m in app.metric if m.label == "train samples"] == ["16"]
+    assert [m.value for m in started(app).metric if m.label == "train samples"] == ["16"]
     assert not any(button.key == "read-folder" for button in app.button)
 
 
@@ -483,7 +546,7 @@ def test_a_folder_among_those_searched_for_data_is_read_at_once(opened, monkeypa
     monkeypatch.setenv("DML_DATA", str(tmp_path))
     folder = str(layouts.class_folders(tmp_path / "mine"))
     app = opened(base="cub", set=f"data.name=folder;data.root={json.dumps(folder)};data.image_size=32")
-    assert [m.value for m in app.metric if m.label == "train samples"] == ["16"]
+    assert [m.value for m in started(app).metric if m.label == "train samples"] == ["16"]
     outside = str(layouts.class_folders(tmp_path.with_name(tmp_path.name + "-outside")))
     known = RunSpec().with_overrides([f"data.root={json.dumps(folder)}"])
     assert folders.unread(known) is None

@@ -27,13 +27,13 @@ COMES_ALONG = {  # samples and classes
 COMPLETE = {"cifar10": IMAGES, "cifar100": IMAGES}  # samples, where no split is published
 
 
-def choose() -> str:
-    """The data set of ?data=, of the table or of the box."""
+def choose(first: str) -> str:
+    """The data set of ?data=, of the table or of the box; else `first`."""
     known = data.names()
     asked = st.query_params.get("data")
-    if asked in known and asked != st.session_state.get("data-shown"):
+    if asked in known and (asked != st.session_state.get("data-shown") or "data-set" not in st.session_state):
         st.session_state["data-set"] = asked
-    st.session_state.setdefault("data-set", FIRST)
+    st.session_state.setdefault("data-set", first if first in known else FIRST)
     _overview(known)
     name = st.selectbox(
         "Data set", known, format_func=lambda name: data.describe(name).title, key="data-set", width=420

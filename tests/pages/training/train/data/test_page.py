@@ -7,6 +7,7 @@ import time
 from functools import partial
 from html import escape
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import pytest
 from PIL import Image
@@ -16,9 +17,9 @@ from dmlcore import data
 from dmlcore.data import checks
 from dmlcore.data.files import sources
 from dmlcore.storage.task import ProgressState
+from pages.shared.state import spec_link
 from pages.training.train.data import links, samples
 from pages.training.train.data import service as data_service
-from pages.training.train.data.overview import page as overview_view
 from pages.training.train.data.service import Cut, Where
 from tests.pages.conftest import page_opened
 
@@ -73,10 +74,26 @@ def test_a_set_that_is_present_shows_splits_classes_images_and_goes_to_training(
     assert app.query_params["data"] == "toy"
 
 
+def onward(app: AppTest) -> dict[str, str]:
+    """The query of the link to step 2; {} where there is no going on."""
+    (link,) = (link.proto for link in app.get("page_link") if link.proto.label == "Next: what to train")
+    return {} if link.disabled else dict(parse_qsl(link.query_string))
+
+
+def test_the_way_on_carries_the_settings_as_they_are_until_other_data_are_chosen(opened):
+    app = opened(base="toy", set="loss.name=contrastive;data.validation=none")
+    assert app.selectbox(key="data-validation-toy").value == "none"  # as in the settings
+    assert spec_link.linked(onward(app)).loss.name == "contrastive"
+    app.selectbox(key="data-split-toy").select("samples").run()
+    spec = spec_link.linked(onward(app))
+    assert (spec.data.name, spec.data.split, spec.data.validation) == ("toy", "samples", "none")
+    app.selectbox(key="data-set").select("cub").run()
+    assert onward(app) == {}, "there is nothing of it to train on"
+
+
 def test_a_link_to_nothing_shows_the_first_and_the_box_writes_the_link(opened, monkeypatch):
-    monkeypatch.setattr(overview_view, "FIRST", "toy")  # nothing to draw
-    app = opened(data="<script>")
-    assert app.selectbox(key="data-set").value == overview_view.FIRST
+    app = opened(data="<script>", base="toy")  # nothing to draw
+    assert app.selectbox(key="data-set").value == "toy"
     app.selectbox(key="data-set").select("folder").run()
     assert app.query_params["data"] == "folder"
     assert not app.exception

@@ -1,0 +1,140 @@
+"""Start, the last step of Train: what will happen, what it costs here, and the button."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from dmlcore import data, losses
+from dmlcore.jobs import device_queue
+from dmlcore.spec import RunSpec
+from dmlcore.storage.runs import RunStore
+from pages.shared.widgets import menu
+from pages.shared.widgets.error_boundary import refusal
+from pages.shared.widgets.spec_form import form as spec_form
+from pages.shared.widgets.spec_form import preflight
+from pages.shared.widgets.spec_form.preflight import Summary
+from pages.shared.words.labels import WORDS
+from pages.shared.words.numbers import duration
+from pages.training.train.steps import page as steps
+
+# Measured with the specs as they are, seeds 0 to 2: python -m benchmarks.specs
+DIGITS_STORY = (
+    "Measured by benchmarks/specs.py, means of three seeds: MAP@R falls from 49 to 39 % on unseen digits, and rises "
+    "from 43 to 93 % on known ones."
+)
+GLYPHS_STORY = (
+    "What to expect, as means of three seeds: MAP@R on alphabets never seen rises from 3 % untrained to 31 %; raw "
+    "pixels score 7 %. Five digits to learn from are too few for that: see the example “Digits, unseen classes”."
+)
+TESTED = {
+    "own": "the test samples that it brings along",
+    "samples": "new samples of the classes it learned",
+    "classes": "classes it has never seen",
+}
+
+
+def main() -> None:
+    head = steps.Head("start", "Start", "Read what will happen and what it costs on this machine, then start it.")
+    form = steps.form()
+    steps.begin(form, "start")
+    spec, faults = steps.spec_of(form)
+    head.row({"data": form.values["data.name"]} | steps.carried(spec))
+    if spec is None:
+        button(head, None)
+        refusal(steps.REFUSED, *faults)
+        menu.link("train", "Put it right in step 2")
+        return
+    summary, ready = steps.checked(spec)
+    button(head, spec if ready else None)
+    if summary is None:
+        menu.link("data", "Fetch the data in step 1", {"data": spec.data.name})
+        return
+    if ready:
+        _estimate(spec, summary)
+    _what_happens(spec, summary)
+    _what_to_expect(spec)
+    command = spec_form.command(spec)
+    if command:
+        st.caption("The same from the command line:")
+        st.code(command, language="bash", wrap_lines=True)
+
+
+def button(head: steps.Head, spec: RunSpec | None) -> None:
+    """What starts it, once there is a spec that can be trained."""
+    with head.onward:
+        pressed = st.button(
+            "Start training", key="start", type="primary", icon=":material/play_arrow:", disabled=spec is None
+        )
+    steps.start(spec, pressed=pressed)
+
+
+def _estimate(spec: RunSpec, summary: Summary) -> None:
+    """Time and memory before the launch, and what that rests on."""
+    estimate = preflight.estimated(spec, summary)
+    if estimate is None:
+        st.caption("How long it takes is not known for this network.")
+        return
+    early = " at most" if spec.schedule.patience else ""
+    where = "of the GPU" if estimate.gpu else "of the machine"
+    queued = len(device_queue.waiting(RunStore()))
+    waits = f" {queued} run{'s wait' if queued > 1 else ' waits'} before it." if queued else ""
+    with st.container(horizontal=True, key="estimate"):
+        st.metric(
+            "time", f"≈ {duration(estimate.seconds)}{early}", estimate.basis, delta_color="off", delta_arrow="off"
+        )
+        st.metric("memory", f"≈ {_bytes(estimate.memory)}", where, delta_color="off", delta_arrow="off")
+        flops = f"{estimate.flops / 1e9:,.3g} GFLOP a step"
+        st.metric("parameters", _count(estimate.parameters), flops, delta_color="off", delta_arrow="off")
+    st.caption(
+        "Estimated before anything is trained; up to twice or half of it is usual, less once a run like it is done."
+        + waits
+    )
+
+
+def _bytes(number: float) -> str:
+    return f"{number / 2**30:.1f} GB" if number >= 2**30 else f"{number / 2**20:.0f} MB"
+
+
+def _count(number: int) -> str:
+    return f"{number / 1e6:.1f} million" if number >= 1e6 else f"{number:,}"
+
+
+def _what_happens(spec: RunSpec, summary: Summary) -> None:
+    info, batch, schedule = data.describe(spec.data.name), spec.batch, spec.schedule
+    st.subheader("What will happen", anchor=False)
+    with st.container(horizontal=True, key="splits"):
+        for split, (samples, classes) in summary.splits.items():
+            if samples:
+                shown = f"{classes:,} classes"
+                st.metric(f"{split} samples", f"{samples:,}", shown, delta_color="off", delta_arrow="off", border=True)
+    size = batch.classes * batch.samples
+    triplets = size * (batch.samples - 1) * (size - batch.samples)
+    counted = f"{triplets:,} triplets" if spec.loss.name in losses.names() else f"{size:,} samples"
+    st.markdown(
+        f"1. The network learns from **{info.title}** with the {losses.describe(spec.loss.name).title} loss: "
+        f"{schedule.steps:,} steps of {batch.classes} classes × {batch.samples} samples, that is {counted} a step, "
+        f"with {WORDS[spec.optimiser.name]} at {spec.optimiser.learning_rate:g}.\n"
+        f"2. {_validation(spec)}\n"
+        f"3. At the end it is tested on **{TESTED[spec.data.split or info.split]}**, beside raw inputs and the "
+        "untrained network.\n"
+        "4. It is a process of its own: you may close this page. **Runs** shows how far it is, and leads to what it "
+        "learned."
+    )
+
+
+def _validation(spec: RunSpec) -> str:
+    if spec.data.validation == "none":
+        return "Nothing is held out for validation, so the last weights are the ones tested."
+    patience = spec.schedule.patience
+    early = f" and it stops after {patience} validations without a better one" if patience else ""
+    return f"MAP@R is validated every {spec.schedule.validate_every:,} steps; the best weights are kept{early}."
+
+
+def _what_to_expect(spec: RunSpec) -> None:
+    """What was measured with this example."""
+    stories = {"glyphs": GLYPHS_STORY, "digits": DIGITS_STORY}
+    if spec.data.split == "classes" and (story := stories.get(spec.data.name)):
+        st.info(story, icon=":material/school:")
+
+
+main()

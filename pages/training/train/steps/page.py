@@ -1,0 +1,173 @@
+"""What the three steps of Train share: their head with the way on, the form, and the address that fills it."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+
+import streamlit as st
+
+from dmlcore.data import DataError
+from dmlcore.jobs import launch
+from dmlcore.spec import RunSpec, SpecError
+from dmlcore.storage.runs import RunError, RunStore
+from dmlcore.training import objective
+from pages.shared.state import spec_link
+from pages.shared.widgets import menu
+from pages.shared.widgets.error_boundary import refusal
+from pages.shared.widgets.forms import Form
+from pages.shared.widgets.spec_form import folders, preflight
+from pages.shared.widgets.spec_form import form as spec_form
+from pages.shared.widgets.spec_form.preflight import Summary
+from pages.shared.words import sentences as words
+
+REFUSED = "Cannot be trained like this"
+FAULTS = "faults"  # of the fields, which step 3 does not show
+# The way on stands at the end of the line, and looks like the button at the end of the way.
+STYLE = """<style>
+.st-key-onward .stPageLink a { padding: .45rem .9rem; border-radius: .5rem; background: #0072B2; }
+.st-key-onward .stPageLink a:is(:hover, :focus-visible) { background: #005A8E; }
+.st-key-onward .stPageLink a :is(p, span) { color: #fff; font-weight: 600; }
+.st-key-onward .stPageLink a:is([disabled], [aria-disabled="true"], .disabled) { opacity: .45; }
+</style>"""
+
+
+def form() -> Form:
+    """The form of this session, which all three steps show and change."""
+    return Form("train")
+
+
+class Head:
+    """The title of a step, the row of all three, and at the end of the line the way on."""
+
+    def __init__(self, here: str, title: str, sentence: str) -> None:
+        st.html(STYLE)
+        line = st.container(horizontal=True, vertical_alignment="center", key="views")
+        line.title(title, anchor=False, width="content")
+        self._here = here
+        self._row = line.container(horizontal=True, width="content")
+        self.onward = line.container(key="onward", width="content")
+        st.markdown(sentence)
+
+    def row(self, query: menu.Query) -> None:
+        """The row, whose links carry `query`."""
+        menu.row(self._here, self._row, query)
+
+    def lead(self, to: str, label: str, query: menu.Query, *, ready: bool) -> None:
+        """The way on to the step `to`, closed until this one is ready."""
+        menu.link(to, label, query, icon="arrow_forward", into=self.onward, disabled=not ready)
+
+
+def carried(spec: RunSpec | None) -> dict[str, str]:
+    """What a link between steps carries: the settings; nothing where they have no spelling, the session keeps them."""
+    return (spec and spec_link.query(spec)) or {}
+
+
+def begin(form: Form, here: str) -> None:
+    """Start from the run that ?like= names, from the spec of ?base=&set=, else from the default.
+
+    Each step follows an address once: who comes back to it by the browser finds what has been set since.
+    """
+    asked = {key: value for key, value in st.query_params.items() if key in ("base", "set")}
+    if "base" in asked and form.values.get(f"linked {here}") != asked and _follow(form, here, asked):
+        return
+    _offer_folder(form)
+    like = st.query_params.get("like")
+    if like and form.values.get("like") != like:
+        try:
+            spec = RunStore().open(like).spec
+            objective.refuse_unknown(spec)
+            _fill(form, spec)
+            form.values["like"] = like
+            return
+        except RunError:
+            st.warning("The address names a run that is not here; these are the defaults.", icon=":material/link_off:")
+        except SpecError as error:
+            _not_followed("The run of the address has settings that this version does not know", error)
+    if "base" not in form.values:
+        _fill(form, spec_form.presets()[spec_form.FIRST])
+
+
+def _fill(form: Form, spec: RunSpec) -> None:
+    spec_form.fill(form, spec)
+    form.values[FAULTS] = []
+
+
+def _follow(form: Form, here: str, asked: Mapping[str, str]) -> bool:
+    """Fill the form with the spec of a link; False, and a sentence, where it cannot be used.
+
+    A folder that nobody here has chosen is left out until it is: a link makes the server read nothing.
+    """
+    try:
+        spec = spec_form.linked(asked)
+    except SpecError as error:
+        _not_followed("The address asks for settings that cannot be used", error)
+        return False
+    folder = folders.unread(spec)
+    if folder is not None:
+        spec = spec.model_copy(update={"data": spec.data.model_copy(update={"root": None})})
+    _fill(form, spec)
+    form.fill({"preset": asked["base"]})
+    form.values |= {f"linked {here}": dict(asked), "folder": folder}
+    _offer_folder(form)
+    return True
+
+
+def _not_followed(why: str, error: SpecError) -> None:
+    """Say why an address is not followed; what it asks for stands below as it is."""
+    st.warning(f"{why}; the form is left as it was.", icon=":material/link_off:")
+    st.text(words.plain(error))
+
+
+def _offer_folder(form: Form) -> None:
+    """The folder that the link names, to be read once the visitor says so."""
+    folder = form.values.get("folder")
+    if not folder or form.values.get("data.root"):
+        return
+
+    def read() -> None:
+        folders.choose_folder(folder)
+        form.fill({"data.root": folder})
+        form.values["folder"] = None
+
+    with st.container(border=True):
+        st.markdown("The address names a folder of this machine. **Nothing in it has been read.**")
+        st.text(folder)
+        st.button("Read this folder", key="read-folder", icon=":material/folder_open:", on_click=read)
+
+
+def spec_of(form: Form) -> tuple[RunSpec | None, list[str]]:
+    """What the form shows, or why it is no spec."""
+    if faults := form.faults or form.values.get(FAULTS, []):
+        return None, list(faults)
+    try:
+        return spec_form.spec_of(form), []
+    except SpecError as error:
+        return None, words.faults(error)
+
+
+def checked(spec: RunSpec) -> tuple[Summary | None, bool]:
+    """What the data of a spec hold, None where they cannot be read, and whether it can be trained; why not is said."""
+    try:
+        summary = preflight.summary(spec.data, spec.seed)
+    except (DataError, OSError) as error:
+        refusal(REFUSED, words.plain(error))
+        return None, False
+    hindrances = preflight.problems(spec, summary)
+    refusal(REFUSED, *map(words.plain, hindrances))
+    return summary, not hindrances
+
+
+def start(spec: RunSpec | None, *, pressed: bool) -> None:
+    """Start it and show it under Runs; a double click finds its token used, the run the same."""
+    submits = preflight.submits()
+    token: str = st.session_state.setdefault("train-token", secrets.token_hex(16))
+    if pressed and spec is not None:
+        try:
+            run_id = submits.launch(token, spec, RunStore())
+        except (launch.JobError, DataError, SpecError, OSError) as error:
+            refusal(REFUSED, words.plain(error))
+            return
+        menu.go("runs", {"run": run_id})
+    elif submits.used(token):
+        st.session_state["train-token"] = secrets.token_hex(16)
