@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
+
 from dmlcore import data
+from dmlcore.data import Dataset
 from dmlcore.spec import RunSpec
 from pages.shared.state.spec_link import BASES, presets
 from pages.training.train.data.service import Cut, Where
@@ -20,8 +23,11 @@ def command(at: Where, cut: Cut) -> str:
     return " ".join(words)
 
 
-def link(at: Where, cut: Cut) -> dict[str, str]:
-    """The query under which the Train page opens with this data set, split like this."""
+def link(at: Where, cut: Cut, made: Dataset | None = None) -> dict[str, str]:
+    """The query under which the Train page opens with this data set, split like this.
+
+    made: the same, read; a batch then draws no more classes than there are to learn from.
+    """
     info = data.describe(at.name)
     own = next((name for name, spec in presets().items() if spec.data.name == at.name), None)
     changes = [f"data.name={at.name}"]
@@ -37,7 +43,15 @@ def link(at: Where, cut: Cut) -> dict[str, str]:
         changes += [f"data.folds={cut.folds}", f"data.fold={cut.fold}", f"data.fold_order={cut.order}"]
         changes += [f"data.fold_seed={at.seed}"]
     changes += [f"seed={at.seed}"] if at.seed else []
-    return {"base": own or BASES[info.kind], "set": ";".join(changes)}
+    base = own or BASES[info.kind]
+    if made is not None and 1 < (pairable := _pairable(made)) < presets()[base].batch.classes:
+        changes += [f"batch.classes={pairable}"]
+    return {"base": base, "set": ";".join(changes)}
+
+
+def _pairable(made: Dataset) -> int:
+    """Classes of which a batch can draw two training samples."""
+    return int((np.unique(made.labels[made.splits["train"]], return_counts=True)[1] > 1).sum())
 
 
 def splits_like(spec: RunSpec, at: Where, cut: Cut) -> bool:

@@ -47,15 +47,15 @@ def page() -> None:
     steps.begin(form, "data")
     name = overview_view.choose(form.values["data.name"])
     at, cut = _chosen(form, name)
-    query = _onward(form, at, cut) if at else {"data": name}
-    head.row(query)
-    read = None
+    query, ready = {"data": name}, False
     if at:
         with st.container(key="shown"):
             with st.spinner("Reading the data set; an archive is unpacked once …"):
                 read = data_service.divided(at, cut)
             _show(at, cut, read)
-    head.lead("train", "Next: what to train", query, ready=read is not None and not read.problems)
+        query, ready = query | _onward(form, at, cut, read.dataset), not read.problems
+    head.row(query)
+    head.lead("train", "Next: what to train", query, ready=ready)
 
 
 def _chosen(form: Form, name: str) -> tuple[Where | None, Cut]:
@@ -86,10 +86,10 @@ def _chosen(form: Form, name: str) -> tuple[Where | None, Cut]:
     return data_service.where(name, root, place, seed), cut
 
 
-def _onward(form: Form, at: Where, cut: Cut) -> dict[str, str]:
+def _onward(form: Form, at: Where, cut: Cut, made: Dataset | None) -> dict[str, str]:
     """What leads on: all settings as they stand if they have this data set, split like this; else those of its own."""
     spec, _ = steps.spec_of(form)
-    return {"data": at.name} | (steps.carried(spec) if spec and splits_like(spec, at, cut) else link(at, cut))
+    return steps.carried(spec) if spec and splits_like(spec, at, cut) else link(at, cut, made)
 
 
 def _root(name: str, kept: Mapping[str, Any]) -> str | None:

@@ -91,6 +91,13 @@ def test_the_way_on_carries_the_settings_as_they_are_until_other_data_are_chosen
     assert onward(app) == {}, "there is nothing of it to train on"
 
 
+def test_data_of_few_classes_come_with_batches_that_they_can_fill():
+    at, cut = Where("digits_pictures", None, "", 0), Cut("classes", "samples")
+    made = data_service.divided(at, cut).dataset
+    spec = spec_link.linked(links.link(at, cut, made))
+    assert spec.batch.classes == len(set(made.labels[made.splits["train"]].tolist())) == 5
+
+
 def test_a_link_to_nothing_shows_the_first_and_the_box_writes_the_link(opened, monkeypatch):
     app = opened(data="<script>", base="toy")  # nothing to draw
     assert app.selectbox(key="data-set").value == "toy"
