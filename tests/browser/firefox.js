@@ -56,7 +56,11 @@ async function movesAPoint(page) {
 async function trains(page) {
   await click(page, "[data-testid=stTopNavSection] ::-p-text(Training)");
   await click(page, "[role=menuitem] ::-p-text(Train)");
+  await arrives(page, /\/data/);
+  await click(page, "a:not([disabled]) ::-p-text(Next: what to train)");
   await arrives(page, /\/train/);
+  await click(page, "a:not([disabled]) ::-p-text(Next: start)");
+  await arrives(page, /\/start/);
   await click(page, "button:not([disabled]) ::-p-text(Start training)");
   await arrives(page, /\/runs\?.*run=/);
   await click(page, "button ::-p-text(Cancel)");
