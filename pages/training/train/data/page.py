@@ -20,7 +20,9 @@ from pages.shared.widgets.spec_form import folders
 from pages.shared.words import sentences as words
 from pages.training.train.data import samples
 from pages.training.train.data import service as data_service
+from pages.training.train.data.division import page as division_view
 from pages.training.train.data.links import command, link, splits_like
+from pages.training.train.data.offer import page as offer_view
 from pages.training.train.data.overview import page as overview_view
 from pages.training.train.data.service import Cut, Where
 from pages.training.train.data.tasks import page as tasks_view
@@ -40,22 +42,30 @@ def page() -> None:
     head = steps.Head(
         "data",
         "Data",
-        "Choose what to learn from: what is on this machine, how it is split into classes to learn from and classes to "
-        "be tested on, what the samples look like. What is missing can be downloaded, or put where it says.",
+        "Choose what the network learns from, and whether the test asks for classes that it has never seen.",
     )
     form = steps.form()
     steps.begin(form, "data")
-    name = overview_view.choose(form.values["data.name"])
-    at, cut = _chosen(form, name)
-    query, ready = {"data": name}, False
-    if at:
-        with st.container(key="shown"):
+    first = st.container()
+    left, right = st.columns([2, 3], gap="large")
+    with left:
+        name = overview_view.choose(form.values["data.name"])
+    if offer_view.fits(name, steps.spec_of(form)[0]):
+        with first:
+            offer_view.show()
+    read, query = None, {"data": name}
+    with right:
+        at, cut = _chosen(form, name)
+        if at:
             with st.spinner("Reading the data set; an archive is unpacked once …"):
                 read = data_service.divided(at, cut)
+            _divided(at, read)
+    if at and read:
+        with st.container(key="shown"):
             _show(at, cut, read)
-        query, ready = query | _onward(form, at, cut, read.dataset), not read.problems
+        query |= _onward(form, at, cut, read.dataset)
     head.row(query)
-    head.lead("train", "Next: what to train", query, ready=ready)
+    head.lead("train", "Next: what to train", query, ready=read is not None and not read.problems)
 
 
 def _chosen(form: Form, name: str) -> tuple[Where | None, Cut]:
@@ -170,18 +180,24 @@ def _whole(label: str, key: str, bounds: Bounds, default: int, width: int, **sho
     return default if fault else value
 
 
-def _show(at: Where, cut: Cut, report: Report) -> None:
+def _divided(at: Where, report: Report) -> None:
+    """How it is divided, or what is damaged."""
     refusal(INVALID, *report.problems)
     if report.problems:
         st.button("Look again", key="again", icon=":material/refresh:", on_click=data_service.forget)
     if report.located.missing:
         with st.expander(f"{len(report.located.missing):,} missing files", icon=":material/hide_image:"):
             st.code("\n".join(map(str, report.located.missing[:200])), language=None, height=240)
-    made = report.dataset
-    if made is not None:
-        _splits(report)
+    if report.dataset is not None:
+        division_view.show(at, report)
         for note in report.notes:
             st.text(note)
+
+
+def _show(at: Where, cut: Cut, report: Report) -> None:
+    """Its classes and samples, every one of them checked, the split saved, and what completes it."""
+    made = report.dataset
+    if made is not None:
         chosen = _classes(report)
         if not report.located.missing or len(report.located.missing) < len(made.labels):
             _samples(at, made, chosen)
@@ -191,22 +207,6 @@ def _show(at: Where, cut: Cut, report: Report) -> None:
     if report.problems or (made is not None and any(split.deviation for split in report.compared)):
         with st.expander("How to get the complete data set", icon=":material/download:"):
             tasks_view.download(at.name)
-
-
-def _splits(report: Report) -> None:
-    with st.container(horizontal=True, key="splits"):
-        for split in report.splits:
-            if split.samples:
-                shown = f"{split.classes:,} classes"
-                st.metric(split.name, f"{split.samples:,}", shown, delta_color="off", delta_arrow="off", border=True)
-    for split in report.compared:
-        published = split.published
-        assert published is not None
-        size = f"{published.samples:,} samples of {published.classes:,} classes"
-        if split.deviation:
-            st.markdown(f":orange[**≠**] {split.name}: {split.deviation}; published are {size}.")
-        else:
-            st.markdown(f":green[**✓**] {split.name}: {size}, as published.")
 
 
 def _classes(report: Report) -> list[int]:

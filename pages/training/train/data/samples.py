@@ -33,6 +33,10 @@ STYLE = """<style>
 .samples img.tiny { image-rendering: pixelated; }
 .samples .bad { display: flex; align-items: center; justify-content: center; text-align: center; box-sizing: border-box;
   border: 2px dashed #D55E00; }
+.division { display: flex; flex-wrap: wrap; gap: 4px; }
+.division :is(img, .bad) { width: 40px; height: 40px; object-fit: contain; border-radius: 4px; overflow: hidden;
+  background: rgb(128 128 128 / .10); font-size: 9px; }
+.division img.tiny { image-rendering: pixelated; }
 @media (max-width: 640px) { .samples .row { flex-direction: column; gap: 4px; } .samples .name { width: auto; }
   .samples .found { grid-template-columns: repeat(4, minmax(0, 88px)); } }
 </style>"""
@@ -58,9 +62,17 @@ def images(at: Where, made: Dataset, split: str, draw: int, chosen: Sequence[int
     return f'{STYLE}<div class="samples">{"".join(shown)}</div>'
 
 
+def of_classes(at: Where, made: Dataset, split: str, several: int) -> str:
+    """HTML of the first sample of some classes of a split, spread evenly over them."""
+    rows = made.splits[split]
+    labels, firsts = np.unique(made.labels[rows], return_index=True)
+    spread = np.unique(np.linspace(0, len(labels) - 1, min(several, len(labels))).round().astype(int))
+    return f'{STYLE}<div class="division">{"".join(_tile(at, made, int(rows[firsts[k]])) for k in spread)}</div>'
+
+
 def _tile(at: Where, made: Dataset, index: int) -> str:
     key = made.keys[index] if made.keys is not None else f"sample {index}"
-    title = escape(f"{key} (sample {index})")
+    title = escape(f"{made.class_names[made.labels[index]]}: {key} (sample {index})")
     try:
         address = data_service.image_address(at, index)
     except DataError as error:

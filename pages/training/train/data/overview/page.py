@@ -34,10 +34,8 @@ def choose(first: str) -> str:
     if asked in known and (asked != st.session_state.get("data-shown") or "data-set" not in st.session_state):
         st.session_state["data-set"] = asked
     st.session_state.setdefault("data-set", first if first in known else FIRST)
+    name = st.selectbox("Data set", known, format_func=lambda name: data.describe(name).title, key="data-set")
     _overview(known)
-    name = st.selectbox(
-        "Data set", known, format_func=lambda name: data.describe(name).title, key="data-set", width=420
-    )
     st.session_state["data-shown"] = name
     st.query_params["data"] = name
     return str(name)

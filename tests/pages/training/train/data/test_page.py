@@ -16,6 +16,8 @@ from streamlit.testing.v1 import AppTest
 from dmlcore import data
 from dmlcore.data import checks
 from dmlcore.data.files import sources
+from dmlcore.jobs import launch
+from dmlcore.storage.runs import RunStore
 from dmlcore.storage.task import ProgressState
 from pages.shared.state import spec_link
 from pages.training.train.data import links, samples
@@ -84,11 +86,34 @@ def test_the_way_on_carries_the_settings_as_they_are_until_other_data_are_chosen
     app = opened(base="toy", set="loss.name=contrastive;data.validation=none")
     assert app.selectbox(key="data-validation-toy").value == "none"  # as in the settings
     assert spec_link.linked(onward(app)).loss.name == "contrastive"
+    assert "no class of the test is learned from" in texts(app)
     app.selectbox(key="data-split-toy").select("samples").run()
+    assert "the test asks for new samples of the classes that are learned from" in texts(app)
     spec = spec_link.linked(onward(app))
     assert (spec.data.name, spec.data.split, spec.data.validation) == ("toy", "samples", "none")
     app.selectbox(key="data-set").select("cub").run()
     assert onward(app) == {}, "there is nothing of it to train on"
+
+
+def test_the_first_offer_trains_on_unseen_classes_by_one_press(opened, monkeypatch):
+    monkeypatch.setattr(launch, "start", lambda run, task: None)  # no process
+    app = opened()
+    assert not app.exception
+    assert "144 characters" in texts(app)
+    app.button(key="train-first").click().run()
+    assert not app.exception
+    (run,) = RunStore().list()
+    assert run.spec == spec_link.presets()["glyphs"]
+    assert run.spec.data.split == "classes"
+    assert app.title[0].value == "Runs"
+    assert app.query_params["run"] in (run.id, [run.id])
+
+
+@pytest.mark.parametrize("query", [{"data": "toy"}, {"base": "glyphs", "set": "seed=3"}])
+def test_who_has_chosen_gets_no_first_offer(opened, query):
+    app = opened(**query)
+    assert not app.exception
+    assert "train-first" not in [button.key for button in app.button]
 
 
 def test_data_of_few_classes_come_with_batches_that_they_can_fill():
@@ -141,7 +166,7 @@ def test_a_damaged_set_says_what_failed_and_the_check_lists_it(opened, tree):
     app.selectbox(key="data-validation-folder").select("none").run()
     assert not app.exception
     assert [(m.label, m.value) for m in app.metric] == [("train", "8"), ("test", "8")]
-    assert "cannot be read" in app.get("html")[0].proto.body
+    assert any("cannot be read" in html.proto.body for html in app.get("html"))
     checks.run("folder", str(tree))
     app.run()
     assert "1 of 16 images cannot be read; first b/1.png" in texts(app)

@@ -1,0 +1,51 @@
+"""How a data set is divided: each split with its size, what it is for, and an image of some of its classes."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+
+from dmlcore.data import Dataset
+from dmlcore.data.report import Report
+from pages.training.train.data import samples
+from pages.training.train.data.service import Where
+
+SEVERAL = 15  # classes of a split whose image is shown
+FOR = {"train": "learned from", "validation": "chooses the best weights", "test": "asked at the end"}
+
+
+def show(at: Where, report: Report) -> None:
+    """The splits side by side, what follows for the test, and how they compare with what was published."""
+    made = report.dataset
+    assert made is not None
+    with st.container(horizontal=True, key="splits"):
+        for split in report.splits:
+            if split.samples:
+                with st.container(border=True):
+                    shown = f"{split.classes:,} classes"
+                    st.metric(split.name, f"{split.samples:,}", shown, delta_color="off", delta_arrow="off")
+                    st.caption(FOR.get(split.name, "searched for neighbours"))
+                    if made.image is not None:
+                        st.html(samples.of_classes(at, made, split.name, SEVERAL))
+    st.markdown(verdict(made))
+    for split in report.compared:
+        published = split.published
+        assert published is not None
+        size = f"{published.samples:,} samples of {published.classes:,} classes"
+        if split.deviation:
+            st.markdown(f":orange[**≠**] {split.name}: {split.deviation}; published are {size}.")
+        else:
+            st.markdown(f":green[**✓**] {split.name}: {size}, as published.")
+
+
+def verdict(made: Dataset) -> str:
+    """Whether the test asks for classes that were learned from."""
+    learned, asked = (set(np.unique(made.labels[made.splits[split]]).tolist()) for split in ("train", "test"))
+    if not learned & asked:
+        return (
+            "**Unseen classes** (zero-shot): no class of the test is learned from, so the network has to learn what "
+            "makes two samples alike, not what the classes are."
+        )
+    if asked <= learned:
+        return "**Known classes**: the test asks for new samples of the classes that are learned from, the easier case."
+    return f"**Mixed**: {len(asked - learned):,} of the {len(asked):,} classes of the test are never learned from."
