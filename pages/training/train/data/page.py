@@ -145,7 +145,7 @@ def _cut(name: str, kept: Mapping[str, Any]) -> tuple[Cut, int]:
     if info.split == "own":
         st.caption("This data set brings its own training, validation and test splits.")
         return Cut(), _seed(name, kept) if drawn else 0
-    words: dict[str, Any] = {"format_func": lambda word: WORDS[word], "width": 220}
+    words: dict[str, Any] = {"format_func": lambda word: WORDS[word], "width": 210}
     splits, held, orders = ["classes", "samples"], ["classes", "samples", "none"], ["contiguous", "random"]
     with st.container(horizontal=True, vertical_alignment="bottom"):
         first = splits.index(kept.get("data.split", info.split))
@@ -157,7 +157,7 @@ def _cut(name: str, kept: Mapping[str, Any]) -> tuple[Cut, int]:
         if validation == "classes":
             first = kept.get("data.folds", 0)
             folds = _whole(
-                "Class folds", f"data-folds-{name}", Bounds(0, 50), first, 140, help="0: the last quarter validates"
+                "Class folds", f"data-folds-{name}", Bounds(0, 50), first, 130, help="0: the last quarter validates"
             )
         if folds > 1:
             first = min(kept.get("data.fold", 1), folds)
@@ -171,7 +171,7 @@ def _cut(name: str, kept: Mapping[str, Any]) -> tuple[Cut, int]:
 
 
 def _seed(name: str, kept: Mapping[str, Any]) -> int:
-    return _whole("Seed", f"data-seed-{name}", Bounds(0, 2**32 - 1), kept.get("seed", 0), 140)
+    return _whole("Seed", f"data-seed-{name}", Bounds(0, 2**32 - 1), kept.get("seed", 0), 130)
 
 
 def _whole(label: str, key: str, bounds: Bounds, default: int, width: int, **shown: Any) -> int:
