@@ -16,7 +16,7 @@ import altair as alt
 import numpy as np
 
 from dmlcore.figures import baselines
-from dmlcore.figures.vega_lite import FIT, ROWS, Columns, Spec, specification
+from dmlcore.figures.vega_lite import FIT, ROWS, Columns, Spec, specification, values
 from dmlcore.typing import Floats, Ints
 
 MOST = 300  # points of a curve at most: about one per three pixels
@@ -51,21 +51,22 @@ class CurvePanel:
     bend: float | None = None
 
 
-def linked(panels: Sequence[CurvePanel], *, steps: int) -> tuple[Spec, Columns]:
+def linked(panels: Sequence[CurvePanel], *, steps: int, forks: Sequence[int] = ()) -> tuple[Spec, Columns]:
     """Vega-Lite specification and rows of the panels, one above the other, over the steps 0..`steps`.
 
-    Lines are means over `interval` steps, the band behind them is the range of the values there.
+    Lines are means over `interval` steps, the band behind them is the range of the values there. forks: steps after
+    which runs part, a line across each panel.
     """
     runs = dict.fromkeys(curve.run for panel in panels for curve in panel.curves)
     frames = tuple(replace(panel, curves=()) for panel in panels)
-    return copy.deepcopy(_specification(frames, tuple(runs), steps)), table(panels)
+    return copy.deepcopy(_specification(frames, tuple(runs), steps, tuple(forks))), table(panels)
 
 
 @lru_cache(maxsize=64)
-def _specification(panels: tuple[CurvePanel, ...], runs: tuple[str, ...], steps: int) -> Spec:
+def _specification(panels: tuple[CurvePanel, ...], runs: tuple[str, ...], steps: int, forks: tuple[int, ...]) -> Spec:
     """Kept, because a run that goes on draws it every second and altair takes some 20 ms for a panel."""
     by_run = _by_run(runs)
-    charts = [_panel(panel, *by_run, steps, last=panel is panels[-1]) for panel in panels]
+    charts = [_panel(panel, *by_run, steps, forks, last=panel is panels[-1]) for panel in panels]
     whole = alt.vconcat(*charts, data=ROWS, spacing=14, autosize=FIT)
     views = [layer.name for chart in whole.vconcat for layer in chart.layer if layer.name is not alt.Undefined]
     whole.params = [alt.TopLevelSelectionParameter(name="hover", select=POINTER, views=views)]
@@ -128,7 +129,7 @@ def _by_run(runs: Sequence[str]) -> tuple[alt.Color, alt.StrokeDash]:
 
 
 def _panel(
-    panel: CurvePanel, colour: alt.Color, dash: alt.StrokeDash, steps: int, *, last: bool
+    panel: CurvePanel, colour: alt.Color, dash: alt.StrokeDash, steps: int, forks: Sequence[int], *, last: bool
 ) -> alt.LayerChart | alt.FacetChart:
     x = alt.X(
         "step:Q",
@@ -155,5 +156,13 @@ def _panel(
         own.mark_line(strokeWidth=2).encode(y, dash),
         points.encode(y, opacity=seen, tooltip=tooltip),
         *baselines.across(dict(panel.levels), y),
+        *(_fork(step, x) for step in forks),
         height=panel.height,
     )
+
+
+def _fork(step: int, x: alt.X) -> alt.Chart:
+    """The line after which runs part."""
+    line = alt.Chart(values({"step": step})).mark_rule(strokeDash=[3, 3], strokeWidth=1.5, aria=False)
+    drawn: alt.Chart = line.encode(x, color=alt.value("#7F7F7F"))
+    return drawn

@@ -67,6 +67,14 @@ def test_the_specification_is_valid_and_one_hover_listens_on_every_panel():
     assert [param["views"] for param in spec["params"]] == [[name for name in names if name]]
 
 
+def test_a_line_stands_in_every_panel_where_runs_part():
+    panels = [CurvePanel("loss", [curve(50), curve(50, "b")]), CurvePanel("MAP@R", [curve(50)])]
+    spec, _ = linked(panels, steps=50, forks=[20])
+    alt.VConcatChart.from_dict(spec)
+    lines = [[layer["data"]["values"] for layer in panel["layer"] if "data" in layer] for panel in spec["vconcat"]]
+    assert lines == [[[{"step": 20}]]] * 2
+
+
 def test_the_specification_does_not_change_while_a_run_goes_on():
     young, _ = linked([CurvePanel("loss", [curve(5)])], steps=900)
     old, _ = linked([CurvePanel("loss", [curve(800)])], steps=900)

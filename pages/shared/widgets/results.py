@@ -50,8 +50,8 @@ HOW = "Logarithmic above the smallest loss that is not 0, linear below it, so th
 FIRST = ("loss", "validation", "active")
 
 
-def show(runs: Sequence[Run]) -> None:
-    """Curves and test scores of the selected runs, laid over each other."""
+def show(runs: Sequence[Run], forks: Sequence[int] = ()) -> None:
+    """Curves and test scores of the selected runs, laid over each other; forks: steps after which some of them part."""
     histories = [(titles.label(run), run_reader.reader().history(run)) for run in runs]
     there = [name for name in PANELS if any(len(_series(history, name)) for _, history in histories)]
     if not there:
@@ -63,7 +63,11 @@ def show(runs: Sequence[Run]) -> None:
     panels = _with_small_losses(panels)
     if panels:
         shown = ", ".join(panel.title for panel in panels)
-        chart("curves", linked(panels, steps=max(run.state().steps for run in runs)), f"Over the steps: {shown}")
+        chart(
+            "curves",
+            linked(panels, steps=max(run.state().steps for run in runs), forks=forks),
+            f"Over the steps: {shown}",
+        )
     st.caption(
         "Hover to read values at the same step in all panels. The band is the range of the loss within a few steps; "
         "active tuples, the triplets or pairs of a loss, are those that still move a point. Tested are the weights "

@@ -75,7 +75,7 @@ def pick(store: RunStore, *, into: DeltaGenerator | None = None, width: int = 64
         if wanted:
             st.warning("The run of the link is not in this store.", icon=":material/link_off:")
         st.info("There are no runs yet. A first training takes seconds.", icon=":material/info:")
-        menu.link("train", "Train a first network")
+        menu.link("data", "Train a first network")
         return None
     chosen = wanted if wanted in runs else _default(runs)
     st.session_state[KEY] = chosen  # the link is the truth, the box follows
@@ -109,7 +109,7 @@ def pick(store: RunStore, *, into: DeltaGenerator | None = None, width: int = 64
 
 def _say_example(into: DeltaGenerator) -> None:
     into.caption("It came with the lab; no ranking counts it.", width="content")
-    menu.link("train", "Train one", into=into)
+    menu.link("data", "Train one", into=into)
 
 
 def remember(run: Run) -> None:

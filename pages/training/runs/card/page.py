@@ -93,10 +93,11 @@ def _buttons(run: Run, status: str) -> None:
         _ask(run, launch.resume)
     this = {"run": run.id}
     if run.embeddings():
+        menu.link("explore", "Explore what it learned", this)
+        menu.link("failure", "Its failures", this)
         menu.link("gallery", "Gallery", this)
-        menu.link("explore", "Map", this)
     if (run.path / LAST).exists():
-        menu.link("fork", "Fork", this)
+        menu.link("fork", "Continue from here with a change", this)
     menu.link("train", "Train another like it", {"like": run.id}, icon="tune")
     if table_view.view().baseline != run.id:
         st.button(

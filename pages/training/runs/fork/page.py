@@ -8,7 +8,8 @@ from typing import Any
 
 import streamlit as st
 
-from dmlcore.storage.runs import Run, RunStore
+from dmlcore.storage.run_directory import LAST
+from dmlcore.storage.runs import Run
 from dmlcore.training.forks import fork_spec
 from pages.shared.state import run_reader
 from pages.shared.widgets import menu, results, run_picker, run_status, waiting
@@ -21,39 +22,42 @@ IDLE = 10.0  # seconds between two looks while none of them works
 
 
 def page() -> None:
-    st.title("Fork a run", anchor=False)
-    st.markdown(
-        "What if, from here on, it had trained with another loss, without a class, or with a label put right? A fork "
-        "goes on from a checkpoint on the same clock: batches stay the same function of seed and step, so that nothing "
-        "differs but what you change and what follows from it."
+    run = run_picker.head(
+        "Continue with a change",
+        "What if, from one of its steps on, this run had trained with another loss, without a class, or with a label "
+        "put right? Such a **fork** draws the same batches, so that nothing differs but what you change.",
     )
-    run = run_picker.pick(RunStore())
     if run is None:
         return
+    menu.link("runs", "Back to the run", {"run": run.id}, icon="arrow_back")
     steps = fork_spec.steps(run)
     if not steps:
         st.info("This run has no checkpoint yet; there is one as soon as it trains.", icon=":material/info:")
         return
     left, right = st.columns([2, 3], gap="large")
+    with right:
+        start = st.container(key="fork-outcome")
     with left:
-        form_view.show(run, steps)
+        step = form_view.show(run, steps, start)
     with right:
 
         def busy() -> bool:
             return run_reader.busy(_family(run))
 
-        waiting.live(lambda: futures(run), busy, waiting.LOOK if busy() else IDLE)
+        waiting.live(lambda: futures(run, step), busy, waiting.LOOK if busy() else IDLE)
 
 
-def futures(run: Run) -> None:
-    """The run and its forks on one clock."""
+def futures(run: Run, step: int) -> None:
+    """The run and its forks on one clock, and a line where the next would part."""
     family = _family(run)
-    if len(family) < 2:
-        st.caption("This run has no forks yet. Its own curves:")
     for other in family:
         if other.spec.fork.run:
             _fork(other)
-    results.show(family)
+    if len(family) < 2:
+        st.caption("No forks yet. The dashed line is where the new one would leave the curves of this run.")
+    else:
+        st.caption("Parent and forks on one clock. The dashed lines are where they part, or would.")
+    results.show(family, sorted({step, *(other.spec.fork.step for other in family if other.spec.fork.run)}))
     if len(family) > 1:
         ids = ",".join(other.id for other in family)
         menu.link("runs", "All of them under Runs", {"run": ids})
@@ -71,9 +75,12 @@ def _fork(run: Run) -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             run_status.literal(titles.label(run), "b")
             run_status.badge(status)
-        begun = _begun(str(run.path), status)
+        begun, state = _begun(str(run.path), status), run.state()
+        if status == "running":
+            done = state.step - fork.step, max(1, state.steps - fork.step)
+            st.progress(min(1.0, max(0.0, done[0] / done[1])), f"step {state.step:,} of {state.steps:,}")
         if status in ("failed", "queued", "cancelled", "lost") or not begun:
-            st.text(words.plain(run.state().message or "waiting for its turn"))
+            st.text(words.plain(state.message or "waiting for its turn"))
         if begun:
             changed = words.labels(key for key in begun["changed"] if key not in words.UNSAID)
             st.text(
@@ -83,7 +90,11 @@ def _fork(run: Run) -> None:
                 )
             )
         with st.container(horizontal=True):
-            menu.link("fork", "Fork this one", {"run": run.id})
+            if run.embeddings():
+                menu.link("explore", "Explore what it learned", {"run": run.id})
+                menu.link("failure", "Its failures", {"run": run.id})
+            if (run.path / LAST).exists():
+                menu.link("fork", "Continue this one", {"run": run.id})
             if run.embeddings() and fork_spec.parent_of(run):
                 menu.link(
                     "differences", "Differences to its parent", {"run": fork.run, "before": "best", "other": run.id}

@@ -146,14 +146,15 @@ def _cut(name: str, kept: Mapping[str, Any]) -> tuple[Cut, int]:
         st.caption("This data set brings its own training, validation and test splits.")
         return Cut(), _seed(name, kept) if drawn else 0
     words: dict[str, Any] = {"format_func": lambda word: WORDS[word], "width": 210}
-    splits, held, orders = ["classes", "samples"], ["classes", "samples", "none"], ["contiguous", "random"]
+    splits, held = ["classes", "samples"], ["classes", "samples", "none"]
+    orders: list[Literal["contiguous", "random"]] = ["contiguous", "random"]
     with st.container(horizontal=True, vertical_alignment="bottom"):
         first = splits.index(kept.get("data.split", info.split))
         split = st.selectbox("Test on", splits, first, key=f"data-split-{name}", **words)
         first = held.index(kept.get("data.validation", info.validation))
         validation = st.selectbox("Validate on", held, first, key=f"data-validation-{name}", **words)
         folds, fold = 0, 1
-        order: Literal["contiguous", "random"] = "contiguous"
+        order = orders[0]
         if validation == "classes":
             first = kept.get("data.folds", 0)
             folds = _whole(

@@ -66,7 +66,7 @@ def test_no_run_at_all_leads_to_training(tmp_path, monkeypatch):
     app = opened()
     assert not app.exception
     assert "no runs yet" in app.info[0].value
-    assert app.get("page_link")[0].proto.page == "train"
+    assert app.get("page_link")[0].proto.page == "data"
 
 
 def test_each_row_is_a_query_with_its_nearest_neighbours(run):

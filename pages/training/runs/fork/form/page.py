@@ -10,6 +10,7 @@ from html import escape
 import numpy as np
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from dmlcore.data import DataError, Dataset
 from dmlcore.jobs import launch
@@ -35,8 +36,8 @@ STRIP = """<style>
 </style>"""
 
 
-def show(run: Run, steps: list[int]) -> None:
-    """The whole form, and its button."""
+def show(run: Run, steps: list[int], into: DeltaGenerator) -> int:
+    """The whole form; what changes and the button stand in `into`. Returns the step it would begin at."""
     form = Form("fork")
     if form.values.get("forked") != run.id:
         spec_form.fill(form, run.spec)
@@ -50,11 +51,11 @@ def show(run: Run, steps: list[int]) -> None:
         data = thumbnails.dataset(run.spec)
         leave_out, relabel = _training_split(run, data)
     except (DataError, SpecError) as error:
-        _refuse([words.plain(error)])
-        return
+        _refuse([words.plain(error)], into)
+        return step
     if form.faults or steps_after is None:
-        _refuse(form.faults)
-        return
+        _refuse(form.faults, into)
+        return step
     try:
         spec = fork_spec.of(
             run,
@@ -65,10 +66,13 @@ def show(run: Run, steps: list[int]) -> None:
         )
         fork_spec.check(spec, data)
     except (SpecError, TrainingError, DataError) as error:
-        _refuse(words.faults(error))
-        return
-    _told(run, spec)
-    _start(spec)
+        _refuse(words.faults(error), into)
+        return step
+    with into:
+        _told(run, spec)
+        _start(spec)
+        _command(run, spec)
+    return step
 
 
 def _changed(before: RunSpec, shown: RunSpec, steps: int) -> RunSpec:
@@ -164,7 +168,7 @@ def _strip(run: Run, samples: np.ndarray, more: Callable[[int], str]) -> str:
 
 
 def _told(run: Run, spec: RunSpec) -> None:
-    """What is changed, and the command that does the same."""
+    """What is changed."""
     lines = words.changes(run.spec, spec)
     with st.container(border=True):
         if lines:
@@ -176,6 +180,10 @@ def _told(run: Run, spec: RunSpec) -> None:
             "The network goes on, with the moments of the same optimiser and the proxies of a loss that has the same "
             "ones; what a new loss has of its own begins anew. The run notes which."
         )
+
+
+def _command(run: Run, spec: RunSpec) -> None:
+    """The command that does the same."""
     command = ["python", "-m", "dmlcore", "fork", run.id, "--step", str(spec.fork.step)]
     kept = spec.model_copy(update={"fork": run.spec.fork, "name": run.spec.name})
     changes = spec_form.overrides(run.spec, kept)
@@ -205,7 +213,8 @@ def _start(spec: RunSpec | None) -> None:
         st.rerun()
 
 
-def _refuse(faults: list[str]) -> None:
+def _refuse(faults: list[str], into: DeltaGenerator) -> None:
     """The button, out of reach, and why."""
-    _start(None)
-    refusal(REFUSED, *faults)
+    with into:
+        _start(None)
+        refusal(REFUSED, *faults)

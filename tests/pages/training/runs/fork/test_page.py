@@ -126,7 +126,7 @@ def test_without_runs_it_leads_to_training(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / EXAMPLE_REMOVED).touch()
     app = opened()
     assert not app.exception
-    assert app.get("page_link")[0].proto.page == "train"
+    assert app.get("page_link")[0].proto.page == "data"
 
 
 def test_the_train_page_tells_a_fork_and_can_begin_anew(run: Run) -> None:
