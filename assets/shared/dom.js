@@ -21,6 +21,14 @@ export function el(tag, attributes = {}, ...children) {
   return node;
 }
 
+/**
+ * A part of a page, by its class.
+ *
+ * @param {string} name
+ * @param {...Child} children
+ */
+export const div = (name, ...children) => el("div", { class: name }, ...children);
+
 // Whether the visitor has asked that nothing moves by itself.
 export const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 

@@ -2,7 +2,7 @@
 // go from here.
 /** @import { MapView } from "./map.js" */
 /** @import { MapData, Neighbour } from "./types.js" */
-import { el } from "../../shared/dom.js";
+import { div, el } from "../../shared/dom.js";
 
 export class Card {
   /** @type {HTMLDivElement} */
@@ -64,7 +64,7 @@ export class Card {
   /** @param {number} index */
   links(index) {
     const { map } = this;
-    this.neighbours = el("div", { class: "near" });
+    this.neighbours = div("near");
     const links = map.data.links.map((link) => this.link(link, index));
     this.failure = links.find((link) => link.dataset.page === "failure");
     // until the nearest neighbour is known to be wrong

@@ -1,6 +1,6 @@
 // Tags for all images that are shown, and views of this page by a name; both are kept with the run.
 /** @import { MapView } from "./map.js" */
-import { el, setText } from "../../shared/dom.js";
+import { div, el, setText } from "../../shared/dom.js";
 import { marked, packed } from "./cloud.js";
 
 export class Keeping {
@@ -17,7 +17,7 @@ export class Keeping {
       "details",
       { class: "keeping" },
       el("summary", { class: "button" }, "Tags and views"),
-      el("div", { class: "sheet" }, this.tag, this.view, this.views, this.why),
+      div("sheet", this.tag, this.view, this.views, this.why),
     );
   }
 

@@ -3,7 +3,7 @@
 /** @import { MapView } from "./map.js" */
 /** @import { Class, Colouring, Filtered } from "./types.js" */
 /** @import { Theme } from "../../shared/types.js" */
-import { drawing, el, setText } from "../../shared/dom.js";
+import { div, drawing, el, setText } from "../../shared/dom.js";
 import { shape } from "../../shared/plot.js";
 import { rampColour } from "../../shared/colours.js";
 import { FILTERS } from "./facets.js";
@@ -101,8 +101,8 @@ export class Legend {
     );
     this.rows = el("div", { class: "classes", role: "group", "aria-label": "classes" });
     this.more = el("small", { class: "more" });
-    this.key = el("div", { class: "key" });
-    this.filters = el("div", { class: "filters" });
+    this.key = div("key");
+    this.filters = div("filters");
     this.root = el(
       "details",
       { class: "legend", open: true },
@@ -246,12 +246,11 @@ export class Legend {
     this.key.replaceChildren(
       el("small", {}, title),
       bar,
-      el("div", { class: "ends" }, el("small", {}, low), el("small", {}, high)),
+      div("ends", el("small", {}, low), el("small", {}, high)),
       ...(neither
         ? [
-            el(
-              "div",
-              { class: "line" },
+            div(
+              "line",
               mark("circle", NONE),
               el("span", {}, "not defined"),
               el("small", {}, neither.toLocaleString("en")),

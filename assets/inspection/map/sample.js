@@ -1,7 +1,7 @@
 // One sample in full screen: its image, its neighbours, what became of it over training, its tags.
 /** @import { History, Near } from "./types.js" */
 /** @import { MapView } from "./map.js" */
-import { el, setText } from "../../shared/dom.js";
+import { div, el, setText } from "../../shared/dom.js";
 
 export class Sample {
   /** @param {MapView} map */
@@ -11,10 +11,10 @@ export class Sample {
     this.name = el("h2", {});
     this.facts = el("p", { class: "facts", "aria-live": "polite" });
     this.image = el("div", {}); // the image comes with its sample
-    this.links = el("div", { class: "links" });
-    this.tags = el("div", { class: "tags" });
-    this.near = el("div", { class: "found" });
-    this.history = el("div", { class: "history" });
+    this.links = div("links");
+    this.tags = div("tags");
+    this.near = div("found");
+    this.history = div("history");
     const button = (
       /** @type {string} */ text,
       /** @type {string} */ label,
@@ -35,9 +35,8 @@ export class Sample {
           button("×", "close", () => this.dialog.close()),
         ),
       ),
-      el(
-        "div",
-        { class: "columns" },
+      div(
+        "columns",
         el("div", {}, this.image, this.facts, this.links, this.tags),
         el(
           "div",

@@ -1,6 +1,6 @@
 // The images of the points that stand out: only those in sight are there, however many there are.
 /** @import { MapView } from "./map.js" */
-import { el, setText } from "../../shared/dom.js";
+import { div, el, setText } from "../../shared/dom.js";
 
 const GAP = 4,
   SPARE = 2; // lines of images above and below what is in sight
@@ -17,10 +17,10 @@ export class Wall {
     /** @type {Map<number, HTMLButtonElement>} */
     this.tiles = new Map(); // by place
     this.said = el("output", { class: "said", "aria-live": "polite", "aria-label": "images" });
-    this.inner = el("div", { class: "inner" });
+    this.inner = div("inner");
     this.none = el("p", { class: "none", hidden: true });
     this.view = el("div", { class: "view", role: "group", "aria-label": "images" }, this.inner);
-    this.root = el("div", { class: "wall" }, this.said, this.none, this.view);
+    this.root = div("wall", this.said, this.none, this.view);
     this.inner.addEventListener("error", () => this.gone(), true); // of an image: it does not bubble
     this.view.addEventListener("scroll", () => this.later());
     this.view.addEventListener("keydown", (e) => this.press(e));

@@ -4,7 +4,7 @@
 /** @import { Place, Point, Schema, SetState, Theme } from "../../shared/types.js" */
 import { Asking } from "../../shared/asking.js";
 import { defineComponent, paintScale } from "../../shared/component.js";
-import { drawing, el, save, setText, tidy, writeAddress } from "../../shared/dom.js";
+import { div, drawing, el, save, setText, tidy, writeAddress } from "../../shared/dom.js";
 import { INK, LETTER, POINTS, rampColour } from "../../shared/colours.js";
 import { control } from "../../shared/controls.js";
 import { pointHandles, pointRows } from "../../shared/points.js";
@@ -70,7 +70,7 @@ class Errata extends Asking {
       handle.addEventListener("pointerdown", (e) => this.drag(e, name));
       handle.addEventListener("keydown", (e) => this.nudge(e, name));
     }
-    this.frame = el("div", { class: "frame" }, this.plane, ...Object.values(this.handles));
+    this.frame = div("frame", this.plane, ...Object.values(this.handles));
     this.lines = POINTS.map((name, i) =>
       el("tr", {}, el("th", { scope: "row" }, `${LETTER[name]} ${name}`), ...this.cells[i]),
     );
@@ -102,20 +102,16 @@ class Errata extends Asking {
       ),
       el("tbody", {}, ...this.lines),
     );
-    return el(
-      "div",
-      { class: "lab" },
-      el(
-        "div",
-        { class: "stage" },
-        el(
-          "div",
-          { class: "left" },
+    return div(
+      "lab",
+      div(
+        "stage",
+        div(
+          "left",
           this.frame,
           this.keys,
-          el(
-            "div",
-            { class: "below" },
+          div(
+            "below",
             el(
               "span",
               {
@@ -129,16 +125,14 @@ class Errata extends Asking {
             ),
           ),
         ),
-        el(
-          "div",
-          { class: "panel" },
+        div(
+          "panel",
           table,
           this.energies,
           this.sliders,
           el("section", {}, el("h4", {}, "Points"), this.rows.grid),
-          el(
-            "div",
-            { class: "pills" },
+          div(
+            "pills",
             el("button", { onclick: () => this.reset() }, "Reset"),
             this.fields,
             el("button", { onclick: () => this.png(), title: "figure as PNG" }, "PNG"),

@@ -3,7 +3,7 @@
 /** @import { LessonsData, Question, Row, Verdict } from "./types.js" */
 /** @import { Child, SetState } from "../../shared/types.js" */
 import { defineComponent, loadStyles } from "../../shared/component.js";
-import { applyTheme, el } from "../../shared/dom.js";
+import { applyTheme, div, el } from "../../shared/dom.js";
 import { answered, remember, standing } from "./progress.js";
 
 const SETTLED = 250; // ms after which a figure that was just let go has written its address
@@ -11,7 +11,7 @@ const SETTLED = 250; // ms after which a figure that was just let go has written
 class Lessons {
   /** @type {SetState} */
   setState;
-  whole = el("div", { class: "lab lessons" });
+  whole = div("lab lessons");
   live = el("div", { class: "verdict", role: "status", "aria-live": "polite" });
   asked = 0;
   shown = "";
@@ -132,7 +132,7 @@ class Lessons {
     return [
       this.question(question),
       this.live,
-      el("div", { class: "way" }, dots, onward),
+      div("way", dots, onward),
       el(
         "p",
         { class: "caption" },
@@ -161,7 +161,7 @@ class Lessons {
       "div",
       { class: "question", role: "group", "aria-label": "question" },
       el("p", { class: "ask" }, ask),
-      el("div", { class: "pills" }, ...give[kind]()),
+      div("pills", ...give[kind]()),
     );
   }
 

@@ -3,7 +3,7 @@
 /** @import { ChargesAnswer, ChargesData, Law, Moved, Portrait, Shown, Spec } from "./types.js" */
 /** @import { TimelineRequest } from "../../shared/timeline/types.js" */
 import { defineComponent } from "../../shared/component.js";
-import { drawing, el, readouts, save, setText, show as number } from "../../shared/dom.js";
+import { div, drawing, el, readouts, save, setText, show as number } from "../../shared/dom.js";
 import { formula } from "../../shared/formula.js";
 import { control, keyMark, lossPanel } from "../../shared/controls.js";
 import { exportLinks } from "../../shared/export.js";
@@ -23,7 +23,7 @@ class Charges extends Player {
   canvas = el("canvas", { role: "img", "aria-label": "charges" });
   /** @type {HTMLDivElement} */
   frame;
-  readout = el("div", { class: "readout" });
+  readout = div("readout");
   portrait = el("canvas", {
     class: "portrait",
     role: "img",
@@ -98,12 +98,10 @@ class Charges extends Player {
     this.frame.addEventListener("keydown", (e) => this.key(e));
     this.canvas.addEventListener("pointerdown", (e) => this.drag(e));
     this.canvas.addEventListener("pointermove", (e) => this.hover(e));
-    const stage = el(
-      "div",
-      { class: "stage three" },
-      el(
-        "div",
-        { class: "left" },
+    const stage = div(
+      "stage three",
+      div(
+        "left",
         this.frame,
         transport(this, "step"),
         this.readout,
@@ -111,28 +109,21 @@ class Charges extends Player {
         this.presets.text,
         this.live,
       ),
-      el(
-        "div",
-        { class: "middle" },
+      div(
+        "middle",
         this.curves.whole,
         el(
           "div",
           {},
           el("h4", {}, "Phase portrait: how many triplets have which distances"),
           this.portrait,
-          el(
-            "div",
-            { class: "below" },
-            this.outer,
-            this.inner,
-            keyMark("dotted", "d(a, n) = d(a, p)"),
-          ),
+          div("below", this.outer, this.inner, keyMark("dotted", "d(a, n) = d(a, p)")),
           this.portraitText,
         ),
       ),
       this.side,
     );
-    return el("div", { class: "lab" }, this.hidden.has("presets") ? "" : this.presets.row, stage);
+    return div("lab", this.hidden.has("presets") ? "" : this.presets.row, stage);
   }
 
   controls() {
@@ -217,9 +208,8 @@ class Charges extends Player {
       ...this.section(
         "motion",
         "Motion",
-        el(
-          "div",
-          { class: "fields" },
+        div(
+          "fields",
           choose("miner", "triplets"),
           choose("optimiser", "optimiser"),
           choose("normalise", "plane"),
@@ -230,9 +220,8 @@ class Charges extends Player {
       ...this.section(
         "start",
         "Start",
-        el(
-          "div",
-          { class: "fields" },
+        div(
+          "fields",
           choice("start", options.start, state.start, (start) => this.restart({ start })),
           count("classes", "classes"),
           count("per_class", "per class"),
@@ -242,9 +231,8 @@ class Charges extends Player {
       ...this.section(
         "shown",
         "Shown",
-        el(
-          "div",
-          { class: "switches" },
+        div(
+          "switches",
           show("trails", "trails", "the last 40 steps"),
           show(
             "circles",

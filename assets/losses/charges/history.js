@@ -1,7 +1,12 @@
 // The steps the page has seen, for scrubbing without asking again.
 
 /** @import { ChargesAnswer, Column, Frame, Moved } from "./types.js" */
-import { Frames } from "../../shared/timeline/frames.js";
+import { Frames, pick } from "../../shared/timeline/frames.js";
+
+const PORTRAIT = /** @type {const} */ ([
+  ...["density", "corners", "reach", "outer", "inner"],
+  ...["violated", "valid", "third_edge", "norms"],
+]);
 
 /** @extends {Frames<ChargesAnswer, Frame>} */
 export class History extends Frames {
@@ -18,14 +23,14 @@ export class History extends Frames {
     this.drafted = null;
     super.add(answer);
     const shown = this.frames[answer.shown];
-    if (shown) shown.portrait = portrait(answer);
+    if (shown) shown.portrait = pick(answer, PORTRAIT);
   }
 
   /** @param {ChargesAnswer} answer */
   preview(answer) {
     const frame = this.unpack(answer)[answer.shown - answer.first];
     if (!frame) return;
-    frame.portrait = portrait(answer);
+    frame.portrait = pick(answer, PORTRAIT);
     this.drafted = { step: answer.shown, frame };
   }
 
@@ -72,16 +77,3 @@ export class History extends Frames {
     }));
   }
 }
-
-/** @param {ChargesAnswer} answer */
-const portrait = ({
-  density,
-  corners,
-  reach,
-  outer,
-  inner,
-  violated,
-  valid,
-  third_edge,
-  norms,
-}) => ({ density, corners, reach, outer, inner, violated, valid, third_edge, norms });

@@ -2,9 +2,15 @@
 // can be asked for again.
 
 /** @import { Column, Known, SideHistory, ToysAnswer } from "./types.js" */
+import { pick } from "../../shared/timeline/frames.js";
+
 /** @type {Column[]} */
 const COLUMNS = ["loss", "active", "nonzero", "map_at_r", "recall", "mean_loss", "mean_active"];
 const WIDTH = COLUMNS.length;
+const KNOWN = /** @type {const} */ ([
+  ...["labels", "indices", "inputs", "baseline", "classes", "axes", "note", "samples", "notes"],
+  ...["dim", "queries", "sheet", "columns", "side"],
+]);
 
 export class History {
   sparse = true;
@@ -20,40 +26,7 @@ export class History {
   /** @param {ToysAnswer} answer */
   add(answer) {
     this.perEpoch = answer.per_epoch;
-    if (answer.labels) {
-      const {
-        labels,
-        indices,
-        inputs,
-        baseline,
-        classes,
-        axes,
-        note,
-        samples,
-        notes,
-        dim,
-        queries = [],
-        sheet,
-        columns,
-        side,
-      } = /** @type {Known} */ (/** @type {unknown} */ (answer));
-      this.data = {
-        labels,
-        indices,
-        inputs,
-        baseline,
-        classes,
-        axes,
-        note,
-        samples,
-        notes,
-        dim,
-        queries,
-        sheet,
-        columns,
-        side,
-      };
-    }
+    if (answer.labels) this.data = /** @type {Known} */ ({ queries: [], ...pick(answer, KNOWN) });
     const count = Object.keys(answer).filter((name) => name.startsWith("curve_")).length;
     for (let i = 0; i < count; i++) {
       const side = (this.sides[i] ??= {

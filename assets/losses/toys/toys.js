@@ -4,6 +4,7 @@
 /** @import { Hyper } from "../../shared/types.js" */
 import { defineComponent } from "../../shared/component.js";
 import {
+  div,
   drawing,
   el,
   readouts,
@@ -42,7 +43,7 @@ const LETTERS = ["A", "B"];
 
 /** @extends {Player<Toy, ToysData, ToysAnswer, History, Settings>} */
 class Toys extends Player {
-  grid = el("div", { class: "views" });
+  grid = div("views");
   chips = el("div", {
     class: "chips",
     role: "group",
@@ -121,9 +122,8 @@ class Toys extends Player {
     this.schema = { ...schema, losses: { ...schema.losses, ...options.batch_losses } };
     const label =
       "time: space plays and pauses, comma and full stop step by batch, page up and down by epoch, home resets";
-    this.work = el(
-      "div",
-      { class: "work" },
+    this.work = div(
+      "work",
       this.grid,
       transport(this, "batch", { label, epochs: true }),
       this.notice,
@@ -133,11 +133,10 @@ class Toys extends Player {
     );
     this.work.addEventListener("keydown", (e) => this.key(e));
     this.views();
-    return el(
-      "div",
-      { class: "lab" },
+    return div(
+      "lab",
       ...(this.hidden.has("presets") ? [] : [this.presets.row, this.presets.text]),
-      el("div", { class: "stage" }, this.work, this.side),
+      div("stage", this.work, this.side),
     );
   }
 
@@ -148,7 +147,7 @@ class Toys extends Player {
         tip = el("span", { class: "tip" });
       const frame = el("div", { class: "frame", tabindex: 0, role: "group" }, canvas, tip),
         title = el("h4", {}),
-        box = el("div", { class: "readout" });
+        box = div("readout");
       const strip =
         name === "embedding" && this.images ? el("canvas", { class: "strip", role: "img" }) : null;
       /** @type {Shown} */
@@ -377,7 +376,7 @@ class Toys extends Player {
       },
     );
     setText(rate.querySelector(".symbol"), "η");
-    const named = el("div", { class: "named" }, el("span", {}, "learning rate"), rate);
+    const named = div("named", el("span", {}, "learning rate"), rate);
     const pair = el("input", { type: "checkbox", checked: two });
     pair.addEventListener("change", () => {
       if (!pair.checked) this.spare = clone(now.sides[1]);
@@ -392,7 +391,7 @@ class Toys extends Player {
       3: { title: "3: space" },
       ...(this.images ? { 64: { title: "64: two principal components" } } : {}),
     };
-    this.runList = el("div", { class: "runs" });
+    this.runList = div("runs");
     this.runs();
     return [
       ...losses,
@@ -410,9 +409,8 @@ class Toys extends Player {
         "training",
         "Training",
         named,
-        el(
-          "div",
-          { class: "fields" },
+        div(
+          "fields",
           choose("optimiser", "optimiser", options.optimiser),
           el(
             "label",
@@ -431,9 +429,8 @@ class Toys extends Player {
       ...this.section(
         "network",
         `Network: ${this.images ? options.images[toy.data] : "linear, leaky ReLU, linear"}`,
-        el(
-          "div",
-          { class: "fields" },
+        div(
+          "fields",
           this.images
             ? ""
             : el("label", {}, "hidden", count("hidden", "width of the hidden layer")),
@@ -449,9 +446,8 @@ class Toys extends Player {
       ...this.section(
         "data",
         "Data",
-        el(
-          "div",
-          { class: "fields" },
+        div(
+          "fields",
           choose("data", "data set", options.data, (v) => this.other(v)),
           choose("split", "shown", options.split, (v) => this.look(v)),
           seedField(this),
@@ -521,9 +517,8 @@ class Toys extends Player {
               )
             : "",
           el("pre", { tabindex: 0, "data-run": LETTERS[i] }, told.command[i]),
-          el(
-            "div",
-            { class: "pills" },
+          div(
+            "pills",
             el(
               "button",
               {

@@ -3,7 +3,7 @@
 /** @import { Setting } from "../types.js" */
 /** @import { Fields } from "./plane.js" */
 /** @import { Field, Margin, Region } from "./types.js" */
-import { el, stateOf, symbol, tidy } from "../dom.js";
+import { div, el, stateOf, symbol, tidy } from "../dom.js";
 import { formula, prose } from "../formula.js";
 import { POINTS } from "../colours.js";
 import { chart } from "./charts.js";
@@ -30,9 +30,8 @@ export class Explain {
     this.head = el("div");
     this.lawKeys = el("p", { class: "caption" });
     this.cutBox = el("section", { hidden: true }, el("h4", {}, "Energy along the cut"), this.cut);
-    this.side = el(
-      "div",
-      { class: "explain" },
+    this.side = div(
+      "explain",
       this.head,
       this.values,
       el("section", {}, el("h4", {}, "Pull and push by distance"), this.laws, this.lawKeys),
@@ -165,18 +164,10 @@ export class Explain {
     const focused = this.margins.querySelector("input:focus")?.getAttribute("aria-label");
     this.margins.replaceChildren(
       ...rows.map((row) =>
-        el(
-          "div",
-          { class: "margin" },
+        div(
+          "margin",
           ...(row.batch
-            ? [
-                el(
-                  "div",
-                  { class: "row batch" },
-                  el("label", {}, "B ", box("B")),
-                  el("label", {}, "C ", box("C")),
-                ),
-              ]
+            ? [div("row batch", el("label", {}, "B ", box("B")), el("label", {}, "C ", box("C")))]
             : []),
           row.error
             ? el("p", { class: "caption" }, row.error)

@@ -1,6 +1,6 @@
 // The layers that lie over the field: forces, circles, lines and points of the triplet.
 /** @import { At, Box, Discs, Hover, Mining, Painted, Scene } from "./types.js" */
-/** @import { Context, Ink, Place } from "../types.js" */
+/** @import { Context, Ink, Place, Point } from "../types.js" */
 import { LETTER, POINTS, halo } from "../colours.js";
 
 // Dark on light ground and light on dark, by the colour under each arrow: readable without an
@@ -221,8 +221,18 @@ export function cutLine(ctx, scene, at, ink) {
  * @param {Ink} ink
  */
 export function triangle(ctx, scene, at, ink) {
-  const [a, p, n] = POINTS.map((k) => at(scene[k]));
   ctx.lineWidth = 1.4;
+  edges(ctx, (name) => at(scene[name]), ink);
+}
+
+// The lines between three points of a canvas: those to the negative are dashed.
+/**
+ * @param {Context} ctx
+ * @param {(name: Point) => [x: number, y: number]} at
+ * @param {Ink} ink
+ */
+export function edges(ctx, at, ink) {
+  const [a, p, n] = POINTS.map(at);
   for (const [from, to, colour, dash] of /** @type {const} */ ([
     [a, p, ink.positive, []],
     [a, n, ink.negative, [4, 4]],

@@ -2,7 +2,7 @@
 /** @import { Place, Situation } from "../types.js" */
 /** @import { Fields } from "./plane.js" */
 /** @import { Scene } from "./types.js" */
-import { el } from "../dom.js";
+import { div, el } from "../dom.js";
 
 export class Lessons {
   /** @type {number | undefined} */
@@ -15,7 +15,7 @@ export class Lessons {
   /** @param {Fields} app */
   constructor(app) {
     this.app = app;
-    this.row = el("div", { class: "lessons" });
+    this.row = div("lessons");
     this.situations();
   }
 
@@ -43,9 +43,8 @@ export class Lessons {
       ...(hidden.has("situations")
         ? []
         : [
-            el(
-              "div",
-              { class: "pills" },
+            div(
+              "pills",
               ...situations.map(pill),
               el("button", { class: "tour", onclick: () => this.step(0) }, "Tour ▸"),
             ),
@@ -93,9 +92,8 @@ export class Lessons {
         { class: "card", role: "region", "aria-label": "tour" },
         el("b", {}, `${index + 1} / ${tour.length}  ${step.title}`),
         el("p", { role: "status" }, step.text),
-        el(
-          "div",
-          { class: "pills" },
+        div(
+          "pills",
           el("button", { onclick: () => this.step(index - 1), disabled: !index }, "back"),
           el(
             "button",

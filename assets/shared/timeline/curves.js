@@ -2,7 +2,7 @@
 // scrubs.
 /** @import { Line } from "../plot.js" */
 /** @import { Theme } from "../types.js" */
-import { drawing, el } from "../dom.js";
+import { div, drawing, el } from "../dom.js";
 import { scrubbed, within } from "../hand.js";
 import { brief, paintCurves } from "../plot.js";
 
@@ -40,7 +40,7 @@ export class Curves {
       scrubbed(canvas, scrub, onRest);
       return canvas;
     });
-    this.whole = el("div", { class: "plots" }, ...this.canvases);
+    this.whole = div("plots", ...this.canvases);
   }
 
   /**

@@ -40,3 +40,15 @@ export class Frames {
     this.frames.length = Math.min(this.frames.length, step);
   }
 }
+
+// What an answer says of these, as far as it says it.
+/**
+ * @template {object} A
+ * @template {keyof A} K
+ * @param {A} answer
+ * @param {readonly K[]} names
+ */
+export const pick = (answer, names) =>
+  /** @type {Pick<A, K>} */ (
+    Object.fromEntries(names.filter((name) => name in answer).map((name) => [name, answer[name]]))
+  );

@@ -3,7 +3,7 @@
 /** @import { About, State, Steps, TimelineAnswer, TimelineData, TimelineRequest } from "./types.js" */
 /** @import { Child, Schema, SetState, Theme } from "../types.js" */
 import { loadStyles, newTheme, receiveFallback } from "../component.js";
-import { el, setText, still, writeAddress } from "../dom.js";
+import { div, el, setText, still, writeAddress } from "../dom.js";
 import { Presets } from "../controls.js";
 import { Link, decode, socketAddress } from "../socket.js";
 import { Clock } from "./clock.js";
@@ -75,7 +75,7 @@ export class Player extends Clock {
     this.clock = el("output");
     this.notice = el("p", { class: "caption notice", role: "status" });
     this.live = el("div", { class: "hidden", "aria-live": "polite" });
-    this.side = el("div", { class: "panel" });
+    this.side = div("panel");
     this.presets = new Presets(data.options.presets, (i) => this.preset(i), this.sentence);
     /** @type {Link<TimelineRequest<S>>} */
     this.link = new Link(

@@ -1,7 +1,7 @@
 // Rows of choices: identities with one click, what is shown, which two losses are subtracted.
 /** @import { Compare } from "./compare.js" */
 import { menu, switches } from "../../../shared/controls.js";
-import { el } from "../../../shared/dom.js";
+import { div, el } from "../../../shared/dom.js";
 import { SHADES } from "./scales.js";
 
 /** @type {["region" | "arrows" | "landscape", text: string, title: string][]} */
@@ -23,7 +23,7 @@ const SHOWN = [
 export function presetRows({ presets: { offers, buttons, text } }) {
   const row = (/** @type {string} */ name, /** @type {string} */ kind) => [
     el("span", { class: "row-name" }, name),
-    el("div", { class: "pills" }, ...buttons.filter((_, i) => offers[i].kind === kind)),
+    div("pills", ...buttons.filter((_, i) => offers[i].kind === kind)),
   ];
   return [...row("The same loss", "same"), ...row("Not the same", "different"), text];
 }

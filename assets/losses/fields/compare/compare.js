@@ -6,7 +6,7 @@
 /** @import { Child, Place, Point, Schema, SetState, Theme } from "../../../shared/types.js" */
 import { Asking } from "../../../shared/asking.js";
 import { defineComponent } from "../../../shared/component.js";
-import { el, show, still } from "../../../shared/dom.js";
+import { div, el, show, still } from "../../../shared/dom.js";
 import { formula } from "../../../shared/formula.js";
 import { INK, LETTER, POINTS } from "../../../shared/colours.js";
 import { Presets, lossPanel } from "../../../shared/controls.js";
@@ -35,14 +35,14 @@ const READ = [
 
 /** @extends {Asking<CompareData, CompareRequest, CompareAnswer>} */
 export class Compare extends Asking {
-  cardsBox = el("div", { class: "cards" });
+  cardsBox = div("cards losses");
   /** @type {Plane} */
   map;
   /** @type {Judgement} */
   judgement;
-  pairBox = el("div", { class: "top" });
+  pairBox = div("top");
   live = el("div", { class: "hidden", "aria-live": "polite" });
-  notice = el("div", { class: "notice" });
+  notice = div("notice");
   rows = pointRows(INK, {
     onProbe: (name) => {
       this.hand.touch();
@@ -65,7 +65,7 @@ export class Compare extends Asking {
     },
     "Add a loss",
   );
-  options = el("div", { class: "shown" });
+  options = div("shown");
 
   /** @type {ReturnType<Compare["card"]>[]} */
   cards = [];
@@ -111,37 +111,21 @@ export class Compare extends Asking {
     this.map = new Plane("difference of the two losses", this.hand);
     this.judgement = new Judgement(this);
     this.scaleBars = new Scales(this);
-    return el(
-      "div",
-      { class: "lab" },
-      ...(hidden.has("presets") ? [] : [el("div", { class: "preset-rows" }, ...presetRows(this))]),
+    return div(
+      "lab",
+      ...(hidden.has("presets") ? [] : [div("preset-rows", ...presetRows(this))]),
       ...(hidden.has("verdict") ? [] : [this.judgement.box]),
-      el(
-        "div",
-        { class: "stage" },
-        el(
-          "div",
-          { class: "main" },
+      div(
+        "stage",
+        div(
+          "main",
           this.cardsBox,
-          el(
-            "div",
-            { class: "bars foot" },
-            ...(hidden.has("panels") ? [] : [this.add]),
-            this.scaleBars.box,
-          ),
+          div("bars foot", ...(hidden.has("panels") ? [] : [this.add]), this.scaleBars.box),
           this.notice,
         ),
-        el(
-          "div",
-          { class: "side panel" },
-          el(
-            "div",
-            { class: "map" },
-            this.pairBox,
-            this.scaleBars.legend,
-            this.map.frame,
-            this.scaleBars.map,
-          ),
+        div(
+          "side panel",
+          div("map", this.pairBox, this.scaleBars.legend, this.map.frame, this.scaleBars.map),
           ...this.section("options", "Shown", this.options),
           ...this.section("points", "Points, the same in every plane", this.rows.grid),
           ...this.section("export", "Export", exportSection(this)),
@@ -174,9 +158,8 @@ export class Compare extends Asking {
   card(panel, k) {
     const plane = new Plane(`loss ${k + 1}`, this.hand, { first: k === 0 });
     const values = READ.map((name) => el("b", { "data-readout": name }));
-    const numbers = el(
-      "div",
-      { class: "readout" },
+    const numbers = div(
+      "readout",
       ...READ.map((name, i) => el("div", {}, el("span", {}, name), values[i])),
     );
     const box = el("div", { class: "card", role: "group" });
@@ -205,9 +188,8 @@ export class Compare extends Asking {
     ];
     if (k === 0)
       plane.frame.append(
-        el(
-          "div",
-          { class: "zoom" },
+        div(
+          "zoom",
           .../** @type {const} */ ([
             ["+", 1 / 1.25, "zoom in"],
             ["−", 1.25, "zoom out"],
@@ -239,9 +221,8 @@ export class Compare extends Asking {
       });
       box.setAttribute("aria-label", `loss ${k + 1}: ${losses[panel.loss].title}`);
       box.replaceChildren(
-        el(
-          "div",
-          { class: "top" },
+        div(
+          "top",
           el("span", { class: "badge", "aria-hidden": "true" }, String(k + 1)),
           choice,
           ...(this.hidden.has("panels") ? [] : buttons),

@@ -1,6 +1,6 @@
 // What a visitor exports: a figure, the arrays, a script, the link.
 /** @import { Compare } from "./compare.js" */
-import { drawing, el, save, tidy } from "../../../shared/dom.js";
+import { div, drawing, el, save, tidy } from "../../../shared/dom.js";
 import { INK } from "../../../shared/colours.js";
 
 /** @param {Compare} app */
@@ -42,9 +42,8 @@ export function exportSection(app) {
   return el(
     "div",
     {},
-    el(
-      "div",
-      { class: "pills" },
+    div(
+      "pills",
       el("button", { onclick: () => figure(app) }, "figure (PNG)"),
       vector,
       arrays,

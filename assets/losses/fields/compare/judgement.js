@@ -3,7 +3,7 @@
 /** @import { Same } from "./types.js" */
 /** @import { Child } from "../../../shared/types.js" */
 import { menu } from "../../../shared/controls.js";
-import { el } from "../../../shared/dom.js";
+import { div, el } from "../../../shared/dom.js";
 
 // Differences run from rounding errors to infinity: three digits, powers of ten where they help.
 /** @param {number | null} [x] */
@@ -26,9 +26,9 @@ export class Judgement {
     this.word = "";
     this.title = el("b", { class: "word" });
     this.text = el("p", {});
-    this.asked = el("div", { class: "asked" });
-    this.found = el("div", { class: "verdict" }, this.title, this.text);
-    this.box = el("div", { class: "judgement" }, this.found, this.asked);
+    this.asked = div("asked");
+    this.found = div("verdict", this.title, this.text);
+    this.box = div("judgement", this.found, this.asked);
   }
 
   fill() {

@@ -4,7 +4,7 @@
 /** @import { CompareAnswer, Comparison, PanelNumbers } from "./types.js" */
 /** @import { Theme } from "../../../shared/types.js" */
 import { keyMark } from "../../../shared/controls.js";
-import { el } from "../../../shared/dom.js";
+import { div, el } from "../../../shared/dom.js";
 import { number } from "./judgement.js";
 import { paintScale } from "../../../shared/component.js";
 import { rampColour, signedColour } from "../../../shared/colours.js";
@@ -40,9 +40,8 @@ export class Scales {
       },
       "lock scale",
     );
-    this.box = el(
-      "div",
-      { class: "bars" },
+    this.box = div(
+      "bars",
       this.all,
       el(
         "button",
@@ -52,7 +51,7 @@ export class Scales {
       this.lock,
       this.keys,
     );
-    this.map = el("div", { class: "bars" }, this.rest, this.largest);
+    this.map = div("bars", this.rest, this.largest);
     this.legend = el("p", { class: "formula legend" });
   }
 

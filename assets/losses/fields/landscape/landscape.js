@@ -4,7 +4,7 @@
 /** @import { Camera, Drawn, Host, LandscapeAnswer, Marble, Plotly } from "./types.js" */
 /** @import { Place } from "../../../shared/types.js" */
 import { keyMark } from "../../../shared/controls.js";
-import { el, setText, styled, tidy } from "../../../shared/dom.js";
+import { div, el, setText, styled, tidy } from "../../../shared/dom.js";
 import { Link, decode, socketAddress } from "../../../shared/socket.js";
 
 const HEAVIEST = 3, // as in pages/shared/plane/state.py
@@ -83,18 +83,16 @@ export class Landscape {
       /** @type {number} */ by,
       /** @type {string} */ name,
     ) => el("button", { "aria-label": name, title: name, onclick: () => this.turn(by) }, text);
-    this.space = el(
-      "div",
-      { class: "space" },
+    this.space = div(
+      "space",
       this.plot,
-      el("div", { class: "turn" }, turn("⟲", TURN, "turn left"), turn("⟳", -TURN, "turn right")),
+      div("turn", turn("⟲", TURN, "turn left"), turn("⟳", -TURN, "turn right")),
     );
     this.box = el(
       "section",
       { class: pair ? "landscape pair" : "landscape", "aria-label": "landscape" },
-      el(
-        "div",
-        { class: "row-of" },
+      div(
+        "row-of",
         el(
           "button",
           {
@@ -108,9 +106,8 @@ export class Landscape {
         file,
       ),
       this.space,
-      el(
-        "div",
-        { class: "below" },
+      div(
+        "below",
         "height: loss",
         keyMark("slope", "force on it: the slope there"),
         keyMark("", "loss = 0"),

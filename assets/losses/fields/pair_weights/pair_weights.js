@@ -5,7 +5,7 @@
 /** @import { Place, Schema, SetState, Theme } from "../../../shared/types.js" */
 import { Asking } from "../../../shared/asking.js";
 import { defineComponent, paintScale } from "../../../shared/component.js";
-import { drawing, el, save, show, tidy } from "../../../shared/dom.js";
+import { div, drawing, el, save, show, tidy } from "../../../shared/dom.js";
 import { formula } from "../../../shared/formula.js";
 import { INK, rampColour, signedColour } from "../../../shared/colours.js";
 import { Presets, control, keyMark, lossPanel, menu } from "../../../shared/controls.js";
@@ -28,7 +28,7 @@ const signedText = (x) => `${x < 0 ? "−" : x > 0 ? "+" : ""}${show(Math.abs(x)
 /** @extends {Asking<PairWeightsData, PairWeightsRequest, PairWeightsAnswer>} */
 class PairWeights extends Asking {
   cards = [0, 1].map(() => this.card());
-  options = el("div", { class: "options" });
+  options = div("options");
   bar = el("canvas", { width: 160, height: 1 });
   barText = el("span", { class: "bar" });
   sphere = el("canvas", { class: "sphere", role: "img" });
@@ -40,7 +40,7 @@ class PairWeights extends Asking {
   );
   /** @type {HTMLDivElement} */
   edges;
-  notice = el("div", { class: "notice" });
+  notice = div("notice");
   live = el("div", { class: "hidden", "aria-live": "polite" });
 
   /** @type {number | undefined} */
@@ -74,36 +74,24 @@ class PairWeights extends Asking {
 
   // ---- the page
   dom() {
-    this.edges = el(
-      "div",
-      { class: "readout" },
+    this.edges = div(
+      "readout",
       ...this.edgeValues.map(([letter, pair, value]) =>
         el("div", {}, el("span", {}, letter, el("sub", {}, pair)), value),
       ),
     );
-    return el(
-      "div",
-      { class: "lab" },
+    return div(
+      "lab",
       ...(this.hidden.has("presets")
         ? []
-        : [
-            el(
-              "div",
-              { class: "slides" },
-              el("div", { class: "pills" }, ...this.slides.buttons),
-              this.slides.text,
-            ),
-          ]),
-      el(
-        "div",
-        { class: "stage" },
-        el(
-          "div",
-          { class: "main" },
-          el("div", { class: "cards" }, ...this.cards.map((c) => c.box)),
-          el(
-            "div",
-            { class: "below" },
+        : [div("slides", div("pills", ...this.slides.buttons), this.slides.text)]),
+      div(
+        "stage",
+        div(
+          "main",
+          div("cards losses", ...this.cards.map((c) => c.box)),
+          div(
+            "below",
             this.barText,
             keyMark("", "loss = 0"),
             keyMark("dashed", "upper clamp"),
@@ -112,9 +100,8 @@ class PairWeights extends Asking {
           ),
           this.notice,
         ),
-        el(
-          "div",
-          { class: "side panel" },
+        div(
+          "side panel",
           this.options,
           el(
             "section",
@@ -131,9 +118,8 @@ class PairWeights extends Asking {
                   "section",
                   {},
                   el("h4", {}, "Export"),
-                  el(
-                    "div",
-                    { class: "pills" },
+                  div(
+                    "pills",
                     el("button", { onclick: () => this.figure() }, "figure (PNG)"),
                     ...exportLinks(
                       this.data.base,
@@ -158,7 +144,7 @@ class PairWeights extends Asking {
       canvas,
       values,
       names,
-      numbers: el("div", { class: "readout" }, ...values.map((v, i) => el("div", {}, names[i], v))),
+      numbers: div("readout", ...values.map((v, i) => el("div", {}, names[i], v))),
       box: el("div", { class: "card", role: "group" }),
     };
     names[0].textContent = "triplet";

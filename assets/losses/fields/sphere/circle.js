@@ -3,6 +3,7 @@
 /** @import { Label, Scene, SphereAnswer } from "./types.js" */
 /** @import { Context, Ink, Point, Theme } from "../../../shared/types.js" */
 import { INK, POINTS, halo, rampColour } from "../../../shared/colours.js";
+import { edges } from "../../../shared/plane/layers.js";
 import { mark, write } from "./marks.js";
 
 const RAD = Math.PI / 180;
@@ -142,21 +143,8 @@ function hatch(ctx, c, r, angle, ink) {
  * @param {Ink} ink
  */
 function chords(ctx, size, scene, ink) {
-  const [a, p, n] = POINTS.map((name) => onCircle(size, scene[name][0]));
   ctx.lineWidth = 1.5;
-  for (const [from, to, colour, dash] of /** @type {const} */ ([
-    [a, p, ink.positive, []],
-    [a, n, ink.negative, [4, 4]],
-    [p, n, ink.negative, [4, 4]],
-  ])) {
-    ctx.strokeStyle = colour;
-    ctx.setLineDash(dash);
-    ctx.beginPath();
-    ctx.moveTo(...from);
-    ctx.lineTo(...to);
-    ctx.stroke();
-  }
-  ctx.setLineDash([]);
+  edges(ctx, (name) => onCircle(size, scene[name][0]), ink);
 }
 
 // Tangential force on the scanning point about the ring.

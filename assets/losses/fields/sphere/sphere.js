@@ -5,6 +5,7 @@
 import { Asking } from "../../../shared/asking.js";
 import { defineComponent, paintScale } from "../../../shared/component.js";
 import {
+  div,
   drawing,
   el,
   readouts,
@@ -69,7 +70,7 @@ class Sphere extends Asking {
   circleFrame;
   /** @type {HTMLDivElement} */
   mapFrame;
-  views = el("div", { class: "views" });
+  views = div("views");
   /** @type {Surface} */
   surface;
   switch = /** @type {On[]} */ (["sphere", "circle"]).map((on) =>
@@ -96,14 +97,14 @@ class Sphere extends Asking {
     back: keyMark("hollow", "behind the sphere"),
     sweep: keyMark("sweep", "what the ring shows"),
   };
-  readout = el("div", { class: "readout" });
+  readout = div("readout");
   /** @type {HTMLTableCellElement[][]} */
   cells;
   /** @type {HTMLTableElement} */
   table;
   live = el("div", { class: "hidden", "aria-live": "polite" });
-  notice = el("div", { class: "notice" });
-  side = el("div", { class: "panel" });
+  notice = div("notice");
+  side = div("panel");
 
   painted = 0;
   /** @type {SphereAnswer | undefined} */
@@ -159,9 +160,9 @@ class Sphere extends Asking {
     });
     this.circle = canvas({ role: "img" });
     this.map = canvas({ role: "img" });
-    this.globeFrame = el("div", { class: "frame" }, this.surfaceCanvas, this.globe);
-    this.circleFrame = el("div", { class: "frame" }, this.circle);
-    this.mapFrame = el("div", { class: "frame" }, this.map, this.dot);
+    this.globeFrame = div("frame", this.surfaceCanvas, this.globe);
+    this.circleFrame = div("frame", this.circle);
+    this.mapFrame = div("frame", this.map, this.dot);
     this.surface = new Surface(this.surfaceCanvas);
     this.globe.addEventListener("pointerdown", (e) => this.rotate(e));
     this.globe.addEventListener("keydown", (e) => this.turn(e));
@@ -194,26 +195,21 @@ class Sphere extends Asking {
       ),
       ...POINTS.map((name, i) => el("tr", {}, el("th", { scope: "row" }, name), ...this.cells[i])),
     );
-    return el(
-      "div",
-      { class: "lab" },
-      el(
-        "div",
-        { class: "stage" },
-        el(
-          "div",
-          { class: "left" },
-          el(
-            "div",
-            { class: "top" },
+    return div(
+      "lab",
+      div(
+        "stage",
+        div(
+          "left",
+          div(
+            "top",
             el("div", { class: "switch", role: "group", "aria-label": "surface" }, ...this.switch),
             ...(this.hidden.has("presets") ? [] : [el("div", states, ...this.states.buttons)]),
           ),
           this.views,
           this.states.text,
-          el(
-            "div",
-            { class: "below" },
+          div(
+            "below",
             el("span", { class: "bar" }, "loss 0", this.scaleBar, this.scaleText),
             keyMark("", "loss = 0"),
             this.keys.clamp,
@@ -222,7 +218,7 @@ class Sphere extends Asking {
             this.keys.back,
             this.keys.sweep,
           ),
-          el("div", { class: "numbers" }, this.readout, this.table),
+          div("numbers", this.readout, this.table),
           this.notice,
           this.live,
         ),
