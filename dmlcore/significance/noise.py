@@ -68,16 +68,12 @@ class Separation:
     def words(self) -> str:
         """In a sentence."""
         digits = 1 if self.pooled >= 0.005 else 2
-        words = (
-            f"The means spread by {100 * self.means:.{digits}f} points (standard deviation), {self.ratio:.1f} times "
-            f"the pooled deviation of the seeds, {100 * self.pooled:.{digits}f}"
+        same = f", {self.means / self.paired:.1f} times where they are compared seed by seed" if self.paired else ""
+        return (
+            f"From one variant to another the means differ by {100 * self.means:.{digits}f} points (standard "
+            f"deviation), from seed to seed by {100 * self.pooled:.{digits}f}: {self.ratio:.1f} times as much{same}. "
+            f"Variants all alike would show {self.chance:.1f} times."
         )
-        if self.paired:
-            words += (
-                f", and {self.means / self.paired:.1f} times what is left of that, {100 * self.paired:.{digits}f}, "
-                "without what a seed does to all alike"
-            )
-        return f"{words}; were all alike, {self.chance:.1f} times would be expected."
 
 
 def gap(first: Values, second: Values) -> Gap:

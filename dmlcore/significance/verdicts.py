@@ -135,10 +135,12 @@ def beside(names: tuple[str, str], values: tuple[Values, Values], baseline: str)
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names in a sentence, the first few of many."""
-    if len(names) > MOST_NAMED:
-        return f"{', '.join(names[: MOST_NAMED - 1])} and {len(names) - MOST_NAMED + 1} more"
-    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+    """Names in a sentence, the first few of many; a name with a comma of its own is parted from the next by more."""
+    if len(names) == 1:
+        return names[0]
+    shown = [*names] if len(names) <= MOST_NAMED else [*names[: MOST_NAMED - 1], f"{len(names) - MOST_NAMED + 1} more"]
+    comma = "; " if any("," in name for name in shown) else ", "
+    return f"{comma.join(shown[:-1])} and {shown[-1]}"
 
 
 def _mean(values: Values) -> str:
@@ -206,7 +208,7 @@ def _ranked(variants: Mapping[str, Values], things: str, further: bool) -> list[
         head = f"{names[0]} {'leads' if further else 'is above'} {names[1]}, the next, by {lead.words.lstrip('+')}."
     pairs = [gap(variants[a], variants[b]) for a, b in itertools.pairwise(names)]
     same = len(pairs) - sum(clear(pairs))
-    near = f"{same} of {len(pairs)} neighbours in this order lie within each other's noise."
+    near = f"In this order {same} of {len(pairs)} differ from the next by less than their noise."
     return [head, *noise, near] if len(pairs) > 1 and same else [head, *noise]
 
 
@@ -216,7 +218,7 @@ def _asked(variants: Mapping[str, Values], first: str, second: str) -> list[str]
     if between.deviation is None:
         return []
     if not between.needed or between.needed > FEASIBLE:
-        return [f"More seeds will not tell {first} from {second} ({between.words})."]
+        return [f"Even {FEASIBLE} seeds would not tell {first} from {second} ({between.words})."]
     return [f"To tell {first} from {second} ({between.words}) would take about {between.needed} seeds."]
 
 

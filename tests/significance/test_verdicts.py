@@ -66,7 +66,7 @@ def test_a_lead_is_only_called_one_when_it_is():
     sure = noisy | {"a": seeds(0.90, 0.91, 0.92)}
     said = verdict(sure, inputs(sure, 0.1, 0.1, 0.1)).text
     assert "a leads b, the next, by 32.7 ± 5.7 points, paired over 3 seeds" in said
-    assert "1 of 2 neighbours in this order lie within each other's noise" in said
+    assert "In this order 1 of 2 differ from the next by less than their noise" in said
     paired = {"a": seeds(0.31, 0.51, 0.72), "b": seeds(0.30, 0.50, 0.71)}  # the draw moves both alike
     assert "a leads b" in verdict(paired, inputs(paired, 0.1, 0.1, 0.1)).text
 
@@ -140,13 +140,13 @@ def test_means_are_set_beside_what_seeds_do_and_a_tie_says_how_many_would_tell()
     assert verdicts.top(values) == ("a", "b")
     said = verdict(values, inputs(values, 0.05, 0.05, 0.05)).text
     assert gap(values["a"], values["b"]).needed > FEASIBLE
-    assert "More seeds will not tell a from b (+0.7 ± 1.5 points, paired over 3 seeds)." in said
+    assert f"Even {FEASIBLE} seeds would not tell a from b (+0.7 ± 1.5 points, paired over 3 seeds)." in said
     closer = {"a": seeds(0.30, 0.32, 0.31), "b": seeds(0.29, 0.305, 0.285)}
     needed = gap(closer["a"], closer["b"]).needed
     assert 3 < needed <= FEASIBLE
     assert f"would take about {needed} seeds." in verdict(closer, inputs(closer, 0.05, 0.05, 0.05)).text
     assert "would take" not in verdict(closer, inputs(closer, 0.05, 0.05, 0.05), further=False).text
-    assert f"{apart.ratio:.1f} times the pooled deviation of the seeds, {100 * apart.pooled:.1f}" in said
+    assert f"from seed to seed by {100 * apart.pooled:.1f}: {apart.ratio:.1f} times as much" in said
 
 
 def test_classes_are_what_a_difference_is_asked_over():
