@@ -54,7 +54,7 @@ def page() -> None:
     shown = example.find(store)
     forces = f"Drag **A**, **P** or **N**: the arrows are the forces of a loss, {titles.loss_title(FIELD.loss)}."
     _door(play, "fields", "Play with a loss", forces)
-    _door(train, "train", "Train a network", "This is what a training does. Same colour: same class.")
+    _door(train, "data", "Train a network", "This is what a training does. Same colour: same class.")
     run = {"run": shown.id} if shown else None
     whom = "Who is near whom, where it fails, and which loss would help."
     _door(look, "explore", "Look at what it learned", whom, run)

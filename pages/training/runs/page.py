@@ -78,7 +78,7 @@ def _way_to_example(store: RunStore, shipped: Run | None, shown: Sequence[Run]) 
 def _nothing_yet(store: RunStore) -> None:
     with st.container(border=True):
         st.markdown("**No runs yet.** Train something: with the settings as they are it takes some fifteen seconds.")
-        menu.link("train", "Go to Train")
+        menu.link("data", "Go to Train")
         st.caption("Runs are kept in")
         st.code(str(store.root), language=None)
 

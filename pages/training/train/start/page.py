@@ -56,7 +56,7 @@ def main() -> None:
     command = spec_form.command(spec)
     if command:
         st.caption("The same from the command line:")
-        st.code(command, language="bash", wrap_lines=True)
+        st.code(command, language=None, wrap_lines=True)
 
 
 def button(head: steps.Head, spec: RunSpec | None) -> None:

@@ -71,7 +71,7 @@ def show(run: Run, steps: list[int], into: DeltaGenerator) -> int:
     with into:
         _told(run, spec)
         _start(spec)
-        _command(run, spec)
+    _command(run, spec)
     return step
 
 
