@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test check mutants lock licences sbom browsers clean
+.PHONY: run test check pictures mutants lock licences sbom browsers clean
 
 run: $(VENV)/.run
 	$(BIN)/streamlit run app.py
@@ -23,6 +23,10 @@ check: $(VENV)/.dev node_modules/.package-lock.json
 	$(BIN)/lint-imports
 	$(BIN)/python -m docs.supply.locks
 	$(NPM) run --silent check
+
+# The two of a first slide in docs/pictures/; PICTURES="--run RUN" for the failure of a run of yours, --to FOLDER for elsewhere.
+pictures: $(VENV)/.run
+	$(BIN)/python -m docs.make_pictures $(PICTURES)
 
 # Every defence taken away once, and the test that notices; MUTANTS="--area training" for some of them.
 mutants: $(VENV)/.dev browsers
