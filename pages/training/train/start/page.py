@@ -19,8 +19,8 @@ from pages.training.train.steps import page as steps
 
 # Measured with the specs as they are, seeds 0 to 2: python -m benchmarks.specs
 DIGITS_STORY = (
-    "Measured by benchmarks/specs.py, means of three seeds: MAP@R falls from 49 to 39 % on unseen digits, and rises "
-    "from 43 to 93 % on known ones."
+    "What to expect, as means of three seeds: MAP@R falls from 49 to 39 % on unseen digits, and rises from 43 to 93 % "
+    "on known ones."
 )
 GLYPHS_STORY = (
     "What to expect, as means of three seeds: MAP@R on alphabets never seen rises from 3 % untrained to 31 %; raw "
