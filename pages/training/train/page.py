@@ -16,7 +16,7 @@ from pages.training.train.steps import page as steps
 
 
 def main() -> None:
-    head = steps.Head(
+    head = steps.StepHead(
         "train",
         "What to train",
         "A network learns to put samples of one class close together; the loss says how. Take an example as it is, or "
@@ -41,7 +41,7 @@ def main() -> None:
     preview_view.show(spec, summary, ready=ready)
 
 
-def _lead(head: steps.Head, form: Form, spec: RunSpec | None, *, ready: bool) -> None:
+def _lead(head: steps.StepHead, form: Form, spec: RunSpec | None, *, ready: bool) -> None:
     query = {"data": form.values["data.name"]} | steps.carried(spec)
     head.row(query)
     head.lead("start", "Next: start", query, ready=ready)

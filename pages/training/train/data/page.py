@@ -39,7 +39,7 @@ WORDS = {
 
 
 def page() -> None:
-    head = steps.Head(
+    head = steps.StepHead(
         "data",
         "Data",
         "Choose what the network learns from, and whether the test asks for classes that it has never seen.",

@@ -34,7 +34,7 @@ TESTED = {
 
 
 def main() -> None:
-    head = steps.Head("start", "Start", "Read what will happen and what it costs on this machine, then start it.")
+    head = steps.StepHead("start", "Start", "Read what will happen and what it costs on this machine, then start it.")
     form = steps.form()
     steps.begin(form, "start")
     spec, faults = steps.spec_of(form)
@@ -59,7 +59,7 @@ def main() -> None:
         st.code(command, language=None, wrap_lines=True)
 
 
-def button(head: steps.Head, spec: RunSpec | None) -> None:
+def button(head: steps.StepHead, spec: RunSpec | None) -> None:
     """What starts it, once there is a spec that can be trained."""
     with head.onward:
         pressed = st.button(

@@ -37,7 +37,7 @@ def form() -> Form:
     return Form("train")
 
 
-class Head:
+class StepHead:
     """The title of a step, the row of all three, and at the end of the line the way on."""
 
     def __init__(self, here: str, title: str, sentence: str) -> None:
