@@ -31,7 +31,7 @@ SETS = (("images_background", "images_evaluation"), ("images_background_small1",
 INFO = Description(
     name="omniglot",
     title="Omniglot",
-    sentence="Handwritten characters, twenty hands each, in white on black; tested on alphabets never seen.",
+    sentence="Handwritten characters, twenty hands each; tested on alphabets never seen.",
     citation="Lake, Salakhutdinov, Tenenbaum: Human-level concept learning through probabilistic program induction. "
     "Science 350, 2015.",
     kind="images",

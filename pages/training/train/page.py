@@ -38,7 +38,7 @@ def main() -> None:
         protocol_form.panel(form)
     summary, ready = steps.checked(spec)
     _lead(head, form, spec, ready=ready)
-    preview_view.show(spec, summary, ready=ready)
+    preview_view.show(spec, summary, steps.carried(spec), ready=ready)
 
 
 def _lead(head: steps.StepHead, form: Form, spec: RunSpec | None, *, ready: bool) -> None:

@@ -39,8 +39,7 @@ EDGE = 0.08  # of the image that the middle of the pen leaves free
 INFO = Description(
     name="glyphs",
     title="Glyphs",
-    sentence="Characters of 13 invented alphabets, twenty hands each, in white on black; tested on alphabets never "
-    "seen.",
+    sentence="Characters of 13 invented alphabets, twenty hands each; tested on alphabets never seen.",
     citation="Drawn by DML Lab, after Lake, Salakhutdinov, Tenenbaum: Human-level concept learning through "
     "probabilistic program induction. Science 350, 2015.",
     kind="images",

@@ -119,6 +119,11 @@ def estimated(spec: RunSpec, summary: Summary) -> Estimate | None:
     return estimate(spec, size, _finished(spec.data.name))
 
 
+def trained_already(spec: RunSpec) -> Run | None:
+    """The newest finished run of exactly this spec, among those that an estimate rests on."""
+    return next((run for run in _finished(spec.data.name) if run.spec == spec), None)
+
+
 def _finished(data: str) -> list[Run]:
     """The newest finished runs on a data set."""
     runs = []

@@ -99,7 +99,10 @@ def _chosen(form: Form, name: str) -> tuple[Where | None, Cut]:
 def _onward(form: Form, at: Where, cut: Cut, made: Dataset | None) -> dict[str, str]:
     """What leads on: all settings as they stand if they have this data set, split like this; else those of its own."""
     spec, _ = steps.spec_of(form)
-    return steps.carried(spec) if spec and splits_like(spec, at, cut) else link(at, cut, made)
+    if spec and splits_like(spec, at, cut):
+        return steps.carried(spec)
+    steps.forget_addresses(form)
+    return link(at, cut, made)
 
 
 def _root(name: str, kept: Mapping[str, Any]) -> str | None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from html import escape
+from urllib.parse import urlencode
 
 import streamlit as st
 
@@ -25,14 +27,17 @@ FEW_CLASSES = (
 )
 
 
-def show(spec: RunSpec, summary: Summary | None, *, ready: bool) -> None:
-    """All of it. summary: of the data, None where they cannot be read; ready: nothing hinders the training run."""
+def show(spec: RunSpec, summary: Summary | None, query: Mapping[str, str], *, ready: bool) -> None:
+    """All of it. summary: of the data, None where they cannot be read; query: the link to this; ready: it can train."""
     if ready:
         _describe_loss(spec)
     _describe_data(spec, summary)
     _lint(spec, summary)
     if ready and data.describe(spec.data.name).kind != "vectors":
         _describe_pooling(spec)
+    if query:
+        with st.expander("Link to these settings", icon=":material/link:"):
+            st.code(f"{(st.context.url or '').partition('?')[0]}?{urlencode(query)}", language=None, wrap_lines=True)
     with st.expander("All settings as text (TOML)", icon=":material/description:"):
         st.code(spec.to_toml(), language="toml")
         st.download_button(

@@ -49,6 +49,11 @@ def main() -> None:
     if summary is None:
         menu.link("data", "Fetch the data in step 1", {"data": spec.data.name})
         return
+    if same := preflight.trained_already(spec):
+        with st.container(border=True, horizontal=True, vertical_alignment="center"):
+            st.markdown("**You have this already**: a finished run has exactly these settings.", width="content")
+            menu.link("runs", "Open it", {"run": same.id})
+            menu.link("explore", "Explore what it learned", {"run": same.id})
     if ready:
         _estimate(spec, summary)
     _what_happens(spec, summary)

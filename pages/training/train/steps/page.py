@@ -68,24 +68,36 @@ def begin(form: Form, here: str) -> None:
 
     Each step follows an address once: who comes back to it by the browser finds what has been set since.
     """
-    asked = {key: value for key, value in st.query_params.items() if key in ("base", "set")}
-    if "base" in asked and form.values.get(f"linked {here}") != asked and _follow(form, here, asked):
-        return
+    asked = {key: value for key, value in st.query_params.items() if key in ("base", "set", "like")}
+    if (asked.get("base") or asked.get("like")) and form.values.get(f"followed {here}") != asked:
+        come = _follow if "base" in asked else _train_like
+        if come(form, asked):
+            form.values[f"followed {here}"] = asked
     _offer_folder(form)
-    like = st.query_params.get("like")
-    if like and form.values.get("like") != like:
-        try:
-            spec = RunStore().open(like).spec
-            objective.refuse_unknown(spec)
-            _fill(form, spec)
-            form.values["like"] = like
-            return
-        except RunError:
-            st.warning("The address names a run that is not here; these are the defaults.", icon=":material/link_off:")
-        except SpecError as error:
-            _not_followed("The run of the address has settings that this version does not know", error)
     if "base" not in form.values:
         _fill(form, spec_form.presets()[spec_form.FIRST])
+
+
+def forget_addresses(form: Form) -> None:
+    """Have each step follow its address again, though it did before: it leads to other data now."""
+    for here in menu.PLACES["train"].pages:
+        form.values.pop(f"followed {here}", None)
+
+
+def _train_like(form: Form, asked: Mapping[str, str]) -> bool:
+    """Fill the form with the spec of a run; False, and a sentence, where it cannot be used."""
+    try:
+        spec = RunStore().open(asked["like"]).spec
+        objective.refuse_unknown(spec)
+    except RunError:
+        st.warning("The address names a run that is not here; the form is left as it was.", icon=":material/link_off:")
+        return False
+    except SpecError as error:
+        _not_followed("The run of the address has settings that this version does not know", error)
+        return False
+    _fill(form, spec)
+    form.values["folder"] = None
+    return True
 
 
 def _fill(form: Form, spec: RunSpec) -> None:
@@ -93,7 +105,7 @@ def _fill(form: Form, spec: RunSpec) -> None:
     form.values[FAULTS] = []
 
 
-def _follow(form: Form, here: str, asked: Mapping[str, str]) -> bool:
+def _follow(form: Form, asked: Mapping[str, str]) -> bool:
     """Fill the form with the spec of a link; False, and a sentence, where it cannot be used.
 
     A folder that nobody here has chosen is left out until it is: a link makes the server read nothing.
@@ -108,8 +120,7 @@ def _follow(form: Form, here: str, asked: Mapping[str, str]) -> bool:
         spec = spec.model_copy(update={"data": spec.data.model_copy(update={"root": None})})
     _fill(form, spec)
     form.fill({"preset": asked["base"]})
-    form.values |= {f"linked {here}": dict(asked), "folder": folder}
-    _offer_folder(form)
+    form.values["folder"] = folder
     return True
 
 

@@ -26,7 +26,7 @@ from pages.shared.widgets.spec_form import folders
 from pages.shared.widgets.spec_form.form import command, overrides, presets
 from pages.shared.widgets.spec_form.preflight import Submits
 from tests.data import layouts
-from tests.pages.conftest import go_to, page_opened
+from tests.pages.conftest import go_to, make_run, page_opened
 
 TINY = ["data.name=toy", "schedule.steps=2", "batch.classes=4", "data.split=classes", "data.validation=none"]
 
@@ -275,6 +275,38 @@ def test_who_goes_back_by_the_browser_finds_what_was_set_since(opened):
     app.query_params.clear()
     app.query_params["base"] = "digits"  # as the address was
     assert shown_spec(app.run()).schedule.steps == 77
+
+
+def test_data_that_are_chosen_once_more_lead_to_their_own_settings(opened):
+    app = page_opened("data", data="toy")
+    (onward,) = (link.proto for link in app.get("page_link") if link.proto.label.startswith("Next"))
+
+    def follow() -> None:
+        go_to(app, "train")
+        app.query_params.clear()
+        for key, value in parse_qsl(onward.query_string):
+            app.query_params[key] = value
+        assert shown_spec(app.run()).data.name == "toy"
+
+    follow()
+    app.selectbox(key="train-data-name").select("moons").run()
+    go_to(app, "data")
+    app.query_params.clear()
+    app.query_params["data"] = "toy"
+    app.run()
+    follow()
+
+
+def test_settings_that_were_trained_already_lead_to_their_run(store):
+    made = make_run(store.root, "data.split=samples", "data.validation=samples")
+    app = page_opened("start", like=made.id)
+    assert not app.exception
+    assert any("You have this already" in text.value for text in app.markdown)
+    assert [link.proto.query_string for link in app.get("page_link") if link.proto.label == "Open it"] == [
+        f"run={made.id}"
+    ]
+    app = page_opened("start", base="toy")
+    assert not any("You have this already" in text.value for text in app.markdown)
 
 
 def test_what_no_link_can_spell_is_carried_by_the_session(opened):
