@@ -4,6 +4,7 @@
 /** @import { CollageData, CollageImage, CollageRow } from "./types.js" */
 import { defineComponent, loadStyles, newTheme, paintScale } from "../../shared/component.js";
 import { drawing, el, setText } from "../../shared/dom.js";
+import { Story } from "../story/story.js";
 
 // Black, purple, orange, pale yellow: light means weight, on any image and for any colour sight.
 const HEAT = [
@@ -64,6 +65,10 @@ class Collage {
   constructor(root, data) {
     this.root = root;
     this.opacity = data.opacity;
+    this.story = new Story({ data, hidden: new Set(data.hide) }, "collage", {
+      back: ["gap_or_gsp", "can it be learned?"],
+      next: ["train", "train one yourself"],
+    });
     this.whole = el("div", { class: "lab collage" });
     root.append(this.whole);
     this.ready = loadStyles(root, import.meta.url).then(() => this.build());
@@ -102,6 +107,7 @@ class Collage {
         this.marker,
       ),
       this.lines,
+      this.story.whole,
       this.here,
     );
     this.slider.value = String(this.opacity);
@@ -124,6 +130,7 @@ class Collage {
     if (data !== this.data) return;
     if (data.tag !== this.tag) this.draw(data);
     this.tag = data.tag;
+    this.story.tell(data.verdict, data.next);
     for (const cell of this.lines.querySelectorAll("button"))
       cell.setAttribute("aria-pressed", String(Number(cell.dataset.index) === data.chosen));
   }
@@ -211,8 +218,12 @@ class Collage {
         },
       },
       el("span", { class: "frame" }, layers),
-      el("span", { class: "share" }, share || " "),
-      el("bdi", { class: "name" }, image.name),
+      el(
+        "span",
+        { class: "under" },
+        el("span", { class: "share" }, share),
+        el("bdi", { class: "name" }, image.name),
+      ),
     );
   }
 }

@@ -24,4 +24,7 @@ export interface CollageData extends Data {
   followed: boolean; // a click shows the neighbours
   opacity: number;
   chosen: number;
+  verdict: string;
+  next: string; // query of the Train page
+  hide: string[];
 }

@@ -10,9 +10,11 @@ import { brief } from "../../shared/plot.js";
 import { numberBox, seedField, tick, transport } from "../../shared/timeline/parts.js";
 import { Player, clone } from "../../shared/timeline/player.js";
 import { fit } from "../../shared/screen.js";
+import { Story } from "../story/story.js";
 import { GapCurves, MEASURES } from "./curves.js";
 import { OWN, classAt, colourOf, paintPlane } from "./draw.js";
 import { History, SIDES } from "./history.js";
+import { verdict } from "./verdict.js";
 
 const TITLES = { gap: "GAP: the plain average", gsp: "GSP: a learned gate, then the average" };
 /** @param {number} x */
@@ -54,6 +56,10 @@ class GapOrGsp extends Player {
   over = null; // the class under the pointer
   paintedAt = 0;
   panels = 0;
+  story = new Story(this, "gap_or_gsp", {
+    back: ["transport", "a gate"],
+    next: ["collage", "on pictures"],
+  });
   shown = { hulls: true, samples: true, prototypes: true };
   /** @type {Uint8Array} */
   labels;
@@ -185,6 +191,7 @@ class GapOrGsp extends Player {
         { class: "main" },
         pair,
         transport(this, "step"),
+        this.story.whole,
         this.notice,
         el(
           "div",
@@ -647,6 +654,11 @@ class GapOrGsp extends Player {
       at,
       [...this.state.changes.map((c) => c.at), ...history.placed],
       theme,
+    );
+    const { mu, epsilon } = this.inForce(at);
+    this.story.tell(
+      verdict(frame, history.at(0)),
+      new URLSearchParams({ mu: String(mu), epsilon: String(epsilon) }).toString(),
     );
     this.progress();
     setText(this.words, standing === null ? this.options.hint : this.tellClass(standing));

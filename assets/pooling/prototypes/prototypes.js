@@ -8,6 +8,7 @@ import { control, menu, switches } from "../../shared/controls.js";
 import { drawing, el, save, show as number, writeAddress } from "../../shared/dom.js";
 import { exportLinks } from "../../shared/export.js";
 import { fit } from "../../shared/screen.js";
+import { Story } from "../story/story.js";
 import {
   bitmap,
   paintBars,
@@ -107,6 +108,7 @@ class Prototypes extends Asking {
   /** @type {One} */
   one;
   renew = false;
+  story = new Story(this, "prototypes", { next: ["transport", "a gate"] });
 
   /**
    * @param {ParentNode} root
@@ -154,6 +156,7 @@ class Prototypes extends Asking {
           "div",
           { class: "left" },
           el("div", { class: "frame" }, this.plane, this.tip),
+          this.story.whole,
           el(
             "div",
             { class: "legend" },
@@ -496,6 +499,7 @@ class Prototypes extends Asking {
       } else this.fill();
       this.settled(answer.query);
     }
+    this.story.tell(answer.verdict, answer.next);
     this.tell();
     this.draw(answer.id);
   }

@@ -50,6 +50,8 @@ export interface One {
   id: number;
   error?: string;
   query: string;
+  verdict: string;
+  next: string; // query of the next step
   view: View;
   key: string;
   image: ImageReading;

@@ -9,6 +9,7 @@ import { INK, rampColour } from "../../shared/colours.js";
 import { Presets, control } from "../../shared/controls.js";
 import { exportLinks } from "../../shared/export.js";
 import { fit } from "../../shared/screen.js";
+import { Story } from "../story/story.js";
 import { Charts } from "./charts.js";
 import {
   SIDE,
@@ -108,6 +109,10 @@ export class Transport extends Asking {
   /** @type {number | undefined} */
   touched; // the prototype
   holding = false;
+  story = new Story(this, "transport", {
+    back: ["prototypes", "an average"],
+    next: ["gap_or_gsp", "can it be learned?"],
+  });
   before = "";
   /** @type {ReturnType<typeof handle>[]} */
   pins = [];
@@ -252,6 +257,7 @@ export class Transport extends Asking {
             this.bar,
             this.most,
           ),
+          this.story.whole,
           el(
             "div",
             { class: "lower" },
@@ -741,6 +747,7 @@ export class Transport extends Asking {
       setText(this.tableButtons[i].lastChild, share.toFixed(3));
       this.tableButtons[i].setAttribute("aria-pressed", String(a.state.epsilon === e));
     });
+    this.story.tell(a.verdict, a.next);
     this.notes.replaceChildren(...a.notes.map((text) => el("p", { class: "caption" }, text)));
     this.notes.hidden = !a.notes.length;
     const paint = (/** @type {number} */ t) => rampColour(t, this.theme);

@@ -51,6 +51,8 @@ export interface TransportAnswer {
   table: [epsilon: number, share: number][];
   cells: number[];
   notes: string[];
+  verdict: string;
+  next: string; // query of the next step
   query?: string;
   weights: Float32Array; // (3, 100)
   plan: Float32Array; // (prototypes, 100)

@@ -1,5 +1,7 @@
 """Collage: one tile of four shows the class; which pooling learns to look at it?"""
 
+from functools import partial
+
 import streamlit as st
 
 from pages.pooling.collage import service as collage_service
@@ -9,30 +11,38 @@ from pages.shared.widgets.study import panel as study_panel
 from pages.shared.widgets.study.panel import Layout
 
 
-def examples() -> str:
+def examples(data_set: str) -> str:
     """HTML of some collages."""
     with st.spinner("Putting collages together …"):
-        return collage_service.examples()
+        return collage_service.examples(data_set)
 
 
-LAYOUT = Layout(
-    columns={"map_at_r": "test MAP@R", "recall_at_1": "R@1", "foreground": "weight on its tile"},
-    scores="On alphabets that neither training nor validation has seen. Weight on its tile: the share of the pooling's "
-    "weight on the tile that shows the class; averaging has 25 %.",
-    curves="On the Greek alphabet, which training has not seen and which chooses the step.",
-    examples=examples,
-)
+def layout(study: str) -> Layout:
+    """What is said of a study beside its numbers."""
+    return Layout(
+        columns={"map_at_r": "test MAP@R", "recall_at_1": "R@1", "foreground": "weight on its tile"},
+        scores="On alphabets that neither training nor validation has seen. Weight on its tile: the share of the "
+        "pooling's weight on the tile that shows the class; averaging has 25 %.",
+        curves="On alphabets that training has not seen, which choose the step.",
+        examples=partial(examples, weight_maps_view.data_of(study)),
+    )
 
-menu.views("collage", "Collage")
+
+OTHERS = {"omniglot": "glyphs", "glyphs": "omniglot"}
+TITLES = {"omniglot": "With characters of Omniglot", "glyphs": "With invented characters, without a download"}
+
+menu.views("collage", "Collage: where it looks on pictures")
 st.markdown(
-    "Every image is four tiles: one shows a character of its class, three show letters that stand behind every "
-    "class. Average pooling mixes them. A pooling that weighs its positions may learn, from class labels alone, which "
-    "tile counts."
+    "**Compare the rows**: one tile of each image shows a character of its class (dashed), three show letters that "
+    "stand behind every class. Light is where a pooling looks, learned from class labels alone."
 )
-study_panel.show(weight_maps_view.STUDY, LAYOUT)
-weight_maps_view.show()
+tiles = weight_maps_view.tiles()
+study = weight_maps_view.STUDIES[tiles]
+weight_maps_view.show(study)
+study_panel.show(study, layout(study))
+menu.link("collage", TITLES[OTHERS[tiles]], {"tiles": OTHERS[tiles]}, icon="swap_horiz")
 study_panel.poolings("omniglot-collage-poolings")
-study_panel.about(weight_maps_view.STUDY)
+study_panel.about(study)
 with st.expander("With photographs", icon=":material/photo_library:"):
     st.markdown(
         "Natural images need more than a laptop. The source puts CIFAR-100 together in this way and trains for 9,000 "

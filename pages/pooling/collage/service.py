@@ -1,4 +1,4 @@
-"""Example collages of the test split, shown while nothing has been trained."""
+"""Example collages of a test split, shown while nothing has been trained."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pages.shared.server import thumbnails
 from pages.shared.state.cache import cached
 
 
-@cached(1)
-def examples() -> str:
-    """Some collages of the test split with the tile that shows the class outlined, and its class under each."""
-    dataset = data.load("omniglot_collage")
+@cached(2)
+def examples(name: str) -> str:
+    """Some test images of a data set of collages: the tile that shows the class outlined, the class under each."""
+    dataset = data.load(name)
     cells = []
     for index in np.random.default_rng(0).permutation(dataset.splits["test"])[:8].tolist():
         assert dataset.image is not None  # collages have images

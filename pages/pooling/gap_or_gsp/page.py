@@ -41,17 +41,16 @@ def canvas() -> None:
     )
 
 
-menu.views("gap_or_gsp", "GAP or GSP")
+menu.views("gap_or_gsp", "GAP or GSP: can it be learned?")
 st.markdown(
-    "Sixteen classes have four tokens each; four more tokens belong to **all** classes and fill about half of a bag. "
-    "A bag's embedding is pooled from its 50 tokens. Global average pooling (GAP) weighs all of them alike; "
-    "generalized sum pooling (GSP) lets a share μ pass, those nearest to its learned prototypes. **Can it learn to "
-    "leave the shared tokens out?**"
+    "**Watch the black diamonds**, tokens that all classes share and that fill half of every bag: the average (GAP) "
+    "can only keep them; can a gate with learned prototypes (GSP) leave them out?"
 )
-answer = st.container()
 canvas()
-study_panel.show("tokens", LAYOUT, head=answer)
-study_panel.show("tokens-epsilon", LAYOUT)
+study_panel.show("tokens-few", LAYOUT)
+with st.expander("Sixteen classes, as the source has them", icon=":material/apps:"):
+    study_panel.show("tokens", LAYOUT)
+    study_panel.show("tokens-epsilon", LAYOUT)
 study_panel.about("tokens")
 with st.expander("The settings that the source leaves open, one by one", icon=":material/tune:"):
     study_panel.show("tokens-sweep", LAYOUT)

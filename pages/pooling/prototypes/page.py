@@ -46,11 +46,10 @@ def canvas() -> None:
     )
 
 
-menu.views("prototypes", "Prototypes: what average pooling counts")
+menu.views("prototypes", "Prototypes: an average is a histogram")
 st.markdown(
-    "An image is a set of **local features**, here points of a plane. A few of them, spread out, become "
-    "**prototypes**; each stands for all features of its cell. Averaging an image's features (global average pooling, "
-    "GAP) then says little more than **how many of them fall into each cell**: choose an image and see how little."
+    "**Choose an image**: its patches are points of this plane, and averaging them (global average pooling, GAP) says "
+    "little more than how many fall into the cell of each prototype."
 )
 canvas()
 st.subheader("What is shown", anchor=False)

@@ -26,6 +26,7 @@ from dmlcore.pooling.analysis.prototype_shares import PrototypeReading, read
 from dmlcore.storage.run_directory import LAST
 from dmlcore.storage.runs import RunError, RunStore
 from dmlcore.typing import Array, Floats
+from pages.pooling.prototypes import story
 from pages.pooling.prototypes.state import MOST, PrototypesView
 from pages.shared.server.websocket import socket_route
 from pages.shared.server.wire import identity, pack
@@ -67,6 +68,7 @@ def answer(request: dict[str, Any]) -> bytes:
     except (RuntimeError, ValueError, OSError) as error:  # of runs, checkpoints, data and networks
         return pack(header | {"error": words.plain(error), "query": view.link()}, {})
     header |= {"query": reading.link(), "view": reading.view.to_json(), "key": reading.key, "image": reading.image()}
+    header |= {"verdict": reading.verdict(), "next": reading.onward()}
     arrays = reading.image_arrays()
     if request.get("have") != reading.key:
         header |= reading.header()
@@ -210,6 +212,15 @@ class PrototypesReading:
             "holds": bool(r.holds[i]),
             "used": int((r.histograms[i] > 0).sum()),
         }
+
+    def verdict(self) -> str:
+        """What follows from it and its average."""
+        shared = _number(self.overlaps.histogram_intersection)
+        return story.verdict(self.reading, self.at, shared, self.view.weights == "uniform")
+
+    def onward(self) -> str:
+        """The link of the next step, which gets the image as a map."""
+        return story.onward(self.reading, self.at, self.labels, self.local.grid)
 
     def image_arrays(self) -> dict[str, Array]:
         """Its local features, their weights and prototypes, its histogram and its pixels."""

@@ -55,10 +55,10 @@ def explain() -> None:
     )
 
 
-menu.views("transport", "Transport: which pixels enter the pooled vector")
+menu.views("transport", "Transport: a gate for what is near")
 st.markdown(
-    "**Generalized sum pooling** moves a share μ of a map's mass to a few prototypes, as cheaply as it can: "
-    "pixels near a prototype enter the pooled vector, the others stay out."
+    "**Paint the map or move the gate**: generalized sum pooling (GSP) lets a share μ of the map's mass pass, the "
+    "pixels nearest to its prototypes; the others stay out of the pooled vector."
 )
 canvas()
 explain()

@@ -18,10 +18,12 @@ import torch
 from starlette.routing import BaseRoute
 from torch import Tensor
 
+from dmlcore.data.synthetic.tokens import FEW
 from dmlcore.geometry.cells import voronoi_cells
 from dmlcore.pooling.analysis.gate import MOST_SWEEPS, Gate
 from dmlcore.pooling.analysis.red_blue import informative
 from dmlcore.typing import Array, Floats
+from pages.pooling.gap_or_gsp.state import PoolingStudy
 from pages.pooling.transport.state import PIXELS, TransportState
 from pages.shared.server.websocket import socket_route
 from pages.shared.server.wire import identity, pack
@@ -33,6 +35,7 @@ SWEPT = 40  # iterates of the sweeps drawn on the mean gate
 FIELD = (48, 55)  # rows and columns over the triangle
 HEIGHT = math.sqrt(3) / 2
 TIE = 1e-9  # distances, or weights, that differ less are equal but for rounding
+APART, CLEAR = 0.1, 0.9  # shares of the weight: more or less than the average by so much; nearly all
 TRIANGLE = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, HEIGHT]])
 
 
@@ -79,6 +82,8 @@ def answer(request: dict[str, Any]) -> bytes:
         "table": [[e, float(s)] for e, s in zip(TABLE, over[EPSILONS:], strict=True)],
         "cells": [len(cell) for cell in cells],
         "notes": notes(state, gate, weights, swept, r),
+        "verdict": verdict(weights, solution),
+        "next": onward(state),
     }
     if rest:
         header["query"] = state.link()
@@ -136,6 +141,33 @@ def notes(state: TransportState, gate: Gate, weights: Tensor, swept: Tensor, r: 
     if len({tuple(c) for c in gate.prototypes.tolist()}) < len(gate.prototypes):
         sentences.append("Prototypes that coincide share their mass equally and count as one that is nearer.")
     return sentences
+
+
+def verdict(weights: Tensor, solution: Tensor) -> str:
+    """What the gate does to the background. weights (3, n): linear programme, smoothed, average; solution (n,)."""
+    count, total = int(solution.sum()), len(solution)
+    if count in (0, total):
+        return f"Every pixel is {'informative' if count else 'background'}: there is nothing to leave out."
+    gated, even = (float(weights[k, solution].sum()) for k in (1, 2))
+    if gated < even - APART:
+        first = "The background is preferred, as no prototype lies near the rest"
+    elif gated <= even + APART:
+        first = "Hardly anything is left out"
+    elif gated >= CLEAR:
+        first = "The background stays out"
+    else:
+        first = "The background counts for less"
+    return (
+        f"{first}: the gate puts {100 * gated:.1f} % of its weight on the {count} informative pixels, the average "
+        f"{100 * even:.1f} %."
+    )
+
+
+def onward(state: TransportState) -> str:
+    """The link of the next step: four classes, and this gate."""
+    limits = PoolingStudy.limits()
+    gate = {name: min(max(getattr(state, name), limits[name][0]), limits[name][1]) for name in ("mu", "epsilon")}
+    return PoolingStudy(classes=FEW, **gate).link()
 
 
 def _gate_curve(gate: Gate) -> Tensor:

@@ -29,7 +29,7 @@ HIDDEN = {
     "plane": ("situations", "figures", "take", "points", "shown", "loss-menu", "margin", "margins", "explain"),
     "sphere": ("presets", "points", "shown", "take"),
     "charges": ("presets", "start", "motion", "shown", "take"),
-    "transport": ("presets", "brush", "take", "export", "sweeps", "charts"),
+    "transport": ("story", "presets", "brush", "take", "export", "sweeps", "charts"),
 }
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import streamlit as st
 
 from dmlcore.inspection.local.weight_maps import WeightMaps
+from dmlcore.typing import Singles
 from pages.shared.state import untrusted
 from pages.shared.widgets.component import component
 
@@ -18,6 +19,8 @@ IMAGES = 8
 OPACITY = 0.6
 LAST = 9999  # of the numbered draws of images
 KEY = "collage"
+CLEAR = 2.0  # standard errors above even weights
+ROUNDING = 1e-6  # of weights, which are single precision
 
 _canvas = component("pooling/collage")
 
@@ -33,12 +36,17 @@ class WeightsRow:
 
 
 def show(
-    lines: Sequence[WeightsRow], grid: int, name: Callable[[int], str], image: Callable[[int], str] | None = None
+    lines: Sequence[WeightsRow],
+    grid: int,
+    name: Callable[[int], str],
+    image: Callable[[int], str] | None = None,
+    *,
+    onward: str = "",
 ) -> int:
     """The component with some test images; the index of the chosen one.
 
     grid: tiles a side, 0 where images are no collages; name: of the class of a sample; image: the address that
-    contains it, where the lines have none.
+    contains it, where the lines have none; onward: the query of the Train page, for the door.
     """
     first = lines[0].maps
     draw = int(untrusted.bounded(st.query_params.get("draw", "0"), 0, LAST, 0))
@@ -83,6 +91,9 @@ def show(
             "followed": image is None,
             "opacity": opacity,
             "chosen": chosen,
+            "verdict": verdict(lines, grid),
+            "next": onward,
+            "hide": st.query_params.get("hide", "")[:200].split(","),
         },
         on_chosen_change=_follow_choice,
         on_opacity_change=_follow_opacity,
@@ -100,6 +111,34 @@ def show(
             "each of which sees beyond its own square, so a map is where the network looks from, not an outline."
         )
     return chosen
+
+
+def verdict(lines: Sequence[WeightsRow], grid: int) -> str:
+    """Which row looks at the tile of the class, beside even weights and the noise of its images.
+
+    Where there are no such tiles: over how many positions each spreads its weight (exponential of the mean entropy).
+    """
+    shares = {line.name: line.maps.foreground.astype(np.float64) for line in lines}
+    count = len(lines[0].maps.indices)
+    if not grid or not all(np.isfinite(share).all() for share in shares.values()):
+        spread = [f"{line.name} over {_spread(line.maps.weights):.0f}" for line in lines]
+        return f"Of {lines[0].maps.weights[0].size} positions the weight is spread {', '.join(spread)}, as if evenly."
+    means = {name: float(share.mean()) for name, share in shares.items()}
+    noise = {name: float(share.std(ddof=1) / np.sqrt(count)) if count > 1 else 0.0 for name, share in shares.items()}
+    even = 1 / grid**2
+    words = ", ".join(f"{name} {100 * means[name]:.1f} ± {100 * noise[name]:.1f} %" for name in means)
+    ahead = [name for name in means if means[name] > even + max(CLEAR * noise[name], ROUNDING)]
+    first = f"{' and '.join(ahead)} look{'s' * (len(ahead) == 1)} at" if ahead else "None of these looks at"
+    return (
+        f"{first} the tile of the class: on it lie {words} of the weight ({count} images), evenly spread "
+        f"{100 * even:.0f} %."
+    )
+
+
+def _spread(weights: Singles) -> float:
+    """The number of positions that even weights of the same mean entropy would cover. weights (n, h, w) sum to 1."""
+    w = weights.reshape(len(weights), -1).astype(np.float64)
+    return float(np.exp(-(w * np.log(np.where(w > 0, w, 1.0))).sum(1).mean()))
 
 
 def _row_of(maps: WeightMaps, index: str) -> int | None:

@@ -24,7 +24,7 @@ from dmlcore.storage.arrays import Unreadable
 from dmlcore.storage.runs import Run, RunError, RunStore
 from pages.pooling.collage.canvas import page as canvas_view
 from pages.shared.server import thumbnails
-from pages.shared.state import run_reader
+from pages.shared.state import run_reader, spec_link, untrusted
 from pages.shared.widgets import job_button, menu, neighbour_grid, run_picker, run_status
 from pages.shared.widgets.study.scores import HERE, SHIPPED, requested
 from pages.shared.widgets.test_neighbours import learned, naming
@@ -32,55 +32,87 @@ from pages.shared.words import sentences as words
 from pages.shared.words import titles
 from pages.shared.words.numbers import percent
 
-STUDY, SOURCE = "omniglot-collage", "omniglot_collage"
+STUDIES = {"omniglot": "omniglot-collage", "glyphs": "glyph-collage"}  # by what the tiles show
 MOST, FIRST = 5, 3  # runs shown together, and at first
 NEIGHBOURS = 8
 CLICK = "collage_click"
+OWN = ("data.split=own", "data.validation=own")  # said, as a link to Train cannot leave out what its base has
+GATE = {"mu": (0.01, 1.0), "epsilon": (0.1, 450.0)}  # what the step before hands on
 
 
-def show() -> None:
-    """The section: choice of runs, images with their weights, neighbours of the chosen one; or the shipped maps."""
-    asked, mine = st.query_params.get("runs", "")[:1000], _of_study()
+def tiles() -> str:
+    """What the tiles show: what the address says, else characters of Omniglot where they are here, else invented."""
+    here = data.available(data_of(STUDIES["omniglot"])) is not None
+    return untrusted.one_of(st.query_params.get("tiles"), tuple(STUDIES), "omniglot" if here else "glyphs")
+
+
+def data_of(study: str) -> str:
+    """The name of its data set."""
+    return studies.read(study).base.data.name
+
+
+def show(name: str) -> None:
+    """The section: choice of runs, images with their weights, neighbours of the chosen one; or the shipped maps.
+
+    name: of the study.
+    """
+    asked, mine = st.query_params.get("runs", "")[:1000], _of_study(name)
     named = [*asked.split(","), *(run.id for run in mine)]
     image_runs = run_picker.offered(RunStore(), lambda name, brief: brief.model not in ("mlp", "tokens"), named)
     runs = [run for run in image_runs.values() if run.embeddings() is not None]
-    st.subheader("Where a pooling looks", anchor=False)
-    shipped = _shipped()
+    shipped = _shipped(name)
     source = HERE if runs else SHIPPED
+    picture = st.container()  # what it is of is chosen below it
     if runs and shipped:
         first = HERE if asked or mine else SHIPPED
         source = st.segmented_control("Maps", [HERE, SHIPPED], default=first, key="collage_source") or first
-    if source == SHIPPED and shipped:
-        _show_shipped(shipped)
+    with picture:
+        _draw(name, runs, shipped if source == SHIPPED else None)
+
+
+def _draw(name: str, runs: Sequence[Run], shipped: StudyResults | None) -> None:
+    if shipped:
+        _show_shipped(name, shipped)
         return
     if not runs:
         st.markdown(
-            "Weight maps appear here with the first finished run on images: one of the study above, or any other "
+            "Weight maps appear here with the first finished run on images: one of the study below, or any other "
             "trained on the Train page with a pooling that weighs positions."
         )
         menu.link("train", "Train a network on images")
         return
-    chosen = _choose(runs)
+    chosen = _choose(name, runs)
     if chosen:
-        _section([run.id for run in chosen])
+        _section(name, [run.id for run in chosen])
 
 
-def _shipped() -> StudyResults | None:
+def onward(name: str) -> str:
+    """The query of the Train page: the run of the study whose pooling is a gate, with the gate of the address."""
+    spec = next(entry.spec for entry in StudyRequest(study=name).entries() if entry.spec.pooling.name == "gsp")
+    gate = {
+        key: untrusted.bounded(st.query_params.get(key), low, high, float(spec.pooling.parameters[key]))
+        for key, (low, high) in GATE.items()
+    }
+    changes = [f"pooling.{key}={value!r}" for key, value in gate.items()]
+    return spec_link.link(spec.with_overrides([*changes, *OWN]))
+
+
+def _shipped(name: str) -> StudyResults | None:
     """The written results of the study, if they hold maps."""
     try:
-        results = studies.load(STUDY)
+        results = studies.load(name)
     except SpecError:  # the panel above says so
         return None
     return results if results and results.maps else None
 
 
 @st.fragment
-def _show_shipped(results: StudyResults) -> None:
+def _show_shipped(name: str, results: StudyResults) -> None:
     """The maps that were written beside the results, over their images where the data set is here."""
     shipped = results.maps
     assert shipped is not None
     tile, indices = np.array(shipped.tile), np.array(shipped.indices)
-    spec = StudyRequest(study=STUDY, overrides=results.overrides, seeds=(shipped.seed,)).entries()[0].spec
+    spec = StudyRequest(study=name, overrides=results.overrides, seeds=(shipped.seed,)).entries()[0].spec
     side = data.describe(spec.data.name).grid
     shows = tile[:, None] == np.arange(side**2)
     lines = []
@@ -92,11 +124,13 @@ def _show_shipped(results: StudyResults) -> None:
             lines.append(canvas_view.WeightsRow(run.variant, _scores(run.scores["map_at_r"], share), maps))
     names = dict(zip(shipped.indices, (name.replace("_", " ") for name in shipped.names), strict=True))
     content = dict(zip(shipped.indices, shipped.content, strict=True))
-    canvas_view.show(lines, side, names.__getitem__, lambda index: _image(spec, index, content[index]))
-    if not _image(spec, shipped.indices[0], shipped.content[0]):
+    canvas_view.show(
+        lines, side, names.__getitem__, lambda index: _image(spec, index, content[index]), onward=onward(name)
+    )
+    if name == STUDIES["omniglot"] and not _image(spec, shipped.indices[0], shipped.content[0]):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.caption("The images under these maps are made from Omniglot's minimal sets, which are not here.")
-            menu.link("data", "Put them in", {"data": SOURCE}, icon="database")
+            menu.link("data", "Put them in", {"data": spec.data.name}, icon="database")
     st.caption(f"Weights of seed {shipped.seed}, shipped with the lab, on {len(indices)} of the test images.")
 
 
@@ -114,7 +148,7 @@ def _image(spec: RunSpec, index: int, content: str) -> str:
 
 
 @st.fragment
-def _section(ids: Sequence[str]) -> None:
+def _section(study_name: str, ids: Sequence[str]) -> None:
     store = RunStore()
     try:
         runs = [store.open(run_id) for run_id in ids]
@@ -136,18 +170,19 @@ def _section(ids: Sequence[str]) -> None:
         ]
         name, labels = _naming(weighed[0]), thumbnails.dataset(weighed[0].spec).labels
         side = data.describe(weighed[0].spec.data.name).grid
-        chosen = canvas_view.show(lines, side, lambda index: name(int(labels[index])))
+        chosen = canvas_view.show(lines, side, lambda index: name(int(labels[index])), onward=onward(study_name))
         _neighbours(runs, chosen)
 
 
-def _choose(runs: Sequence[Run]) -> list[Run]:
+def _choose(name: str, runs: Sequence[Run]) -> list[Run]:
     """Runs on the same images, from ?runs= or the study; the data of the first decide."""
     groups: dict[str, list[Run]] = {}
     for run in runs:
         groups.setdefault(_data(run.spec), []).append(run)
     named = st.query_params.get("runs", "")[:1000].split(",")
     wanted = [run for name in dict.fromkeys(named) for run in runs if run.id == name]
-    default = wanted or _of_study() or runs[:1]
+    mine = _of_study(name)
+    default = wanted or mine or runs[:1]
     labels = {
         key: f"{titles.data_title(group[0].spec.data.name)}, seed {group[0].spec.seed}" for key, group in groups.items()
     }
@@ -177,7 +212,7 @@ def _choose(runs: Sequence[Run]) -> list[Run]:
     if not picked:
         st.info("Choose a run.", icon=":material/info:")
         return []
-    address = "" if picked == [run.id for run in _of_study()] else ",".join(picked)  # the default needs none
+    address = "" if picked == [run.id for run in mine] else ",".join(picked)  # the default needs none
     if address != st.query_params.get("runs", ""):
         st.query_params.from_dict(
             {k: v for k, v in st.query_params.to_dict().items() if k != "runs"} | ({"runs": address} if address else {})
@@ -185,10 +220,10 @@ def _choose(runs: Sequence[Run]) -> list[Run]:
     return [group[run_id] for run_id in picked]
 
 
-def _of_study() -> list[Run]:
+def _of_study(name: str) -> list[Run]:
     """The finished runs of the study's first seed on collages, in its order."""
     store = RunStore()
-    entries = requested(STUDY, store).entries()
+    entries = requested(name, store).entries()
     pairs = zip(entries, studies.find(entries, store), strict=True)
     done = [(e.seed, run) for e, run in pairs if data.describe(e.spec.data.name).grid and run and run.embeddings()]
     return [run for seed, run in done if seed == done[0][0]][:FIRST]

@@ -1,0 +1,36 @@
+// Whether the gate has learned to leave the shared tokens out, read off the step that is shown.
+/** @import { Frame, SideFrame } from "./types.js" */
+
+/** @param {number} x */
+const percent = (x) => `${(100 * x).toFixed(1)} %`;
+/** @param {number} x */
+const score = (x) => (Number.isFinite(x) ? x.toFixed(2) : "–");
+
+/** @param {SideFrame} side */
+const onShared = (side) => [...Array(side.classes).keys()].map((c) => side.onShared[c]);
+
+/**
+ * Yes: every class leaves the shared tokens less than half of what the average leaves them; in
+ * part: every class less than the average does.
+ *
+ * @param {Frame} frame
+ * @param {Frame} first the same before any training
+ */
+export function verdict({ gap, gsp }, first) {
+  const left = onShared(gsp),
+    even = onShared(gap),
+    below = (/** @type {number} */ share) => left.every((x, c) => x < share * even[c]);
+  const word = !gsp.prototypes.length
+    ? "Not yet, its prototypes are not placed"
+    : below(0.5)
+      ? "Yes"
+      : below(1)
+        ? "In part"
+        : "No";
+  const range = `${percent(Math.min(...left))} to ${percent(Math.max(...left))} by class`;
+  return (
+    `${word}: GSP leaves ${percent(gsp.held.on_shared)} of its weight on the shared tokens (${range}), ` +
+    `the average ${percent(gap.held.on_shared)}. MAP@R ${score(gsp.held.map_at_r)} against ` +
+    `${score(gap.held.map_at_r)}, untrained ${score(first.gap.held.map_at_r)}.`
+  );
+}

@@ -1,0 +1,111 @@
+// What stands under the picture of each step of the pooling story: what follows from what is shown,
+// and the doors to the steps beside it. A door brings what makes sense there; where it brought the
+// same before, it leads to the step as it was left.
+import { el, setText } from "../../shared/dom.js";
+
+/** @typedef {{ brought?: string, left?: string }} Remembered */
+/** @typedef {[address: string, title: string]} Way */
+
+const STORE = "dml-pooling-steps";
+const sheet = new URL("story.css", import.meta.url).href;
+
+/** @returns {Record<string, Remembered>} */
+function remembered() {
+  try {
+    return JSON.parse(sessionStorage.getItem(STORE) ?? "{}") ?? {};
+  } catch {
+    return {}; // no storage, or not ours
+  }
+}
+
+/** @param {Record<string, Remembered>} steps */
+function remember(steps) {
+  try {
+    sessionStorage.setItem(STORE, JSON.stringify(steps));
+  } catch {
+    // full, or not allowed: a door then leads to what it carries
+  }
+}
+
+/**
+ * Where a door leads.
+ *
+ * @param {Remembered | undefined} step what is known of the step behind it
+ * @param {string | null} brought the query it carries; null: none, as the way back
+ */
+export function behind(step, brought) {
+  if (brought === null) return step?.left ?? "";
+  return step?.left && step.brought === brought ? step.left : brought;
+}
+
+export class Story {
+  /**
+   * @param {{ data: { base: string }, hidden: Set<string> }} app
+   * @param {string} here address of this step
+   * @param {{ back?: Way, next: Way }} ways
+   */
+  constructor(app, here, { back, next }) {
+    this.app = app;
+    this.here = here;
+    this.verdict = el("p", { class: "verdict" });
+    /** @type {[node: HTMLAnchorElement, address: string, next: boolean][]} */
+    this.doors = [...(back ? [this.door(back, false)] : []), this.door(next, true)];
+    this.brought = "";
+    const hidden = app.hidden.has("story");
+    this.whole = el(
+      "div",
+      { class: "story", hidden },
+      el("link", { rel: "stylesheet", href: sheet }),
+      this.verdict,
+      el("nav", { "aria-label": "steps beside this one" }, ...this.doors.map(([node]) => node)),
+    );
+  }
+
+  /**
+   * @param {Way} way
+   * @param {boolean} next
+   * @returns {[HTMLAnchorElement, string, boolean]}
+   */
+  door([address, title], next) {
+    const kind = next ? "door next" : "door",
+      text = next ? `Next: ${title} →` : "← Back",
+      node = el("a", { class: kind, "data-door": address, title: next ? "" : title }, text);
+    node.href = `${this.app.data.base}${address}`;
+    node.addEventListener("click", (event) => {
+      if (event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+      event.preventDefault();
+      this.leave(address, next);
+    });
+    return [node, address, next];
+  }
+
+  /** @param {string} address @param {boolean} next */
+  query(address, next) {
+    return behind(remembered()[address], next ? this.brought : null);
+  }
+
+  // Followed within the session, as the menu's links are.
+  /** @param {string} address @param {boolean} next */
+  leave(address, next) {
+    const query = this.query(address, next),
+      steps = remembered();
+    steps[this.here] = { ...steps[this.here], left: location.search.slice(1) };
+    if (next) steps[address] = { ...steps[address], brought: this.brought };
+    remember(steps);
+    history.pushState({}, "", `${this.app.data.base}${address}${query && `?${query}`}`);
+    dispatchEvent(new PopStateEvent("popstate"));
+  }
+
+  /**
+   * @param {string} verdict
+   * @param {string} brought the query for the next step
+   */
+  tell(verdict, brought) {
+    setText(this.verdict, verdict);
+    this.brought = brought;
+    for (const [node, address, next] of this.doors) {
+      const query = this.query(address, next);
+      node.href = `${this.app.data.base}${address}${query && `?${query}`}`;
+    }
+  }
+}

@@ -1,0 +1,63 @@
+"""What follows from an image and its average, and what it hands to the next step of the story: a map with a gate."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dmlcore.pooling.analysis.colour_plane import ColourPlane, telling
+from dmlcore.pooling.analysis.prototype_shares import PrototypeReading
+from dmlcore.pooling.analysis.red_blue import SIDE
+from dmlcore.typing import Ints
+from pages.pooling.transport.state import TransportState, code
+
+COUNTED = 4  # prototypes, at most, that the gate of the next step lets pass
+EPSILON = 20.0  # of that gate
+LEAST = 0.05  # of its mass
+FINE = 0.5  # of the distance of two averages: an error below it leaves them told apart
+
+
+def verdict(reading: PrototypeReading, image: int, shared: float | None, averaged: bool) -> str:
+    """Whether the histogram stands for the average of an image, and how much of it two classes have in common.
+
+    shared: the mean histogram intersection of two classes; averaged: every feature weighs the same.
+    """
+    name = "average" if averaged else "pooled vector"
+    error, apart = float(reading.error[image]), _between(reading)
+    if error <= FINE * apart:
+        first = f"The {name} says little more than its histogram: the two lie {error:.3f} apart"
+    else:
+        first = f"These cells are too coarse: the {name} and its histogram lie {error:.3f} apart"
+    sentences = [f"{first}, those of two images {apart:.3f}."]
+    if shared is not None:
+        sentences.append(f"Two classes share {100 * shared:.0f} % of their histograms: can a pooling leave that out?")
+    return " ".join(sentences)
+
+
+def onward(reading: PrototypeReading, image: int, labels: Ints, grid: tuple[int, int]) -> str:
+    """The link of the next step: the features of the image as a map, and a gate for the cells that tell its class.
+
+    The corner of the background is where the cell lies that the classes fill most. The mass that passes is what the
+    image has in the cells of the gate. labels (N,); grid: rows and columns of its features.
+    """
+    means = np.stack([reading.histograms[labels == label].mean(0) for label in np.unique(labels)])
+    plane = ColourPlane.about(reading.features.reshape(-1, 2), reading.prototypes[means.mean(0).argmax()])
+    counted = telling(reading.histograms, labels, int(labels[image]), COUNTED)
+    # The map has its own number of pixels: each shows the feature that lies there.
+    rows, columns = (((np.arange(SIDE) + 0.5) * count / SIDE).astype(np.int64) for count in grid)
+    features = reading.features[image].reshape(*grid, 2)[rows][:, columns]
+    mass = float(reading.histograms[image, counted].sum())
+    return TransportState(
+        pixels=_codes(plane.mixtures(features.reshape(-1, 2))),
+        prototypes=_codes(plane.mixtures(reading.prototypes[counted])),
+        mu=round(max(mass, LEAST), 2),
+        epsilon=EPSILON,
+    ).link()
+
+
+def _between(reading: PrototypeReading) -> float:
+    """The root mean square distance of the pooled vectors of two images."""
+    return float(np.sqrt(2 * reading.pooled.var(0, ddof=1).sum())) if len(reading.pooled) > 1 else 0.0
+
+
+def _codes(mixtures: Ints) -> tuple[int, ...]:
+    return tuple(code(int(red), int(blue)) for red, blue in mixtures)

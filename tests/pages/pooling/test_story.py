@@ -1,0 +1,156 @@
+"""Four steps, one story: what each says under its picture, and what its door brings to the next one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from urllib.parse import parse_qsl
+
+import numpy as np
+import pytest
+
+from dmlcore.inspection.local.weight_maps import WeightMaps
+from dmlcore.pooling.analysis.red_blue import informative
+from pages.pooling.collage.canvas.page import WeightsRow, verdict
+from pages.pooling.collage.weight_maps import page as weight_maps_page
+from pages.pooling.gap_or_gsp.state import PoolingStudy
+from pages.pooling.prototypes import service as prototypes_service
+from pages.pooling.prototypes.state import PrototypesView
+from pages.pooling.transport import service as transport_service
+from pages.pooling.transport.state import PRESETS, TransportState
+from pages.shared.server.wire import unpack
+from pages.shared.state import spec_link
+from tests.pages.conftest import page_opened
+
+
+def of_image(**view):
+    return unpack(prototypes_service.answer({"view": PrototypesView(**view).to_json()}))
+
+
+def of_map(state):
+    return unpack(transport_service.answer({"state": state.to_json(), "rest": True}))
+
+
+# ---- an average is a histogram
+def test_an_average_is_told_beside_what_two_images_differ_by():
+    found = of_image(prototypes=48)
+    pooled = found["arrays"]["pooled"].astype(np.float64)
+    apart = np.linalg.norm(pooled[:, None] - pooled, axis=-1)[np.triu_indices(len(pooled), 1)]
+    noise = float(np.sqrt((apart**2).mean()))
+    assert f"two lie {found['image']['error']:.3f} apart, those of two images {noise:.3f}." in found["verdict"]
+    assert found["verdict"].startswith("The average says little more than its histogram")
+    shared = 100 * found["overlaps"]["histogram_intersection"]
+    assert f"Two classes share {shared:.0f} % of their histograms" in found["verdict"]
+
+
+def test_too_few_cells_are_called_too_few():
+    found = of_image(prototypes=4)
+    assert found["image"]["error"] > 0.1
+    assert found["verdict"].startswith("These cells are too coarse")
+
+
+@pytest.mark.parametrize("picture", [(0, 0), (1, 5), (7, 3)])
+def test_the_gate_gets_the_features_of_the_image_and_prototypes_of_its_class(picture):
+    found = of_image(prototypes=48, picture=picture)
+    state = TransportState.from_query(dict(parse_qsl(found["next"])))
+    assert state.link() == found["next"]
+    # Where two pixels show features that lie apart, they lie apart alike: the same plane, turned and scaled.
+    rows = ((np.arange(10) + 0.5) * 6 / 10).astype(int)
+    own = found["arrays"]["own"].reshape(6, 6, 2)[rows][:, rows].reshape(-1, 2)
+    centres = found["arrays"]["prototypes"]
+    between = np.linalg.norm(own[:, None] - own, axis=-1)
+    colours = state.features()
+    brought = np.linalg.norm(colours[:, None] - colours, axis=-1)
+    factor = brought.sum() / between.sum()
+    assert np.abs(brought - factor * between).max() < 0.025  # steps of 1/160
+    # The prototypes are cells of this plane, and the mass is what the image has in them.
+    gaps = np.linalg.norm(state.centres()[:, None] - colours, axis=-1)
+    given = factor * np.linalg.norm(centres[:, None] - own, axis=-1)
+    nearest = [int(np.abs(given - gap).max(1).argmin()) for gap in gaps]
+    assert all(np.abs(given[i] - gap).max() < 0.025 for i, gap in zip(nearest, gaps, strict=True))
+    assert len(set(nearest)) == 4
+    mass = float(found["arrays"]["histogram"][nearest].sum())
+    assert state.mu == pytest.approx(max(mass, 0.05), abs=0.006)
+
+
+def test_the_gate_of_an_image_lets_its_prototypes_pass():
+    state = TransportState.from_query(dict(parse_qsl(of_image(picture=(1, 5))["next"])))
+    found = of_map(state)
+    nearest = found["arrays"]["distance"]
+    weights = found["arrays"]["weights"][1]
+    assert weights[nearest < np.median(nearest)].sum() > 0.8
+
+
+# ---- a gate
+def test_what_a_gate_does_is_read_off_its_weights():
+    figure = of_map(TransportState())
+    even = informative(TransportState().features()).mean()
+    assert figure["verdict"] == (
+        f"The background stays out: the gate puts {100 * figure['shares'][1]:.1f} % of its weight on the 50 "
+        f"informative pixels, the average {100 * even:.1f} %."
+    )
+    said = {preset.title: of_map(preset.state(TransportState))["verdict"] for preset in PRESETS}
+    assert said["μ = 1 keeps everything"].startswith("Hardly anything is left out")
+    assert said["ε → 0 is average pooling"].startswith("Hardly anything is left out")
+    assert said["All pixels equal"] == "Every pixel is background: there is nothing to leave out."
+    green = TransportState(prototypes=(0,), epsilon=20.0)
+    assert of_map(green)["verdict"].startswith("The background is preferred")
+    soft = TransportState(epsilon=1.0)
+    assert of_map(soft)["verdict"].startswith("The background counts for less")
+
+
+def test_the_training_gets_the_gate():
+    study = PoolingStudy.from_query(dict(parse_qsl(of_map(TransportState(mu=0.35, epsilon=12.0))["next"])))
+    assert study == replace(PoolingStudy(), classes=4, mu=0.35, epsilon=12.0)
+    ends = PoolingStudy.from_query(dict(parse_qsl(of_map(TransportState(mu=0.01, epsilon=450.0))["next"])))
+    assert (ends.mu, ends.epsilon) == (0.05, 200.0)
+
+
+# ---- where it looks
+def row(name, shares, weights=None):
+    count = len(shares)
+    weights = np.full((count, 2, 2), 0.25, np.float32) if weights is None else weights
+    tile = np.zeros(count, np.int64)
+    return WeightsRow(name, "", WeightMaps(np.arange(count), weights, np.array(shares, np.float32), tile))
+
+
+def test_who_looks_at_the_tile_is_told_from_noise():
+    even, clear, noisy = row("GAP", [0.25] * 4), row("GSP", [0.5, 0.4, 0.5, 0.4]), row("DeLF", [0.0, 1.0, 0.1, 0.3])
+    assert verdict([even, clear, noisy], 2) == (
+        "GSP looks at the tile of the class: on it lie GAP 25.0 ± 0.0 %, GSP 45.0 ± 2.9 %, DeLF 35.0 ± 22.5 % of the "
+        "weight (4 images), evenly spread 25 %."
+    )
+    assert verdict([even, noisy], 2).startswith("None of these looks at")
+    assert verdict([clear, row("X", [0.4, 0.41])], 2).startswith("GSP and X look at")
+
+
+def test_without_tiles_the_spread_is_told():
+    one = np.zeros((2, 2, 2), np.float32)
+    one[:, 0, 0] = 1
+    said = verdict([row("GAP", [np.nan] * 2), row("peak", [np.nan] * 2, one)], 0)
+    assert said == "Of 4 positions the weight is spread GAP over 4, peak over 1, as if evenly."
+
+
+def test_train_gets_the_gate_of_the_address(monkeypatch):
+    for name in weight_maps_page.STUDIES.values():
+        monkeypatch.setattr(weight_maps_page.st, "query_params", {"mu": "0.4", "epsilon": "7"})
+        spec = spec_link.linked(dict(parse_qsl(weight_maps_page.onward(name))))
+        assert (spec.pooling.name, spec.pooling.parameters["mu"], spec.pooling.parameters["epsilon"]) == ("gsp", 0.4, 7)
+        assert spec.data.name == weight_maps_page.data_of(name)
+        monkeypatch.setattr(weight_maps_page.st, "query_params", {"mu": "x"})
+        given = spec_link.linked(dict(parse_qsl(weight_maps_page.onward(name)))).pooling.parameters
+        assert (given["mu"], given["epsilon"]) == (0.25, 20)
+
+
+@pytest.mark.parametrize(
+    ("query", "tiles"), [({}, "glyphs"), ({"tiles": "omniglot"}, "omniglot"), ({"tiles": "x"}, "glyphs")]
+)
+def test_collage_shows_maps_to_whoever_has_no_data(monkeypatch, tmp_path, query, tiles):
+    monkeypatch.setattr(
+        weight_maps_page.data, "available", lambda name, root=None: tmp_path if "glyph" in name else None
+    )
+    app = page_opened("collage", **query)
+    assert not app.exception
+    begun = {button.key for button in app.button}
+    assert [f"start-{study}" in begun for name, study in weight_maps_page.STUDIES.items()] == [
+        name == tiles for name in weight_maps_page.STUDIES
+    ]
