@@ -1,0 +1,82 @@
+"""The four steps of Pooling walked through by their doors: each gets what the one before had, and back is as it was."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from playwright.sync_api import expect
+
+from pages.pooling.gap_or_gsp.state import PoolingStudy
+from pages.pooling.transport.state import TransportState
+from tests.browser.harness import address, becomes, go
+
+pytestmark = pytest.mark.browser
+
+
+def at(page, step: str, query_is) -> dict[str, str]:
+    """The query of the address, once the page is that step and its query fulfils something."""
+
+    def read() -> dict[str, str]:
+        parts = urlsplit(address(page))
+        assert parts.path == f"/{step}", parts.path
+        return dict(parse_qsl(parts.query))
+
+    return becomes(read, query_is)
+
+
+def door(page, step: str) -> None:
+    page.locator(f'[data-door="{step}"]').click()
+
+
+def test_an_image_becomes_a_map_its_gate_is_trained_and_goes_on_to_pictures(page, server):
+    verdict = page.locator(".verdict")
+    go(page, f"{server.url}/prototypes?m=32&picture=1,5")
+    expect(verdict).to_contain_text(re.compile(r"says little more than its histogram.*Two classes share \d+ %"))
+
+    # The image, as the map of the gate; the gate is made softer there.
+    link = page.locator('[data-door="transport"]').get_attribute("href")
+    wanted = TransportState.from_query(dict(parse_qsl(urlsplit(link).query)))
+    door(page, "transport")
+    expect(verdict).to_contain_text(re.compile(r"the gate puts \d+\.\d % of its weight"))
+    at(page, "transport", lambda query: TransportState.from_query(query) == wanted)
+    hardness = page.get_by_label("epsilon value")
+    hardness.fill("6")
+    hardness.press("Enter")
+    changed = at(page, "transport", lambda query: query.get("epsilon") == "6")
+
+    # That gate is trained, on four classes.
+    door(page, "gap_or_gsp")
+    page.wait_for_selector("canvas[data-side=gsp][data-step]")
+    expect(verdict).to_contain_text(re.compile(r"^(Not yet|Yes|In part|No).*GSP leaves \d+\.\d % of its weight"))
+    mu = changed["mu"]
+    at(
+        page,
+        "gap_or_gsp",
+        lambda query: PoolingStudy.from_query(query) == PoolingStudy(classes=4, mu=float(mu), epsilon=6),
+    )
+    expect(page.locator(".chips button:visible")).to_have_count(4)
+
+    # Back is as it was left, and so is the step before that; the same door leads on to where it led.
+    door(page, "transport")
+    at(page, "transport", lambda query: query == changed)
+    door(page, "prototypes")
+    at(page, "prototypes", lambda query: query == {"m": "32", "picture": "1,5"})
+    expect(verdict).to_contain_text("histogram")
+    door(page, "transport")
+    at(page, "transport", lambda query: query == changed)
+    expect(verdict).to_contain_text("the gate puts")
+
+    # On to pictures, which anybody has, and with that gate to Train.
+    door(page, "gap_or_gsp")
+    page.wait_for_selector("canvas[data-side=gsp][data-step]")
+    door(page, "collage")
+    at(page, "collage", lambda query: query == {"mu": mu, "epsilon": "6"})
+    expect(page.locator(".collage .line")).to_have_count(3)
+    expect(verdict).to_contain_text("of the weight (24 images), evenly spread 25 %")
+    door(page, "train")
+    spec = at(page, "train", lambda query: "set" in query)["set"]
+    assert f"pooling.mu={mu}" in spec
+    assert "pooling.epsilon=6.0" in spec
+    expect(page.get_by_role("heading", name="Train", exact=True)).to_be_visible()
