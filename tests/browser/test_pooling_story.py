@@ -31,7 +31,7 @@ def door(page, step: str) -> None:
 
 
 def test_an_image_becomes_a_map_its_gate_is_trained_and_goes_on_to_pictures(page, server):
-    verdict = page.locator(".verdict")
+    verdict = page.locator(".conclusion")
     go(page, f"{server.url}/prototypes?m=32&picture=1,5")
     expect(verdict).to_contain_text(re.compile(r"says little more than its histogram.*Two classes share \d+ %"))
 

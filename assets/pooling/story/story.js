@@ -47,7 +47,7 @@ export class Story {
   constructor(app, here, { back, next }) {
     this.app = app;
     this.here = here;
-    this.verdict = el("p", { class: "verdict" });
+    this.verdict = el("p", { class: "conclusion" });
     /** @type {[node: HTMLAnchorElement, address: string, next: boolean][]} */
     this.doors = [...(back ? [this.door(back, false)] : []), this.door(next, true)];
     this.brought = "";

@@ -20,27 +20,33 @@ _NORMALS = np.array([[0.0, -1.0], [np.sqrt(3) / 2, 0.5], [-np.sqrt(3) / 2, 0.5]]
 
 @dataclass(frozen=True, eq=False)
 class ColourPlane:
-    """The smallest equilateral triangle about some points, of which one corner, green, points in a given direction."""
+    """The smallest equilateral triangle about some points in which green is what lies away from a chosen place."""
 
     axes: Floats  # (2, 2): right and up of the triangle
     reach: Floats  # (3,) how far its sides lie from the origin: opposite green, red, blue
 
     @classmethod
-    def about(cls, points: ArrayLike, green: ArrayLike) -> ColourPlane:
-        """The triangle about points (n, 2); green (2,): towards it, as seen from their mean, lies the green corner.
+    def about(cls, points: ArrayLike, informative: ArrayLike) -> ColourPlane:
+        """The triangle about points (n, 2), whose green falls towards a place (2,) and is half on the way to it.
 
+        The way begins at the mean of the points. What is nearer to that place, along it, is `red_blue.informative`.
         Raises ValueError naming the argument.
         """
-        x, top = np.asarray(points, dtype=np.float64), np.asarray(green, dtype=np.float64)
+        x, place = np.asarray(points, dtype=np.float64), np.asarray(informative, dtype=np.float64)
         if x.ndim != 2 or x.shape[1] != 2 or not len(x) or not np.isfinite(x).all():
             raise ValueError(f"points must be finite, of shape (n, 2), got shape {x.shape}")
-        if top.shape != (2,) or not np.isfinite(top).all():
-            raise ValueError(f"green must be a finite point of shape (2,), got shape {top.shape}")
-        up = top - x.mean(0)
+        if place.shape != (2,) or not np.isfinite(place).all():
+            raise ValueError(f"informative must be a finite point of shape (2,), got shape {place.shape}")
+        up = x.mean(0) - place
         length = float(np.linalg.norm(up))
         up = up / length if length else np.array([0.0, 1.0])
         axes = np.stack([[up[1], -up[0]], up])
-        return cls(axes, (x @ axes.T @ _NORMALS.T).max(0))
+        reach = (x @ axes.T @ _NORMALS.T).max(0)
+        # Moving a side outwards moves the line of half green: the bottom one lowers it, the other two raise it.
+        above = float(reach[0] - ((x.mean(0) + place) / 2) @ axes.T @ _NORMALS[0])
+        missing = float(reach.sum()) - 2 * above
+        reach += (missing, 0, 0) if missing > 0 else (0, -missing / 2, -missing / 2)
+        return cls(axes, reach)
 
     def mixtures(self, points: ArrayLike) -> Ints:
         """Red and blue (..., 2) in steps of 1 / STEPS of points (..., 2) in it; the rest of a whole is green."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from dmlcore.pooling.analysis.colour_plane import ColourPlane, telling
 from dmlcore.pooling.analysis.prototype_shares import PrototypeReading
-from dmlcore.pooling.analysis.red_blue import SIDE
+from dmlcore.pooling.analysis.red_blue import SIDE, informative, mixture
 from dmlcore.typing import Ints
 from pages.pooling.transport.state import TransportState, code
 
@@ -36,20 +36,21 @@ def verdict(reading: PrototypeReading, image: int, shared: float | None, average
 def onward(reading: PrototypeReading, image: int, labels: Ints, grid: tuple[int, int]) -> str:
     """The link of the next step: the features of the image as a map, and a gate for the cells that tell its class.
 
-    The corner of the background is where the cell lies that the classes fill most. The mass that passes is what the
-    image has in the cells of the gate. labels (N,); grid: rows and columns of its features.
+    Background is what lies away from the cell that tells it most, and the gate has up to COUNTED cells of that side.
+    Half of what lies there is to pass. labels (N,); grid: rows and columns of its features.
     """
-    means = np.stack([reading.histograms[labels == label].mean(0) for label in np.unique(labels)])
-    plane = ColourPlane.about(reading.features.reshape(-1, 2), reading.prototypes[means.mean(0).argmax()])
-    counted = telling(reading.histograms, labels, int(labels[image]), COUNTED)
+    told = reading.prototypes[telling(reading.histograms, labels, int(labels[image]), len(reading.prototypes))]
+    plane = ColourPlane.about(reading.features.reshape(-1, 2), told[0])
+    centres = plane.mixtures(told)
+    centres = np.concatenate([centres[:1], centres[1:][informative(mixture(centres[1:]))]])[:COUNTED]
     # The map has its own number of pixels: each shows the feature that lies there.
     rows, columns = (((np.arange(SIDE) + 0.5) * count / SIDE).astype(np.int64) for count in grid)
     features = reading.features[image].reshape(*grid, 2)[rows][:, columns]
-    mass = float(reading.histograms[image, counted].sum())
+    pixels = plane.mixtures(features.reshape(-1, 2))
     return TransportState(
-        pixels=_codes(plane.mixtures(features.reshape(-1, 2))),
-        prototypes=_codes(plane.mixtures(reading.prototypes[counted])),
-        mu=round(max(mass, LEAST), 2),
+        pixels=_codes(pixels),
+        prototypes=_codes(centres),
+        mu=round(max(float(informative(mixture(pixels)).mean()) / 2, LEAST), 2),
         epsilon=EPSILON,
     ).link()
 

@@ -150,7 +150,7 @@ def verdict(weights: Tensor, solution: Tensor) -> str:
         return f"Every pixel is {'informative' if count else 'background'}: there is nothing to leave out."
     gated, even = (float(weights[k, solution].sum()) for k in (1, 2))
     if gated < even - APART:
-        first = "The background is preferred, as no prototype lies near the rest"
+        first = "The background is preferred"
     elif gated <= even + APART:
         first = "Hardly anything is left out"
     elif gated >= CLEAR:
@@ -164,10 +164,10 @@ def verdict(weights: Tensor, solution: Tensor) -> str:
 
 
 def onward(state: TransportState) -> str:
-    """The link of the next step: four classes, and this gate."""
+    """The link of the next step: four classes, and this gate, which begins to train."""
     limits = PoolingStudy.limits()
     gate = {name: min(max(getattr(state, name), limits[name][0]), limits[name][1]) for name in ("mu", "epsilon")}
-    return PoolingStudy(classes=FEW, **gate).link()
+    return f"{PoolingStudy(classes=FEW, **gate).link()}&play=1"
 
 
 def _gate_curve(gate: Gate) -> Tensor:
