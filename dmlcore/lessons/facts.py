@@ -214,6 +214,16 @@ def classes(shown: StudyShown) -> Measurement:
     return Measurement("seen" if seen else "unseen", f"The classes that this study tests {words}.")
 
 
+@fact("gate above average", StudyShown, "points of MAP@R by which GSP lies above GAP")
+def gate_above_average(shown: StudyShown) -> Measurement:
+    """Of the means over the seeds; not a number where the study compares something else."""
+    means = {name: 100 * float(np.mean(scores)) for name, scores in bars_of(shown)[0].items()}
+    if not {"GAP", "GSP"} <= set(means):
+        return Measurement(float("nan"), "This study does not compare GSP with GAP.")
+    words = f"GSP reaches {means['GSP']:.1f} % MAP@R, GAP {means['GAP']:.1f} %"
+    return Measurement(means["GSP"] - means["GAP"], f"{words}: {means['GSP'] - means['GAP']:+.1f} points.")
+
+
 def facts_of(kind: type) -> Mapping[str, Fact]:
     """The facts of a kind of figure by name."""
     return {name: each for name, each in FACTS.items() if each.kind is kind}

@@ -125,4 +125,4 @@ def test_sheet_and_export(library):
 def test_the_page_opens():
     app = page_opened("prototypes")
     assert not app.exception
-    assert "average pooling counts" in app.title[0].value
+    assert "an average is a histogram" in app.title[0].value
