@@ -41,6 +41,7 @@ def test_an_image_becomes_a_map_its_gate_is_trained_and_goes_on_to_pictures(page
     door(page, "transport")
     expect(verdict).to_contain_text(re.compile(r"the gate puts \d+\.\d % of its weight"))
     at(page, "transport", lambda query: TransportState.from_query(query) == wanted)
+    expect(page.locator(".origin")).to_contain_text("This is image 6 of class 1")
     hardness = page.get_by_label("epsilon value")
     hardness.fill("6")
     hardness.press("Enter")

@@ -499,7 +499,13 @@ class Prototypes extends Asking {
       } else this.fill();
       this.settled(answer.query);
     }
-    this.story.tell(answer.verdict, answer.next);
+    const { image, view } = answer,
+      whose = `image ${view.picture[1] + 1} of class ${image.name}`;
+    this.story.tell(
+      answer.verdict,
+      answer.next,
+      `This is ${whose}: each pixel shows the patch that lies there. Green is what lies away from the prototype that tells its class most.`,
+    );
     this.tell();
     this.draw(answer.id);
   }

@@ -3,7 +3,7 @@
 // same before, it leads to the step as it was left.
 import { el, setText } from "../../shared/dom.js";
 
-/** @typedef {{ brought?: string, left?: string }} Remembered */
+/** @typedef {{ brought?: string, told?: string, left?: string }} Remembered */
 /** @typedef {[address: string, title: string]} Way */
 
 const STORE = "dml-pooling-steps";
@@ -38,6 +38,20 @@ export function behind(step, brought) {
   return step?.left && step.brought === brought ? step.left : brought;
 }
 
+/**
+ * What is told of where a step's state comes from, as long as it has what was brought to it.
+ *
+ * @param {Remembered | undefined} step
+ * @param {string} query of the step
+ * @param {string} key of the query that says it
+ */
+export function origin(step, query, key) {
+  const brought = new URLSearchParams(step?.brought).get(key);
+  return brought !== null && brought === new URLSearchParams(query).get(key)
+    ? (step?.told ?? "")
+    : "";
+}
+
 export class Story {
   /**
    * @param {{ data: { base: string }, hidden: Set<string> }} app
@@ -51,6 +65,7 @@ export class Story {
     /** @type {[node: HTMLAnchorElement, address: string, next: boolean][]} */
     this.doors = [...(back ? [this.door(back, false)] : []), this.door(next, true)];
     this.brought = "";
+    this.told = "";
     const hidden = app.hidden.has("story");
     this.whole = el(
       "div",
@@ -79,6 +94,11 @@ export class Story {
     return [node, address, next];
   }
 
+  /** @param {string} query of this step @param {string} key */
+  origin(query, key) {
+    return origin(remembered()[this.here], query, key);
+  }
+
   /** @param {string} address @param {boolean} next */
   query(address, next) {
     return behind(remembered()[address], next ? this.brought : null);
@@ -90,7 +110,7 @@ export class Story {
     const query = this.query(address, next),
       steps = remembered();
     steps[this.here] = { ...steps[this.here], left: location.search.slice(1) };
-    if (next) steps[address] = { ...steps[address], brought: this.brought };
+    if (next) steps[address] = { ...steps[address], brought: this.brought, told: this.told };
     remember(steps);
     history.pushState({}, "", `${this.app.data.base}${address}${query && `?${query}`}`);
     dispatchEvent(new PopStateEvent("popstate"));
@@ -99,10 +119,12 @@ export class Story {
   /**
    * @param {string} verdict
    * @param {string} brought the query for the next step
+   * @param {string} [told] of where that comes from, for the next step
    */
-  tell(verdict, brought) {
+  tell(verdict, brought, told = "") {
     setText(this.verdict, verdict);
     this.brought = brought;
+    this.told = told;
     for (const [node, address, next] of this.doors) {
       const query = this.query(address, next);
       node.href = `${this.app.data.base}${address}${query && `?${query}`}`;

@@ -60,6 +60,7 @@ export class Transport extends Asking {
   /** @type {HTMLButtonElement} */
   redoButton;
   cellText = el("p", { class: "caption cell" });
+  origin = el("p", { class: "caption origin" });
   /** @type {{ canvas: HTMLCanvasElement; share: HTMLElement; box: HTMLElement; }[]} */
   cards;
   bar = el("canvas", { width: 120, height: 1 });
@@ -220,6 +221,7 @@ export class Transport extends Asking {
           { class: "left" },
           el("h4", {}, "Paint the map"),
           this.map,
+          this.origin,
           ...(this.hidden.has("brush")
             ? []
             : [
@@ -692,6 +694,7 @@ export class Transport extends Asking {
   settled({ query = "", id, shares }) {
     if (id !== this.seq) return;
     this.linked(query, this.options.kept);
+    setText(this.origin, this.story.origin(query, "paint"));
     const [lp, smoothed, average] = shares.map((s) => s.toFixed(3));
     this.live.textContent = `Share on the informative pixels: linear programme ${lp}, smoothed ${smoothed}, average ${average}.`;
   }

@@ -11,9 +11,9 @@ from dmlcore.typing import Ints
 from pages.pooling.transport.state import TransportState, code
 
 COUNTED = 4  # prototypes, at most, that the gate of the next step lets pass
-EPSILON = 20.0  # of that gate
+EPSILON = 50.0  # of that gate: features lie closer here than in the figure
 LEAST = 0.05  # of its mass
-FINE = 0.5  # of the distance of two averages: an error below it leaves them told apart
+FINE = 0.5  # of the distance of two averages: an error below it leaves them tells apart
 
 
 def verdict(reading: PrototypeReading, image: int, shared: float | None, averaged: bool) -> str:
@@ -39,9 +39,9 @@ def onward(reading: PrototypeReading, image: int, labels: Ints, grid: tuple[int,
     Background is what lies away from the cell that tells it most, and the gate has up to COUNTED cells of that side.
     Half of what lies there is to pass. labels (N,); grid: rows and columns of its features.
     """
-    told = reading.prototypes[telling(reading.histograms, labels, int(labels[image]), len(reading.prototypes))]
-    plane = ColourPlane.about(reading.features.reshape(-1, 2), told[0])
-    centres = plane.mixtures(told)
+    tells = reading.prototypes[telling(reading.histograms, labels, int(labels[image]), len(reading.prototypes))]
+    plane = ColourPlane.about(reading.features.reshape(-1, 2), tells[0])
+    centres = plane.mixtures(tells)
     centres = np.concatenate([centres[:1], centres[1:][informative(mixture(centres[1:]))]])[:COUNTED]
     # The map has its own number of pixels: each shows the feature that lies there.
     rows, columns = (((np.arange(SIDE) + 0.5) * count / SIDE).astype(np.int64) for count in grid)

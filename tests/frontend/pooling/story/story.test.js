@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { behind } from "../../../../assets/pooling/story/story.js";
+import { behind, origin } from "../../../../assets/pooling/story/story.js";
 
 test("back leads to a step as it was left, or as it opens", () => {
   assert.equal(behind(undefined, null), "");
@@ -12,4 +12,13 @@ test("next carries what is new, and what it brought before leads to the step as 
   assert.equal(behind({ brought: "mu=0.2" }, "mu=0.2"), "mu=0.2");
   assert.equal(behind({ left: "mu=0.2&sweeps=5", brought: "mu=0.2" }, "mu=0.2"), "mu=0.2&sweeps=5");
   assert.equal(behind({ left: "mu=0.2&sweeps=5", brought: "mu=0.2" }, "mu=0.4"), "mu=0.4");
+});
+
+test("where a map comes from is told as long as it is that map", () => {
+  const step = { brought: "paint=AAA&mu=0.2", told: "image 6" };
+  assert.equal(origin(step, "paint=AAA&mu=0.5", "paint"), "image 6");
+  assert.equal(origin(step, "paint=AAB&mu=0.2", "paint"), "");
+  assert.equal(origin(step, "map=cross", "paint"), "");
+  assert.equal(origin({ brought: "mu=0.2", told: "image 6" }, "mu=0.2", "paint"), "");
+  assert.equal(origin(undefined, "paint=AAA", "paint"), "");
 });
