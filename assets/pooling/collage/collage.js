@@ -196,7 +196,9 @@ class Collage {
       Object.assign(tile.style, { width: `${part}%`, height: `${part}%`, left, top });
       layers.append(tile);
     }
-    const label = `${image.name}, sample ${image.index}${where}${share ? `, ${share}` : ""}`;
+    // It begins with what is seen, so that who speaks what he sees is understood.
+    const seen = [share, image.name].filter(Boolean).join(" "),
+      label = `${seen}, sample ${image.index}${where}`;
     return el(
       "button",
       {
@@ -222,6 +224,7 @@ class Collage {
         "span",
         { class: "under" },
         el("span", { class: "share" }, share),
+        " ",
         el("bdi", { class: "name" }, image.name),
       ),
     );

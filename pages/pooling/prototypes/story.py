@@ -13,7 +13,7 @@ from pages.pooling.transport.state import TransportState, code
 COUNTED = 4  # prototypes, at most, that the gate of the next step lets pass
 EPSILON = 50.0  # of that gate: features lie closer here than in the figure
 LEAST = 0.05  # of its mass
-FINE = 0.5  # of the distance of two averages: an error below it leaves them tells apart
+FINE = 0.5  # of the distance of two averages: an error below it leaves them told apart
 
 
 def verdict(reading: PrototypeReading, image: int, shared: float | None, averaged: bool) -> str:
