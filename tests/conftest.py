@@ -25,7 +25,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 BROWSER = "tests/browser/test_"
-STARTS = (BROWSER + "fa", BROWSER + "la")  # where the second and the last third of their seconds begin
+STARTS = (BROWSER + "fi", BROWSER + "le")  # where the second and the last third of their seconds begin
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,8 @@ from tests.browser.harness import (
     chromium_path,
     served,
 )
+from tests.data import layouts
+from tests.experiments.studies import forged
 
 FAILED = pytest.StashKey[bool]()
 
@@ -56,8 +59,17 @@ def browser(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with served(tmp_path_factory.mktemp("app") / "runs") as running:
+def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the server finds of CIFAR-100 and Omniglot: forged files, a few images each."""
+    root = forged.cifar100(tmp_path_factory.mktemp("data"), train=4, test=1)
+    layouts.omniglot_for_collages(root / "omniglot-py", characters=16)
+    return root
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory, images: Path) -> Iterator[Server]:
+    """The server of all browser tests of this process: another one costs twelve seconds of processor."""
+    with served(tmp_path_factory.mktemp("app") / "runs", images) as running:
         yield running
 
 

@@ -89,18 +89,30 @@ BETWEEN = "studies"  # a page on which nothing moves
 def go(page: Any, url: str) -> None:
     """Have a tab show an address of the app; one that shows the app already does not load it again.
 
-    It goes by way of another page, so that nothing of the page before is taken for what the address shows.
+    It goes by way of another page, so that nothing of the page before is taken for what the address shows: half a
+    second of processor, except at the start of a test, whose tab waits there. A walk of many pages takes `walk`.
     """
     if not page.url.startswith(origin := "/".join(url.split("/")[:3])):
         page.goto(url)
         return
-    page.evaluate(FOLLOW, f"{origin}/{BETWEEN}")
+    if page.evaluate("location.pathname") != f"/{BETWEEN}":
+        page.evaluate(FOLLOW, f"{origin}/{BETWEEN}")
     between = page.get_by_role("heading", name="Studies", exact=True)
     between.wait_for()
     if url == f"{origin}/{BETWEEN}":
         return
     page.evaluate(FOLLOW, url)
     between.wait_for(state="detached")
+
+
+def walk(page: Any, url: str) -> None:
+    """Have a tab show another page of the app than it does, straight from there: its title is that of the new one."""
+    if not page.url.startswith("/".join(url.split("/")[:3])):
+        page.goto(url)
+        return
+    before = page.title()
+    page.evaluate(FOLLOW, url)
+    page.wait_for_function("before => document.title !== before", arg=before)
 
 
 # Counts what a page sends by its sockets, from now on, by address; it stays until the page is loaded again.
@@ -143,7 +155,7 @@ def drag(page: Any, locator: Any, dx: float, dy: float, release: bool = True) ->
 
 
 class Server:
-    """The app as `make run` serves it, on a port of its own, with its runs in `runs`."""
+    """The app as `make run` serves it, on a port of its own, with its runs in `runs` and its data where `data` says."""
 
     def __init__(
         self,
@@ -151,8 +163,10 @@ class Server:
         port: int | None = None,
         script: Path = ROOT / "app.py",
         descriptors: tuple[int, int] | None = None,  # soft and hard limit
+        data: Path | None = None,
     ) -> None:
         self.runs, self.port, self.script, self.descriptors = runs, port or free_port(), script, descriptors
+        self.environment = {"DML_RUNS": str(runs)} | ({"DML_DATA": str(data)} if data else {})
         self.url = f"http://127.0.0.1:{self.port}"
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -166,7 +180,7 @@ class Server:
         self.process = subprocess.Popen(
             [*command, f"--server.port={self.port}"],
             cwd=ROOT,
-            env=os.environ | {"DML_RUNS": str(self.runs)},
+            env=os.environ | self.environment,
             stdin=subprocess.DEVNULL,
             stdout=self.log,
             stderr=self.log,
@@ -193,9 +207,9 @@ class Server:
 
 
 @contextlib.contextmanager
-def served(runs: Path) -> Iterator[Server]:
+def served(runs: Path, data: Path | None = None) -> Iterator[Server]:
     """A server started where a shell allows few descriptors, ended afterwards."""
-    server = Server(runs, descriptors=(256, 4096)).start()
+    server = Server(runs, descriptors=(256, 4096), data=data).start()
     try:
         yield server
     finally:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
@@ -13,30 +12,12 @@ from dmlcore.data import load
 from dmlcore.experiments import studies
 from dmlcore.inspection.local import weight_maps
 from dmlcore.storage.runs import RunStore
-from tests.browser.harness import Server, address, becomes, eventually, go, quiet, served
-from tests.data import layouts
-from tests.experiments.studies import forged
+from tests.browser.harness import Server, address, becomes, eventually, go, quiet
 from tests.pages.conftest import make_run
 
 pytestmark = pytest.mark.browser
 
 RUNS = len(studies.expand(studies.read("omniglot-collage")))
-
-
-@pytest.fixture(scope="module")
-def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = forged.cifar100(tmp_path_factory.mktemp("data"), train=4, test=1)
-    layouts.omniglot_for_collages(root / "omniglot-py", characters=16)
-    return root
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory, images):
-    """The app, whose CIFAR-100 and Omniglot are forged."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DML_DATA", str(images))
-        with served(tmp_path_factory.mktemp("app") / "runs") as running:
-            yield running
 
 
 def linked(page, name: str, value: str) -> None:
@@ -65,7 +46,7 @@ def test_nothing_trained_then_the_study_starts_and_is_cancelled(page, server: Se
 
 
 def test_weight_maps_fade_and_a_chosen_collage_shows_its_neighbours(page, server: Server, images):
-    data = ["data.name=collage", "data.augment=false", f"data.root={images}", "model.name=resnet20"]
+    data = ["data.name=collage", "data.augment=false", f"data.root={images}", "model.name=conv4_32"]
     small = [
         "model.embedding_dim=8",
         "batch.classes=4",

@@ -33,11 +33,15 @@ every_loss = pytest.mark.parametrize("name", losses.names())
 every_setting = pytest.mark.parametrize(("name", "hyper"), CASES)
 
 
-def batch(dtype=torch.float64, dim=5, seed=0):
+LABELS = 4, 4, 4, 4, 7, 7, 7, 2, 2, 2, 2, 9, -3  # unequal classes, two of them singletons
+FEWER = 4, 4, 4, 7, 7, 2, 2, 2, 9, -3  # the same with 100 triplets instead of 276, for a loop over them
+
+
+def batch(dtype=torch.float64, dim=5, seed=0, labels=LABELS):
     generator = torch.Generator().manual_seed(seed)
-    embeddings = torch.randn(13, dim, generator=generator, dtype=torch.float64).to(dtype)
-    labels = torch.tensor([4, 4, 4, 4, 7, 7, 7, 2, 2, 2, 2, 9, -3])  # unequal classes, two of them singletons
-    order = torch.randperm(13, generator=generator)
+    embeddings = torch.randn(len(labels), dim, generator=generator, dtype=torch.float64).to(dtype)
+    labels = torch.tensor(labels)
+    order = torch.randperm(len(labels), generator=generator)
     return embeddings[order], labels[order]
 
 
@@ -62,7 +66,7 @@ def reduced(loss, raws, reduction):
 @every_setting
 def test_batch_equals_a_plain_loop(name, hyper):
     """Values of each reduction, and gradients of a mixture of all: one pass back through the loop."""
-    embeddings, labels = batch()
+    embeddings, labels = batch(labels=FEWER)
     x, y = (embeddings.clone().requires_grad_() for _ in range(2))
     raws = energies(losses.create(name, **hyper), y, labels)
     values, expected = [], []

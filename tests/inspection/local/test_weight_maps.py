@@ -36,7 +36,7 @@ def test_a_run_on_images_gets_its_maps_and_a_damaged_file_says_so(tmp_path):
     spec = RunSpec().with_overrides(
         [
             "data.name=digits_pictures",
-            "model.name=resnet20",
+            "model.name=conv4_32",
             "model.embedding_dim=8",
             "schedule.steps=1",
             "batch.classes=2",

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dmlcore import losses
@@ -156,6 +156,7 @@ def assert_valid(state: PageState) -> None:
 
 
 every_page = pytest.mark.parametrize("page", DEFAULTS)
+fuzzed = settings(max_examples=50)  # of each page: twelve pages share these kinds of fields
 
 
 @every_page
@@ -199,6 +200,7 @@ def test_the_default_needs_no_link(page: str) -> None:
 
 
 @every_page
+@fuzzed
 @given(data=st.data())
 def test_any_message_gives_a_valid_state(page: str, data: st.DataObject) -> None:
     default = DEFAULTS[page]
@@ -208,6 +210,7 @@ def test_any_message_gives_a_valid_state(page: str, data: st.DataObject) -> None
 
 
 @every_page
+@fuzzed
 @given(data=st.data())
 def test_a_link_reopens_the_same_view(page: str, data: st.DataObject) -> None:
     default = DEFAULTS[page]
