@@ -1,7 +1,7 @@
 // Whether the picture of a page fills the window: by a key, by a button of its exports, or because
 // the address says so. What that takes is fetched when it is first asked for.
 /** @import { Stage } from "./present/stage.js" */
-/** @import { Presentable, Presentation } from "./types.js" */
+/** @import { Filmed, Presentable, Presentation } from "./types.js" */
 import { el } from "./dom.js";
 
 export const KEY = "t"; // as in theatre
@@ -75,10 +75,17 @@ function typed(event) {
   );
 }
 
-// The button for it, among the exports of a page; none where the page shows no lecture anything.
-/** @param {{ data: { present?: Presentation | null } }} app */
-export const presentButton = ({ data }) =>
-  data.present
+/** @param {Filmed} app */
+async function film(app) {
+  const { record } = await import(new URL("record/record.js", import.meta.url).href);
+  record(app);
+}
+
+// The buttons for it and for a film, among the exports of a page; none where the page shows no
+// lecture anything.
+/** @param {Filmed & { data: { present?: Presentation | null } }} app */
+export const presentButton = (app) =>
+  app.data.present
     ? [
         el(
           "button",
@@ -88,6 +95,11 @@ export const presentButton = ({ data }) =>
             onclick: () => enter(),
           },
           "Present",
+        ),
+        el(
+          "button",
+          { class: "film", title: "a loop, or what moves, for slides", onclick: () => film(app) },
+          "Film",
         ),
       ]
     : [];

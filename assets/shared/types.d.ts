@@ -150,6 +150,22 @@ export interface Presentable {
   whole: HTMLElement;
   resize?(): void; // its canvases to the room they have
 }
+export interface Filmed extends Presentable {
+  // of a film: loops of its own, and what tells that something is still on its way
+  motions?: Motion[];
+  paint?(): void;
+  link?: { busy: boolean; waiting: object | null };
+  frameRequest?: number | null;
+  asked?: unknown; // a number: the frame that is to come
+  wanted?: number;
+  playing?: boolean;
+}
+// Returns to where it began: the pose of a share 0..1 of the way, and what is put back at its end.
+export interface Motion {
+  title: string;
+  pose(share: number): unknown;
+  end?(): unknown;
+}
 // Of a page that asks: its link, where that holds its state, and what the link hides.
 export interface AskingData extends Data {
   query?: string;

@@ -163,6 +163,11 @@ class Failure extends Fields {
     return whole;
   }
 
+  // The three embeddings stay where they are.
+  get motions() {
+    return [];
+  }
+
   atHome() {
     const { anchor, positive, negative, view } = this.data.home;
     return structuredClone({ anchor, positive, negative, view });

@@ -868,6 +868,23 @@ export class MapView {
     this.canvas.dataset.count = String(cloud.count);
   }
 
+  get motions() {
+    const { player } = this,
+      { at, steps } = player;
+    return steps.length < 2
+      ? []
+      : [
+          {
+            title: "the training, there and back",
+            pose: (/** @type {number} */ share) => {
+              player.pause();
+              return player.go((steps.length - 1) * (1 - Math.abs(1 - 2 * share)));
+            },
+            end: () => player.go(at),
+          },
+        ];
+  }
+
   // ---- export
   async png() {
     const shown = this.hovered;

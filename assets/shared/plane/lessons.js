@@ -146,6 +146,31 @@ export class Lessons {
     requestAnimationFrame(step);
   }
 
+  // The same way, as a film needs it.
+  motion() {
+    const { app } = this,
+      home = [...app.scene.negative],
+      centre = [0, 1].map((i) => (app.scene.anchor[i] + app.scene.positive[i]) / 2),
+      radius = Math.hypot(home[0] - centre[0], home[1] - centre[1]),
+      from = Math.atan2(home[1] - centre[1], home[0] - centre[0]);
+    return {
+      title: "N goes around A and P",
+      pose: (/** @type {number} */ share) => {
+        const angle = from + 2 * Math.PI * share;
+        this.still();
+        app.scene.negative = [
+          centre[0] + radius * Math.cos(angle),
+          centre[1] + radius * Math.sin(angle),
+        ];
+        app.move();
+      },
+      end: () => {
+        app.scene.negative = home;
+        app.rest(false);
+      },
+    };
+  }
+
   still() {
     this.app.handles.anchor.classList.remove("pulse");
     if (!this.home) return;

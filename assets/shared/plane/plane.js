@@ -1,6 +1,6 @@
 // The fields page: owns the scene, the plane and its panels; asks Python for every number it shows.
 /** @import { Field, FieldData, HoverAnswer, Scene } from "./types.js" */
-/** @import { Hyper, Place, Point, Schema, SetState, Theme } from "../types.js" */
+/** @import { Hyper, Motion, Place, Point, Schema, SetState, Theme } from "../types.js" */
 import {
   receiveFallback,
   loadStyles,
@@ -609,6 +609,11 @@ export class Fields {
         this.canvas.setAttribute("aria-label", this.summary);
       }
     }, 400);
+  }
+
+  /** @returns {Motion[]} */
+  get motions() {
+    return [this.lessons.motion()];
   }
 
   // ---- the landscape beside the plane

@@ -360,6 +360,23 @@ export class Player extends Clock {
     return new URL(`${this.about.api}/${name}?${this.address}`, base).href;
   }
 
+  get motions() {
+    const { at, history } = this,
+      { last } = history;
+    return last < 1
+      ? []
+      : [
+          {
+            title: `step 0 to ${last} and back`,
+            pose: (/** @type {number} */ share) => {
+              this.pause();
+              this.to(Math.round(last * (1 - Math.abs(1 - 2 * share))));
+            },
+            end: () => this.to(at),
+          },
+        ];
+  }
+
   close() {
     this.closed = true;
     this.playing = false;

@@ -727,6 +727,25 @@ class Sphere extends Asking {
     this.restSoon();
   }
 
+  get motions() {
+    const eye = [...this.scene.eye];
+    return this.scene.on === "circle"
+      ? []
+      : [
+          {
+            title: "the sphere turns once",
+            pose: (/** @type {number} */ share) => {
+              this.touch();
+              this.look([eye[0] + 360 * share, eye[1]]);
+            },
+            end: () => {
+              this.look(eye);
+              this.rest();
+            },
+          },
+        ];
+  }
+
   // First seconds: the sphere turns slowly, until the first touch.
   greet() {
     this.handles.anchor.classList.add("pulse");

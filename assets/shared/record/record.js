@@ -1,0 +1,132 @@
+// Asks what is to be filmed and how long, shows how far it is, and can be cancelled.
+/** @import { Filmed, Motion } from "../types.js" */
+import { el, save, setText, styled } from "../dom.js";
+import { Recorder, kinds, suffix } from "./recorder.js";
+
+const SECONDS = { least: 1, most: 30, usual: 6 };
+
+// Where a slider goes from end to end and back; only where it acts at once.
+/**
+ * @param {Filmed} app
+ * @returns {Motion[]}
+ */
+function sweeps(app) {
+  if (app.playing !== undefined) return [];
+  return [...app.whole.querySelectorAll(".control[data-name]")].flatMap((row) => {
+    const name = row.getAttribute("data-name") ?? "",
+      find = () =>
+        /** @type {HTMLInputElement | null} */ (
+          app.whole.querySelector(`[data-name="${CSS.escape(name)}"] input[type=range]`)
+        ),
+      bar = find();
+    if (!bar || bar.disabled || !row.getClientRects().length) return [];
+    const before = bar.value,
+      { min, max } = bar;
+    const put = (/** @type {string} */ value, /** @type {string} */ event) => {
+      const now = find();
+      if (!now) return;
+      now.value = value;
+      now.dispatchEvent(new Event("input"));
+      if (event !== "input") now.dispatchEvent(new Event(event));
+    };
+    return [
+      {
+        title: `${row.querySelector(".symbol")?.textContent ?? name} from end to end and back`,
+        pose: (/** @type {number} */ t) =>
+          put(String(Number(min) + (Number(max) - Number(min)) * there(t)), "input"),
+        end: () => put(before, "change"),
+      },
+    ];
+  });
+}
+
+// There and back, slowly at both ends.
+const there = (/** @type {number} */ t) => (1 - Math.cos(2 * Math.PI * t)) / 2;
+
+/** @param {Filmed} app */
+export async function record(app) {
+  const root = /** @type {ShadowRoot} */ (app.whole.getRootNode()),
+    sheet = new URL("record.css", import.meta.url).href;
+  if (!root.querySelector(`link[href="${sheet}"]`)) await styled(root, sheet);
+  const loops = [...(app.motions ?? []), ...sweeps(app)],
+    written = kinds();
+  const option = (/** @type {string} */ text, /** @type {string | number} */ value) =>
+    el("option", { value }, text);
+  const what = el(
+      "select",
+      { "aria-label": "what is filmed" },
+      ...loops.map((motion, i) => option(`Loop: ${motion.title}`, i)),
+      option("What moves, as it moves", -1),
+    ),
+    kind = el(
+      "select",
+      { "aria-label": "kind of file" },
+      ...written.map((type) =>
+        option(suffix(type).toUpperCase() + (type.includes("vp9") ? ", VP9" : ""), type),
+      ),
+    ),
+    long = el("input", {
+      type: "number",
+      "aria-label": "seconds",
+      min: SECONDS.least,
+      max: SECONDS.most,
+      value: SECONDS.usual,
+    }),
+    bar = el("progress", { max: "1", value: 0, hidden: true, "aria-label": "how far the film is" }),
+    word = el("output", {}),
+    start = el("button", { class: "start" }, "Record"),
+    shut = el("button", {}, "Close"),
+    dialog = el(
+      "dialog",
+      { class: "recording", "aria-label": "Record a film" },
+      el("h4", {}, "A film for slides"),
+      el("label", {}, "of", what),
+      el("label", {}, "seconds", long),
+      el("label", {}, "as", kind),
+      bar,
+      word,
+      el("div", { class: "pills" }, start, shut),
+    );
+  /** @type {Recorder | null} */
+  let recorder = null;
+  shut.addEventListener("click", () => (recorder ? recorder.cancel() : dialog.close()));
+  dialog.addEventListener("close", () => {
+    recorder?.cancel();
+    dialog.remove();
+  });
+  start.addEventListener("click", async () => {
+    const seconds = Math.min(
+        Math.max(Number(long.value) || SECONDS.usual, SECONDS.least),
+        SECONDS.most,
+      ),
+      motion = loops[Number(what.value)],
+      type = kind.value;
+    const tell = (/** @type {number} */ share, /** @type {string} */ text) => {
+      bar.value = share;
+      setText(word, text);
+    };
+    recorder = new Recorder(app);
+    start.disabled = true;
+    bar.hidden = false;
+    setText(shut, "Cancel");
+    try {
+      const film = motion
+        ? await recorder.loop(motion, seconds, type, tell)
+        : await recorder.live(seconds, type, tell);
+      setText(word, film ? `${(film.size / 1e6).toFixed(1)} MB, in your downloads` : "Cancelled.");
+      save(`${location.pathname.split("/").pop()}.${suffix(type)}`, film);
+    } catch (error) {
+      setText(word, `The browser could not write it: ${/** @type {Error} */ (error).message}`);
+    }
+    recorder = null;
+    start.disabled = false;
+    bar.hidden = true;
+    setText(shut, "Close");
+  });
+  if (!written.length) {
+    setText(word, "This browser cannot write films.");
+    start.disabled = true;
+  }
+  app.whole.append(dialog);
+  dialog.showModal();
+}

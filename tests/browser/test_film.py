@@ -1,0 +1,111 @@
+"""Films for slides: recorded by the control of a page, under its content policy, and read back as any player does."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from dmlcore.storage.runs import EXAMPLE
+from tests.browser.harness import go
+
+pytestmark = pytest.mark.browser
+# A film at its start, after a quarter, half way and at its last frame, as 96 x 96 x 3 bytes; its sides and its length.
+READ = """async address => {
+  const video = document.createElement("video");
+  video.muted = true;
+  video.src = address;
+  const heard = name => new Promise(done => video.addEventListener(name, done, { once: true }));
+  video.onerror = () => { throw new Error(video.error.message); };
+  await heard("loadeddata");
+  if (!Number.isFinite(video.duration)) { video.currentTime = 1e6; await heard("seeked"); }  // a stream knows no length
+  const length = Number.isFinite(video.duration) ? video.duration : video.currentTime;
+  const canvas = Object.assign(document.createElement("canvas"), { width: 96, height: 96 });
+  const look = async at => {
+    video.currentTime = at;
+    await heard("seeked");
+    const ctx = canvas.getContext("2d", { willReadFrequently: true });
+    ctx.imageSmoothingEnabled = false;
+    ctx.drawImage(video, 0, 0, 96, 96);
+    return [...ctx.getImageData(0, 0, 96, 96).data].filter((_, i) => i % 4 < 3);
+  };
+  const frames = [];
+  for (const share of [0.01, 0.25, 0.5, 0.97]) frames.push(await look(length * share));
+  return { length, frames, width: video.videoWidth, height: video.videoHeight };
+}"""
+
+
+def film(page, motion: str, seconds: int, folder: Path, kind: str) -> Path:
+    """The file that the dialog of a page gives."""
+    page.get_by_role("button", name="Film", exact=True).click()
+    dialog = page.get_by_role("dialog", name="Record a film")
+    dialog.get_by_label("what is filmed").select_option(label=motion)
+    dialog.get_by_label("seconds").fill(str(seconds))
+    of_kind = dialog.get_by_label("kind of file")
+    of_kind.select_option(label=next(text for text in of_kind.locator("option").all_text_contents() if kind in text))
+    with page.expect_download() as taken:
+        dialog.get_by_role("button", name="Record").click()
+    path = folder / taken.value.suggested_filename
+    taken.value.save_as(path)
+    expect(dialog.get_by_text("in your downloads")).to_be_visible()
+    dialog.get_by_role("button", name="Close").click()
+    expect(dialog).to_have_count(0)
+    return path
+
+
+def apart(one: list[int], other: list[int]) -> float:
+    return sum(abs(a - b) for a, b in zip(one, other, strict=True)) / len(one)
+
+
+def played(page, path: Path) -> dict:
+    """What is seen of a file, in a tab of its own, where no policy of the app holds."""
+    other = page.context.new_page()
+    kind = "video/mp4" if path.suffix == ".mp4" else "video/webm"
+    seen = other.evaluate(READ, f"data:{kind};base64,{base64.b64encode(path.read_bytes()).decode()}")
+    other.close()
+    return seen
+
+
+def test_a_loop_of_the_field_ends_where_it_begins(page, server, tmp_path):
+    go(page, f"{server.url}/fields?loss=ranking&m=0.3&n=0.3,0.6")
+    page.wait_for_selector("canvas.plane[data-seq]")
+    page.locator("summary", has_text="Export").click()
+    path = film(page, "Loop: m from end to end and back", 2, tmp_path, "WEBM")
+    seen = played(page, path)
+    start, quarter, half, last = seen["frames"]
+    assert path.name == "fields.webm"
+    assert seen["width"] == pytest.approx(seen["height"], abs=2)
+    assert seen["width"] > 700
+    assert seen["length"] == pytest.approx(2, abs=0.6)
+    assert apart(start, half) > 40
+    assert apart(start, half) > apart(start, quarter)
+    assert apart(start, last) < 0.1 * apart(start, half)
+    expect(page.get_by_role("spinbutton", name="m value")).to_have_value("0.3")  # put back
+
+    # Cancelled, nothing is saved, and the point is back as well.
+    page.get_by_role("button", name="Film", exact=True).click()
+    dialog = page.get_by_role("dialog", name="Record a film")
+    dialog.get_by_label("what is filmed").select_option(label="Loop: N goes around A and P")
+    dialog.get_by_label("seconds").fill("30")
+    dialog.get_by_role("button", name="Record").click()
+    expect(dialog.get_by_text("frame 3 of 750")).to_be_visible()
+    dialog.get_by_role("button", name="Cancel").click()
+    expect(dialog.get_by_text("Cancelled.")).to_be_visible()
+    dialog.get_by_role("button", name="Close").click()
+    expect(page.locator('[data-point="negative"]')).to_have_attribute("aria-label", "negative at 0.3, 0.6")
+
+
+def test_the_map_over_training_and_its_points_of_webgl_are_on_the_film(page, server, tmp_path):
+    go(page, f"{server.url}/explore?run={EXAMPLE}&training=1")
+    page.wait_for_selector("canvas.map[data-painted]")
+    page.get_by_role("button", name="Film", exact=True).click()
+    page.get_by_label("what is filmed").wait_for()
+    options = page.get_by_label("what is filmed").locator("option").all_text_contents()
+    page.keyboard.press("Escape")
+    path = film(page, options[0], 1, tmp_path, "")
+    seen = played(page, path)
+    for frame in seen["frames"]:
+        pixels = [frame[i : i + 3] for i in range(0, len(frame), 3)]
+        assert sum(max(pixel) - min(pixel) > 40 for pixel in pixels) > 60  # coloured points, which WebGL draws
