@@ -1,0 +1,47 @@
+"""Which loss ranks a query best: AP@R judges first, then the rank of P, then that of N."""
+
+from __future__ import annotations
+
+import pytest
+
+from dmlcore.inspection.failure.best_loss import best_loss
+from dmlcore.inspection.failure.one_step import NeighbourRanks
+
+NOW = NeighbourRanks(right=58, wrong=1, average_precision=0.0)
+
+
+def ranks(right: int, wrong: int, precision: float) -> NeighbourRanks:
+    return NeighbourRanks(right, wrong, precision)
+
+
+@pytest.mark.parametrize(
+    ("after", "names", "decided"),
+    [
+        ({"a": ranks(1, 2, 0.1), "b": ranks(9, 1, 0.2)}, ("b",), "ap"),
+        ({"a": ranks(9, 90, 0.0), "b": ranks(8, 1, 0.0), "c": NOW}, ("b",), "right"),
+        ({"a": ranks(1, 75, 0.125), "b": ranks(1, 283, 0.125), "c": ranks(2, 300, 0.1)}, ("b",), "wrong"),
+        ({"a": ranks(1, 75, 0.125), "b": ranks(1, 75, 0.125), "c": NOW}, ("a", "b"), "ap"),
+        ({"a": ranks(1, 75, 0.125), "b": ranks(1, 75, 0.125)}, ("a", "b"), None),
+    ],
+)
+def test_the_columns_judge_one_after_another(after, names, decided):
+    verdict = best_loss(NOW, after)
+    assert (verdict.names, verdict.decided, verdict.gain) == (names, decided, 1)
+
+
+def test_a_best_loss_need_not_help():
+    worse = best_loss(NOW, {"a": ranks(60, 1, 0.0), "b": ranks(90, 1, 0.0)})
+    assert (worse.names, worse.gain) == (("a",), -1)
+    assert not any(worse.leaders.values())
+    assert best_loss(NOW, {"a": NOW, "b": ranks(60, 1, 0.0)}).gain == 0
+
+
+def test_the_leaders_of_a_column_are_better_than_before_and_than_another():
+    verdict = best_loss(NOW, {"a": ranks(1, 75, 0.0), "b": ranks(1, 283, 0.0), "c": NOW})
+    assert verdict.leaders == {"ap": (), "right": ("a", "b"), "wrong": ("b",)}
+    assert not any(best_loss(NOW, {"a": ranks(1, 75, 0.1)}).leaders.values())  # alone it leads nobody
+
+
+def test_nothing_to_judge_is_an_error():
+    with pytest.raises(ValueError, match="at least one loss"):
+        best_loss(NOW, {})
