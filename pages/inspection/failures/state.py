@@ -52,7 +52,7 @@ def home(triplet: EmbeddedTriplet, spec: RunSpec) -> Home:
     low, high = points.min(0) / unit, points.max(0) / unit
     x, y = (low + high) / 2
     half = 1.15 * max(float((high - low).max()), SMALLEST / 2)
-    view = (round(float(x), 4), round(float(y), 4), round(half, 4))
+    view = (round(float(x), 4) + 0.0, round(float(y), 4) + 0.0, round(half, 4))  # no -0, which JavaScript sends as 0
     return Home(name, untrusted.hyper(name, given), (a, p, n), view, triplet.height, unit)
 
 
