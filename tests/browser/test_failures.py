@@ -11,8 +11,11 @@ from playwright.sync_api import expect
 
 from dmlcore import losses
 from dmlcore.inspection import neighbours
+from dmlcore.inspection.failure import one_step, true_step
+from dmlcore.inspection.failure.best_loss import best_loss
 from dmlcore.inspection.failure.one_step import NeighbourRanks, RetrievalFailure, failures
 from dmlcore.storage.runs import Run
+from pages.inspection.failures import words
 from pages.shared.plane.state import POINTS
 from tests.browser.harness import Server, address, becomes, drag, eventually, go, quiet
 from tests.pages.conftest import make_run
@@ -47,7 +50,7 @@ def table(page) -> dict[str, list[str]]:
     cells = rows.evaluate_all(
         "rows => rows.map((r) => [r.dataset.loss, ...[...r.querySelectorAll('td')].map((c) => c.textContent)])"
     )
-    return {name: rest for name, *rest in cells}
+    return {name: [each.removesuffix(" ★") for each in rest] for name, *rest in cells}
 
 
 def shown_loss(page) -> losses.TripletLoss:
@@ -166,13 +169,56 @@ def test_the_next_failure_brings_its_own_triplet_and_keeps_the_loss(page, server
     assert_ranks_are_those_of_dmlcore(page, failing)
 
 
-def test_a_neighbour_of_the_strip_takes_the_place(page, server, failing):
-    opened(page, server, failing)
-    before = link(page)
+def test_a_neighbour_of_the_strip_takes_the_place_and_the_loss_stays(page, server, failing):
+    opened(page, server, failing, "&loss=ratio&m=1.5")
+    page.get_by_role("button", name="Angular", exact=True).click()
+    page.wait_for_url(re.compile("loss=angular"))
+    drag(page, page.get_by_role("slider", name="m", exact=True), 60, 0)
+    page.wait_for_url(re.compile("[?&]m="))
+    before = quiet(lambda: link(page))
+    assert "view" not in before, "nobody has moved the view"
     loads = page.evaluate("performance.timeOrigin")
     tile = page.locator('.failure a[data-role="wrong"]:not([aria-current])').first
     index = tile.get_attribute("data-index")
     tile.click()
     becomes(lambda: link(page)["wrong"], index)
-    becomes(lambda: link(page).get("right"), before["right"])
+    becomes(lambda: {**link(page), "wrong": before["wrong"]}, before)
+    expect(page.get_by_label("loss", exact=True)).to_have_value("angular")
     assert page.evaluate("performance.timeOrigin") == loads, "the app was loaded again"
+    assert_ranks_are_those_of_dmlcore(page, failing)
+
+
+def test_the_best_loss_is_named_and_headers_sort_and_the_true_step_follows_the_loss_drawn(page, server, failing):
+    found = neighbours.read(failing.embeddings())
+    query = int(failures(found)[0])
+    rows = [int(one_step.neighbours(found, query, right=right)[0]) for right in (True, False)]
+    samples = [int(found.indices[row]) for row in (query, *rows)]
+    true_step.make(failing, true_step.Question(*samples, {"ranking": {}, "angular": {}}))
+    opened(page, server, failing)
+    case = RetrievalFailure(found, query, *rows, on_sphere=True)
+    compared = [losses.create(name) for name in losses.names() if name != failing.spec.loss.name]
+    compared.append(losses.create(failing.spec.loss.name, **failing.spec.loss.parameters))
+    steps = {loss.formula.name: each.after for loss, each in zip(compared, case.steps(compared, 0.1), strict=True)}
+    judged = best_loss(case.before, {name: steps[name] for name in losses.names()})
+    lead, _ = words.verdict(judged, case.before, steps[judged.names[0]])
+    expect(page.locator(".verdict strong")).to_have_text(lead)
+    for key, leaders in judged.leaders.items():
+        stars = page.locator(f'.steps td[data-cell="{key}"].best')
+        expect(stars).to_have_count(len(leaders))
+    # Sorted as numbers, the best first, then the other way.
+    for way in (1, -1):
+        page.get_by_role("button", name="right P", exact=True).click()
+        shown = becomes(lambda: list(table(page)), lambda names: names != losses.names())
+        ranks = [way * steps[name].right for name in shown]
+        assert ranks == sorted(ranks)
+        expect(page.locator('[data-sort="right"]')).to_have_attribute(
+            "aria-sort", "ascending" if way > 0 else "descending"
+        )
+    # Streamlit draws the sentence below, which is told of the loss.
+    page.get_by_text(re.compile("Right P with Ranking")).wait_for()
+    page.get_by_role("button", name="Angular", exact=True).click()
+    page.get_by_text(re.compile("Right P with Angular|Angular has no force")).wait_for()
+    page.get_by_role("button", name="same length δ").click()
+    page.get_by_text(re.compile("same length δ = 0.1")).wait_for()
+    expect(page.locator(".ranks .caption")).to_contain_text("goes exactly δ")
+    assert link(page)["loss"] == "angular"

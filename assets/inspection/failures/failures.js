@@ -2,16 +2,17 @@
 // of the sphere, where one step would lead, and what it would do to the ranks of the query. Every
 // number comes from Python.
 /** @import { Point } from "../../shared/types.js" */
-/** @import { FailureData, FailureNumbers, Way } from "./types.js" */
+/** @import { FailureData, Way } from "./types.js" */
 import { defineComponent } from "../../shared/component.js";
 import { control, keyMark } from "../../shared/controls.js";
 import { presentButton } from "../../shared/present.js";
-import { el, save, setText, show, styled } from "../../shared/dom.js";
+import { el, save, setText, styled } from "../../shared/dom.js";
 import { INK, LETTER, POINTS } from "../../shared/colours.js";
 import { Fields } from "../../shared/plane/plane.js";
+import { StepTable, count, percent } from "./step_table.js";
 import { beside } from "./thumbnails.js";
 
-/** @typedef {FailureNumbers & { fresh: Set<string> }} Shown fresh: the losses of the last answer */
+/** @typedef {import("./step_table.js").Shown} Shown */
 
 const SVG = "http://www.w3.org/2000/svg";
 /**
@@ -30,10 +31,6 @@ const svg = (tag, attributes = {}) => {
   put(node, attributes);
   return node;
 };
-/** @param {number} x */
-const count = (x) => x.toLocaleString("en");
-/** @param {number} x */
-const percent = (x) => (100 * x).toFixed(1);
 /** @type {Record<Way, [text: string, help: string]>} */
 const WAYS = {
   rate: ["same rate η", "every loss moves each point by η times its force"],
@@ -42,6 +39,12 @@ const WAYS = {
     "every loss moves its farthest point by δ, whatever the size of its forces: directions compared",
   ],
 };
+/** @type {Record<Way, string>} */
+const RULES = {
+  rate: "Each goes η times its force, x ← x − η · gradient",
+  length:
+    "The one that moves farthest goes exactly δ, the other two in proportion, whatever the size of the forces",
+};
 
 /** @extends {Fields<FailureData>} */
 class Failure extends Fields {
@@ -49,7 +52,7 @@ class Failure extends Fields {
     return "api/failure";
   }
   get kept() {
-    return ["hide", "socket", "selection"];
+    return ["hide", "socket", "selection", "class"];
   }
   get sphere() {
     return this.data.circle;
@@ -68,6 +71,10 @@ class Failure extends Fields {
     this.rate = data.rate;
     /** @type {Way} */
     this.by = data.by;
+    /** @type {string} */
+    this.known = data.query; // the link as Python knows it, or will
+    /** @type {string[]} */
+    this.pending = []; // links that Python was told and has not answered
     await styled(this.root, new URL("failures.css", import.meta.url).href);
     await super.build(data);
   }
@@ -111,7 +118,7 @@ class Failure extends Fields {
       for (const t of Object.values(this.thumbs)) t.hidden = !box.checked;
     });
     /** @type {HTMLSpanElement} */
-    this.circleKey = keyMark("dotted", "unit sphere");
+    this.circleKey = keyMark("dotted", "unit sphere, as this plane cuts it");
     this.keys.outer.parentElement?.append(
       keyMark("ghost", "after one step"),
       this.circleKey,
@@ -125,8 +132,13 @@ class Failure extends Fields {
     this.stepBox = el("div");
     /** @type {HTMLParagraphElement} */
     this.now = el("p", { class: "now", role: "status" });
-    /** @type {ReturnType<Failure["stepTable"]>} */
-    this.steps = this.stepTable();
+    /** @type {StepTable} */
+    this.steps = new StepTable(
+      Object.entries(this.schema.losses).map(([name, { title }]) => [name, title]),
+      (loss) => this.put({ loss, margin: "raw", mu: null }),
+    );
+    /** @type {HTMLSpanElement} */
+    this.rule = el("span");
     /** @type {HTMLTableElement} */
     this.parts = el("table", { class: "numbers parts" });
     /** @type {HTMLSpanElement} */
@@ -141,14 +153,17 @@ class Failure extends Fields {
         el("h3", {}, "One step of each loss"),
         this.now,
         this.stepBox,
+        this.steps.verdict,
         this.steps.table,
         el(
           "p",
           { class: "caption" },
-          "Ranks among ",
+          "★: the best of its column. A header sorts; a loss in bold is the one drawn, click another to draw it. ",
+          "Only A, P and N move here, all other embeddings stay, and the ranks are counted anew among ",
           this.searched,
-          " samples, recomputed in full after the three embeddings alone have moved: x ← x − η · gradient, ",
-          "on the sphere along it. A training step moves weights, and so every embedding; this is the pressure it is under. A loss in bold is the one drawn; click another to draw it.",
+          " samples. ",
+          this.rule,
+          " A network cannot do that: its step changes weights and so moves every embedding, and may find another loss best. That is the true step, below.",
         ),
       ),
       el("section", {}, el("h4", {}, "Each force in its parts"), this.parts),
@@ -193,6 +208,7 @@ class Failure extends Fields {
           },
           WAYS[way][0],
         );
+    setText(this.rule, `${RULES[this.by]}${this.data.circle ? ", along the unit sphere" : ""}.`);
     const slider = control(
       {
         name: "step size",
@@ -223,56 +239,6 @@ class Failure extends Fields {
     );
   }
 
-  stepTable() {
-    const rows = Object.fromEntries(
-      Object.entries(this.schema.losses).map(([name, l]) => {
-        const cells = Object.fromEntries(
-          ["force", "right", "wrong", "ap"].map((key) => [key, el("td", { "data-cell": key })]),
-        );
-        const choose = el(
-          "button",
-          {
-            title: `draw ${l.title}`,
-            onclick: () => this.put({ loss: name, margin: "raw", mu: null }),
-          },
-          l.title,
-        );
-        return [
-          name,
-          {
-            row: el(
-              "tr",
-              { "data-loss": name },
-              el("th", { scope: "row" }, choose),
-              ...Object.values(cells),
-            ),
-            cells,
-          },
-        ];
-      }),
-    );
-    const head = el(
-      "tr",
-      {},
-      el("th", { scope: "col" }, "loss"),
-      ...[
-        ["force", "length of the largest force"],
-        ["right P", "rank of the right neighbour: lower is better"],
-        ["wrong N", "rank of the wrong neighbour: higher is better"],
-        ["AP@R, %", "average precision of this query"],
-      ].map(([t, title]) => el("th", { scope: "col", title }, t)),
-    );
-    return {
-      rows,
-      table: el(
-        "table",
-        { class: "numbers steps" },
-        el("thead", {}, head),
-        el("tbody", {}, ...Object.values(rows).map((r) => r.row)),
-      ),
-    };
-  }
-
   // ---- from Python
   /** @param {ArrayBuffer} buffer */
   receive(buffer) {
@@ -294,9 +260,25 @@ class Failure extends Fields {
     super.receive(buffer);
   }
 
+  // Streamlit knows the address that it wrote or loaded, not what is written here: Python is told.
+  /** @param {Record<string, string>} query */
+  writeLink(query) {
+    super.writeLink(query);
+    if (this.query === this.known) return;
+    this.known = this.query;
+    this.pending.push(this.query);
+    this.setState("link", { query: location.search.slice(1), id: this.answered });
+  }
+
   /** @param {FailureData} data */
   async update(data) {
     await this.ready;
+    // Of what Python was told; what is shown is newer.
+    const echo = this.pending.indexOf(data.query);
+    if (echo >= 0) {
+      this.pending.splice(0, echo + 1);
+      data = { ...data, query: this.query };
+    } else this.known = data.query;
     if (JSON.stringify(data.of) !== JSON.stringify(this.data.of)) {
       Object.assign(this, {
         data: {
@@ -340,34 +322,7 @@ class Failure extends Fields {
       `Now: right P at rank ${count(now.right)}${also("right")}, wrong N at rank ${count(now.wrong)}${also("wrong")}, AP@R ${percent(now.ap)} %${also("ap", (x) => `${percent(x)} %`)}.`,
     );
     setText(this.searched, count(f.searched));
-    for (const [name, { row, cells }] of Object.entries(this.steps.rows)) {
-      const step = f.steps[name];
-      if (!step) continue;
-      row.classList.toggle("drawn", name === this.scene.loss);
-      row.classList.toggle("stale", !f.fresh.has(name));
-      row.classList.toggle("idle", !step.active);
-      setText(
-        cells.force,
-        step.active ? show(step.force) : step.satisfied ? "satisfied" : "clamped",
-      );
-      const cell = (
-        /** @type {"right" | "wrong" | "ap"} */ key,
-        /** @type {number} */ better,
-        /** @type {(value: number) => string} */ text,
-      ) => {
-        const same = step[key] === now[key],
-          good = better * (step[key] - now[key]) > 0,
-          [from, to] = [text(now[key]), text(step[key])];
-        cells[key].className = same ? "" : good ? "good" : "bad";
-        setText(
-          cells[key],
-          same ? from : `${from === to ? from : `${from} → ${to}`} ${good ? "✓" : "✗"}`,
-        );
-      };
-      cell("right", -1, count);
-      cell("wrong", 1, count);
-      cell("ap", 1, percent);
-    }
+    this.steps.tell(f, this.scene.loss, Boolean(this.hand.busy));
     const number = (/** @type {number | null} */ x) =>
       x === null ? "∞" : Math.abs(x) < 5e-5 ? "0" : x.toFixed(3);
     this.parts.replaceChildren(

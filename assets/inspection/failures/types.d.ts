@@ -33,12 +33,25 @@ export interface Step extends Standing {
   force: number | null;
   moved: number | null;
 }
+// Which losses rank the query best, in words, and which lead each column.
+export interface Best {
+  names: string[];
+  verdict: string;
+  judged: string;
+  leaders: Record<"right" | "wrong" | "ap", string[]>;
+}
+export type SortKey = "loss" | "force" | "right" | "wrong" | "ap";
+export interface Sorting {
+  key: SortKey;
+  way: 1 | -1; // ascending or descending
+}
 export type Part = "size" | "in" | "off" | "radial" | "tangential";
 export interface FailureNumbers {
   now: Standing;
   data: Standing; // where the points are the embeddings
   moved: boolean;
   steps: Record<string, Step>; // by loss
+  best: Best | null; // while not every loss was asked
   ends: Place[] | null; // where the points go
   parts: Record<Part, (number | null)[]>;
   words: string[];

@@ -15,6 +15,7 @@ from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import Run
 from dmlcore.typing import Ints
 from pages.inspection.failures import images, service
+from pages.inspection.failures.address import CLASS, OF, OF_POINTS, OF_TRIPLET, followed, rewrite
 from pages.inspection.failures.state import RealScene, home
 from pages.inspection.failures.true_step import page as true_step_view
 from pages.shared.server import thumbnails
@@ -24,10 +25,9 @@ from pages.shared.widgets.presentation import Presentation
 from pages.shared.widgets.shown_run import ShownRun, headed
 from pages.shared.words.numbers import percent
 
-OF_TRIPLET = ("right", "wrong", "a", "p", "n", "view", "line", "cut")  # of the link, and senseless with another query
 STRIP = 9  # nearest neighbours to choose from
 HIDDEN = ("situations", "figures", "take", "margins")  # parts of the fields page that do not fit a real triplet
-CLICK = "failure_click"
+CLICK, PLANE, BOX = "failure_click", "failure", "failure_class"  # keys of the components, and of the box of classes
 LECTURE = Presentation(
     "Forces of a failure",
     "A failed query A, its right neighbour P and a wrong N: what one step of {loss} does to them.",
@@ -35,7 +35,7 @@ LECTURE = Presentation(
     (
         "A is a test sample of a class the network never trained on. N, of another class, lies nearer to it than P.",
         "The plane through the three embeddings is exact: distances in it are those of the embedding space.",
-        "The table takes one step of every loss on these three alone and ranks all samples anew.",
+        "The table takes one step of every loss on these three alone, ranks all samples anew and names the best loss.",
         "✓ better, ✗ worse. Choose a loss in the table to see its forces; drag a point to ask what if.",
         "A step of a training moves weights, and so every embedding: see Take the true step on the page.",
     ),
@@ -46,8 +46,9 @@ def page() -> None:
     shown = headed(
         "failures",
         "Forces of a failure",
-        "A query **A**, a right neighbour **P** and a wrong one **N** of a run, in the plane of their embeddings, "
-        "where the forces of every loss are exact; the table tells what one step would do to the ranks of this query.",
+        "A query **A**, a right neighbour **P** and a wrong one **N** of a run, in the plane through their three "
+        "embeddings: its distances and forces are the true ones. The table says which loss ranks this query best after "
+        "one step.",
     )
     if shown is not None:
         browse(shown, st.container(horizontal=True, vertical_alignment="center"))
@@ -68,26 +69,57 @@ def browse(shown: ShownRun, bar: DeltaGenerator) -> None:
             order = within
         else:
             st.caption("No failure is among the selected samples; here are all.")
+    order, label = _of_class(shown, order, bar)
     component("inspection/failures/strips")(key=CLICK, data={}, on_chosen_change=_follow_click)
-    query = _query(searched, order)
+    query = _query(searched, order, label)
     rights, wrongs = (neighbours(searched, query, right=right) for right in (True, False))
     if not len(rights) or not len(wrongs):
         st.info("This query has no match among the samples, or no sample of another class.", icon=":material/info:")
         _walk(run, searched, order, query, bar)
         return
-    right = _chosen(searched, "right", rights, int(rights[-1]))
+    right = _chosen(searched, "right", rights, int(rights[0]))
     wrong = _chosen(searched, "wrong", wrongs, int(wrongs[0]))
     case = RetrievalFailure(searched, query, right, wrong, on_sphere=run.spec.model.normalize)
     samples = [int(searched.indices[row]) for row in (query, right, wrong)]
     _walk(run, searched, order, query, bar)
     st.html(_images(shown, case, rights, wrongs))
-    triplet: dict[str, Any] = {"run": run.id} | dict(zip(("query", "right", "wrong"), samples, strict=True))
-    _canvas(triplet, case, run.spec, [f"{thumbnails.address(run)}{index}" for index in samples])
+    triplet: dict[str, Any] = {"run": run.id} | dict(zip(OF, samples, strict=True))
+    _steps(run, triplet, case, [f"{thumbnails.address(run)}{index}" for index in samples])
+
+
+@st.fragment
+def _steps(run: Run, triplet: dict[str, Any], case: RetrievalFailure, addresses: list[str]) -> None:
+    """The plane and the true step below it, which runs again once another loss is drawn."""
+    _canvas(triplet, case, run.spec, addresses)
     true_step_view.show(run, triplet, case, home(case.triplet, run.spec))
 
 
-def _query(neighbours: TestNeighbours, order: Ints) -> int:
-    """The row of the link's query, or the worst failure."""
+def _of_class(shown: ShownRun, order: Ints, bar: DeltaGenerator) -> tuple[Ints, int | None]:
+    """The failures of the class of the link, which a box in the bar chooses, and its label; all without one."""
+    labels = shown.test.labels[order]
+    count = dict(zip(*(each.tolist() for each in np.unique(labels, return_counts=True)), strict=True))
+    wanted = st.query_params.get(CLASS, "")
+    label = next((each for each in count if str(each) == wanted), None)
+    if wanted and label is None:
+        st.warning("No failure is of the class of the link; here are all.", icon=":material/link_off:")
+    st.session_state[BOX] = label  # the link is the truth, the box follows
+    names = {each: f"{shown.name(each)} ({number:,})" for each, number in count.items()}
+    bar.selectbox(
+        "Class of the query",
+        sorted(names, key=lambda each: names[each].casefold()),
+        index=None,
+        placeholder="All classes: find one",
+        key=BOX,
+        format_func=names.__getitem__,
+        on_change=_choose_class,
+        label_visibility="collapsed",
+        width=250,
+    )
+    return (order if label is None else order[labels == label]), label
+
+
+def _query(neighbours: TestNeighbours, order: Ints, label: int | None) -> int:
+    """The row of the link's query, or the worst failure, where a class was chosen that of the class."""
     wanted = st.query_params.get("query")
     if wanted is None:
         return int(order[0])
@@ -97,7 +129,7 @@ def _query(neighbours: TestNeighbours, order: Ints) -> int:
             "The query of the link is no query of this run; here is its worst failure.", icon=":material/link_off:"
         )
         return int(order[0])
-    return row
+    return row if label is None or neighbours.labels[row] == label else int(order[0])
 
 
 def _chosen(neighbours: TestNeighbours, role: str, rows: Ints, default: int) -> int:
@@ -147,7 +179,8 @@ def _images(shown: ShownRun, case: RetrievalFailure, rights: Ints, wrongs: Ints)
     others = [
         images.Others(
             "right",
-            "Other right neighbours: nearest … farthest",
+            "Other right neighbours: nearest … farthest. It begins with the nearest, the first that could come among "
+            f"the {case.matches} ranks that AP@R counts.",
             tiles(rights[:STRIP], "right"),
             tiles(hardest, "right, far"),
         ),
@@ -175,7 +208,7 @@ def _canvas(triplet: dict[str, Any], case: RetrievalFailure, spec: RunSpec, addr
         "inspection/failures",
         scene,
         service.answer,
-        key="failure",
+        key=PLANE,
         name="scene",
         hide=HIDDEN,
         home=at_home.to_json(),
@@ -188,25 +221,30 @@ def _canvas(triplet: dict[str, Any], case: RetrievalFailure, spec: RunSpec, addr
         rates=service.RATES,
         query=urlencode(service.link(triplet, scene, rate, way)),
         idle=False,
+        heard={"link": _follow_plane},
     )
+
+
+def _follow_plane() -> None:
+    """Take the address that the plane has written, which Streamlit does not see, for that of the page."""
+    told = (st.session_state[PLANE].get("link") or {}).get("query")
+    st.query_params.from_dict(followed(st.query_params.to_dict(), told))
 
 
 def _go(index: int | None) -> None:
     if index is not None:
-        _forget(OF_TRIPLET)
-        st.query_params["query"] = str(index)
+        rewrite(OF_TRIPLET, query=str(index))
+
+
+def _choose_class() -> None:
+    label = st.session_state[BOX]
+    rewrite((*OF, *OF_TRIPLET, CLASS), **({} if label is None else {CLASS: str(label)}))
 
 
 def _follow_click() -> None:
     chosen = st.session_state[CLICK]["chosen"]
     if isinstance(chosen, dict) and chosen.get("role") in ("right", "wrong"):
-        _forget(OF_TRIPLET[2:])
-        st.query_params[chosen["role"]] = str(chosen["index"])
-
-
-def _forget(names: tuple[str, ...]) -> None:
-    for name in names:
-        st.query_params.pop(name, None)
+        rewrite(OF_POINTS, **{chosen["role"]: str(chosen["index"])})
 
 
 page()

@@ -16,12 +16,15 @@ from starlette.routing import BaseRoute
 
 from dmlcore import losses
 from dmlcore.geometry.embedded_triplet import EmbeddedTriplet, embed, needs_origin, remarks
+from dmlcore.inspection.failure.best_loss import best_loss
 from dmlcore.inspection.failure.one_step import NeighbourRanks, RetrievalFailure, Step
 from dmlcore.spec import RunSpec
 from dmlcore.storage import arrays
 from dmlcore.storage.arrays import EMBEDDINGS, Unreadable
 from dmlcore.storage.runs import RunError, RunStore
 from dmlcore.typing import Bools, Floats, Ints
+from pages.inspection.failures import words as failure_words
+from pages.inspection.failures.address import OF
 from pages.inspection.failures.state import Home, RealScene, home, losses_to_compare
 from pages.shared.plane import service as plane_service
 from pages.shared.server.websocket import socket_route
@@ -81,6 +84,7 @@ def about(case: RetrievalFailure, scene: RealScene, request: Request, *, whole: 
         "data": _standing(case.before),
         "moved": not scene.is_home,
         "steps": {name: _step(step) for name, step in by_loss.items()},
+        "best": _best(now, by_loss) if len(by_loss) == len(losses.names()) else None,
         "ends": _ends(start, by_loss[scene.loss], scene.home),
         "parts": _parts(by_loss[scene.loss]),
         "distances": _distances(case.at(start)),
@@ -98,7 +102,7 @@ def asked(request: Request) -> tuple[float, str]:
 
 def link(triplet: Any, scene: RealScene, rate: float, way: str) -> dict[str, str]:
     """The whole link of the page."""
-    query = {name: str(triplet[name]) for name in ("run", "query", "right", "wrong")} | scene.to_query()
+    query = {name: str(triplet[name]) for name in ("run", *OF)} | scene.to_query()
     query |= {"rate": untrusted.plain(rate)} if rate != RATE else {}
     return query | ({"by": way} if way != WAYS[0] else {})
 
@@ -106,7 +110,7 @@ def link(triplet: Any, scene: RealScene, rate: float, way: str) -> dict[str, str
 def _of(triplet: Any) -> tuple[RunSpec, RetrievalFailure]:
     if not isinstance(triplet, dict) or not isinstance(triplet.get("run"), str):
         raise LookupError("the page did not say which run it shows; load it again")
-    samples = [triplet.get(name) for name in ("query", "right", "wrong")]
+    samples = [triplet.get(name) for name in OF]
     if not all(isinstance(i, int) and 0 <= i < INDEX for i in samples):
         raise LookupError("query, right and wrong must be samples of the data set")
     run = RunStore().open(triplet["run"])
@@ -150,6 +154,14 @@ def _step(step: Step) -> dict[str, Any]:
         "force": number(float(forces.sizes.max())),
         "moved": number(float(step.moved.max())),
     }
+
+
+def _best(now: NeighbourRanks, by_loss: dict[str, Step]) -> dict[str, Any]:
+    """Which loss ranks the query best from here, in words, and which lead each column."""
+    after = {name: step.after for name, step in by_loss.items()}
+    best = best_loss(now, after)
+    lead, judged = failure_words.verdict(best, now, after[best.names[0]])
+    return {"names": best.names, "verdict": lead, "judged": judged, "leaders": best.leaders}
 
 
 def _ends(start: EmbeddedTriplet, step: Step, home: Home) -> list[list[float]] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +63,7 @@ def mount(
     present: Presentation | None = None,
     hide: Sequence[str] = (),
     writes: Sequence[str] = ("ask",),
+    heard: Mapping[str, Callable[[], None]] | None = None,
     **options: Any,
 ) -> None:
     """Show the state of a page by a component that asks a socket; `answer` is what answers there, if none opens.
@@ -70,7 +71,7 @@ def mount(
     Its data are the state, under `name`, its link `query`, `menus` (what choices are called), `hide` (parts that the
     page or its address leaves out), `idle` (the address asks for nothing), `socket`, `kept` (what of an address is no
     part of the state), `present` (what it shows a lecture) and the options, which come last. writes: the state keys
-    that the component writes.
+    that the component writes; heard: those of which the page wants to be told, with what is then called.
     """
     query = st.query_params.to_dict()
     written: dict[str, Any] = st.session_state.get(key) or {}
@@ -85,7 +86,8 @@ def mount(
         "socket": query.get("socket") != "off",
         "answer": fallback(written.get("ask"), answer),
     }
-    component(folder)(key=key, data=data | options, **{f"on_{each}_change": _nothing for each in writes})
+    calls = dict.fromkeys(writes, _nothing) | dict(heard or {})
+    component(folder)(key=key, data=data | options, **{f"on_{each}_change": call for each, call in calls.items()})
 
 
 def mount_timeline(folder: str, state: PageState, timeline: Timeline[Any, Any], *, key: str, **options: Any) -> None:

@@ -8,16 +8,17 @@ import streamlit as st
 
 from dmlcore import losses
 from dmlcore.inspection.failure import true_step
+from dmlcore.inspection.failure.best_loss import best_loss
 from dmlcore.inspection.failure.one_step import NeighbourRanks, RetrievalFailure
 from dmlcore.inspection.failure.true_step import Question
 from dmlcore.jobs.launch import Job
 from dmlcore.storage.runs import Run
 from pages.inspection.failures import words as failure_words
+from pages.inspection.failures.address import OF
 from pages.inspection.failures.service import asked as step_size
 from pages.inspection.failures.state import Home, RealScene, losses_to_compare
+from pages.inspection.failures.true_step import table
 from pages.shared.widgets import job_button
-
-OF = ("query", "right", "wrong")
 
 
 def show(run: Run, triplet: dict[str, Any], case: RetrievalFailure, home: Home) -> None:
@@ -25,9 +26,8 @@ def show(run: Run, triplet: dict[str, Any], case: RetrievalFailure, home: Home) 
     st.subheader("The true step", anchor=False)
     st.markdown(
         "A network cannot move three embeddings alone: its weights move, and with them every embedding. This takes one "
-        "step of the run's own optimiser on this triplet as it is in the data, with the sliders above, from the "
-        "weights of the last evaluation, and embeds the whole test split again, once for each loss. The run itself is "
-        "left as it is."
+        "real step of the run's optimiser on this triplet, with the loss and the sliders chosen above, and ranks the "
+        "whole test split anew. Points that were dragged count as they are in the data; the run is left as it is."
     )
     step = Job(run).state()
     busy = step is not None and step.task == "true-step" and Job(run).busy()
@@ -55,65 +55,47 @@ def _result(run: Run, triplet: dict[str, Any], case: RetrievalFailure, home: Hom
     if step is None:
         return
     before, rows = step["before"], [name for name in losses.names() if name in step["after"]]
-    free = _free_steps(case, {name: step["after"][name]["hyper"] for name in rows})
-    drawn = RealScene.from_query(st.query_params.to_dict(), RealScene.at(home)).loss
+    scene, (rate, way) = RealScene.from_query(query := st.query_params.to_dict(), RealScene.at(home)), step_size(query)
+    free = _free_steps(case, {name: step["after"][name]["hyper"] for name in rows}, rate, way)
     if rows:
-        name = drawn if drawn in rows else rows[0]
+        _verdict(before, {name: step["after"][name] for name in rows})
+        name = scene.loss if scene.loss in rows else rows[0]
         st.text(failure_words.why(name, before, step["after"][name], free[name], run.spec.optimiser))
-    st.dataframe(
-        [_row(name, step["after"][name], before, free[name]) for name in rows],
-        column_config={
-            "loss": st.column_config.TextColumn("Loss", width="medium"),
-            "settings": st.column_config.TextColumn("With", width="medium"),
-            "free": st.column_config.TextColumn("Right P, free step", help="of the three embeddings alone, as above"),
-            "right": st.column_config.TextColumn("Right P, true step", help="its rank; lower is better"),
-            "wrong": st.column_config.TextColumn("Wrong N, true step", help="its rank; higher is better"),
-            "ap": st.column_config.TextColumn("AP@R of the query, %"),
-            "map": st.column_config.TextColumn("MAP@R of all queries, %", help="what the step does to everything else"),
-        },
-        hide_index=True,
-        height="content",
+    table.show(before, {name: step["after"][name] for name in rows}, free)
+    same = f"same rate η = {rate:g}" if way == "rate" else f"same length δ = {rate:g}"
+    even = (
+        " Losses that pull the weights in the same directions take the same step: the first step of this optimiser "
+        "does not depend on how strong a pull is."
     )
     st.caption(
-        f"One step of {step['rule']}, without the memory of earlier steps; batch norm and dropout as in evaluation. A "
-        "single triplet is no batch: a training run steps by the mean over many at once."
+        f"Free: A, P and N alone, as in the table above ({same}). True: one step of {step['rule']}, without the memory "
+        "of earlier steps; batch norm and dropout as in evaluation. A single triplet is no batch: a training run steps "
+        f"by the mean over many at once.{even if run.spec.optimiser.name in failure_words.EVEN else ''}"
     )
 
 
-def _free_steps(case: RetrievalFailure, hyper: dict[str, true_step.Hyper]) -> dict[str, NeighbourRanks]:
-    """Where one step of each loss puts the three embeddings alone, by the step size of the link."""
-    rate, way = step_size(st.query_params.to_dict())
+def _verdict(before: dict[str, Any], after: dict[str, dict[str, Any]]) -> None:
+    """Which of the losses ranks the query best by the true step, and what it does to all other queries."""
+    ranks = {name: ranks_of(each) for name, each in after.items()}
+    best = best_loss(ranks_of(before), ranks)
+    lead, judged = failure_words.verdict(best, ranks_of(before), ranks[best.names[0]])
+    others = failure_words.price(before["map_at_r"], after[best.names[0]]["map_at_r"]) if best.gain > 0 else ""
+    only = "" if len(after) == len(losses.names()) else f" Of {len(after)} of {len(losses.names())} losses."
+    show = st.success if best.gain > 0 else st.info
+    show(" ".join(filter(None, (f"**{lead}**", others, f"{judged}{only}"))), icon=":material/star:")
+
+
+def ranks_of(standing: dict[str, Any]) -> NeighbourRanks:
+    return NeighbourRanks(standing["right"], standing["wrong"], standing["ap"])
+
+
+def _free_steps(
+    case: RetrievalFailure, hyper: dict[str, true_step.Hyper], rate: float, way: str
+) -> dict[str, NeighbourRanks]:
+    """Where one step of each loss puts the three embeddings alone, of the size that the plane shows."""
     compared = [losses.create(name, **given) for name, given in hyper.items()]
     steps = case.steps(compared, rate, length=rate if way == "length" else None) if compared else []
     return {name: step.after for name, step in zip(hyper, steps, strict=True)}
-
-
-def _row(name: str, after: dict[str, Any], before: dict[str, Any], free: NeighbourRanks) -> dict[str, str]:
-    formula = losses.formula(name)
-    given = {k: v for k, v in after["hyper"].items() if v is not None and v != formula.defaults.get(k)}
-    row = {"loss": formula.title, "settings": ", ".join(f"{k} = {v}" for k, v in given.items()) or "defaults"}
-    row["free"] = f"{before['right']:,} → {free.right:,}"
-    if not after["active"]:
-        return (
-            row
-            | {"settings": f"{row['settings']}; no force"}
-            | {
-                "right": f"{before['right']:,}",
-                "wrong": f"{before['wrong']:,}",
-                "ap": _percent(before["ap"]),
-                "map": _percent(before["map_at_r"]),
-            }
-        )
-    return row | {
-        "right": f"{before['right']:,} → {after['right']:,}",
-        "wrong": f"{before['wrong']:,} → {after['wrong']:,}",
-        "ap": f"{_percent(before['ap'])} → {_percent(after['ap'])}",
-        "map": f"{_percent(before['map_at_r'])} → {_percent(after['map_at_r'])}",
-    }
-
-
-def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:.2f}"
 
 
 def _begin(run: Run, triplet: dict[str, Any], home: Home, whole: bool) -> None:

@@ -7,8 +7,10 @@ import math
 import re
 from html import unescape
 from typing import Any
+from urllib.parse import parse_qsl
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from streamlit.testing.v1 import AppTest
@@ -18,13 +20,17 @@ from dmlcore.geometry import forces
 from dmlcore.inspection import neighbours as learned
 from dmlcore.inspection import selections
 from dmlcore.inspection.failure import true_step
+from dmlcore.inspection.failure.best_loss import best_loss, merit
 from dmlcore.inspection.failure.one_step import NeighbourRanks, RetrievalFailure, failures, neighbours
 from dmlcore.spec import RunSpec
 from dmlcore.spec.sections import OptimiserSpec
 from pages.inspection.failures import images
 from pages.inspection.failures import service as failures_service
 from pages.inspection.failures import words as failure_words
+from pages.inspection.failures.address import followed
 from pages.inspection.failures.state import RealScene, home, unit_of
+from pages.inspection.failures.true_step.page import ranks_of
+from pages.inspection.failures.true_step.table import BEST, COLUMNS, best, change
 from pages.shared.plane.readout.service import as_tensors
 from pages.shared.plane.state import POINTS
 from pages.shared.server.wire import unpack
@@ -52,7 +58,7 @@ def worst(run) -> dict[str, Any]:
     """What the plane is given of the worst failure, without a page."""
     found = learned.read(run.embeddings())
     query = int(failures(found)[0])
-    rows = query, int(neighbours(found, query, right=True)[-1]), int(found.neighbours[query, 0])
+    rows = query, int(neighbours(found, query, right=True)[0]), int(found.neighbours[query, 0])
     scene = RealScene.at(home(RetrievalFailure(found, *rows, on_sphere=True).triplet, run.spec))
     names = ("query", "right", "wrong")
     return {
@@ -66,11 +72,11 @@ def ask(given: dict[str, Any], **request: Any) -> dict[str, Any]:
     return found | found["arrays"]
 
 
-def test_it_opens_with_the_worst_failure_and_its_hardest_right_and_nearest_wrong_neighbour(run):
+def test_it_opens_with_the_worst_failure_and_its_nearest_right_and_nearest_wrong_neighbour(run):
     given, found = handed(opened()), learned.read(run.embeddings())
     query = failures(found)[0]
     assert found.average_precision[query] == found.average_precision[found.failures].min()
-    right, wrong = neighbours(found, query, right=True)[-1], found.neighbours[query, 0]
+    right, wrong = neighbours(found, query, right=True)[0], found.neighbours[query, 0]
     assert given["of"] == {
         "run": run.id,
         **dict(zip(("query", "right", "wrong"), map(int, found.indices[[query, right, wrong]]), strict=True)),
@@ -81,6 +87,58 @@ def test_it_opens_with_the_worst_failure_and_its_hardest_right_and_nearest_wrong
         drawn = math.dist(given["scene"][name], given["scene"][other])
         assert drawn == pytest.approx(np.linalg.norm(x[i] - x[j]), abs=1e-12)
     assert given["scene"]["loss"] == run.spec.loss.name == "ranking"
+
+
+def test_a_class_leads_to_its_failures_alone(run):
+    found, app = learned.read(run.embeddings()), opened()
+    order = failures(found)
+    label = int(found.labels[order[-1]])
+    mine = found.indices[order[found.labels[order] == label]].tolist()
+    box = app.selectbox(key="failure_class")
+    assert len(box.options) == len(np.unique(found.labels[order]))
+    box.select(label).run()
+    assert handed(app)["of"]["query"] == mine[0]
+    assert app.query_params["class"] in (str(label), [str(label)])
+    assert f"failure 1 of {len(mine)}" in " ".join(x.value for x in app.markdown)
+    app.button(key="Next failure").click().run()
+    assert handed(app)["of"]["query"] == mine[1]
+    app.selectbox(key="failure_class").select(None).run()
+    assert handed(app)["of"]["query"] == int(found.indices[order[0]])
+    assert "class" not in app.query_params
+
+
+def test_a_class_without_failures_is_said_and_another_query_of_the_link_gives_way_to_the_class(run):
+    found = learned.read(run.embeddings())
+    order = failures(found)
+    app = opened(**{"class": "999"})
+    assert handed(app)["of"]["query"] == int(found.indices[order[0]])
+    assert any("No failure is of the class" in x.value for x in app.warning)
+    label = int(found.labels[order[0]])
+    other = found.indices[order[found.labels[order] != label][0]]
+    assert handed(opened(**{"class": str(label)}, query=str(other)))["of"]["query"] == int(found.indices[order[0]])
+
+
+TOLD = "run=r&query=1&right=2&wrong=3&loss=angular&n=0.5%2C0.25&rate=0.5&selection=s&present=1"
+POINTS_HOLD = "run=r&query=1&right=2&wrong=3&loss=angular&n=0.5,0.25&rate=0.5"
+
+
+@pytest.mark.parametrize(
+    ("now", "then"),
+    [
+        # The loss of before goes with its sliders; a lecture that began in the browser goes on.
+        ("run=r&query=1&loss=facenet&m=0.75&selection=s&class=4", f"{POINTS_HOLD}&selection=s&present=1&class=4"),
+        ("run=r&selection=new", f"{POINTS_HOLD}&selection=new&present=1"),
+        ("run=r", f"{POINTS_HOLD}&present=1"),
+        # It came late, another failure or neighbour is shown: its loss and step hold, its points do not.
+        ("run=r&query=7&loss=ratio", "run=r&query=7&loss=angular&rate=0.5&present=1"),
+        ("run=r&query=1&right=8&wrong=3", "run=r&query=1&right=8&wrong=3&loss=angular&rate=0.5&present=1"),
+        ("run=other&loss=ratio", "run=other&loss=ratio"),
+    ],
+)
+def test_what_the_plane_wrote_into_the_address_is_what_the_page_goes_on_with(now, then):
+    assert list(followed(dict(parse_qsl(now)), TOLD).items()) == parse_qsl(then)
+    assert followed({"run": "r"}, None) == {"run": "r"}
+    assert followed({}, {"query": []}) == {}
 
 
 def test_the_next_failure_and_back(run):
@@ -154,6 +212,11 @@ def test_the_socket_answers_with_forces_and_ranks_of_the_embeddings(run, name):
         after, row = step.after, told["steps"][other]
         assert (row["right"], row["wrong"], row["ap"]) == (after.right, after.wrong, after.average_precision)
         assert row["active"] == step.forces.active
+    judged = best_loss(
+        case.before, {k: NeighbourRanks(row["right"], row["wrong"], row["ap"]) for k, row in told["steps"].items()}
+    )
+    assert told["best"]["names"] == list(judged.names)
+    assert told["best"]["leaders"] == {k: list(names) for k, names in judged.leaders.items()}
     before = {"right": case.before.right, "wrong": case.before.wrong, "ap": case.before.average_precision}
     assert told["now"] == told["data"] == before
 
@@ -188,16 +251,77 @@ def test_the_true_step_is_shown_where_it_was_taken(run):
     ranking, clamped = table.value.to_dict("records")
     before, after = found["before"], found["after"]["ranking"]
     assert (ranking["loss"], ranking["settings"]) == ("Ranking", "m = 0.5")
-    assert ranking["right"] == f"{before['right']:,} → {after['right']:,}"
     (free,) = case_of(run, of).steps([losses.create("ranking", m=0.5)], failures_service.RATE)
-    assert ranking["free"] == f"{before['right']:,} → {free.after.right:,}"
     told = failure_words.why("ranking", before, after, free.after, run.spec.optimiser)
     assert told in [text.value for text in app.text]
-    assert ranking["map"] == f"{100 * before['map_at_r']:.2f} → {100 * after['map_at_r']:.2f}"
-    assert clamped["wrong"] == "1"
+    # Numbers, which sort as such.
+    assert (ranking["free"], ranking["right"], ranking["wrong"]) == (free.after.right, after["right"], after["wrong"])
+    assert ranking["map_at_r"] == pytest.approx(100 * after["map_at_r"])
+    assert (clamped["free"], clamped["right"], clamped["wrong"]) == (before["right"], before["right"], 1)
     assert "no force" in clamped["settings"]
+    assert any("same rate η = 0.1" in x.value for x in app.caption)
+    (verdict,) = [*app.success, *app.info]
+    lead, _ = failure_words.verdict(
+        best_loss(ranks_of(before), {name: ranks_of(each) for name, each in found["after"].items()}),
+        ranks_of(before),
+        max((ranks_of(each) for each in found["after"].values()), key=merit),
+    )
+    assert lead in verdict.value
+    assert f"Of 2 of {len(losses.names())} losses" in verdict.value
+    by_length = opened(by="length", rate="0.4")
+    assert any("same length δ = 0.4" in x.value for x in by_length.caption)
+    (far,) = case_of(run, of).steps([losses.create("ranking", m=0.5)], 0.4, length=0.4)
+    assert by_length.dataframe[0].value["free"][0] == far.after.right
     app.button(key="Next failure").click().run()
     assert not app.dataframe
+
+
+def test_the_table_of_the_true_steps_writes_changes_and_marks_the_best():
+    ap, rank = COLUMNS["ap"], COLUMNS["right"]
+    assert change(rank, 1220.0, 72.0) == "1,220 → 72"
+    assert change(ap, 12.5, 12.5001) == "12.50"
+    assert change(ap, None, 3.0) == "– → 3.00"
+    assert best(pd.Series([220.0, 72.0, 223.0]), 220.0, rank.better) == ["", BEST, ""]
+    assert best(pd.Series([3.5, 3.6]), 5.1, ap.better) == ["", ""]  # no better than before
+    assert best(pd.Series([7.0, 7.0]), 5.1, ap.better) == ["", ""]  # all have it
+
+
+ONE = NeighbourRanks(58, 1, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("after", "lead", "decided"),
+    [
+        (
+            {"ratio": NeighbourRanks(1, 283, 0.125), "ranking": NeighbourRanks(1, 75, 0.125)},
+            "Best for this query: Ratio. AP@R 0.0 → 12.5 %, P 58 → 1, N 1 → 283.",
+            "here the rank of N decides.",
+        ),
+        (
+            {"ratio": NeighbourRanks(9, 1, 0.0), "ranking": NeighbourRanks(9, 1, 0.0), "hoffer": ONE},
+            "alike. AP@R 0.0 %, P 58 → 9, N stays at 1.",
+            "here the rank of P decides.",
+        ),
+        ({"ratio": ONE, "ranking": ONE}, "No loss ranks this query better: the best steps leave it as it is.", ""),
+        ({"ratio": NeighbourRanks(60, 1, 0.0)}, "No loss ranks this query better: every step ranks it lower.", ""),
+    ],
+)
+def test_the_verdict_says_which_loss_is_best_and_by_what(after, lead, decided):
+    found = best_loss(ONE, after)
+    said, judged = failure_words.verdict(found, ONE, after[found.names[0]])
+    assert said.endswith(lead)
+    assert judged.startswith("Judged by AP@R")
+    assert judged.endswith(decided or "(higher is better).")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [(0.0513, 0.0349, "5.13 → 3.49 %: the others pay"), (0.05, 0.06, "gain too"), (0.05, 0.05, "stays"), (None, 1, "")],
+)
+def test_what_the_others_pay_is_said(before, after, said):
+    told = failure_words.price(before, after)
+    assert said in told
+    assert bool(told) == bool(said)
 
 
 BEFORE = {"right": 297, "wrong": 1, "d_ap": 1.02}

@@ -1,0 +1,164 @@
+// What one step of each loss would do to the ranks of the query: a table that is sorted by its
+// headers, the best of each column marked, above it which loss is best. Python judges.
+/** @import { FailureNumbers, Sorting, SortKey, Step } from "./types.js" */
+import { el, setText, show } from "../../shared/dom.js";
+
+/** @typedef {FailureNumbers & { fresh: Set<string> }} Shown fresh: the losses of the last answer */
+
+/** @param {number} x */
+export const count = (x) => x.toLocaleString("en");
+/** @param {number} x */
+export const percent = (x) => (100 * x).toFixed(1);
+/** @type {[key: SortKey, text: string, help: string, first: Sorting["way"]][]} */
+const COLUMNS = [
+  ["loss", "loss", "by name", 1],
+  ["force", "force", "length of the largest force", -1],
+  ["right", "right P", "rank of the right neighbour: lower is better", 1],
+  ["wrong", "wrong N", "rank of the wrong neighbour: higher is better", -1],
+  ["ap", "AP@R, %", "average precision of this query: higher is better", -1],
+];
+const BEST = " ★";
+
+// Names of losses in the order of a column: numbers as numbers, a force that is infinite as the
+// largest, none as the smallest; equal ones as they come.
+/**
+ * @param {[name: string, title: string][]} losses
+ * @param {Record<string, Step>} steps
+ * @param {Sorting | null} by
+ */
+export function ordered(losses, steps, by) {
+  if (!by) return losses.map(([name]) => name);
+  const value = (/** @type {string} */ name) => {
+    const step = steps[name];
+    if (!step) return by.way * Infinity; // not told yet: last either way
+    if (by.key === "force") return step.active ? (step.force ?? Infinity) : 0;
+    return step[/** @type {"right" | "wrong" | "ap"} */ (by.key)];
+  };
+  return losses
+    .toSorted(([a, one], [b, other]) => {
+      if (by.key === "loss") return by.way * one.localeCompare(other);
+      const [x, y] = [value(a), value(b)];
+      return x === y ? 0 : by.way * (x < y ? -1 : 1);
+    })
+    .map(([name]) => name);
+}
+
+export class StepTable {
+  /** @type {Sorting | null} */
+  by = null;
+  /** @type {Shown | undefined} */
+  shown;
+
+  /**
+   * @param {[name: string, title: string][]} losses
+   * @param {(loss: string) => void} draw
+   */
+  constructor(losses, draw) {
+    this.losses = losses;
+    this.best = el("strong");
+    this.judged = el("span", { class: "judged" });
+    this.verdict = el("p", { class: "verdict", role: "status" }, this.best, " ", this.judged);
+    this.rows = Object.fromEntries(
+      losses.map(([name, title]) => {
+        const cells = Object.fromEntries(
+            COLUMNS.slice(1).map(([key]) => [key, el("td", { "data-cell": key })]),
+          ),
+          choose = el("button", { title: `draw ${title}`, onclick: () => draw(name) }, title),
+          head = el("th", { scope: "row" }, choose);
+        return [
+          name,
+          { row: el("tr", { "data-loss": name }, head, ...Object.values(cells)), cells },
+        ];
+      }),
+    );
+    this.heads = COLUMNS.map(([key, text, help]) => {
+      const sort = el("button", { title: `${help}; sort`, onclick: () => this.sort(key) }, text);
+      return el("th", { scope: "col", "data-sort": key }, sort);
+    });
+    this.body = el("tbody", {}, ...Object.values(this.rows).map((r) => r.row));
+    this.table = el(
+      "table",
+      { class: "numbers steps" },
+      el("thead", {}, el("tr", {}, ...this.heads)),
+      this.body,
+    );
+  }
+
+  // The best first; again the other way, and the third time as at first.
+  /** @param {SortKey} key */
+  sort(key) {
+    const first = COLUMNS.find(([other]) => other === key)?.[3] ?? 1,
+      { by } = this;
+    if (by?.key !== key) this.by = { key, way: first };
+    else this.by = by.way === first ? { key, way: /** @type {1 | -1} */ (-first) } : null;
+    this.arrange();
+  }
+
+  arrange() {
+    for (const head of this.heads) {
+      const way = head.dataset.sort === this.by?.key ? this.by?.way : 0;
+      if (way) head.setAttribute("aria-sort", way > 0 ? "ascending" : "descending");
+      else head.removeAttribute("aria-sort");
+    }
+    const wanted = ordered(this.losses, this.shown?.steps ?? {}, this.by),
+      now = [...this.body.children].map((row) => /** @type {HTMLElement} */ (row).dataset.loss);
+    if (wanted.every((name, i) => name === now[i])) return;
+    const root = /** @type {ShadowRoot | Document} */ (this.body.getRootNode()),
+      focused = /** @type {HTMLElement | null} */ (root.activeElement); // a row that moves drops it
+    this.body.append(...wanted.map((name) => this.rows[name].row));
+    if (focused && this.body.contains(focused)) focused.focus({ preventScroll: true });
+  }
+
+  /**
+   * @param {Shown} f
+   * @param {string} drawn the loss that is drawn
+   * @param {boolean} busy while the hand moves rows keep their places
+   */
+  tell(f, drawn, busy) {
+    this.shown = f;
+    this.verdict.classList.toggle("stale", !f.best);
+    if (f.best) {
+      setText(this.best, f.best.verdict);
+      setText(this.judged, f.best.judged);
+    }
+    for (const [name, { row, cells }] of Object.entries(this.rows)) {
+      const step = f.steps[name];
+      if (!step) continue;
+      row.classList.toggle("drawn", name === drawn);
+      row.classList.toggle("stale", !f.fresh.has(name));
+      row.classList.toggle("idle", !step.active);
+      setText(
+        cells.force,
+        step.active ? show(step.force) : step.satisfied ? "satisfied" : "clamped",
+      );
+      this.cell(f, name, "right", -1, count);
+      this.cell(f, name, "wrong", 1, count);
+      this.cell(f, name, "ap", 1, percent);
+    }
+    if (!busy) this.arrange();
+  }
+
+  /**
+   * @param {Shown} f
+   * @param {string} name
+   * @param {"right" | "wrong" | "ap"} key
+   * @param {1 | -1} better
+   * @param {(value: number) => string} text
+   */
+  cell({ now, steps, best }, name, key, better, text) {
+    const cell = this.rows[name].cells[key],
+      step = steps[name],
+      same = step[key] === now[key],
+      good = better * (step[key] - now[key]) > 0,
+      leads = best?.leaders[key].includes(name) ?? false,
+      [from, to] = [text(now[key]), text(step[key])];
+    cell.className = [same ? "" : good ? "good" : "bad", leads ? "best" : ""].join(" ").trim();
+    cell.title = leads ? "best of its column" : "";
+    setText(
+      cell,
+      same
+        ? from
+        : `${from === to ? from : `${from} → ${to}`} ${good ? "✓" : "✗"}${leads ? BEST : ""}`,
+    );
+  }
+}
