@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from urllib.parse import parse_qsl
-
-import streamlit as st
 
 OF = ("query", "right", "wrong")
 OF_POINTS = ("a", "p", "n", "view", "line", "cut")  # senseless with another neighbour
@@ -15,21 +13,16 @@ OWN = ("selection", CLASS)  # what Streamlit writes: of this it knows better tha
 LONGEST = 4000  # characters
 
 
-def followed(now: Mapping[str, str], told: object) -> dict[str, str]:
+def followed(now: Mapping[str, str], written: object) -> dict[str, str]:
     """The address after the plane has said how it stands there now; as it was where that is of another run.
 
     now: the address as Streamlit knows it. Of a failure that is shown no more, as what a plane says comes late, only
     the loss and the step hold.
     """
-    there = dict(parse_qsl(told[:LONGEST])) if isinstance(told, str) else {}
+    there = dict(parse_qsl(written[:LONGEST])) if isinstance(written, str) else {}
     if not there or there.get("run") != now.get("run", there.get("run")):
         return dict(now)
     late = any(there.get(name) != now.get(name, there.get(name)) for name in OF)
     better = (*OF, *OF_TRIPLET, *OWN) if late else OWN
     own = {name: now[name] for name in better if name in now and (name in OF or name in OWN)}
     return {name: own.get(name, value) for name, value in there.items() if name not in better or name in own} | own
-
-
-def rewrite(without: Iterable[str], **put: str) -> None:
-    """Take names out of the address and put others in, at once: each change is a step that Back goes back."""
-    st.query_params.from_dict({k: v for k, v in st.query_params.to_dict().items() if k not in set(without)} | put)

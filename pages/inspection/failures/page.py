@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import urlencode
 
@@ -15,7 +16,7 @@ from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import Run
 from dmlcore.typing import Ints
 from pages.inspection.failures import images, service
-from pages.inspection.failures.address import CLASS, OF, OF_POINTS, OF_TRIPLET, followed, rewrite
+from pages.inspection.failures.address import CLASS, OF, OF_POINTS, OF_TRIPLET, followed
 from pages.inspection.failures.state import RealScene, home
 from pages.inspection.failures.true_step import page as true_step_view
 from pages.shared.server import thumbnails
@@ -227,24 +228,29 @@ def _canvas(triplet: dict[str, Any], case: RetrievalFailure, spec: RunSpec, addr
 
 def _follow_plane() -> None:
     """Take the address that the plane has written, which Streamlit does not see, for that of the page."""
-    told = (st.session_state[PLANE].get("link") or {}).get("query")
-    st.query_params.from_dict(followed(st.query_params.to_dict(), told))
+    written = (st.session_state[PLANE].get("link") or {}).get("query")
+    st.query_params.from_dict(followed(st.query_params.to_dict(), written))
 
 
 def _go(index: int | None) -> None:
     if index is not None:
-        rewrite(OF_TRIPLET, query=str(index))
+        _rewrite(OF_TRIPLET, query=str(index))
 
 
 def _choose_class() -> None:
     label = st.session_state[BOX]
-    rewrite((*OF, *OF_TRIPLET, CLASS), **({} if label is None else {CLASS: str(label)}))
+    _rewrite((*OF, *OF_TRIPLET, CLASS), **({} if label is None else {CLASS: str(label)}))
 
 
 def _follow_click() -> None:
     chosen = st.session_state[CLICK]["chosen"]
     if isinstance(chosen, dict) and chosen.get("role") in ("right", "wrong"):
-        rewrite(OF_POINTS, **{chosen["role"]: str(chosen["index"])})
+        _rewrite(OF_POINTS, **{chosen["role"]: str(chosen["index"])})
+
+
+def _rewrite(without: Iterable[str], **put: str) -> None:
+    """Take names out of the address and put others in, at once: each change is a step that Back goes back."""
+    st.query_params.from_dict({k: v for k, v in st.query_params.to_dict().items() if k not in set(without)} | put)
 
 
 page()

@@ -61,7 +61,16 @@ def _result(run: Run, triplet: dict[str, Any], case: RetrievalFailure, home: Hom
         _verdict(before, {name: step["after"][name] for name in rows})
         name = scene.loss if scene.loss in rows else rows[0]
         st.text(failure_words.why(name, before, step["after"][name], free[name], run.spec.optimiser))
-    table.show(before, {name: step["after"][name] for name in rows}, free)
+    st.dataframe(
+        table.of_steps(before, {name: step["after"][name] for name in rows}, free),
+        column_config={
+            "loss": st.column_config.TextColumn("Loss", width="medium"),
+            "settings": st.column_config.TextColumn("With", width="medium"),
+        }
+        | {key: st.column_config.NumberColumn(each.title, help=each.help) for key, each in table.COLUMNS.items()},
+        hide_index=True,
+        height="content",
+    )
     same = f"same rate η = {rate:g}" if way == "rate" else f"same length δ = {rate:g}"
     even = (
         " Losses that pull the weights in the same directions take the same step: the first step of this optimiser "

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
-import streamlit as st
+from pandas.io.formats.style import Styler
 
 from dmlcore import losses
 from dmlcore.inspection.failure.one_step import NeighbourRanks
@@ -16,7 +16,7 @@ BEST = "background-color: rgba(0, 158, 115, 0.22); font-weight: bold"
 
 
 @dataclass(frozen=True)
-class Column:
+class StepColumn:
     """A column: its title, help, how a number is written, and 1 where larger is better, -1 where smaller."""
 
     title: str
@@ -27,15 +27,17 @@ class Column:
 
 
 COLUMNS = {
-    "free": Column("Right P, free step", "rank after the step of the three embeddings alone", "{:,.0f}", -1),
-    "right": Column("Right P, true step", "its rank; lower is better", "{:,.0f}", -1),
-    "wrong": Column("Wrong N, true step", "its rank; higher is better", "{:,.0f}", 1),
-    "ap": Column("AP@R of the query, %", "higher is better", "{:.2f}", 1, 100),
-    "map_at_r": Column("MAP@R of all queries, %", "what the step does to everything else", "{:.2f}", 1, 100),
+    "free": StepColumn("Right P, free step", "rank after the step of the three embeddings alone", "{:,.0f}", -1),
+    "right": StepColumn("Right P, true step", "its rank; lower is better", "{:,.0f}", -1),
+    "wrong": StepColumn("Wrong N, true step", "its rank; higher is better", "{:,.0f}", 1),
+    "ap": StepColumn("AP@R of the query, %", "higher is better", "{:.2f}", 1, 100),
+    "map_at_r": StepColumn("MAP@R of all queries, %", "what the step does to everything else", "{:.2f}", 1, 100),
 }
 
 
-def show(before: Mapping[str, Any], after: Mapping[str, Mapping[str, Any]], free: Mapping[str, NeighbourRanks]) -> None:
+def of_steps(
+    before: Mapping[str, Any], after: Mapping[str, Mapping[str, Any]], free: Mapping[str, NeighbourRanks]
+) -> Styler:
     """A row a loss. before, after: of `true_step.read`; free: where the step of the three embeddings alone leads."""
     now = numbers({**before, "free": before["right"]})
     rows = {name: numbers({**each, "free": free[name].right}) for name, each in after.items()}
@@ -51,16 +53,7 @@ def show(before: Mapping[str, Any], after: Mapping[str, Mapping[str, Any]], free
         styler = styler.apply(
             lambda values, key=key, column=column: best(values, now[key], column.better), subset=[key]
         )
-    st.dataframe(
-        styler,
-        column_config={
-            "loss": st.column_config.TextColumn("Loss", width="medium"),
-            "settings": st.column_config.TextColumn("With", width="medium"),
-        }
-        | {key: st.column_config.NumberColumn(column.title, help=column.help) for key, column in COLUMNS.items()},
-        hide_index=True,
-        height="content",
-    )
+    return styler
 
 
 def numbers(standing: Mapping[str, Any]) -> dict[str, float | None]:
@@ -75,7 +68,7 @@ def settings(name: str, after: Mapping[str, Any]) -> str:
     return text if after["active"] else f"{text}; no force"
 
 
-def change(column: Column, before: float | None, after: float | None) -> str:
+def change(column: StepColumn, before: float | None, after: float | None) -> str:
     """A number with the one before it, where these differ as they are written."""
     then, first = (column.text.format(each) if each is not None else "–" for each in (after, before))
     return then if then == first else f"{first} → {then}"
