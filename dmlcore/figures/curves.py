@@ -51,34 +51,60 @@ class CurvePanel:
     bend: float | None = None
 
 
-def linked(panels: Sequence[CurvePanel], *, steps: int, forks: Sequence[int] = ()) -> tuple[Spec, Columns]:
+def linked(
+    panels: Sequence[CurvePanel], *, steps: int, forks: Sequence[int] = (), smoothing: float = 0.0
+) -> tuple[Spec, Columns]:
     """Vega-Lite specification and rows of the panels, one above the other, over the steps 0..`steps`.
 
     Lines are means over `interval` steps, the band behind them is the range of the values there. forks: steps after
-    which runs part, a line across each panel.
+    which runs part, a line across each panel. smoothing: weight of the past in `smoothed`, in 0..1, 1 excluded; the
+    lines are then those, and faint ones show what is smoothed.
     """
     runs = dict.fromkeys(curve.run for panel in panels for curve in panel.curves)
     frames = tuple(replace(panel, curves=()) for panel in panels)
-    return copy.deepcopy(_specification(frames, tuple(runs), steps, tuple(forks))), table(panels)
+    drawn = _specification(frames, tuple(runs), steps, tuple(forks), smoothing > 0)
+    return copy.deepcopy(drawn), table(panels, smoothing)
 
 
 @lru_cache(maxsize=64)
-def _specification(panels: tuple[CurvePanel, ...], runs: tuple[str, ...], steps: int, forks: tuple[int, ...]) -> Spec:
+def _specification(
+    panels: tuple[CurvePanel, ...], runs: tuple[str, ...], steps: int, forks: tuple[int, ...], smooth: bool
+) -> Spec:
     """Kept, because a run that goes on draws it every second and altair takes some 20 ms for a panel."""
     by_run = _by_run(runs)
-    charts = [_panel(panel, *by_run, steps, forks, last=panel is panels[-1]) for panel in panels]
+    charts = [_panel(panel, *by_run, steps, forks, last=panel is panels[-1], smooth=smooth) for panel in panels]
     whole = alt.vconcat(*charts, data=ROWS, spacing=14, autosize=FIT)
     views = [layer.name for chart in whole.vconcat for layer in chart.layer if layer.name is not alt.Undefined]
     whole.params = [alt.TopLevelSelectionParameter(name="hover", select=POINTER, views=views)]
     return specification(whole)
 
 
-def table(panels: Sequence[CurvePanel]) -> Columns:
+def smoothed(values: Floats, weight: float) -> Floats:
+    """Exponential moving average (n,) of values (n,), debiased, so that it does not begin at 0.
+
+    weight: of the past, in 0..1, 1 excluded; 0 leaves the values as they are.
+
+    Source: TensorBoard's line charts (`smooth`), after the bias correction of Kingma and Ba 2015, section 3.
+    """
+    from scipy.signal import lfilter  # slow to import
+
+    if not weight or not len(values):
+        return values
+    averages: Floats = lfilter([1 - weight], [1, -weight], values)
+    return averages / (1 - weight ** np.arange(1, len(values) + 1))
+
+
+def table(panels: Sequence[CurvePanel], smoothing: float = 0.0) -> Columns:
     """One row per drawn point; `tick` numbers the intervals of steps, which all panels and runs share."""
     curves = [(panel.title, curve) for panel in panels for curve in panel.curves if len(curve.steps)]
     width = interval(max((int(curve.steps[-1]) for _, curve in curves), default=1))
     parts = [thin(curve, width) | {"run": curve.run, "panel": title} for title, curve in curves]
-    names = ("panel", "run", "tick", "step", "value", "low", "high")
+    names = ["panel", "run", "tick", "step", "value", "low", "high"]
+    if smoothing:
+        names.append("raw")
+        for part, (_, curve) in zip(parts, curves, strict=True):
+            lines = thin(replace(curve, values=smoothed(curve.values, smoothing)), width)
+            part |= {"raw": part["value"], "value": lines["value"]}
     if not parts:
         return {name: np.empty(0) for name in names}
     sizes = [len(part["step"]) for part in parts]
@@ -129,7 +155,14 @@ def _by_run(runs: Sequence[str]) -> tuple[alt.Color, alt.StrokeDash]:
 
 
 def _panel(
-    panel: CurvePanel, colour: alt.Color, dash: alt.StrokeDash, steps: int, forks: Sequence[int], *, last: bool
+    panel: CurvePanel,
+    colour: alt.Color,
+    dash: alt.StrokeDash,
+    steps: int,
+    forks: Sequence[int],
+    *,
+    last: bool,
+    smooth: bool,
 ) -> alt.LayerChart | alt.FacetChart:
     x = alt.X(
         "step:Q",
@@ -139,11 +172,12 @@ def _panel(
     )
     scale = alt.Scale(zero=False) if panel.bend is None else alt.Scale(type="symlog", constant=panel.bend)
     axis = alt.Axis(format=panel.unit, tickCount=5, minExtent=48)
-    low, y = (alt.Y(field, title=panel.title, scale=scale, axis=axis) for field in ("low:Q", "value:Q"))
+    low, y, raw = (alt.Y(f"{field}:Q", title=panel.title, scale=scale, axis=axis) for field in ("low", "value", "raw"))
     tooltip = [
         alt.Tooltip("run:N"),
         alt.Tooltip("step:Q", format=",d"),
-        alt.Tooltip("value:Q", title=panel.title, format=panel.unit),
+        alt.Tooltip("value:Q", title=f"{panel.title}, smoothed" if smooth else panel.title, format=panel.unit),
+        *([alt.Tooltip("raw:Q", title=panel.title, format=panel.unit)] if smooth else []),
     ]
     own = alt.Chart().transform_filter(alt.FieldEqualPredicate(field="panel", equal=panel.title)).encode(x, colour)
     # Filtered from the rows of all panels, so that the rule also stands where this one has no point.
@@ -152,6 +186,7 @@ def _panel(
     seen = alt.when(HOVERED).then(alt.value(1)).otherwise(alt.value(0))
     return alt.layer(
         own.mark_area(opacity=0.15).encode(low, alt.Y2("high")),
+        *([own.mark_line(strokeWidth=1, opacity=0.35, aria=False).encode(raw)] if smooth else []),
         rule,
         own.mark_line(strokeWidth=2).encode(y, dash),
         points.encode(y, opacity=seen, tooltip=tooltip),

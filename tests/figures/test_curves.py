@@ -8,7 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dmlcore.figures.curves import COLOURS, DASHES, MOST, CurvePanel, RunCurve, interval, linked, table, thin
+from dmlcore.figures.curves import (
+    COLOURS,
+    DASHES,
+    MOST,
+    CurvePanel,
+    RunCurve,
+    interval,
+    linked,
+    smoothed,
+    table,
+    thin,
+)
 
 
 def curve(steps, run="a", start=1):
@@ -95,3 +106,31 @@ def test_several_runs_differ_in_colour_and_dashes_and_have_a_legend():
     assert shown["strokeDash"]["scale"]["range"] == list(DASHES[:3])
     assert shown["color"]["legend"] == shown["strokeDash"]["legend"] is not None
     assert encoding(["a"])["color"]["legend"] is None
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.3, 0.6, 0.99])
+def test_smoothing_is_that_of_tensorboard(weight):
+    values = curve(200).values
+    last, expected = 0.0, []
+    for count, value in enumerate(values, 1):  # as its TypeScript has it
+        last = last * weight + (1 - weight) * value
+        expected.append(last / (1 - weight**count if weight else 1.0))
+    assert smoothed(values, weight) == pytest.approx(expected)
+    assert smoothed(np.full(50, 0.7), weight) == pytest.approx(0.7)
+    assert len(smoothed(np.empty(0), weight)) == 0
+
+
+def test_what_is_smoothed_stays_behind_the_line():
+    panel = CurvePanel("loss", [curve(50)])
+    specification, rows = linked([panel], steps=50, smoothing=0.8)
+    assert rows["raw"] == pytest.approx(panel.curves[0].values)
+    assert rows["value"] == pytest.approx(smoothed(panel.curves[0].values, 0.8))
+    assert (rows["low"] <= rows["raw"]).all()
+    fields = [
+        layer["encoding"]["y"]["field"] for layer in specification["vconcat"][0]["layer"] if "y" in layer["encoding"]
+    ]
+    assert fields == ["low", "raw", "value", "value"]
+    alt.VConcatChart.from_dict(specification | {"data": {"name": "rows"}})
+    plain, rows = linked([panel], steps=50)
+    assert "raw" not in rows
+    assert "raw" not in str(plain)

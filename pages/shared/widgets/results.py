@@ -44,9 +44,13 @@ PANELS = {
     "covering_radius": ("covering radius", ".3~g", 110),
     "learning_rate": ("learning rate", ".2~e", 90),
 }
-WIDE = 100.0  # times the smallest loss above 0, from which a linear scale hides it
-SMALL = "Small losses, on a logarithmic scale"
-HOW = "Logarithmic above the smallest loss that is not 0, linear below it, so that 0 has its place"
+SHARES = tuple(title for title, unit, _ in PANELS.values() if unit.endswith("%"))
+HOW = "Logarithmic above the smallest value that is not 0, linear below it, so that 0 has its place; shares stay linear"
+MOST_SMOOTHING = 0.99
+SMOOTH = (
+    "Weight of the past in an exponential moving average, debiased as TensorBoard has it: 0.9 averages over some ten "
+    "points. What is smoothed stays behind as a faint line"
+)
 FIRST = ("loss", "validation", "active")
 
 
@@ -60,14 +64,17 @@ def show(runs: Sequence[Run], forks: Sequence[int] = ()) -> None:
     st.subheader("Curves", anchor=False)
     chosen = _chosen(there)
     panels = [_panel(name, histories) for name in PANELS if name in chosen]
-    panels = _with_small_losses(panels)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="large"):
+        smoothing = st.slider(
+            "Smoothing", 0.0, MOST_SMOOTHING, 0.0, 0.01, key="smooth", bind="query-params", help=SMOOTH, width=260
+        )
+        if _spans(panels) and st.toggle("Logarithmic axes", key="curves-log", bind="query-params", help=HOW):
+            panels = [_logarithmic(panel) for panel in panels]
     if panels:
         shown = ", ".join(panel.title for panel in panels)
-        chart(
-            "curves",
-            linked(panels, steps=max(run.state().steps for run in runs), forks=forks),
-            f"Over the steps: {shown}",
-        )
+        steps = max(run.state().steps for run in runs)
+        drawn = linked(panels, steps=steps, forks=forks, smoothing=smoothing)
+        chart("curves", drawn, f"Over the steps: {shown}")
     st.caption(
         "Hover to read values at the same step in all panels. The band is the range of the loss within a few steps; "
         "active tuples, the triplets or pairs of a loss, are those that still move a point. Tested are the weights "
@@ -101,14 +108,21 @@ def _series(history: RunHistory, name: str) -> run_reader.Series:
     return own.get(name) or history.measures.get(name) or run_reader.Series()
 
 
-def _with_small_losses(panels: list[CurvePanel]) -> list[CurvePanel]:
-    """The panel of the loss on a scale that shows small ones too, once its switch is on; it has one where they are."""
-    losses = [value for panel in panels if panel.title == "loss" for curve in panel.curves for value in curve.values]
-    positive = [value for value in losses if 0 < value < math.inf]
-    if not positive or max(positive) < WIDE * min(positive) or not st.toggle(SMALL, key="curves-log", help=HOW):
-        return panels
-    bend = max(min(positive), max(positive) / 1e6)
-    return [replace(panel, bend=bend) if panel.title == "loss" else panel for panel in panels]
+def _positive(panel: CurvePanel) -> list[float]:
+    return [value for curve in panel.curves for value in curve.values if 0 < value < math.inf]
+
+
+def _spans(panels: Sequence[CurvePanel]) -> bool:
+    """Whether there is what a logarithm could show."""
+    return any(panel.title not in SHARES and len(set(_positive(panel))) > 1 for panel in panels)
+
+
+def _logarithmic(panel: CurvePanel) -> CurvePanel:
+    """The panel on a scale that shows small values too; one of shares in 0..1 stays as it is."""
+    positive = _positive(panel)
+    if panel.title in SHARES or not positive:
+        return panel
+    return replace(panel, bend=max(min(positive), max(positive) / 1e6))
 
 
 def _panel(name: str, histories: Sequence[tuple[str, RunHistory]]) -> CurvePanel:

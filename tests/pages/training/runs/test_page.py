@@ -291,6 +291,17 @@ def test_of_many_runs_the_newest_are_listed_and_the_others_found(opened, tmp_pat
     assert made[0].id[-4:] in texts(linked, "html")
 
 
+def test_curves_are_smoothed_and_the_link_says_so(opened, finished):
+    store, (first, *_) = finished
+    app = opened(store, run=first.id)
+    assert "raw" not in app.get("vega_lite_chart")[0].proto.spec
+    app.slider(key="smooth").set_value(0.9).run()
+    assert not app.exception
+    assert "loss, smoothed" in app.get("vega_lite_chart")[0].proto.spec
+    assert app.query_params["smooth"] == "0.9"
+    assert opened(store, run=first.id, smooth="7").slider(key="smooth").value <= 0.99
+
+
 def test_a_loss_that_falls_far_may_be_seen_on_a_logarithmic_scale(opened, tmp_path):
     store = RunStore(tmp_path)
     run = store.create(TINY)
