@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
 LEAST = 6  # runs, below which nothing is computed
-FEW = 20  # runs, below which an order means little
+FEW = 20  # points, below which an order means little
 WIDE = 30.0  # times the smallest value, from which a range is seen by its logarithm
 MOST = 12  # settings
 UNSAID = ("name", "device", "fork.run", "fork.step")
@@ -42,6 +42,13 @@ class Trials:
     def count(self) -> int:
         """How many runs it rests on."""
         return len(self.study.get_trials(deepcopy=False))
+
+    @property
+    def points(self) -> int:
+        """How many of them differ in more than the seed: repeats tell nothing new of the other settings."""
+        seeds = {name for name, key in self.keys.items() if key == "seed"}
+        every = self.study.get_trials(deepcopy=False)
+        return len({tuple((k, v) for k, v in sorted(trial.params.items()) if k not in seeds) for trial in every})
 
 
 def trials(

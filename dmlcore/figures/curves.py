@@ -41,6 +41,7 @@ class CurvePanel:
     """One of the stacked charts; unit: d3 number format of axis and tooltip; height in pixels; levels: baselines.
 
     bend: where a scale that shows small values beside large ones turns from linear to logarithmic; None: linear.
+    ticks: of such a scale, whose own would be those of a linear one.
     """
 
     title: str
@@ -49,6 +50,7 @@ class CurvePanel:
     height: int = 190
     levels: tuple[tuple[str, float], ...] = ()
     bend: float | None = None
+    ticks: tuple[float, ...] = ()
 
 
 def linked(
@@ -172,6 +174,8 @@ def _panel(
     )
     scale = alt.Scale(zero=False) if panel.bend is None else alt.Scale(type="symlog", constant=panel.bend)
     axis = alt.Axis(format=panel.unit, tickCount=5, minExtent=48)
+    if panel.ticks:
+        axis = alt.Axis(format=panel.unit, values=list(panel.ticks), minExtent=48)
     low, y, raw = (alt.Y(f"{field}:Q", title=panel.title, scale=scale, axis=axis) for field in ("low", "value", "raw"))
     tooltip = [
         alt.Tooltip("run:N"),

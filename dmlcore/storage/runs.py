@@ -8,7 +8,7 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -117,14 +117,23 @@ class Run(Task[RunState]):
 
     def scores(self) -> dict[str, Row]:
         """The last test scores of each representation, as `scores` finds them, without reading the other rows."""
+        return scores(self._rows(b'"scores"'))
+
+    def best_validation(self) -> float | None:
+        """The best validation MAP@R in 0..1, without reading the other rows; None where nothing was validated."""
+        rows = (row for row in self._rows(b'"validation"') if row["kind"] == "validation")
+        return max((row["map_at_r"] for row in rows if row["map_at_r"] is not None), default=None)
+
+    def _rows(self, mark: bytes) -> Iterator[Row]:
+        """The complete rows whose lines hold a mark."""
         try:
             lines = atomic_files.contents(self.path / METRICS, metrics_rows.LONGEST_FILE).split(b"\n")[:-1]
         except FileNotFoundError:
-            return {}
+            return
         except OSError as error:
             log.warning("%s: metrics.jsonl cannot be read: %s", self.id, error)
-            return {}
-        return scores(row for line in lines if b'"scores"' in line and (row := metrics_rows.from_line(line)))
+            return
+        yield from (row for line in lines if mark in line and (row := metrics_rows.from_line(line)))
 
     def embeddings(self) -> Path | None:
         """The newest embeddings file (arrays embeddings, labels, indices), or None before an evaluation."""

@@ -64,6 +64,12 @@ def test_what_varies_together_is_one_and_what_not_all_have_stays_out():
     assert importance.trials(tied).alike == {"schedule.steps": ("schedule.warm_up",)}
 
 
+def test_repeats_by_other_seeds_are_no_further_points():
+    runs = [made([f"seed={seed}", f"loss.m={m}"], m + seed / 100) for seed in range(4) for m in (0.1, 0.2, 0.3)]
+    study = importance.trials(runs)
+    assert (study.count, study.points) == (12, 3)
+
+
 def test_an_open_clamp_is_a_word():
     runs = [made([f"loss.m2={value}"], score) for value, score in (("inf", 0.1), ("1.0", 0.2), ("2.0", 0.3))]
     values = [trial.params["loss.parameters.m2"] for trial in importance.trials(runs).study.get_trials()]

@@ -107,6 +107,7 @@ class Reader:
         self._lock = threading.Lock()
         self._known: OrderedDict[str, RunHistory] = OrderedDict()
         self._scores: FileCache[dict[str, Row]] = FileCache(10 * KEPT)
+        self._best: FileCache[float | None] = FileCache(10 * KEPT)
         self._settings: FileCache[dict[str, Any]] = FileCache(10 * KEPT)
         self._variants: FileCache[str] = FileCache(10 * KEPT)
 
@@ -128,6 +129,11 @@ class Reader:
         """Its test scores alone, for a table of many runs, whose other rows would take seconds to read."""
         with self._lock:
             return self._scores.get(f"{run.path}/{METRICS}", run.scores)
+
+    def best_validation(self, run: Run) -> float | None:
+        """Its best validation MAP@R in 0..1, if it has one."""
+        with self._lock:
+            return self._best.get(f"{run.path}/{METRICS}", run.best_validation)
 
     def settings(self, run: Run) -> dict[str, Any]:
         """Every value of its spec by dotted key; raises RunError."""

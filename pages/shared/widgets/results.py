@@ -122,7 +122,9 @@ def _logarithmic(panel: CurvePanel) -> CurvePanel:
     positive = _positive(panel)
     if panel.title in SHARES or not positive:
         return panel
-    return replace(panel, bend=max(min(positive), max(positive) / 1e6))
+    bend, top = max(min(positive), max(positive) / 1e6), max(positive)
+    decades = range(math.ceil(math.log10(bend)), math.floor(math.log10(top)) + 1)
+    return replace(panel, bend=bend, ticks=(0.0, *(10.0**decade for decade in decades)))
 
 
 def _panel(name: str, histories: Sequence[tuple[str, RunHistory]]) -> CurvePanel:

@@ -15,7 +15,9 @@ from pages.shared.widgets.error_boundary import alone
 from pages.shared.words import sentences as words
 from pages.training.runs.card import page as card_view
 from pages.training.runs.comparison import page as comparison_view
+from pages.training.runs.importance import page as importance_view
 from pages.training.runs.monitors import page as monitors_view
+from pages.training.runs.state import BELOW
 from pages.training.runs.table import page as table_view
 
 IDLE = 5.0  # seconds between two looks while nothing works
@@ -36,6 +38,10 @@ def board() -> None:
                 "The address names a run that is not here. Choose one from the table.", icon=":material/link_off:"
             )
         runs = table_view.show(store, total, shown)
+        if len(runs) > 1 and _below() == "mattered":
+            with alone("What mattered"):
+                importance_view.show(runs)
+            return
         if runs and not shown:
             st.caption("Nothing is selected: below is the newest run.")
     if shown or runs:
@@ -44,6 +50,22 @@ def board() -> None:
     for run_id, reason in store.unreadable():
         with st.expander(f"Unreadable: {run_id}", icon=":material/warning:"):
             st.text(words.plain(reason))
+
+
+def _below() -> str:
+    """What stands below the table."""
+    below = table_view.view().below
+    st.segmented_control(
+        "Below the table",
+        list(BELOW),
+        default=table_view.start("below-table", below, None),
+        required=True,
+        format_func=BELOW.__getitem__,
+        key="below-table",
+        on_change=lambda: table_view.change(below=st.session_state["below-table"]),
+        label_visibility="collapsed",
+    )
+    return below
 
 
 def _details(store: RunStore, shown: Sequence[Run], runs: Sequence[Run]) -> None:
@@ -95,4 +117,5 @@ def busy() -> bool:
     return run_reader.busy(RunStore().newest(run_status.MOST_LISTED))
 
 
-waiting.live(board, busy, waiting.LOOK if busy() else IDLE)
+followed = busy() and table_view.view().below == "runs"
+waiting.live(board, busy, waiting.LOOK if followed else IDLE)

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from dmlcore.storage.runs import RUN_ID
-from pages.shared.state.page_state import Flag, Kind, PageState
+from pages.shared.state.page_state import ChoiceKind, Flag, Kind, PageState
 
 MOST_COLUMNS = 24
 _NAME = re.compile(r"[\w@ ().-]{1,80}")
+BELOW = {"runs": "The selected runs", "mattered": "Which settings mattered"}
 VARIANT = "variant"  # to group by everything but the seed
 
 
@@ -61,7 +62,7 @@ class RunId(Kind):
 class TableView(PageState):
     """columns: those of one's choice, None: the settings that vary; group, sort: a key; up: the smallest first.
 
-    baseline: the run that the others are compared with.
+    baseline: the run that the others are compared with; below: what stands below the table.
     """
 
     columns: Annotated[tuple[str, ...] | None, Names()] = None
@@ -69,3 +70,4 @@ class TableView(PageState):
     sort: Annotated[str, Name()] = "started"
     up: Annotated[bool, Flag()] = False
     baseline: Annotated[str, RunId()] = ""
+    below: Annotated[str, ChoiceKind(BELOW)] = "runs"

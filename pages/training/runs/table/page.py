@@ -38,6 +38,18 @@ def change(**fields: Any) -> None:
             st.query_params.pop(name, None)
 
 
+def start(key: str, value: Any, blank: Any) -> Any:
+    """With what a control begins so that it shows what the link says; blank: its own beginning.
+
+    One that is there already is set, where the link was changed otherwise; Streamlit takes only one of the two. And a
+    value that is only set may be lost with an interrupted run, after which the browser would show the beginning.
+    """
+    if st.session_state.get(key, value) == value:
+        return value
+    st.session_state[key] = value
+    return blank
+
+
 def show(store: RunStore, total: int, shown: Sequence[Run]) -> Sequence[Run]:
     """Controls, groups where they are asked for, and one row per run; the address keeps what is chosen.
 
@@ -103,17 +115,16 @@ def _controls(lines: Sequence[Line]) -> tuple[TableView, list[str]]:
     order += [sort] if sort not in order else []
     if len(lines) < 2:
         return TableView(baseline=asked.baseline), columns
-    _put("runs-group", group)
-    _put("runs-sort", sort)
-    _put("runs-up", asked.up)
-    _put("runs-columns", columns)
-    st.selectbox("Group by", by, key="runs-group", format_func=_group_title, on_change=_changed, width=230)
-    st.selectbox("Sort by", order, key="runs-sort", format_func=_title, on_change=_changed, width=190)
-    st.toggle("Smallest first", key="runs-up", on_change=_changed)
+    first = by.index(start("runs-group", group, by[0]))
+    st.selectbox("Group by", by, first, key="runs-group", format_func=_group_title, on_change=_changed, width=230)
+    first = order.index(start("runs-sort", sort, order[0]))
+    st.selectbox("Sort by", order, first, key="runs-sort", format_func=_title, on_change=_changed, width=190)
+    st.toggle("Smallest first", start("runs-up", asked.up, False), key="runs-up", on_change=_changed)
     with st.popover("Columns", icon=":material/view_column:"):
         st.multiselect(
             "Columns of your choice",
             offered,
+            start("runs-columns", columns, None),
             key="runs-columns",
             format_func=rows.title,
             max_selections=MOST_COLUMNS,
@@ -123,12 +134,6 @@ def _controls(lines: Sequence[Line]) -> tuple[TableView, list[str]]:
         if asked.columns is not None:
             st.button("As they vary", key="runs-as-vary", on_click=lambda: change(columns=None))
     return TableView(columns=asked.columns, group=group, sort=sort, up=asked.up, baseline=asked.baseline), columns
-
-
-def _put(key: str, value: Any) -> None:
-    """Have a control show what the link says."""
-    if st.session_state.get(key) != value:
-        st.session_state[key] = value
 
 
 def _changed() -> None:

@@ -294,11 +294,11 @@ def test_of_many_runs_the_newest_are_listed_and_the_others_found(opened, tmp_pat
 def test_curves_are_smoothed_and_the_link_says_so(opened, finished):
     store, (first, *_) = finished
     app = opened(store, run=first.id)
-    assert "raw" not in app.get("vega_lite_chart")[0].proto.spec
+    assert "smoothed" not in app.get("vega_lite_chart")[0].proto.spec
     app.slider(key="smooth").set_value(0.9).run()
     assert not app.exception
     assert "loss, smoothed" in app.get("vega_lite_chart")[0].proto.spec
-    assert app.query_params["smooth"] == "0.9"
+    assert opened(store, run=first.id, smooth="0.9").slider(key="smooth").value == 0.9
     assert opened(store, run=first.id, smooth="7").slider(key="smooth").value <= 0.99
 
 
@@ -444,3 +444,21 @@ def test_the_table_is_taken_away_as_it_stands(sweep):
     assert heading[:4] + heading[7:] == ["id", "status", "run", "steps", "Learning rate", "started"]
     assert [row[0] for row in read] == [each.run.id for each in lines]
     assert [float(row[6]) for row in read] == pytest.approx([90, 52, 50, 32, 30])
+
+
+def test_which_settings_mattered_and_how_much_that_is_worth(opened, tmp_path):
+    store = RunStore(tmp_path)
+    for k in range(8):
+        rate, seed = (0.01, 0.001)[k % 2], k // 2
+        made_runs.finished(store, [f"optimiser.learning_rate={rate}", f"seed={seed}"], 0.5 - 0.2 * (k % 2) + k / 1000)
+    app = opened(store, below="mattered")
+    assert not app.exception
+    assert "**Learning rate mattered most: " in texts(app, "markdown")
+    assert "With 2 different settings this means little" in texts(app, "markdown")
+    assert "Rests on 8 finished runs of Digits with 2 different settings." in texts(app, "caption")
+    (figure,) = app.get("plotly_chart")
+    assert "best validation MAP@R" in figure.proto.spec
+    app.button_group(key="mattered-score").set_value("test").run()
+    assert "test MAP@R" in app.get("plotly_chart")[0].proto.spec
+    app.text_input(key="find").input("no such words").run()
+    assert not app.exception

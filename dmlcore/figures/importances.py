@@ -1,0 +1,23 @@
+"""Importance of settings as bars, the longest first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import altair as alt
+import numpy as np
+
+from dmlcore.figures.curves import COLOURS
+from dmlcore.figures.vega_lite import FIT, ROWS, Columns, Spec, specification
+
+
+def bars(shares: Mapping[str, float]) -> tuple[Spec, Columns]:
+    """Vega-Lite specification and rows of shares in 0..1 by the name of what has them."""
+    base = alt.Chart().encode(
+        alt.Y("setting:N", sort=None, title=None, axis=alt.Axis(labelLimit=320)),
+        alt.X("share:Q", title="share of the differences in score", axis=alt.Axis(format="%", tickCount=5)),
+    )
+    written = alt.Text("share:Q", format=".0%")
+    layers = base.mark_bar(color=COLOURS[0]), base.mark_text(align="left", dx=4, color=COLOURS[7]).encode(written)
+    whole = alt.layer(*layers, data=ROWS, height=26 * max(1, len(shares)), autosize=FIT)
+    return specification(whole), {"setting": np.array(list(shares)), "share": np.array(list(shares.values()))}

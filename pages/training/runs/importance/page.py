@@ -1,0 +1,141 @@
+"""Which settings mattered: the finished runs of the table as lines across their settings, and shares of the scores."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+
+from dmlcore.experiments import importance
+from dmlcore.experiments.importance import FEW, LEAST
+from dmlcore.figures.importances import bars
+from dmlcore.storage.runs import Run, RunError, RunStore
+from pages.shared.state import run_reader
+from pages.shared.widgets.chart import chart
+from pages.shared.words import sentences as words
+from pages.shared.words import titles
+
+SCORES = {"validation": "best validation MAP@R", "test": "test MAP@R"}
+MOST_LINES = 10  # settings, as axes
+GREY, STRONG = "rgb(127, 127, 127)", "rgb(213, 94, 0)"  # of the worst run and the best
+
+
+def show(runs: Sequence[Run]) -> None:
+    """The panel, of those of these runs that are done and were tried on one data set."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        score = st.segmented_control(
+            "Score",
+            list(SCORES),
+            default="validation",
+            required=True,
+            format_func=SCORES.__getitem__,
+            key="mattered-score",
+            help="Settings are chosen by the validation split; by the test split one would choose what fits it",
+        )
+        scored = _scored(runs, str(score))
+        data = _data(scored)
+    scored = [each for each in scored if each[0].spec.data.name == data]
+    if len(scored) < 2:
+        st.info("This needs two finished runs with this score, which differ in a setting.", icon=":material/info:")
+        return
+    known = tuple((run.id, value) for run, value in scored)
+    figure, shares, points, alike = _computed(str(scored[0][0].path.parent), known, str(score))
+    if not figure:
+        st.info("These runs do not differ in a setting that all of them have.", icon=":material/info:")
+        return
+    _verdict(shares, len(scored), points)
+    st.plotly_chart(
+        json.loads(figure), key="mattered-lines", theme="streamlit", alt="One line a run, across its settings"
+    )
+    if shares:
+        chart("mattered-shares", bars(shares), f"Share of the differences: {_listed(shares)}")
+    st.caption(
+        f"Rests on {len(scored)} finished runs of {titles.data_title(data)} with {points} different settings. "
+        "The shares are those of fANOVA: what each "
+        "setting explains by itself of how the scores vary over these ranges. A share as small as that of the seed is "
+        "chance; one setting that was always changed with another gets what is the other's." + alike
+    )
+
+
+def _scored(runs: Sequence[Run], score: str) -> list[tuple[Run, float]]:
+    """The finished runs that have the score, in 0..1."""
+    read = run_reader.reader()
+    pairs: list[tuple[Run, float | None]] = []
+    for run in runs:
+        try:
+            if run.state().state == "done":
+                test = read.scores(run).get("trained", {}).get("map_at_r")
+                pairs.append((run, read.best_validation(run) if score == "validation" else test))
+        except RunError:
+            continue
+    return [(run, value) for run, value in pairs if value is not None]
+
+
+def _data(scored: Sequence[tuple[Run, float]]) -> str:
+    """The data set: that of most of them, or the one that is chosen."""
+    counts = Counter(run.spec.data.name for run, _ in scored)
+    names = [name for name, _ in counts.most_common()]
+    if len(names) < 2:
+        return "".join(names)
+    if st.session_state.get("mattered-data") not in names:
+        st.session_state["mattered-data"] = names[0]
+    return st.selectbox("Data set", names, key="mattered-data", format_func=titles.data_title, width=260)
+
+
+@st.cache_data(max_entries=16, show_spinner="Asking which settings mattered")
+def _computed(root: str, known: tuple[tuple[str, float], ...], score: str) -> tuple[str, dict[str, float], int, str]:
+    """The figure as JSON, "" where nothing varies; shares; points; what cannot be told apart, in a sentence."""
+    from optuna import visualization  # loads for long, as plotly does: only who looks at this waits for it
+
+    store, read = RunStore(root), run_reader.reader()
+    runs = [(read.settings(store.open(run_id)), value) for run_id, value in known]
+    made = importance.trials(runs, title=words.setting, word=words.value)
+    if not made.keys:
+        return "", {}, 0, ""
+    shares = importance.importances(made)
+    axes = [name for name in shares or made.keys if made.keys[name] != "seed"][:MOST_LINES] or list(made.keys)
+    figure = visualization.plot_parallel_coordinate(
+        made.study, params=axes, target=lambda trial: 100 * float(trial.value or 0), target_name=f"{SCORES[score]}, %"
+    )
+    _restyle(figure, [value for _, value in known])
+    alike = "".join(
+        f" {name} was always changed together with {', '.join(map(words.setting, others))}."
+        for name, others in made.alike.items()
+    )
+    text: Any = figure.to_json()
+    return str(text), shares, made.points, alike
+
+
+def _restyle(figure: Any, scores: Sequence[float]) -> None:
+    """Colours that show on light and dark, the best run the strongest; the first axis is the key to them."""
+    from plotly import colors
+
+    low, span = min(scores), max(scores) - min(scores) or 1.0
+    *lines, _ = figure.data  # the last holds nothing but a bar of colours
+    for line, score in zip(lines, scores, strict=True):
+        height = (score - low) / span
+        line.line.color = colors.find_intermediate_color(GREY, STRONG, height, colortype="rgb")
+        line.line.width, line.opacity = 1 + 1.5 * height, 0.4 + 0.5 * height
+    figure.data = lines
+    figure.update_annotations(font_color=GREY)
+    figure.update_layout(title=None, height=380, margin={"l": 60, "r": 40, "t": 30, "b": 60})
+    figure.update_layout(plot_bgcolor="rgba(0,0,0,0)", hoverlabel_namelength=-1)
+
+
+def _verdict(shares: dict[str, float], count: int, points: int) -> None:
+    """What follows, and what it is worth."""
+    if not shares:
+        st.markdown(f"**{count} runs: too few to say what mattered.** From {LEAST} on shares are computed.")
+        return
+    first, share = next(iter(shares.items()))
+    head = f"**{first} mattered most: {100 * share:.0f} % of the differences.**"
+    if points < FEW:
+        head += f" With {points} different settings this means little; from some {FEW} on the order begins to hold."
+    st.markdown(head)
+
+
+def _listed(shares: dict[str, float]) -> str:
+    return ", ".join(f"{name} {100 * share:.0f} %" for name, share in shares.items())

@@ -1,0 +1,108 @@
+"""The table of runs while a training goes on: nothing of it is drawn anew, and what one chose stays chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from dmlcore.spec import RunSpec
+from dmlcore.storage.runs import MetricsWriter, Run, RunStore
+from tests.browser.harness import Server, address, becomes, eventually, go
+from tests.made_runs import finished
+
+pytestmark = pytest.mark.browser
+MANY = 30
+# The table is a canvas that holds what it shows as a table for those who listen.
+SHOWN = """() => [...document.querySelectorAll('[data-testid=stDataFrame] canvas tbody tr')].map(
+  (row) => [...row.querySelectorAll('td')].map((cell) => cell.textContent).join(' | '))"""
+SCROLLED = "() => document.querySelector('[data-testid=stDataFrame] .dvn-scroller').scrollTop"
+PARTS = {
+    "table": "[data-testid=stDataFrame] canvas",
+    "curves": "[data-testid=stVegaLiteChart] :is(canvas, svg)",
+}
+
+
+@pytest.fixture(scope="module")
+def many(server: Server) -> Iterator[list[Run]]:
+    """Finished runs, whose scores rise from the first to the last."""
+    store = RunStore(server.runs)
+    made = [finished(store, [f"seed={k}", f"name=made{k:02}"], 0.3 + k / 100) for k in range(MANY)]
+    yield made
+    for run in made:
+        run.delete()
+
+
+def mark(page: Any) -> None:
+    """Remember the nodes of the table and the curves as they are."""
+    for name, selector in PARTS.items():
+        page.wait_for_selector(selector)
+        page.evaluate("([name, selector]) => { window[name] = document.querySelector(selector); }", [name, selector])
+
+
+def same(page: Any) -> list[str]:
+    """Those parts that are still the nodes that were marked."""
+    script = "([name, selector]) => window[name] === document.querySelector(selector) && window[name].isConnected"
+    return [name for name, selector in PARTS.items() if page.evaluate(script, [name, selector])]
+
+
+def test_while_a_run_trains_the_table_keeps_selection_scroll_and_order(page, server, many):
+    store = RunStore(server.runs)
+    run = store.create(RunSpec().with_overrides(["schedule.steps=100", "name=alive"]))
+    joined = None
+    chosen = many[4]
+    with run.lock(), MetricsWriter(run, 0) as rows:
+        run.update(state="running", step=0)
+
+        def train_to(step: int) -> None:
+            for at in range(run.state().step + 1, step + 1):
+                rows.append({"kind": "step", "step": at, "loss": 1.0 / at, "active": 0.5})
+            run.update(step=step, seconds=step / 10, message="training")
+
+        train_to(10)
+        go(page, f"{server.url}/runs?run={run.id},{chosen.id}&sort=trained&up=1")
+        becomes(lambda: page.evaluate(SHOWN), lambda lines: any("made00" in line for line in lines[:1]))
+        page.get_by_text("step 10 of 100").wait_for()
+        page.mouse.move(*middle(page))
+        page.mouse.wheel(0, 140)
+        scrolled = becomes(lambda: page.evaluate(SCROLLED), lambda top: top > 100)
+        mark(page)
+        for step in (40, 70):
+            train_to(step)
+            page.get_by_text(f"step {step} of 100").wait_for()
+        assert same(page) == list(PARTS)
+        assert page.evaluate(SCROLLED) == scrolled
+        assert f"run={run.id},{chosen.id}" in address(page)
+        assert selected(page) == ["made04"]  # the run at work has no score, so it stands last, out of sight
+
+        joined = finished(store, ["name=joined"], 0.01)  # it comes before all others in this order
+        becomes(lambda: page.evaluate(SHOWN), lambda lines: len(lines) > 1)
+        eventually(lambda: present(page, MANY + 3))
+        assert selected(page) == ["made04"], "the mark goes with its run"
+        assert same(page) == list(PARTS)
+        assert page.evaluate(SCROLLED) == scrolled
+        assert f"run={run.id},{chosen.id}" in address(page)
+        run.update(state="done", step=100, message="done")
+    page.get_by_text("step 100 of 100").wait_for()
+    assert "table" in same(page)
+    run.delete()
+    joined.delete()
+
+
+def middle(page: Any) -> tuple[float, float]:
+    box = page.locator("[data-testid=stDataFrame]").first.bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def present(page: Any, rows: int) -> None:
+    """So many rows and a heading has the table."""
+    counted = page.locator("[data-testid=stDataFrame] canvas table").first.get_attribute("aria-rowcount")
+    assert counted == str(rows)
+
+
+def selected(page: Any) -> list[str]:
+    """The names of the runs in sight that are marked."""
+    script = """() => [...document.querySelectorAll('[data-testid=stDataFrame] canvas tbody tr')].filter(
+      (row) => row.getAttribute('aria-selected') === 'true').map((row) => row.textContent)"""
+    return [text[text.index("made") :][:6] for text in page.evaluate(script)]
