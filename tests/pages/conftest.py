@@ -14,10 +14,14 @@ from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
 from dmlcore.inspection.maps import maps
+from dmlcore.jobs import launch
+from dmlcore.monitoring.estimate import speed
 from dmlcore.spec import RunSpec
+from dmlcore.storage import task
 from dmlcore.storage.runs import Run, RunStore
 from dmlcore.training.loop import train
 from pages.shared.widgets import menu
+from tests import warm
 from tests.browser.harness import ROOT
 from tests.pages.leaks import leaks, spoken
 
@@ -52,6 +56,13 @@ def page_opened(page: str, **query: str) -> AppTest:
     for key, value in query.items():
         app.query_params[key] = value
     return app.run()
+
+
+@pytest.fixture(autouse=True)
+def tasks_begin_warm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a page starts works in a process of its own, which has torch from another one."""
+    for module in (launch, speed, task):
+        monkeypatch.setattr(module, "detached", warm.begin)
 
 
 @pytest.fixture(autouse=True)
