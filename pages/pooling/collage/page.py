@@ -5,6 +5,7 @@ from functools import partial
 import streamlit as st
 
 from pages.pooling.collage import service as collage_service
+from pages.pooling.collage import state
 from pages.pooling.collage.weight_maps import page as weight_maps_view
 from pages.shared.widgets import menu
 from pages.shared.widgets.study import panel as study_panel
@@ -24,7 +25,7 @@ def layout(study: str) -> Layout:
         scores="On alphabets that neither training nor validation has seen. Weight on its tile: the share of the "
         "pooling's weight on the tile that shows the class; averaging has 25 %.",
         curves="On alphabets that training has not seen, which choose the step.",
-        examples=partial(examples, weight_maps_view.data_of(study)),
+        examples=partial(examples, state.data_of(study)),
     )
 
 
@@ -36,8 +37,8 @@ st.markdown(
     "**Compare the rows**: one tile of each image shows a character of its class (dashed), three show letters that "
     "stand behind every class. Light is where a pooling looks, learned from class labels alone."
 )
-tiles = weight_maps_view.tiles()
-study = weight_maps_view.STUDIES[tiles]
+tiles = state.tiles(st.query_params.to_dict())
+study = state.STUDIES[tiles]
 weight_maps_view.show(study)
 study_panel.show(study, layout(study))
 menu.link("collage", TITLES[OTHERS[tiles]], {"tiles": OTHERS[tiles]}, icon="swap_horiz")

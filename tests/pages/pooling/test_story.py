@@ -11,8 +11,8 @@ import pytest
 
 from dmlcore.inspection.local.weight_maps import WeightMaps
 from dmlcore.pooling.analysis.red_blue import informative
+from pages.pooling.collage import state as collage_state
 from pages.pooling.collage.canvas.page import WeightsRow, verdict
-from pages.pooling.collage.weight_maps import page as weight_maps_page
 from pages.pooling.gap_or_gsp.state import PoolingStudy
 from pages.pooling.prototypes import service as prototypes_service
 from pages.pooling.prototypes.state import PrototypesView
@@ -136,27 +136,25 @@ def test_without_tiles_the_spread_is_told():
     assert said == "Of 4 positions the weight is spread GAP over 4, peak over 1, as if evenly."
 
 
-def test_train_gets_the_gate_of_the_address(monkeypatch):
-    for name in weight_maps_page.STUDIES.values():
-        monkeypatch.setattr(weight_maps_page.st, "query_params", {"mu": "0.4", "epsilon": "7"})
-        spec = spec_link.linked(dict(parse_qsl(weight_maps_page.onward(name))))
-        assert (spec.pooling.name, spec.pooling.parameters["mu"], spec.pooling.parameters["epsilon"]) == ("gsp", 0.4, 7)
-        assert spec.data.name == weight_maps_page.data_of(name)
-        monkeypatch.setattr(weight_maps_page.st, "query_params", {"mu": "x"})
-        given = spec_link.linked(dict(parse_qsl(weight_maps_page.onward(name)))).pooling.parameters
-        assert (given["mu"], given["epsilon"]) == (0.25, 20)
+@pytest.mark.parametrize("name", collage_state.STUDIES.values())
+def test_train_gets_the_gate_of_the_address(name):
+    def gate(query):
+        spec = spec_link.linked(dict(parse_qsl(collage_state.onward(name, query))))
+        assert (spec.pooling.name, spec.data.name) == ("gsp", collage_state.data_of(name))
+        return spec.pooling.parameters["mu"], spec.pooling.parameters["epsilon"]
+
+    assert gate({"mu": "0.4", "epsilon": "7"}) == (0.4, 7)
+    assert gate({"mu": "x"}) == (0.25, 20)
 
 
 @pytest.mark.parametrize(
     ("query", "tiles"), [({}, "glyphs"), ({"tiles": "omniglot"}, "omniglot"), ({"tiles": "x"}, "glyphs")]
 )
 def test_collage_shows_maps_to_whoever_has_no_data(monkeypatch, tmp_path, query, tiles):
-    monkeypatch.setattr(
-        weight_maps_page.data, "available", lambda name, root=None: tmp_path if "glyph" in name else None
-    )
+    monkeypatch.setattr(collage_state.data, "available", lambda name, root=None: tmp_path if "glyph" in name else None)
     app = page_opened("collage", **query)
     assert not app.exception
     begun = {button.key for button in app.button}
-    assert [f"start-{study}" in begun for name, study in weight_maps_page.STUDIES.items()] == [
-        name == tiles for name in weight_maps_page.STUDIES
+    assert [f"start-{study}" in begun for name, study in collage_state.STUDIES.items()] == [
+        name == tiles for name in collage_state.STUDIES
     ]

@@ -23,8 +23,9 @@ from dmlcore.spec import RunSpec, SpecError
 from dmlcore.storage.arrays import Unreadable
 from dmlcore.storage.runs import Run, RunError, RunStore
 from pages.pooling.collage.canvas import page as canvas_view
+from pages.pooling.collage.state import STUDIES, onward
 from pages.shared.server import thumbnails
-from pages.shared.state import run_reader, spec_link, untrusted
+from pages.shared.state import run_reader
 from pages.shared.widgets import job_button, menu, neighbour_grid, run_picker, run_status
 from pages.shared.widgets.study.scores import HERE, SHIPPED, requested
 from pages.shared.widgets.test_neighbours import learned, naming
@@ -32,23 +33,9 @@ from pages.shared.words import sentences as words
 from pages.shared.words import titles
 from pages.shared.words.numbers import percent
 
-STUDIES = {"omniglot": "omniglot-collage", "glyphs": "glyph-collage"}  # by what the tiles show
 MOST, FIRST = 5, 3  # runs shown together, and at first
 NEIGHBOURS = 8
 CLICK = "collage_click"
-OWN = ("data.split=own", "data.validation=own")  # said, as a link to Train cannot leave out what its base has
-GATE = {"mu": (0.01, 1.0), "epsilon": (0.1, 450.0)}  # what the step before hands on
-
-
-def tiles() -> str:
-    """What the tiles show: what the address says, else characters of Omniglot where they are here, else invented."""
-    here = data.available(data_of(STUDIES["omniglot"])) is not None
-    return untrusted.one_of(st.query_params.get("tiles"), tuple(STUDIES), "omniglot" if here else "glyphs")
-
-
-def data_of(study: str) -> str:
-    """The name of its data set."""
-    return studies.read(study).base.data.name
 
 
 def show(name: str) -> None:
@@ -86,17 +73,6 @@ def _draw(name: str, runs: Sequence[Run], shipped: StudyResults | None) -> None:
         _section(name, [run.id for run in chosen])
 
 
-def onward(name: str) -> str:
-    """The query of the Train page: the run of the study whose pooling is a gate, with the gate of the address."""
-    spec = next(entry.spec for entry in StudyRequest(study=name).entries() if entry.spec.pooling.name == "gsp")
-    gate = {
-        key: untrusted.bounded(st.query_params.get(key), low, high, float(spec.pooling.parameters[key]))
-        for key, (low, high) in GATE.items()
-    }
-    changes = [f"pooling.{key}={value!r}" for key, value in gate.items()]
-    return spec_link.link(spec.with_overrides([*changes, *OWN]))
-
-
 def _shipped(name: str) -> StudyResults | None:
     """The written results of the study, if they hold maps."""
     try:
@@ -125,7 +101,11 @@ def _show_shipped(name: str, results: StudyResults) -> None:
     names = dict(zip(shipped.indices, (name.replace("_", " ") for name in shipped.names), strict=True))
     content = dict(zip(shipped.indices, shipped.content, strict=True))
     canvas_view.show(
-        lines, side, names.__getitem__, lambda index: _image(spec, index, content[index]), onward=onward(name)
+        lines,
+        side,
+        names.__getitem__,
+        lambda index: _image(spec, index, content[index]),
+        onward=onward(name, st.query_params.to_dict()),
     )
     if name == STUDIES["omniglot"] and not _image(spec, shipped.indices[0], shipped.content[0]):
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -170,7 +150,9 @@ def _section(study_name: str, ids: Sequence[str]) -> None:
         ]
         name, labels = _naming(weighed[0]), thumbnails.dataset(weighed[0].spec).labels
         side = data.describe(weighed[0].spec.data.name).grid
-        chosen = canvas_view.show(lines, side, lambda index: name(int(labels[index])), onward=onward(study_name))
+        chosen = canvas_view.show(
+            lines, side, lambda index: name(int(labels[index])), onward=onward(study_name, st.query_params.to_dict())
+        )
         _neighbours(runs, chosen)
 
 
