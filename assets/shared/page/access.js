@@ -1,7 +1,7 @@
 // For those who listen or have no mouse: a way past the menu, and words for what Streamlit changes
 // without one: another page, a task that works, and how it ended.
+import { settled } from "./settled.js";
 
-const SOON = 400; // ms from a change of the page to a look at it: a run of its script changes much
 const AGAIN = 20_000; // ms between two reports of one task
 
 const skip = document.createElement("a");
@@ -48,12 +48,4 @@ function look() {
   }
 }
 
-/** @type {number | undefined} */
-let soon;
-new MutationObserver((changes) => {
-  if (changes.every(({ target }) => live.contains(target))) return;
-  soon ??= setTimeout(() => {
-    soon = undefined;
-    look();
-  }, SOON);
-}).observe(document.documentElement, { childList: true, characterData: true, subtree: true });
+settled(look);

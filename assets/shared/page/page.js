@@ -1,7 +1,8 @@
 // What Streamlit leaves open around all pages; pages/shared/server/head.py puts it into the head of
-// the
-// document.
+// the document.
 import "./access.js";
+import "./copy_link.js";
+import "./sidebar.js";
 
 // there Streamlit's menu lies over the page, as a drawer
 const NARROW = matchMedia("(max-width: 768px)");

@@ -47,6 +47,8 @@ export class Player extends Clock {
   pending = null;
   said = "";
   address = ""; // the state and the step shown, as a query
+  /** @type {TimelineAnswer["query"]} */
+  rested; // the state alone
   /** @type {Record<string, (event: KeyboardEvent) => unknown>} */
   keys = {
     " ": () => this.toggle(),
@@ -100,6 +102,7 @@ export class Player extends Clock {
     this.observer = new ResizeObserver(() => this.resize());
     this.observer.observe(this.whole);
     document.addEventListener("visibilitychange", this.leave);
+    addEventListener("dml-link", this.tellAddress);
     this.panel();
   }
 
@@ -340,7 +343,7 @@ export class Player extends Clock {
 
   /** @param {A} answer */
   remember(answer) {
-    const address = new URLSearchParams(answer.query);
+    this.rested = answer.query;
     this.written = JSON.stringify(answer.query);
     this.address = new URLSearchParams({
       ...answer.query,
@@ -348,7 +351,19 @@ export class Player extends Clock {
     }).toString();
     this.told(answer);
     if (this.goal || (this.data.idle && this.playing)) return;
-    if (this.at > 0 && !this.playing) address.set("step", String(this.at));
+    // While it plays, the step of the last change: a link shows what it changed to.
+    this.write(this.playing ? (this.state.changes.at(-1)?.at ?? 0) : this.at);
+  }
+
+  // Asked for a link: that of the step shown, be it that it plays.
+  tellAddress = () => {
+    if (this.rested && !this.goal) this.write(this.at);
+  };
+
+  /** @param {number} step */
+  write(step) {
+    const address = new URLSearchParams(this.rested);
+    if (step > 0) address.set("step", String(step));
     for (const [name, value] of Object.entries(this.marks())) address.set(name, value);
     writeAddress(address.toString(), ["hide", "socket"]);
   }
@@ -382,6 +397,7 @@ export class Player extends Clock {
     this.playing = false;
     for (const timer of [this.telling, this.pending, this.preparing]) clearTimeout(timer ?? 0);
     document.removeEventListener("visibilitychange", this.leave);
+    removeEventListener("dml-link", this.tellAddress);
     this.observer?.disconnect();
     this.link.close();
   }

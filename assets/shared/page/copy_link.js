@@ -1,0 +1,88 @@
+// Beside the title of every page: the address, which holds what is shown, copied by one press.
+import { settled } from "./settled.js";
+
+const LOOPBACK = /^(localhost|127\.|\[::1\])/;
+const OF_A_RUN = /[?&](run|runs|other|like)=/;
+const READ = 8000; // ms that the answer stands
+
+const button = document.createElement("button"),
+  answer = document.createElement("span"),
+  box = document.createElement("span");
+box.className = "copy-link";
+button.type = "button";
+button.textContent = "Copy link";
+button.title = "Copies the address, which opens this page as you see it";
+answer.setAttribute("role", "status");
+box.append(button, answer);
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let gone;
+
+button.addEventListener("click", () => {
+  dispatchEvent(new Event("dml-link")); // what plays writes the step it shows
+  void copy(link());
+});
+
+// The address without the word that lets a visitor in, which is his.
+function link() {
+  const address = new URL(location.href);
+  address.searchParams.delete("token");
+  return address.href;
+}
+
+/** @param {string} address */
+async function copy(address) {
+  clearTimeout(gone);
+  if (!(await copied(address))) {
+    const field = document.createElement("input");
+    field.readOnly = true;
+    field.value = address;
+    field.setAttribute("aria-label", "The link");
+    answer.replaceChildren("The browser keeps its clipboard shut; copy it here: ", field);
+    field.select();
+    return;
+  }
+  answer.textContent = `Copied. ${holds(new URL(address))}`;
+  gone = setTimeout(() => (answer.textContent = ""), READ);
+}
+
+/** @param {URL} address */
+function holds({ search, hostname }) {
+  const where = LOOPBACK.test(hostname)
+    ? " Only this machine can open it."
+    : OF_A_RUN.test(search)
+      ? " Its run lies on this server."
+      : "";
+  return `It opens this page ${search ? "with what is chosen on it" : "as it is at first"}.${where}`;
+}
+
+// The clipboard of scripts is there on https and on the own machine alone; the older way asks for a
+// selection.
+/** @param {string} text */
+async function copied(text) {
+  if (navigator.clipboard)
+    try {
+      await navigator.clipboard.writeText(text);
+      return true;
+    } catch {
+      // not allowed: the older way may be
+    }
+  const field = document.createElement("textarea");
+  field.value = text;
+  field.className = "said-only";
+  box.append(field);
+  field.select();
+  const done = document.execCommand("copy");
+  field.remove();
+  button.focus();
+  return done;
+}
+
+let at = "";
+settled(() => {
+  const line = document.querySelector(
+    '[data-testid="stMain"] [data-testid="stHeadingWithActionElements"]:has(> h1)',
+  );
+  if (line && box.parentElement !== line) line.append(box);
+  if (location.pathname !== at) answer.textContent = "";
+  at = location.pathname;
+});
