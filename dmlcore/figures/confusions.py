@@ -16,9 +16,11 @@ from dmlcore.figures.vega_lite import ROWS, Columns, Spec, specification, square
 from dmlcore.typing import Floats, Ints
 
 RIGHT, WRONG, MARKED = "#009E73", "#D55E00", "#0072B2"
-SIDE, LEAST_CELL, MOST_CELL = 560, 14, 44  # pixels: of the whole matrix, and of a cell of it, which is square
+SIDE, LEAST_CELL, MOST_CELL = 540, 3, 44  # pixels: of the whole matrix, and of a cell of it, which is square
+MOST_NAMED = 60  # classes whose names stand beside the matrix; a cell is then at least 9 pixels wide
+UPRIGHT = 18  # pixels of a cell below which names above it stand upright, or the last would need room beside it
 NUMBERED = 28  # pixels of a cell from which its number stands in it
-LONGEST_NAME = 120  # pixels
+LONGEST_NAME = 130  # pixels
 STRONG = 0.35  # share of the top of the scale from which white is read better on a cell
 MOST_POINTS = 500  # classes in the ranking: of more, evenly chosen ranks
 MOST_BARS = 50
@@ -34,7 +36,7 @@ def matrix(
 
     labels (c,) and names (c,) of the classes; chosen: the labels of the framed cell; ink: of numbers on pale cells.
     Own class green, others orange, the more opaque the larger the share; the scale ends at the largest share of another
-    class. Cells are square and every class is named, so that many classes need as many pixels, to be scrolled.
+    class. Cells are square and all together of one size; of more than MOST_NAMED classes the pointer tells the names.
     """
     columns = _cells(shares, labels, names, chosen)
     # The scale of opacity ends at the largest confusion, or the diagonal would pale all others.
@@ -45,13 +47,14 @@ def matrix(
     axis = alt.Axis(
         ticks=False,
         domain=False,
+        labels=len(labels) <= MOST_NAMED,
         labelExpr="names[datum.value]",
         labelLimit=LONGEST_NAME,
         labelOverlap=False,
-        labelFontSize=11 if cell >= 18 else 9,
+        labelFontSize=int(np.clip(cell - 2, 8, 11)),
     )
     across = axis.copy()
-    across.labelAngle, across.orient = -60, "top"
+    across.labelAngle, across.orient = -60 if cell >= UPRIGHT else -90, "top"
     scale = alt.Scale(domain=labels.tolist(), paddingInner=0.04, paddingOuter=0)
     numbered = cell >= NUMBERED
     legend = square_legend(f"share of the neighbours{', numbers in per cent' if numbered else ''}", WRONG, ".2~%")

@@ -34,9 +34,9 @@ def test_the_matrix_holds_what_is_not_zero_and_frames_the_chosen_cell():
 
 
 @pytest.mark.parametrize(
-    ("classes", "cell", "numbered"), [(10, 44, True), (20, 28, True), (42, 14, False), (200, 14, False)]
+    ("classes", "cell", "numbered"), [(10, 44, True), (18, 30, True), (42, 12, False), (60, 9, False), (200, 3, False)]
 )
-def test_cells_are_square_and_every_class_is_named(classes, cell, numbered):
+def test_cells_are_square_fit_one_side_and_up_to_sixty_classes_are_named(classes, cell, numbered):
     names = [f"class {i}" for i in range(classes)]
     spec, columns = valid(confusions.matrix(np.full((classes, classes), 1 / classes), np.arange(classes), names, None))
     assert spec["width"] == spec["height"] == {"step": cell}
@@ -44,7 +44,9 @@ def test_cells_are_square_and_every_class_is_named(classes, cell, numbered):
     assert len(columns["share"]) == classes**2
     for axis in (spec["encoding"][of]["axis"] for of in "xy"):
         assert axis["labelOverlap"] is False
-        assert axis["labelFontSize"] < cell, "no label lies on the next"
+        assert axis["labels"] == (classes <= 60)
+        assert not axis["labels"] or axis["labelFontSize"] < cell, "no label lies on the next"
+    assert classes * cell <= 600
 
 
 def test_a_hostile_name_is_data_and_no_part_of_an_expression():

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import streamlit as st
 
-from dmlcore.figures.confusions import CELL, matrix
+from dmlcore.figures.confusions import CELL, MOST_NAMED, matrix
 from dmlcore.inspection import confusions
 from dmlcore.inspection.confusions import ClassPairs, Confusions
 from dmlcore.typing import Bools
@@ -19,17 +19,19 @@ from pages.shared.widgets.run_status import literal
 from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.words.numbers import percent
 
-MOST_SHOWN = 200  # classes of the whole matrix; of more, those of the worst pairs
-WORST = 60  # as many of them
+MOST_SHOWN = 200  # classes of the whole matrix, which is offered beside that of the worst pairs
+ALL = -1  # classes, as the box has them
 LISTED = 100  # pairs
 COUNTS_DEFAULT = 3  # the fourth count: 8 neighbours where so many are kept
+ONE_LINE, WRAPS = 18, 66  # characters of a name in its column; pixels of a row (over 4rem) from which longer ones wrap
 PAIR = "pair"  # of the link: label of the query's class - label of the neighbour's
 INK = {"light": "#333", "dark": "#ddd"}  # of numbers on pale cells
-# The matrix scrolls by itself, its table keeps room for its numbers and goes below where there is none beside.
+# The matrix is shown whole, so that its names stay in view and the wheel scrolls the page; only a narrow window scrolls
+# it sideways. Its table keeps room for numbers and names and goes below where there is none beside.
 STYLE = """<style>
-.st-key-matrix-scroll { overflow: auto; max-height: 44rem; }
+.st-key-matrix-scroll { overflow-x: auto; }
 .st-key-matrix-scroll [data-testid="stVegaLiteChart"] { width: max-content; }
-.st-key-confused [data-testid="stColumn"] { min-width: min(27rem, 100%); }
+.st-key-confused [data-testid="stColumn"] { min-width: min(32rem, 100%); }
 </style>"""
 _PAIR = re.compile(r"(\d{1,9})-(\d{1,9})")
 
@@ -53,26 +55,29 @@ def show(view: ShownRun) -> None:
     chosen = _chosen(pair_counts, best)
     st.html(STYLE)
     with st.container(key="confused"):
-        left, right = st.columns([3, 2], gap="medium")
+        left, right = st.columns([4, 3], gap="small")
     with left:
         _matrix(view, pair_counts, around, chosen, k)
     with right:
-        _list(view, pair_counts, best, chosen)
+        _list(view, pair_counts, best, chosen, k)
     if chosen is not None:
         _examples(view, pair_counts, chosen, k)
 
 
 def _around(view: ShownRun, confusions: Confusions) -> int | None:
-    """The class that the matrix is about, where it cannot show all."""
-    if len(confusions.classes) <= MOST_SHOWN:
+    """The class that the matrix is about, ALL, or None for the most confused ones; None where all are named anyway."""
+    classes = len(confusions.classes)
+    if classes <= MOST_NAMED:
         return None
+    whole = [ALL] if classes <= MOST_SHOWN else []
+    words = {None: f"the {MOST_NAMED} most confused", ALL: f"all {classes}, names under the pointer"}
     label: int | None = st.selectbox(
-        "Around the class",
-        [None, *confusions.classes.tolist()],
-        format_func=lambda label: "the most confused ones" if label is None else view.name(label),
+        "Classes in the matrix",
+        [None, *whole, *confusions.classes.tolist()],
+        format_func=lambda label: words.get(label) or f"around {view.name(label)}",
         key="around",
         width=300,
-        help="The matrix shows this class and those that are most confused with it",
+        help=f"Up to {MOST_NAMED} classes are named: the most confused ones, or one and those most confused with it",
     )
     return label
 
@@ -97,12 +102,12 @@ def _directed(confusions: Confusions, best: ClassPairs, number: int) -> tuple[in
 def _matrix(
     view: ShownRun, pair_counts: Confusions, around: int | None, chosen: tuple[int, int] | None, k: str
 ) -> None:
-    if around is not None and (place := pair_counts.place(around)) is not None:
-        places = confusions.around(pair_counts, place, WORST)
+    place = None if around is None else pair_counts.place(around)
+    if place is not None:
+        places = confusions.around(pair_counts, place, MOST_NAMED)
     else:
-        places = confusions.prominent(
-            pair_counts, len(pair_counts.classes) if len(pair_counts.classes) <= MOST_SHOWN else WORST
-        )
+        classes = len(pair_counts.classes)
+        places = confusions.prominent(pair_counts, classes if around == ALL else min(classes, MOST_NAMED))
     shares = pair_counts.matrix(places)
     order = confusions.ordered(shares)
     labels = pair_counts.classes[places[order]]
@@ -119,10 +124,10 @@ def _matrix(
         "" if len(labels) == len(pair_counts.classes) else f" {len(labels)} of {len(pair_counts.classes):,} classes."
     )
     st.caption(
-        f"Row: class of the query; column: class of its neighbours; opacity: share of {whom}, on a root scale. Green "
-        f"is "
-        f"the own class, which saturates.{left_out} In the order of a clustering by confusion, so that classes which "
-        "are mixed up stand in blocks. Click a cell to see its queries."
+        "Row: class of the query; column: class of its neighbours. The stronger a cell, the larger its share of "
+        f"{whom} (by the root, so that small shares are seen). Green: neighbours of the right class, at full strength "
+        f"from the largest confusion on.{left_out} Classes that are mixed up stand beside each other, in blocks. Click "
+        "a cell to see its queries."
     )
 
 
@@ -144,34 +149,51 @@ def _follow_cell() -> None:
         _choose(int(cells[0]["i"]), int(cells[0]["j"]), by="matrix")
 
 
-def _list(view: ShownRun, confusions: Confusions, best: ClassPairs, chosen: tuple[int, int] | None) -> None:
+def _list_key(k: str) -> str:
+    """Another table for another number of neighbours: a tick keeps its row, which is then another pair."""
+    return f"{_key('worst-pairs')}-{k}"
+
+
+def _row_of(chosen: tuple[int, int] | None, confusions: Confusions, best: ClassPairs) -> int | None:
+    """The row of the chosen pair, either way; None where it is not among those listed."""
+    pairs = zip(confusions.classes[best.first].tolist(), confusions.classes[best.second].tolist(), strict=True)
+    return next((row for row, pair in enumerate(pairs) if chosen and set(pair) == set(chosen)), None)
+
+
+def _list(view: ShownRun, confusions: Confusions, best: ClassPairs, chosen: tuple[int, int] | None, k: str) -> None:
     st.markdown(f"**{percent(confusions.wrong)}** of the neighbours counted are of a wrong class.")
     if not len(best.first):
         st.info("No neighbour is of a wrong class: nothing is confused here.", icon=":material/check:")
         return
+    ticked = _row_of(chosen, confusions, best)
+    first, second = ([view.name(int(x)) for x in confusions.classes[places]] for places in (best.first, best.second))
     st.dataframe(  # the numbers first: names may be cut, they may not
         {
             "confused": best.mutual.round(3),
             "→": best.there.round(3),
             "←": best.back.round(3),
-            "class": [view.name(int(x)) for x in confusions.classes[best.first]],
-            "and": [view.name(int(x)) for x in confusions.classes[best.second]],
+            "class": first,
+            "and": second,
         },
-        key=_key("worst-pairs"),
+        key=_list_key(k),
         hide_index=True,
-        height=420,
-        on_select=lambda: _follow_row(confusions, best),
+        height=570,
+        row_height=WRAPS if max(map(len, first + second)) > ONE_LINE else None,
+        on_select=lambda: _follow_row(confusions, best, k),
         selection_mode="single-row",
+        selection_default={"selection": {"rows": [] if ticked is None else [ticked]}},
         column_config={
             "confused": st.column_config.ProgressColumn(
-                format="percent", width=100, min_value=0.0, max_value=float(best.mutual[0]), help="Mean of both ways"
+                format="percent", width=84, min_value=0.0, max_value=float(best.mutual[0]), help="Mean of both ways"
             ),
             "→": st.column_config.NumberColumn(
-                format="percent", width=64, help="Of the neighbours of the first class, those of the second"
+                format="percent", width=60, help="Of the neighbours of the first class, those of the second"
             ),
             "←": st.column_config.NumberColumn(
-                format="percent", width=64, help="Of the neighbours of the second class, those of the first"
+                format="percent", width=60, help="Of the neighbours of the second class, those of the first"
             ),
+            "class": st.column_config.TextColumn(width=142),
+            "and": st.column_config.TextColumn(width=142),
         },
     )
     st.caption(
@@ -181,8 +203,8 @@ def _list(view: ShownRun, confusions: Confusions, best: ClassPairs, chosen: tupl
     )
 
 
-def _follow_row(confusions: Confusions, best: ClassPairs) -> None:
-    rows = st.session_state[_key("worst-pairs")]["selection"]["rows"]
+def _follow_row(confusions: Confusions, best: ClassPairs, k: str) -> None:
+    rows = st.session_state[_list_key(k)]["selection"]["rows"]
     if rows and rows[0] < len(best.first):
         _choose(*_directed(confusions, best, rows[0]), by="worst-pairs")
 

@@ -15,7 +15,7 @@ from dmlcore.inspection import confusions, distance_density, selections, snapsho
 from dmlcore.inspection.hubness import hubness
 from dmlcore.inspection.neighbours import TestNeighbours, read
 from dmlcore.spec import RunSpec
-from dmlcore.storage.runs import EXAMPLE_REMOVED, Run, RunStore, scores
+from dmlcore.storage.runs import EXAMPLE, EXAMPLE_REMOVED, Run, RunStore, scores
 from tests.pages.conftest import make_run
 from tests.pages.inspection.gallery.test_page import opened
 
@@ -114,6 +114,49 @@ def test_a_pair_becomes_a_selection(run, found):
     )
     app.button(key="swap").click().run()
     assert "Queries of “1” with neighbours of “8”" in texts(app)
+
+
+def ticked(app: AppTest) -> set[str]:
+    """The names of the pair whose row is chosen."""
+    (frame,) = app.dataframe
+    (row,) = json.loads(frame.proto.selection_default)["selection"]["rows"]
+    return set(frame.value.loc[row, ["class", "and"]])
+
+
+def test_the_tick_stays_with_the_pair_where_its_row_is_another(run, found):
+    def pairs(k: int) -> list[set[int]]:
+        best = confusions.pairs(confusions.of_neighbours(found.labels, found.neighbours, ~found.is_gallery, k), 100)
+        return [{int(a), int(b)} for a, b in zip(best.first, best.second, strict=True)]
+
+    four, sixteen = pairs(4), pairs(16)
+    pair = next(each for each in four if each in sixteen and four.index(each) != sixteen.index(each))
+    first, second = sorted(pair)
+    app = view("Class pairs", pair=f"{first}-{second}", neighbours="4")
+    assert ticked(app) == {str(first), str(second)}
+    app.select_slider(key="neighbours").set_value("16").run()
+    assert ticked(app) == {str(first), str(second)}
+    app.button(key="swap").click().run()
+    assert ticked(app) == {str(first), str(second)}
+
+
+def test_of_many_classes_those_are_shown_that_can_be_named_and_all_on_request(runs):
+    app = view("Class pairs", run=EXAMPLE)
+    box = app.selectbox(key="around")
+
+    def shown() -> tuple[list[int], bool]:
+        encoding = charts(app)[0]["encoding"]["x"]
+        return encoding["scale"]["domain"], encoding["axis"]["labels"]
+
+    classes, named = shown()
+    assert (len(classes), named) == (60, True)
+    assert "60 of 120 classes" in texts(app)
+    assert len(box.options) == 2 + 120
+    box.select_index(1).run()
+    everything, named = shown()
+    assert (len(everything), named) == (120, False)
+    other = next(label for label in everything if label not in classes)
+    app.selectbox(key="around").select(other).run()
+    assert other in shown()[0]
 
 
 @pytest.mark.parametrize("bad", ["9" * 5000, "<script>", "1-99"])
