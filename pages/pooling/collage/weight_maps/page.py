@@ -39,10 +39,7 @@ CLICK = "collage_click"
 
 
 def show(name: str) -> None:
-    """The section: choice of runs, images with their weights, neighbours of the chosen one; or the shipped maps.
-
-    name: of the study.
-    """
+    """A study: choice of runs, images with their weights, neighbours of the chosen one; or its shipped maps."""
     asked, mine = st.query_params.get("runs", "")[:1000], _of_study(name)
     named = [*asked.split(","), *(run.id for run in mine)]
     image_runs = run_picker.offered(RunStore(), lambda name, brief: brief.model not in ("mlp", "tokens"), named)
