@@ -29,7 +29,7 @@ LAYOUT = Layout(
 @st.fragment
 def canvas() -> None:
     """Both training runs of the link, with controls and curves."""
-    study = misread_link.opened(state.PoolingStudy)
+    study = misread_link.opened(state.PoolingStudy, first=state.PRESETS[0])
     chosen = int(bounded(st.query_params.get("class"), 0, tokens.CLASSES, 0))
     mount_timeline(
         "pooling/gap_or_gsp",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, get_args
 
@@ -42,19 +41,10 @@ ON_THE_WAY = {"mu": MU, "epsilon": EPSILON, "rate": RATE, "margin": MARGIN}  # c
 
 
 class ClassCount(Kind):
-    """How many classes there are. A bare address opens few; one of before, which says nothing of them, means all.
-
-    A link therefore always says it.
-    """
+    """How many classes there are: as many as a data set has."""
 
     def read(self, value: Any, default: Any) -> Any:
         return int(value) if str(value) in map(str, DATA) else default
-
-    def from_query(self, name: str, query: Mapping[str, str]) -> Any:
-        return query.get(name, tokens.CLASSES if set(query) - {"hide", "socket", "present"} else tokens.FEW)
-
-    def to_query(self, name: str, state: Any, default: Any) -> dict[str, str]:
-        return {name: str(state.classes)}
 
 
 def _first(study: Any) -> GateChange:
@@ -70,7 +60,7 @@ class PoolingStudy(PageState):
     this pooling weight. (1/680 is 1/(10 m) for 68 tokens: so low that the shared tokens are active under any pooling.)
     """
 
-    classes: Annotated[int, ClassCount()] = tokens.CLASSES
+    classes: Annotated[int, ClassCount(always=True)] = tokens.CLASSES
     mu: Annotated[float, MU] = 0.2
     epsilon: Annotated[float, EPSILON] = 20.0
     prototypes: Annotated[int, Whole(1, 256)] = 64  # twice as many must fit into the memory
@@ -135,7 +125,7 @@ class PoolingStudy(PageState):
         return LiveSpec(base.run(pooling), tuple(changes), PER_CLASS, (SPLIT,))
 
 
-PRESETS = (
+PRESETS = (  # the first: what a bare address opens
     Preset(
         "four classes",
         "There is room in the plane for four classes. A fifth of each bag passes a sharp gate; at step 16 its "

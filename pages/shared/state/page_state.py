@@ -28,9 +28,14 @@ Text = Callable[[float | str], str]  # a number in a link: untrusted.plain or un
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """What a field may hold; key: its name in a link, where that is not the field's own."""
+    """What a field may hold.
+
+    key: its name in a link, where that is not the field's own; always: a link says it even of the default. Where a bare
+    address opens a first picture that is not the default, one field is such, and no link is bare.
+    """
 
     key: str = ""
+    always: bool = False
 
     def read(self, value: Any, default: Any) -> Any:
         """A valid value from what a link or message says (None: nothing); the default if that makes no sense."""
@@ -61,7 +66,8 @@ class Kind:
     def to_query(self, name: str, state: Any, default: Any) -> dict[str, str]:
         """What a link says, nothing where it would say the same of the default."""
         text = self.text(getattr(state, name))
-        return {} if text == self.text(getattr(default, name)) else {self.key or name: text}
+        same = text == self.text(getattr(default, name))
+        return {} if same and not self.always else {self.key or name: text}
 
 
 @dataclass(frozen=True)

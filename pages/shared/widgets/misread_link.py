@@ -11,8 +11,9 @@ import streamlit as st
 
 from dmlcore import losses
 from pages.shared.state import untrusted
-from pages.shared.state.page_state import PageState
+from pages.shared.state.page_state import PageState, Preset
 from pages.shared.state.untrusted import Misread
+from pages.shared.widgets.component import KEPT, LECTURE
 
 State = TypeVar("State", bound=PageState)
 _PLAIN = re.compile(r"[A-Za-z0-9_.,+-]{1,40}")  # what can be quoted in Markdown as it is
@@ -27,10 +28,17 @@ def explained() -> Iterator[None]:
         st.caption(f":material/link_off: {sentence(misread)}")
 
 
-def opened(kind: type[State], default: State | None = None) -> State:
-    """The state that the address asks for, with a line on what of it was not understood."""
+def opened(kind: type[State], default: State | None = None, first: Preset | None = None) -> State:
+    """The state that the address asks for, with a line on what of it was not understood.
+
+    first: what an address opens that says nothing of a state. What any other leaves out is as in the default, so that
+    links of before open what they did.
+    """
+    query = st.query_params.to_dict()
+    if first and not query.keys() - LECTURE - set(KEPT):
+        return first.state(kind)
     with explained():
-        return kind.from_query(st.query_params.to_dict(), default)
+        return kind.from_query(query, default)
 
 
 def sentence(misread: list[Misread]) -> str:

@@ -22,6 +22,7 @@ from pages.losses.fields.compare.state import ComparisonView
 from pages.losses.fields.pair_weights.state import SLIDES, PairWeightsView
 from pages.losses.fields.sphere.state import SpherePoint, SphereScene
 from pages.losses.toys.state import LossSide, SidesKind, Toy
+from pages.pooling.gap_or_gsp import state as gap_or_gsp
 from pages.pooling.gap_or_gsp.state import PoolingStudy
 from pages.pooling.prototypes.state import PrototypesView
 from pages.pooling.transport.state import TransportState
@@ -30,6 +31,7 @@ from pages.shared.state import page_state, untrusted
 from pages.shared.state.page_state import PageState
 from pages.shared.timeline.changes import Changes
 from pages.training.runs.state import TableView
+from tests.pages.conftest import page_opened
 
 HOME = Home(
     "ranking",
@@ -195,7 +197,8 @@ def test_links_of_before_open_the_same_view(page: str) -> None:
 @every_page
 def test_the_default_needs_no_link(page: str) -> None:
     default = DEFAULTS[page]
-    assert default.to_query().keys() <= {"erratum"}
+    always = {kind.key or name for name, kind in default.kinds.items() if kind.always}
+    assert default.to_query().keys() <= {"erratum"} | always
     assert type(default).from_query({}, default) == default == type(default).of({}, default)
 
 
@@ -257,3 +260,39 @@ def test_a_loss_beside_others_has_its_own_defaults_where_its_link_names_no_value
 def test_a_preset_is_a_state_that_its_link_reopens_to_the_last_bit(state: PageState) -> None:
     assert_valid(state)
     assert type(state).from_query(dict(parse_qsl(state.link()))) == state
+
+
+# ---- a bare address opens a first picture
+
+FIRST = {"gap_or_gsp": gap_or_gsp.PRESETS[0].state(PoolingStudy)}
+every_first = pytest.mark.parametrize("page", FIRST)
+
+
+def shown(page: str, **query: str) -> Any:
+    """The state that the page's component is handed for an address."""
+    (handed,) = (json.loads(each.proto.json) for each in page_opened(page, **query).get("bidi_component"))
+    return handed["view" if "view" in handed else "state"]
+
+
+def plain(state: PageState) -> Any:
+    return json.loads(json.dumps(state.to_json()))
+
+
+@every_first
+def test_an_address_that_says_nothing_of_a_state_opens_the_first_picture(page: str) -> None:
+    assert plain(FIRST[page]) != plain(DEFAULTS[page])
+    for beside in ({}, {"hide": "presets", "socket": "off"}, {"present": "1"}):
+        assert shown(page, **beside) == plain(FIRST[page]), beside
+
+
+@every_first
+def test_a_link_of_the_default_opens_the_default_and_not_the_first_picture(page: str) -> None:
+    assert shown(page, **DEFAULTS[page].to_query()) == plain(DEFAULTS[page])
+
+
+@every_first
+def test_links_of_before_leave_what_they_do_not_say_to_the_default(page: str) -> None:
+    """Also those that say something beside the state alone: where a run stands, or what is chosen in it."""
+    before = dict(parse_qsl(next(link for link, _ in OLD[page] if link)))
+    assert shown(page, **before) == plain(type(DEFAULTS[page]).from_query(before))
+    assert shown(page, step="3") == plain(DEFAULTS[page])
