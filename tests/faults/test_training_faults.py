@@ -33,6 +33,7 @@ from dmlcore.training.build import load_data
 from dmlcore.training.forks import fork_spec
 from dmlcore.training.samplers import BalancedSampler
 from dmlcore.training.state import TrainingState
+from tests.wording import says
 
 REPOSITORY = Path(__file__).parents[2]
 SPEC = RunSpec().with_overrides(
@@ -398,7 +399,7 @@ def test_row_3_gradient_that_is_not_finite_stops_before_the_optimiser(
     train_here(run)
     state = run.state()
     assert (state.state, state.step) == ("failed", 16)
-    assert "step 17 was not made: the gradient is NaN or infinite" in state.message
+    assert says(state.message, "step 17", "the gradient is NaN")
 
 
 def test_row_4_out_of_memory_fails_with_advice(store: RunStore) -> None:

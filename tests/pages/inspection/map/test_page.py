@@ -157,7 +157,8 @@ def test_the_images_shown_are_tagged_and_the_canvas_told(run):
     "message",
     [None, {}, {"tag": "a"}, {"tag": "a", "bits": "AA=="}, {"tag": "a", "bits": "%"}, {"tag": "a", "bits": 5},
      {"tag": "a", "index": "1"}, {"tag": "a", "index": -1}, {"tag": "a" * 99, "index": 900}, {"view": ""}, {"view": 5},
-     {"tag": "a", "bits": base64.b64encode(bytes(112)).decode()}],
+     {"tag": "a", "bits": base64.b64encode(bytes(112)).decode()},
+     {"tag": "a", "bits": base64.b64encode(b"\xff" * 113).decode()}, {"tag": "a", "index": 10**6}],
 )  # fmt: skip
 def test_a_senseless_wish_keeps_nothing(run, message):
     keeping_view.keep(run, shown(run).sheet.indices, message)
