@@ -8,6 +8,7 @@ from dmlcore.experiments import protocols
 from dmlcore.monitoring import comparability
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import MetricsWriter, RunStore
+from tests.wording import says
 
 IMAGES = RunSpec().with_overrides(
     ["data.name=cub", "model.name=resnet18", "data.split=classes", "data.validation=classes", "seed=1"]
@@ -72,21 +73,18 @@ def test_single_specs():
     assert "last step" in found(IMAGES.with_overrides(["data.validation=none"]))["note", "data.validation"]
     assert "no measure of unseen" in found(IMAGES.with_overrides(["data.split=samples"]))["note", "data.split"]
     fast = IMAGES.with_overrides(["optimiser.learning_rate=1e-4", "loss.learning_rate=1e-2"])
-    assert "100 times faster than the network, and losses without" in found(fast)["caution", "loss.learning_rate"]
+    assert says(found(fast)["caution", "loss.learning_rate"], "100 times faster")
     assert found(IMAGES) == {}
 
 
 def test_a_protocol_allows_what_it_says_and_the_rest_is_told(monkeypatch):
     monkeypatch.setattr("dmlcore.data.files.locate.find", lambda *_: None)
     spec = protocols.ProtocolRequest(protocol="gurbuz-2022-fair", data="cub", loss="proxy_anchor").entries()[0].spec
-    assert found(spec) == {
-        ("note", "loss.learning_rate"): "Loss parameters learn 100 times faster than the network, as gurbuz-2022-fair "
-        "has it."
-    }
+    ((found_at, told),) = found(spec).items()
+    assert found_at == ("note", "loss.learning_rate")
+    assert says(told, "100 times faster", "gurbuz-2022-fair")
     left = found(spec.with_overrides(["schedule.patience=3", "loss.learning_rate=0.1"]))
-    assert (
-        left["caution", "schedule.patience"] == "Leaves gurbuz-2022-fair in schedule.patience: 3, the protocol has 15."
-    )
+    assert says(left["caution", "schedule.patience"], "gurbuz-2022-fair", "schedule.patience", "3", "15")
     assert "caution" in {severity for severity, key in left if key == "loss.learning_rate"}
     assert [w.keys for w in comparability.lint_alike([spec, spec.with_overrides(["schedule.patience=3"])])] == [
         ("loss.learning_rate",)
@@ -101,7 +99,7 @@ def test_runs_tell_on_how_many_queries_they_were_tested(tmp_path):
             tested = {"kind": "scores", "step": 1, "of": "trained", "map_at_r": 0.5, "recall_at": {}}
             rows.append(tested | {"queries": queries})
     (only,) = comparability.lint(runs)
-    assert only.sentence == "Other test samples (5,924 and 450 queries): the data were not the same."
+    assert says(only.sentence, "test samples", "5,924", "450")
     assert comparability.as_text([only]) == f"incomparable: {only.sentence}"
 
 

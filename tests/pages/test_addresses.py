@@ -14,6 +14,7 @@ from dmlcore.storage.runs import EXAMPLE_REMOVED, Run, RunStore
 from pages.inspection.gallery.queries import page as queries_view
 from pages.shared.widgets import run_picker
 from tests.pages.conftest import go_to, make_run, page_opened
+from tests.wording import says
 
 INSPECTION = ("gallery", "failure", "explore", "differences", "confusions", "fork")
 SELECTING = ("gallery", "failure", "explore", "differences")
@@ -75,7 +76,7 @@ def test_a_run_that_is_gone_is_replaced_in_the_address_and_said(run: Run, page: 
     for _ in range(2):  # and is still said when something else on the page is touched
         assert not app.exception
         assert address(app)["run"] == run.id
-        assert "The run of the link is not in this store; another one is shown." in [w.value for w in app.warning]
+        assert any(says(w.value, "run", "not in this store", "another") for w in app.warning)
         app.run()
     app = by_menu(app, "explore" if page == "gallery" else "gallery")
     assert not app.warning
@@ -90,7 +91,7 @@ def test_a_run_whose_folder_vanishes_while_it_is_looked_at_says_so(
     shutil.rmtree(run.path)
     app.toggle(key="failures").set_value(True).run()
     assert not app.exception
-    assert [w.value for w in app.warning] == ["The run of the link is not in this store; another one is shown."]
+    assert [says(w.value, "run", "not in this store", "another") for w in app.warning] == [True]
     assert address(app)["run"] == other.id
     shutil.rmtree(other.path)
     (runs / EXAMPLE_REMOVED).touch()  # else it would be shown

@@ -22,6 +22,7 @@ from dmlcore.storage.runs import Run, RunStore
 from pages.shared.words import titles
 from tests.faults import damage
 from tests.pages.conftest import page_opened
+from tests.wording import says
 
 ON_RUNS = [
     "rows without step",
@@ -127,7 +128,7 @@ def test_a_part_that_fails_leaves_the_rest_of_the_page(run: Run, beside: Run, mo
     monkeypatch.setattr("pages.shared.widgets.results.show", broken)
     app = page_opened("runs", run=run.id)
     assert not app.exception
-    assert "The curves cannot be shown: something in its files is damaged." in said(app)
+    assert says(said(app), "curves", "damaged")
     assert any("Command line" in expander.label for expander in app.expander)
 
 

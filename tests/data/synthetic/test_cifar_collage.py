@@ -10,6 +10,7 @@ import dmlcore.data
 from dmlcore.data.synthetic import cifar_collage
 from dmlcore.data.synthetic.cifar_collage import BACKGROUNDS, CifarImages, lay_out
 from dmlcore.data.synthetic.collage import Collages
+from tests.wording import says
 
 PACK = "cifar-100-python.tar.gz"
 NAMES = tuple(sorted([*BACKGROUNDS, *(f"super {number:02d}" for number in range(16))]))
@@ -283,7 +284,7 @@ def test_the_pack(pack):
         "validation": 1120,
         "test": 2240,
     }
-    assert dataset.notes[0] == "made from a subset: 7,000 of the 60,000 images of CIFAR-100"
+    assert says(dataset.notes[0], "subset", "7,000", "60,000", "CIFAR-100")
     assert len(dataset.class_names) == 16
     assert not set(dataset.class_names) & set(BACKGROUNDS)
     names = dmlcore.data.load("cifar100", root=pack(PACK)).class_names

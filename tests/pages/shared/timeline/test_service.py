@@ -11,6 +11,7 @@ from pages.shared.timeline.history_cache import HistoryCache
 from pages.shared.timeline.service import Timeline
 from tests.members import in_one_case
 from tests.timeline.sums import Change, Spec, Sums
+from tests.wording import says
 
 
 def timeline(**more) -> Timeline:
@@ -60,7 +61,7 @@ def test_what_is_not_ready_in_time_is_made_while_the_answer_travels():
 def test_a_step_that_cannot_be_made_ends_both_and_says_why():
     found = asked(timeline(), state=Spec(-5), have=-1, want=80)
     assert found["ready"] == 69
-    assert found["stopped"] == "B stops here: step 70 was not made: the loss is NaN or infinite"
+    assert says(found["stopped"], "B", "step 70", "the loss is NaN")
 
 
 def test_at_rest_it_tells_the_link_and_a_draft_is_not_kept():

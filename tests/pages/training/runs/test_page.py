@@ -22,8 +22,10 @@ from dmlcore.training.loop import train
 from pages.shared.words.sentences import called, plain
 from tests import made_runs
 from tests.pages.conftest import page_opened
+from tests.wording import says
 
 TINY = RunSpec().with_overrides(["schedule.steps=12", "schedule.validate_every=4", "schedule.checkpoint_every=5"])
+LEAD = ("20.0 ± 0 points", "2 seeds", "clearly")
 HOSTILE = "<img src=//x/y> $x$ **b** ![a](http://x/y) :red[r]"
 
 
@@ -389,16 +391,15 @@ def test_a_pinned_baseline_shows_differences_beside_their_noise(opened, sweep):
     table = next(frame.value for frame in app.dataframe if "set otherwise" in frame.value).set_index("run")
     rows = {str(name).split(" ")[0]: table.loc[name] for name in table.index}
     assert rows["r0.01s1"]["against the baseline"] == pytest.approx(22)
-    assert rows["r0.01s1"]["over the seeds"] == "+20.0 ± 0 points, paired over 2 seeds, clearly"
+    assert says(rows["r0.01s1"]["over the seeds"], *LEAD)
     assert rows["r0.01s1"]["set otherwise"] == "Seed: 0 → 1; Learning rate: 0.1 → 0.01"
     assert rows["r0.1s1"]["set otherwise"] == "Seed: 0 → 1"
     assert rows["r0.1s0"]["set otherwise"] == "the baseline"
     assert str(rows["moons"]["against the baseline"]) == "nan", "another test is not set beside it"
     grouped = opened(store, baseline=made[0].id, group="variant").dataframe[0].value.set_index("settings")
-    assert grouped["against the baseline"].iloc[1:].tolist() == [
-        "+20.0 ± 0 points, paired over 2 seeds, clearly",
-        "the baseline",
-    ]
+    lead, pinned = grouped["against the baseline"].iloc[1:]
+    assert says(lead, *LEAD)
+    assert pinned == "the baseline"
     app.button(key="unpin").click().run()
     assert "baseline" not in app.query_params
     gone = opened(store, baseline="20200101-0000-digits-ranking-dead")

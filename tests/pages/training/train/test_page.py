@@ -27,6 +27,7 @@ from pages.shared.widgets.spec_form.form import command, overrides, presets
 from pages.shared.widgets.spec_form.preflight import Submits
 from tests.data import layouts
 from tests.pages.conftest import go_to, make_run, page_opened
+from tests.wording import says
 
 TINY = ["data.name=toy", "schedule.steps=2", "batch.classes=4", "data.split=classes", "data.validation=none"]
 
@@ -541,7 +542,7 @@ HOSTILE = [
 def test_a_link_that_cannot_be_used_says_so_and_leaves_the_form(opened, changes):
     app = opened(base="digits", set=changes)
     assert not app.exception
-    assert app.warning[0].value == ("The address asks for settings that cannot be used; the form is left as it was.")
+    assert says(app.warning[0].value, "address", "cannot be used", "form")
     assert shown_spec(app) == presets()["glyphs"]
     begun = time.process_time()
     app.run()

@@ -12,6 +12,7 @@ from dmlcore.loss_analysis.normalised import normalisation
 from pages.losses.fields.sphere.state import SphereScene
 from pages.losses.fields.sphere.words import row, statement
 from tests.pages.conftest import page_opened
+from tests.wording import says
 
 
 def opened(**query: str) -> AppTest:
@@ -21,7 +22,7 @@ def opened(**query: str) -> AppTest:
 def test_the_page_states_its_loss_and_all_others():
     app = opened(loss="moving")
     assert not app.exception
-    assert app.subheader[0].value == "What normalisation does to Moving in the right direction"
+    assert says(app.subheader[0].value, "normalisation", "Moving in the right direction")
     assert any("no margin switches it off" in x.value for x in app.markdown)
     table = app.table[0].value
     assert len(table) == len(losses.names())

@@ -13,6 +13,7 @@ from dmlcore.jobs import launch
 from dmlcore.storage.runs import EXAMPLE_REMOVED, Run, RunStore
 from pages.shared.words.sentences import called
 from tests.pages.conftest import make_run, page_opened
+from tests.wording import says
 
 
 def opened(**query: str) -> AppTest:
@@ -85,7 +86,7 @@ def test_too_few_classes_are_refused_before_the_start(run: Run) -> None:
     app = opened(run=run.id)
     app.multiselect(key=f"fork-leave-{run.id}").set_value([1, 2, 3]).run()
     assert not app.exception
-    assert "Batch classes: batches hold 8 classes, but 7 are left" in texts(app)
+    assert says(texts(app), "Batch classes", "8 classes", "7")
     assert app.button(key="fork-start").disabled
 
 
@@ -94,10 +95,9 @@ def test_a_number_that_is_none_keeps_the_fork_from_starting(run: Run) -> None:
     app.number_input(key=f"fork-more-{run.id}-0").set_value(None).run()
     app.number_input(key="fork-optimiser-learning-rate").set_value(-1).run()
     assert not app.exception
-    assert [text.value for text in app.text if "must" in text.value or "required" in text.value] == [
-        "Steps from there on is required.",
-        "Learning rate must be more than 0 and at most 10, not -1.",
-    ]
+    missing, beyond = (text.value for text in app.text if "must" in text.value or "required" in text.value)
+    assert says(missing, "Steps from there on", "required")
+    assert says(beyond, "Learning rate", "0", "10", "-1")
     assert app.button(key="fork-start").disabled
 
 
@@ -114,9 +114,9 @@ def test_a_fork_tells_what_was_carried_over(run: Run) -> None:
     (made.path / "metrics.jsonl").write_text(json.dumps(row) + "\n")
     app = opened(run=run.id)
     assert not app.exception
-    assert (
-        f"From step 4 of “{called(run)}”. Changed: Settings of the loss. Carried over: network. Begun anew: nothing."
-        in texts(app)
+    assert says(
+        texts(app),
+        *("step 4", called(run), "Changed: Settings of the loss", "Carried over: network", "Begun anew: nothing"),
     )
     assert not opened(run=made.id).exception  # it has no checkpoint of its own yet
 
