@@ -8,9 +8,10 @@ import { control, keyMark } from "../../shared/controls.js";
 import { presentButton } from "../../shared/present.js";
 import { el, save, setText, styled } from "../../shared/dom.js";
 import { INK, LETTER, POINTS } from "../../shared/colours.js";
+import { reach } from "../../shared/plane/layers.js";
 import { Fields } from "../../shared/plane/plane.js";
 import { StepTable, count, percent } from "./step_table.js";
-import { beside } from "./thumbnails.js";
+import { along, beside } from "./thumbnails.js";
 
 /** @typedef {import("./step_table.js").Shown} Shown */
 
@@ -389,7 +390,8 @@ class Failure extends Fields {
         r: (circle * this.size) / (2 * this.scene.view[2]),
         stroke: ink.text,
       });
-    const thumbs = beside(place, this.size);
+    // While the hand moves the images stay calm.
+    const thumbs = beside(place, this.size, this.hand.busy ? [] : this.drawn(place));
     POINTS.forEach((name, i) => {
       const [x, y] = place[i];
       this.thumbs[name].style.transform = `translate(${thumbs[i][0]}px, ${thumbs[i][1]}px)`;
@@ -407,6 +409,20 @@ class Failure extends Fields {
           : { cx: ex, cy: ey, stroke: ink[name] },
       );
     });
+  }
+
+  // Where arrows of forces and the ends of the step are.
+  /** @param {number[][]} place of the points */
+  drawn(place) {
+    const { field, scene, failure } = this;
+    if (!field) return [];
+    const tips = field.forces.map(([fx, fy], i) => {
+      const size = Math.hypot(fx, fy);
+      if (scene.forces === false || !(size > 1e-9)) return null;
+      const far = reach(size, this.size, scene.edges ? this.forceScale : null) / size;
+      return [place[i][0] + far * fx, place[i][1] - far * fy];
+    });
+    return [...along(place, tips), ...(failure?.ends ?? []).map((end) => this.toPixels(end))];
   }
 
   png() {

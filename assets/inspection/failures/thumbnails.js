@@ -1,5 +1,5 @@
-// Where the images of the three points stand: each beside its own point, over no point and no
-// other image.
+// Where the images of the three points stand: each beside its own point, over no point, no other
+// image and, where there is room, none of what else is drawn.
 
 const SIDE = 42,
   ROOM = 27; // of an image in CSS pixels; of its middle from the edge
@@ -18,8 +18,9 @@ const near = (a, b, reach) => Math.max(Math.abs(a[0] - b[0]), Math.abs(a[1] - b[
 /**
  * @param {number[][]} points
  * @param {number} size
+ * @param {number[][]} [drawn] places [[x, y], ...] that had better be seen: arrows, their ends
  */
-export function beside(points, size) {
+export function beside(points, size, drawn = []) {
   const middle = [0, 1].map((i) => points.reduce((sum, p) => sum + p[i], 0) / points.length);
   const inside = (/** @type {number} */ v) => Math.min(Math.max(v, ROOM), size - ROOM),
     /** @type {number[][]} */
@@ -37,7 +38,31 @@ export function beside(points, size) {
     const free = (/** @type {number[]} */ p) =>
       // a point's own mark reaches so far
       placed.every((q) => !near(p, q, SIDE + 2)) && points.every((q) => !near(p, q, SIDE / 2 + 10));
-    placed.push(places.find(free) ?? places[0]);
+    const clear = (/** @type {number[]} */ p) => drawn.every((q) => !near(p, q, SIDE / 2 + 8));
+    placed.push(places.find((p) => free(p) && clear(p)) ?? places.find(free) ?? places[0]);
   });
   return placed;
+}
+
+// Places along arrows from points to their tips, and where each tip's number stands.
+/**
+ * @param {number[][]} points
+ * @param {(number[] | null)[]} tips
+ */
+export function along(points, tips) {
+  return points.flatMap(([x, y], i) => {
+    const tip = tips[i];
+    if (!tip) return [];
+    const [dx, dy] = [tip[0] - x, tip[1] - y],
+      length = Math.hypot(dx, dy),
+      steps = Math.ceil(length / 12);
+    const number = [tip[0] + (16 * dx) / (length || 1), tip[1] + (16 * dy) / (length || 1)];
+    return [
+      ...Array.from({ length: steps }, (_, k) => [
+        x + (dx * (k + 1)) / steps,
+        y + (dy * (k + 1)) / steps,
+      ]),
+      number,
+    ];
+  });
 }

@@ -250,7 +250,7 @@ export function edges(ctx, at, ink) {
 
 // 85 px for a force of 1 in a plane of 568 px, growing ever slower; the number beside tells the
 // magnitude. With a scale (px per unit): to scale.
-const reach = (
+export const reach = (
   /** @type {number} */ magnitude,
   /** @type {number} */ size,
   /** @type {number | null | undefined} */ scale,
