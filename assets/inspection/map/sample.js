@@ -150,6 +150,7 @@ export class Sample {
           },
           el("img", { src: map.data.images + map.cloud.indices[row], alt: "" }),
           el("small", {}, `${right ? "✓" : "✗"} ${distance.toFixed(3)}`),
+          el("small", { class: "class" }, map.nameOf(row)),
         );
       }),
     );
