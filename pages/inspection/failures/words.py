@@ -62,11 +62,16 @@ def why(name: str, before: Mapping[str, Any], after: Mapping[str, Any], free: Ne
     first, freely, truly = int(before["right"]), free.right, int(after["right"])
     steps = f"Right P with {title}: {_move(first, freely)} by the free step, {_move(first, truly)} by the true one."
     agree = (first > freely) == (first > truly) and (first < freely) == (first < truly)
-    even = ", its first step moving each about equally far, however weak the pull on it" if by.name in EVEN else ""
+    rule = WORDS.get(by.name, by.name)
+    even = (
+        f" The first step of {rule} moves each weight about equally far, however weakly it is pulled."
+        if by.name in EVEN
+        else ""
+    )
     differ = (
         "The free step moves A, P and N along their forces and nothing else. The true step is one of "
-        f"{WORDS.get(by.name, by.name)} at learning rate {by.learning_rate:g} on weights that all samples share{even}: "
-        "every embedding moves."
+        f"{rule} at learning rate {by.learning_rate:g} on weights that all samples share, so every embedding moves."
+        f"{even}"
     )
     verdict = "They agree in direction; how far each goes need not." if agree else "They disagree."
     return " ".join(filter(None, (steps, verdict, differ, _distance(before, after, first, truly))))

@@ -76,7 +76,12 @@ def _hubness(neighbours: TestNeighbours) -> Column:
     for number, places in ((0, hubs.orphans), (2, hubs.hubs), (3, hubs.bad_hubs)):
         kind[hubs.rows[places]] = number
     times[hubs.rows] = hubs.occurrences
-    names = ["found by nobody", "found as usual", "hub", "hub, mostly wrong"]
+    names = [
+        "nobody's neighbour",
+        "a usual number of times",
+        "hub: a neighbour of many",
+        "hub, mostly for a wrong class",
+    ]
     return Column(kind.astype(np.uint8), {"names": names}, np.minimum(times, 65535).astype(np.uint16))
 
 

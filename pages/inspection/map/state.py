@@ -23,7 +23,7 @@ COLOURS = {
 }
 ORDERS = {
     "class": "by class",
-    "rank": "latest first hit first",
+    "rank": "worst first: own class found latest",
     "hubness": "most often found first",
     "sample": "as in the data set",
 }

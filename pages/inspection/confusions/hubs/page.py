@@ -14,7 +14,7 @@ from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.words.numbers import percent
 
 ROWS, EACH = 4, 10  # hubs at a time, samples shown beside each
-KINDS = {"hubs": "Hubs", "bad": "Bad hubs", "orphans": "Found by nobody"}
+KINDS = {"hubs": "Hubs", "bad": "Bad hubs", "orphans": "Nobody's neighbour"}
 
 
 def show(view: ShownRun) -> None:
@@ -68,7 +68,7 @@ def _numbers(hubness: Hubness) -> None:
             border=True,
             help=f"Hubs are {percent(len(hubness.hubs) / len(hubness.rows))} of all samples that can be found",
         )
-        st.metric("Found by nobody", percent(len(hubness.orphans) / len(hubness.rows)), border=True, help="N_k = 0")
+        st.metric("Nobody's neighbour", percent(len(hubness.orphans) / len(hubness.rows)), border=True, help="N_k = 0")
 
 
 def _distribution(hubness: Hubness) -> None:

@@ -35,7 +35,7 @@ def show(run: Run, waits: Waiting | None, *, single: bool) -> None:
             literal(titles.label(run), "h3")
             run_status.badge(status)
             if run.is_example:
-                st.caption("It came with the lab; no ranking counts it.", width="content")
+                st.caption("It came with the lab, and is left out where runs are compared.", width="content")
         _progress(run, status, state, waits)
         note_view.show(run)
         if refused := st.session_state.pop(f"refused-{run.id}", None):
