@@ -15,7 +15,12 @@ def bars(shares: Mapping[str, float]) -> tuple[Spec, Columns]:
     """Vega-Lite specification and rows of shares in 0..1 by the name of what has them."""
     base = alt.Chart().encode(
         alt.Y("setting:N", sort=None, title=None, axis=alt.Axis(labelLimit=320)),
-        alt.X("share:Q", title="share of the differences in score", axis=alt.Axis(format="%", tickCount=5)),
+        alt.X(
+            "share:Q",
+            title="share of the differences in score",
+            axis=alt.Axis(format="%", tickCount=5),
+            scale=alt.Scale(domain=[0, 1.2 * max(shares.values(), default=1.0)], nice=False),  # room for the numbers
+        ),
     )
     written = alt.Text("share:Q", format=".0%")
     layers = base.mark_bar(color=COLOURS[0]), base.mark_text(align="left", dx=4, color=COLOURS[7]).encode(written)

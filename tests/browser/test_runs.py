@@ -34,6 +34,17 @@ def many(server: Server) -> Iterator[list[Run]]:
         run.delete()
 
 
+@pytest.fixture
+def store(server: Server, many: list[Run]) -> Iterator[RunStore]:
+    """Where they lie; what a test adds is taken away again."""
+    store = RunStore(server.runs)
+    before = {run.id for run in store.list()}
+    yield store
+    for run in store.list():
+        if run.id not in before:
+            run.delete()
+
+
 def mark(page: Any) -> None:
     """Remember the nodes of the table and the curves as they are."""
     for name, selector in PARTS.items():
@@ -47,10 +58,8 @@ def same(page: Any) -> list[str]:
     return [name for name, selector in PARTS.items() if page.evaluate(script, [name, selector])]
 
 
-def test_while_a_run_trains_the_table_keeps_selection_scroll_and_order(page, server, many):
-    store = RunStore(server.runs)
+def test_while_a_run_trains_the_table_keeps_selection_scroll_and_order(page, server, store, many):
     run = store.create(RunSpec().with_overrides(["schedule.steps=100", "name=alive"]))
-    joined = None
     chosen = many[4]
     with run.lock(), MetricsWriter(run, 0) as rows:
         run.update(state="running", step=0)
@@ -63,31 +72,40 @@ def test_while_a_run_trains_the_table_keeps_selection_scroll_and_order(page, ser
         train_to(10)
         go(page, f"{server.url}/runs?run={run.id},{chosen.id}&sort=trained&up=1")
         becomes(lambda: page.evaluate(SHOWN), lambda lines: any("made00" in line for line in lines[:1]))
-        page.get_by_text("step 10 of 100").wait_for()
+        page.get_by_text("step 10 of 100").first.wait_for()
         page.mouse.move(*middle(page))
         page.mouse.wheel(0, 140)
         scrolled = becomes(lambda: page.evaluate(SCROLLED), lambda top: top > 100)
         mark(page)
         for step in (40, 70):
             train_to(step)
-            page.get_by_text(f"step {step} of 100").wait_for()
+            page.get_by_text(f"step {step} of 100").first.wait_for()
         assert same(page) == list(PARTS)
         assert page.evaluate(SCROLLED) == scrolled
         assert f"run={run.id},{chosen.id}" in address(page)
         assert selected(page) == ["made04"]  # the run at work has no score, so it stands last, out of sight
 
-        joined = finished(store, ["name=joined"], 0.01)  # it comes before all others in this order
+        finished(store, ["name=joined"], 0.01)  # it comes before all others in this order
         becomes(lambda: page.evaluate(SHOWN), lambda lines: len(lines) > 1)
         eventually(lambda: present(page, MANY + 3))
         assert selected(page) == ["made04"], "the mark goes with its run"
         assert same(page) == list(PARTS)
         assert page.evaluate(SCROLLED) == scrolled
         assert f"run={run.id},{chosen.id}" in address(page)
+        box = page.locator("[data-testid=stDataFrame]").first.bounding_box()
+        for _ in range(2):  # by name, and once more the other way round
+            first = page.evaluate(SHOWN)[0]
+            page.mouse.click(box["x"] + 80, box["y"] + 15)
+            page.mouse.move(*middle(page))
+            first = becomes(lambda: page.evaluate(SHOWN)[0], lambda line, before=first: line != before)
+        assert first.startswith("made2")
+        train_to(90)
+        page.get_by_text("step 90 of 100").first.wait_for()
+        assert page.evaluate(SHOWN)[0] == first, "a click on a heading holds as well"
+        assert same(page) == list(PARTS)
         run.update(state="done", step=100, message="done")
-    page.get_by_text("step 100 of 100").wait_for()
+    page.get_by_text("step 100 of 100").first.wait_for()
     assert "table" in same(page)
-    run.delete()
-    joined.delete()
 
 
 def middle(page: Any) -> tuple[float, float]:

@@ -120,7 +120,7 @@ def _restyle(figure: Any, scores: Sequence[float]) -> None:
         line.line.color = colors.find_intermediate_color(GREY, STRONG, height, colortype="rgb")
         line.line.width, line.opacity = 1 + 1.5 * height, 0.4 + 0.5 * height
     figure.data = lines
-    figure.update_annotations(font_color=GREY)
+    figure.update_annotations(font_color=GREY, yshift=9)  # beside the lines that end there
     figure.update_layout(title=None, height=380, margin={"l": 60, "r": 40, "t": 30, "b": 60})
     figure.update_layout(plot_bgcolor="rgba(0,0,0,0)", hoverlabel_namelength=-1)
 
