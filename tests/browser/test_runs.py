@@ -107,6 +107,9 @@ def test_while_a_run_trains_the_table_keeps_selection_scroll_and_order(page, ser
         run.update(state="done", step=100, message="done")
     page.get_by_text("step 100 of 100").first.wait_for()
     assert "table" in same(page)
+    page.mouse.click(box["x"] + 15, middle(page)[1])  # one more, which the table has above the first
+    chosen_now = becomes(lambda: chosen_in(page), lambda ids: len(ids) == 3)
+    assert chosen_now[:2] == [run.id, chosen.id], "it joins last, so that the others keep their colours"
 
 
 def chosen_in(page: Any) -> list[str]:
