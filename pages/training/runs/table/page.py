@@ -185,7 +185,7 @@ def _runs(table: Table, lines: Sequence[Line], shown: Sequence[Run]) -> None:
 
 
 def _select(ids: Sequence[str]) -> None:
-    """Those that were chosen before keep their order, and so their colours; the browser tells of rows it was set, too."""
+    """Those that were chosen before keep their order, and so their colours; rows that were set report, too."""
     marked = [ids[row] for row in st.session_state[KEY].selection.rows if row < len(ids)]
     before = [run_id for run_id in st.query_params.get("run", "").split(",") if run_id in marked]
     _choose(list(dict.fromkeys([*before, *marked]))[: run_status.MOST_CHOSEN])
