@@ -61,9 +61,7 @@ export async function record(app) {
     kind = el(
       "select",
       { "aria-label": "kind of file" },
-      ...written.map((type) =>
-        option(suffix(type).toUpperCase() + (type.includes("vp9") ? ", VP9" : ""), type),
-      ),
+      ...written.map((type) => option(suffix(type).toUpperCase(), type)),
     ),
     long = el("input", {
       type: "number",

@@ -6,9 +6,12 @@ import { drawing, el } from "../dom.js";
 export const RATE = 25; // frames a second
 const LARGEST = 1440, // pixels across
   BITS = 10e6, // a second
+  AHEAD = 6, // frames that are unpacked before their time comes
+  ENCODED = 400, // ms for the encoder to come to the last frame: what it has not begun is lost
   WAITS = 2; // frames without anything on its way, until a pose counts as drawn
-// What the browser can write; PowerPoint and Keynote play MP4, all browsers WebM.
-const KINDS = ["video/mp4;codecs=avc1.42E01E", "video/webm;codecs=vp9", "video/webm"];
+// What the browser can write; PowerPoint and Keynote play MP4, all browsers WebM. Not VP8, which
+// loses most frames on a busy machine.
+const KINDS = ["video/mp4;codecs=avc1.42E01E", "video/webm;codecs=vp9"];
 
 /** @typedef {(share: number, what: string) => void} Tell */
 
@@ -143,10 +146,15 @@ export class Recorder {
     } finally {
       await motion.end?.();
     }
+    await this.drawn(); // what comes now is played in time
+    if (this.stopped) return null;
+    const ready = (/** @type {number} */ i) => (i < count ? createImageBitmap(frames[i]) : null);
+    const ahead = Array.from({ length: AHEAD }, (_, i) => ready(i));
     return this.film(kind, async (show) => {
       for await (const i of this.turns(count)) {
-        const picture = await createImageBitmap(frames[i]),
+        const picture = /** @type {ImageBitmap} */ (await ahead.shift()),
           ctx = drawing(this.canvas);
+        ahead.push(ready(i + AHEAD));
         ctx.setTransform(1, 0, 0, 1, 0, 0);
         ctx.drawImage(picture, 0, 0);
         picture.close();
@@ -197,6 +205,7 @@ export class Recorder {
         track.requestFrame();
         await after(Math.max(began + ((i + 1) * 1000) / RATE - performance.now(), 4));
       });
+      await after(ENCODED);
     } finally {
       recorder.stop();
       await ended;
