@@ -132,7 +132,7 @@ function slide(schema, value, { onInput, onRest }) {
 }
 
 // Buttons that put something known on the stage, and what there is to say of the one last pressed.
-/** @template {{ title: string, caption: string }} O */
+/** @template {{ title: string, caption: string, state?: unknown }} O */
 export class Presets {
   /**
    * @param {O[]} offers
@@ -147,6 +147,14 @@ export class Presets {
     );
     this.row = el("div", { class: "try" }, el("small", {}, "Try"), ...this.buttons);
     this.text = el("p", { class: "caption", "aria-live": "polite" }, otherwise);
+  }
+
+  // Where a page opens with the state of one.
+  /** @param {unknown} state */
+  find(state) {
+    const text = JSON.stringify(state),
+      found = this.offers.findIndex((offer) => JSON.stringify(offer.state) === text);
+    if (found >= 0) this.press(found);
   }
 
   /** @param {number | null} [chosen] none by default */

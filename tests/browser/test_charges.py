@@ -42,6 +42,7 @@ def pressed(page, name):
 
 def test_it_moves_on_opening_and_pause_stops_it(page, server):
     canvas = opened(page, server, "")
+    expect(pressed(page, "two moons")).to_have_attribute("aria-pressed", "true")  # the first picture
     becomes(lambda: step(canvas), lambda k: k >= 3)
     pressed(page, "pause").click()
     pressed(page, "play").wait_for()

@@ -100,15 +100,7 @@ class Charges extends Player {
     this.canvas.addEventListener("pointermove", (e) => this.hover(e));
     const stage = div(
       "stage three",
-      div(
-        "left",
-        this.frame,
-        transport(this, "step"),
-        this.readout,
-        this.notice,
-        this.presets.text,
-        this.live,
-      ),
+      div("left", this.frame, transport(this, "step"), this.readout, this.notice, this.live),
       div(
         "middle",
         this.curves.whole,
@@ -123,7 +115,8 @@ class Charges extends Player {
       ),
       this.side,
     );
-    return div("lab", this.hidden.has("presets") ? "" : this.presets.row, stage);
+    const { row, text } = this.presets;
+    return div("lab", ...(this.hidden.has("presets") ? [] : [row, text]), stage);
   }
 
   controls() {

@@ -109,6 +109,7 @@ export class Player extends Clock {
   /** @param {D} data */
   start(data) {
     this.resize();
+    this.presets.find(data.state);
     this.begin();
     if (data.idle && !still()) this.play();
   }

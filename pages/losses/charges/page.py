@@ -25,7 +25,7 @@ LECTURE = Presentation(
 @st.fragment
 def canvas() -> None:
     """The charges of the link, with controls, curves and phase portrait."""
-    spec = misread_link.opened(state.ChargesState)
+    spec = misread_link.opened(state.ChargesState, first=state.PRESETS[0])
     mount_timeline("losses/charges", spec, service.TIMELINE, key="charges", present=LECTURE, options=state.options())
 
 

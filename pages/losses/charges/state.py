@@ -29,12 +29,16 @@ RATE = (1e-4, 2.0)
 MOST_MOVED = 60  # points laid elsewhere in one link
 
 
-PRESETS = (
-    Preset("random", "Five classes mixed alike: like charges attract, unlike repel, until no triplet is active.", ""),
+PRESETS = (  # the first: what a bare address opens
     Preset(
         "two moons",
         "Interlocking half circles come apart. The loss stops as soon as its margin is kept: they never become heaps.",
         "start=moons&classes=2&per=100",
+    ),
+    Preset(
+        "random",
+        "Five classes mixed alike: like charges attract, unlike repel, until no triplet is active.",
+        "start=random",
     ),
     Preset(
         "collapse",
@@ -55,17 +59,17 @@ PRESETS = (
     Preset(
         "semi-hard",
         "FaceNet with semi-hard negatives on the unit circle: classes cannot pass each other, and it never settles.",
-        "loss=facenet&m=0.2&miner=semi_hard&normalise=project&per=30",
+        "start=random&loss=facenet&m=0.2&miner=semi_hard&normalise=project&per=30",
     ),
     Preset(
         "hardest negatives",
         "FaceNet with the nearest negative of every pair: at first everything is drawn together, then it bursts.",
-        "loss=facenet&m=0.2&miner=hard_negative&per=30",
+        "start=random&loss=facenet&m=0.2&miner=hard_negative&per=30",
     ),
     Preset(
         "push only",
         "Without attraction each class is only driven from the others.",
-        "side=push&per=30",
+        "start=random&side=push&per=30",
     ),
 )
 
@@ -166,7 +170,7 @@ CHANGES = ChargesChanges(_first, {"law": LAW_KIND, "moved": MOVED}, MOST_CHANGES
 class ChargesState(Spec, PageState):
     """The simulation that the page shows."""
 
-    start: Annotated[str, ChoiceKind(tuple(STARTS))] = Spec.start
+    start: Annotated[str, ChoiceKind(tuple(STARTS), always=True)] = Spec.start
     classes: Annotated[int, Whole(2, MOST_CLASSES)] = Spec.classes
     per_class: Annotated[int, PerClass(2, MOST_PER_CLASS, key="per")] = Spec.per_class
     seed: Annotated[int, Whole(0, 2**31 - 1)] = Spec.seed

@@ -6,6 +6,7 @@ import streamlit as st
 
 from pages.losses.toys import service, state
 from pages.losses.toys.options import options
+from pages.losses.toys.presets import PRESETS
 from pages.shared.widgets import misread_link
 from pages.shared.widgets.component import mount_timeline
 from pages.shared.widgets.presentation import Presentation
@@ -28,8 +29,8 @@ LECTURE = Presentation(
 @st.fragment
 def canvas() -> None:
     """The training runs of the link, with controls, curves and scores."""
-    toy = misread_link.opened(state.Toy)
-    recorded = toy == state.Toy()
+    toy = misread_link.opened(state.Toy, first=PRESETS[0])
+    recorded = toy == PRESETS[0].state(state.Toy)
     mount_timeline(
         "losses/toys", toy, service.TIMELINE, key="toys", recorded=recorded, present=LECTURE, options=options()
     )

@@ -6,26 +6,27 @@ from pages.shared.state.page_state import Preset
 
 # Captions say what was seen in 400 steps with seed 0.
 IMAGES = "dim=64&normalize=1&classes=16&samples=4&optimiser=adam&rate=0.0003&part=test"
-PRESETS = (
+PRESETS = (  # the first: what a bare address opens, played from a recording
+    Preset(
+        "moons",
+        "Four pairs of interlocking moons, unfolded onto a plane: after 400 batches A has parted more of them than B, "
+        "with each of five seeds (MAP@R 0.72 against 0.59 with this one).",
+        "data=moons",
+    ),
     Preset(
         "12 Gaussians",
         "Classes that overlap, so that no map can part them: how much of it does each loss make good?",
-        "",
+        "data=toy",
     ),
     Preset(
         "unseen classes",
         "The same two training runs, watched on the 16 classes they never see.",
-        "part=test",
+        "data=toy&part=test",
     ),
     Preset(
         "pulls, pushes",
         "A only pulls, and all classes fall into one heap; B only pushes, and they fly apart without gathering.",
-        "a.moves=pulls&b.loss=ranking&b.m=0.1&b.moves=pushes",
-    ),
-    Preset(
-        "moons",
-        "Four pairs of interlocking moons, laid out in space again.",
-        "data=moons&dim=3",
+        "data=toy&a.moves=pulls&b.loss=ranking&b.m=0.1&b.moves=pushes",
     ),
     Preset(
         "linked rings",

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from pages.losses.toys import service as toys_service
-from pages.losses.toys import state as toys_state
+from pages.losses.toys.presets import PRESETS
+from pages.losses.toys.state import Toy
 from pages.shared.server import static_files
 
 PATH = static_files.ASSETS / "losses" / "toys" / "recorded.bin"
@@ -18,7 +19,7 @@ STEPS, STRIDE = 600, 4  # some 400 kB
 
 def recording(steps: int = STEPS) -> bytes:
     """The answer that holds steps 0..steps of the first state, trained anew, with the frame of every STRIDE-th."""
-    toy = toys_state.Toy()
+    toy = PRESETS[0].state(Toy)
     toys_service.TIMELINE.computed(toy, steps, patience=float("inf"))
     request: dict[str, Any] = {"state": toy.to_json(), "have": -1, "want": steps, "stride": STRIDE}
     return toys_service.TIMELINE.answer(request, most=steps // STRIDE + 1)
@@ -27,7 +28,7 @@ def recording(steps: int = STEPS) -> bytes:
 def main() -> None:
     """Write the file."""
     PATH.write_bytes(recording())
-    print(f"{PATH}: {PATH.stat().st_size / 1000:.0f} kB, {STEPS} steps of {toys_state.Toy()}")
+    print(f"{PATH}: {PATH.stat().st_size / 1000:.0f} kB, {STEPS} steps of {PRESETS[0].title}")
 
 
 if __name__ == "__main__":

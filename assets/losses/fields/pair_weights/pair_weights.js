@@ -66,6 +66,7 @@ class PairWeights extends Asking {
   }
 
   begin() {
+    this.slides.find(this.view);
     this.fill();
     for (const { canvas } of this.cards) this.observer.observe(canvas);
     this.resize();
@@ -248,6 +249,7 @@ class PairWeights extends Asking {
   followed(data) {
     this.view = structuredClone(data.view);
     this.slides.press();
+    this.slides.find(this.view);
     this.top = undefined;
     this.fill();
     this.rest();

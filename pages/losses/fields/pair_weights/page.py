@@ -16,7 +16,7 @@ def canvas() -> None:
     """Two maps of pair weights, their sliders and the triplet under the cursor."""
     mount(
         "losses/fields/pair_weights",
-        misread_link.opened(PairWeightsView),
+        misread_link.opened(PairWeightsView, first=SLIDES[0]),
         service.answer,
         key="pair_weights",
         name="view",

@@ -31,7 +31,7 @@ class PairWeightsView(PageState):
     """
 
     panels: Annotated[tuple[Panel, ...], Panels(DEFAULTS)] = DEFAULTS
-    weight: Annotated[str, ChoiceKind(PAIRS)] = "an"
+    weight: Annotated[str, ChoiceKind(PAIRS, always=True)] = "an"
     by: Annotated[str, ChoiceKind(SLOPES)] = "S"
     scale: Annotated[str, ChoiceKind(SCALES)] = "signed"
     rival: Annotated[Rival, ChoiceKind(LYING)] = "perpendicular"
@@ -39,15 +39,16 @@ class PairWeightsView(PageState):
     at: Annotated[tuple[float, float], Numbers(NEAREST)] = (0.5, 0.6)
 
 
-SLIDES = (
-    Preset(
-        "Ranking against FaceNet",
-        "By similarity FaceNet weighs every active pair alike (±2), ranking weighs close pairs most (1/d).",
-    ),
+SLIDES = (  # the first: what a bare address opens
     Preset(
         "METU against N-pairs",
         "METU's push, 1/d³ by similarity, grows until the upper clamp cuts it off; the soft-max's stays below 1.",
-        "l1=distance_sensitive&l2=npairs",
+        "l1=distance_sensitive&l2=npairs&weight=an",
+    ),
+    Preset(
+        "Ranking against FaceNet",
+        "By similarity FaceNet weighs every active pair alike (±2), ranking weighs close pairs most (1/d).",
+        "weight=an",
     ),
     Preset(
         "Hinge against soft-max",
@@ -57,7 +58,7 @@ SLIDES = (
     Preset(
         "All against semi-hard",
         "The same slopes; the second loss drops the hardest negatives, those closer to the anchor than the positive.",
-        "l1=facenet,m:0.2&l2=facenet_mined",
+        "l1=facenet,m:0.2&l2=facenet_mined&weight=an",
     ),
     Preset(
         "Who repels the positive",

@@ -121,9 +121,17 @@ def test_a_link_reopens_every_change():
     query = CHANGED.to_query()
     assert query["then"].startswith("2:")
     assert ChargesState.from_query(query) == CHANGED
-    assert ChargesState().to_query() == {}
+    assert ChargesState().to_query() == {"start": "random"}
     for preset in charges_state.PRESETS:
         assert preset.state(ChargesState).to_query() == dict(parse_qsl(preset.query)), preset.title
+
+
+def test_two_moons_come_apart_and_never_become_heaps():
+    moons = Simulation(charges_state.PRESETS[0].state(ChargesState))
+    first, last = moons.frame(0), moons.frame(50)
+    assert (first.map_at_r < 0.6, last.map_at_r > 0.98, last.active) == (True, True, 0)
+    rms = [np.linalg.norm(f.positions[:100] - f.positions[:100].mean(0), axis=1).mean() for f in (first, last)]
+    assert rms[1] > 0.5 * rms[0]
 
 
 def test_a_request_with_all_changes_fits_into_a_message():

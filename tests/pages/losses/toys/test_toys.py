@@ -198,6 +198,8 @@ def test_the_recording_is_what_the_engine_gives():
     assert {k: stored[k] for k in ("classes", "axes", "note", "per_epoch")} == {
         k: found[k] for k in ("classes", "axes", "note", "per_epoch")
     }
+    after_400 = [round(float(stored[f"curve_{i}"][400, 3]), 2) for i in range(2)]
+    assert "MAP@R {:.2f} against {:.2f}".format(*after_400) in PRESETS[0].caption
     for name in ("labels", "indices", "inputs"):
         assert np.array_equal(stored[name], found[name])
     for i in range(2):
@@ -283,5 +285,5 @@ def test_a_set_of_images_that_cannot_be_prepared_says_why(glyphs, monkeypatch):
 def test_the_panel_offers_what_can_be_trained():
     offered = options()
     assert set(offered["data"]) == set(toy_runs.offered())
-    assert next(p["state"] for p in offered["presets"]) == Toy().to_json()
+    assert offered["presets"][0]["state"] == PRESETS[0].state(Toy).to_json()
     json.dumps(offered, allow_nan=False)

@@ -16,11 +16,13 @@ from dmlcore import losses
 from pages.inspection.failures.state import Home, RealScene
 from pages.inspection.map.state import Look
 from pages.library.errata.state import Example
+from pages.losses.charges import state as charges
 from pages.losses.charges.state import LAW, ChargesState, LawKind, Moved
 from pages.losses.fields.compare.presets import PAIRS
 from pages.losses.fields.compare.state import ComparisonView
 from pages.losses.fields.pair_weights.state import SLIDES, PairWeightsView
 from pages.losses.fields.sphere.state import SpherePoint, SphereScene
+from pages.losses.toys.presets import PRESETS as TOYS
 from pages.losses.toys.state import LossSide, SidesKind, Toy
 from pages.pooling.gap_or_gsp import state as gap_or_gsp
 from pages.pooling.gap_or_gsp.state import PoolingStudy
@@ -264,7 +266,12 @@ def test_a_preset_is_a_state_that_its_link_reopens_to_the_last_bit(state: PageSt
 
 # ---- a bare address opens a first picture
 
-FIRST = {"gap_or_gsp": gap_or_gsp.PRESETS[0].state(PoolingStudy)}
+FIRST: dict[str, PageState] = {
+    "microscope": SLIDES[0].state(PairWeightsView),
+    "charges": charges.PRESETS[0].state(ChargesState),
+    "toys": TOYS[0].state(Toy),
+    "gap_or_gsp": gap_or_gsp.PRESETS[0].state(PoolingStudy),
+}
 every_first = pytest.mark.parametrize("page", FIRST)
 
 
