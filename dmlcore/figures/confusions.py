@@ -16,11 +16,11 @@ from dmlcore.figures.vega_lite import ROWS, Columns, Spec, specification, square
 from dmlcore.typing import Floats, Ints
 
 RIGHT, WRONG, MARKED = "#009E73", "#D55E00", "#0072B2"
-SIDE, LEAST_CELL, MOST_CELL = 540, 3, 44  # pixels: of the whole matrix, and of a cell of it, which is square
-MOST_NAMED = 60  # classes whose names stand beside the matrix; a cell is then at least 9 pixels wide
+SIDE, LEAST_CELL, MOST_CELL = 620, 3, 44  # pixels: of the matrix with its names, and of a cell of it, which is square
+MOST_NAMED = 60  # classes whose names stand beside the matrix; a cell is then at least 8 pixels wide
 UPRIGHT = 18  # pixels of a cell below which names above it stand upright, or the last would need room beside it
 NUMBERED = 28  # pixels of a cell from which its number stands in it
-LONGEST_NAME = 130  # pixels
+LONGEST_NAME, LETTER = 130, 5.5  # pixels: of a name beside the matrix, and about of a letter of it
 STRONG = 0.35  # share of the top of the scale from which white is read better on a cell
 MOST_POINTS = 500  # classes in the ranking: of more, evenly chosen ranks
 MOST_BARS = 50
@@ -43,15 +43,18 @@ def matrix(
     off = columns["share"][columns["i"] != columns["j"]]
     top = round_top(float(off.max(initial=0.0)), 1.0)
     # Axes with a name for every class; an expression looks the names up, so that labels stay the keys.
-    cell = int(np.clip(SIDE // len(labels), LEAST_CELL, MOST_CELL))
+    named = len(labels) <= MOST_NAMED
+    room = SIDE - (min(LONGEST_NAME, LETTER * max(map(len, names))) if named else 0)
+    cell = int(np.clip(room // len(labels), LEAST_CELL, MOST_CELL))
     axis = alt.Axis(
         ticks=False,
         domain=False,
-        labels=len(labels) <= MOST_NAMED,
+        labels=named,
         labelExpr="names[datum.value]",
         labelLimit=LONGEST_NAME,
         labelOverlap=False,
-        labelFontSize=int(np.clip(cell - 2, 8, 11)),
+        labelFlush=False,
+        labelFontSize=int(np.clip(cell - 1, 7, 11)),
     )
     across = axis.copy()
     across.labelAngle, across.orient = -60 if cell >= UPRIGHT else -90, "top"

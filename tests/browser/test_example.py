@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dmlcore.storage.runs import EXAMPLE
-from tests.browser.harness import go
+from tests.browser.harness import becomes, go
 
 pytestmark = pytest.mark.browser
 
@@ -26,3 +26,6 @@ def test_every_inspection_page_shows_the_example(page, server):
         assert page.locator('[data-testid="stException"], [data-testid="stAlertContentError"]').count() == 0
         if name == "gallery":
             page.get_by_text("3 × 3 local features").wait_for()
+        if name == "confusions":  # matrix and images of the worst pair stand in one window
+            images = page.locator(".st-key-pair .row").first
+            becomes(images.bounding_box, lambda box: box["y"] + box["height"] <= 900)

@@ -23,13 +23,14 @@ def queries(view: ShownRun, rows: Ints, key: str, wrong: Callable[[int], int | N
     if not len(rows):
         st.info("No query is like that.", icon=":material/check:")
         return
+    images = st.empty()
     number = 1
     if len(rows) > ROWS:
         with st.container(horizontal=True, vertical_alignment="center", key=f"pages-{key}"):
             number = st.pagination(-(-len(rows) // ROWS), key=f"page-{key}", max_visible_pages=5)
             st.caption(f"{len(rows):,} queries, {ROWS} at a time. Under each neighbour: Euclidean distance.")
     shown = [_query(view, row, wrong(row)) for row in rows[(number - 1) * ROWS : number * ROWS].tolist()]
-    st.html(neighbour_grid.html(shown, thumbnails.address(view.run), lambda index: _link(view, index)))
+    images.html(neighbour_grid.html(shown, thumbnails.address(view.run), lambda index: _link(view, index)))
     _listen(view, key)
 
 

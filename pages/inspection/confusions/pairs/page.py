@@ -23,45 +23,61 @@ MOST_SHOWN = 200  # classes of the whole matrix, which is offered beside that of
 ALL = -1  # classes, as the box has them
 LISTED = 100  # pairs
 COUNTS_DEFAULT = 3  # the fourth count: 8 neighbours where so many are kept
-ONE_LINE, WRAPS = 18, 66  # characters of a name in its column; pixels of a row (over 4rem) from which longer ones wrap
+ROW, IN_SIGHT = (
+    35,
+    5,
+)  # pixels of a row of the list; rows in sight: the images of the pair are to stand in sight under it
 PAIR = "pair"  # of the link: label of the query's class - label of the neighbour's
 INK = {"light": "#333", "dark": "#ddd"}  # of numbers on pale cells
 # The matrix is shown whole, so that its names stay in view and the wheel scrolls the page; only a narrow window scrolls
-# it sideways. Its table keeps room for numbers and names and goes below where there is none beside.
+# it sideways. What stands beside it goes below where there is no room. A row of eight neighbours is one line there.
 STYLE = """<style>
 .st-key-matrix-scroll { overflow-x: auto; }
 .st-key-matrix-scroll [data-testid="stVegaLiteChart"] { width: max-content; }
-.st-key-confused [data-testid="stColumn"] { min-width: min(32rem, 100%); }
+.st-key-confused [data-testid="stColumn"] { min-width: min(36rem, 100%); }
+.st-key-pair .neighbours .row { gap: 14px; padding: 8px 0 4px 8px; }
+.st-key-pair .neighbours figure.query { width: 84px; }
+.st-key-pair .neighbours .query .name { display: none; } /* the title says it */
+@media (min-width: 640px) {
+  .st-key-pair .neighbours .found { grid-template-columns: repeat(8, minmax(0, 1fr)); gap: 8px; }
+}
 </style>"""
 _PAIR = re.compile(r"(\d{1,9})-(\d{1,9})")
 
 
 def show(view: ShownRun) -> None:
-    """Matrix, list and examples."""
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        k = st.select_slider(
-            "Neighbours counted of each query",
-            [*map(str, neighbour_counts(view)), R],
-            value=str(neighbour_counts(view)[: COUNTS_DEFAULT + 1][-1]),
-            key="neighbours",
-            bind="query-params",
-            width=320,
-            help="The k nearest; R: as many as the class of the query has other samples, so that all could be right",
-        )
-        with st.spinner("Counting neighbours by class …"):
-            pair_counts = confused(view.source, R if k == R else int(k))
-        around = _around(view, pair_counts)
-    best = confusions.pairs(pair_counts, LISTED)
-    chosen = _chosen(pair_counts, best)
+    """The matrix; beside it, in sight together with it, the list and examples of the chosen pair."""
     st.html(STYLE)
     with st.container(key="confused"):
-        left, right = st.columns([4, 3], gap="small")
+        left, right = st.columns(2, gap="small")
+    with right, st.container(gap="xsmall"):
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            k = _neighbours(view)
+            with st.spinner("Counting neighbours by class …"):
+                pair_counts = confused(view.source, R if k == R else int(k))
+            around = _around(view, pair_counts)
+        best = confusions.pairs(pair_counts, LISTED)
+        chosen = _chosen(pair_counts, best)
+        _list(view, pair_counts, best, chosen, k)
+        if chosen is not None:
+            with st.container(key="pair", gap="xsmall"):
+                _examples(view, pair_counts, chosen, k)
     with left:
         _matrix(view, pair_counts, around, chosen, k)
-    with right:
-        _list(view, pair_counts, best, chosen, k)
-    if chosen is not None:
-        _examples(view, pair_counts, chosen, k)
+
+
+def _neighbours(view: ShownRun) -> str:
+    counts = neighbour_counts(view)
+    k: str = st.select_slider(
+        "Neighbours counted of each query",
+        [*map(str, counts), R],
+        value=str(counts[: COUNTS_DEFAULT + 1][-1]),
+        key="neighbours",
+        bind="query-params",
+        width=300,
+        help="The k nearest; R: as many as the class of the query has other samples, so that all could be right",
+    )
+    return k
 
 
 def _around(view: ShownRun, confusions: Confusions) -> int | None:
@@ -161,10 +177,16 @@ def _row_of(chosen: tuple[int, int] | None, confusions: Confusions, best: ClassP
 
 
 def _list(view: ShownRun, confusions: Confusions, best: ClassPairs, chosen: tuple[int, int] | None, k: str) -> None:
-    st.markdown(f"**{percent(confusions.wrong)}** of the neighbours counted are of a wrong class.")
+    of_all = f"**{percent(confusions.wrong)}** of the neighbours counted are of a wrong class."
     if not len(best.first):
+        st.markdown(of_all)
         st.info("No neighbour is of a wrong class: nothing is confused here.", icon=":material/check:")
         return
+    every = len(best.first) < LISTED
+    which = (
+        f"{'All' if every else 'The'} {len(best.first)} {'confused' if every else 'most confused'} pairs; choose one:"
+    )
+    st.markdown(f"{of_all} {which}")
     ticked = _row_of(chosen, confusions, best)
     first, second = ([view.name(int(x)) for x in confusions.classes[places]] for places in (best.first, best.second))
     st.dataframe(  # the numbers first: names may be cut, they may not
@@ -177,29 +199,23 @@ def _list(view: ShownRun, confusions: Confusions, best: ClassPairs, chosen: tupl
         },
         key=_list_key(k),
         hide_index=True,
-        height=570,
-        row_height=WRAPS if max(map(len, first + second)) > ONE_LINE else None,
+        height=ROW * (1 + min(IN_SIGHT, len(best.first))) + 2,
         on_select=lambda: _follow_row(confusions, best, k),
         selection_mode="single-row",
         selection_default={"selection": {"rows": [] if ticked is None else [ticked]}},
         column_config={
             "confused": st.column_config.ProgressColumn(
-                format="percent", width=84, min_value=0.0, max_value=float(best.mutual[0]), help="Mean of both ways"
+                format="percent", width=78, min_value=0.0, max_value=float(best.mutual[0]), help="Mean of both ways"
             ),
             "→": st.column_config.NumberColumn(
-                format="percent", width=60, help="Of the neighbours of the first class, those of the second"
+                "1 finds 2", format="percent", width=68, help="Of the neighbours of class 1, those of class 2"
             ),
             "←": st.column_config.NumberColumn(
-                format="percent", width=60, help="Of the neighbours of the second class, those of the first"
+                "2 finds 1", format="percent", width=68, help="Of the neighbours of class 2, those of class 1"
             ),
-            "class": st.column_config.TextColumn(width=142),
-            "and": st.column_config.TextColumn(width=142),
+            "class": st.column_config.TextColumn("class 1", width=190),
+            "and": st.column_config.TextColumn("class 2", width=190),
         },
-    )
-    st.caption(
-        f"The {len(best.first)} most confused pairs. Choose a row to see it."
-        if len(best.first) == LISTED
-        else f"All {len(best.first)} pairs that are confused at all. Choose a row to see it."
     )
 
 
@@ -237,12 +253,13 @@ def _examples(view: ShownRun, confusions: Confusions, chosen: tuple[int, int], k
     else:
         rows = np.flatnonzero(number > 0)
         rows = rows[np.argsort(-number[rows], kind="stable")]
-        words = "those with the most such neighbours first"
+        words = "those with the most first"
     asked = int(confusions.queries[first])
     st.caption(
-        f"{percent(share)} of the neighbours counted. {len(rows):,} of {asked:,} queries of this class"
-        f"{'' if first == second else f' have such a neighbour among their {counted} nearest'}, {words}."
+        f"{percent(share)} of the neighbours counted. {len(rows):,} of {asked:,} queries"
+        f"{'' if first == second else f' have one among their {counted} nearest'}, {words}."
     )
+    examples.queries(view, rows, f"pair-{query}-{other}", lambda row: _wrong(view, row, other, hits))
     met = np.unique(view.test.neighbours[rows, :counted][hits[rows]]) if first != second else rows[:0]
     examples.hand_over(
         view,
@@ -250,7 +267,6 @@ def _examples(view: ShownRun, confusions: Confusions, chosen: tuple[int, int], k
         f"{view.name(query)} found near {view.name(other)}" if first != second else f"queries of {view.name(query)}",
         f"{query}-{other}",
     )
-    examples.queries(view, rows, f"pair-{query}-{other}", lambda row: _wrong(view, row, other, hits))
 
 
 def _wrong(view: ShownRun, row: int, other: int, hits: Bools) -> int | None:
