@@ -85,10 +85,11 @@ class PublishedTable:
         return list(dict.fromkeys(row.dataset for row in self.rows if row.dataset))
 
     def errata(self) -> list[Erratum]:
-        """Those of the 2021 thesis that name this table."""
-        if self.source != "K":
-            return []
-        return [e for e in errata() if re.search(rf"Table {re.escape(self.number)}(?![\d.])", e.where)]
+        """Those of its source that name this table."""
+        named = (re.findall(r"\d[\d.]*[a-z]?", e.where.partition("Table")[2]) for e in errata())
+        return [
+            e for e, tables in zip(errata(), named, strict=True) if e.source == self.source and self.number in tables
+        ]
 
 
 @cache

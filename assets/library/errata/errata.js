@@ -206,7 +206,7 @@ class Errata extends Asking {
     if (answer.id >= this.linking) {
       // the link follows the hand once it rests; an older answer may still be on its way
       this.linking = Infinity;
-      writeAddress(answer.query, ["socket"]);
+      writeAddress(answer.query, ["socket", "source"]);
       this.live.textContent = this.summary(answer);
     }
     this.draw();

@@ -8,8 +8,8 @@ from functools import cache
 
 from dmlcore import losses
 from dmlcore.published import errata, printed_formulas
-from dmlcore.published.checks import karaman_losses, karaman_tables
-from dmlcore.published.checks.number import Check, Decision, Finding, Number
+from dmlcore.published.checks import gurbuz_losses, gurbuz_tables, gurbuz_transport, karaman_losses, karaman_tables
+from dmlcore.published.checks.number import Check, Decision, Number, Outcome
 from dmlcore.published.printed_formulas import COUNTEREXAMPLES, compare, points
 
 __all__ = ["Coordinates", "Decision", "Number", "checked", "coordinates", "decisions", "numbers"]
@@ -17,23 +17,26 @@ __all__ = ["Coordinates", "Decision", "Number", "checked", "coordinates", "decis
 _CHECKS: Mapping[int, Check] = {
     **karaman_losses.CHECKS,
     **karaman_tables.CHECKS,
+    **gurbuz_losses.CHECKS,
+    **gurbuz_transport.CHECKS,
+    **gurbuz_tables.CHECKS,
 }
 
 
 @cache
-def _findings(erratum: int) -> tuple[Finding, ...]:
+def _outcomes(erratum: int) -> tuple[Outcome, ...]:
     check = _CHECKS.get(erratum)
     return tuple(check()) if check else ()
 
 
 def numbers(erratum: int) -> tuple[Number, ...]:
     """The numbers of an erratum, recomputed once and kept; none for a matter of words."""
-    return tuple(x for x in _findings(erratum) if isinstance(x, Number))
+    return tuple(x for x in _outcomes(erratum) if isinstance(x, Number))
 
 
 def decisions(erratum: int) -> tuple[Decision, ...]:
     """What decides between the two sides of an erratum, computed once and kept; none where nothing can be computed."""
-    return tuple(x for x in _findings(erratum) if isinstance(x, Decision))
+    return tuple(x for x in _outcomes(erratum) if isinstance(x, Decision))
 
 
 @dataclass(frozen=True)

@@ -124,8 +124,9 @@ def _equal_gradients() -> Iterable[Number]:
     ):
         yield Number(f"cosine of {what}", "1.0000", _cosine(one, other))
         yield Number(f"size ratio of {what}", ratio, float(one.norm() / other.norm()))
-    printed_pair = _summed("distance_sensitive", s=1, r=-1, rho=1)
-    yield Number("cosine of the printed pair, ranking and (1, -1, 1)", "0.72", _cosine(ranking, printed_pair))
+    for stretched, where, stated in ((1.0, "on them", "0.716"), (3.0, "stretched threefold", "0.689")):
+        one, other = _summed("ranking", stretched), _summed("distance_sensitive", stretched, s=1, r=-1, rho=1)
+        yield Number(f"cosine of the printed pair, ranking and (1, -1, 1), {where}", stated, _cosine(one, other))
 
 
 # Twelve points of the plane in classes of 5, 4 and 3: the batch of the test vectors.
@@ -136,9 +137,10 @@ TWELVE = (
 )
 
 
-def _summed(name: str, **hyper: float) -> Tensor:
-    """Gradient of the mean over all valid triplets, unhinged, on the twelve points: (24,)."""
-    embeddings = torch.tensor([x for group in TWELVE for x in group], dtype=torch.float64, requires_grad=True)
+def _summed(name: str, stretched: float = 1.0, **hyper: float) -> Tensor:
+    """Gradient of the mean over all valid triplets, unhinged, on the twelve points, x times `stretched`: (24,)."""
+    placed = [(stretched * x, y) for group in TWELVE for x, y in group]
+    embeddings = torch.tensor(placed, dtype=torch.float64, requires_grad=True)
     labels = torch.tensor([label for label, group in enumerate(TWELVE) for _ in group])
     loss = losses.create(name, reduction="mean_raw", **hyper)(embeddings, labels)
     return torch.autograd.grad(loss, embeddings)[0].flatten()

@@ -26,7 +26,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Decision:
-    """A quantity by the printed text, by its correction, and as something that knows neither found it.
+    """A quantity by the printed text, by its correction, and as something that knows neither finds it.
 
     printed: None where the text gives none, infinite or NaN where what is printed cannot be evaluated. bound: both
     sides claim not to be exceeded. A side holds within `tolerance`, relative to the greatest of the three above 1.
@@ -35,16 +35,16 @@ class Decision:
     what: str
     printed: float | None
     true: float
-    found: float
-    by: str  # what found it, as "automatic differentiation"
+    referee: float
+    by: str  # what finds the referee's value, as "automatic differentiation"
     bound: bool = False
     tolerance: float = 1e-9
 
     def _holds(self, claimed: float | None) -> bool:
         if claimed is None or not math.isfinite(claimed):
             return False
-        short = self.found - claimed
-        return (short if self.bound else abs(short)) <= self.tolerance * max(1.0, abs(claimed), abs(self.found))
+        short = self.referee - claimed
+        return (short if self.bound else abs(short)) <= self.tolerance * max(1.0, abs(claimed), abs(self.referee))
 
     @property
     def printed_holds(self) -> bool:
@@ -62,5 +62,5 @@ class Decision:
         return self.true_holds and not self.printed_holds
 
 
-Finding = Number | Decision
-Check = Callable[[], Iterable[Finding]]
+Outcome = Number | Decision
+Check = Callable[[], Iterable[Outcome]]

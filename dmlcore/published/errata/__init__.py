@@ -1,18 +1,22 @@
-"""The errata of Karaman 2021: what is printed, what is true, and how each was checked. The texts are in errata.toml."""
+"""The errata of all sources: what is printed, what is true, and how each was checked. A source has a TOML file here."""
 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, get_args
+
+from dmlcore.published.table_reader import sources
 
 Kind = Literal["gradient", "formula", "number", "text"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 METHODS = {
     "AG": "automatic differentiation in float64, 1e-11",
+    "FD": "central differences of the exact solution",
     "HP": "independent 40-digit recomputation, 4e-12",
     "SY": "symbolic algebra",
     "NE": "direct evaluation of the numbers shown",
@@ -20,19 +24,22 @@ METHODS = {
     "QD": "area on a grid of 4001 × 4001 nodes",
     "MC": "random sampling",
     "TB": "recomputed from the printed tables",
+    "CODE": "the source's own public implementation",
     "BIB": "bibliography",
     "text": "reading",
 }
 
-FOUND_RIGHT = (
-    "Equations 2.1-2.7, 2.9, 2.12, 2.18, 2.20, 2.21, 2.24, 2.25, 2.28, 2.29, 2.31, 2.32, 3.2, 3.3",
-    "Equations 3.4-3.7, with constant coefficients, by symbolic algebra",
-    "Equations 3.9 and 3.13-3.18, by automatic differentiation",
-    "Equation 3.19, by enumeration; ρ = 12/7 and the count 2^(2x-y) (2^(x-y)-1) (2^y-1) of valid triplets with it",
-    "Equation 3.20, both boundaries, for four pairs (s, r), to 2e-15; the interval after 3.18",
-    "Appendix B: B.1, B.3, B.4 and B.5 (as the minimiser of ab), by symbolic algebra; B.6 at r = 0",
-    "Tables 4.13 and 4.14 quote earlier rows without a copying error: 19 rows, nine columns",
-)
+FOUND_RIGHT: Mapping[str, tuple[str, ...]] = {  # by source
+    "K": (
+        "Equations 2.1-2.7, 2.9, 2.12, 2.18, 2.20, 2.21, 2.24, 2.25, 2.28, 2.29, 2.31, 2.32, 3.2, 3.3",
+        "Equations 3.4-3.7, with constant coefficients, by symbolic algebra",
+        "Equations 3.9 and 3.13-3.18, by automatic differentiation",
+        "Equation 3.19, by enumeration; ρ = 12/7 and the count 2^(2x-y) (2^(x-y)-1) (2^y-1) of valid triplets with it",
+        "Equation 3.20, both boundaries, for four pairs (s, r), to 2e-15; the interval after 3.18",
+        "Appendix B: B.1, B.3, B.4 and B.5 (as the minimiser of ab), by symbolic algebra; B.6 at r = 0",
+        "Tables 4.13 and 4.14 quote earlier rows without a copying error: 19 rows, nine columns",
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -45,9 +52,19 @@ class PrintedGradient:
 
 
 @dataclass(frozen=True)
-class Erratum:
-    """One difference between the thesis and the truth; LaTeX marks the differing part by \\diff{...}."""
+class Live:
+    """A page that shows what an erratum is about, with its query, and what the link says."""
 
+    page: str
+    query: str
+    label: str = "See it in Fields"
+
+
+@dataclass(frozen=True)
+class Erratum:
+    """One difference between a source and the truth; LaTeX marks the differing part by \\diff{...}."""
+
+    source: str  # letter of `sources`
     number: int
     title: str
     where: str
@@ -60,14 +77,19 @@ class Erratum:
     example: str = ""
     losses: tuple[str, ...] = ()
     shown: tuple[PrintedGradient, ...] = ()
-    fields: str = ""  # query of a Fields view that shows the point
+    live: Live | None = None
 
 
 @cache
 def errata() -> tuple[Erratum, ...]:
     """All errata, by number from 1."""
-    table = tomllib.loads(files(__package__).joinpath("errata.toml").read_text("utf-8"))
-    return tuple(_entry(row) for row in table["erratum"])
+    return tuple(_entry(letter, row) for letter in sources() for row in _rows(letter))
+
+
+def _rows(letter: str) -> list[dict[str, Any]]:
+    """The entries of a source, none if it has no file."""
+    file = files(__package__).joinpath(f"{sources()[letter].folder}.toml")
+    return list(tomllib.loads(file.read_text("utf-8"))["erratum"]) if file.is_file() else []
 
 
 def erratum(number: int) -> Erratum:
@@ -77,13 +99,19 @@ def erratum(number: int) -> Erratum:
     return errata()[number - 1]
 
 
-def search(kind: str = "", loss: str = "", text: str = "", numbers: frozenset[int] | None = None) -> list[Erratum]:
-    """Errata of a kind, about a loss, with every word of `text` (case ignored), among `numbers`; all if empty."""
+def search(
+    kind: str = "", loss: str = "", text: str = "", numbers: frozenset[int] | None = None, source: str = ""
+) -> list[Erratum]:
+    """Errata of a kind, about a loss, with every word of `text` (case ignored), among `numbers`, of a source.
+
+    What is empty asks for nothing.
+    """
     words = text.casefold().split()
     return [
         e
         for e in errata()
-        if (not kind or e.kind == kind)
+        if source in ("", e.source)
+        and (not kind or e.kind == kind)
         and (not loss or loss in e.losses)
         and (numbers is None or e.number in numbers)
         and all(word in _text(e) for word in words)
@@ -91,14 +119,16 @@ def search(kind: str = "", loss: str = "", text: str = "", numbers: frozenset[in
 
 
 def _text(e: Erratum) -> str:
-    text = f"{e.number} {e.title} {e.where} {e.printed} {e.true} {e.example} {' '.join(e.losses)}".casefold()
+    parts = (str(e.number), e.title, sources()[e.source].title, e.where, e.printed, e.true, e.example, *e.losses)
+    text = " ".join(parts).casefold()
     return text + text.translate(_SPELT)
 
 
 _SPELT = str.maketrans({"ρ": "rho", "μ": "mu", "α": "alpha", "π": "pi"})  # letters few keyboards have
 
 
-def _entry(row: dict[str, Any]) -> Erratum:
+def _entry(source: str, row: dict[str, Any]) -> Erratum:
     shown = (PrintedGradient(s["point"], tuple(s["printed"]), tuple(s["true"])) for s in row.pop("shown", ()))
     lists: dict[str, Any] = {k: tuple(row.pop(k)) for k in ("checked", "losses") if k in row}
-    return Erratum(**row, **lists, shown=tuple(shown))
+    live = Live(**row.pop("live")) if "live" in row else None
+    return Erratum(source, **row, **lists, shown=tuple(shown), live=live)

@@ -1,8 +1,9 @@
-"""Errata: what a thesis prints beside what holds, each difference to be seen; and a reference of every loss."""
+"""Errata: what five sources print beside what holds, each difference computed; and a reference of every loss."""
 
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import get_args
 from urllib.parse import parse_qsl
 
@@ -12,16 +13,17 @@ from dmlcore import losses
 from dmlcore.published import checks
 from dmlcore.published.errata import FOUND_RIGHT, METHODS, Erratum, Kind, errata, erratum, search
 from dmlcore.published.printed_formulas import COUNTEREXAMPLES, Counterexample
+from dmlcore.published.table_reader import sources
 from pages.library.errata import service as errata_service
 from pages.library.errata.reference import page as reference_view
 from pages.library.errata.state import FIRST, Example
-from pages.library.errata.words import computed_as_stated, literal, marked, snippet, why_no_plot
+from pages.library.errata.words import computed_as_stated, literal, marked, six_digits, snippet, why_no_plot
 from pages.shared.server import static_files
 from pages.shared.widgets import menu, misread_link
 from pages.shared.widgets.component import mount
 
-CHOSEN, HALF = "truth_erratum", "truth_half"
-ERRATA, REFERENCE = "Errata of the thesis", "Reference of the losses"
+CHOSEN, HALF, SOURCE = "truth_erratum", "truth_half", "truth_source"
+ERRATA, REFERENCE = "Errata of the sources", "Reference of the losses"
 KINDS: dict[Kind, str] = {"gradient": "gradients", "formula": "formulas", "number": "numbers", "text": "words"}
 # Printed and true by theme: text that reaches 4.5 to 1 on the page.
 DIFFERENCE = {"light": ("#B04A00", "#00694D"), "dark": ("#F58A42", "#22C495")}
@@ -69,9 +71,9 @@ def _show(half: str) -> None:
 @st.fragment
 def _errata() -> None:
     st.markdown(
-        f"{len(errata())} differences between K. Karaman's thesis *Deep metric learning with distance sensitive "
-        f"entangled triplet losses* (METU, 2021) and the truth. {len(COUNTEREXAMPLES)} of them show in a triplet: drag "
-        "its points and watch the :orange[printed] gradient part from the :green[true] one."
+        f"{len(errata())} differences between what {len(_with_errata())} sources print and what holds, both sides "
+        f"computed as you look. {len(COUNTEREXAMPLES)} of them show in a triplet: drag its points and watch the "
+        ":orange[printed] gradient part from the :green[true] one."
     )
     row = st.container(horizontal=True, gap="large")
     with row.container(width=350, key="truth_list"):
@@ -83,12 +85,14 @@ def _errata() -> None:
             st.html(f"<i hidden>{chosen}</i>{SCROLL}", unsafe_allow_javascript=True)
             _detail(erratum(chosen))
     with st.expander("Checked and found right", icon=":material/check:"):
-        st.markdown("\n".join(f"- {line}" for line in FOUND_RIGHT))
+        for letter, lines in FOUND_RIGHT.items():
+            st.markdown("\n".join([f"{sources()[letter].title}:", "", *(f"- {line}" for line in lines)]))
     st.caption(f"How it was checked: {'; '.join(f'**{tag}** {text}' for tag, text in METHODS.items())}.")
 
 
 def _list() -> int | None:
     text = st.text_input("Search", key="truth_text", placeholder="words, a loss, an equation", icon=":material/search:")
+    source = _source()
     kind = st.pills("Kind", get_args(Kind), format_func=KINDS.__getitem__, key="truth_kind")
     with st.container(horizontal=True, vertical_alignment="bottom"):
         named = [name for name in losses.names() if any(name in e.losses for e in errata())]
@@ -100,7 +104,7 @@ def _list() -> int | None:
             width=190,
         )
         seen = st.toggle("to be seen", key="truth_seen", help="only those with a counter-example to drag")
-    matching = search(kind or "", loss, text[:200], frozenset(COUNTEREXAMPLES) if seen else None)
+    matching = search(kind or "", loss, text[:200], frozenset(COUNTEREXAMPLES) if seen else None, source or "")
     st.caption(f"{len(matching)} of {len(errata())}")
     if not matching:
         return None
@@ -114,11 +118,37 @@ def _list() -> int | None:
             "Erratum",
             numbers,
             format_func=lambda number: f"**{number}** {erratum(number).title}",
-            captions=[f"{e.where}{' · to be seen' if e.number in COUNTEREXAMPLES else ''}" for e in matching],
+            captions=[
+                " · ".join((sources()[e.source].title, e.where, *["to be seen"] * (e.number in COUNTEREXAMPLES)))
+                for e in matching
+            ],
             key=CHOSEN,
             on_change=_follow,
             label_visibility="collapsed",
         )
+
+
+@cache
+def _with_errata() -> dict[str, str]:
+    """The sources that have errata, by letter."""
+    return {letter: sources()[letter].title for letter in dict.fromkeys(e.source for e in errata())}
+
+
+def _source() -> str | None:
+    """The chosen source; at first that of the link."""
+    if SOURCE not in st.session_state and st.query_params.get("source") in _with_errata():
+        st.session_state[SOURCE] = st.query_params["source"]
+    return st.pills(
+        "Source", list(_with_errata()), format_func=_with_errata().__getitem__, key=SOURCE, on_change=_of_source
+    )
+
+
+def _of_source() -> None:
+    """Write the chosen source into the address."""
+    if st.session_state[SOURCE]:
+        st.query_params["source"] = st.session_state[SOURCE]
+    else:
+        st.query_params.pop("source", None)
 
 
 def _asked() -> int:
@@ -133,7 +163,8 @@ def _follow() -> None:
 
 
 def _go(number: int) -> None:
-    st.query_params.from_dict({"erratum": str(number)})
+    source = st.session_state.get(SOURCE)
+    st.query_params.from_dict({"erratum": str(number)} | ({"source": source} if source else {}))
 
 
 # ---- one erratum
@@ -147,7 +178,8 @@ def _detail(e: Erratum) -> None:
                   args=(e.number - 1 if e.number > 1 else last,))  # fmt: skip
         st.button("", icon=":material/arrow_forward:", help="the next", key="truth_next", on_click=_go,
                   args=(e.number % last + 1,))  # fmt: skip
-    st.caption(f"{e.where} · {KINDS[e.kind]} · checked: {', '.join(METHODS[tag] for tag in e.checked)}")
+    place = (sources()[e.source].title, e.where, KINDS[e.kind])
+    st.caption(f"{' · '.join(place)} · checked: {', '.join(METHODS[tag] for tag in e.checked)}")
     colours = DIFFERENCE["dark" if st.context.theme.type == "dark" else "light"]
     sides = st.container(horizontal=True, gap="medium")
     for name, text, latex, colour, mark in (
@@ -165,6 +197,7 @@ def _detail(e: Erratum) -> None:
     example = COUNTEREXAMPLES.get(e.number)
     if example:
         _plot(e, example)
+    _decisions(e)
     _numbers(e)
     if not example:
         st.caption(why_no_plot(e))
@@ -191,6 +224,20 @@ def _plot(e: Erratum, example: Counterexample) -> None:
         st.code(snippet(scene), language="python")
 
 
+def _decisions(e: Erratum) -> None:
+    """Both sides, evaluated now, beside what decides between them."""
+    decisions = checks.decisions(e.number)
+    if not decisions:
+        return
+    lines = ["| quantity | printed | true | decides | by | |", "|:--|--:|--:|--:|:--|:-:|"]
+    for d in decisions:
+        most = "≤ " if d.bound else ""
+        printed = "–" if d.printed is None else most + six_digits(d.printed)
+        sides = (printed, most + six_digits(d.true), six_digits(d.referee))
+        lines.append(f"| {literal(d.what)} | {' | '.join(sides)} | {literal(d.by)} | {'✓' if d.decides else '✗'} |")
+    st.markdown("\n".join(lines))
+
+
 def _numbers(e: Erratum) -> None:
     """Each stated number beside the one computed now, from the functions of the library."""
     rows = [(n.what, n.stated, computed_as_stated(n.value, n.stated), n.agrees) for n in checks.numbers(e.number)]
@@ -206,8 +253,8 @@ def _numbers(e: Erratum) -> None:
 
 def _links(e: Erratum) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
-        if e.fields:
-            menu.link("fields", "See it in Fields", dict(parse_qsl(e.fields)))
+        if e.live:
+            menu.link(e.live.page, e.live.label, dict(parse_qsl(e.live.query)))
         for name in e.losses:
             title = losses.formula(name).title
             if st.button(

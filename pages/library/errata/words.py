@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from dmlcore.published import checks
@@ -78,11 +79,18 @@ def computed_as_stated(value: float, stated: str) -> str:
     return f"{value + 0.0:.{digits + 2 if digits else 4}f}".replace("-0.0000", "0.0000")
 
 
+def six_digits(value: float) -> str:
+    """A computed value to six digits."""
+    if not math.isfinite(value):
+        return "not finite"
+    return str(round(value)) if float(value).is_integer() else f"{value:.6g}".replace("e-0", "e-")
+
+
 def why_no_plot(e: Erratum) -> str:
     if e.checked == ("BIB",):
         return "A matter of bibliography: nothing to plot."
     if e.number in checks.checked():
-        return "No gradient differs here, so there is no figure: the numbers above are computed as this page is shown."
+        return "Nothing of a triplet differs here, so there is no figure: what stands above was computed for this page."
     if "MC" in e.checked:
         return "A score of a table: nothing to plot, and too long a simulation for a page."
     return "A slip of words or of the printer: nothing to plot and nothing to compute."

@@ -12,6 +12,7 @@ from dmlcore.published.printed_formulas import COUNTEREXAMPLES
 from dmlcore.published.reference import reference
 from pages.library.errata.state import Example
 from pages.library.errata.words import literal, marked, snippet
+from pages.shared.widgets import menu
 from tests.members import in_one_case
 from tests.pages.conftest import page_opened
 
@@ -28,6 +29,10 @@ def texts(app: AppTest) -> str:
 
 def tables(app: AppTest) -> list[str]:
     return [x.value for x in app.markdown if x.value.startswith("| number |")]
+
+
+def decisions(app: AppTest) -> list[str]:
+    return [x.value for x in app.markdown if x.value.startswith("| quantity |")]
 
 
 @in_one_case(number=NUMBERS)
@@ -47,7 +52,11 @@ def test_each_erratum_shows_both_sides_and_its_numbers(number):
     for shown in e.shown:
         for side, coordinates in (("printed", shown.printed), ("true", shown.true)):
             assert f"| gradient on the {shown.point}, {side} | ({', '.join(coordinates)}) |" in found[0]
-    assert "✗" not in "".join(found)
+    decided = decisions(app)
+    assert len(decided) == bool(checks.decisions(number))
+    for x in checks.decisions(number):
+        assert f"| {literal(x.what)} |" in decided[0]
+    assert "✗" not in "".join(found + decided)
 
 
 @in_one_case(number=NUMBERS)
@@ -82,15 +91,42 @@ def test_each_loss_has_its_reference(name):
 
 def test_filters_narrow_the_list():
     app = opened()
-    assert any(x.value == "46 of 46" for x in app.caption)
+    assert any(x.value == f"{len(NUMBERS)} of {len(NUMBERS)}" for x in app.caption)
     app.toggle(key="truth_seen").set_value(True).run()
-    assert any(x.value == f"{len(COUNTEREXAMPLES)} of 46" for x in app.caption)
+    assert any(x.value == f"{len(COUNTEREXAMPLES)} of {len(NUMBERS)}" for x in app.caption)
     app.selectbox(key="truth_loss").set_value("moving").run()
     assert app.radio(key="truth_erratum").options == [f"**{n}** {erratum(n).title}" for n in (5, 6)]
     assert app.subheader[0].value.startswith("5.")
     app.text_input(key="truth_text").set_value("no such words").run()
     assert "No erratum" in app.info[0].value
     assert not app.exception
+
+
+def test_the_source_narrows_the_list_and_stays_in_the_link():
+    app = opened()
+    app.button_group(key="truth_source").set_value("G").run()
+    of_source = [e.number for e in errata() if e.source == "G"]
+    assert any(x.value == f"{len(of_source)} of {len(NUMBERS)}" for x in app.caption)
+    assert app.subheader[0].value.startswith(f"{of_source[0]}.")
+    app.radio(key="truth_erratum").set_value(of_source[2]).run()
+    again = opened(**{k: v[0] if isinstance(v, list) else v for k, v in app.query_params.items()})
+    assert again.subheader[0].value.startswith(f"{of_source[2]}.")
+    assert len(again.radio(key="truth_erratum").options) == len(of_source)
+    app.button_group(key="truth_source").set_value(None).run()
+    assert "source" not in app.query_params
+    assert not app.exception
+
+
+@pytest.mark.parametrize("bad", ["g", "X", "", "\0", "9" * 5000])
+def test_a_senseless_source_asks_for_all(bad):
+    app = opened(source=bad)
+    assert not app.exception
+    assert any(x.value == f"{len(NUMBERS)} of {len(NUMBERS)}" for x in app.caption)
+
+
+def test_every_live_example_is_a_page():
+    live = {e.live.page for e in errata() if e.live}
+    assert live <= set(menu.PAGES)
 
 
 def test_choosing_writes_the_link_and_the_buttons_turn_the_page():
@@ -108,7 +144,7 @@ def test_choosing_writes_the_link_and_the_buttons_turn_the_page():
     assert not app.exception
 
 
-@pytest.mark.parametrize("bad", ["nan", "0", "47", "-1", "٣", "1e3", "9" * 5000, "<script>", "\0", ""])
+@pytest.mark.parametrize("bad", ["nan", "0", "999", "-1", "٣", "1e3", "9" * 5000, "<script>", "\0", ""])
 def test_a_senseless_link_opens_the_default(bad):
     app = opened(erratum=bad, rho=bad, a=bad, n=f"{bad},{bad}", view=bad, probe=bad)
     assert not app.exception

@@ -1,0 +1,142 @@
+"""Errata of Gürbüz 2022 about losses, scores and Lipschitz constants, both sides evaluated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from dmlcore import metrics
+from dmlcore.losses.pairs import Contrastive
+from dmlcore.losses.proxies import ProxyNCA, SoftTriple
+from dmlcore.pooling.costs import clip_to_unit_ball
+from dmlcore.published.checks.number import Check, Decision, Outcome
+
+
+def _contrastive() -> Iterable[Outcome]:
+    """One pair of a class, 2 apart, with a margin of 1; the batch loss counts it in both orders."""
+    points = torch.tensor([[0.0], [2.0]], dtype=torch.float64, requires_grad=True)
+    total = Contrastive(0.0, 1.0, divisor="one")(points, torch.zeros(2, dtype=torch.long)) / 2
+    (slope,) = torch.autograd.grad(total, points)
+
+    def by_the_text(d: Tensor) -> Tensor:
+        return d.relu() + (d - 1).relu()  # y = 1, margin 1
+
+    d = torch.tensor(2.0, dtype=torch.float64, requires_grad=True)
+    (printed,) = torch.autograd.grad(by_the_text(d), d)
+    yield Decision(
+        "loss of a pair of one class, d = 2, ε = 1",
+        float(by_the_text(d).detach()),
+        float(d.detach()),
+        float(total.detach()),
+        "the batch loss",
+    )
+    yield Decision("its pull", float(printed), 1.0, float(slope[1, 0]), "automatic differentiation")
+
+
+def _average_precision() -> Iterable[Outcome]:
+    """Hits 1, 0, 1 in the first three of a query with three matches."""
+    hits = np.array([1.0, 0.0, 1.0])
+    precision = hits.cumsum() / np.arange(1, 4)
+    referee = metrics.retrieval(
+        [[0.0]], [0], gallery=[[1.0], [2.0], [3.0], [4.0]], gallery_labels=[0, 1, 0, 0]
+    ).map_at_r
+    yield Decision(
+        "MAP@R of hits 1, 0, 1 with R = 3",
+        float((hits.mean() * hits).mean()),
+        float((precision * hits).mean()),
+        math.nan if referee is None else referee,
+        "metrics.retrieval",
+    )
+
+
+def _proximal() -> Iterable[Outcome]:
+    strength, kept = 0.5, 0.0
+    theta = torch.tensor(1.0, dtype=torch.float64, requires_grad=True)
+    (slope,) = torch.autograd.grad(strength / 2 * (theta - kept).square(), theta)
+    at = float(theta.detach())
+    yield Decision(
+        "gradient of λ/2 (θ - θ*)² at θ = 1, θ* = 0, λ = 0.5",
+        strength * (kept - at),
+        strength * (at - kept),
+        float(slope),
+        "automatic differentiation",
+    )
+    step = {sign: abs(at - 0.1 * sign * strength * (kept - at) - kept) for sign in (1, -1)}
+    after = abs(float((theta - 0.1 * slope).detach()) - kept)
+    yield Decision(
+        "distance from θ* after a descent step of 0.1", step[1], step[-1], after, "a step of gradient descent"
+    )
+
+
+def _operator_norms() -> Iterable[Outcome]:
+    W = np.array([[1.0, 1.0]])
+    columns, rows_ = np.abs(W).sum(0).max(), np.abs(W).sum(1).max()
+    largest = float(np.linalg.svd(W, compute_uv=False)[0])
+    yield Decision(
+        "Lipschitz constant of W = [1 1]",
+        float(columns),
+        math.sqrt(columns * rows_),
+        largest,
+        "singular values",
+        bound=True,
+    )
+    x = torch.zeros(1, 1, 5, dtype=torch.float64)
+    moved = x.clone()
+    moved[0, 0, 2] = 1.0
+    ratio = (F.max_pool1d(moved, 2, 1) - F.max_pool1d(x, 2, 1)).norm() / (moved - x).norm()
+    yield Decision(
+        "Lipschitz constant of max-pooling, windows of 2 that overlap",
+        1.0,
+        math.sqrt(2),
+        float(ratio),
+        "one moved entry",
+        bound=True,
+    )
+
+
+def _projection() -> Iterable[Outcome]:
+    generator = torch.Generator().manual_seed(0)
+    x, y = 2 * torch.randn(2, 20_000, 3, dtype=torch.float64, generator=generator)
+    ratios = (clip_to_unit_ball(x) - clip_to_unit_ball(y)).norm(dim=-1) / (x - y).norm(dim=-1)
+    yield Decision("least Lipschitz constant of lip", 2.0, 1.0, float(ratios.max()), "20,000 random pairs")
+
+
+def _softmax_denominator() -> Iterable[Outcome]:
+    logits = torch.zeros(1, 2, dtype=torch.float64)
+    every = float((logits[0] - logits[0, 0]).exp().sum())
+    others = every - 1.0
+    referee = float(F.cross_entropy(logits, torch.zeros(1, dtype=torch.long)))
+    yield Decision("loss at two equal logits", math.log1p(every), math.log1p(others), referee, "cross-entropy of torch")
+
+
+def _one_centre() -> Iterable[Outcome]:
+    """Four samples of three classes; one proxy a class, no margin, the same proxies and scale."""
+    x = torch.tensor([[0.9, 0.3], [-0.2, 1.1], [0.4, -0.8], [1.0, 0.9]], dtype=torch.float64)
+    labels = torch.tensor([0, 1, 2, 0])
+    sizes = {"classes": 3, "embedding_dim": 2}
+    triple = SoftTriple(1, 10.0, 0.1, 0.0, 0.0, **sizes).double()
+    values = {}
+    for denominator in ("others", "all"):
+        nca = ProxyNCA(0.1, denominator, **sizes).double()
+        nca.proxies.data = triple.proxies.data = torch.tensor(
+            [[1.0, 0.2], [-0.5, 1.0], [0.1, -1.0]], dtype=torch.float64
+        )
+        values[denominator] = float(nca(x, labels).detach())
+    what = "Proxy-NCA, as SoftTriple with one proxy a class should be"
+    yield Decision(what, values["others"], values["all"], float(triple(x, labels).detach()), "SoftTriple, K = 1, δ = 0")
+
+
+CHECKS: Mapping[int, Check] = {
+    47: _contrastive,
+    48: _average_precision,
+    49: _proximal,
+    50: _operator_norms,
+    51: _projection,
+    64: _softmax_denominator,
+    73: _one_centre,
+}
