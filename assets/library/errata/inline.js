@@ -1,10 +1,16 @@
 {
-  const list = document.querySelector(".st-key-truth_scroll");
-  const chosen = list?.querySelector("input:checked")?.closest("label");
-  if (list && chosen) {
+  const until = performance.now() + 5000; // the list may come after its script
+  const scroll = () => {
+    const list = document.querySelector(".st-key-truth_scroll");
+    const chosen = list?.querySelector("input:checked")?.closest("label");
+    if (!list || !chosen) {
+      if (performance.now() < until) requestAnimationFrame(scroll);
+      return;
+    }
     const room = list.getBoundingClientRect(),
       place = chosen.getBoundingClientRect();
     if (place.top < room.top || place.bottom > room.bottom)
       list.scrollTop += place.top - room.top - room.height / 3;
-  }
+  };
+  scroll();
 }

@@ -32,7 +32,7 @@ def marked(latex: str, colour: str) -> str:
 
 
 # A letter (or grad) with an index, as in d_ap², e^d_an, grad_p; names of losses have more letters before theirs.
-_INDEXED = re.compile(r"(e\^)?(?<![A-Za-z_])(grad|[A-Za-z])_([A-Za-z0-9]+)(?![A-Za-z0-9_])([²³])?")
+_INDEXED = re.compile(r"(e\^)?(?<![A-Za-z_])(grad|[A-Za-z])_([A-Za-z0-9α-ω]+)(?![A-Za-z0-9α-ω_])([²³])?")
 
 
 def literal(text: str) -> str:
