@@ -54,17 +54,19 @@ SMOOTH = (
 FIRST = ("loss", "validation", "active")
 
 
-def show(runs: Sequence[Run], forks: Sequence[int] = ()) -> None:
-    """Curves and test scores of the selected runs, laid over each other; forks: steps after which some of them part."""
+def show(runs: Sequence[Run], forks: Sequence[int] = (), *, table: bool = True) -> None:
+    """Curves of the selected runs laid over each other, and what their test scores say.
+
+    forks: steps after which some of them part; table: whether the scores stand below.
+    """
     histories = [(titles.label(run), run_reader.reader().history(run)) for run in runs]
     there = [name for name in PANELS if any(len(_series(history, name)) for _, history in histories)]
     if not there:
         st.caption("Curves appear with the first steps.")
         return
-    st.subheader("Curves", anchor=False)
-    chosen = _chosen(there)
-    panels = [_panel(name, histories) for name in PANELS if name in chosen]
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="large"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="large"):
+        chosen = _chosen(there)
+        panels = [_panel(name, histories) for name in PANELS if name in chosen]
         smoothing = st.slider(
             "Smoothing", 0.0, MOST_SMOOTHING, 0.0, 0.01, key="smooth", bind="query-params", help=SMOOTH, width=260
         )
@@ -80,7 +82,7 @@ def show(runs: Sequence[Run], forks: Sequence[int] = ()) -> None:
         "active tuples, the triplets or pairs of a loss, are those that still move a point. Tested are the weights "
         "with the best validation score."
     )
-    _scores(runs, histories)
+    _scores(runs, histories, table=table)
 
 
 def _chosen(there: Sequence[str]) -> list[str]:
@@ -91,7 +93,7 @@ def _chosen(there: Sequence[str]) -> list[str]:
     kept = [name for name in st.session_state.get("curves-shown", first) if name in there]  # another run has others
     if kept != st.session_state.get("curves-shown"):
         st.session_state["curves-shown"] = kept
-    with st.expander("More curves", icon=":material/add_chart:", key="open-curves"):
+    with st.popover("Curves", icon=":material/show_chart:", key="open-curves"):
         chosen = st.pills(
             "Curves",
             there,
@@ -146,7 +148,7 @@ def score_columns(score: Row) -> dict[str, Any]:
     return {"MAP@R": percent(score["map_at_r"])} | recall | columns
 
 
-def _scores(runs: Sequence[Run], histories: Sequence[tuple[str, RunHistory]]) -> None:
+def _scores(runs: Sequence[Run], histories: Sequence[tuple[str, RunHistory]], *, table: bool) -> None:
     rows = []
     for name, history in histories:
         for subject, words in REPRESENTATIONS.items():
@@ -158,7 +160,8 @@ def _scores(runs: Sequence[Run], histories: Sequence[tuple[str, RunHistory]]) ->
     _verdict(runs, [history for _, history in histories])
     if len(histories) == 1:
         rows = [{key: value for key, value in row.items() if key != "run"} for row in rows]
-    st.dataframe(rows, hide_index=True, key="scores", width="content", placeholder="–")
+    if table:
+        st.dataframe(rows, hide_index=True, key="scores", width="content", placeholder="–")
     if any("trained" not in history.scores for _, history in histories):
         st.caption("The trained network is tested at the end of the run.")
 

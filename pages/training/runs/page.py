@@ -17,7 +17,6 @@ from pages.training.runs.card import page as card_view
 from pages.training.runs.comparison import page as comparison_view
 from pages.training.runs.importance import page as importance_view
 from pages.training.runs.monitors import page as monitors_view
-from pages.training.runs.state import BELOW
 from pages.training.runs.table import page as table_view
 
 IDLE = 5.0  # seconds between two looks while nothing works
@@ -38,12 +37,10 @@ def board() -> None:
                 "The address names a run that is not here. Choose one from the table.", icon=":material/link_off:"
             )
         runs = table_view.show(store, total, shown)
-        if len(runs) > 1 and _below() == "mattered":
+        if len(runs) > 1 and table_view.view().below == "mattered":
             with alone("What mattered"):
                 importance_view.show(runs)
             return
-        if runs and not shown:
-            st.caption("Nothing is selected: below is the newest run.")
     if shown or runs:
         _details(store, shown, runs)
     _way_to_example(store, shipped, shown or runs[:1])
@@ -52,37 +49,28 @@ def board() -> None:
             st.text(words.plain(reason))
 
 
-def _below() -> str:
-    """What stands below the table."""
-    below = table_view.view().below
-    st.segmented_control(
-        "Below the table",
-        list(BELOW),
-        default=table_view.start("below-table", below, None),
-        required=True,
-        format_func=BELOW.__getitem__,
-        key="below-table",
-        on_change=lambda: table_view.change(below=st.session_state["below-table"]),
-        label_visibility="collapsed",
-    )
-    return below
-
-
 def _details(store: RunStore, shown: Sequence[Run], runs: Sequence[Run]) -> None:
-    """What is known of the chosen runs, or of the first of the list."""
-    if len(shown) == 1:
-        run_picker.remember(shown[0])
+    """What is known of the chosen runs, or of the first of the list; of several, their curves before all else."""
     waiting = device_queue.waiting(store)
-    for run in shown or runs[:1]:
-        with alone("This run"):
-            card_view.show(run, waiting.get(run.id), single=len(shown) < 2)
+    if len(shown) > 1:
+        with alone("The curves"):
+            results.show(shown, table=len(shown) > comparison_view.MOST)
+        with alone("The comparison"):
+            comparison_view.show(shown)
+        st.subheader("Each of them", anchor=False)
+        for run in shown:
+            with alone("This run"):
+                card_view.show(run, waiting.get(run.id))
+        return
+    run = (*shown, *runs)[0]
+    if shown:
+        run_picker.remember(run)
+    with alone("This run"):
+        card_view.show(run, waiting.get(run.id))
     with alone("The curves"):
-        results.show(shown or runs[:1])
-    if len(shown) < 2:
-        with alone("More of this run"):
-            monitors_view.show((shown or runs)[0], (shown or runs)[0].status())
-    with alone("The comparison"):
-        comparison_view.show(shown)
+        results.show([run])
+    with alone("More of this run"):
+        monitors_view.show(run, run.status())
 
 
 def _way_to_example(store: RunStore, shipped: Run | None, shown: Sequence[Run]) -> None:
@@ -107,8 +95,8 @@ def _nothing_yet(store: RunStore) -> None:
 
 st.title("Runs", anchor=False)
 st.markdown(
-    "Every training run is a process of its own: close the browser, restart the server, and it goes on. Watch it here, "
-    "cancel or resume it, and lay several over each other."
+    "Select rows to lay their curves over each other. What trains goes on when you close the browser or restart the "
+    "server."
 )
 
 

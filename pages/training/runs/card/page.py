@@ -27,8 +27,8 @@ BASELINE = "The table then shows how far each run lies from this one, and what i
 RESUME = "Goes on from the last checkpoint, exactly as if nothing had happened."
 
 
-def show(run: Run, waits: Waiting | None, *, single: bool) -> None:
-    """Name, status, progress, buttons and log of one run; smaller when it shares the page."""
+def show(run: Run, waits: Waiting | None) -> None:
+    """Name, status, progress, buttons and log of one run."""
     status, state = run.status(), run.state()
     with st.container(border=True, key=f"run-{run.id}"):
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -44,11 +44,7 @@ def show(run: Run, waits: Waiting | None, *, single: bool) -> None:
             if waits and st.button("Start now", key=f"hurry-{run.id}", icon=":material/fast_forward:", help=HURRY):
                 _ask(run, device_queue.hurry)
             _buttons(run, status)
-            if not single:
-                with st.popover("Log", icon=":material/notes:", key=f"log-{run.id}"):
-                    waiting.log(run)
-        if single:
-            with st.expander("Log", icon=":material/notes:"):
+            with st.popover("Log", icon=":material/notes:", key=f"log-{run.id}"):
                 waiting.log(run)
 
 

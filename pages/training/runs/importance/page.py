@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
+from html import escape
 from typing import Any
 
 import streamlit as st
@@ -42,7 +43,8 @@ def show(runs: Sequence[Run]) -> None:
         st.info("This needs two finished runs with this score, which differ in a setting.", icon=":material/info:")
         return
     known = tuple((run.id, value) for run, value in scored)
-    figure, shares, points, alike = _computed(str(scored[0][0].path.parent), known, str(score))
+    dark = st.context.theme.type == "dark"
+    figure, shares, points, alike = _computed(str(scored[0][0].path.parent), known, str(score), dark)
     if not figure:
         st.info("These runs do not differ in a setting that all of them have.", icon=":material/info:")
         return
@@ -86,7 +88,9 @@ def _data(scored: Sequence[tuple[Run, float]]) -> str:
 
 
 @st.cache_data(max_entries=16, show_spinner="Asking which settings mattered")
-def _computed(root: str, known: tuple[tuple[str, float], ...], score: str) -> tuple[str, dict[str, float], int, str]:
+def _computed(
+    root: str, known: tuple[tuple[str, float], ...], score: str, dark: bool
+) -> tuple[str, dict[str, float], int, str]:
     """The figure as JSON, "" where nothing varies; shares; points; what cannot be told apart, in a sentence."""
     from optuna import visualization  # loads for long, as plotly does: only who looks at this waits for it
 
@@ -100,7 +104,8 @@ def _computed(root: str, known: tuple[tuple[str, float], ...], score: str) -> tu
     figure = visualization.plot_parallel_coordinate(
         made.study, params=axes, target=lambda trial: 100 * float(trial.value or 0), target_name=f"{SCORES[score]}, %"
     )
-    _restyle(figure, [value for _, value in known])
+    named = [titles.label(store.open(run_id)) for run_id, _ in known]
+    _restyle(figure, [value for _, value in known], named, dark=dark)
     alike = "".join(
         f" {name} was always changed together with {', '.join(map(words.setting, others))}."
         for name, others in made.alike.items()
@@ -109,19 +114,23 @@ def _computed(root: str, known: tuple[tuple[str, float], ...], score: str) -> tu
     return str(text), shares, made.points, alike
 
 
-def _restyle(figure: Any, scores: Sequence[float]) -> None:
-    """Colours that show on light and dark, the best run the strongest; the first axis is the key to them."""
+def _restyle(figure: Any, scores: Sequence[float], names: Sequence[str], *, dark: bool) -> None:
+    """By rank from grey to orange, the best on top; the first axis is the key to the colours."""
     from plotly import colors
 
-    low, span = min(scores), max(scores) - min(scores) or 1.0
+    order = sorted(range(len(scores)), key=scores.__getitem__)
     *lines, _ = figure.data  # the last holds nothing but a bar of colours
-    for line, score in zip(lines, scores, strict=True):
-        height = (score - low) / span
+    for rank, place in enumerate(order):
+        line, height = lines[place], rank / max(1, len(order) - 1)
         line.line.color = colors.find_intermediate_color(GREY, STRONG, height, colortype="rgb")
         line.line.width, line.opacity = 1 + 1.5 * height, 0.4 + 0.5 * height
-    figure.data = lines
-    figure.update_annotations(font_color=GREY, yshift=9)  # beside the lines that end there
-    figure.update_layout(title=None, height=380, margin={"l": 60, "r": 40, "t": 30, "b": 60})
+        line.hovertemplate = f"%{{customdata[0]}}: %{{customdata[1]}}<br>{escape(names[place])}<extra></extra>"
+    figure.data = [lines[place] for place in order]
+    ink, ground = (
+        ("rgb(214, 219, 226)", "rgba(18, 22, 28, 0.8)") if dark else ("rgb(60, 66, 74)", "rgba(255, 255, 255, 0.8)")
+    )
+    figure.update_annotations(font={"color": ink, "size": 12}, bgcolor=ground, borderpad=1)
+    figure.update_layout(title=None, height=330, margin={"l": 60, "r": 40, "t": 10, "b": 40})
     figure.update_layout(plot_bgcolor="rgba(0,0,0,0)", hoverlabel_namelength=-1)
 
 

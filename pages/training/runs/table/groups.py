@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pages.shared.words import sentences as words
 from pages.training.runs.state import VARIANT
@@ -56,10 +57,16 @@ def _named(each: Line, by: str) -> str:
     return words.value(by, each.settings.get(by)) if each.settings else "not readable"
 
 
+def _said(key: str, value: Any) -> str:
+    """Loss, data set and their like are named; what else is set has its label before it."""
+    named = words.value(key, value)
+    return named if key.endswith(".name") else f"{words.setting(key)} {named}"
+
+
 def _variants(lines: Sequence[Line]) -> list[str]:
     """The name of each run's variant: what sets it apart, and the beginning of its digest where that is not all."""
-    keys = [key for key in rows.varied(lines) if key != "seed"][:MOST_SAID]
-    names = [" · ".join(f"{words.setting(k)} {words.value(k, each.settings.get(k))}" for k in keys) for each in lines]
+    keys = [key for key in rows.telling(lines) if key != "seed"][:MOST_SAID]
+    names = [" · ".join(_said(key, each.settings[key]) for key in keys if key in each.settings) for each in lines]
     of_name: dict[str, set[str]] = {}
     for name, each in zip(names, lines, strict=True):
         of_name.setdefault(name, set()).add(each.variant)

@@ -8,11 +8,12 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from dmlcore.figures.curves import COLOURS
 from dmlcore.storage.csv_text import as_csv
 from dmlcore.storage.runs import Run, RunStore
 from pages.shared.widgets import run_status
 from pages.shared.words import titles
-from pages.training.runs.state import MOST_COLUMNS, VARIANT, TableView
+from pages.training.runs.state import BELOW, MOST_COLUMNS, VARIANT, TableView
 from pages.training.runs.table import baseline as baselines
 from pages.training.runs.table import rows
 from pages.training.runs.table.groups import Group, groups
@@ -20,6 +21,8 @@ from pages.training.runs.table.rows import Line
 
 Table = dict[str, list[Any]]
 KEY, GROUPS = "runs-table", "runs-groups"
+CURVE = "curve"  # the column that tells the colours below
+ROW, IN_SIGHT = 32, 6.5  # pixels of a row; rows of the table, the half one says that there are more
 POINTS, NOISE, DIFFERS = "against the baseline", "over the seeds", "set otherwise"
 
 
@@ -70,7 +73,7 @@ def show(store: RunStore, total: int, shown: Sequence[Run]) -> Sequence[Run]:
     if lines:
         table = _table(lines, columns, pinned)
         _runs(table, lines, shown)
-        _below(table, lines, pinned, asked)
+        _below(table, lines, pinned, asked, shown)
     return runs
 
 
@@ -99,7 +102,7 @@ def _find() -> str:
         bind="query-params",
         max_chars=100,
         icon=":material/search:",
-        width=300,
+        width=290,
         placeholder="loss, data, network, name, id or note",
     )
 
@@ -116,9 +119,9 @@ def _controls(lines: Sequence[Line]) -> tuple[TableView, list[str]]:
     if len(lines) < 2:
         return TableView(baseline=asked.baseline), columns
     first = by.index(start("runs-group", group, by[0]))
-    st.selectbox("Group by", by, first, key="runs-group", format_func=_group_title, on_change=_changed, width=230)
+    st.selectbox("Group by", by, first, key="runs-group", format_func=_group_title, on_change=_changed, width=170)
     first = order.index(start("runs-sort", sort, order[0]))
-    st.selectbox("Sort by", order, first, key="runs-sort", format_func=_title, on_change=_changed, width=190)
+    st.selectbox("Sort by", order, first, key="runs-sort", format_func=_title, on_change=_changed, width=170)
     st.toggle("Smallest first", start("runs-up", asked.up, False), key="runs-up", on_change=_changed)
     with st.popover("Columns", icon=":material/view_column:"):
         st.multiselect(
@@ -148,7 +151,7 @@ def _title(name: str) -> str:
     return HEADINGS.get(name) or rows.title(name)
 
 
-HEADINGS = {"inputs": "MAP@R raw", "untrained": "before", "trained": "after"}
+HEADINGS = {"steps": "progress", "inputs": "MAP@R raw", "untrained": "before", "trained": "after"}
 
 
 def _table(lines: Sequence[Line], columns: Sequence[str], pinned: Line | None) -> Table:
@@ -167,6 +170,9 @@ def _table(lines: Sequence[Line], columns: Sequence[str], pinned: Line | None) -
 def _runs(table: Table, lines: Sequence[Line], shown: Sequence[Run]) -> None:
     """The rows, selected by click: their numbers follow the runs when others join or the order changes."""
     ids = [each.run.id for each in lines]
+    drawn = [run.id for run in shown] or ids[:1]
+    marks = [[str(drawn.index(run_id) + 1)] if run_id in drawn else [] for run_id in ids]
+    table = {"run": table["run"], CURVE: marks} | table
     selected = sorted(ids.index(run.id) for run in shown if run.id in ids)
     state = st.session_state.get(KEY)
     if state is not None and sorted(state.selection.rows) != selected:
@@ -176,6 +182,8 @@ def _runs(table: Table, lines: Sequence[Line], shown: Sequence[Run]) -> None:
         key=KEY,
         hide_index=True,
         placeholder="–",
+        height=int(ROW * (1 + min(IN_SIGHT, len(ids)))) + 2,
+        row_height=ROW,
         selection_mode="multi-row",
         selection_default={"selection": {"rows": selected}},
         on_select=lambda: _select(ids),
@@ -185,9 +193,11 @@ def _runs(table: Table, lines: Sequence[Line], shown: Sequence[Run]) -> None:
 
 
 def _select(ids: Sequence[str]) -> None:
-    """Those that were chosen before keep their order, and so their colours; rows that were set report, too."""
+    """What was chosen before keeps its order, and so its colours; what a search hides stays chosen."""
     marked = [ids[row] for row in st.session_state[KEY].selection.rows if row < len(ids)]
-    before = [run_id for run_id in st.query_params.get("run", "").split(",") if run_id in marked]
+    hides = bool(st.session_state.get("find"))
+    named = [run_id for run_id in st.query_params.get("run", "").split(",") if run_id]
+    before = [run_id for run_id in named if run_id in marked or (hides and run_id not in ids)]
     _choose(list(dict.fromkeys([*before, *marked]))[: run_status.MOST_CHOSEN])
 
 
@@ -203,9 +213,13 @@ def _configured(table: Table) -> dict[str, Any]:
     shape = {
         "status": st.column_config.TextColumn(width=90),
         "run": st.column_config.TextColumn(pinned=True),
-        "steps": st.column_config.ProgressColumn(min_value=0, max_value=100, format="%d %%", width=90),
+        CURVE: st.column_config.MultiselectColumn(
+            options=[str(k + 1) for k in range(len(COLOURS))], color=COLOURS, width=60, help="their colours below"
+        ),
+        "steps": st.column_config.ProgressColumn("progress", min_value=0, max_value=100, format="%d %%", width=90),
         "inputs": percent("MAP@R raw", format="%.1f %%", help="test split, the inputs alone"),
         "untrained": percent("before", format="%.1f %%", help="test MAP@R, untrained"),
+        rows.title("validation"): percent(format="%.1f %%", help="best MAP@R on the validation split"),
         "trained": percent("after", format="%.1f %%", help="test MAP@R, trained"),
         "started": st.column_config.DatetimeColumn(format="distance"),
         POINTS: percent(format="%+.1f", help="points of test MAP@R above that of the baseline, of this run alone"),
@@ -261,13 +275,26 @@ def _select_group(made: Sequence[Group]) -> None:
         _choose([each.run.id for each in made[row].lines[: run_status.MOST_CHOSEN]])
 
 
-def _below(table: Table, lines: Sequence[Line], pinned: Line | None, asked: TableView) -> None:
-    """What to do, the baseline, and the table as a file."""
+def _below(table: Table, lines: Sequence[Line], pinned: Line | None, asked: TableView, shown: Sequence[Run]) -> None:
+    """What stands below the table, what to do, the baseline, and the table as a file."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(
-            f"Select up to {run_status.MOST_CHOSEN} rows to compare; the address of this page keeps all of this.",
-            width="stretch",
-        )
+        if len(lines) > 1:
+            st.segmented_control(
+                "Below the table",
+                list(BELOW),
+                default=start("below-table", view().below, None),
+                required=True,
+                format_func=BELOW.__getitem__,
+                key="below-table",
+                on_change=lambda: change(below=st.session_state["below-table"]),
+                label_visibility="collapsed",
+            )
+        what = f"Select up to {run_status.MOST_CHOSEN} rows; the link keeps all of this."
+        if view().below == "mattered":
+            what = "Of all finished runs of this table, selected or not."
+        elif not shown:
+            what = f"Nothing is selected: below is the newest run. {what}"
+        st.caption(what, width="stretch")
         if asked.baseline:
             label = f"Unpin {pinned.label}" if pinned else "Unpin the baseline, which is not here"
             st.button(label, key="unpin", icon=":material/keep_off:", type="tertiary", on_click=_unpin)

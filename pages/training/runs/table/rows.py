@@ -20,9 +20,10 @@ from pages.shared.words import sentences as words
 from pages.shared.words import titles
 from pages.shared.words.labels import LABELS
 
-AT_FIRST = 4  # settings that vary, shown while no columns are chosen
+AT_FIRST = 5  # settings that vary, shown while no columns are chosen
 FIXED = ("status", "run", "steps", "inputs", "untrained", "trained")
-LAST = ("note", "started")
+LAST = ("validation", "note", "started")
+TITLES = {"validation": "best validation"}
 FURTHER = {name: entry.title for name, entry in SCORES.items() if entry.shown and name != "map_at_r"}
 
 
@@ -45,6 +46,11 @@ class Line:
         """Its test MAP@R in 0..1, of "inputs", "untrained" or "trained"."""
         value: float | None = self.scores.get(subject, {}).get("map_at_r")
         return value
+
+    def best_validation(self) -> float | None:
+        """Its best validation MAP@R in percent, read when it is asked for."""
+        value = run_reader.reader().best_validation(self.run)
+        return None if value is None else 100 * value
 
 
 def line(run: Run) -> Line:
@@ -69,9 +75,29 @@ def note(run: Run) -> str:
 
 
 def varied(lines: Iterable[Line]) -> list[str]:
-    """The settings that not all runs share, as the form orders them; names and forks are said elsewhere."""
+    """The settings that not all runs share: names of data, loss and their like, then the others, the seed last.
+
+    Names of runs and forks are said elsewhere.
+    """
     known = [each.settings for each in lines if each.settings]
-    return [key for key in _ordered(varying(known)) if key not in ("device", *words.UNSAID)] if known else []
+    keys = [key for key in _ordered(varying(known)) if key not in ("device", *words.UNSAID)] if known else []
+    return sorted(keys, key=lambda key: (key == "seed", not key.endswith(".name")))
+
+
+def telling(lines: Sequence[Line]) -> list[str]:
+    """Those of them that follow neither from the data set nor from the name of the loss or the like that has them."""
+
+    def follows(key: str) -> bool:
+        names = {"data.name", f"{key.partition('.')[0]}.name"} - {key}
+        return key not in ("seed", "data.name") and any(_follows(key, name, lines) for name in names)
+
+    return [key for key in varied(lines) if not follows(key)]
+
+
+def _follows(key: str, name: str, lines: Sequence[Line]) -> bool:
+    """Whether all that share one setting share another, too."""
+    known = {(each.settings.get(name), repr(each.settings.get(key))) for each in lines if each.settings}
+    return len(known) == len({value for value, _ in known})
 
 
 def offered(lines: Sequence[Line]) -> list[str]:
@@ -79,7 +105,7 @@ def offered(lines: Sequence[Line]) -> list[str]:
     first = varied(lines)
     there = dict.fromkeys(name for each in lines for name in further(each))
     rest = _ordered({key for each in lines for key in each.settings} - {*first, *words.UNSAID})
-    return [*first, *there, *rest]
+    return [*first, "validation", *there, *rest]
 
 
 def further(known: Line) -> dict[str, float]:
@@ -94,12 +120,12 @@ def further(known: Line) -> dict[str, float]:
 
 def at_first(lines: Sequence[Line]) -> list[str]:
     """The columns while none are chosen: settings that vary."""
-    return varied(lines)[:AT_FIRST]
+    return telling(lines)[:AT_FIRST]
 
 
 def title(name: str) -> str:
     """The heading of a column."""
-    return words.setting(name) if "." in name or name in LABELS else name
+    return words.setting(name) if "." in name or name in LABELS else TITLES.get(name, name)
 
 
 def values(name: str, lines: Sequence[Line]) -> list[Any]:
@@ -112,7 +138,8 @@ def values(name: str, lines: Sequence[Line]) -> list[Any]:
     given = [each.settings.get(name) for each in lines]
     if all(value is None or _number(value) for value in given):
         return given
-    return [words.value(name, value) if each.settings else None for each, value in zip(lines, given, strict=True)]
+    pairs = zip(lines, given, strict=True)  # what a loss has no setting of stays empty
+    return [words.value(name, value) if name in each.settings else None for each, value in pairs]
 
 
 def ordered(lines: Sequence[Line], name: str, *, up: bool) -> list[Line]:
@@ -144,6 +171,7 @@ OWN: Mapping[str, Callable[[Line], Any]] = {
     "inputs": _score("inputs"),
     "untrained": _score("untrained"),
     "trained": _score("trained"),
+    "validation": lambda known: known.best_validation(),
     "note": lambda known: known.note,
     "started": lambda known: known.started,
 }

@@ -8,6 +8,7 @@ import os
 import signal
 import time
 from html import escape
+from types import SimpleNamespace
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -110,16 +111,24 @@ def test_without_a_choice_the_newest_run_is_shown_with_its_reason(opened, finish
     assert not any(button.key == f"cancel-{made[2].id}" for button in app.button)
 
 
-def test_several_runs_share_curves_and_scores(opened, finished):
+def test_several_runs_share_curves_and_have_the_colours_of_the_table(opened, finished):
     store, (first, second, _) = finished
     app = opened(store, run=f"{first.id},{second.id}")
     assert not app.exception
     (chart,) = app.get("vega_lite_chart")
     for run in (first, second):
         assert run.id[-4:] in chart.proto.spec
+    assert list(app.dataframe[0].value["curve"].map(list)) == [[], ["2"], ["1"]]
+    assert not any("embedding" in frame.value for frame in app.dataframe), "they stand side by side already"
+    names = chart.proto.spec
+    assert names.index(first.id[-4:]) < names.index(second.id[-4:])
+
+
+def test_one_run_shows_its_scores_beside_those_without_training(opened, finished):
+    store, (first, _, _) = finished
+    app = opened(store, run=first.id)
     table = next(frame.value for frame in app.dataframe if "embedding" in frame.value)
-    assert len(table) == 6
-    assert list(table["embedding"][:3]) == ["raw input", "untrained network", "trained network"]
+    assert list(table["embedding"]) == ["raw input", "untrained network", "trained network"]
     expected = scores(first.metrics()[0])["trained"]
     assert table["MAP@R"][2] == f"{100 * expected['map_at_r']:.1f} %"
     assert table["R@1"][2] == f"{100 * expected['recall_at']['1']:.1f} %"
@@ -347,13 +356,13 @@ def test_the_table_shows_settings_that_vary_and_those_of_ones_choice(opened, swe
     linked = opened(sweep[0], columns="optimiser.name,R@1,no.such,seed")
     for page in (app, linked):
         table = page.dataframe[0].value
-        assert list(table)[6:-1] == ["Optimiser", "R@1", "Seed"]
+        assert list(table)[7:-1] == ["Optimiser", "R@1", "Seed"]
         assert table["Optimiser"].tolist() == ["Adam"] * 5
         assert table["R@1"].tolist() == pytest.approx([90, 52, 50, 32, 30])
     linked.button(key="runs-as-vary").click().run()
     assert "columns" not in linked.query_params
     assert "Learning rate" in linked.dataframe[0].value
-    assert list(opened(sweep[0], columns="none").dataframe[0].value)[6:] == ["started"]
+    assert list(opened(sweep[0], columns="none").dataframe[0].value)[7:] == ["started"]
 
 
 def test_the_table_is_sorted_by_any_setting_and_the_link_says_so(opened, sweep):
@@ -367,6 +376,43 @@ def test_the_table_is_sorted_by_any_setting_and_the_link_says_so(opened, sweep):
     assert names(opened(sweep[0], sort="trained", up="1"))[0] == "r0.1s0"
     assert names(opened(sweep[0], sort="batch.classes"))[0] == "moons"  # all alike: as they were
     assert names(opened(sweep[0], sort="no.such", group="<b>", columns="%", up="x", baseline="../x"))[0] == "moons"
+
+
+def test_columns_at_first_say_what_no_other_column_says(tmp_path):
+    from pages.training.runs.table import rows
+    from pages.training.runs.table.groups import groups
+
+    store = RunStore(tmp_path)
+    of = {"ranking": ["loss.parameters.m=0.2"], "contrastive": [], "facenet": []}
+    sets = [[f"loss.name={name}", *more, f"seed={seed}"] for name, more in of.items() for seed in range(2)]
+    lines = [rows.line(made_runs.finished(store, [*each, "name=x"], 0.3)) for each in sets]
+    assert len(rows.varied(lines)) > 2
+    assert rows.at_first(lines) == ["loss.name", "seed"], "margins follow from the loss"
+    assert {group.name for group in groups(lines, "variant")} == {"Ranking", "Contrastive", "FaceNet"}
+    wider = rows.line(made_runs.finished(store, ["loss.name=ranking", "loss.parameters.m=0.9"], 0.3))
+    assert rows.at_first([*lines, wider]) == ["loss.name", "loss.parameters.m", "seed"]
+    assert rows.values("loss.parameters.divisor", lines)[0] is None, "ranking has none"
+    blobs = rows.line(made_runs.finished(store, ["data.name=moons", "optimiser.learning_rate=0.5"], 0.3))
+    assert rows.at_first([*lines, blobs])[:2] == ["data.name", "loss.name"]
+    assert "optimiser.learning_rate" not in rows.at_first([*lines, blobs]), "it follows from the data set here"
+
+
+def test_the_best_validation_is_a_column_and_an_order(opened, sweep):
+    app = opened(sweep[0], columns="validation", sort="validation")
+    assert app.dataframe[0].value["best validation"].tolist() == pytest.approx([90, 52, 50, 32, 30])
+
+
+def test_what_was_chosen_keeps_its_place_and_a_search_hides_it_only(monkeypatch):
+    from pages.training.runs.table import page as table
+
+    state = {table.KEY: SimpleNamespace(selection=SimpleNamespace(rows=[0, 2])), "find": "ranking"}
+    page = SimpleNamespace(session_state=state, query_params={"run": "hidden,c,b"})
+    monkeypatch.setattr(table, "st", page)
+    table._select(["a", "b", "c"])
+    assert page.query_params["run"] == "hidden,c,a"
+    state["find"] = ""
+    table._select(["a", "b", "c"])
+    assert page.query_params["run"] == "c,a"
 
 
 def test_runs_are_grouped_by_a_setting_and_a_group_is_chosen(opened, sweep):
@@ -442,7 +488,7 @@ def test_the_table_is_taken_away_as_it_stands(sweep):
     lines = rows.ordered([rows.line(run) for run in sweep[1]], "trained", up=False)
     text = table._csv(table._table(lines, ["optimiser.learning_rate"], None), lines)
     (heading, *read) = csv.reader(text.splitlines())
-    assert heading[:4] + heading[7:] == ["id", "status", "run", "steps", "Learning rate", "started"]
+    assert heading[:4] + heading[7:] == ["id", "status", "run", "progress", "Learning rate", "started"]
     assert [row[0] for row in read] == [each.run.id for each in lines]
     assert [float(row[6]) for row in read] == pytest.approx([90, 52, 50, 32, 30])
 
