@@ -52,13 +52,9 @@ def _one(title: str, icon: str, address: str, file: str, **beside: Page) -> Plac
 
 
 FIRST = "home"  # what the root shows
-HOME = Place(
-    "DML Lab",
-    {
-        FIRST: Page("Home", "home", "home/page.py"),
-        "lessons": Page("Lessons", "school", "library/lessons/page.py"),
-    },
-)
+HOME = Place("DML Lab", {FIRST: Page("Home", "home", "home/page.py")})
+LESSONS = Place("Lessons", {"lessons": Page("Lessons", "school", "library/lessons/page.py")})
+BRAND = (HOME, LESSONS)  # stand beside the sections: what one begins with, and learns by
 SECTIONS: Mapping[str, tuple[Place, ...]] = {
     "Losses": (
         Place(
@@ -127,7 +123,7 @@ SECTIONS: Mapping[str, tuple[Place, ...]] = {
 MOVED: Mapping[str, str] = {"maps": "explore"}
 
 PLACES: Mapping[str, Place] = {
-    address: place for places in [(HOME,), *SECTIONS.values()] for place in places for address in place.pages
+    address: place for places in [BRAND, *SECTIONS.values()] for place in places for address in place.pages
 }
 PAGES: Mapping[str, Page] = {address: page for place in PLACES.values() for address, page in place.pages.items()}
 
@@ -135,7 +131,7 @@ PAGES: Mapping[str, Page] = {address: page for place in PLACES.values() for addr
 def navigation(here: str) -> dict[str, list[StreamlitPage]]:
     """What st.navigation shows, as seen from an address: its section and its place are marked."""
     current = PLACES.get(here, HOME)
-    shown = {"": _pages(HOME, current)}
+    shown = {"": [page for place in BRAND for page in _pages(place, current)]}
     for section, places in SECTIONS.items():
         label = f":blue[**{section} · {current.title}**]" if current in places else section
         shown[label] = [page for place in places for page in _pages(place, current)]
@@ -146,12 +142,13 @@ def navigation(here: str) -> dict[str, list[StreamlitPage]]:
 
 
 def _pages(place: Place, current: Place) -> list[StreamlitPage]:
-    title = f":blue[**{place.title}**]" if place is current else place.title
+    # Beside the brand Streamlit sets the page off itself, and would leave room for the signs of Markdown.
+    title = f":blue[**{place.title}**]" if place is current and place not in BRAND else place.title
     return [
         st.Page(
             page.file,
             title=title if address == place.address else page.title,
-            icon="" if place is HOME else page.symbol,
+            icon="" if place in BRAND else page.symbol,
             url_path=address,
             default=address == FIRST,
             visibility="visible" if address == place.address else "hidden",

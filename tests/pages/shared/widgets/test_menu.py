@@ -65,10 +65,16 @@ def test_the_place_of_a_page_is_marked_though_the_page_stands_in_no_menu(
     assert not app.exception
     assert marked(sent[-1]) == [f":blue[**{section} · {place}**]", f":blue[**{place}**]"]
     shown = [page for group in sent[-1].values() for page in group if page.visibility == "visible"]
-    assert len(shown) == 14  # with Home
+    assert len(shown) == 15  # with Home and Lessons
+    assert [page.title for page in sent[-1][""] if page.visibility == "visible"] == ["DML Lab", "Lessons"]
     calls = len(sent)
     app.run()
     assert len(sent) == calls + 1  # it is sent once more only where the page is another one
+
+
+def test_beside_the_brand_no_section_or_place_is_marked_but_by_streamlit(sent: list[dict]) -> None:
+    page_opened("lessons", lesson="triplet", step="2")
+    assert marked(sent[-1]) == []
 
 
 def test_an_address_of_the_fields_at_the_root_goes_on_working_with_its_state() -> None:
