@@ -1,4 +1,4 @@
-"""What Karaman 2021 prints, run as printed: gradients and energies of its errata, to hold against autograd.
+"""What sources print of triplet losses, run as printed: gradients and energies of the errata, against autograd.
 
 Each function takes anchor, positive, negative (..., D) and the hyper-parameters of the loss; a gradient is a triple of
 (..., D), an energy has shape (...). None of this is to be trained with.
@@ -203,6 +203,11 @@ def location_aware(a: Tensor, p: Tensor, n: Tensor, **_: float | str) -> Gradien
     return a - p + n, p - a + n, a + p + n
 
 
+def n_pairs_turned(a: Tensor, p: Tensor, n: Tensor, **_: float | str) -> Tensor:
+    """Zabihzadeh et al. 2021, Eq. 5, with the terms of N-pairs and one negative."""
+    return -torch.nn.functional.softplus(dot(a, n) - dot(a, p))
+
+
 COUNTEREXAMPLES: Mapping[int, Counterexample] = {
     1: Counterexample("facenet", facenet),
     2: Counterexample("ratio", ratio, hyper={"m": 0.1}, sliders=("m",)),
@@ -236,4 +241,12 @@ COUNTEREXAMPLES: Mapping[int, Counterexample] = {
     ),
     21: Counterexample("entangle", _of_energy(entangle_energy), entangle_energy),
     22: Counterexample("location_aware", location_aware, hyper={"variant": "rule"}),
+    85: Counterexample(
+        "npairs",
+        _of_energy(n_pairs_turned),
+        n_pairs_turned,
+        anchor=(1.0, 0.0),
+        positive=(1.0, 0.5),
+        negative=(0.0, 1.0),
+    ),
 }

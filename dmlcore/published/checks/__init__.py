@@ -8,7 +8,15 @@ from functools import cache
 
 from dmlcore import losses
 from dmlcore.published import errata, printed_formulas
-from dmlcore.published.checks import gurbuz_losses, gurbuz_tables, gurbuz_transport, karaman_losses, karaman_tables
+from dmlcore.published.checks import (
+    can,
+    gurbuz_losses,
+    gurbuz_tables,
+    gurbuz_transport,
+    karaman_losses,
+    karaman_tables,
+    zabihzadeh,
+)
 from dmlcore.published.checks.number import Check, Decision, Number, Outcome
 from dmlcore.published.printed_formulas import COUNTEREXAMPLES, compare, points
 
@@ -20,6 +28,8 @@ _CHECKS: Mapping[int, Check] = {
     **gurbuz_losses.CHECKS,
     **gurbuz_transport.CHECKS,
     **gurbuz_tables.CHECKS,
+    **can.CHECKS,
+    **zabihzadeh.CHECKS,
 }
 
 

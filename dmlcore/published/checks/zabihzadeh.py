@@ -1,0 +1,182 @@
+"""Errata of Zabihzadeh et al. 2021: the members and the sum of an ensemble, and its tables, both sides evaluated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+
+import numpy as np
+import torch
+from scipy.optimize import minimize
+from torch import nn
+
+from dmlcore import metrics
+from dmlcore.losses.ensembles import PRIORS, DiverseEnsemble, Rescaling, diversity
+from dmlcore.losses.proxies import ProxyNCA
+from dmlcore.losses.structured import NPair
+from dmlcore.published.checks.number import Check, Decision, Number, Outcome
+from dmlcore.published.checks.printed_tables import cell, printed
+from dmlcore.typing import Floats
+
+
+def _sign() -> Iterable[Outcome]:
+    """A pair of unit vectors 0.6 alike and a negative beside the anchor; what its similarity weighs."""
+    at = torch.tensor([0.0, 0.9, 1.7], dtype=torch.float64, requires_grad=True)  # angles
+    x = torch.stack([at.cos(), at.sin()], 1)
+    s = (x @ x.mT).detach()
+    (slope,) = torch.autograd.grad(NPair("all")(x, torch.tensor([0, 0, 1])), at)
+    weights = [torch.sigmoid(s[i, 2] - s[0, 1]) for i in (0, 1)]
+    turned = [torch.sin(at.detach()[i] - at.detach()[2]) for i in (0, 1)]  # dS_i2 by the angle of the negative
+    true = float(sum(w * t for w, t in zip(weights, turned, strict=True)) / 3)
+    yield Decision(
+        "slope of the loss in the angle of the negative", -true, true, float(slope[2]), "automatic differentiation"
+    )
+
+
+SHARE = 0.1  # of an exponential mean: that of step 10 below
+
+
+def _exponential(values: Floats) -> float:
+    mean = float(values[0])
+    for value in values[1:]:
+        mean += SHARE * (float(value) - mean)
+    return mean
+
+
+def _rescaled(values: Floats) -> float:
+    """The mean that the rescaling of an ensemble of one has after these losses."""
+    rescaling = Rescaling(1).double()
+    for value in values:
+        rescaling(torch.tensor([value]))
+    return float(rescaling.means[0])
+
+
+def _running_mean() -> Iterable[Outcome]:
+    counted, (first, last) = np.arange(1.0, 11.0), np.eye(10)[[0, 9]]
+    by = "the rescaling of the ensemble"
+    yield Decision(
+        "mean of 1, 2, …, 10 with s = 1", _exponential(counted), float(counted.mean()), _rescaled(counted), by
+    )
+    weights = [float(of(first) / of(last)) for of in (_exponential, np.mean, _rescaled)]
+    what = "weight of the first of ten losses over that of the last"
+    yield Decision(what, weights[0], weights[1], weights[2], by)
+
+
+def _squares() -> Iterable[Outcome]:
+    f = torch.tensor([[0.6, 0.8], [1.0, 0.0]], dtype=torch.float64)
+    for name, other in (("f' = f", f), ("f' = -f", -f)):
+        blocks = torch.stack([f, other], 1)
+        inner = float((f * other).sum(1).mean())
+        yield Decision(
+            f"distance of two blocks, {name}", 2 - inner, 2 - 2 * inner, float(diversity(blocks)), "squared lengths"
+        )
+    twice = torch.cat([f, f])
+    doubled = torch.stack([twice, twice.roll(1, 1)], 1), torch.stack([f, f.roll(1, 1)], 1)
+    growth = float(diversity(doubled[0]) / diversity(doubled[1]))
+    yield Decision("growth when every sample comes twice", 2.0, 1.0, growth, "the mean over the batch")
+
+
+def _greatest_diversity() -> Iterable[Outcome]:
+    M = 4
+    start = np.random.default_rng(0).normal(size=M * 3)
+
+    def lost(flat: Floats) -> tuple[float, Floats]:
+        x = torch.tensor(flat.reshape(1, M, 3), requires_grad=True)
+        value = -diversity(nn.functional.normalize(x, dim=-1))
+        (slope,) = torch.autograd.grad(value, x)
+        return float(value.detach()), slope.numpy().ravel()
+
+    best = -float(minimize(lost, start, jac=True).fun)
+    yield Decision(
+        "greatest mean over pairs, M = 4", 4.0, 2 * M / (M - 1), best, "ascent from a random start", tolerance=1e-6
+    )
+
+
+def _evaluation_distance() -> Iterable[Outcome]:
+    ensemble = DiverseEnsemble([nn.Identity()] * 4, PRIORS["source"], 100.0, 1.0).double()
+    weights = ensemble.coefficients.weights.detach()
+    x = torch.tensor([[1.0, 0.0] * 4, [0.6, 0.8, 0.0, 1.0, 1.0, 0.0, -0.8, 0.6]], dtype=torch.float64)
+    blocks, joined = ensemble.blocks(x), ensemble.joined(x).detach()
+    for name, other in (("d(x, x)²", 0), ("d(x, x')²", 1)):
+        inner = (blocks[0] * blocks[other]).sum(-1)
+        once, twice = (float((weights * (2 - factor * inner)).sum()) for factor in (1, 2))
+        referee = float((joined[0] - joined[other]).square().sum())
+        yield Decision(name, once, twice, referee, "the first form of (15)", tolerance=1e-7)
+    yield Number("sum of the weights", "1.0", float(weights.sum()))
+
+
+def _own_proxy() -> Iterable[Outcome]:
+    """What becomes of the loss when a sample is given another label."""
+    loss = ProxyNCA(1.0, "others", classes=3, embedding_dim=2).double()
+    loss.proxies.data = torch.eye(2, dtype=torch.float64)[[0, 1, 0]] + torch.tensor([[0.0, 0], [0, 0], [0, -2]])
+    x = torch.tensor([[0.8, 0.6]], dtype=torch.float64)
+    s = (x @ nn.functional.normalize(loss.proxies.detach()).mT)[0]
+
+    def with_proxy(chosen: int) -> float:
+        return float(torch.cat([s[:chosen], s[chosen + 1 :]]).logsumexp(0) - s[chosen])
+
+    nearest = int(s.argmax())
+    change = float((loss(x, torch.tensor([1])) - loss(x, torch.tensor([0]))).detach())
+    yield Decision(
+        "change of the loss when the label changes from 0 to 1",
+        with_proxy(nearest) - with_proxy(nearest),
+        with_proxy(1) - with_proxy(0),
+        change,
+        "the batch loss",
+    )
+
+
+def twelve() -> tuple[Floats, list[int]]:
+    """Twelve embeddings in five dimensions, four classes of three: the balanced batch of the test vectors."""
+    labels = [i // 3 for i in range(12)]
+    i, d, y = np.arange(12)[:, None], np.arange(5), np.array(labels)[:, None]
+    return 0.8 * np.cos(1.7 * y + 0.9 * d * (y + 1)) + 0.9 * np.sin(0.7 * i + 1.3 * d + 0.77 * i * d + 1), labels
+
+
+def _three_neighbours() -> Iterable[Outcome]:
+    x, labels = twelve()
+    scores = metrics.retrieval(x, labels)
+    yield Number("kNN(3) of the twelve, two of three", "0.750", scores.knn3 or 0.0)
+    yield Number("kNN(3) of the twelve, majority with ties to the nearest", "0.833", scores.knn3_majority or 0.0)
+    gallery = ([[1.0], [2.0], [3.0], [9.0]], [0, 1, 2, 0])
+    voters = gallery[1][:3]
+    majority = max(voters, key=lambda label: (voters.count(label), -voters.index(label)))
+    referee = metrics.retrieval([[0.0]], [0], gallery=gallery[0], gallery_labels=gallery[1]).knn3_majority
+    yield Decision(
+        "a query whose three neighbours have three labels, the nearest its own",
+        float(voters.count(0) >= 2),
+        float(majority == 0),
+        math.nan if referee is None else referee,
+        "the rule of the implementation",
+    )
+
+
+def _compressed_size() -> Iterable[Outcome]:
+    M, e = 4, 64
+    layers = [M * e, 2 * e, 2 * e]  # of the implementation
+    network = nn.Sequential(*[part for a, b in pairwise(layers) for part in (nn.Linear(a, b), nn.Tanh())][:-1])
+    referee = network(torch.zeros(1, M * e)).shape[1]
+    yield Decision(
+        "numbers of a compressed embedding, e = 64", e, layers[-1], referee, "the network of the implementation"
+    )
+
+
+def _best_marks() -> Iterable[Outcome]:
+    for table, column, true in (("Z-3", "Recall@4", 97.89), ("Z-4", "NMI", 66.88), ("Z-5", "Recall@8", 93.72)):
+        marked = cell(table, "WEDL-DML", column)
+        best = max(float(row.values[column] or 0) for row in printed(table).rows)
+        yield Decision(f"best {column} of Table {table[2:]}", marked, true, best, "the greatest of the column")
+
+
+CHECKS: Mapping[int, Check] = {
+    85: _sign,
+    86: _running_mean,
+    87: _squares,
+    88: _greatest_diversity,
+    89: _evaluation_distance,
+    91: _own_proxy,
+    92: _three_neighbours,
+    93: _compressed_size,
+    94: _best_marks,
+}
