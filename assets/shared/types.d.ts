@@ -166,6 +166,15 @@ export interface Motion {
   pose(share: number): unknown;
   end?(): unknown;
 }
+// The pictures of a film, as the encoder gave them, in the order of their times.
+export interface Encoded {
+  width: number;
+  height: number;
+  length: number; // ms
+  pictures: { ms: number; key: boolean; data: Uint8Array }[];
+  description?: Uint8Array; // of H.264: how to read them
+  colours?: VideoColorSpaceInit;
+}
 // Of a page that asks: its link, where that holds its state, and what the link hides.
 export interface AskingData extends Data {
   query?: string;

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import base64
 import re
+import struct
+import zipfile
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from playwright.sync_api import expect
 
 from dmlcore.storage.runs import EXAMPLE
@@ -33,7 +36,7 @@ READ = """async address => {
     return [...ctx.getImageData(0, 0, 96, 96).data].filter((_, i) => i % 4 < 3);
   };
   const frames = [];
-  for (const share of [0, 0.25, 0.5, 1]) frames.push(await look(length * share));
+  for (const share of [0, 0.25, 0.5, 0.99]) frames.push(await look(length * share));
   return { length, frames, width: video.videoWidth, height: video.videoHeight };
 }"""
 
@@ -69,21 +72,40 @@ def played(page, path: Path) -> dict:
     return seen
 
 
+def shown_for(path: Path) -> list[int]:
+    """How many ms an MP4 shows each of its pictures: its table of times (stts) of 8 bytes an entry."""
+    data = path.read_bytes()
+    table = data.index(b"stts") + 8
+    (count,) = struct.unpack_from(">I", data, table)
+    pairs = struct.iter_unpack(">II", data[table + 4 : table + 4 + 8 * count])
+    return [ms for pictures, ms in pairs for _ in range(pictures)]
+
+
 def test_a_loop_of_the_field_ends_where_it_begins(page, server, tmp_path):
     go(page, f"{server.url}/fields?loss=ranking&m=0.3&n=0.3,0.6")
     page.wait_for_selector("canvas.plane[data-seq]")
     page.locator("summary", has_text="Export").click()
-    path = film(page, "Loop: m from end to end and back", 2, tmp_path, "")
+    path = film(page, "Loop: m from end to end and back", 2, tmp_path, "MP4")
     seen = played(page, path)
     start, quarter, half, last = seen["frames"]
-    assert path.stem == "fields"
+    assert path.name == "fields.mp4"
     assert seen["width"] == pytest.approx(seen["height"], abs=2)
     assert seen["width"] > 700
-    assert 1.5 < seen["length"] < 6  # an encoder short of time stretches it
+    assert seen["length"] == pytest.approx(2, abs=0.01)  # whatever else the machine does
+    assert shown_for(path) == [40] * 50
     assert apart(start, half) > 40
     assert apart(start, half) > apart(start, quarter)
     assert apart(start, last) < 0.1 * apart(start, half)
     expect(page.get_by_role("spinbutton", name="m value")).to_have_value("0.3")  # put back
+
+    pictures = zipfile.ZipFile(film(page, "Loop: m from end to end and back", 1, tmp_path, "PNG"))
+    assert pictures.testzip() is None
+    assert pictures.namelist() == [f"{i:04}.png" for i in range(1, 26)]
+    with pictures.open("0001.png") as file:
+        first = Image.open(file).convert("RGB")
+    assert first.size == (seen["width"], seen["height"])
+    drawn = first.resize((96, 96), Image.Resampling.NEAREST).tobytes()
+    assert apart(start, list(drawn)) < 6  # the colours of the page
 
     # Cancelled, nothing is saved, and the point is back as well.
     page.get_by_role("button", name="Film", exact=True).click()
@@ -105,7 +127,7 @@ def test_the_map_over_training_and_its_points_of_webgl_are_on_the_film(page, ser
     page.get_by_label("what is filmed").wait_for()
     options = page.get_by_label("what is filmed").locator("option").all_text_contents()
     page.keyboard.press("Escape")
-    path = film(page, options[0], 1, tmp_path, "WEBM")
+    path = film(page, options[0], 1, tmp_path, "WebM")
     seen = played(page, path)
     for frame in seen["frames"]:
         pixels = [frame[i : i + 3] for i in range(0, len(frame), 3)]

@@ -1,9 +1,12 @@
 // Asks what is to be filmed and how long, shows how far it is, and can be cancelled.
 /** @import { Filmed, Motion } from "../types.js" */
+/** @import { Kind } from "./film.js" */
 import { el, save, setText, styled } from "../dom.js";
-import { Recorder, kinds, suffix } from "./recorder.js";
+import { kinds } from "./film.js";
+import { Recorder } from "./recorder.js";
 
 const SECONDS = { least: 1, most: 30, usual: 6 };
+const TITLES = { mp4: "MP4", webm: "WebM", zip: "PNG pictures in a ZIP" };
 
 // Where a slider goes from end to end and back; only where it acts at once.
 /**
@@ -49,19 +52,20 @@ export async function record(app) {
     sheet = new URL("record.css", import.meta.url).href;
   if (!root.querySelector(`link[href="${sheet}"]`)) await styled(root, sheet);
   const loops = [...(app.motions ?? []), ...sweeps(app)],
-    written = kinds();
+    written = await kinds(),
+    films = written.filter((name) => name !== "zip");
   const option = (/** @type {string} */ text, /** @type {string | number} */ value) =>
     el("option", { value }, text);
   const what = el(
       "select",
       { "aria-label": "what is filmed" },
       ...loops.map((motion, i) => option(`Loop: ${motion.title}`, i)),
-      option("What moves, as it moves", -1),
+      ...(films.length ? [option("What moves, as it moves", -1)] : []),
     ),
     kind = el(
       "select",
       { "aria-label": "kind of file" },
-      ...written.map((type) => option(suffix(type).toUpperCase(), type)),
+      ...written.map((name) => option(TITLES[name], name)),
     ),
     long = el("input", {
       type: "number",
@@ -85,6 +89,14 @@ export async function record(app) {
       word,
       el("div", { class: "pills" }, start, shut),
     );
+  // One after the other they tell no time: pictures are those of a loop.
+  const offered = () => {
+    for (const each of kind.options)
+      each.disabled = each.value === "zip" && !loops[Number(what.value)];
+    if (kind.selectedOptions[0]?.disabled) kind.value = films[0];
+  };
+  what.addEventListener("change", offered);
+  offered();
   /** @type {Recorder | null} */
   let recorder = null;
   shut.addEventListener("click", () => (recorder ? recorder.cancel() : dialog.close()));
@@ -98,7 +110,7 @@ export async function record(app) {
         SECONDS.most,
       ),
       motion = loops[Number(what.value)],
-      type = kind.value;
+      type = /** @type {Kind} */ (kind.value);
     const tell = (/** @type {number} */ share, /** @type {string} */ text) => {
       bar.value = share;
       setText(word, text);
@@ -112,7 +124,7 @@ export async function record(app) {
         ? await recorder.loop(motion, seconds, type, tell)
         : await recorder.live(seconds, type, tell);
       setText(word, film ? `${(film.size / 1e6).toFixed(1)} MB, in your downloads` : "Cancelled.");
-      save(`${location.pathname.split("/").pop()}.${suffix(type)}`, film);
+      save(`${location.pathname.split("/").pop()}.${type}`, film);
     } catch (error) {
       setText(word, `The browser could not write it: ${/** @type {Error} */ (error).message}`);
     }
@@ -121,9 +133,9 @@ export async function record(app) {
     bar.hidden = true;
     setText(shut, "Close");
   });
-  if (!written.length) {
-    setText(word, "This browser cannot write films.");
-    start.disabled = true;
+  if (!films.length) {
+    setText(word, "For MP4 and WebM open this page over https, or on this computer.");
+    start.disabled = !loops.length;
   }
   app.whole.append(dialog);
   dialog.showModal();

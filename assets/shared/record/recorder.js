@@ -1,40 +1,18 @@
 // A picture that moves, as a film for slides: what is drawn on the canvases of a page, frame by
 // frame where a motion returns to where it began, so that the film repeats without a seam.
 /** @import { Filmed, Motion } from "../types.js" */
+/** @import { Kind } from "./film.js" */
 import { drawing, el } from "../dom.js";
+import { LARGEST, RATE, after, writer } from "./film.js";
 
-export const RATE = 25; // frames a second
-const LARGEST = 1440, // pixels across
-  BITS = 10e6, // a second
-  AHEAD = 6, // frames that are unpacked before their time comes
-  ENCODED = 400, // ms for the encoder to come to the last frame: what it has not begun is lost
+const STEP = 1000 / RATE, // ms
   WAITS = 2; // frames without anything on its way, until a pose counts as drawn
-// What the browser can write; PowerPoint and Keynote play MP4, all browsers WebM. Not VP8, which
-// loses most frames on a busy machine.
-const KINDS = ["video/mp4;codecs=avc1.42E01E", "video/webm;codecs=vp9"];
 
 /** @typedef {(share: number, what: string) => void} Tell */
-
-export const kinds = () => KINDS.filter((kind) => MediaRecorder.isTypeSupported(kind));
-/** @param {string} kind */
-export const suffix = (kind) => kind.replace(/^video\//, "").replace(/;.*/, "");
 
 const frame = () =>
   new Promise((resolve) => {
     requestAnimationFrame(resolve);
-  });
-/** @param {number} ms */
-const after = (ms) =>
-  new Promise((resolve) => {
-    setTimeout(resolve, ms);
-  });
-/**
- * @param {HTMLCanvasElement} canvas
- * @returns {Promise<Blob | null>}
- */
-const png = (canvas) =>
-  new Promise((resolve) => {
-    canvas.toBlob(resolve, "image/png");
   });
 
 // What belongs to the picture, as it lies on the window.
@@ -69,7 +47,7 @@ export class Recorder {
       width = Math.max(...boxes.map((b) => b.right)) - left,
       height = Math.max(...boxes.map((b) => b.bottom)) - top,
       first = !this.scale,
-      scale = (this.scale ||= Math.min(LARGEST / width, 2));
+      scale = (this.scale ||= Math.min(LARGEST / width, LARGEST / height, 2));
     if (first) {
       canvas.width = 2 * Math.round((width * scale) / 2); // films have even sides
       canvas.height = 2 * Math.round((height * scale) / 2);
@@ -108,12 +86,6 @@ export class Recorder {
     return !link?.busy && !link?.waiting && !painting && wanted === undefined;
   }
 
-  // One after the other, until the film is cancelled.
-  /** @param {number} count */
-  async *turns(count) {
-    for (let i = 0; i < count && !this.stopped; i++) yield i;
-  }
-
   /** @returns {Promise<void>} */
   async drawn(quiet = 0) {
     await frame();
@@ -121,96 +93,73 @@ export class Recorder {
     if (now < WAITS && !this.stopped) await this.drawn(now);
   }
 
-  // A loop: every frame is waited for, then all are played to the encoder in time. Null where it
-  // was cancelled.
+  // A loop: every frame is waited for. Null where it was cancelled.
   /**
    * @param {Motion} motion
    * @param {number} seconds
-   * @param {string} kind
+   * @param {Kind} kind
    * @param {Tell} tell
    */
   async loop(motion, seconds, kind, tell) {
     const count = Math.round(seconds * RATE),
-      /** @type {Blob[]} */
-      frames = [];
+      film = await this.begun(kind);
     try {
       for await (const i of this.turns(count)) {
         await motion.pose(i / count);
         await this.drawn();
         this.draw();
-        const picture = await png(this.canvas);
-        if (!picture) throw new Error("there is no room for the picture");
-        frames.push(picture);
-        tell((0.6 * (i + 1)) / count, `frame ${i + 1} of ${count}`);
+        await film.add(i * STEP);
+        tell((i + 1) / count, `frame ${i + 1} of ${count}`);
       }
+      return this.stopped ? null : await film.end(count * STEP);
     } finally {
+      film.drop();
       await motion.end?.();
     }
-    await this.drawn(); // what comes now is played in time
-    if (this.stopped) return null;
-    const ready = (/** @type {number} */ i) => (i < count ? createImageBitmap(frames[i]) : null);
-    const ahead = Array.from({ length: AHEAD }, (_, i) => ready(i));
-    return this.film(kind, async (show) => {
-      for await (const i of this.turns(count)) {
-        const picture = /** @type {ImageBitmap} */ (await ahead.shift()),
-          ctx = drawing(this.canvas);
-        ahead.push(ready(i + AHEAD));
-        ctx.setTransform(1, 0, 0, 1, 0, 0);
-        ctx.drawImage(picture, 0, 0);
-        picture.close();
-        await show(i);
-        tell(0.6 + (0.4 * (i + 1)) / count, "writing the film");
-      }
-    });
   }
 
   // What moves by itself, or under the hand, for so long.
   /**
    * @param {number} seconds
-   * @param {string} kind
+   * @param {Kind} kind
    * @param {Tell} tell
    */
-  live(seconds, kind, tell) {
-    this.draw();
-    const count = Math.round(seconds * RATE);
-    return this.film(kind, async (show) => {
-      for await (const i of this.turns(count)) {
+  async live(seconds, kind, tell) {
+    const film = await this.begun(kind),
+      began = performance.now();
+    const passed = () => Math.round(performance.now() - began);
+    try {
+      for await (const ms of this.clock(1000 * seconds, passed)) {
         this.draw();
-        await show(i);
-        tell((i + 1) / count, `${((i + 1) / RATE).toFixed(1)} s`);
+        await film.add(ms);
+        tell(ms / 1000 / seconds, `${(ms / 1000).toFixed(1)} s`);
+        await after(Math.max(STEP - (passed() % STEP), 4));
       }
-    });
+      return this.stopped ? null : await film.end(1000 * seconds);
+    } finally {
+      film.drop();
+    }
+  }
+
+  // The first picture says how large all are.
+  /** @param {Kind} kind */
+  async begun(kind) {
+    await this.drawn();
+    this.draw();
+    return writer(this.canvas, kind);
+  }
+
+  // One after the other, until the film is cancelled.
+  /** @param {number} count */
+  async *turns(count) {
+    for (let i = 0; i < count && !this.stopped; i++) yield i;
   }
 
   /**
-   * @param {string} kind
-   * @param {(show: (i: number) => Promise<void>) => Promise<void>} play
-   * @returns {Promise<Blob | null>}
+   * @param {number} length
+   * @param {() => number} passed
    */
-  async film(kind, play) {
-    if (this.stopped) return null;
-    const stream = this.canvas.captureStream(0),
-      [track] = /** @type {CanvasCaptureMediaStreamTrack[]} */ (stream.getVideoTracks()),
-      recorder = new MediaRecorder(stream, { mimeType: kind, videoBitsPerSecond: BITS }),
-      /** @type {Blob[]} */
-      pieces = [];
-    recorder.ondataavailable = ({ data }) => pieces.push(data);
-    const ended = new Promise((done) => {
-      recorder.onstop = done;
-    });
-    recorder.start();
-    const began = performance.now();
-    try {
-      await play(async (i) => {
-        track.requestFrame();
-        await after(Math.max(began + ((i + 1) * 1000) / RATE - performance.now(), 4));
-      });
-      await after(ENCODED);
-    } finally {
-      recorder.stop();
-      await ended;
-      track.stop();
-    }
-    return this.stopped ? null : new Blob(pieces, { type: kind });
+  async *clock(length, passed) {
+    for (let ms = 0; ms < length && !this.stopped; ms = passed()) yield ms;
   }
 }

@@ -1,0 +1,19 @@
+// What all containers say of their pictures.
+/** @import { Encoded } from "../types.js" */
+
+// The numbers of ITU-T H.273 for what a browser calls by name.
+/** @type {Record<"primaries" | "transfer" | "matrix", Record<string, number>> & { unknown: number }} */
+export const CODES = {
+  primaries: { bt709: 1, bt470bg: 5, smpte170m: 6, bt2020: 9, smpte432: 12 },
+  transfer: { bt709: 1, smpte170m: 6, linear: 8, "iec61966-2-1": 13, pq: 16, hlg: 18 },
+  matrix: { rgb: 0, bt709: 1, bt470bg: 5, smpte170m: 6, "bt2020-ncl": 9 },
+  unknown: 2,
+};
+
+/**
+ * How long each picture is shown, in ms.
+ *
+ * @param {Encoded} film
+ */
+export const untilNext = ({ pictures, length }) =>
+  pictures.map(({ ms }, i) => (pictures[i + 1]?.ms ?? length) - ms);

@@ -1,0 +1,29 @@
+// Whole numbers and text as the bytes of a file.
+/** @typedef {Uint8Array | number[] | string} Part a string: of one byte a character */
+
+/**
+ * The numbers one after the other, each of so many bytes, the greatest byte first.
+ *
+ * @param {number} width
+ * @param {...number} values not below 0
+ */
+export const whole = (width, ...values) =>
+  Uint8Array.from(
+    values.flatMap((value) =>
+      Array.from({ length: width }, (_, i) => Math.floor(value / 256 ** (width - 1 - i)) % 256),
+    ),
+  );
+
+/** @param {Part[]} parts */
+export function joined(parts) {
+  const all = parts.map((part) =>
+      typeof part === "string" ? Uint8Array.from(part, (c) => c.charCodeAt(0)) : part,
+    ),
+    out = new Uint8Array(all.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of all) {
+    out.set(part, at);
+    at += part.length;
+  }
+  return out;
+}

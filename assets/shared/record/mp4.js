@@ -1,0 +1,118 @@
+// Pictures of H.264 as an MP4 file (ISO/IEC 14496-12, 14496-15): each at its own millisecond.
+/** @import { Encoded } from "../types.js" */
+/** @import { Part } from "./bytes.js" */
+import { joined, whole } from "./bytes.js";
+import { CODES, untilNext } from "./about.js";
+
+const TICKS = 1000, // a second
+  DPI = 0x480000, // 72, as all write it
+  UPRIGHT = whole(4, 0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000),
+  ENGLISH = 0x55c4;
+
+/**
+ * @param {string} name of four letters
+ * @param {...Part} content
+ */
+function box(name, ...content) {
+  const body = joined(content);
+  return joined([whole(4, body.length + 8), name, body]);
+}
+/**
+ * A box with a version, which is 0, and flags.
+ *
+ * @param {string} name
+ * @param {number} flags
+ * @param {...Part} content
+ */
+const full = (name, flags, ...content) => box(name, whole(4, flags), ...content);
+
+// What the pictures are, where each lies in the file and how long it is shown.
+/**
+ * @param {Encoded} film
+ * @param {number} start of the first picture's bytes
+ */
+function table(film, start) {
+  const { width, height, pictures, description, colours } = film,
+    { primaries, transfer, matrix } = CODES,
+    keys = pictures.flatMap(({ key }, i) => (key ? [i + 1] : []));
+  const drawn = box(
+    "avc1",
+    whole(4, 0),
+    whole(2, 0, 1),
+    whole(4, 0, 0, 0, 0),
+    whole(2, width, height),
+    whole(4, DPI, DPI, 0),
+    whole(2, 1), // picture in a sample
+    whole(4, 0, 0, 0, 0, 0, 0, 0, 0), // the name of what packed it
+    whole(2, 24, 0xffff), // bits of colour
+    box("avcC", description ?? []),
+    box(
+      "colr",
+      "nclx",
+      whole(2, primaries[colours?.primaries ?? ""] ?? CODES.unknown),
+      whole(2, transfer[colours?.transfer ?? ""] ?? CODES.unknown),
+      whole(2, matrix[colours?.matrix ?? ""] ?? CODES.unknown),
+      [colours?.fullRange ? 0x80 : 0],
+    ),
+  );
+  return box(
+    "stbl",
+    full("stsd", 0, whole(4, 1), drawn),
+    full("stts", 0, whole(4, pictures.length, ...untilNext(film).flatMap((ms) => [1, ms]))),
+    full("stss", 0, whole(4, keys.length, ...keys)),
+    full("stsc", 0, whole(4, 1, 1, pictures.length, 1)), // all in one piece
+    full("stsz", 0, whole(4, 0, pictures.length, ...pictures.map(({ data }) => data.length))),
+    full("stco", 0, whole(4, 1, start)),
+  );
+}
+
+/**
+ * @param {Encoded} film
+ * @param {number} start
+ */
+function described(film, start) {
+  const { width, height, length } = film;
+  return box(
+    "moov",
+    full(
+      "mvhd",
+      0,
+      whole(4, 0, 0, TICKS, length, 0x10000), // at its usual speed
+      whole(2, 0x100, 0),
+      whole(4, 0, 0),
+      UPRIGHT,
+      whole(4, 0, 0, 0, 0, 0, 0),
+      whole(4, 2), // the next track would be this
+    ),
+    box(
+      "trak",
+      full(
+        "tkhd",
+        3, // it is on, and part of the film
+        whole(4, 0, 0, 1, 0, length, 0, 0),
+        whole(2, 0, 0, 0, 0),
+        UPRIGHT,
+        whole(4, width * 0x10000, height * 0x10000),
+      ),
+      box(
+        "mdia",
+        full("mdhd", 0, whole(4, 0, 0, TICKS, length), whole(2, ENGLISH, 0)),
+        full("hdlr", 0, whole(4, 0), "vide", whole(4, 0, 0, 0), "DML Lab\0"),
+        box(
+          "minf",
+          full("vmhd", 1, whole(2, 0, 0, 0, 0)),
+          box("dinf", full("dref", 0, whole(4, 1), full("url ", 1))), // in this file
+          table(film, start),
+        ),
+      ),
+    ),
+  );
+}
+
+/** @param {Encoded} film */
+export function mp4(film) {
+  const kind = box("ftyp", "isom", whole(4, 0x200), "isomiso2avc1mp41"),
+    data = box("mdat", ...film.pictures.map((picture) => picture.data)),
+    start = kind.length + described(film, 0).length + 8;
+  return joined([kind, described(film, start), data]);
+}
