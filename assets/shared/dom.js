@@ -154,6 +154,23 @@ export function save(name, blob) {
   setTimeout(() => URL.revokeObjectURL(address), 10000);
 }
 
+const HANDED_ON = ["hide", "socket", "present"]; // how pages are shown, not what
+
+/**
+ * The address of another page, with what of the address shown holds there too.
+ *
+ * @param {string} page
+ * @param {string} query of its state
+ */
+export function onward(page, query) {
+  const named = new URLSearchParams(query),
+    more = [...new URLSearchParams(location.search)].filter(
+      ([name]) => HANDED_ON.includes(name) && !named.has(name),
+    ),
+    text = [query, new URLSearchParams(more).toString()].filter(Boolean).join("&");
+  return page + (text && `?${text}`);
+}
+
 const LECTURE = ["present", "controls"]; // of any address: the picture over the window
 
 /**

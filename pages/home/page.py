@@ -38,7 +38,7 @@ STYLE = """<style>
 
 
 def page() -> None:
-    if st.query_params:  # an address of before: the fields stood at the root
+    if st.query_params.keys() - {"socket"}:  # an address of before: the fields stood at the root
         menu.go("fields", st.query_params.to_dict())
     st.html(STYLE)
     st.title("See what a loss does, train with it, look at what was learned", anchor=False)

@@ -2,7 +2,7 @@
 // go from here.
 /** @import { MapView } from "./map.js" */
 /** @import { MapData, Neighbour } from "./types.js" */
-import { div, el } from "../../shared/dom.js";
+import { div, el, onward } from "../../shared/dom.js";
 
 export class Card {
   /** @type {HTMLDivElement} */
@@ -49,7 +49,11 @@ export class Card {
       query = new URLSearchParams({ ...parameters, query: String(index) });
     const link = el(
       "a",
-      { class: "button", href: `${map.data.base}${page}?${query}`, "data-page": page },
+      {
+        class: "button",
+        href: onward(`${map.data.base}${page}`, query.toString()),
+        "data-page": page,
+      },
       label,
     );
     link.addEventListener("click", (e) => {

@@ -4,7 +4,7 @@
 /** @import { Place, Point, Schema, SetState, Theme } from "../../shared/types.js" */
 import { Asking } from "../../shared/asking.js";
 import { defineComponent, paintScale } from "../../shared/component.js";
-import { div, drawing, el, save, setText, tidy, writeAddress } from "../../shared/dom.js";
+import { div, drawing, el, onward, save, setText, tidy, writeAddress } from "../../shared/dom.js";
 import { INK, LETTER, POINTS, rampColour } from "../../shared/colours.js";
 import { control } from "../../shared/controls.js";
 import { pointHandles, pointRows } from "../../shared/points.js";
@@ -202,7 +202,7 @@ class Errata extends Asking {
     this.scale = answer.scale;
     this.background = raster(answer, this.theme);
     this.numbers(answer);
-    this.fields.href = `${this.data.base}fields${answer.fields ? `?${answer.fields}` : ""}`;
+    this.fields.href = onward(`${this.data.base}fields`, answer.fields);
     if (answer.id >= this.linking) {
       // the link follows the hand once it rests; an older answer may still be on its way
       this.linking = Infinity;

@@ -3,7 +3,7 @@
 /** @import { LessonsData, Question, Row, Verdict } from "./types.js" */
 /** @import { Child, SetState } from "../../shared/types.js" */
 import { defineComponent, loadStyles } from "../../shared/component.js";
-import { applyTheme, div, el } from "../../shared/dom.js";
+import { applyTheme, div, el, onward } from "../../shared/dom.js";
 import { answered, remember, standing } from "./progress.js";
 
 const SETTLED = 250; // ms after which a figure that was just let go has written its address
@@ -70,8 +70,8 @@ class Lessons {
       event.preventDefault();
       this.go(lesson, step);
     };
-    const query = lesson ? `?lesson=${lesson}&step=${step}` : "";
-    return el("a", { href: location.pathname + query, onclick: follow, ...more }, text);
+    const query = lesson ? `lesson=${lesson}&step=${step}` : "";
+    return el("a", { href: onward(location.pathname, query), onclick: follow, ...more }, text);
   }
 
   // ---- the list
@@ -118,7 +118,7 @@ class Lessons {
         }),
       ),
     );
-    const onward = last
+    const ahead = last
       ? after
         ? this.link(`Next lesson: ${after.title} ▸`, after.name, 1, { class: "next" })
         : this.link("All lessons ▸", null, 0, { class: "next" })
@@ -132,7 +132,7 @@ class Lessons {
     return [
       this.question(question),
       this.live,
-      div("way", dots, onward),
+      div("way", dots, ahead),
       el(
         "p",
         { class: "caption" },

@@ -1,7 +1,7 @@
 // What stands under the picture of each step of the pooling story: what follows from what is shown,
 // and the doors to the steps beside it. A door brings what makes sense there; where it brought the
 // same before, it leads to the step as it was left.
-import { el, setText } from "../../shared/dom.js";
+import { el, onward, setText } from "../../shared/dom.js";
 
 /** @typedef {{ brought?: string, told?: string, left?: string }} Remembered */
 /** @typedef {[address: string, title: string]} Way */
@@ -112,7 +112,7 @@ export class Story {
     steps[this.here] = { ...steps[this.here], left: location.search.slice(1) };
     if (next) steps[address] = { ...steps[address], brought: this.brought, told: this.told };
     remember(steps);
-    history.pushState({}, "", `${this.app.data.base}${address}${query && `?${query}`}`);
+    history.pushState({}, "", onward(`${this.app.data.base}${address}`, query));
     dispatchEvent(new PopStateEvent("popstate"));
   }
 
@@ -127,7 +127,7 @@ export class Story {
     this.told = told;
     for (const [node, address, next] of this.doors) {
       const query = this.query(address, next);
-      node.href = `${this.app.data.base}${address}${query && `?${query}`}`;
+      node.href = onward(`${this.app.data.base}${address}`, query);
     }
   }
 }

@@ -10,6 +10,7 @@ from pages.library.lessons import service
 from pages.library.lessons.figure import page as figure_page
 from pages.library.lessons.shown import shown
 from pages.library.lessons.state import LessonAnswer, LessonPlace, known, place_of
+from pages.shared.widgets import menu
 from pages.shared.widgets.component import component
 
 KEY = "lessons"
@@ -20,7 +21,7 @@ def _follow() -> None:
     wanted = (st.session_state.get(KEY) or {}).get("go")
     if isinstance(wanted, dict):
         there = place_of({name: str(wanted.get(name, ""))[:80] for name in ("lesson", "step")})
-        st.query_params.from_dict(there.to_query() if there else {})
+        st.query_params.from_dict(menu.onward(there.to_query() if there else {}))
 
 
 def _nothing() -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 LECTURE = {"present", "controls"}  # of an address: assets/shared/present/stage.js
 KEPT = ("hide", "socket")  # of an address: no part of any state
+HANDED_ON = (*KEPT, "present")  # by links between pages; the controls of a lecture are those of one page
 
 # A few lines go with every message; the component's files themselves are fetched once, by address.
 _LOADER = """

@@ -14,6 +14,8 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.navigation.page import StreamlitPage
 
+from pages.shared.widgets.component import HANDED_ON
+
 Query = Mapping[str, Any]
 _HERE = "address of the menu"  # of this session
 
@@ -209,10 +211,15 @@ def link(
     about = PAGES[page]
     symbol = f":material/{icon}:" if icon else about.symbol
     (into or st).page_link(
-        about.file, label=label or about.title, icon=symbol, query_params=dict(query or {}), disabled=disabled
+        about.file, label=label or about.title, icon=symbol, query_params=onward(query or {}), disabled=disabled
     )
 
 
 def go(page: str, query: Query) -> None:
     """Leave this page for another one; what stands below in the script does not run."""
-    st.switch_page(PAGES[page].file, query_params=dict(query))
+    st.switch_page(PAGES[page].file, query_params=onward(query))
+
+
+def onward(query: Query) -> dict[str, Any]:
+    """The query of another page, with what of this address holds there too: how pages are shown, not what."""
+    return {name: st.query_params[name] for name in HANDED_ON if name in st.query_params} | dict(query)

@@ -84,6 +84,20 @@ def test_an_address_of_the_fields_at_the_root_goes_on_working_with_its_state() -
     assert {name: app.query_params[name] for name in ("loss", "n")} == {"loss": "ranking", "n": "0.3,0.2"}
 
 
+def test_how_pages_are_shown_goes_along_and_what_they_show_does_not() -> None:
+    """A class whose network lets no socket through, or a lecture whose controls are hidden, stays so."""
+
+    def led(app: AppTest) -> set[str]:
+        assert not app.exception
+        return {link.proto.query_string for link in app.page_link}
+
+    home = page_opened("home", socket="off")
+    assert home.title[0].value.startswith("See what a loss does")
+    assert all("socket=off" in query for query in led(home))
+    shown = {"hide": "presets", "present": "1", "controls": "n", "n": "0.3,0.2"}
+    assert led(page_opened("compare", **shown)) == {"hide=presets&present=1"}
+
+
 def test_a_moved_address_carries_what_stands_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(menu, "MOVED", {"plane": "fields"})
     app: AppTest = page_opened("plane", loss="ranking")
