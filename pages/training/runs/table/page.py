@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dmlcore.figures.curves import COLOURS
 from dmlcore.storage.csv_text import as_csv
 from dmlcore.storage.runs import Run, RunStore
 from pages.shared.widgets import run_status
@@ -16,14 +15,12 @@ from pages.shared.words import titles
 from pages.training.runs.state import BELOW, MOST_COLUMNS, VARIANT, TableView
 from pages.training.runs.table import baseline as baselines
 from pages.training.runs.table import rows
+from pages.training.runs.table.columns import CURVE, DIFFERS, NOISE, POINTS, Table, configured, heading
 from pages.training.runs.table.groups import Group, groups
 from pages.training.runs.table.rows import Line
 
-Table = dict[str, list[Any]]
 KEY, GROUPS = "runs-table", "runs-groups"
-CURVE = "curve"  # the column that tells the colours below
 ROW, IN_SIGHT = 32, 6.5  # pixels of a row; rows of the table, the half one says that there are more
-POINTS, NOISE, DIFFERS = "against the baseline", "over the seeds", "set otherwise"
 
 
 def view() -> TableView:
@@ -121,7 +118,7 @@ def _controls(lines: Sequence[Line]) -> tuple[TableView, list[str]]:
     first = by.index(start("runs-group", group, by[0]))
     st.selectbox("Group by", by, first, key="runs-group", format_func=_group_title, on_change=_changed, width=170)
     first = order.index(start("runs-sort", sort, order[0]))
-    st.selectbox("Sort by", order, first, key="runs-sort", format_func=_title, on_change=_changed, width=170)
+    st.selectbox("Sort by", order, first, key="runs-sort", format_func=heading, on_change=_changed, width=170)
     st.toggle("Smallest first", start("runs-up", asked.up, False), key="runs-up", on_change=_changed)
     with st.popover("Columns", icon=":material/view_column:"):
         st.multiselect(
@@ -145,13 +142,6 @@ def _changed() -> None:
 
 def _group_title(name: str) -> str:
     return {"": "nothing", VARIANT: "everything but the seed"}.get(name) or rows.title(name)
-
-
-def _title(name: str) -> str:
-    return HEADINGS.get(name) or rows.title(name)
-
-
-HEADINGS = {"steps": "progress", "inputs": "MAP@R raw", "untrained": "before", "trained": "after"}
 
 
 def _table(lines: Sequence[Line], columns: Sequence[str], pinned: Line | None) -> Table:
@@ -187,7 +177,7 @@ def _runs(table: Table, lines: Sequence[Line], shown: Sequence[Run]) -> None:
         selection_mode="multi-row",
         selection_default={"selection": {"rows": selected}},
         on_select=lambda: _select(ids),
-        column_config=_configured(table),
+        column_config=configured(table),
         alt="The runs, one a row",
     )
 
@@ -206,32 +196,6 @@ def _choose(ids: Sequence[str]) -> None:
         st.query_params["run"] = ",".join(ids)
     else:
         st.query_params.pop("run", None)
-
-
-def _configured(table: Table) -> dict[str, Any]:
-    percent: Callable[..., Any] = st.column_config.NumberColumn
-    shape = {
-        "status": st.column_config.TextColumn(width=90),
-        "run": st.column_config.TextColumn(pinned=True),
-        CURVE: st.column_config.MultiselectColumn(
-            options=[str(k + 1) for k in range(len(COLOURS))], color=COLOURS, width=60, help="their colours below"
-        ),
-        "steps": st.column_config.ProgressColumn("progress", min_value=0, max_value=100, format="%d %%", width=90),
-        "inputs": percent("MAP@R raw", format="%.1f %%", help="test split, the inputs alone"),
-        "untrained": percent("before", format="%.1f %%", help="test MAP@R, untrained"),
-        rows.title("validation"): percent(format="%.1f %%", help="best MAP@R on the validation split"),
-        "trained": percent("after", format="%.1f %%", help="test MAP@R, trained"),
-        "started": st.column_config.DatetimeColumn(format="distance"),
-        POINTS: percent(format="%+.1f", help="points of test MAP@R above that of the baseline, of this run alone"),
-        NOISE: st.column_config.TextColumn(help="the same for all seeds of these settings, with its deviation"),
-        DIFFERS: st.column_config.TextColumn(width="large"),
-        "seconds": percent(format="%.0f s", help="time spent training"),
-        "note": st.column_config.TextColumn(width="medium"),
-    }
-    scores = {name for name in table if name in rows.FURTHER.values() or name.startswith("R@")}
-    shape |= {name: percent(format="%.1f %%", help="test split, trained") for name in scores}
-    floats = {name for name, column in table.items() if name not in shape and any(isinstance(v, float) for v in column)}
-    return shape | {name: percent(format="%.4g") for name in floats}
 
 
 def _groups(made: Sequence[Group], by: str, pinned: Line | None) -> None:
@@ -316,6 +280,6 @@ def _unpin() -> None:
 
 def _csv(table: Table, lines: Sequence[Line]) -> str:
     """The rows and columns that are shown, as a file."""
-    headings = ["id", *(_title(name) for name in table)]
+    headings = ["id", *(heading(name) for name in table)]
     columns = [[each.run.id for each in lines], *table.values()]
     return as_csv([headings, *zip(*columns, strict=True)])
