@@ -29,11 +29,16 @@ HOVERED = alt.ParameterPredicate(param="hover", empty=False)
 
 @dataclass(frozen=True)
 class RunCurve:
-    """One quantity of one run, named as in the legend: steps (n,) ascending from 0 or 1, values (n,) finite."""
+    """One quantity of one run, named as in the legend: steps (n,) ascending from 0 or 1, values (n,) finite.
+
+    low, high: the band (n,) around the values, of which a single run has none.
+    """
 
     run: str
     steps: Ints
     values: Floats
+    low: Floats | None = None
+    high: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,18 @@ class CurvePanel:
     levels: tuple[tuple[str, float], ...] = ()
     bend: float | None = None
     ticks: tuple[float, ...] = ()
+
+
+def averaged(name: str, curves: Sequence[RunCurve]) -> RunCurve:
+    """The mean over several runs at each step, of those that have a value there, in a band from lowest to highest."""
+    steps, places, counts = np.unique(
+        np.concatenate([curve.steps for curve in curves]), return_inverse=True, return_counts=True
+    )
+    every = np.concatenate([curve.values for curve in curves])
+    low, high = np.full(len(steps), np.inf), np.full(len(steps), -np.inf)
+    np.minimum.at(low, places, every)
+    np.maximum.at(high, places, every)
+    return RunCurve(name, steps, np.bincount(places, every, len(steps)) / counts, low, high)
 
 
 def linked(
@@ -132,8 +149,8 @@ def thin(curve: RunCurve, width: int) -> dict[str, Any]:
         "tick": tick[starts],
         "step": curve.steps[ends - 1],
         "value": np.add.reduceat(curve.values, starts) / (ends - starts),
-        "low": np.minimum.reduceat(curve.values, starts),
-        "high": np.maximum.reduceat(curve.values, starts),
+        "low": np.minimum.reduceat(curve.values if curve.low is None else curve.low, starts),
+        "high": np.maximum.reduceat(curve.values if curve.high is None else curve.high, starts),
     }
 
 

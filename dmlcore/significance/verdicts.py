@@ -104,16 +104,23 @@ def verdict(
         sentence, learned = _beside(variants, bar, against, things, measure)
         sentences.append(sentence)
     if seeds < 2:
-        sentences.append(
-            "One seed each: their noise is unknown, so no order can be read off."
-            if len(order) > 1
-            else "One seed: its noise is unknown."
-        )
+        sentences.append(_unknown_noise(variants))
     elif len(order) > 1:
         if bar and learned < 2:
             sentences[-1] = sentences[-1][:-1] + ": this budget ranks nothing."
         sentences += _ranked({name: variants[name] for name in order}, things, further)
     return Verdict(sentences[0], tuple(sentences[1:])) if sentences else Verdict("")
+
+
+def _unknown_noise(variants: Mapping[str, Values]) -> str:
+    """What cannot be said where not all variants have a second seed."""
+    if len(variants) == 1:
+        return "One seed: its noise is unknown."
+    single = sum(len(values) < 2 for values in variants.values())
+    if single == len(variants):
+        return "One seed each: their noise is unknown, so no order can be read off."
+    whose = "has one seed: its" if single == 1 else "have one seed: their"
+    return f"{single} of them {whose} noise is unknown, so no order of all can be read off."
 
 
 def contrasts(asked: Sequence[tuple[Values, Values]], lower: Sequence[bool]) -> list[str]:

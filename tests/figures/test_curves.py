@@ -14,6 +14,7 @@ from dmlcore.figures.curves import (
     MOST,
     CurvePanel,
     RunCurve,
+    averaged,
     interval,
     linked,
     smoothed,
@@ -46,6 +47,20 @@ def test_thinning_keeps_mean_range_and_end(steps):
         inside = whole.values[(tick - 1) * width : tick * width]
         assert rows["value"][i] == pytest.approx(inside.mean())
         assert (rows["low"][i], rows["high"][i]) == (inside.min(), inside.max())
+
+
+def test_a_group_is_drawn_by_its_mean_in_a_band_from_lowest_to_highest():
+    short = RunCurve("a", np.array([1, 2]), np.array([1.0, 3.0]))
+    long = RunCurve("b", np.array([1, 2, 4]), np.array([5.0, 4.0, 7.0]))
+    mean = averaged("group", [short, long])
+    assert mean.run == "group"
+    assert mean.steps.tolist() == [1, 2, 4]
+    assert mean.values.tolist() == [3, 3.5, 7]
+    rows = thin(mean, 2)
+    assert rows["value"].tolist() == [3.25, 7]
+    assert (rows["low"].tolist(), rows["high"].tolist()) == ([1, 7], [5, 7])
+    nothing = averaged("none", [RunCurve("a", np.empty(0, np.int64), np.empty(0))] * 2)
+    assert len(nothing.steps) == len(nothing.values) == 0
 
 
 def test_step_zero_is_not_averaged_with_training():

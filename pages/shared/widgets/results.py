@@ -9,7 +9,7 @@ from typing import Any
 
 import streamlit as st
 
-from dmlcore.figures.curves import CurvePanel, RunCurve, linked
+from dmlcore.figures.curves import CurvePanel, RunCurve, averaged, linked
 from dmlcore.metrics import SCORES
 from dmlcore.significance import verdicts
 from dmlcore.storage.metrics_rows import Row
@@ -52,6 +52,7 @@ SMOOTH = (
     "points. What is smoothed stays behind as a faint line"
 )
 FIRST = ("loss", "validation", "active")
+Histories = Sequence[tuple[str, Sequence[RunHistory]]]  # of one run or of a group, by the name in the legend
 
 
 def show(runs: Sequence[Run], forks: Sequence[int] = (), *, table: bool = True) -> None:
@@ -60,10 +61,25 @@ def show(runs: Sequence[Run], forks: Sequence[int] = (), *, table: bool = True) 
     forks: steps after which some of them part; table: whether the scores stand below.
     """
     histories = [(titles.label(run), run_reader.reader().history(run)) for run in runs]
-    there = [name for name in PANELS if any(len(_series(history, name)) for _, history in histories)]
+    band = "The band is the range of the loss within a few steps"
+    if _curves([(name, [history]) for name, history in histories], runs, forks, band):
+        _scores(runs, histories, table=table)
+
+
+def show_groups(groups: Sequence[tuple[str, Sequence[Run]]]) -> None:
+    """Curves averaged over the runs of each group, by name, and what the test scores of all of them say."""
+    histories = [(name, [run_reader.reader().history(run) for run in runs]) for name, runs in groups]
+    every = [run for _, runs in groups for run in runs]
+    if _curves(histories, every, (), "A line is the mean of a group, its band goes from the lowest run to the highest"):
+        _verdict(every, [history for _, members in histories for history in members])
+
+
+def _curves(histories: Histories, runs: Sequence[Run], forks: Sequence[int], band: str) -> bool:
+    """The curves with their controls; band: what it is, in words. Returns whether there are any."""
+    there = [name for name in PANELS if any(len(_series(each, name)) for _, members in histories for each in members)]
     if not there:
         st.caption("Curves appear with the first steps.")
-        return
+        return False
     with st.container(horizontal=True, vertical_alignment="center", gap="large"):
         chosen = _chosen(there)
         panels = [_panel(name, histories) for name in PANELS if name in chosen]
@@ -78,11 +94,11 @@ def show(runs: Sequence[Run], forks: Sequence[int] = (), *, table: bool = True) 
         drawn = linked(panels, steps=steps, forks=forks, smoothing=smoothing)
         chart("curves", drawn, f"Over the steps: {shown}")
     st.caption(
-        "Hover to read values at the same step in all panels. The band is the range of the loss within a few steps; "
+        f"Hover to read values at the same step in all panels. {band}; "
         "active tuples, the triplets or pairs of a loss, are those that still move a point. Tested are the weights "
         "with the best validation score."
     )
-    _scores(runs, histories, table=table)
+    return True
 
 
 def _chosen(there: Sequence[str]) -> list[str]:
@@ -93,7 +109,7 @@ def _chosen(there: Sequence[str]) -> list[str]:
     kept = [name for name in st.session_state.get("curves-shown", first) if name in there]  # another run has others
     if kept != st.session_state.get("curves-shown"):
         st.session_state["curves-shown"] = kept
-    with st.popover("Curves", icon=":material/show_chart:", key="open-curves"):
+    with st.popover("More curves", icon=":material/show_chart:", key="open-curves"):
         chosen = st.pills(
             "Curves",
             there,
@@ -129,15 +145,22 @@ def _logarithmic(panel: CurvePanel) -> CurvePanel:
     return replace(panel, bend=bend, ticks=(0.0, *(10.0**decade for decade in decades)))
 
 
-def _panel(name: str, histories: Sequence[tuple[str, RunHistory]]) -> CurvePanel:
+def _panel(name: str, histories: Histories) -> CurvePanel:
     title, unit, height = PANELS[name]
-    curves = [RunCurve(label, *_series(history, name).arrays()) for label, history in histories]
+    curves = [_curve(label, [_series(history, name) for history in members]) for label, members in histories]
     levels: tuple[tuple[str, float], ...] = ()
     if name == "validation":  # the untrained network is the curve at step 0
-        raw = {history.baselines.get(("inputs", "validation"), {}).get("map_at_r") for _, history in histories}
+        every = [history for _, members in histories for history in members]
+        raw = {history.baselines.get(("inputs", "validation"), {}).get("map_at_r") for history in every}
         if len(raw) == 1 and (level := raw.pop()) is not None:
             levels = (("inputs", level),)
     return CurvePanel(title, [curve for curve in curves if len(curve.steps)], unit=unit, height=height, levels=levels)
+
+
+def _curve(label: str, series: Sequence[run_reader.Series]) -> RunCurve:
+    """That of a run, or of several the mean."""
+    curves = [RunCurve(label, *each.arrays()) for each in series]
+    return curves[0] if len(curves) == 1 else averaged(label, curves)
 
 
 def score_columns(score: Row) -> dict[str, Any]:

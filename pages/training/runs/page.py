@@ -36,10 +36,14 @@ def board() -> None:
             st.warning(
                 "The address names a run that is not here. Choose one from the table.", icon=":material/link_off:"
             )
-        runs = table_view.show(store, total, shown)
+        runs, made = table_view.show(store, total, shown)
         if len(runs) > 1 and table_view.view().below == "mattered":
             with alone("What mattered"):
                 importance_view.show(runs)
+            return
+        if made and not shown:
+            with alone("The curves"):
+                results.show_groups([(group.legend, group.newest) for group in made[: run_status.MOST_CHOSEN]])
             return
     if shown or runs:
         _details(store, shown, runs)

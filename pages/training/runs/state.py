@@ -11,7 +11,7 @@ from pages.shared.state.page_state import ChoiceKind, Flag, Kind, PageState
 
 MOST_COLUMNS = 24
 _NAME = re.compile(r"[\w@ ().-]{1,80}")
-BELOW = {"runs": "The selected runs", "mattered": "Which settings mattered"}
+BELOW = {"runs": "Curves and scores", "mattered": "Which settings mattered"}
 VARIANT = "variant"  # to group by everything but the seed
 
 

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dmlcore.storage.runs import Run
 from pages.shared.words import sentences as words
 from pages.training.runs.state import VARIANT
 from pages.training.runs.table import rows
 from pages.training.runs.table.rows import Line
 
 MOST_SAID = 4  # settings in the name of a variant
+MOST_AVERAGED = 16  # runs of a group whose curves are read
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,17 @@ class Group:
 
     name: str
     lines: Sequence[Line]
+
+    @property
+    def newest(self) -> list[Run]:
+        """The runs that its curves are averaged over: the newest, MOST_AVERAGED at most."""
+        return sorted((each.run for each in self.lines), key=lambda run: run.id, reverse=True)[:MOST_AVERAGED]
+
+    @property
+    def legend(self) -> str:
+        """Its name beside its curves, with how many runs they are the mean of."""
+        count = len(self.newest)
+        return f"{self.name}, {count} run{'s' if count > 1 else ''}"
 
     @property
     def scores(self) -> list[float]:

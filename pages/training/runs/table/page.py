@@ -20,7 +20,8 @@ from pages.training.runs.table.groups import Group, groups
 from pages.training.runs.table.rows import Line
 
 KEY, GROUPS = "runs-table", "runs-groups"
-ROW, IN_SIGHT = 32, 6.5  # pixels of a row; rows of the table, the half one says that there are more
+ROW = 32  # pixels
+IN_SIGHT, GROUPED_IN_SIGHT, GROUPS_IN_SIGHT = 6.5, 2.5, 5.5  # rows, the half one says that there are more
 
 
 def view() -> TableView:
@@ -50,10 +51,10 @@ def start(key: str, value: Any, blank: Any) -> Any:
     return blank
 
 
-def show(store: RunStore, total: int, shown: Sequence[Run]) -> Sequence[Run]:
+def show(store: RunStore, total: int, shown: Sequence[Run]) -> tuple[Sequence[Run], Sequence[Group]]:
     """Controls, groups where they are asked for, and one row per run; the address keeps what is chosen.
 
-    Returns the runs of the table, the newest first.
+    Returns the runs of the table, the newest first, and the groups, if there are any.
     """
     controls = st.container(horizontal=True, vertical_alignment="bottom")
     runs = _listed(store, total, controls)
@@ -63,15 +64,15 @@ def show(store: RunStore, total: int, shown: Sequence[Run]) -> Sequence[Run]:
     lines = rows.ordered(lines, asked.sort, up=asked.up)
     run = baselines.opened(store, asked.baseline)
     pinned = rows.line(run) if run else None
-    if asked.group:
-        made = groups(lines, asked.group)
-        _groups(made, asked.group, pinned)
+    made = groups(lines, asked.group) if asked.group else []
+    if made:
+        _groups(made, asked.group, pinned, marked=not shown)
         lines = [each for group in made for each in group.lines]
     if lines:
         table = _table(lines, columns, pinned)
-        _runs(table, lines, shown)
+        _runs(table, lines, shown, () if shown or made else runs[:1], in_sight=GROUPED_IN_SIGHT if made else IN_SIGHT)
         _below(table, lines, pinned, asked, shown)
-    return runs
+    return runs, made
 
 
 def _listed(store: RunStore, total: int, controls: DeltaGenerator) -> Sequence[Run]:
@@ -141,7 +142,7 @@ def _changed() -> None:
 
 
 def _group_title(name: str) -> str:
-    return {"": "nothing", VARIANT: "everything but the seed"}.get(name) or rows.title(name)
+    return {"": "nothing", VARIANT: "all but the seed"}.get(name) or rows.title(name)
 
 
 def _table(lines: Sequence[Line], columns: Sequence[str], pinned: Line | None) -> Table:
@@ -157,10 +158,15 @@ def _table(lines: Sequence[Line], columns: Sequence[str], pinned: Line | None) -
     return table | {"started": rows.values("started", lines)}
 
 
-def _runs(table: Table, lines: Sequence[Line], shown: Sequence[Run]) -> None:
-    """The rows, selected by click: their numbers follow the runs when others join or the order changes."""
+def _runs(
+    table: Table, lines: Sequence[Line], shown: Sequence[Run], instead: Sequence[Run], *, in_sight: float
+) -> None:
+    """The rows, selected by click: their numbers follow the runs when others join or the order changes.
+
+    instead: whose curves are drawn while none is selected.
+    """
     ids = [each.run.id for each in lines]
-    drawn = [run.id for run in shown] or ids[:1]
+    drawn = [run.id for run in (*shown, *instead)]
     marks = [[str(drawn.index(run_id) + 1)] if run_id in drawn else [] for run_id in ids]
     table = {"run": table["run"], CURVE: marks} | table
     selected = sorted(ids.index(run.id) for run in shown if run.id in ids)
@@ -172,7 +178,7 @@ def _runs(table: Table, lines: Sequence[Line], shown: Sequence[Run]) -> None:
         key=KEY,
         hide_index=True,
         placeholder="–",
-        height=int(ROW * (1 + min(IN_SIGHT, len(ids)))) + 2,
+        height=_height(in_sight, len(ids)),
         row_height=ROW,
         selection_mode="multi-row",
         selection_default={"selection": {"rows": selected}},
@@ -180,6 +186,11 @@ def _runs(table: Table, lines: Sequence[Line], shown: Sequence[Run]) -> None:
         column_config=configured(table),
         alt="The runs, one a row",
     )
+
+
+def _height(most: float, rows: int) -> int:
+    """Pixels of a table with its heading and its border."""
+    return int(ROW * (1 + min(most, rows))) + 2
 
 
 def _select(ids: Sequence[str]) -> None:
@@ -198,13 +209,14 @@ def _choose(ids: Sequence[str]) -> None:
         st.query_params.pop("run", None)
 
 
-def _groups(made: Sequence[Group], by: str, pinned: Line | None) -> None:
-    """One row a group; a click chooses its runs."""
+def _groups(made: Sequence[Group], by: str, pinned: Line | None, *, marked: bool) -> None:
+    """One row a group; a click chooses its runs; marked: with the colours of their curves."""
     lines = [each for group in made for each in group.lines]
     noises = baselines.noise(lines, pinned) if pinned and by == VARIANT else {}
     own = pinned.variant if pinned else ""
     table: Table = {
         _group_title(by) if by != VARIANT else "settings": [group.name for group in made],
+        CURVE: [[str(k + 1)] if marked and k < run_status.MOST_CHOSEN else [] for k in range(len(made))],
         "runs": [len(group.lines) for group in made],
         "seeds": [group.seeds for group in made],
         "after": [None if group.mean is None else 100 * group.mean for group in made],
@@ -222,15 +234,15 @@ def _groups(made: Sequence[Group], by: str, pinned: Line | None) -> None:
         placeholder="–",
         selection_mode="single-row",
         on_select=lambda: _select_group(made),
+        height=_height(GROUPS_IN_SIGHT, len(made)),
+        row_height=ROW,
         column_config={
+            CURVE: configured({})[CURVE],
             "after": number(format="%.1f %%", help="mean test MAP@R of the runs that have one"),
             "deviation": number(format="%.2f", help="standard deviation over the runs, in points"),
             "best": number(format="%.1f %%"),
         },
         alt="The groups of runs, one a row",
-    )
-    st.caption(
-        f"A click on a group chooses its runs, {run_status.MOST_CHOSEN} at most; below, the runs stand group by group."
     )
 
 
@@ -253,10 +265,11 @@ def _below(table: Table, lines: Sequence[Line], pinned: Line | None, asked: Tabl
                 on_change=lambda: change(below=st.session_state["below-table"]),
                 label_visibility="collapsed",
             )
-        what = f"Select up to {run_status.MOST_CHOSEN} rows; the link keeps all of this."
+        group = "a group or " if asked.group else ""
+        what = f"Select {group}up to {run_status.MOST_CHOSEN} rows; the link keeps all of this."
         if view().below == "mattered":
             what = "Of all finished runs of this table, selected or not."
-        elif not shown:
+        elif not shown and not asked.group:
             what = f"Nothing is selected: below is the newest run. {what}"
         st.caption(what, width="stretch")
         if asked.baseline:

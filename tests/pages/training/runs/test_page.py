@@ -429,6 +429,19 @@ def test_runs_are_grouped_by_a_setting_and_a_group_is_chosen(opened, sweep):
     assert app.dataframe[0].value["settings"].tolist() == ["Learning rate 0.01", "Learning rate 0.1"]
 
 
+def test_groups_have_curves_of_their_own_until_runs_are_selected(opened, sweep):
+    store, made = sweep
+    app = opened(store, group="optimiser.learning_rate", find="r0")
+    (chart,) = app.get("vega_lite_chart")
+    assert "0.01, 2 runs" in chart.proto.spec
+    assert made[0].id[-4:] not in chart.proto.spec
+    assert app.dataframe[0].value["curve"].map(list).tolist() == [["1"], ["2"]]
+    assert "its band goes from the lowest run to the highest" in texts(app, "caption")
+    chosen = opened(store, group="optimiser.learning_rate", run=made[0].id)
+    assert made[0].id[-4:] in chosen.get("vega_lite_chart")[0].proto.spec
+    assert not any(chosen.dataframe[0].value["curve"].map(list))
+
+
 def test_a_pinned_baseline_shows_differences_beside_their_noise(opened, sweep):
     store, made = sweep
     app = opened(store, run=made[0].id)
