@@ -93,7 +93,8 @@ def test_from_a_force_field_to_a_trained_gallery(visitor, lab):
     assert run.state().step == STEPS > before
 
     # The gallery: right and wrong are told apart without colour, and failures can be picked out.
-    page.get_by_role("link", name="Gallery").first.click()
+    page.get_by_role("link", name="Explore").first.click()
+    page.get_by_role("link", name="Neighbours", exact=True).first.click()
     page.wait_for_selector(".neighbours .found img")
     first = page.locator(".neighbours .found figure").first
     expect(first.locator(".mark")).to_have_text(re.compile("^[✓✗]$"))

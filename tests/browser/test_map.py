@@ -133,7 +133,7 @@ def test_a_lasso_selects_and_another_adds_and_both_carry_over(page, server, show
     page.keyboard.press(" ")
     becomes(lambda: int(page.locator(".count").get_attribute("data-count")), len(second) - 1)
     eventually(lambda: np.testing.assert_array_equal(selected(page, shown), second[second != one]))
-    page.get_by_role("link", name="Gallery", exact=True).last.click()
+    page.get_by_role("link", name="Neighbours", exact=True).last.click()
     page.wait_for_url(re.compile("gallery.*selection="))
 
 
@@ -204,7 +204,9 @@ def test_a_lasso_shows_its_images_one_opens_in_full_and_the_link_reopens_it(page
     assert index in failing
     row = int(np.flatnonzero(known.indices == index)[0])
     marks = ["✓" if right else "✗" for right in known.right[row]]
-    becomes(lambda: [text[0] for text in dialog.locator(".found small").all_text_contents()], marks)
+    becomes(lambda: [text[0] for text in dialog.locator(".found small:not(.class)").all_text_contents()], marks)
+    names = [str(known.labels[other]) for other in known.neighbours[row]]
+    becomes(dialog.locator(".found .class").all_text_contents, names)
     becomes(dialog.locator(".history figure").count, len(snapshots.snapshots(shown)))
     dialog.get_by_label("new tag of this sample").fill("odd one")
     page.keyboard.press("Enter")

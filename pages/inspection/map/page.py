@@ -25,7 +25,7 @@ TRUST = (
 )
 KEPT = (
     "Of the 15 nearest neighbours in the embedding, the share that is still among the 15 nearest on the map. The rest "
-    "was torn apart to fit a plane: judge single neighbours in the gallery, never here."
+    "was torn apart to fit a plane: judge single neighbours under Neighbours, never here."
 )
 MEANING = {
     "tsne": "t-SNE keeps neighbours together; how large, how dense and how far apart groups are means nothing.",

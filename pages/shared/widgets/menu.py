@@ -96,7 +96,7 @@ SECTIONS: Mapping[str, tuple[Place, ...]] = {
             "Explore",
             {
                 "explore": Page("Explore", "bubble_chart", "inspection/map/page.py"),
-                "gallery": Page("Gallery", "grid_view", "inspection/gallery/page.py"),
+                "gallery": Page("Neighbours", "grid_view", "inspection/gallery/page.py"),
             },
             ("Map and images", "Neighbours"),
         ),
@@ -121,6 +121,12 @@ SECTIONS: Mapping[str, tuple[Place, ...]] = {
         _one("Published", "menu_book", "published", "library/published/page.py"),
     ),
 }
+INSPECT = ("explore", "failure", "confusions")
+INSPECT_STYLE = """<style>
+[class*="st-key-inspect-"] .stPageLink a { padding: .35rem .8rem; border-radius: .5rem; background: #0072B2; }
+[class*="st-key-inspect-"] .stPageLink a:is(:hover, :focus-visible) { background: #005A8E; }
+[class*="st-key-inspect-"] .stPageLink a :is(p, span) { color: #fff; font-weight: 600; }
+</style>"""
 # Addresses of before, and where they lead now; what stands in them goes along.
 MOVED: Mapping[str, str] = {"maps": "explore"}
 
@@ -213,6 +219,14 @@ def link(
     (into or st).page_link(
         about.file, label=label or about.title, icon=symbol, query_params=onward(query or {}), disabled=disabled
     )
+
+
+def inspect(run: str) -> None:
+    """What to look at of a run that has learned, before anything else that may be done with it."""
+    st.html(INSPECT_STYLE)
+    with st.container(horizontal=True, width="content", gap="small", key=f"inspect-{run}"):
+        for address in INSPECT:
+            link(address, PLACES[address].title, {"run": run})
 
 
 def go(page: str, query: Query) -> None:

@@ -63,7 +63,7 @@ def button(
     origin: str,
     *,
     key: str,
-    help: str = "The map and the gallery then show them",
+    help: str = "Explore and Failures then show them",
 ) -> None:
     """A button that makes samples (indices in the data set) the selection."""
     st.button(

@@ -171,7 +171,7 @@ def _block(head: Sequence[str], run: Run, index: int, images: Callable[[str, Cal
         return f"gallery?{urlencode({'run': run.id, 'query': sample})}"
 
     forces = f"failure?{urlencode({'run': run.id, 'query': index})}"
-    links = f'<a href="{escape(link(index))}">gallery</a><a href="{escape(forces)}">forces</a>'
+    links = f'<a href="{escape(link(index))}">neighbours</a><a href="{escape(forces)}">forces</a>'
     return (
         f'<section class="difference"><div class="head">{"".join(head)}<span class="links">{links}</span></div>'
         f"{images(thumbnails.address(run), link)}</section>"

@@ -32,7 +32,7 @@ LECTURE = Presentation(
     (
         "Each point is a test sample; colour and shape say its class, a name stands at its most central point.",
         "The wheel zooms: close up, points become their images. Click one for its neighbours.",
-        "How far apart groups lie and how dense they are means little: single neighbours are judged in the gallery.",
+        "How far apart groups lie and how dense they are means little: single neighbours are judged under Neighbours.",
         "Controls, images: what stands out on the map, as pictures beside it. L draws a lasso.",
     ),
     "fill",

@@ -33,6 +33,8 @@ def show(run: Run, waits: Waiting | None) -> None:
     with st.container(border=True, key=f"run-{run.id}"):
         with st.container(horizontal=True, vertical_alignment="center"):
             literal(titles.label(run), "h3")
+            if run.embeddings():
+                menu.inspect(run.id)
             run_status.badge(status)
             if run.is_example:
                 st.caption("It came with the lab, and is left out where runs are compared.", width="content")
@@ -44,7 +46,7 @@ def show(run: Run, waits: Waiting | None) -> None:
             if waits and st.button("Start now", key=f"hurry-{run.id}", icon=":material/fast_forward:", help=HURRY):
                 _ask(run, device_queue.hurry)
             _buttons(run, status)
-            with st.popover("Log", icon=":material/notes:", key=f"log-{run.id}"):
+            with st.popover("Log", type="tertiary", icon=":material/notes:", key=f"log-{run.id}"):
                 waiting.log(run)
 
 
@@ -87,21 +89,22 @@ def _buttons(run: Run, status: str) -> None:
         "Resume", key=f"resume-{run.id}", icon=":material/resume:", type="primary", help=RESUME
     ):
         _ask(run, launch.resume)
-    this = {"run": run.id}
-    if run.embeddings():
-        menu.link("explore", "Explore what it learned", this)
-        menu.link("failure", "Its failures", this)
-        menu.link("gallery", "Gallery", this)
     if (run.path / LAST).exists():
-        menu.link("fork", "Continue from here with a change", this)
+        menu.link("fork", "Continue from here with a change", {"run": run.id})
     menu.link("train", "Train another like it", {"like": run.id}, icon="tune")
     if table_view.view().baseline != run.id:
         st.button(
-            "Pin as baseline", key=f"pin-{run.id}", icon=":material/keep:", on_click=_pin, args=(run,), help=BASELINE
+            "Pin as baseline",
+            key=f"pin-{run.id}",
+            icon=":material/keep:",
+            type="tertiary",
+            on_click=_pin,
+            args=(run,),
+            help=BASELINE,
         )
     note_view.button(run)
     if status not in ("queued", "running"):
-        with st.popover("Delete", icon=":material/delete:", key=f"delete-{run.id}"):
+        with st.popover("Delete", type="tertiary", icon=":material/delete:", key=f"delete-{run.id}"):
             st.markdown(GONE_EXAMPLE if run.is_example else GONE)
             if st.button("Delete for good", key=f"delete-for-good-{run.id}", type="primary"):
                 _ask(run, _delete)

@@ -89,10 +89,9 @@ def _fork(run: Run) -> None:
                     f"Carried over: {', '.join(begun['carried'])}. Begun anew: {', '.join(begun['anew']) or 'nothing'}."
                 )
             )
-        with st.container(horizontal=True):
+        with st.container(horizontal=True, vertical_alignment="center"):
             if run.embeddings():
-                menu.link("explore", "Explore what it learned", {"run": run.id})
-                menu.link("failure", "Its failures", {"run": run.id})
+                menu.inspect(run.id)
             if (run.path / LAST).exists():
                 menu.link("fork", "Continue this one", {"run": run.id})
             if run.embeddings() and fork_spec.parent_of(run):

@@ -28,7 +28,14 @@ def button(run: Run) -> None:
         before, why = "", str(error)
     key = f"note-{run.id}"
     begun = _begun(key, before)
-    with st.popover("Note", icon=":material/edit_note:", key=f"{key}-open", disabled=bool(why), help=why or None):
+    with st.popover(
+        "Note",
+        type="tertiary",
+        icon=":material/edit_note:",
+        key=f"{key}-open",
+        disabled=bool(why),
+        help=why or None,
+    ):
         st.text_area("Note on this run", begun, key=key, max_chars=notes.LONGEST, height=160)
         if begun != before:
             st.warning("The note was changed elsewhere meanwhile; it now stands on the card.")
