@@ -23,7 +23,7 @@ def agrees(stated: tuple[str, str], gradient: torch.Tensor) -> bool:
 
 
 SCIENCE = Path(__file__).parents[3] / "shared" / "science"
-OF_SOURCE = {"K": 46, "G": 27, "C": 11, "Z": 10}
+OF_SOURCE = {"K": 46, "G": 27, "C": 11, "Z": 10, "P": 16}
 
 
 def test_every_source_has_its_errata():

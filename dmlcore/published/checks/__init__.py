@@ -15,6 +15,8 @@ from dmlcore.published.checks import (
     gurbuz_transport,
     karaman_losses,
     karaman_tables,
+    psomas_losses,
+    psomas_tables,
     zabihzadeh,
 )
 from dmlcore.published.checks.number import Check, Decision, Number, Outcome
@@ -30,6 +32,8 @@ _CHECKS: Mapping[int, Check] = {
     **gurbuz_tables.CHECKS,
     **can.CHECKS,
     **zabihzadeh.CHECKS,
+    **psomas_losses.CHECKS,
+    **psomas_tables.CHECKS,
 }
 
 
