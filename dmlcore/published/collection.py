@@ -54,6 +54,7 @@ def _entry(file: table_reader.File, row: table_reader.PrintedRow) -> PublishedRo
         loss,
         None if row.hyper is None else row.numbers,
         dict(zip(file.columns, row.spread, strict=True)) if row.spread else None,
+        row.damaged,
     )
 
 

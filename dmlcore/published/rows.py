@@ -31,6 +31,7 @@ class PublishedRow:
     loss: str = ""  # of our catalogue
     hyper: Mapping[str, float] | None = None
     spread: Mapping[str, float] | None = None
+    damaged: tuple[str, ...] = ()  # columns whose value was read from damaged text
 
     @property
     def alike(self) -> tuple[str, str, str]:

@@ -32,6 +32,7 @@ class PrintedRow(_TableModel):
     loss: str = Field("", description="Of our catalogue, where the method is one of it")
     hyper: dict[str, bool | float] | None = Field(None, description="hinge = false: run without any clamp")
     quoted_from: str = Field("", description="Number of the table whose row this one repeats")
+    damaged: tuple[str, ...] = Field((), description="Columns whose value was read from damaged text")
 
     @property
     def numbers(self) -> dict[str, float]:
@@ -64,6 +65,8 @@ class File(_TableModel):
         for number, row in enumerate(self.rows, 1):
             if len(row.values) != len(self.columns) or len(row.spread) not in (0, len(self.columns)):
                 raise ValueError(f"rows.{number}: there are {len(self.columns)} columns")
+            if unknown := set(row.damaged) - set(self.columns):
+                raise ValueError(f"rows.{number}: damaged names {', '.join(sorted(unknown))}, which is no column")
         return self
 
 

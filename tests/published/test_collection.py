@@ -146,6 +146,23 @@ def test_words_about_noise_carry_the_numbers_of_the_tables():
         assert bool(noise.words(found)) == bool(found.scores), found.key
 
 
+def test_values_from_damaged_text_are_flagged():
+    damaged = {
+        (shown.key, row.dataset, row.values[column])
+        for shown in collection.collection()
+        for row in shown.rows
+        for column in row.damaged
+    }
+    assert damaged == {("G-5.2a", "CUB-200-2011", 64.32), ("G-5.2a", "Cars196", 77.63)}
+    assert note("G", "5.2a", "damaged") == [64.32, 77.63]
+
+
+def test_a_damaged_column_must_be_one_of_the_table():
+    row = {"values": (1.0,), "loss": "triplet", "damaged": ("R@2",)}
+    with pytest.raises(ValueError, match=r"rows\.1: damaged names R@2, which is no column"):
+        table_reader.File.model_validate({"caption": "x", "columns": ("R@1",), "rows": (row,)})
+
+
 def test_errata_and_flags_stand_beside_their_tables():
     assert [e.number for e in table("K-4.14").errata()] == [42]
     assert [e.number for e in table("K-4.1").errata()] == [38], "Table 4.1, not 4.10 to 4.14"

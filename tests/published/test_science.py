@@ -97,3 +97,25 @@ def numbers(source: str, number: str, found: Any) -> list[object]:
     if isinstance(found.get("rows"), list):
         return leaves([row[1:] for row in found["rows"]])
     return leaves(found.get("rows", found.get("by_embedding_size")))
+
+
+@pytest.mark.parametrize(("number", "cells"), [("5.1", 240), ("3.1", 208)])
+def test_the_fair_tables_of_gurbuz_2022_cell_by_cell(number, cells):
+    """Each number stands where the transcription has it: under its method, data set, embedding size and score."""
+    found = raw("other-tables.json")["G"][number]
+    wanted = {
+        (method, dataset, size, score): leaves(value)
+        for method, by_dataset in found["rows"].items()
+        for dataset, by_size in by_dataset.items()
+        for size, values in by_size.items()
+        for score, value in (values.items() if isinstance(values, dict) else zip(found["metrics"], values, strict=True))
+    }
+    shown = {
+        (row.method, row.dataset.replace("CUB-200-2011", "CUB"), row.size, score): leaves(
+            [value, row.spread[score]] if row.spread else [value]
+        )
+        for row in table(f"G-{number}").rows
+        for score, value in row.values.items()
+    }
+    assert len(wanted) == cells
+    assert shown == wanted

@@ -17,6 +17,7 @@ from pages.shared.widgets import menu
 from pages.shared.widgets.linked_box import as_csv
 
 MARK = "●"
+DAMAGED = "?"  # behind a value read from damaged text
 
 
 def show(table: PublishedTable, passed: set[int]) -> None:
@@ -108,6 +109,8 @@ def _frame(table: PublishedTable, rows: Sequence[PublishedRow], marks: dict[str,
                 styler = styler.format("{:.2f} " + MARK, subset=cells).set_properties(
                     subset=cells, **{"font-weight": "bold"}
                 )
+        if doubtful := [i for i, row in enumerate(rows) if column in row.damaged]:
+            styler = styler.format("{:.2f} " + DAMAGED, subset=pd.IndexSlice[doubtful, [column]])
     st.dataframe(
         styler,
         hide_index=True,
@@ -135,6 +138,8 @@ def _legend(table: PublishedTable) -> None:
     else:
         within = f"the highest{scope}, alone, as this table comes with no noise level."
     st.caption(f"**{MARK} bold**: {within}")
+    if any(row.damaged for row in table.rows):
+        st.caption(f"**{DAMAGED}**: read from damaged text.")
     st.markdown(f":material/blur_on: **Noise.** {noise.words(table)}", help=noise.WHY if band else None)
 
 

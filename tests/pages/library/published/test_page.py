@@ -75,6 +75,15 @@ def test_rows_within_the_noise_are_marked_alike():
     assert says(said, "0.9 R@1", "0.2 MAP@R", "mean nothing")
 
 
+def test_a_value_from_damaged_text_has_a_mark():
+    app = opened(table="G-5.2a")
+    shown = app.dataframe[0].proto.arrow_data.styler.display_values
+    for value in ("64.32 ?", "77.63 ?"):
+        assert value.encode() in shown
+    assert b"79.29 ?" not in shown
+    assert any("damaged" in x.value for x in app.caption)
+
+
 def test_search_finds_rows_of_all_tables():
     app = opened()
     app.text_input(key="published_q").set_value("contrastive CUB").run()
