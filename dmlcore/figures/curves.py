@@ -159,7 +159,7 @@ def _by_run(runs: Sequence[str]) -> tuple[alt.Color, alt.StrokeDash]:
     legend = alt.Legend(
         title=None,
         orient="top",
-        columns=2,
+        columns=alt.ExprRef("windowSize()[0] < 700 ? 1 : 2"),  # two are cut on a phone
         labelLimit=420,
         symbolType="stroke",
         symbolSize=600,

@@ -80,7 +80,7 @@ def _curves(histories: Histories, runs: Sequence[Run], forks: Sequence[int], ban
     if not there:
         st.caption("Curves appear with the first steps.")
         return False
-    with st.container(horizontal=True, vertical_alignment="center", gap="large"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         chosen = _chosen(there)
         panels = [_panel(name, histories) for name in PANELS if name in chosen]
         smoothing = st.slider(

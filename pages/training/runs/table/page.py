@@ -68,6 +68,8 @@ def show(store: RunStore, total: int, shown: Sequence[Run]) -> tuple[Sequence[Ru
     if made:
         _groups(made, asked.group, pinned, marked=not shown)
         lines = [each for group in made for each in group.lines]
+    elif run:
+        lines.sort(key=lambda each: each.run.id != run.id)  # what is pinned stands first
     if lines:
         table = _table(lines, columns, pinned)
         _runs(table, lines, shown, () if shown or made else runs[:1], in_sight=GROUPED_IN_SIGHT if made else IN_SIGHT)

@@ -448,6 +448,7 @@ def test_a_pinned_baseline_shows_differences_beside_their_noise(opened, sweep):
     app.button(key=f"pin-{made[0].id}").click().run()
     assert app.query_params["baseline"] == made[0].id
     table = next(frame.value for frame in app.dataframe if "set otherwise" in frame.value).set_index("run")
+    assert names(app)[:2] == ["r0.1s0", "moons"], "what is pinned stands first"
     rows = {str(name).split(" ")[0]: table.loc[name] for name in table.index}
     assert rows["r0.01s1"]["against the baseline"] == pytest.approx(22)
     assert says(rows["r0.01s1"]["over the seeds"], *LEAD)
