@@ -32,8 +32,8 @@ LOOK = 0.1  # seconds from one look at a page to the next: each costs the browse
 
 
 def chromium_path() -> str | None:
-    """Debian's Chromium, or None."""
-    return shutil.which("chromium")
+    """Debian's Chromium, or None: the one without a window, where it is, takes a quarter less processor for a page."""
+    return shutil.which("chromium-headless-shell") or shutil.which("chromium")
 
 
 def free_port() -> int:
