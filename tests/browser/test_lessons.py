@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.harness import drag, go
+from tests.browser.harness import becomes, drag, go
 
 pytestmark = pytest.mark.browser
 
@@ -35,6 +35,14 @@ def test_a_question_is_answered_by_the_figure_and_the_answer_is_remembered(page,
     page.wait_for_url(re.compile(r"lesson=hardness.*step=2"))
     page.get_by_role("button", name="Check").click()
     expect(verdict).to_contain_text(re.compile(r"Right\. From A it is 0\.50 to P and 0\.\d+ to N"))
+
+    # On a phone the figure stands between text and question, elsewhere beside both.
+    figure, check = page.locator(".st-key-lesson_figure"), page.get_by_role("button", name="Check")
+    assert figure.bounding_box()["x"] > check.bounding_box()["x"]
+    page.set_viewport_size({"width": 390, "height": 844})
+    becomes(lambda: figure.bounding_box()["x"] == page.locator(".st-key-lesson_text").bounding_box()["x"], True)
+    assert figure.bounding_box()["y"] < check.bounding_box()["y"]
+    page.set_viewport_size({"width": 1440, "height": 900})
 
     # Loaded again, the address opens the same place with the point where it was left, and the list knows.
     place = handle.get_attribute("aria-label")

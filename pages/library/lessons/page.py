@@ -14,6 +14,13 @@ from pages.shared.widgets import menu
 from pages.shared.widgets.component import component
 
 KEY = "lessons"
+# Text, figure, question: below each other on a phone; where there is room the figure stands beside both.
+STYLE = """<style>
+@media (min-width: 641px) {
+  .st-key-lesson { display: grid; grid-template: auto 1fr / minmax(0, 1fr) minmax(0, 2fr); gap: .5rem 2rem; }
+  .st-key-lesson > :has(> .st-key-lesson_figure), .st-key-lesson > .st-key-lesson_figure { grid-area: 1 / 2 / 3 / 3; }
+}
+</style>"""
 
 
 def _follow() -> None:
@@ -56,10 +63,12 @@ if here is None:
 else:
     st.title(here.lesson.title, anchor=False)
     st.markdown(here.lesson.claim)
-    words, stage = st.columns([1, 2], gap="medium")
-    with words:
-        st.subheader(f"{here.number}. {here.step.title}", anchor=False)
-        st.markdown(here.step.text)
-        panel(here)
-    with stage:
-        figure(here)
+    st.html(STYLE)
+    with st.container(key="lesson"):
+        with st.container(key="lesson_text"):
+            st.subheader(f"{here.number}. {here.step.title}", anchor=False)
+            st.markdown(here.step.text)
+        with st.container(key="lesson_figure"):
+            figure(here)
+        with st.container(key="lesson_question"):
+            panel(here)
