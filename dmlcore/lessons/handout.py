@@ -6,29 +6,36 @@ import base64
 import html
 import io
 import textwrap
+from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from dmlcore import losses
+from dmlcore.experiments import studies
 from dmlcore.figures.fields import figure_style, save_figure
 from dmlcore.lessons import text as texts
 from dmlcore.lessons.checks import judge, shown_by
 from dmlcore.lessons.facts import FACTS
 from dmlcore.lessons.lesson import Lesson, LessonStep
-from dmlcore.lessons.stages import STAGES, Shown
+from dmlcore.lessons.stages import STAGES, Shown, draw_studies_offered
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FORMATS = ("html", "pdf")
 _A4 = (8.27, 11.69)  # inches
-_LEFT, _RIGHT = 0.1, 0.9  # shares of the width of a page
+POINTS = ("a", "p", "n")
+_LEFT, _MIDDLE, _RIGHT = 0.1, 0.52, 0.9  # shares of the width of a page
 _CHARACTERS = 92  # of a line of print at 10 points
+_COMPUTED = "Every number of an answer was computed on the figure of its step."
+_HOW = "Here figures stand still: mark or write down what you would do. In DML Lab, under Lessons, they move."
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #1b2430; max-width: 46rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { margin-bottom: 0; } .claim { font-size: 1.2rem; }
 img { width: 100%; max-width: 34rem; display: block; margin: auto; }
 section { break-inside: avoid; border-top: 1px solid #ccd; margin-top: 2rem; } .ask { font-weight: 600; }
 details { margin: 0.5rem 0; } footer { margin-top: 3rem; color: #5a6473; font-size: 0.85rem; }
+@media print { img { width: auto; max-width: 100%; max-height: 13cm; } .ask + p { margin-bottom: 2cm; } }
 """
 
 
@@ -45,12 +52,36 @@ def answer(step: LessonStep) -> tuple[str, Shown]:
     shown = shown_by(step, solved)
     measured = FACTS[question.fact].measure(shown)
     if question.kind == "do":
-        words = f"For example {step.figure.control} = {question.solution}."
+        words = f"For example {_solution(step)}."
     elif question.kind == "choose":
         words = f"{str(measured.value)[:1].upper()}{str(measured.value)[1:]}."
     else:
         words = f"{float(measured.value):.2f}."
     return f"{words} {judge(question, shown, str(measured.value)).measured} {question.after}", shown
+
+
+_SYMBOLS = {"mu": "μ", "epsilon": "ε", "rho": "ρ", "m1": "m₁", "m2": "m₂"}
+
+
+def _solution(step: LessonStep) -> str:
+    """What the reader does, in words: no name of a setting."""
+    control, value = step.figure.control, str(step.question.solution)
+    if control in POINTS:
+        x, y = [*value.split(","), "0"][:2]
+        return f"{control.upper()} at {f'{x}°, {y}°' if step.figure.on == 'sphere' else f'({x}, {y})'}"
+    if control == "loss":
+        return f"the loss “{losses.describe(value).title}”"
+    if control == "study":
+        return f"“{studies.read(value).title}”"
+    if control == "step":
+        return f"step {value}"
+    name = _SYMBOLS.get(control, control)
+    return f"{name} open, no clamp" if value == "inf" else f"{name} = {value}"
+
+
+def _compares(step: LessonStep) -> bool:
+    """Whether the reader is to choose among studies: on paper he needs all of them."""
+    return step.figure.control == "study" and step.question.kind == "do"
 
 
 @cache
@@ -60,8 +91,15 @@ def _image(on: str, settings: tuple[tuple[str, str], ...], format: str) -> bytes
     return save_figure(stage.draw(stage.read(dict(settings))), format=format, dpi=130)
 
 
+@cache
+def _studies(format: str) -> bytes:
+    return save_figure(draw_studies_offered(), format=format, dpi=130)
+
+
 def _drawn(step: LessonStep, format: str, *, solved: bool = False) -> bytes | None:
     """The figure as it opens, or as the solution leaves it where there is one."""
+    if _compares(step) and not solved:
+        return _studies(format)
     settings = step.solved() if solved else step.figure.settings
     return None if settings is None else _image(step.figure.on, tuple(settings.items()), format)
 
@@ -72,9 +110,9 @@ def _as_html(lesson: Lesson) -> str:
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head><body>\n'
-        f'<h1>{title}</h1>\n<p class="claim">{claim}</p>\n{sections}\n'
-        f"<footer>DML Lab, lesson {lesson.order}, about {lesson.minutes} minutes. Every number under an answer was "
-        "computed by dmlcore on the figure above it.</footer>\n</body></html>\n"
+        f'<h1>{title}</h1>\n<p class="claim">{claim}</p>\n<p>{_HOW}</p>\n{sections}\n'
+        f"<footer>DML Lab, lesson {lesson.order}, about {lesson.minutes} minutes. {_COMPUTED}</footer>\n"
+        "</body></html>\n"
     )
 
 
@@ -109,63 +147,78 @@ def _as_pdf(lesson: Lesson) -> bytes:
     with figure_style(), PdfPages(file, metadata={"Title": lesson.title, "CreationDate": None}) as pages:
         for number, step in enumerate(lesson.steps, 1):
             pages.savefig(_page(lesson, number, step))
-        pages.savefig(_answers(lesson))
+        for page in _answers(lesson):
+            pages.savefig(page)
     return file.getvalue()
 
 
 class _Paper:
     """An A4 page that is written from the top down."""
 
-    def __init__(self) -> None:
+    def __init__(self, lesson: Lesson) -> None:
         from matplotlib.figure import Figure
 
         self.figure = Figure(figsize=_A4, facecolor="white")
+        self.figure.text(_LEFT, 0.04, f"DML Lab, lesson {lesson.order}: {lesson.title}", fontsize=8, color="#5a6473")
         self.y = 0.94
 
-    def write(self, words: str, size: float = 10, *, bold: bool = False, gap: float = 0.012) -> None:
-        """A paragraph; a formula is kept on its line."""
-        width = round(_CHARACTERS * 10 / size)
+    def write(
+        self, words: str, size: float = 10, *, bold: bool = False, gap: float = 0.012, right: float = _RIGHT
+    ) -> None:
+        """A paragraph up to `right`; a formula is kept on its line."""
+        width = round(_CHARACTERS * 10 / size * (right - _LEFT) / (_RIGHT - _LEFT))
         for line in textwrap.wrap(texts.FORMULA.sub(lambda m: m[0].replace(" ", "\u00a0"), words), width):
             style: dict[str, Any] = {"fontsize": size, "fontweight": "bold" if bold else "normal", "color": "#1b2430"}
             self.figure.text(_LEFT, self.y, line, va="top", **style)
             self.y -= 1.45 * size / 72 / _A4[1]
         self.y -= gap
 
-    def image(self, data: bytes, most: float = 0.5) -> None:
-        """A picture as wide as the text, `most` of the page high at most."""
+    def image(self, data: bytes, most: float = 0.5, *, left: float = _LEFT, top: float | None = None) -> None:
+        """A picture from `left` to the end of the line, at most `most` of the page high; what follows stands below."""
         from matplotlib.image import imread
 
+        top = self.y if top is None else top
         pixels = imread(io.BytesIO(data), format="png")
-        wide, high = _RIGHT - _LEFT, (_RIGHT - _LEFT) * pixels.shape[0] / pixels.shape[1] * _A4[0] / _A4[1]
+        wide, high = _RIGHT - left, (_RIGHT - left) * pixels.shape[0] / pixels.shape[1] * _A4[0] / _A4[1]
         shrink = min(1.0, most / high)
-        place = (_LEFT + wide * (1 - shrink) / 2, self.y - high * shrink, wide * shrink, high * shrink)
+        place = (left + wide * (1 - shrink) / 2, top - high * shrink, wide * shrink, high * shrink)
         axes = self.figure.add_axes(place)
-        axes.imshow(pixels)
+        axes.imshow(pixels, interpolation="none")  # every pixel goes into the file
         axes.set_axis_off()
-        self.y = place[1] - 0.02
+        self.y = min(self.y, place[1]) - 0.02
 
 
 def _page(lesson: Lesson, number: int, step: LessonStep) -> Figure:
-    paper = _Paper()
+    paper = _Paper(lesson)
     if number == 1:
         paper.write(lesson.title, 20, bold=True)
-        paper.write(lesson.claim, 12, gap=0.03)
+        paper.write(lesson.claim, 12)
+        paper.write(_HOW, 9, gap=0.03)
     paper.write(f"{number}. {step.title}", 14, bold=True)
     for paragraph in texts.paragraphs(step.text):
         paper.write(paragraph)
     opens = _drawn(step, "png")
     assert opens is not None  # a figure always opens
-    paper.image(opens, paper.y - 0.16)
+    paper.image(opens, paper.y - 0.18)
     paper.write(step.question.ask, 11, bold=True)
     if step.question.kind == "choose":
         paper.write("     ".join(f"\u25a1 {value}" for value in FACTS[step.question.fact].values), 10)
+    elif step.question.kind == "number" or step.figure.control not in POINTS:  # a point is marked in the figure
+        paper.write("Answer: " + 30 * "_", 10)
     return paper.figure
 
 
-def _answers(lesson: Lesson) -> Figure:
-    paper = _Paper()
+def _answers(lesson: Lesson) -> Iterator[Figure]:
+    """Each answer, beside it the figure that gives it."""
+    paper = _Paper(lesson)
     paper.write("Answers", 14, bold=True)
     for number, step in enumerate(lesson.steps, 1):
-        paper.write(f"{number}. {answer(step)[0]}")
-    paper.write("Every number here was computed by dmlcore on the figure of its step.", 8)
-    return paper.figure
+        if paper.y < 0.3:
+            yield paper.figure
+            paper = _Paper(lesson)
+        top, solved = paper.y, None if _compares(step) else _drawn(step, "png", solved=True)
+        paper.write(f"{number}. {answer(step)[0]}", right=_RIGHT if solved is None else _MIDDLE)
+        if solved:
+            paper.image(solved, 0.2, left=_MIDDLE + 0.04, top=top)
+    paper.write(_COMPUTED, 8)
+    yield paper.figure

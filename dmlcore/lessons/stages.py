@@ -257,6 +257,19 @@ def _draw_study(shown: StudyShown) -> Figure:
     return draw_bars(*bars_of(shown))
 
 
+def studies_offered() -> list[str]:
+    """The studies of losses whose results ship: what a lesson has to choose from."""
+    named = [name for name in studies.names() if studies.results_path(name).exists()]
+    return [name for name in named if studies.read(name).things == "losses"]
+
+
+def draw_studies_offered() -> Figure:
+    """All of them: paper cannot be asked for another one."""
+    from dmlcore.figures.study_bars import draw_studies
+
+    return draw_studies({studies.read(name).title: bars_of(StudyShown(name)) for name in studies_offered()})
+
+
 def bars_of(shown: StudyShown) -> tuple[dict[str, list[float]], dict[str, float]]:
     """Test MAP@R of each variant over the seeds, and that of each baseline, the mean over all runs."""
     results = studies.load(shown.study)

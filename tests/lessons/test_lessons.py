@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from dmlcore.cli.main import app
 from dmlcore.lessons import checks, text
 from dmlcore.lessons.facts import FACTS
-from dmlcore.lessons.handout import handout
+from dmlcore.lessons.handout import _solution, handout
 from dmlcore.lessons.lesson import LessonError, read
 from dmlcore.lessons.stages import STAGES
 from dmlcore.presets import LESSONS
@@ -151,6 +151,24 @@ def test_a_handout_holds_every_step_its_figures_and_the_computed_answers():
     assert handout(lesson, "pdf") == paper
     with pytest.raises(ValueError, match="html or pdf"):
         handout(lesson, "docx")
+
+
+def test_answers_on_paper_name_what_the_reader_sees_and_no_setting():
+    steps = [step for path in sorted(LESSONS.glob("*.md")) for step in read(path).steps if step.question.kind == "do"]
+    found = {_solution(step) for step in steps}
+    assert {"N at (0, 0.8)", "N at 180°, 0°", "the loss “Ranking”", "“All losses on CIFAR-100”"} <= found
+    assert {"step 20", "m₂ open, no clamp", "μ = 0.09"} <= found
+    assert {words.split(" = ")[0] for words in found if " = " in words} <= {"μ", "ε", "m", "m₁", "m₂", "r", "s", "ρ"}
+
+
+def test_paper_shows_all_studies_where_one_is_to_be_chosen():
+    lesson = read(LESSONS / "unseen.md")
+    page = handout(lesson, "html").decode()
+    one, *choosing = re.findall(r"base64,([^\"]+)\"", page)
+    assert len(choosing) == 4  # the question and the answer of two steps
+    assert choosing[0] == choosing[2]
+    assert len({one, *choosing}) == 4
+    assert handout(lesson, "pdf").count(b"/Type /Page ") == 4
 
 
 def test_the_command_line_lists_checks_and_prints(tmp_path):

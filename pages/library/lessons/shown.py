@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dmlcore.experiments import studies
-from dmlcore.lessons.stages import ChargesShown, Shown, StudyShown, TransportShown, TripletShown
+from dmlcore.lessons.stages import ChargesShown, Shown, StudyShown, TransportShown, TripletShown, studies_offered
 from dmlcore.pooling.analysis.red_blue import SIDE
 from dmlcore.simulation import Spec
 from pages.library.lessons.state import LessonPlace
@@ -33,7 +32,7 @@ def shown(place: LessonPlace, query: Mapping[str, str]) -> Shown:
     figure = place.step.figure
     if figure.on == "study":
         name = query.get("study", "")
-        return StudyShown(name if name in offered() else figure.settings["study"])
+        return StudyShown(name if name in studies_offered() else figure.settings["study"])
     state = STATE[figure.on].from_query(query)
     if isinstance(state, Scene):
         return TripletShown(state.module(), *as_tensors(state), "plane")
@@ -46,9 +45,3 @@ def shown(place: LessonPlace, query: Mapping[str, str]) -> Shown:
     assert isinstance(state, TransportState)
     pixels = steps(state.pixels).reshape(SIDE, SIDE, 2)
     return TransportShown(pixels, np.asarray(steps(state.prototypes)), state.mu, state.epsilon)
-
-
-def offered() -> list[str]:
-    """The studies of losses whose results ship."""
-    named = [name for name in studies.names() if studies.results_path(name).exists()]
-    return [name for name in named if studies.read(name).things == "losses"]

@@ -8,7 +8,8 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from dmlcore.experiments import studies
-from pages.library.lessons.shown import STATE, offered
+from dmlcore.lessons.stages import studies_offered
+from pages.library.lessons.shown import STATE
 from pages.library.lessons.state import LessonPlace, of_figure
 from pages.losses.charges import service as charges_service
 from pages.losses.charges.state import ChargesState
@@ -113,7 +114,7 @@ def _transport(place: LessonPlace, query: Mapping[str, str]) -> None:
 
 def _study(place: LessonPlace, query: Mapping[str, str]) -> None:
     first = place.step.figure.settings["study"]
-    names = [first, *(name for name in offered() if name != first)]
+    names = [first, *(name for name in studies_offered() if name != first)]
     name = linked("Study", names, "study", lambda each: studies.read(each).title)
     study, results = studies.read(name), studies.load(name)
     st.markdown(study.question)
