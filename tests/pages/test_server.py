@@ -86,6 +86,15 @@ def test_the_server_listens_before_it_loads():
     assert found.stdout.strip().splitlines()[-1] == "[]"
 
 
+def test_what_draws_waits_for_a_pandas_that_another_thread_imports():
+    """Altair took it by half, and the page that was opened in that second showed an error."""
+    code = "import sys, threading, streamlit, dmlcore.figures.vega_lite; "
+    code += "threading.Thread(target=__import__, args=('pandas',)).start(); import pages.shared.widgets.chart; "
+    code += "print(hasattr(sys.modules['pandas'], 'Timestamp'))"
+    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert found.stdout.strip().splitlines()[-1] == "True"
+
+
 @pytest.fixture(scope="module")
 def warmed():
     """What a server holds once the first field can be answered: modules, objects frozen, objects still walked."""

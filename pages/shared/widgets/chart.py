@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import streamlit as st
 
 from dmlcore.figures.vega_lite import Spec
+
+# Altair asks the pandas that another thread has imported by half for what it does not have yet, and the page breaks:
+# whatever draws imports this module first, and an import waits for that of another thread.
+import_module("pandas")
 
 
 def chart(key: str, drawn: tuple[Spec, Any], alt: str, **options: Any) -> Any:
