@@ -23,6 +23,7 @@ export async function present(app, about) {
   offered = { app, about };
   if (stage && known) stage.about = about;
   if (known) return;
+  stage?.down(); // of what it replaces
   if (!listening) document.addEventListener("keydown", pressed);
   listening = true;
   if (new URLSearchParams(location.search).get("present") !== "1") return;
@@ -30,11 +31,11 @@ export async function present(app, about) {
   if (offered?.app === app) enter();
 }
 
-// It goes.
+// It goes. The address keeps what it says of a lecture: another may come in its place.
 /** @param {Presentable} app */
 export function withdraw(app) {
   if (offered?.app !== app) return;
-  stage?.leave();
+  stage?.down();
   offered = null;
 }
 
@@ -45,7 +46,10 @@ async function enter() {
   await app.ready;
   const module = await import(new URL("present/stage.js", import.meta.url).href);
   coming = false;
-  if (offered?.app !== app) return;
+  if (offered?.app !== app) {
+    await enter(); // what came in its place meanwhile
+    return;
+  }
   /** @type {Stage} */
   const next = new module.Stage(app, offered.about, () => (stage = null));
   stage = next;

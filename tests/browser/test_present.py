@@ -94,6 +94,33 @@ def test_notes_stand_in_a_second_window_and_follow(page, server):
     becomes(lambda: open_windows(page), 1)
 
 
+def test_what_comes_in_place_of_a_picture_fills_the_window_again(page, server):
+    """As Streamlit mounts a component anew while the lecture is on, before or after the old one goes."""
+    go(page, f"{server.url}/fields?present=1&loss=ranking")
+    page.locator(".presenting").wait_for()
+    page.evaluate("""async () => {
+      const { name } = performance.getEntriesByType("resource").find(r => r.name.endsWith("/shared/present.js")),
+        module = await import(name),
+        about = { title: "new", caption: "It is new", controls: [], notes: [], picture: "square" };
+      const made = () => {
+        const host = document.body.appendChild(document.createElement("div")),
+          whole = host.attachShadow({ mode: "open" }).appendChild(document.createElement("div"));
+        return { host, whole, ready: Promise.resolve() };
+      };
+      const [one, other] = [made(), made()];
+      await module.present(one, about);  // the old one has not gone
+      module.withdraw(one);  // while its stage is on the way
+      one.host.remove();
+      await module.present(other, about);
+    }""")
+    expect(page.locator(".presenting .present-caption")).to_have_text("It is new")
+    expect(page.locator(".presenting")).to_have_count(1)
+    page.keyboard.press("Escape")
+    expect(page.locator(".presenting")).to_have_count(0)
+    expect(page.locator("body > [inert], #root > [inert]")).to_have_count(0)
+    becomes(lambda: shown(page), lambda url: "present" not in url)
+
+
 @pytest.mark.parametrize("place", PAGES)
 def test_every_page_of_a_lecture_fills_the_window(page, server, place):
     go(page, f"{server.url}/{place}&present=1")

@@ -14,6 +14,7 @@ export class Stage {
   looking;
   /** @type {HTMLElement[]} */
   asleep = []; // what lies under it, meanwhile out of reach
+  over = false;
 
   /**
    * @param {Presentable} app
@@ -68,6 +69,7 @@ export class Stage {
     const { whole, root } = this;
     const sheet = new URL("stage.css", import.meta.url).href;
     if (!root.querySelector(`link[href="${sheet}"]`)) await styled(root, sheet);
+    if (this.over) return;
     root.adoptedStyleSheets = [...root.adoptedStyleSheets, this.sheet];
     this.focused = /** @type {HTMLElement | null} */ (root.activeElement);
     whole.append(this.cell, this.bar);
@@ -86,7 +88,15 @@ export class Stage {
   }
 
   leave() {
+    this.write(null);
+    this.down();
+  }
+
+  down() {
     const { whole, root } = this;
+    this.over = true;
+    this.left();
+    if (!whole.classList.contains("presenting")) return;
     clearInterval(this.looking);
     this.observer.disconnect();
     this.notes.over();
@@ -99,10 +109,8 @@ export class Stage {
     this.bar.remove();
     this.cell.remove();
     root.adoptedStyleSheets = root.adoptedStyleSheets.filter((sheet) => sheet !== this.sheet);
-    this.write(null);
     this.app.resize?.();
     this.focused?.focus({ preventScroll: true });
-    this.left();
   }
 
   // What lies under the picture is out of reach of Tab and of those who listen.
