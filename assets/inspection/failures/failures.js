@@ -6,7 +6,7 @@
 import { defineComponent } from "../../shared/component.js";
 import { control, keyMark } from "../../shared/controls.js";
 import { presentButton } from "../../shared/present.js";
-import { el, save, setText, styled } from "../../shared/dom.js";
+import { el, save, setText, still, styled } from "../../shared/dom.js";
 import { INK, LETTER, POINTS } from "../../shared/colours.js";
 import { reach } from "../../shared/plane/layers.js";
 import { Fields } from "../../shared/plane/plane.js";
@@ -45,6 +45,14 @@ const RULES = {
   rate: "Each goes η times its force, x ← x − η · gradient",
   length:
     "The one that moves farthest goes exactly δ, the other two in proportion, whatever the size of the forces",
+};
+
+// What is drawn below the plane by Streamlit.
+const trueStep = () => {
+  const head = /** @type {HTMLElement | null} */ (document.querySelector(".st-key-true_step_head"));
+  if (!head) return;
+  head.style.scrollMarginTop = "4.5rem"; // the menu stays above
+  head.scrollIntoView({ behavior: still() ? "auto" : "smooth" });
 };
 
 /** @extends {Fields<FailureData>} */
@@ -130,7 +138,7 @@ class Failure extends Fields {
     /** @type {HTMLUListElement} */
     this.exact = el("ul", { class: "exact" });
     /** @type {HTMLDivElement} */
-    this.stepBox = el("div");
+    this.stepBox = el("div", { class: "step" });
     /** @type {HTMLParagraphElement} */
     this.now = el("p", { class: "now", role: "status" });
     /** @type {StepTable} */
@@ -164,7 +172,8 @@ class Failure extends Fields {
           this.searched,
           " samples. ",
           this.rule,
-          " A network cannot do that: its step changes weights and so moves every embedding, and may find another loss best. That is the true step, below.",
+          " A network cannot do that: its step changes weights and so moves every embedding, and may find another loss best: ",
+          el("button", { class: "link", onclick: trueStep }, "the true step ↓"),
         ),
       ),
       el("section", {}, el("h4", {}, "Each force in its parts"), this.parts),

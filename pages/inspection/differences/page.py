@@ -17,6 +17,7 @@ from dmlcore.inspection.snapshots import snapshots
 from dmlcore.significance.noise import over_classes
 from dmlcore.storage.arrays import Unreadable
 from dmlcore.storage.runs import Run, RunStore
+from dmlcore.typing import Ints
 from pages.inspection.differences.queries import page as queries_view
 from pages.inspection.differences.queries.page import HERE, KINDS, ShownDifference
 from pages.inspection.differences.sides import page as sides_view
@@ -29,6 +30,17 @@ from pages.shared.words import sentences as words
 from pages.shared.words.numbers import percent
 
 LABELS = "doubted labels"
+SHORT: dict[str, str] = {**KINDS, "lost": "lost", "gained": "gained"}  # as the numbers above call them
+# The lists stand beside the charts, in sight with them, or below where there is no room; eight neighbours are one line.
+STYLE = """<style>
+.st-key-differences > div > [data-testid="stColumn"] { min-width: min(36rem, 100%); }
+@media (min-width: 640px) {
+  .st-key-differences .neighbours figure.query { width: 84px; }
+  .st-key-differences .neighbours .row { gap: 12px; padding-top: 10px; }
+  .st-key-differences .neighbours .of { width: 68px; }
+  .st-key-differences .neighbours .found { grid-template-columns: repeat(8, minmax(0, 1fr)); gap: 6px; }
+}
+</style>"""
 MANY = 12_000  # test samples, from which only both sides are read and not every snapshot
 CHEAP = ("mlp", "tokens")  # networks whose snapshots are embedded in seconds, without being asked
 
@@ -76,7 +88,17 @@ def body(shown: ShownDifference) -> None:
     chosen = selection.chosen(run)
     if chosen is not None:
         selection.bar(run, chosen, here=HERE)
-    point = _charts(shown)
+    st.html(STYLE)
+    with st.container(key="differences"):
+        left, right = st.columns(2, gap="small")
+    with left:
+        point = _charts(shown)
+    with right:
+        _queries(shown, point, None if chosen is None else chosen.indices)
+
+
+def _queries(shown: ShownDifference, point: list[int] | None, selected: Ints | None) -> None:
+    """The query of the chosen point, and those of a kind. selected: indices of the samples of the selection."""
     difference = shown.difference
     counts = {kind: len(difference.queries(kind)) for kind in KINDS}
     if point is not None:
@@ -88,14 +110,14 @@ def body(shown: ShownDifference) -> None:
         default="lost" if counts["lost"] or not counts["gained"] else "gained",
         required=True,
         key="difference-kind",
-        format_func=lambda kind: f"{KINDS[kind]} ({counts[kind]:,})" if kind in KINDS else LABELS,
+        format_func=lambda kind: f"{SHORT[kind]} ({counts[kind]:,})" if kind in SHORT else LABELS,
     )
     if kind == "labels":
         queries_view.labels(shown, _doubted(shown))
         return
     only = None
-    if chosen is not None and st.toggle("Only those of the selection", key="difference-only", value=True):
-        only = chosen.indices
+    if selected is not None and st.toggle("Only those of the selection", key="difference-only", value=True):
+        only = selected
     queries_view.queries(shown, kind, only)
 
 
@@ -130,36 +152,30 @@ def _charts(shown: ShownDifference) -> list[int] | None:
     run = shown.sides[0].run
     snaps = [snapshot for snapshot in sides_view.embedded(run) if snapshot.embeddings]
     over = run.id == shown.sides[1].run.id and len(snaps) > 2 and len(difference.indices) <= MANY
-    left, right = st.columns(2) if over else (st.container(), None)
-    with left:
-        points = len(before) <= figures.MOST_POINTS
-        event = chart(
-            f"scatter-{shown.sides[0].path.stem}-{shown.sides[1].path.stem}-{run.id}",
-            figures.scatter(before, after, difference.comparison.right, difference.indices),
-            f"AP@R of {len(before):,} queries in A against B; mean {percent(before.mean())} and "
-            f"{percent(after.mean())}",
-            width="stretch" if over else 560,
-            on_select="rerun" if points else "ignore",
+    points = len(before) <= figures.MOST_POINTS
+    event = chart(
+        f"scatter-{shown.sides[0].path.stem}-{shown.sides[1].path.stem}-{run.id}",
+        figures.scatter(before, after, difference.comparison.right, difference.indices),
+        f"AP@R of {len(before):,} queries in A against B; mean {percent(before.mean())} and {percent(after.mean())}",
+        on_select="rerun" if points else "ignore",
+    )
+    st.caption(
+        "Each point is a query: above the diagonal B finds its class better."
+        + (" Click one to see its neighbours." if points else " So many queries are counted in cells.")
+    )
+    if over:
+        flips = _turnover(tuple(snapshot.embeddings for snapshot in snaps if snapshot.embeddings))
+        chart(
+            f"turnover-{run.id}",
+            figures.turnover([snapshot.step for snapshot in snaps], flips.right, flips.gained, flips.lost),
+            f"R@1 and flips between {len(snaps)} snapshots: {flips.gained.sum():,} gained, {flips.lost.sum():,} lost",
         )
+        often = int((flips.forgotten > 1).sum())
         st.caption(
-            "Each point is a query: above the diagonal B finds its class better."
-            + (" Click one to see its neighbours." if points else " So many queries are counted in cells.")
+            f"Between snapshots {int(flips.gained.sum()):,} times a query was gained and {int(flips.lost.sum()):,} "
+            f"times lost; {often:,} {'was' if often == 1 else 'were'} lost more than once (forgetting events, "
+            "Toneva et al. 2019, here of test queries)."
         )
-    if right is not None:
-        with right:
-            flips = _turnover(tuple(snapshot.embeddings for snapshot in snaps if snapshot.embeddings))
-            chart(
-                f"turnover-{run.id}",
-                figures.turnover([snapshot.step for snapshot in snaps], flips.right, flips.gained, flips.lost),
-                f"R@1 and flips between {len(snaps)} snapshots: {flips.gained.sum():,} gained, "
-                f"{flips.lost.sum():,} lost",
-            )
-            often = int((flips.forgotten > 1).sum())
-            st.caption(
-                f"Between snapshots {int(flips.gained.sum()):,} times a query was gained and {int(flips.lost.sum()):,} "
-                f"times lost; {often:,} {'was' if often == 1 else 'were'} lost more than once (forgetting events, "
-                "Toneva et al. 2019, here of test queries)."
-            )
     picked = getattr(event, "selection", {}).get(figures.PICKED, []) if points else []
     if not picked:
         return None

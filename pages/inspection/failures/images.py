@@ -12,9 +12,9 @@ STYLE = """<style>
 .failure { display: grid; grid-template-columns: auto minmax(0, 1fr); gap: 10px 34px; font-size: 12.5px;
   line-height: 1.3; }
 .failure .three { display: flex; align-items: flex-start; gap: 8px; }
-.failure figure { margin: 0; width: 96px; }
+.failure figure { margin: 0; width: 118px; }
 .failure figcaption { margin-top: 4px; overflow-wrap: anywhere; }
-.failure .frame { position: relative; display: block; box-sizing: border-box; width: 96px; height: 96px; padding: 2px;
+.failure .frame { position: relative; display: block; box-sizing: border-box; width: 88px; height: 88px; padding: 2px;
   border: 3px solid currentColor; border-radius: 8px; background: rgb(128 128 128 / .10); }
 .failure .positive .frame { border-color: #0072B2; }
 .failure .negative .frame { border-color: #D55E00; border-style: dashed; border-radius: 0; }
@@ -26,7 +26,7 @@ STYLE = """<style>
 .failure .name { display: -webkit-box; -webkit-line-clamp: 2; -webkit-box-orient: vertical; overflow: hidden;
   font-weight: 600; }
 .failure .number { opacity: .78; font-variant-numeric: tabular-nums; }
-.failure .between { width: 74px; padding-top: 34px; text-align: center; font-variant-numeric: tabular-nums; }
+.failure .between { width: 60px; padding-top: 28px; text-align: center; font-variant-numeric: tabular-nums; }
 .failure .between b { display: block; font-size: 15px; }
 .failure .others { display: grid; grid-template-columns: 1fr; gap: 6px; align-content: start; min-width: 0; }
 .failure .strip { display: flex; gap: 6px; align-items: flex-end; flex-wrap: wrap; }

@@ -84,13 +84,13 @@ def _move(before: int, after: int) -> str:
 
 
 def _distance(before: Mapping[str, Any], after: Mapping[str, Any], first: int, then: int) -> str:
-    """What became of the distance from A to P, and of the samples that stand before P; "" for results of old."""
+    """What became of the distance from A to P, and of the samples nearer to A than P; "" for results of old."""
     if "d_ap" not in before or "d_ap" not in after or first == then:
         return ""
     was, now = before["d_ap"], after["d_ap"]
     closer = "came nearer to A" if now < was else "went away from A" if now > was else "kept its distance to A"
     others = abs(then - first)
     more = "more" if then > first else "fewer"
-    stand = f"{others:,} {'samples' if others > 1 else 'sample'} {more} {'stand' if others > 1 else 'stands'} before it"
+    nearer = f"{others:,} {more} {'samples lie' if others > 1 else 'sample lies'} nearer to A than P does"
     but = "but" if (now < was) != (then < first) else "and"
-    return f"P itself {closer} ({was:.4g} → {now:.4g}), {but} {stand}."
+    return f"P itself {closer} ({was:.4g} → {now:.4g}), {but} {nearer}."

@@ -77,10 +77,12 @@ def queries(shown: ShownDifference, kind: Kind, only: Ints | None) -> None:
         st.info("No query is like this here.", icon=":material/check:")
         return
     pages = -(-len(positions) // ROWS)
+    images = st.container()
     with st.container(horizontal=True, vertical_alignment="center"):
         number = st.pagination(pages, key=f"difference-page-{kind}-{label}")
         st.caption(f"{len(positions):,} queries, the largest change of AP@R first. Under a neighbour: its distance.")
-    blocks(shown, positions[(number - 1) * ROWS : number * ROWS], k)
+    with images:
+        blocks(shown, positions[(number - 1) * ROWS : number * ROWS], k)
 
 
 def blocks(shown: ShownDifference, positions: Sequence[int] | Ints, k: int = 8) -> None:

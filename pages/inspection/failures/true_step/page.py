@@ -23,7 +23,8 @@ from pages.shared.widgets import job_button
 
 def show(run: Run, triplet: dict[str, Any], case: RetrievalFailure, home: Home) -> None:
     """The section below the plane. of: the three samples; case, home: of their triplet."""
-    st.subheader("The true step", anchor=False)
+    with st.container(key="true_step_head"):
+        st.subheader("The true step", anchor=False)
     st.markdown(
         "A network cannot move three embeddings alone: its weights move, and with them every embedding. This takes one "
         "real step of the run's optimiser on this triplet, with the loss and the sliders chosen above, and ranks the "

@@ -335,14 +335,14 @@ BEFORE = {"right": 297, "wrong": 1, "d_ap": 1.02}
         (
             {"right": 344, "d_ap": 0.98},
             28,
-            ["P itself came nearer to A (1.02 → 0.98), but 47 samples more stand before"],
+            ["P itself came nearer to A (1.02 → 0.98), but 47 more samples lie nearer to A than P"],
         ),
         (
             {"right": 344, "d_ap": 1.1},
             28,
-            ["P itself went away from A (1.02 → 1.1), and 47 samples more stand before it."],
+            ["P itself went away from A (1.02 → 1.1), and 47 more samples lie nearer to A than P does."],
         ),
-        ({"right": 296, "d_ap": 0.98}, 28, ["They agree in direction", "A (1.02 → 0.98), and 1 sample fewer stands"]),
+        ({"right": 296, "d_ap": 0.98}, 28, ["They agree in direction", "A (1.02 → 0.98), and 1 fewer sample lies"]),
         ({"right": 297}, 28, ["stays at rank 297 by the true one", "They disagree"]),
         ({"right": 344}, 344, ["They agree"]),
     ],
