@@ -30,7 +30,7 @@ from pages.shared.words import sentences as words
 from pages.shared.words.numbers import percent
 
 LABELS = "doubted labels"
-SHORT: dict[str, str] = {**KINDS, "lost": "lost", "gained": "gained"}  # as the numbers above call them
+SHORT = KINDS | {"lost": "lost", "gained": "gained"}  # as the numbers above call them
 # The lists stand beside the charts, in sight with them, or below where there is no room; eight neighbours are one line.
 STYLE = """<style>
 .st-key-differences > div > [data-testid="stColumn"] { min-width: min(36rem, 100%); }

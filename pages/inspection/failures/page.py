@@ -46,7 +46,7 @@ LECTURE = Presentation(
 def page() -> None:
     shown = headed(
         "failures",
-        "Forces of a failure",
+        "Failures",
         "A query **A**, a right neighbour **P** and a wrong one **N** of a run, in the plane through their three "
         "embeddings: its distances and forces are the true ones. The table says which loss ranks this query best after "
         "one step.",
