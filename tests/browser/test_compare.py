@@ -8,7 +8,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.harness import becomes, drag, eventually, go, quiet
+from tests.browser.harness import address, becomes, drag, eventually, go, quiet
 
 pytestmark = pytest.mark.browser
 
@@ -131,6 +131,16 @@ def test_the_pointer_reads_all_planes_at_the_same_place(page, server):
         assert left == pytest.approx(first - second, abs=2e-3)
 
     eventually(apart)
+
+
+def test_the_row_under_the_title_takes_the_loss_of_the_plane_along(page, server):
+    go(page, f"{server.url}/fields?loss=ranking&m=0.3&n=0.3,0.6")
+    page.get_by_role("slider", name="m", exact=True).press("ArrowRight")
+    page.wait_for_url(re.compile(r"[?&]m=(?!0\.3(&|$))"))
+    margin = re.search(r"[?&]m=([\d.]+)", address(page))[1]
+    page.get_by_role("link", name="Compare", exact=True).click()
+    page.wait_for_url(re.compile(rf"/compare\?l1=ranking,m:{margin}&.*n=0.3,0.6"))
+    expect(page.locator(".card").first.get_by_role("slider", name="m", exact=True)).to_have_value(margin)
 
 
 def test_without_a_socket_the_page_itself_carries_the_fields(page, server):

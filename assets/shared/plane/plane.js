@@ -8,6 +8,7 @@ import {
   newTheme,
   paintScale,
 } from "../component.js";
+import { carry } from "../carry.js";
 import { drawing, el, readouts, save, show, stateOf, still, tidy, writeAddress } from "../dom.js";
 import { POINTS, rampColour, signedColour } from "../colours.js";
 import { keyMark } from "../controls.js";
@@ -144,6 +145,8 @@ export class Fields {
       (buffer) => this.receive(buffer),
       (request) => this.setState("ask", request),
     );
+    if (data.carry)
+      this.dropCarry = carry(data.base + data.carry, () => `from=plane&${this.query ?? ""}`);
     this.landscape = new LandscapeSlot(this, {
       page: "field",
       pair: false,
@@ -644,6 +647,7 @@ export class Fields {
     this.canvas.toBlob((blob) => save("field.png", blob));
   }
   close() {
+    this.dropCarry?.();
     this.landscape.close();
     this.link.close();
   }

@@ -33,6 +33,7 @@ export interface FieldData extends Data {
   idle: boolean; // nobody asked for a scene: the negative may go round once
   grid: number | null;
   landscape?: string; // the module that draws landscapes, where the page offers them
+  carry?: string; // the address whose link takes the scene along
 }
 
 export interface FieldRequest {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.losses.fields.compare import presets, service
+from pages.losses.fields.compare import presets, service, state
 from pages.losses.fields.compare.state import ComparisonView
-from pages.shared.plane.state import LANDSCAPE
+from pages.shared.plane.state import LANDSCAPE, Scene
 from pages.shared.widgets import menu, misread_link
 from pages.shared.widgets.component import mount
 
@@ -14,7 +14,12 @@ from pages.shared.widgets.component import mount
 @st.fragment
 def canvas() -> None:
     """The planes, their difference and the verdict."""
-    comparison = misread_link.opened(ComparisonView)
+    asked = st.query_params.to_dict()
+    if asked.get("from") == "plane":
+        with misread_link.explained():
+            comparison = state.beside(Scene.from_query(asked))
+    else:
+        comparison = misread_link.opened(ComparisonView)
     offered = presets.presets()
     mount(
         "losses/fields/compare",

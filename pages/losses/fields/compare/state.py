@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from dmlcore.geometry import Probe
-from pages.shared.plane.state import HEAVIEST, POINTS
+from pages.shared.plane.state import HEAVIEST, POINTS, Scene
 from pages.shared.state import untrusted
 from pages.shared.state.page_state import ChoiceKind, Flag, Kind, NumberKind, Numbers, PageState, Panels, WindowKind
 from pages.shared.state.panel import Panel, panel
@@ -63,3 +63,16 @@ class ComparisonView(PageState):
     landscape: Annotated[bool, Flag()] = False  # the energies of the pair as surfaces in space
     mass: Annotated[float, NumberKind(0.0, HEAVIEST)] = 0.0  # of the marbles on them; 0: gradient flow
     view: Annotated[tuple[float, float, float], WindowKind(number=exact)] = (0.25, 0.1, 1.5)
+
+
+def beside(scene: Scene) -> ComparisonView:
+    """The loss and the points of Plane, and beside them the first loss of a bare address that is another one."""
+    other = next(each for each in DEFAULTS if each.loss != scene.loss)
+    return ComparisonView(
+        panels=(Panel(scene.loss, scene.hyper), other),
+        anchor=scene.anchor,
+        positive=scene.positive,
+        negative=scene.negative,
+        probe=scene.probe,
+        view=scene.view,
+    )

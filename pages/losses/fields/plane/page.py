@@ -40,6 +40,7 @@ def canvas() -> None:
         query=urlencode(scene.to_query()),
         present=LECTURE,
         landscape=LANDSCAPE,
+        carry="compare",
         grid=None if grid is None else round(bounded(grid, 41, 101, 81)),
     )
 

@@ -8,6 +8,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from pages.losses.fields.compare.presets import PAIRS
+from pages.shared.plane.state import Scene
+from pages.shared.state import untrusted
 from tests.pages.conftest import page_opened
 
 
@@ -37,6 +39,18 @@ def test_a_link_reaches_the_component():
     assert data["comparison"]["negative"] == [0.5, 0.25]
     assert data["hide"] == ["points", "rho"]
     assert not data["idle"]
+
+
+def test_from_the_plane_its_loss_and_points_stand_beside_another_loss():
+    """Ranking, the first of a bare address, or what follows it where that is the plane's own."""
+    for loss, other in (("distance_sensitive", "ranking"), ("ranking", "distance_sensitive"), ("lifted", "ranking")):
+        scene = Scene.of({"loss": loss, "hyper": {"m": 0.7, "s": 2.5}, "negative": [0.5, 0.25], "view": [0, 0, 1]})
+        app = opened(**{"from": "plane"}, **scene.to_query())
+        assert not app.exception
+        shown = handed(app)["comparison"]
+        assert [panel["loss"] for panel in shown["panels"]] == [loss, other]
+        assert shown["panels"][0]["hyper"] == untrusted.jsonable(scene.hyper)
+        assert (shown["negative"], shown["view"]) == ([0.5, 0.25], [0, 0, 1])
 
 
 @pytest.mark.parametrize("bad", ["nan", "1e999", "../x", "\0", "x" * 100_000])
