@@ -60,7 +60,7 @@ PARAMETERS = {  # what each page reads of its address
     "sphere": f"on loss probe a p n eye discs region arrows socket hide {HYPER}",
     "charges": f"start classes per seed loss rate optimiser then step socket hide {HYPER}",
     "microscope": "l1 l2 pn at weight by socket hide",
-    "truth": f"part loss source erratum a p n view probe socket {HYPER}",
+    "truth": f"part loss source at erratum a p n view probe socket {HYPER}",
     "transport": "mu epsilon sweeps prototypes map paint socket hide",
     "gap_or_gsp": "mu epsilon seed then step class study socket hide",
     "prototypes": "source m per tau weigh classes image socket hide study",

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -136,6 +137,26 @@ def test_what_an_example_states_is_among_what_is_computed(e):
     computed += [x.value for x in checks.numbers(e.number)]
     for stated in re.findall(r"-?\d+\.\d{3,}", e.example):
         assert any(checks.Number("", stated, x).agrees for x in computed), (stated, computed)
+
+
+@pytest.mark.parametrize("number", checks.CURVES)
+def test_a_counterexample_along_a_number_is_decided_all_the_way(number):
+    curve = checks.CURVES[number]
+    assert curve.low <= curve.at <= curve.high
+    assert curve.decision(curve.at).decides
+    along = [curve.decision(float(x)) for x in curve.places(7)]
+    assert all(d.true_holds for d in along)
+    assert sum(d.printed_holds for d in along) <= len(along) // 2 + 1, "what is printed fails along a good part of it"
+
+
+def test_a_counterexample_is_drawn_from_end_to_end():
+    for number, curve in checks.CURVES.items():
+        drawn = checks.drawn(number)
+        assert (drawn.x[0], drawn.x[-1]) == (drawn.dots[0], drawn.dots[-1]) == (curve.low, curve.high)
+        assert np.isfinite(drawn.true).all()
+        places = np.interp(drawn.dots, drawn.x, drawn.true)
+        assert np.abs(places - drawn.referee).max() < 0.05 * max(1.0, np.ptp(drawn.true)), number
+    assert checks.CURVES[80].places(13).tolist() == sorted({round(x) for x in np.linspace(2, 20, 13)})
 
 
 def test_a_decision_needs_the_true_side_to_hold_and_the_printed_one_not_to():

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+
+import numpy as np
 
 from dmlcore import losses
 from dmlcore.published import errata, printed_formulas
 from dmlcore.published.checks import (
     can,
+    curves_of_losses,
+    curves_of_sets,
     gurbuz_losses,
     gurbuz_tables,
     gurbuz_transport,
@@ -19,10 +24,24 @@ from dmlcore.published.checks import (
     psomas_tables,
     zabihzadeh,
 )
+from dmlcore.published.checks.curve import POINTS, REFEREES, Curve
 from dmlcore.published.checks.number import Check, Decision, Number, Outcome
 from dmlcore.published.printed_formulas import COUNTEREXAMPLES, compare, points
+from dmlcore.typing import Floats
 
-__all__ = ["Coordinates", "Decision", "Number", "checked", "coordinates", "decisions", "numbers"]
+__all__ = [
+    "CURVES",
+    "Coordinates",
+    "Curve",
+    "Decision",
+    "Drawn",
+    "Number",
+    "checked",
+    "coordinates",
+    "decisions",
+    "drawn",
+    "numbers",
+]
 
 _CHECKS: Mapping[int, Check] = {
     **karaman_losses.CHECKS,
@@ -37,10 +56,14 @@ _CHECKS: Mapping[int, Check] = {
 }
 
 
+CURVES: Mapping[int, Curve] = {**curves_of_losses.CURVES, **curves_of_sets.CURVES}
+
+
 @cache
 def _outcomes(erratum: int) -> tuple[Outcome, ...]:
-    check = _CHECKS.get(erratum)
-    return tuple(check()) if check else ()
+    check, curve = _CHECKS.get(erratum), CURVES.get(erratum)
+    here = (curve.decision(curve.at),) if curve else ()
+    return (*here, *(check() if check else ()))
 
 
 def numbers(erratum: int) -> tuple[Number, ...]:
@@ -84,4 +107,27 @@ def coordinates(erratum: int) -> tuple[Coordinates, ...]:
 
 def checked() -> frozenset[int]:
     """The errata that have a check."""
-    return frozenset(_CHECKS)
+    return frozenset({*_CHECKS, *CURVES})
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A counter-example along its number: the sides at x (n,), what decides at dots (m,); NaN where nothing is."""
+
+    x: Floats
+    printed: Floats
+    true: Floats
+    dots: Floats
+    referee: Floats
+
+
+@cache
+def drawn(erratum: int) -> Drawn:
+    """The counter-example of `CURVES` from end to end, computed once and kept; KeyError if there is none."""
+    curve = CURVES[erratum]
+    x, dots = curve.places(POINTS), curve.places(REFEREES)
+    sides = [curve.sides(float(place)) for place in x]
+    printed = np.array([math.nan if side is None else side for side, _ in sides])
+    return Drawn(
+        x, printed, np.array([true for _, true in sides]), dots, np.array([curve.referee(float(d)) for d in dots])
+    )

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from dmlcore import metrics
 from dmlcore.losses.pairs import Contrastive
-from dmlcore.losses.proxies import ProxyNCA, SoftTriple
 from dmlcore.pooling.costs import clip_to_unit_ball
 from dmlcore.published.checks.number import Check, Decision, Outcome
 
@@ -28,13 +27,6 @@ def _contrastive() -> Iterable[Outcome]:
 
     d = torch.tensor(2.0, dtype=torch.float64, requires_grad=True)
     (printed,) = torch.autograd.grad(by_the_text(d), d)
-    yield Decision(
-        "loss of a pair of one class, d = 2, ε = 1",
-        float(by_the_text(d).detach()),
-        float(d.detach()),
-        float(total.detach()),
-        "the batch loss",
-    )
     yield Decision("its pull", float(printed), 1.0, float(slope[1, 0]), "automatic differentiation")
 
 
@@ -106,37 +98,10 @@ def _projection() -> Iterable[Outcome]:
     yield Decision("least Lipschitz constant of lip", 2.0, 1.0, float(ratios.max()), "20,000 random pairs")
 
 
-def _softmax_denominator() -> Iterable[Outcome]:
-    logits = torch.zeros(1, 2, dtype=torch.float64)
-    every = float((logits[0] - logits[0, 0]).exp().sum())
-    others = every - 1.0
-    referee = float(F.cross_entropy(logits, torch.zeros(1, dtype=torch.long)))
-    yield Decision("loss at two equal logits", math.log1p(every), math.log1p(others), referee, "cross-entropy of torch")
-
-
-def _one_centre() -> Iterable[Outcome]:
-    """Four samples of three classes; one proxy a class, no margin, the same proxies and scale."""
-    x = torch.tensor([[0.9, 0.3], [-0.2, 1.1], [0.4, -0.8], [1.0, 0.9]], dtype=torch.float64)
-    labels = torch.tensor([0, 1, 2, 0])
-    sizes = {"classes": 3, "embedding_dim": 2}
-    triple = SoftTriple(1, 10.0, 0.1, 0.0, 0.0, **sizes).double()
-    values = {}
-    for denominator in ("others", "all"):
-        nca = ProxyNCA(0.1, denominator, **sizes).double()
-        nca.proxies.data = triple.proxies.data = torch.tensor(
-            [[1.0, 0.2], [-0.5, 1.0], [0.1, -1.0]], dtype=torch.float64
-        )
-        values[denominator] = float(nca(x, labels).detach())
-    what = "Proxy-NCA, as SoftTriple with one proxy a class should be"
-    yield Decision(what, values["others"], values["all"], float(triple(x, labels).detach()), "SoftTriple, K = 1, δ = 0")
-
-
 CHECKS: Mapping[int, Check] = {
     47: _contrastive,
     48: _average_precision,
     49: _proximal,
     50: _operator_norms,
     51: _projection,
-    64: _softmax_denominator,
-    73: _one_centre,
 }

@@ -13,16 +13,9 @@ from torch import Tensor
 from dmlcore.pooling.analysis import prototype_shares
 from dmlcore.pooling.analysis.convergence import contraction, sweep_biases, sweep_errors
 from dmlcore.pooling.transport import transport
+from dmlcore.published.checks import small_transport
 from dmlcore.published.checks.number import Check, Decision, Number, Outcome
-from dmlcore.typing import Floats
-
-M, N, MU, EPSILON = 3, 7, 0.4, 3.0  # prototypes and features of the small problem below
-
-
-def _problem() -> tuple[Tensor, Tensor, Tensor]:
-    """Costs (3, 7) of a small problem, and the slopes of a loss in rho (7,) and pi (3, 7)."""
-    i, j = torch.arange(M, dtype=torch.float64)[:, None], torch.arange(N, dtype=torch.float64)
-    return 1 + 0.8 * torch.sin(1.3 * i + 0.9 * j + 0.4 * i * j), torch.cos(0.7 * j), torch.sin(i + 0.5 * j)
+from dmlcore.published.checks.small_transport import EPSILON, MU, M, N
 
 
 def _slope(cost: Tensor, at: tuple[int, int], of: Callable[[Tensor], Tensor], h: float = 1e-5) -> Tensor:
@@ -72,11 +65,6 @@ OPPOSITE = ([[[-1.0, 0.0]]], [[1.0, 0.0]])  # the feature on one side of the dis
 
 
 def _bound() -> Iterable[Outcome]:
-    read = prototype_shares.read(*OPPOSITE)
-    error, mean, radius = (float(x[0]) for x in (read.error, read.mean_distance, read.radius))
-    yield Decision(
-        "bound of the error for V = {(1, 0)}, X = {(-1, 0)}", math.sqrt(radius), mean, error, "evaluation", bound=True
-    )
     generator = np.random.default_rng(0)
     broken = 0
     for _ in range(200):
@@ -96,20 +84,13 @@ def _norm_of_f() -> Iterable[Outcome]:
 
 
 def _rate() -> Iterable[Outcome]:
-    cost, *_ = _problem()
-    for mu, epsilon, count in ((0.3, 3.0, 12), (0.5, 3.0, 18), (0.7, 8.0, 80)):
-        rho, _ = transport(cost, mu, epsilon)
-        k, factor = contraction(rho, mu)
-        steps = sweep_biases((-epsilon * cost).logsumexp(-2), mu, count).diff()
-        yield Decision(
-            f"factor of the error from sweep to sweep, μ = {mu}, ε = {epsilon:g}",
-            None,
-            float(1 - k / mu),
-            float(steps[-1] / steps[-2]),
-            f"the last steps of {count} sweeps",
-            tolerance=1e-4,
-        )
-        assert torch.isclose(factor, 1 - k / mu)
+    cost, *_ = small_transport.problem()
+    mu = 0.5
+    steps = sweep_biases((-EPSILON * cost).logsumexp(-2), mu, 18).diff()
+    true = float(contraction(transport(cost, mu, EPSILON)[0], mu)[1])
+    yield Decision(
+        "the same at μ = 0.5", None, true, float(steps[-1] / steps[-2]), "the last of 18 sweeps", tolerance=1e-4
+    )
     errors = sweep_errors(cost, 1.0, EPSILON, 2000)
     yield Decision(
         "error after 2,000 sweeps over that after 1,000, at μ = 1",
@@ -125,7 +106,7 @@ def _rate() -> Iterable[Outcome]:
 
 
 def _ones() -> Iterable[Outcome]:
-    cost, _, slope = _problem()
+    cost, _, slope = small_transport.problem()
     _, pi = transport(cost, MU, EPSILON)
     summed = (pi * slope).mT  # n × m
     fits = [size for size in range(1, 10) if _multiplies(summed, torch.ones(size, dtype=torch.float64))]
@@ -140,39 +121,20 @@ def _multiplies(matrix: Tensor, vector: Tensor) -> bool:
     return True
 
 
-def _gradient(vector_outside: bool) -> tuple[Tensor, Tensor]:
-    """dL/dc (3, 7) by (5.2.2), its two terms; with rho outside of Diag the second is a vector (3, 1)."""
-    cost, g_rho, g_pi = _problem()
-    rho, pi = transport(cost, MU, EPSILON)
-    q = rho * g_rho + (pi * g_pi).sum(0)
-    k = 1 - MU - N * rho @ rho
-    eta = rho @ g_rho - N * q @ rho
-    second = N * (pi @ torch.diag(q - eta / k) @ rho)[:, None] if vector_outside else N * pi * (q - eta / k * rho)
-    return -EPSILON * pi * g_pi, EPSILON * second
-
-
 def _closing_bracket() -> Iterable[Outcome]:
-    cost, g_rho, g_pi = _problem()
-
-    def loss(c: Tensor) -> Tensor:
-        rho, pi = transport(c, MU, EPSILON)
-        return (g_rho * rho).sum() + (g_pi * pi).sum()
-
-    for at in ((0, 0), (2, 5)):
-        first, second = _gradient(vector_outside=False)
-        printed, outside = _gradient(vector_outside=True)
-        yield Decision(
-            f"dL/dc of prototype {at[0] + 1} and feature {at[1] + 1}",
-            float((printed + outside)[at]),
-            float((first + second)[at]),
-            float(_slope(cost, at, loss)),
-            "central differences of the exact solution",
-            tolerance=1e-7,
-        )
+    cost, *_ = small_transport.problem()
+    yield Decision(
+        "dL/dc of prototype 3 and feature 6",
+        float(small_transport.gradient(vector_outside=True)[2, 5]),
+        float(small_transport.gradient(vector_outside=False)[2, 5]),
+        small_transport.central_difference((2, 5)),
+        "central differences of the exact solution",
+        tolerance=1e-7,
+    )
     yield Decision(
         "entries of the second term",
-        _gradient(vector_outside=True)[1].numel(),
-        _gradient(vector_outside=False)[1].numel(),
+        M,
+        M * N,
         cost.numel(),
         "size of the costs",
     )
@@ -181,43 +143,24 @@ def _closing_bracket() -> Iterable[Outcome]:
 # ---- the matrix that is inverted (App. B.3)
 
 
-def _constraints() -> tuple[Floats, Floats]:
-    """A (n + 1, n + mn) of the constraints on x = (rho, pi), and the solution x of the small problem."""
-    cost, *_ = _problem()
-    rho, pi = transport(cost, MU, EPSILON)
-    each = np.hstack([np.eye(N), np.tile(np.eye(N), (1, M))])  # rho_j + sum_i pi_ij
-    mass = np.r_[np.zeros(N), np.ones(M * N)]  # sum_ij pi_ij
-    return np.vstack([each, mass]), np.r_[rho.numpy(), pi.numpy().ravel()]
-
-
-def _inverted() -> Floats:
-    A, x = _constraints()
-    H: Floats = A @ np.diag(x) @ A.T
-    return H
-
-
 def _inner_product() -> Iterable[Outcome]:
-    cost, *_ = _problem()
-    rho = transport(cost, MU, EPSILON)[0].numpy()
-    referee = float(np.linalg.det(_inverted())) * float(N) ** N
-    for j in (0, 3):
-        elementwise = 1 - MU - N * rho[j] * rho[j]
-        yield Decision(
-            f"k, entry {j + 1} of ρρ", float(elementwise), float(1 - MU - N * rho @ rho), referee, "det H · nⁿ"
-        )
+    rho, _ = small_transport.solution()
+    elementwise, inner = 1 - MU - N * rho[3] * rho[3], 1 - MU - N * rho @ rho
+    referee = small_transport.scaled_determinant()
+    yield Decision("k, entry 4 of ρρ", float(elementwise), float(inner), referee, "det H · nⁿ")
 
 
 def _size_of_h() -> Iterable[Outcome]:
-    yield Decision(f"rows of H for n = {N}, m = {M}", M + 1, N + 1, len(_inverted()), "construction")
-    yield Decision(f"columns of H for n = {N}, m = {M}", N, N + 1, _inverted().shape[1], "construction")
+    yield Decision(f"rows of H for n = {N}, m = {M}", M + 1, N + 1, len(small_transport.inverted()), "construction")
+    yield Decision(f"columns of H for n = {N}, m = {M}", N, N + 1, small_transport.inverted().shape[1], "construction")
 
 
 def _sign() -> Iterable[Outcome]:
-    A, x = _constraints()
+    A, x = small_transport.constraints()
     D = np.diag(x)
     of_lambda = np.linalg.solve(A @ D @ A.T, A @ D)  # (n + 1, variables): printed, transposed
     of_x = {sign: -EPSILON * D @ (np.eye(len(x)) + sign * A.T @ of_lambda) for sign in (1, -1)}
-    cost, *_ = _problem()
+    cost, *_ = small_transport.problem()
 
     def mass(c: Tensor) -> Tensor:
         return transport(c, MU, EPSILON)[1].sum()
@@ -233,7 +176,7 @@ def _sign() -> Iterable[Outcome]:
 
 
 def _selecting_pi() -> Iterable[Outcome]:
-    _, x = _constraints()
+    _, x = small_transport.constraints()
     yield Decision("columns of Ī, which multiplies (ρ, π)", (M + 1) * N + M * N, N + M * N, len(x), "length of (ρ, π)")
 
 

@@ -11,7 +11,7 @@ from scipy.special import softmax
 from torch import Tensor
 
 from dmlcore.losses.pairs import MarginLoss
-from dmlcore.losses.proxies import ProxyAnchor, ProxyNCA, ProxyPush, SoftTriple
+from dmlcore.losses.proxies import ProxyPush, SoftTriple
 from dmlcore.published.checks.number import Check, Decision, Outcome
 from dmlcore.typing import Floats
 
@@ -35,18 +35,6 @@ def _indicator() -> Iterable[Outcome]:
     (slope,) = torch.autograd.grad(loss, angle)
     dS = -math.sin(math.acos(0.4))
     yield Decision("slope in the angle of a pair of two classes", 0.0 * dS, 1.0 * dS, float(slope), AUTOGRAD)
-    value = float(loss.detach())
-    yield Decision("loss of that pair, λ = 0.5", MARGIN, MARGIN + 0.4 - 0.2, value, "the batch loss", tolerance=1e-6)
-
-
-def _boundary() -> Iterable[Outcome]:
-    """What a pair of a class costs that could not be closer."""
-    same = torch.tensor([[0.6, 0.8]] * 2, dtype=torch.float64)
-    loss = MarginLoss(MARGIN, BOUNDARY, "euclidean", boundary="fixed", classes=1).double()
-    cosine = max(0.0, MARGIN + BOUNDARY - 1.0)
-    euclidean = max(0.0, MARGIN - BOUNDARY + 0.0)
-    referee = float(loss(same, torch.zeros(2, dtype=torch.long)))
-    yield Decision("pull on two samples of a class in one place", cosine, euclidean, referee, "the batch loss")
 
 
 SAMPLES = ((0.9, 0.3), (-0.2, 1.1), (0.4, -0.8), (1.0, 0.9))
@@ -76,40 +64,6 @@ def _centres() -> Iterable[Outcome]:
 ALPHA, DELTA = 32.0, 0.1
 
 
-def _anchor_weight(s: float) -> tuple[float, float]:
-    """The slope of ProxyAnchor in the similarity of the only positive: by Eq. 2.32, and corrected."""
-    e = math.exp(-ALPHA * (s - DELTA))
-    return -ALPHA * (s - DELTA) / (1 + e), -ALPHA * e / (1 + e)
-
-
-def _anchor_slope() -> Iterable[Outcome]:
-    for s in (0.3, 0.0):
-        angle = torch.tensor(math.acos(s), dtype=torch.float64, requires_grad=True)
-        loss = ProxyAnchor(ALPHA, DELTA, classes=1, embedding_dim=2).double()
-        loss.proxies.data = torch.tensor([[1.0, 0.0]], dtype=torch.float64)
-        (slope,) = torch.autograd.grad(loss(torch.stack([angle.cos(), angle.sin()])[None], torch.tensor([0])), angle)
-        printed, true = _anchor_weight(s)
-        referee = float(slope) / -math.sin(math.acos(s))
-        yield Decision(
-            f"slope of ProxyAnchor in the similarity of one positive, s = {s:g}", printed, true, referee, AUTOGRAD
-        )
-
-
-def _constant_pull() -> Iterable[Outcome]:
-    """The own proxy on the first axis, the other on the third: the sample moves in the plane of the first two."""
-    loss = ProxyNCA(1.0, "others", classes=2, embedding_dim=3).double()
-    loss.proxies.data = torch.eye(3, dtype=torch.float64)[[0, 2]]
-    pulls = []
-    for s in (-0.5, 0.0, 0.3, 0.9):
-        angle = torch.tensor(math.acos(s), dtype=torch.float64, requires_grad=True)
-        x = torch.stack([angle.cos(), angle.sin(), torch.zeros_like(angle)])
-        (slope,) = torch.autograd.grad(loss(x[None], torch.tensor([0])), angle)
-        pulls.append(float(slope) / -math.sin(math.acos(s)))
-    anchored = [_anchor_weight(s)[1] for s in (-0.5, 0.0, 0.3, 0.9)]
-    spread = max(anchored) - min(anchored)
-    yield Decision("how far the pull of Proxy-NCA varies with s", spread, 0.0, max(pulls) - min(pulls), AUTOGRAD)
-
-
 def _other_proxies() -> Iterable[Outcome]:
     """Four classes, samples of two of them, each on its proxy, so that nothing but the push of proxies moves those."""
     classes, present = 4, [0, 1]
@@ -124,25 +78,8 @@ def _other_proxies() -> Iterable[Outcome]:
     )
 
 
-def _gamma() -> Iterable[Outcome]:
-    similarities = np.array([0.8, 0.6])
-    divided, multiplied = (1 / (1 + math.exp(-0.2 * factor)) for factor in (1 / 58, 58))
-    referee = float(softmax(58 * similarities)[0])
-    yield Decision(
-        "weight of the nearer of two centres, S = 0.8 and 0.6",
-        divided,
-        multiplied,
-        referee,
-        "the implementation's soft-max",
-    )
-
-
 CHECKS: Mapping[int, Check] = {
     95: _indicator,
-    96: _boundary,
     97: _centres,
-    98: _anchor_slope,
-    99: _constant_pull,
     100: _other_proxies,
-    110: _gamma,
 }

@@ -8,13 +8,13 @@ from itertools import pairwise
 
 import numpy as np
 import torch
-from scipy.optimize import minimize
 from torch import nn
 
 from dmlcore import metrics
-from dmlcore.losses.ensembles import PRIORS, DiverseEnsemble, Rescaling, diversity
+from dmlcore.losses.ensembles import diversity
 from dmlcore.losses.proxies import ProxyNCA
 from dmlcore.losses.structured import NPair
+from dmlcore.published.checks.curves_of_sets import exponential, rescaled
 from dmlcore.published.checks.number import Check, Decision, Number, Outcome
 from dmlcore.published.checks.printed_tables import cell, printed
 from dmlcore.typing import Floats
@@ -34,76 +34,19 @@ def _sign() -> Iterable[Outcome]:
     )
 
 
-SHARE = 0.1  # of an exponential mean: that of step 10 below
-
-
-def _exponential(values: Floats) -> float:
-    mean = float(values[0])
-    for value in values[1:]:
-        mean += SHARE * (float(value) - mean)
-    return mean
-
-
-def _rescaled(values: Floats) -> float:
-    """The mean that the rescaling of an ensemble of one has after these losses."""
-    rescaling = Rescaling(1).double()
-    for value in values:
-        rescaling(torch.tensor([value]))
-    return float(rescaling.means[0])
-
-
 def _running_mean() -> Iterable[Outcome]:
-    counted, (first, last) = np.arange(1.0, 11.0), np.eye(10)[[0, 9]]
-    by = "the rescaling of the ensemble"
-    yield Decision(
-        "mean of 1, 2, …, 10 with s = 1", _exponential(counted), float(counted.mean()), _rescaled(counted), by
-    )
-    weights = [float(of(first) / of(last)) for of in (_exponential, np.mean, _rescaled)]
+    first, last = np.eye(10)[[0, 9]]
+    weights = [float(of(first) / of(last)) for of in (exponential, np.mean, rescaled)]
     what = "weight of the first of ten losses over that of the last"
-    yield Decision(what, weights[0], weights[1], weights[2], by)
+    yield Decision(what, weights[0], weights[1], weights[2], "the rescaling of the ensemble")
 
 
 def _squares() -> Iterable[Outcome]:
     f = torch.tensor([[0.6, 0.8], [1.0, 0.0]], dtype=torch.float64)
-    for name, other in (("f' = f", f), ("f' = -f", -f)):
-        blocks = torch.stack([f, other], 1)
-        inner = float((f * other).sum(1).mean())
-        yield Decision(
-            f"distance of two blocks, {name}", 2 - inner, 2 - 2 * inner, float(diversity(blocks)), "squared lengths"
-        )
     twice = torch.cat([f, f])
     doubled = torch.stack([twice, twice.roll(1, 1)], 1), torch.stack([f, f.roll(1, 1)], 1)
     growth = float(diversity(doubled[0]) / diversity(doubled[1]))
     yield Decision("growth when every sample comes twice", 2.0, 1.0, growth, "the mean over the batch")
-
-
-def _greatest_diversity() -> Iterable[Outcome]:
-    M = 4
-    start = np.random.default_rng(0).normal(size=M * 3)
-
-    def lost(flat: Floats) -> tuple[float, Floats]:
-        x = torch.tensor(flat.reshape(1, M, 3), requires_grad=True)
-        value = -diversity(nn.functional.normalize(x, dim=-1))
-        (slope,) = torch.autograd.grad(value, x)
-        return float(value.detach()), slope.numpy().ravel()
-
-    best = -float(minimize(lost, start, jac=True).fun)
-    yield Decision(
-        "greatest mean over pairs, M = 4", 4.0, 2 * M / (M - 1), best, "ascent from a random start", tolerance=1e-6
-    )
-
-
-def _evaluation_distance() -> Iterable[Outcome]:
-    ensemble = DiverseEnsemble([nn.Identity()] * 4, PRIORS["source"], 100.0, 1.0).double()
-    weights = ensemble.coefficients.weights.detach()
-    x = torch.tensor([[1.0, 0.0] * 4, [0.6, 0.8, 0.0, 1.0, 1.0, 0.0, -0.8, 0.6]], dtype=torch.float64)
-    blocks, joined = ensemble.blocks(x), ensemble.joined(x).detach()
-    for name, other in (("d(x, x)²", 0), ("d(x, x')²", 1)):
-        inner = (blocks[0] * blocks[other]).sum(-1)
-        once, twice = (float((weights * (2 - factor * inner)).sum()) for factor in (1, 2))
-        referee = float((joined[0] - joined[other]).square().sum())
-        yield Decision(name, once, twice, referee, "the first form of (15)", tolerance=1e-7)
-    yield Number("sum of the weights", "1.0", float(weights.sum()))
 
 
 def _own_proxy() -> Iterable[Outcome]:
@@ -173,8 +116,6 @@ CHECKS: Mapping[int, Check] = {
     85: _sign,
     86: _running_mean,
     87: _squares,
-    88: _greatest_diversity,
-    89: _evaluation_distance,
     91: _own_proxy,
     92: _three_neighbours,
     93: _compressed_size,

@@ -15,9 +15,10 @@ from dmlcore.published.errata import FOUND_RIGHT, METHODS, Erratum, Kind, errata
 from dmlcore.published.printed_formulas import COUNTEREXAMPLES, Counterexample
 from dmlcore.published.table_reader import sources
 from pages.library.errata import service as errata_service
+from pages.library.errata.outcomes import page as outcomes_view
 from pages.library.errata.reference import page as reference_view
 from pages.library.errata.state import FIRST, Example
-from pages.library.errata.words import computed_as_stated, literal, marked, six_digits, snippet, why_no_plot
+from pages.library.errata.words import literal, marked, snippet, why_no_plot
 from pages.shared.server import static_files
 from pages.shared.widgets import menu, misread_link
 from pages.shared.widgets.component import mount
@@ -28,6 +29,7 @@ KINDS: dict[Kind, str] = {"gradient": "gradients", "formula": "formulas", "numbe
 # Printed and true by theme: text that reaches 4.5 to 1 on the page.
 DIFFERENCE = {"light": ("#B04A00", "#00694D"), "dark": ("#F58A42", "#22C495")}
 
+SEEN = frozenset({*COUNTEREXAMPLES, *checks.CURVES})  # to drag, or to draw along one number
 S = "S is the triplet a = (0, 0), p = (1, 0), n = (0, 2)."
 
 # The list beside the detail on a wide page, above it and short on a narrow one.
@@ -73,7 +75,7 @@ def _errata() -> None:
     st.markdown(
         f"{len(errata())} differences between what {len(_with_errata())} sources print and what holds, both sides "
         f"computed as you look. {len(COUNTEREXAMPLES)} of them show in a triplet: drag its points and watch the "
-        ":orange[printed] gradient part from the :green[true] one."
+        f":orange[printed] gradient part from the :green[true] one. {len(checks.CURVES)} more show along one number."
     )
     row = st.container(horizontal=True, gap="large")
     with row.container(width=350, key="truth_list"):
@@ -103,8 +105,8 @@ def _list() -> int | None:
             key="truth_loss",
             width=190,
         )
-        seen = st.toggle("to be seen", key="truth_seen", help="only those with a counter-example to drag")
-    matching = search(kind or "", loss, text[:200], frozenset(COUNTEREXAMPLES) if seen else None, source or "")
+        seen = st.toggle("to be seen", key="truth_seen", help="only those with a counter-example to drag or to draw")
+    matching = search(kind or "", loss, text[:200], SEEN if seen else None, source or "")
     st.caption(f"{len(matching)} of {len(errata())}")
     if not matching:
         return None
@@ -119,8 +121,7 @@ def _list() -> int | None:
             numbers,
             format_func=lambda number: f"**{number}** {erratum(number).title}",
             captions=[
-                " · ".join((sources()[e.source].title, e.where, *["to be seen"] * (e.number in COUNTEREXAMPLES)))
-                for e in matching
+                " · ".join((sources()[e.source].title, e.where, *["to be seen"] * (e.number in SEEN))) for e in matching
             ],
             key=CHOSEN,
             on_change=_follow,
@@ -197,9 +198,8 @@ def _detail(e: Erratum) -> None:
     example = COUNTEREXAMPLES.get(e.number)
     if example:
         _plot(e, example)
-    _decisions(e)
-    _numbers(e)
-    if not example:
+    outcomes_view.show(e, asked=_asked() == e.number)
+    if e.number not in SEEN:
         st.caption(why_no_plot(e))
     _links(e)
 
@@ -222,33 +222,6 @@ def _plot(e: Erratum, example: Counterexample) -> None:
     )
     with st.expander("The same in Python", icon=":material/code:"):
         st.code(snippet(scene), language="python")
-
-
-def _decisions(e: Erratum) -> None:
-    """Both sides, evaluated now, beside what decides between them."""
-    decisions = checks.decisions(e.number)
-    if not decisions:
-        return
-    lines = ["| quantity | printed | true | decides | by | |", "|:--|--:|--:|--:|:--|:-:|"]
-    for d in decisions:
-        most = "≤ " if d.bound else ""
-        printed = "–" if d.printed is None else most + six_digits(d.printed)
-        sides = (printed, most + six_digits(d.true), six_digits(d.referee))
-        lines.append(f"| {literal(d.what)} | {' | '.join(sides)} | {literal(d.by)} | {'✓' if d.decides else '✗'} |")
-    st.markdown("\n".join(lines))
-
-
-def _numbers(e: Erratum) -> None:
-    """Each stated number beside the one computed now, from the functions of the library."""
-    rows = [(n.what, n.stated, computed_as_stated(n.value, n.stated), n.agrees) for n in checks.numbers(e.number)]
-    for n in checks.coordinates(e.number):
-        computed = f"({', '.join(computed_as_stated(x.value, x.stated) for x in n.numbers)})"
-        rows.append((n.what, f"({', '.join(x.stated for x in n.numbers)})", computed, all(x.agrees for x in n.numbers)))
-    if not rows:
-        return
-    lines = ["| number | stated | computed now | |", "|:--|--:|--:|:-:|"]
-    lines += [f"| {literal(what)} | {stated} | {value} | {'✓' if ok else '✗'} |" for what, stated, value, ok in rows]
-    st.markdown("\n".join(lines))
 
 
 def _links(e: Erratum) -> None:

@@ -63,7 +63,8 @@ def test_each_erratum_shows_both_sides_and_its_numbers(number):
 def test_a_figure_or_the_reason_why_there_is_none(number):
     app = opened(erratum=str(number))
     reasons = [x.value for x in app.caption if "nothing to plot" in x.value or "no figure" in x.value]
-    assert len(reasons) == (number not in COUNTEREXAMPLES)
+    assert len(reasons) == (number not in COUNTEREXAMPLES and number not in checks.CURVES)
+    assert len(app.slider) == (number in checks.CURVES)
     assert len(app.code) == (number in COUNTEREXAMPLES)
 
 
@@ -93,7 +94,7 @@ def test_filters_narrow_the_list():
     app = opened()
     assert any(x.value == f"{len(NUMBERS)} of {len(NUMBERS)}" for x in app.caption)
     app.toggle(key="truth_seen").set_value(True).run()
-    assert any(x.value == f"{len(COUNTEREXAMPLES)} of {len(NUMBERS)}" for x in app.caption)
+    assert any(x.value == f"{len(COUNTEREXAMPLES) + len(checks.CURVES)} of {len(NUMBERS)}" for x in app.caption)
     app.selectbox(key="truth_loss").set_value("moving").run()
     assert app.radio(key="truth_erratum").options == [f"**{n}** {erratum(n).title}" for n in (5, 6)]
     assert app.subheader[0].value.startswith("5.")
@@ -122,6 +123,29 @@ def test_a_senseless_source_asks_for_all(bad):
     app = opened(source=bad)
     assert not app.exception
     assert any(x.value == f"{len(NUMBERS)} of {len(NUMBERS)}" for x in app.caption)
+
+
+def test_a_number_moves_along_and_is_in_the_link():
+    app = opened(erratum="98")
+    assert "-6.38938 | -0.0530816 | -0.0530816" in decisions(app)[0]
+    app.slider(key="truth_at_98").set_value(0.0).run()
+    assert "0.12533 | -30.7467 | -30.7467" in decisions(app)[0]
+    assert app.query_params["at"] in ("0", ["0"])
+    again = opened(erratum="98", at="0")
+    assert decisions(again) == decisions(app)
+    app.radio(key="truth_erratum").set_value(47).run()
+    assert "at" not in app.query_params
+    assert "both hold" not in decisions(app)[0]
+    app.slider(key="truth_at_47").set_value(0.5).run()
+    assert "both hold" in decisions(app)[0], "below the margin the two are the same"
+    assert not app.exception
+
+
+@pytest.mark.parametrize("bad", ["nan", "x", "", "9" * 5000, "1e999"])
+def test_a_senseless_place_is_brought_into_range(bad):
+    app = opened(erratum="80", at=bad)
+    assert not app.exception
+    assert 2 <= app.slider(key="truth_at_80").value <= 20
 
 
 def test_every_live_example_is_a_page():

@@ -1,0 +1,63 @@
+"""Charts of counter-examples along one number: what is printed, what is true, and what decides between them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Protocol
+
+import altair as alt
+import numpy as np
+
+from dmlcore.figures.vega_lite import FIT, ROWS, Spec, specification
+from dmlcore.typing import Floats
+
+PRINTED, TRUE = "printed", "true"
+COLOURS = {False: ("#B04A00", "#00694D", "#3D4654"), True: ("#F58A42", "#22C495", "#C3CBD6")}  # by dark
+
+
+class BothSides(Protocol):
+    """Both sides at x (n,), and what decides at dots (m,); NaN where there is nothing."""
+
+    @property
+    def x(self) -> Floats: ...
+    @property
+    def printed(self) -> Floats: ...
+    @property
+    def true(self) -> Floats: ...
+    @property
+    def dots(self) -> Floats: ...
+    @property
+    def referee(self) -> Floats: ...
+
+
+def two_sides(
+    sides: BothSides, at: float, *, axis: str, quantity: str, by: str, dark: bool = False, height: int = 240
+) -> tuple[Spec, list[dict[str, Any]]]:
+    """Printed dashed, true solid, what decides as rings on it, and a line across at the chosen number."""
+    x = alt.X("x:Q", title=axis, scale=alt.Scale(nice=False, zero=False, padding=4), axis=alt.Axis(grid=False))
+    y = alt.Y("y:Q", title=None, scale=alt.Scale(zero=False))
+    names, ranges = [PRINTED, TRUE, by], list(COLOURS[dark])
+    if not np.isfinite(sides.printed).any():  # then it has no place in the legend
+        names, ranges = names[1:], ranges[1:]
+    legend = alt.Legend(title=None, orient="top", labelLimit=320, symbolStrokeWidth=3)
+    colour = alt.Color("side:N", scale=alt.Scale(domain=names, range=ranges), legend=legend)
+    dashes = alt.Scale(domain=[PRINTED, TRUE, by], range=[[6, 4], [1, 0], [1, 0]])
+    dash = alt.StrokeDash("side:N", scale=dashes, legend=None)
+    tooltip = [alt.Tooltip("side:N"), alt.Tooltip("x:Q", title=axis, format=".4~g"), alt.Tooltip("y:Q", format=".6~g")]
+    base = alt.Chart().encode(x)
+    across = base.transform_filter("!isValid(datum.y)").mark_rule(strokeWidth=1, color=COLOURS[dark][2], opacity=0.6)
+    line = base.transform_filter("isValid(datum.y) && !datum.dot").mark_line(strokeWidth=2.5, clip=True)
+    ring = base.transform_filter("datum.dot").mark_point(size=60, strokeWidth=1.8, filled=False, opacity=1)
+    rows = [{"x": float(at), "y": None, "side": "", "dot": False}]
+    for name, places, heights in (
+        (PRINTED, sides.x, sides.printed),
+        (TRUE, sides.x, sides.true),
+        (by, sides.dots, sides.referee),
+    ):
+        rows += [
+            {"x": float(place), "y": float(level), "side": name, "dot": name == by}
+            for place, level in zip(places, heights, strict=True)
+            if math.isfinite(level)
+        ]
+    layers = [across, line.encode(y, colour, dash), ring.encode(y, colour, tooltip=tooltip)]
+    return specification(alt.layer(*layers, data=ROWS, height=height, title=quantity, autosize=FIT)), rows

@@ -1,0 +1,68 @@
+"""A transport of 3 prototypes and 7 features, on which the algebra of Gürbüz 2022, App. B, can be followed."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dmlcore.pooling.transport import transport
+from dmlcore.typing import Floats
+
+M, N, MU, EPSILON = 3, 7, 0.4, 3.0
+
+
+def problem() -> tuple[Tensor, Tensor, Tensor]:
+    """Costs (3, 7), and the slopes of a loss in rho (7,) and pi (3, 7)."""
+    i, j = torch.arange(M, dtype=torch.float64)[:, None], torch.arange(N, dtype=torch.float64)
+    return 1 + 0.8 * torch.sin(1.3 * i + 0.9 * j + 0.4 * i * j), torch.cos(0.7 * j), torch.sin(i + 0.5 * j)
+
+
+def solution(mu: float = MU) -> tuple[Floats, Floats]:
+    """rho (7,) and pi (3, 7)."""
+    rho, pi = transport(problem()[0], mu, EPSILON)
+    return rho.numpy(), pi.numpy()
+
+
+def gradient(vector_outside: bool, epsilon: float = EPSILON) -> Tensor:
+    """dL/dc (3, 7) by (5.2.2); with rho outside of Diag its second term is a vector (3,), spread over the rows."""
+    cost, g_rho, g_pi = problem()
+    rho, pi = transport(cost, MU, epsilon)
+    q = rho * g_rho + (pi * g_pi).sum(0)
+    k = 1 - MU - N * rho @ rho
+    eta = rho @ g_rho - N * q @ rho
+    vector = N * (pi @ torch.diag(q - eta / k) @ rho)[:, None]
+    return -epsilon * (pi * g_pi - (vector if vector_outside else N * pi * (q - eta / k * rho)))
+
+
+def central_difference(at: tuple[int, int], epsilon: float = EPSILON, h: float = 1e-5) -> float:
+    """The same entry as the exact solution moves with its cost."""
+    cost, g_rho, g_pi = problem()
+
+    def loss(c: Tensor) -> Tensor:
+        rho, pi = transport(c, MU, epsilon)
+        return (g_rho * rho).sum() + (g_pi * pi).sum()
+
+    step = torch.zeros_like(cost)
+    step[at] = h
+    return float((loss(cost + step) - loss(cost - step)) / (2 * h))
+
+
+def constraints(mu: float = MU) -> tuple[Floats, Floats]:
+    """A (n + 1, n + mn) of the constraints on x = (rho, pi), and the solution x."""
+    rho, pi = solution(mu)
+    each = np.hstack([np.eye(N), np.tile(np.eye(N), (1, M))])  # rho_j + sum_i pi_ij
+    mass = np.r_[np.zeros(N), np.ones(M * N)]  # sum_ij pi_ij
+    return np.vstack([each, mass]), np.r_[rho, pi.ravel()]
+
+
+def inverted(mu: float = MU) -> Floats:
+    """H = A diag(x) A^T (8, 8)."""
+    A, x = constraints(mu)
+    H: Floats = A @ np.diag(x) @ A.T
+    return H
+
+
+def scaled_determinant(mu: float = MU) -> float:
+    """det H times n^n, which is k."""
+    return float(np.linalg.det(inverted(mu))) * float(N) ** N

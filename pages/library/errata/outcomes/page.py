@@ -1,0 +1,91 @@
+"""What was computed of an erratum: both sides beside what decides, along one number where it shows there."""
+
+from __future__ import annotations
+
+import math
+
+import streamlit as st
+
+from dmlcore.figures import counterexamples as figures
+from dmlcore.published import checks
+from dmlcore.published.checks import Curve, Decision
+from dmlcore.published.errata import Erratum
+from pages.library.errata.words import computed_as_stated, literal, six_digits
+from pages.shared.state import untrusted
+from pages.shared.widgets import misread_link
+from pages.shared.widgets.chart import chart
+
+PLACE = "at"  # of a counter-example along its number, in the address
+
+
+def show(e: Erratum, *, asked: bool) -> None:
+    """The drawing, if there is one, and the tables; asked: the address is of this erratum."""
+    decisions = checks.decisions(e.number)
+    curve = checks.CURVES.get(e.number)
+    if curve:
+        with misread_link.explained():
+            x = _along(e, curve, asked)
+        decisions = (curve.decision(x), *decisions[1:])
+    _decisions(decisions)
+    _numbers(e)
+
+
+def _along(e: Erratum, curve: Curve, asked: bool) -> float:
+    """Both sides over the number, and the chosen value of it."""
+    key = f"truth_at_{e.number}"
+    if key not in st.session_state:
+        given = st.query_params.get(PLACE) if asked else None
+        at = curve.at if given is None else untrusted.bounded(given, curve.low, curve.high, curve.at)
+        st.session_state[key] = round(at) if curve.whole else float(at)
+    kind = int if curve.whole else float
+    x = st.slider(
+        f"{curve.axis[0].upper()}{curve.axis[1:]}",
+        kind(curve.low),
+        kind(curve.high),
+        step=kind(step(curve)),
+        key=key,
+        on_change=_follow,
+        args=(e.number, key),
+        width=430,
+    )
+    dark = st.context.theme.type == "dark"
+    sides = checks.drawn(e.number)
+    drawing = figures.two_sides(sides, x, axis=curve.axis, quantity=curve.quantity, by=curve.by, dark=dark)
+    chart(f"truth_curve_{e.number}", drawing, f"{curve.quantity} over {curve.axis}: printed, true, and by {curve.by}")
+    return float(x)
+
+
+def step(curve: Curve) -> float:
+    """Of the slider: a power of ten, about a hundredth of the axis; 1 if it counts."""
+    return 1 if curve.whole else 10.0 ** math.floor(math.log10((curve.high - curve.low) / 50))
+
+
+def _follow(number: int, key: str) -> None:
+    st.query_params.update({"erratum": str(number), PLACE: f"{st.session_state[key]:g}"})
+
+
+def _decisions(decisions: tuple[Decision, ...]) -> None:
+    """Both sides, evaluated now, beside what decides between them."""
+    if not decisions:
+        return
+    lines = ["| quantity | printed | true | decides | by | |", "|:--|--:|--:|--:|:--|:-:|"]
+    for d in decisions:
+        most = "≤ " if d.bound else ""
+        printed = "–" if d.printed is None else most + six_digits(d.printed)
+        sides = (printed, most + six_digits(d.true), six_digits(d.referee))
+        verdict = "✗" if not d.true_holds else "both hold" if d.printed_holds else "✓"
+        lines.append(f"| {literal(d.what)} | {' | '.join(sides)} | {literal(d.by)} | {verdict} |")
+    st.markdown("\n".join(lines))
+
+
+def _numbers(e: Erratum) -> None:
+    """Each stated number beside the one computed now, from the functions of the library."""
+    rows = [(n.what, n.stated, computed_as_stated(n.value, n.stated), n.agrees) for n in checks.numbers(e.number)]
+    for n in checks.coordinates(e.number):
+        computed = f"({', '.join(computed_as_stated(x.value, x.stated) for x in n.numbers)})"
+        rows.append((n.what, f"({', '.join(x.stated for x in n.numbers)})", computed, all(x.agrees for x in n.numbers)))
+    if not rows:
+        return
+    lines = ["| number | stated | computed now | |", "|:--|--:|--:|:-:|"]
+    lines += [f"| {literal(what)} | {stated} | {value} | {'✓' if ok else '✗'} |" for what, stated, value, ok in rows]
+    st.markdown("\n".join(lines))
