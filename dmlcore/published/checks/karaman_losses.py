@@ -15,7 +15,7 @@ from dmlcore.geometry.field_table import edge_gradient
 from dmlcore.geometry.triplet import Edges, margin_from_normalised
 from dmlcore.loss_analysis.active_region import active_region
 from dmlcore.published import printed_formulas
-from dmlcore.published.checks.number import Check, Number
+from dmlcore.published.checks.number import Check, Decision, Number, Outcome
 from dmlcore.published.printed_formulas import COUNTEREXAMPLES, compare, points
 
 BALANCED = 12 / 7
@@ -75,6 +75,24 @@ def _above_the_window() -> Iterable[Number]:
     yield Number("core", "10", float(loss.core(*triplet)))
     yield Number("value", "5", float(loss.clamped(*triplet)))
     yield Number("largest force", "0", max(float(f.norm()) for f in forces(loss, *triplet)))
+
+
+def _two_symbols() -> Iterable[Outcome]:
+    """Equilateral triplets on both sides of the upper clamp, m1 = -2, m2 = 5: which of them feel a force."""
+    m1, m2 = -2.0, 5.0
+    loss = losses.create("distance_sensitive", s=1, r=2, rho=1, m1=m1, m2=m2)
+    for core in (3.0, 8.0):
+        side = brentq(lambda d, core=core: d**2 / 2 + 2 / d - core, 1.26, 10)
+        triplet = _plane((side, 0), (side / 2, side * math.sqrt(3) / 2))
+        raw = float(loss.raw(*triplet))
+        moved = max(float(f.norm()) for f in forces(loss, *triplet)) > 0
+        yield Decision(
+            f"active (1) or not (0) at core {core:g}, raw {raw:g}, by -m1 < L < m2 - m1, L the raw or the core",
+            float(-m1 < raw < m2 - m1),
+            float(-m1 < core < m2 - m1),
+            float(moved),
+            "the forces",
+        )
 
 
 def _equilateral() -> Iterable[Number]:
@@ -170,6 +188,7 @@ CHECKS: Mapping[int, Check] = {
     17: _squared_alpha,
     21: _energies,
     24: _exponents,
+    25: _two_symbols,
     26: _above_the_window,
     27: _equilateral,
     28: _panels,

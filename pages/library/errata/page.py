@@ -145,9 +145,12 @@ def _source() -> str | None:
 
 
 def _of_source() -> None:
-    """Write the chosen source into the address."""
-    if st.session_state[SOURCE]:
-        st.query_params["source"] = st.session_state[SOURCE]
+    """Write the chosen source into the address, and drop an erratum of another from it."""
+    source = st.session_state[SOURCE]
+    if source and erratum(_asked()).source != source:
+        st.query_params.from_dict({"source": source})
+    elif source:
+        st.query_params["source"] = source
     else:
         st.query_params.pop("source", None)
 

@@ -91,6 +91,4 @@ def why_no_plot(e: Erratum) -> str:
         return "A matter of bibliography: nothing to plot."
     if e.number in checks.checked():
         return "Nothing of a triplet differs here, so there is no figure: what stands above was computed for this page."
-    if "MC" in e.checked:
-        return "A score of a table: nothing to plot, and too long a simulation for a page."
     return "A slip of words or of the printer: nothing to plot and nothing to compute."

@@ -24,21 +24,23 @@ def show(e: Erratum, *, asked: bool) -> None:
     curve = checks.CURVES.get(e.number)
     if curve:
         with misread_link.explained():
-            x = _along(e, curve, asked)
-        decisions = (curve.decision(x), *decisions[1:])
-    _decisions(decisions)
+            x = _place(e, curve, asked)
+        _decisions((curve.decision(x), *decisions[1:]))
+        _drawing(e, curve, x)
+    else:
+        _decisions(decisions)
     _numbers(e)
 
 
-def _along(e: Erratum, curve: Curve, asked: bool) -> float:
-    """Both sides over the number, and the chosen value of it."""
+def _place(e: Erratum, curve: Curve, asked: bool) -> float:
+    """The chosen number, at first that of the address."""
     key = f"truth_at_{e.number}"
     if key not in st.session_state:
         given = st.query_params.get(PLACE) if asked else None
         at = curve.at if given is None else untrusted.bounded(given, curve.low, curve.high, curve.at)
         st.session_state[key] = round(at) if curve.whole else float(at)
     kind = int if curve.whole else float
-    x = st.slider(
+    x: float = st.slider(
         f"{curve.axis[0].upper()}{curve.axis[1:]}",
         kind(curve.low),
         kind(curve.high),
@@ -48,11 +50,15 @@ def _along(e: Erratum, curve: Curve, asked: bool) -> float:
         args=(e.number, key),
         width=430,
     )
+    return float(x)
+
+
+def _drawing(e: Erratum, curve: Curve, x: float) -> None:
+    """Both sides over the number."""
     dark = st.context.theme.type == "dark"
     sides = checks.drawn(e.number)
     drawing = figures.two_sides(sides, x, axis=curve.axis, quantity=curve.quantity, by=curve.by, dark=dark)
     chart(f"truth_curve_{e.number}", drawing, f"{curve.quantity} over {curve.axis}: printed, true, and by {curve.by}")
-    return float(x)
 
 
 def step(curve: Curve) -> float:

@@ -113,6 +113,9 @@ def test_the_source_narrows_the_list_and_stays_in_the_link():
     again = opened(**{k: v[0] if isinstance(v, list) else v for k, v in app.query_params.items()})
     assert again.subheader[0].value.startswith(f"{of_source[2]}.")
     assert len(again.radio(key="truth_erratum").options) == len(of_source)
+    app.button_group(key="truth_source").set_value("K").run()
+    assert "erratum" not in app.query_params, "one of another source is not in the link"
+    assert app.subheader[0].value.startswith("4.")
     app.button_group(key="truth_source").set_value(None).run()
     assert "source" not in app.query_params
     assert not app.exception
