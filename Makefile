@@ -24,7 +24,7 @@ check: $(VENV)/.dev node_modules/.package-lock.json
 	$(BIN)/python -m docs.supply.locks
 	$(NPM) run --silent check
 
-# The two of a first slide in docs/pictures/; PICTURES="--run RUN" for the failure of a run of yours, --to FOLDER for elsewhere.
+# The two of a first slide in docs/pictures/; PICTURES="--run RUN --query ROW" for a failure of a run of yours, --to FOLDER for elsewhere.
 pictures: $(VENV)/.run
 	$(BIN)/python -m docs.make_pictures $(PICTURES)
 

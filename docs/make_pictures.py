@@ -1,7 +1,7 @@
 """Draws the two pictures for a first slide: make pictures, or python -m docs.make_pictures [--run RUN] [--to FOLDER].
 
-field.png, a force field in the dark, needs nothing. failure.png, a failed query with its neighbours and what one step
-of every loss would do to it, needs an evaluated run: the newest of drawn birds, else the example that ships.
+field.png is a force field in the dark; failure.png a failed query with its neighbours and what one step of every loss
+would do to it, of the run that ships or of any that has been evaluated.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib.patches import Rectangle
 from PIL import Image
 
 from dmlcore import losses
@@ -20,6 +21,7 @@ from dmlcore.data import Dataset
 from dmlcore.experiments import example
 from dmlcore.figures import strokes
 from dmlcore.figures.fields import draw_field, energy_latex, save_figure, sheet
+from dmlcore.inspection.failure.best_loss import best_loss, merit
 from dmlcore.inspection.failure.one_step import RetrievalFailure, Step, failures, neighbours
 from dmlcore.inspection.images import drawer, fitted
 from dmlcore.inspection.neighbours import TestNeighbours, read
@@ -32,24 +34,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FOLDER = Path(__file__).resolve().parent / "pictures"
-INCHES, DPI = (16.0, 9.0), 100  # 1600 x 900 pixels
+INCHES, DPI = (16.0, 9.0), 120  # 1920 x 1080 pixels
 INK, FAINT = strokes.INK[True], "#a4adb9"
 BETTER, WORSE = INK["force"], INK["negative"]
 RATE = 0.1  # of the step, as the page of failures opens
 NEAREST = 6
-PREFERRED = "birds"
 FIELD = (
     "A and P are of one class: they attract.",
     "N is of another: it is pushed away.",
-    "Colour is the loss N would have there,",
-    "white arrows the force on it.",
-    "Beyond the line, and within the dashed one,",
-    "nobody feels a force.",
+    "Colour is the loss N would have there,\nwhite arrows the force on it.",
+    "Beyond the line, and within the dashed\none, nobody feels a force.",
 )
-MISSING = (
-    "no evaluated run of drawn birds and no example to show a failure of: train one with "
-    "'dml train birds' (an hour of one slow core, minutes of a quick one), or name a run with --run"
-)
+MISSING = "there is no example to show a failure of: name an evaluated run with --run"
 
 
 def field() -> bytes:
@@ -60,22 +56,38 @@ def field() -> bytes:
     )
     with sheet(*INCHES, True) as figure:
         figure.set_layout_engine("none")
-        _image(figure, _pixels(save_figure(drawn, format="png", dpi=170)), (0.452, 0.03, 0.94 * 9 / 16, 0.94))
-        _words(figure, 0.05, 0.80, "A loss is a field of forces", size=32, weight="bold")
-        _words(figure, 0.05, 0.705, f"$E = {energy_latex(loss)}$", size=22)
-        for line, words in enumerate(FIELD):
-            _words(figure, 0.05, 0.57 - 0.058 * line, words, size=17.5)
-        _words(figure, 0.05, 0.06, "DML Lab: see what a loss does, train with it, look at what was learned", size=12)
+        _image(figure, _pixels(save_figure(drawn, format="png", dpi=205)), (0.452, 0.03, 0.94 * 9 / 16, 0.94))
+        _words(figure, 0.05, 0.85, "A loss is a field of forces", size=32, weight="bold")
+        _words(figure, 0.05, 0.735, f"$E = {energy_latex(loss)}$", size=27)
+        top = 0.61
+        for words in FIELD:
+            _words(figure, 0.05, top, words, size=20.5, va="top", linespacing=1.4)
+            top -= 0.06 * len(words.splitlines()) + 0.03
+        _words(
+            figure,
+            0.05,
+            0.06,
+            "DML Lab: see what a loss does, train with it, look at what was learned",
+            size=13,
+            color=FAINT,
+        )
     return small(save_figure(figure, format="png", dpi=DPI))
 
 
-def failure(run: Run) -> bytes:
-    """The worst failure of a run as PNG: query, neighbours, and the table of what each loss does to it."""
+def failure(run: Run, query: int | None = None) -> bytes:
+    """A failure of a run as PNG: query, neighbours, and the table of what each loss does to it.
+
+    query: its row in the test set, as in the address of Failures; None: the worst. Raises RunError where the run has
+    not been evaluated, or has no such query.
+    """
     source = run.embeddings()
     if source is None:
         raise RunError(f"{run.id} has not been evaluated: dml evaluate {run.id}")
     test, data = read(source), load_data(run.spec)
-    query = int(failures(test)[0])
+    if query is None:
+        query = int(failures(test)[0])
+    elif not 0 <= query < len(test.labels) or np.isnan(test.average_precision[query]):
+        raise RunError(f"--query: {run.id} has no query {query} with another sample of its class")
     right, wrong = (int(neighbours(test, query, right=kind)[0]) for kind in (True, False))
     case = RetrievalFailure(test, query, right, wrong, on_sphere=run.spec.model.normalize)
     trained = {run.spec.loss.name: run.spec.loss.parameters}
@@ -86,17 +98,14 @@ def failure(run: Run) -> bytes:
         _head(figure, data, test, case, run)
         _strip(figure, data, test, case)
         _table(figure, case, compared, steps)
-        _verdict(figure, case, steps)
-        _words(figure, 0.05, 0.035, _origin(run, case), size=11.5, color=FAINT)
+        _verdict(figure, case, compared, steps)
+        _words(figure, 0.05, 0.03, _origin(run, case), size=12, color=FAINT)
     return small(save_figure(figure, format="png", dpi=DPI))
 
 
 def chosen(store: RunStore, name: str | None) -> Run:
     """The run to show a failure of; raises RunError with what to do where there is none."""
-    if name:
-        return store.open(name)
-    birds = [run for run in store.list() if run.spec.data.name == PREFERRED and run.embeddings()]
-    run = max(birds, key=lambda run: run.id, default=None) or example.find(store)
+    run = store.open(name) if name else example.find(store)
     if run is None:
         raise RunError(MISSING)
     return run
@@ -113,9 +122,9 @@ def _head(figure: Figure, data: Dataset, test: TestNeighbours, case: RetrievalFa
     _words(
         figure,
         0.05,
-        0.865,
+        0.86,
         f"A query of {unseen}. The first of its own kind stands at rank {case.before.right:,} of {case.searched:,}.",
-        size=16,
+        size=18,
     )
 
 
@@ -130,29 +139,44 @@ def _strip(figure: Figure, data: Dataset, test: TestNeighbours, case: RetrievalF
         for spine in axes.spines.values():
             spine.set(color=colour, linewidth=3)
         left, bottom, _, _ = box
-        _words(figure, left, bottom - 0.028, words, size=13, color=colour)
+        _words(figure, left, bottom - 0.032, words, size=15, color=colour)
 
     tile(case.query, (0.05, 0.36, 0.44 * 9 / 16, 0.44), INK["text"], "the query")
+    _words(figure, 0.05, 0.262, "✗ another kind, and its rank", size=15, color=WORSE)
+    _words(figure, 0.05, 0.213, "✓ its own kind", size=15, color=BETTER)
     nearest = [int(row) for row in test.neighbours[case.query, :NEAREST]]
     for k, row in enumerate(nearest if case.right in nearest else [*nearest[:-1], case.right]):
         same = row == case.right or bool(test.labels[row] == test.labels[case.query])
         rank = nearest.index(row) + 1 if row in nearest else case.before.right
-        box = (0.323 + (k % 2) * 0.101, 0.655 - (k // 2) * 0.205, 0.145 * 9 / 16, 0.145)
+        box = (0.311 + (k % 2) * 0.096, 0.655 - (k // 2) * 0.205, 0.145 * 9 / 16, 0.145)
         tile(row, box, BETTER if same else WORSE, f"{'✓' if same else '✗'} {rank:,}")
 
 
 def _table(figure: Figure, case: RetrievalFailure, compared: list[TripletLoss], steps: list[Step]) -> None:
-    columns = ((0.532, "left"), (0.795, "right"), (0.885, "right"), (0.955, "right"))
+    columns = ((0.512, "left"), (0.805, "right"), (0.895, "right"), (0.965, "right"))
     names = ("one step of", "own kind", "wrong one", "AP@R, %")
-    top, line = 0.80, 0.0435
+    top, line, before = 0.785, 0.0465, case.before
     for (x, side), name in zip(columns, names, strict=True):
-        _words(figure, x, top, name, size=13.5, color=FAINT, ha=side)
-    order = sorted(range(len(steps)), key=lambda i: (steps[i].after.right, -steps[i].after.wrong))
-    before = case.before
+        _words(figure, x, top, name, size=15, color=FAINT, ha=side)
+    order = sorted(range(len(steps)), key=lambda i: merit(steps[i].after), reverse=True)  # as Failures judges
     for k, i in enumerate(order, start=1):
-        after, y = steps[i].after, top - 0.008 - k * line
-        idle = not steps[i].forces.active
-        _words(figure, columns[0][0], y, compared[i].formula.title, size=14, color=FAINT if idle else INK["text"])
+        after, y, idle = steps[i].after, top - 0.006 - k * line, not steps[i].forces.active
+        best = merit(after) == merit(steps[order[0]].after) > merit(before)
+        if best:
+            band = Rectangle((0.504, y - 0.012), 0.47, line, color=BETTER, alpha=0.14, linewidth=0)
+            figure.add_artist(band)
+        _words(
+            figure,
+            columns[0][0],
+            y,
+            compared[i].formula.title,
+            size=16,
+            color=FAINT if idle else INK["text"],
+            weight="bold" if best else "normal",
+        )
+        if idle:
+            _words(figure, columns[1][0], y, "no force", size=16, color=FAINT, ha="right")
+            continue
         cells = (
             (f"{before.right:,} → {after.right:,}", before.right - after.right),
             (f"{before.wrong:,} → {after.wrong:,}", after.wrong - before.wrong),
@@ -161,22 +185,22 @@ def _table(figure: Figure, case: RetrievalFailure, compared: list[TripletLoss], 
         for (x, side), (text, gain) in zip(columns[1:], cells, strict=True):
             colour = BETTER if gain > 0 else WORSE if gain < 0 else FAINT
             mark = " ✓" if gain > 0 else " ✗" if gain < 0 else " ="
-            _words(
-                figure,
-                x,
-                y,
-                "no force" if idle and x == columns[1][0] else text + mark,
-                size=14.5,
-                color=colour,
-                ha=side,
-            )
+            _words(figure, x, y, text + mark, size=16, color=colour, ha=side)
 
 
-def _verdict(figure: Figure, case: RetrievalFailure, steps: list[Step]) -> None:
-    nearer, farther = (sum(sign * step.after.right < sign * case.before.right for step in steps) for sign in (1, -1))
-    idle = sum(not step.forces.active for step in steps)
-    text = f"Of {len(steps)} losses {nearer} bring its own kind nearer, {farther} send it away, {idle} feel no force."
-    _words(figure, 0.05, 0.115, text, size=17, weight="bold")
+def _verdict(figure: Figure, case: RetrievalFailure, compared: list[TripletLoss], steps: list[Step]) -> None:
+    before = case.before
+    after = {loss.formula.title: step.after for loss, step in zip(compared, steps, strict=True)}
+    best = best_loss(before, after)
+    first, others = best.names[0], len(best.names) - 1
+    text = "No loss ranks this query better."
+    if best.gain > 0:
+        them = f"{first} and {others} more rank" if others else f"{first} ranks"
+        then = after[first]
+        text = (
+            f"{them} it best: own kind {before.right:,} → {then.right:,}, wrong one {before.wrong:,} → {then.wrong:,}."
+        )
+    _words(figure, 0.05, 0.115, text, size=18.5, weight="bold")
 
 
 def _origin(run: Run, case: RetrievalFailure) -> str:
@@ -215,7 +239,8 @@ def small(content: bytes) -> bytes:
 def main(arguments: list[str] | None = None) -> int:
     """Write both pictures; 1 and a sentence where there is no run to show."""
     asked = argparse.ArgumentParser(prog="python -m docs.make_pictures", description=__doc__)
-    asked.add_argument("--run", help="whose worst failure is shown")
+    asked.add_argument("--run", help="whose failure is shown [default: the example that ships]")
+    asked.add_argument("--query", type=int, help="which, as in the address of Failures [default: the worst]")
     asked.add_argument("--runs", type=Path, help="folder of the runs [default: $DML_RUNS or ./runs]")
     asked.add_argument("--to", type=Path, default=FOLDER)
     given = asked.parse_args(arguments)
@@ -223,7 +248,7 @@ def main(arguments: list[str] | None = None) -> int:
     _write(given.to / "field.png", field())
     try:
         run = chosen(RunStore(given.runs) if given.runs else RunStore(), given.run)
-        _write(given.to / "failure.png", failure(run))
+        _write(given.to / "failure.png", failure(run, given.query))
     except RunError as error:
         print(f"failure.png is not drawn: {error}", file=sys.stderr)
         return 1

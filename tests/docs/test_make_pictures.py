@@ -8,31 +8,36 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dmlcore.storage.runs import EXAMPLE, EXAMPLE_REMOVED, RunStore
+from dmlcore.storage.runs import EXAMPLE, EXAMPLE_REMOVED, RunError, RunStore
 from docs import make_pictures
 
-SIZE = (1600, 900)
+SIZE = (1920, 1080)
 
 
-def test_those_that_ship_are_small_slides_and_the_field_is_what_the_command_draws():
-    images = {path.name: Image.open(path) for path in make_pictures.FOLDER.glob("*.png")}
-    assert {name: image.size for name, image in images.items()} == {"field.png": SIZE, "failure.png": SIZE}
-    assert sum(path.stat().st_size for path in make_pictures.FOLDER.iterdir()) < 300_000
-    drawn = np.asarray(Image.open(io.BytesIO(make_pictures.field())).convert("RGB"), int)
-    shipped = np.asarray(images["field.png"].convert("RGB"), int)
-    assert np.abs(drawn - shipped).mean() < 1.0
+def pixels(content: bytes) -> np.ndarray:
+    return np.asarray(Image.open(io.BytesIO(content)).convert("RGB"), int)
 
 
-def test_the_failure_of_the_example_that_ships_is_drawn_where_there_are_no_birds(tmp_path):
-    store = RunStore(tmp_path / "runs")
-    run = make_pictures.chosen(store, None)
+def test_those_that_ship_are_small_slides_and_what_the_command_draws(tmp_path):
+    run = make_pictures.chosen(RunStore(tmp_path / "runs"), None)
     assert run.id == EXAMPLE
-    image = Image.open(io.BytesIO(make_pictures.failure(run)))
-    assert image.size == SIZE
-    table = np.asarray(image.convert("RGB"))[150:720, 860:1550]
-    colours = {tuple(colour) for colour in table.reshape(-1, 3).tolist()}
+    drawn = {"field.png": pixels(make_pictures.field()), "failure.png": pixels(make_pictures.failure(run))}
+    assert {path.name for path in make_pictures.FOLDER.iterdir()} == set(drawn)
+    for name, picture in drawn.items():
+        path = make_pictures.FOLDER / name
+        assert picture.shape[1::-1] == SIZE
+        assert path.stat().st_size < 200_000
+        assert np.abs(picture - pixels(path.read_bytes())).mean() < 1.0
+    table = {tuple(colour) for colour in drawn["failure.png"][200:900, 960:1870].reshape(-1, 3).tolist()}
     green = tuple(int(make_pictures.BETTER[i : i + 2], 16) for i in (1, 3, 5))
-    assert min(sum(abs(a - b) for a, b in zip(green, c, strict=True)) for c in colours) < 12  # some loss helps
+    assert min(sum(abs(a - b) for a, b in zip(green, c, strict=True)) for c in table) < 12  # some loss helps
+
+
+def test_a_query_is_chosen_by_its_row_and_one_that_is_not_there_is_named(tmp_path):
+    run = make_pictures.chosen(RunStore(tmp_path / "runs"), None)
+    assert np.abs(pixels(make_pictures.failure(run, 0)) - pixels(make_pictures.failure(run))).mean() > 3
+    with pytest.raises(RunError, match="no query 99999"):
+        make_pictures.failure(run, 99999)
 
 
 def test_without_any_run_the_command_says_what_to_do(tmp_path, capsys):
@@ -40,7 +45,7 @@ def test_without_any_run_the_command_says_what_to_do(tmp_path, capsys):
     runs.mkdir()
     (runs / EXAMPLE_REMOVED).touch()
     assert make_pictures.main(["--runs", str(runs), "--to", str(tmp_path / "to")]) == 1
-    assert "dml train birds" in capsys.readouterr().err
+    assert "--run" in capsys.readouterr().err
     assert [path.name for path in (tmp_path / "to").iterdir()] == ["field.png"]
 
 
