@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import altair as alt
 
-from dmlcore.figures.vega_lite import values
+from dmlcore.figures.vega_lite import NARROW, values
 from dmlcore.significance import verdicts
 
 # Okabe-Ito colours that no other mark of these charts has, and dashes, so that colour is never alone.
@@ -44,7 +44,7 @@ def beside_bars(levels: Levels, y: alt.Y) -> list[alt.Chart]:
         symbolSize=500,
         symbolStrokeWidth=3,
         labelLimit=320,
-        columns=1,
+        columns=alt.ExprRef(f"windowSize()[0] < {NARROW} ? 1 : 3"),
     )
     colours, dashes = (alt.Scale(domain=list(there.values()), range=[LOOKS[name][i] for name in there]) for i in (0, 1))
     layer = alt.Chart(values(*rows)).mark_rule(strokeWidth=2.5)

@@ -16,7 +16,7 @@ import altair as alt
 import numpy as np
 
 from dmlcore.figures import baselines
-from dmlcore.figures.vega_lite import FIT, ROWS, Columns, Spec, specification, values
+from dmlcore.figures.vega_lite import FIT, NARROW, ROWS, Columns, Spec, specification, values
 from dmlcore.typing import Floats, Ints
 
 MOST = 300  # points of a curve at most: about one per three pixels
@@ -159,7 +159,7 @@ def _by_run(runs: Sequence[str]) -> tuple[alt.Color, alt.StrokeDash]:
     legend = alt.Legend(
         title=None,
         orient="top",
-        columns=alt.ExprRef("windowSize()[0] < 700 ? 1 : 2"),  # two are cut on a phone
+        columns=alt.ExprRef(f"windowSize()[0] < {NARROW} ? 1 : 2"),
         labelLimit=420,
         symbolType="stroke",
         symbolSize=600,

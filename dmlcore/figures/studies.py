@@ -11,7 +11,7 @@ import numpy as np
 from dmlcore.figures import baselines
 from dmlcore.figures.baselines import Levels
 from dmlcore.figures.curves import COLOURS, DASHES
-from dmlcore.figures.vega_lite import FIT, ROWS, Columns, Spec, specification, values
+from dmlcore.figures.vega_lite import FIT, NARROW, ROWS, Columns, Spec, specification, values
 from dmlcore.significance import verdicts
 
 CEILING = "#7F7F7F"
@@ -148,12 +148,13 @@ def bars(
     ]
     # Bars, their deviation, the single seeds over them, and the number at the right end.
     seeds = values(*({"variant": bar.variant, "value": float(value)} for bar in order for value in bar.values))
+    axis = alt.Axis(format=".3~%", orient="top", tickCount=8, titleAnchor="end")
     is_ceiling = alt.FieldEqualPredicate(field="variant", equal=ceiling or "")
     base = alt.Chart().encode(y)
     spreads = base.transform_filter(alt.datum.seeds > 1).mark_rule(strokeWidth=2, color="#D55E00")
     layers = [
         base.mark_bar(height={"band": 0.68}).encode(
-            alt.X("mean:Q", title=f"{title} · {noise}", axis=alt.Axis(format=".3~%", orient="top")),
+            alt.X("mean:Q", title=f"{title} · {noise}", axis=axis, scale=_room(columns, against or {})),
             alt.Opacity("opacity:Q", scale=None, legend=None),
             color=alt.when(is_ceiling).then(alt.value(CEILING)).otherwise(alt.value(COLOURS[0])),
             tooltip=tooltip,
@@ -164,6 +165,13 @@ def bars(
         *baselines.beside_bars(against or {}, y),
     ]
     return specification(alt.layer(*layers, data=ROWS, height=alt.Step(STEP), autosize=FIT)), columns
+
+
+def _room(columns: Columns, against: Levels) -> alt.Scale:
+    """A scale that leaves room for the numbers at the right ends of the bars, which a phone has less of."""
+    most = max([*columns["end"], *(value for level in against.values() for value in level.values())], default=1.0)
+    end = alt.ExprRef(f"(windowSize()[0] < {NARROW} ? 1.55 : 1.08) * {float(most)}")
+    return alt.Scale(domainMax=end, nice=False)
 
 
 def _by_variant(names: Sequence[str], ceiling: str | None) -> tuple[alt.Color, alt.StrokeDash]:

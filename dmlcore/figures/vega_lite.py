@@ -16,6 +16,7 @@ Spec = dict[str, Any]
 Columns = dict[str, Array]
 
 ROWS = alt.NamedData("rows")  # stands for the rows while a chart is built
+NARROW = 700  # pixels of a window, below which a legend has one column: a phone
 FIT = alt.AutoSizeParams(type="fit-x", contains="padding")
 
 

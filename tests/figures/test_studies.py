@@ -1,6 +1,7 @@
 """Charts of a study: means over the seeds that have them, the ceiling, bars from best to worst."""
 
 import json
+import re
 
 import altair
 import numpy as np
@@ -47,6 +48,15 @@ def test_bars_go_from_best_to_worst_with_sample_deviations():
     assert columns["high"] - columns["mean"] == pytest.approx([np.sqrt(0.02), 0])
     assert columns["end"].tolist() == [pytest.approx(0.3 + np.sqrt(0.02)), 0.1]
     assert spec["layer"][0]["encoding"]["y"]["sort"] == ["high", "low"]
+
+
+@pytest.mark.parametrize(("level", "most"), [(0.3, 0.4), (0.6, 0.6)])
+def test_the_numbers_at_the_ends_of_the_bars_have_room(level, most):
+    spec, _ = bars([Bar("a", [0.4])], against={"inputs": {"a": level}})
+    end = spec["layer"][0]["encoding"]["x"]["scale"]["domainMax"]["expr"]
+    phone, wide, longest = map(float, re.findall(r"\d+\.\d+", end))
+    assert longest == most
+    assert phone > wide > 1
 
 
 def test_the_ceiling_is_found_among_the_bars_whatever_its_name():

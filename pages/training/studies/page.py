@@ -21,8 +21,8 @@ FIRST = "losses-omniglot"
 
 st.title("Studies", anchor=False)
 st.markdown(
-    "A study trains many variants on one budget and one protocol, over several seeds, and sets their scores side by "
-    "side. What is shipped was measured by the command given below each; start it to measure on this machine."
+    "A study trains many variants on one budget over several seeds. What ships was measured by the command below it; "
+    "start it to measure here."
 )
 known = [name for name in studies.names() if name not in ELSEWHERE and studies.read(name).shown]
 asked = st.query_params.get("study")
@@ -32,6 +32,7 @@ name = st.selectbox(
     index=known.index(asked if asked in known else FIRST),
     format_func=lambda name: studies.read(name).title,
     key="study",
+    width=480,
 )
 st.query_params["study"] = name
 variants_view.show(name)

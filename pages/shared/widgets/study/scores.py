@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from dmlcore.experiments import studies
 from dmlcore.experiments.studies import PRETRAINING, Measured, StudyRequest, StudyResults
@@ -118,15 +119,21 @@ def draw_curves(
     )
 
 
-def verdict(name: str, results: Sequence[Measured]) -> str:
-    """What the scores of a study say beside their baselines and their noise, in words; returns the first sentence."""
+def verdict(name: str, results: Sequence[Measured], rest: DeltaGenerator | None = None) -> str:
+    """What the scores of a study say beside their baselines and their noise, in words; returns the first sentence.
+
+    rest: where all but the first two sentences stand, if not with them.
+    """
     study = studies.read(name)
     judged = studies.judge(study, results)
     if judged.headline:
         with st.container(border=True, key=f"verdict-{name}"):
             st.markdown(f"**{judged.headline}**")
-            st.markdown("\n".join(f"- {sentence}" for sentence in judged.more))
-            st.caption(CLEARLY.replace("seeds", study.repeats))
+            if rest and judged.more:
+                st.markdown(judged.more[0])
+            with rest or st.container():
+                st.markdown("\n".join(f"- {sentence}" for sentence in judged.more[1 if rest else 0 :]))
+                st.caption(CLEARLY.replace("seeds", study.repeats))
     return judged.headline
 
 

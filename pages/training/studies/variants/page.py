@@ -39,13 +39,13 @@ def show(name: str) -> None:
 
 
 def _reached(name: str, place: DeltaGenerator) -> None:
-    figure = st.container()
+    figure, rest = st.container(), st.container()
     results = [r for r in study_scores.results(name) if r.variant != PRETRAINING]
     if not results:
         return
     beside = _published(name)
     with place:
-        study_scores.verdict(name, results)
+        study_scores.verdict(name, results, rest)
     with figure:
         study_scores.bars(name, results)
     if beside:
