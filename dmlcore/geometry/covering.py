@@ -77,9 +77,10 @@ def average_covering_radius(points: ArrayLike | torch.Tensor, labels: ArrayLike 
     classes, sizes = np.unique(labels, return_counts=True)
     averages = np.empty(len(classes))
     for size in np.unique(sizes):
-        chosen = np.flatnonzero(sizes == size)
-        members = points[[np.flatnonzero(labels == c) for c in classes[chosen]]]
-        averages[chosen] = _curves(np.linalg.norm(members[:, :, None] - members[:, None], axis=-1)).mean(axis=1)
+        same = np.flatnonzero(sizes == size)
+        for chosen in np.array_split(same, max(1, len(same) * int(size) ** 2 >> 20)):  # tables of 8 MiB at once
+            tables = [_distances(members, members) for c in classes[chosen] for members in (points[labels == c],)]
+            averages[chosen] = _curves(np.stack(tables)).mean(axis=1)
     return float(averages.mean())
 
 

@@ -8,9 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from dmlcore.catalogue import Slider
-from dmlcore.losses.engine.batch_loss import Divisor, PairLoss, ProxyLoss, batch_loss, mean
+from dmlcore.losses.engine.batch_loss import Distance, Divisor, PairLoss, ProxyLoss, batch_loss, mean
 from dmlcore.losses.engine.distances import distance_table
 from dmlcore.losses.engine.table import Counts
+from dmlcore.losses.hinges import TripletHinge
 from dmlcore.losses.pairs import Base, Contrastive, MultiSimilarity, Pull, Push
 
 PerClass = Annotated[int, Slider(1, 16, "P", "Proxies of each class", step=1, above=0)]
@@ -32,7 +33,18 @@ class ProxyPairs(ProxyLoss):
     def of(self, embeddings: Tensor, labels: Tensor) -> Tensor:
         """The loss of a checked batch."""
         own = torch.arange(self.classes, device=labels.device).repeat_interleave(self.per_class)
-        value: Tensor = self.loss(embeddings, labels, reference=self.proxies, reference_labels=own)
+        proxies: Tensor = self.proxies
+        if self.trained is not None:
+            places = (
+                self.trained[:, None] * self.per_class + torch.arange(self.per_class, device=own.device)
+            ).flatten()
+            proxies, own = proxies[places], own[places]
+        value: Tensor = self.loss(embeddings, labels, reference=proxies, reference_labels=own)
+        return value
+
+    def between(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        """The same loss between the samples of a batch."""
+        value: Tensor = self.loss(embeddings, labels)
         return value
 
     @property
@@ -45,7 +57,7 @@ class ProxyPairs(ProxyLoss):
     "contrastive_proxy",
     title="Contrastive with proxies",
     latex=r"\operatorname{mean}_{+}\,[d(x, w) - m_+]_+ \;+\; \operatorname{mean}_{-}\,[m_- - d(x, w)]_+",
-    source="Gürbüz 2022, Ch. 3 (C2)",
+    source="Gürbüz 2022, Ch. 3 (C1, C2)",
     sentence="The contrastive loss between samples and learned proxies, several for each class.",
 )
 def contrastive_proxy(
@@ -55,12 +67,13 @@ def contrastive_proxy(
     ] = 0.3841,
     divisor: Divisor = "nonzero",
     per_class: PerClass = 8,
+    distance: Distance = "ball",
     *,
     classes: int,
     embedding_dim: int,
 ) -> nn.Module:
-    """`Contrastive` against proxies."""
-    return ProxyPairs(Contrastive(m_pos, m_neg, "ball", divisor), per_class, classes, embedding_dim)
+    """`Contrastive` against proxies: C2, and with cosine distance, 1e-5, 0.5 over the anchors C1 of Gurbuz 2022."""
+    return ProxyPairs(Contrastive(m_pos, m_neg, distance, divisor), per_class, classes, embedding_dim)
 
 
 @batch_loss(
@@ -91,13 +104,17 @@ class TripletProxies(ProxyLoss):
     ) -> None:
         super().__init__(classes, embedding_dim, per_class)
         self.m, self.divisor = m, divisor
+        self.samples = TripletHinge(m, "ball", divisor=divisor)
         self.counts = Counts.none()
 
     def of(self, embeddings: Tensor, labels: Tensor) -> Tensor:
         """The loss of a checked batch."""
         d = distance_table("ball", embeddings, self.proxies)
         places = labels[:, None] * self.per_class + torch.arange(self.per_class, device=labels.device)
-        positives, negative = d.gather(1, places), ~self.own(labels).repeat_interleave(self.per_class, 1)
+        others = ~self.own(labels)
+        if self.trained is not None:
+            others = others & self.own(self.trained).any(0)
+        positives, negative = d.gather(1, places), others.repeat_interleave(self.per_class, 1)
         with torch.no_grad():
             costly = (positives[:, :, None] + self.m > d[:, None]) & negative[:, None]
             pull, push, above = costly.sum(2), costly.sum(1), costly.sum()
@@ -107,6 +124,11 @@ class TripletProxies(ProxyLoss):
         if self.divisor in ("nonzero", "pairs"):
             return mean(total, above if self.divisor == "nonzero" else valid)
         return total / max(len(d), 1) if self.divisor == "anchors" else total
+
+    def between(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        """The same loss between the samples of a batch."""
+        value: Tensor = self.samples(embeddings, labels)
+        return value
 
 
 @batch_loss(

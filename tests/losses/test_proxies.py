@@ -140,3 +140,44 @@ def test_proxies_of_a_class_lie_together(name: str) -> None:
         assert three(x, y).item() == pytest.approx(one(x, y).item(), rel=1e-12)
     else:
         assert three(x, y).item() > one(x, y).item()
+
+
+@pytest.mark.parametrize("name", ["contrastive_proxy", "multi_similarity_proxy", "triplet_proxy"])
+def test_classes_without_samples_can_be_left_out(name: str) -> None:
+    """With them left out, where their proxies lie changes nothing, and none of them has a gradient."""
+    x, y = batch(LABELS["uneven"])
+    loss = make(name, per_class=2)
+    present = y.unique()
+    loss.proxies.data *= 0.5
+    everything = loss(x, y).item()
+    loss.trained = present
+    value = loss(x, y)
+    gradient = torch.autograd.grad(value, loss.proxies)[0].view(loss.classes, -1)
+    absent = [c for c in range(loss.classes) if c not in present]
+    assert absent
+    assert not gradient[absent].any()
+    assert gradient[present].any()
+    loss.proxies.data.view(loss.classes, -1)[absent] += 1.0
+    assert loss(x, y).item() == value.item() != everything
+
+
+@pytest.mark.parametrize(
+    ("name", "twin", "given"),
+    [
+        ("contrastive_proxy", "contrastive", {"distance": "ball"}),
+        ("triplet_proxy", "triplet", {"distance": "ball", "m": 0.0961}),
+    ],
+)
+def test_between_the_samples_it_is_the_loss_of_pairs(name: str, twin: str, given: dict[str, float | str]) -> None:
+    x, y = batch(LABELS["uneven"])
+    assert make(name, per_class=2).between(x, y).item() == make(twin, **given)(x, y).item() > 0
+
+
+def test_c1_with_one_proxy_of_each_class_is_c1_against_them() -> None:
+    """Gurbuz 2022, Sec. 3.3: [1 - s - 1e-5]+ to the own proxies, [s - 0.5]+ to the others, over the anchors."""
+    x, y = batch(LABELS["uneven"])
+    loss = make("contrastive_proxy", per_class=2, distance="cosine", m_pos=1e-5, m_neg=0.5, divisor="anchors")
+    s = torch.nn.functional.normalize(x) @ torch.nn.functional.normalize(loss.proxies).mT
+    own = y[:, None] == torch.arange(loss.classes).repeat_interleave(2)
+    expected = torch.where(own, (1 - s - 1e-5).relu(), (s - 0.5).relu()).sum() / len(y)
+    assert loss(x, y).item() == pytest.approx(expected.item(), rel=1e-9)

@@ -56,6 +56,11 @@ class BatchFormula(LossEntry):
         """Whether it learns vectors as long as an embedding."""
         return "embedding_dim" in self.sizes
 
+    @property
+    def proxies_are_places(self) -> bool:
+        """Whether its proxies, several of each class, lie among the samples, so that samples can replace them."""
+        return "per_class" in self.parameters
+
     def complete(self, given: Values, reduction: str = "mean_valid", **surroundings: Any) -> dict[str, Any]:
         """As of every entry; also ValueError for another reduction than its own."""
         if reduction != "mean_valid":
@@ -246,11 +251,13 @@ class ProxyLoss(nn.Module):
     """A loss of samples against `proxies` (classes x per_class, D), learned, class after class.
 
     forward(embeddings (B, D), labels (B,) in 0..classes-1, indices_tuple=None) -> scalar; indices_tuple is not used,
-    since every sample meets every proxy.
+    since every sample meets every proxy. `trained` holds the classes whose proxies take part, (K,) int64, where a loss
+    can leave out those without a sample (`proxy_pairs`); None: all.
     """
 
     pairs: ClassVar[bool] = False
     unbounded: bool = True
+    trained: Tensor | None = None
 
     def __init__(self, classes: int, embedding_dim: int, per_class: int = 1) -> None:
         super().__init__()
