@@ -47,9 +47,8 @@ def page() -> None:
     shown = headed(
         "failures",
         "Failures",
-        "A query **A**, a right neighbour **P** and a wrong one **N** of a run, in the plane through their three "
-        "embeddings: its distances and forces are the true ones. The table says which loss ranks this query best after "
-        "one step.",
+        "A query **A**, a right neighbour **P** and a wrong one **N** in the plane through their embeddings, with true "
+        "distances and forces. The table says which loss ranks the query best after one step.",
     )
     if shown is not None:
         browse(shown, st.container(horizontal=True, vertical_alignment="center"))
