@@ -79,6 +79,7 @@ def fork(
     step: Annotated[int | None, typer.Option(help="A kept checkpoint of RUN [default: the last one]")] = None,
     more: Annotated[int, typer.Option(help="Steps from there on, in place of schedule.steps")] = 0,
     leave_out: Annotated[list[str] | None, typer.Option(metavar="CLASS", help="Not trained on any more")] = None,
+    without: Annotated[str, typer.Option(metavar="SAMPLE,SAMPLE", help="Samples not trained on any more")] = "",
     relabel: Annotated[list[str] | None, typer.Option(metavar="SAMPLE=CLASS", help="Trained on as of CLASS")] = None,
     runs: Runs = None,
 ) -> None:
@@ -92,7 +93,8 @@ def fork(
     begin = max(fork_spec.steps(parent), default=0) if step is None else step
     changes = [*(overrides or []), *([f"schedule.steps={begin + more}"] if more else [])]
     classes = [fork_spec.class_of(data, word) for word in leave_out or []]
-    spec = fork_spec.make(parent, begin, changes, leave_out=classes, relabel=fork_spec.relabelled(data, relabel or []))
+    samples, pairs = fork_spec.numbers(without), fork_spec.relabelled(data, relabel or [])
+    spec = fork_spec.make(parent, begin, changes, leave_out=classes, without=samples, relabel=pairs)
     fork_spec.check(spec, data)
     made = store.create(spec)
     print(made.id, flush=True)

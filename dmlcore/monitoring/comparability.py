@@ -100,6 +100,7 @@ def _beginning(spec: RunSpec) -> str:
 
 def _edits(spec: RunSpec) -> str:
     without = f"without {len(spec.fork.leave_out)} classes" if spec.fork.leave_out else "all classes"
+    without += f", without {len(spec.fork.leave_out_samples)} samples" if spec.fork.leave_out_samples else ""
     return f"{without}, {len(spec.fork.relabel)} samples relabelled" if spec.fork.relabel else without
 
 
@@ -158,7 +159,7 @@ RULES = (
         lambda spec: f"{spec.batch.classes} x {spec.batch.samples} ({spec.batch.sampler})",
     ),
     Rule("note", "fork.run", "beginning", "a fork has the training run of its parent behind it", _beginning),
-    Rule("caution", "fork.leave_out", "training split", "classes were left out or samples relabelled", _edits),
+    Rule("caution", "fork.leave_out", "training split", "samples were left out or relabelled", _edits),
     Rule("note", "schedule.patience", "patience", "the budgets may differ in fact", _key("schedule.patience")),
     Rule(
         "note",

@@ -104,6 +104,7 @@ FIRST: Mapping[str, Any] = {
         "run": "",
         "step": 0,
         "leave_out": (),
+        "leave_out_samples": (),
         "relabel": (),
     },
 }

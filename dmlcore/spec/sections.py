@@ -279,7 +279,9 @@ class ScheduleSpec(Section):
 
 
 Class = Annotated[int, Field(ge=0, le=10_000_000)]
-Relabelled = Annotated[tuple[Annotated[int, Field(ge=0)], Class], Field(strict=False)]
+MOST_SAMPLES = 10_000  # that a fork leaves out by number
+Sample = Annotated[int, Field(ge=0)]
+Relabelled = Annotated[tuple[Sample, Class], Field(strict=False)]
 
 
 class ForkSpec(Section):
@@ -292,13 +294,16 @@ class ForkSpec(Section):
     leave_out: Annotated[tuple[Class, ...], Field(strict=False)] = Field(
         (), description="Classes, by number, left out of the training split"
     )
+    leave_out_samples: Annotated[tuple[Sample, ...], Field(strict=False, max_length=MOST_SAMPLES)] = Field(
+        (), description="Samples, by number, left out of the training split"
+    )
     relabel: Annotated[tuple[Relabelled, ...], Field(strict=False)] = Field(
         (), description="Samples of the training split given another class: pairs of sample and class, by number"
     )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        for key in ("step", "leave_out", "relabel"):
+        for key in ("step", "leave_out", "leave_out_samples", "relabel"):
             if getattr(self, key) and not self.run:
                 raise ValueError(f"{key}: needs the run that is forked, fork.run")
         samples = [sample for sample, _ in self.relabel]

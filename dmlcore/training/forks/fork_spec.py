@@ -12,13 +12,14 @@ import numpy as np
 
 from dmlcore.data import Dataset
 from dmlcore.spec import RunSpec, SpecError
-from dmlcore.spec.sections import ForkSpec
+from dmlcore.spec.sections import MOST_SAMPLES, ForkSpec
 from dmlcore.storage import fork_parent
 from dmlcore.storage.runs import Run, RunError, RunStore
 from dmlcore.training import build
 from dmlcore.training.forks import training_split, transfer
 
 LONGEST_NAME = 80
+LONGEST_NUMBER = 12  # digits
 
 
 def steps(run: Run) -> list[int]:
@@ -32,10 +33,11 @@ def make(
     changes: Iterable[str] = (),
     *,
     leave_out: Sequence[int] = (),
+    without: Sequence[int] = (),
     relabel: Mapping[int, int] | None = None,
 ) -> RunSpec:
     """The spec of a fork of `parent` at `step`; changes: key=value as of `RunSpec.with_overrides`, the rest as `of`."""
-    return of(parent, step, parent.spec.with_overrides(changes), leave_out=leave_out, relabel=relabel)
+    return of(parent, step, parent.spec.with_overrides(changes), leave_out=leave_out, without=without, relabel=relabel)
 
 
 def of(
@@ -44,13 +46,14 @@ def of(
     spec: RunSpec,
     *,
     leave_out: Sequence[int] = (),
+    without: Sequence[int] = (),
     relabel: Mapping[int, int] | None = None,
 ) -> RunSpec:
     """The spec of a fork of `parent` at `step` that goes on as `spec` says.
 
-    schedule.steps counts from the parent's first step. leave_out: classes; relabel: sample -> class, both beside what
-    the parent has already changed. Raises SpecError for a step without a checkpoint, for what a fork cannot change, and
-    if no step would be left to make.
+    schedule.steps counts from the parent's first step. leave_out: classes; without: samples; relabel: sample -> class;
+    all beside what the parent has already changed. Raises SpecError for a step without a checkpoint, for what a fork
+    cannot change, and if no step would be left to make.
     """
     there = steps(parent)
     if step not in there:
@@ -62,6 +65,7 @@ def of(
         run=parent.id,
         step=step,
         leave_out=tuple(sorted({*before.fork.leave_out, *leave_out})),
+        leave_out_samples=_samples({*before.fork.leave_out_samples, *without}),
         relabel=tuple(sorted(pairs.items())),
     )
     if keys := transfer.refused(before, spec):
@@ -74,6 +78,15 @@ def of(
     if spec.name == before.name:
         spec = spec.model_copy(update={"name": f"{before.name or before.data.name} from {step}"[-LONGEST_NAME:]})
     return RunSpec.parse(spec.model_dump() | {"fork": fork.model_dump()})
+
+
+def _samples(numbers: set[int]) -> tuple[int, ...]:
+    if len(numbers) > MOST_SAMPLES:
+        raise SpecError(
+            f"fork.leave_out_samples: at most {MOST_SAMPLES:,} samples can be left out by number, got "
+            f"{len(numbers):,}; leave out whole classes"
+        )
+    return tuple(sorted(numbers))
 
 
 def check(spec: RunSpec, dataset: Dataset) -> None:
@@ -96,6 +109,15 @@ def class_of(dataset: Dataset, text: str) -> int:
         return int(text)
     what = "the name of several classes; give its number" if names else "no class"
     raise SpecError(f"{text!r} is {what}; {dataset.name} has 0 to {len(dataset.class_names) - 1}")
+
+
+def numbers(text: str) -> tuple[int, ...]:
+    """Samples of words like "12, 50 77", each once, ascending; raises SpecError."""
+    words = text.replace(",", " ").split()
+    for word in words:
+        if not (word.isascii() and word.isdigit() and len(word) <= LONGEST_NUMBER):
+            raise SpecError(f"{word[:40]}: expected numbers of samples, for example 12, 50, 77")
+    return tuple(sorted({int(word) for word in words}))
 
 
 def relabelled(dataset: Dataset, words: Iterable[str]) -> dict[int, int]:

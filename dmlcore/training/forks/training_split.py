@@ -1,4 +1,4 @@
-"""What a fork changes in the training split: classes left out, samples given another class."""
+"""What a fork changes in the training split: classes and samples left out, samples given another class."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ def edited(dataset: Dataset, fork: ForkSpec) -> Dataset:
 
     Raises TrainingError for a class or sample that the training split has not, or if no two classes are left.
     """
-    if not (fork.leave_out or fork.relabel):
+    if not (fork.leave_out or fork.leave_out_samples or fork.relabel):
         return dataset
     train = dataset.splits["train"]
     known = set(np.unique(dataset.labels[train]).tolist())
-    strange = [sample for sample, _ in fork.relabel if not np.isin(sample, train)]
-    if strange:
-        raise TrainingError(f"fork.relabel: only samples of the training split can be relabelled, not {_some(strange)}")
+    for key, samples, done in (
+        ("relabel", [sample for sample, _ in fork.relabel], "relabelled"),
+        ("leave_out_samples", fork.leave_out_samples, "left out"),
+    ):
+        if strange := np.setdiff1d(samples, train).tolist():
+            raise TrainingError(f"fork.{key}: only samples of the training split can be {done}, not {_some(strange)}")
     for key, classes in (("leave_out", fork.leave_out), ("relabel", [label for _, label in fork.relabel])):
         if unknown := [label for label in classes if label not in known]:
             raise TrainingError(
@@ -32,7 +35,8 @@ def edited(dataset: Dataset, fork: ForkSpec) -> Dataset:
     labels = dataset.labels.copy()
     for sample, label in fork.relabel:
         labels[sample] = label
-    left = train[~np.isin(labels[train], fork.leave_out)]  # a sample relabelled into a class that is left out goes too
+    left = train[~np.isin(train, fork.leave_out_samples)]
+    left = left[~np.isin(labels[left], fork.leave_out)]  # a sample relabelled into a class that is left out goes too
     if len(np.unique(labels[left])) < 2:
         raise TrainingError("fork.leave_out: at least two classes have to be left in the training split")
     return replace(dataset, labels=labels, splits={**dataset.splits, "train": left})

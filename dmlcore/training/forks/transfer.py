@@ -154,6 +154,7 @@ def _numbers(optimiser: torch.optim.Optimizer, model: nn.Module, loss: nn.Module
 def _table(state: TrainingState, parent: Origin) -> None:
     """The table of a sampler, if it is of the same samples; otherwise it is made anew before the next step."""
     table = checkpoint.part(parent.saved.tensors, "table").get("embeddings")
-    same = parent.spec.fork.leave_out == state.spec.fork.leave_out
+    before, now = parent.spec.fork, state.spec.fork
+    same = (before.leave_out, before.leave_out_samples) == (now.leave_out, now.leave_out_samples)
     if table is not None and same and state.batches.sampler.uses_table:
         state.batches.table = table.numpy()

@@ -81,6 +81,7 @@ LABELS: Mapping[str, str] = {
     "fork.run": "Run that is forked",
     "fork.step": "Step that it forks from",
     "fork.leave_out": "Left out of the training split",
+    "fork.leave_out_samples": "Samples left out of the training split",
     "fork.relabel": "Training samples relabelled",
 }
 WORDS: Mapping[str, str] = {

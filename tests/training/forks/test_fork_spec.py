@@ -24,7 +24,8 @@ def parent(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def test_a_spec_names_its_origin_and_keeps_what_is_not_changed(parent: Run) -> None:
-    spec = fork_spec.make(parent, 4, ["loss.name=contrastive"], leave_out=[3, 1], relabel={40: 2})
+    spec = fork_spec.make(parent, 4, ["loss.name=contrastive"], leave_out=[3, 1], without=[41, 7], relabel={40: 2})
+    assert spec.fork.leave_out_samples == (7, 41)
     assert (spec.fork.run, spec.fork.step) == (parent.id, 4)
     assert (spec.fork.leave_out, spec.fork.relabel) == ((1, 3), ((40, 2),))
     assert spec.loss.name == "contrastive"
@@ -61,13 +62,21 @@ def test_classes_by_name_or_number_and_batches_that_no_longer_fit(parent: Run) -
     for word in ("12", "-1=3", "z=3"):
         with pytest.raises(SpecError, match="expected SAMPLE=CLASS"):
             fork_spec.relabelled(named, [word])
+    assert fork_spec.numbers("12, 7 50,12") == (7, 12, 50)
+    assert fork_spec.numbers(" ") == ()
+    for word in ("12;7", "-3", "²", "1" * 13):
+        with pytest.raises(SpecError, match="expected numbers of samples"):
+            fork_spec.numbers(word)
+    with pytest.raises(SpecError, match="at most 10,000 samples can be left out by number, got 10,001"):
+        fork_spec.make(parent, 4, without=range(10_001))
     with pytest.raises(TrainingError, match="batches hold 8 classes, but 7 are left"):
         fork_spec.check(fork_spec.make(parent, 4, leave_out=[0, 1, 2]), data)
 
 
 def test_the_command_line_forks_and_a_fork_of_a_fork_keeps_its_training_split(parent: Run) -> None:
     store = RunStore(parent.path.parent)
-    words = ["loss.name=contrastive", "schedule.keep_every=2", "--step", "4", "--more", "3", "--leave-out", "9"]
+    words = ["loss.name=contrastive", "schedule.keep_every=2", "--step", "4", "--more", "3"]
+    words += ["--leave-out", "9", "--without", "2,3"]
     command = [sys.executable, "-m", "dmlcore", "fork", parent.id, *words, "--runs", str(store.root)]
     home = Path(__file__).parents[3]
     said = subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=120, check=False)
@@ -76,7 +85,8 @@ def test_the_command_line_forks_and_a_fork_of_a_fork_keeps_its_training_split(pa
     assert series(made.metrics()[0], "step", "loss")[0] == [5, 6, 7]
     assert fork_spec.parent_of(made).id == parent.id
     assert [run.id for run in fork_spec.children(parent)] == [made.id]
-    again = fork_spec.make(made, 6, ["schedule.steps=8"], leave_out=[2], relabel={})
+    again = fork_spec.make(made, 6, ["schedule.steps=8"], leave_out=[2], without=[7], relabel={})
+    assert again.fork.leave_out_samples == (2, 3, 7)
     assert again.fork.run == made.id
     assert again.fork.leave_out == (2, 9)
 

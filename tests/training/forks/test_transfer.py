@@ -157,6 +157,19 @@ def test_classes_are_left_out_and_samples_relabelled_in_the_training_split_alone
     assert training_split.edited(data, ForkSpec()) is data
 
 
+def test_samples_are_left_out_of_the_training_split_alone(parent: Run) -> None:
+    data = load_data(parent.spec)
+    train = data.splits["train"]
+    without = training_split.edited(data, ForkSpec(run="x", leave_out_samples=tuple(train[[5, 2]].tolist())))
+    assert np.array_equal(without.splits["train"], np.delete(train, [2, 5]))
+    assert np.array_equal(without.labels, data.labels)
+    for split in ("validation", "test"):
+        assert np.array_equal(without.splits[split], data.splits[split])
+    tested = int(data.splits["test"][0])
+    with pytest.raises(TrainingError, match=f"fork.leave_out_samples: only samples of the training.*not {tested}$"):
+        training_split.edited(data, ForkSpec(run="x", leave_out_samples=(tested,)))
+
+
 @pytest.mark.parametrize(
     ("fork", "message"),
     [
@@ -177,6 +190,7 @@ def test_what_the_training_split_has_not_is_refused(fork: ForkSpec, message: str
         (["fork.step=7"], "no checkpoint of step 7; there are: 0, 10, 20, 24"),
         (["fork.run=../x"], "is no such name"),
         (["fork.run=", "fork.step=0", "fork.leave_out=[1]"], "needs the run that is forked"),
+        (["fork.run=", "fork.step=0", "fork.leave_out_samples=[1]"], "needs the run that is forked"),
         (["fork.relabel=[[4, 1], [4, 2]]"], "one class only"),
     ],
 )

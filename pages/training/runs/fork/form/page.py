@@ -28,7 +28,8 @@ from pages.shared.words import sentences as words
 
 REFUSED = "Cannot be forked like this"
 MOST_STEPS = 10_000_000  # of a schedule
-MOST_SHOWN = 30  # training samples of a class
+MOST_SHOWN = 30  # training samples of a class, or of those left out
+LONGEST_LIST = 20_000  # characters of numbers of samples
 STRIP = """<style>
 .samples { display: flex; flex-wrap: wrap; gap: 8px; font-size: 11px; }
 .samples figure { margin: 0; width: 56px; text-align: center; }
@@ -46,10 +47,11 @@ def show(run: Run, steps: list[int], into: DeltaGenerator) -> int:
     spec_form.loss_fields(form)
     field(form, "optimiser.learning_rate")
     leave_out: list[int] = []
+    without: tuple[int, ...] = ()
     relabel: dict[int, int] = {}
     try:
         data = thumbnails.dataset(run.spec)
-        leave_out, relabel = _training_split(run, data)
+        leave_out, without, relabel = _training_split(run, data)
     except (DataError, SpecError) as error:
         _refuse([words.plain(error)], into)
         return step
@@ -62,6 +64,7 @@ def show(run: Run, steps: list[int], into: DeltaGenerator) -> int:
             step,
             _changed(run.spec, spec_form.spec_of(form), step + steps_after),
             leave_out=leave_out,
+            without=without,
             relabel=relabel,
         )
         fork_spec.check(spec, data)
@@ -118,8 +121,8 @@ def _clock(run: Run, steps: list[int], faults: list[str]) -> tuple[int, int | No
     return int(step), None if fault else more
 
 
-def _training_split(run: Run, data: Dataset) -> tuple[list[int], dict[int, int]]:
-    """Classes to leave out, samples to relabel."""
+def _training_split(run: Run, data: Dataset) -> tuple[list[int], tuple[int, ...], dict[int, int]]:
+    """Classes and samples to leave out, samples to relabel."""
     train = data.splits["train"]
     classes, counts = np.unique(data.labels[train], return_counts=True)
     names = {int(c): data.class_names[c] for c in classes}
@@ -133,6 +136,7 @@ def _training_split(run: Run, data: Dataset) -> tuple[list[int], dict[int, int]]
         placeholder="no class",
         help="Validation and test still ask for it: see what is forgotten",
     )
+    without = _without(run, train)
     with st.expander("Relabel training samples", icon=":material/label:"):
         asked = st.selectbox(
             "Look at those of class", list(words), format_func=words.__getitem__, key=f"fork-look-{run.id}"
@@ -154,7 +158,28 @@ def _training_split(run: Run, data: Dataset) -> tuple[list[int], dict[int, int]]
         there = [sample for sample in pairs if sample < len(data.labels)]
         if there:
             st.html(_strip(run, np.array(there), lambda s: f"{data.class_names[data.labels[s]]} → {words[pairs[s]]}"))
-    return leave_out, pairs
+    return leave_out, without, pairs
+
+
+def _without(run: Run, train: np.ndarray) -> tuple[int, ...]:
+    """Samples to leave out, by number; a link from Failures brings those that harm a query."""
+    key = f"fork-without-{run.id}"
+    if key not in st.session_state:
+        st.session_state[key] = st.query_params.get("without", "")[:LONGEST_LIST]
+    text = st.text_input(
+        "Leave out these training samples",
+        key=key,
+        max_chars=LONGEST_LIST,
+        placeholder="numbers with commas between them: 12, 50, 77",
+        help="By their number in the data set; Failures names those that made a query fail",
+    )
+    without = fork_spec.numbers(text)
+    there = [sample for sample in without[:MOST_SHOWN] if sample in train]
+    if there:
+        st.html(_strip(run, np.array(there), lambda sample: ""))
+        if len(without) > MOST_SHOWN:
+            st.caption(f"The first {MOST_SHOWN} of {len(without):,}.")
+    return without
 
 
 def _strip(run: Run, samples: np.ndarray, more: Callable[[int], str]) -> str:
@@ -190,6 +215,8 @@ def _command(run: Run, spec: RunSpec) -> None:
     if changes is not None:
         for c in sorted(set(spec.fork.leave_out) - set(run.spec.fork.leave_out)):
             command += ["--leave-out", str(c)]
+        if samples := sorted(set(spec.fork.leave_out_samples) - set(run.spec.fork.leave_out_samples)):
+            command += ["--without", ",".join(map(str, samples))]
         for sample, label in spec.fork.relabel:
             if (sample, label) not in run.spec.fork.relabel:
                 command += ["--relabel", f"{sample}={label}"]

@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from dmlcore.jobs import launch
 from dmlcore.storage.runs import EXAMPLE_REMOVED, Run, RunStore
+from dmlcore.training.build import load_data
 from pages.shared.words.sentences import called
 from tests.pages.conftest import make_run, page_opened
 from tests.wording import says
@@ -80,6 +81,19 @@ def test_another_loss_rate_and_training_split_reach_the_fork(run: Run) -> None:
     spec = next(other for other in RunStore().list() if other.id != run.id).spec
     assert (spec.loss.name, spec.optimiser.learning_rate, spec.schedule.steps) == ("contrastive", 0.01, 30)
     assert (spec.fork.step, spec.fork.leave_out) == (0, (3, 9))
+
+
+def test_a_link_leaves_samples_out(run: Run) -> None:
+    train = load_data(run.spec).splits["train"]
+    first, second = int(train[0]), int(train[1])
+    app = opened(run=run.id, step="0", without=f"{second},{first}")
+    assert not app.exception
+    assert f"Samples left out of the training split: none → {first}, {second}\n" in texts(app)
+    command = next(code.value for code in app.code if code.value.startswith("python -m dmlcore fork"))
+    assert f"--without {first},{second}" in command
+    app.text_input(key=f"fork-without-{run.id}").set_value("1; 2").run()
+    assert says(texts(app), "expected numbers of samples")
+    assert app.button(key="fork-start").disabled
 
 
 def test_too_few_classes_are_refused_before_the_start(run: Run) -> None:
