@@ -91,7 +91,10 @@ def _way_to_example(store: RunStore, shipped: Run | None, shown: Sequence[Run]) 
 
 def _nothing_yet(store: RunStore) -> None:
     with st.container(border=True):
-        st.markdown("**No runs yet.** Train something: with the settings as they are it takes some fifteen seconds.")
+        st.markdown(
+            "**No runs yet.** Train something: with the settings as they are it takes some fifteen seconds on a "
+            "machine that does nothing else."
+        )
         menu.link("data", "Go to Train")
         st.caption("Runs are kept in")
         st.code(str(store.root), language=None)

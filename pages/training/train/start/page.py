@@ -91,8 +91,8 @@ def _estimate(spec: RunSpec, summary: Summary) -> None:
         flops = f"{estimate.flops / 1e9:,.3g} GFLOP a step"
         st.metric("parameters", _count(estimate.parameters), flops, delta_color="off", delta_arrow="off")
     st.caption(
-        "Estimated before anything is trained; up to twice or half of it is usual, less once a run like it is done."
-        + waits
+        "Estimated for a machine that does nothing else; up to twice or half of it is usual, less once a run like it "
+        "is done." + waits
     )
 
 

@@ -10,7 +10,7 @@ from dmlcore.data.report import Report
 from pages.training.train.data import samples
 from pages.training.train.data.service import Where
 
-SEVERAL = 15  # classes of a split whose image is shown
+SEVERAL = 16  # classes of a split whose image is shown
 FOR = {"train": "learned from", "validation": "chooses the best weights", "test": "asked at the end"}
 
 
