@@ -39,6 +39,7 @@ from dmlcore import data, losses
 from dmlcore.inspection import selections
 from dmlcore.inspection.maps import maps
 from dmlcore.monitoring.estimate import speed
+from dmlcore.published.errata import errata
 from dmlcore.spec import RunSpec, keys
 from dmlcore.storage.runs import Run, RunStore
 from dmlcore.training.objective import CATALOGUES
@@ -123,7 +124,7 @@ class Store:
             "other": ids,
             "with": ids,
             "runs": ids,
-            "source": (f"run:{one}", f"run:{two}", "run:gone", "digits", "digits3", "cifar10"),
+            "source": (f"run:{one}", f"run:{two}", "run:gone", "digits", "digits3", "cifar10", "G", "P"),
             "selection": (self.selection, self.selection, "0" * 16, "../selections"),
             "loss": known,
             **dict.fromkeys(("l1", "l2", "l3", "l4"), (*known, "ranking,m:nan", "ranking,m:1e999", "angular,x:1")),
@@ -145,7 +146,7 @@ class Store:
             "before": ("best", "0", "4", "8"),
             "after": ("best", "0", "4", "8"),
             "order": ("worst first", "Surest failures"),
-            "erratum": tuple(map(str, range(1, 12))),
+            "erratum": tuple(map(str, range(1, len(errata()) + 1))),
         }
 
 

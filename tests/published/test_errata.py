@@ -165,6 +165,7 @@ def test_a_decision_needs_the_true_side_to_hold_and_the_printed_one_not_to():
     assert not checks.Decision("", 3.0, 2.0, 2.1, "").decides, "neither holds"
     assert checks.Decision("", None, 2.0, 2.0, "").decides
     assert checks.Decision("", float("nan"), 2.0, 2.0, "").decides
+    assert checks.Decision("", float("inf"), 2.0, 2.0, "").decides, "what divides by zero holds nowhere"
     assert not checks.Decision("", 1.0, float("nan"), 2.0, "").decides
     assert checks.Decision("", 1.0, 2.0, 1.5, "", bound=True).decides
     assert not checks.Decision("", 2.0, 2.5, 1.5, "", bound=True).decides, "the printed bound holds too"
