@@ -18,6 +18,7 @@ from pages.inspection.confusions.pairs import page as pairs_view
 from pages.shared.widgets.results import beside
 from pages.shared.widgets.shown_run import ShownRun, headed
 from pages.shared.words import sentences as words
+from pages.shared.words.labels import SCORES
 from pages.shared.words.numbers import percent
 
 VIEWS: dict[str, Callable[[ShownRun], None]] = {
@@ -74,7 +75,8 @@ def _summary(run: Run, table: TestNeighbours) -> None:
     searched = f", which search a gallery of {int(table.is_gallery.sum()):,}" if table.is_gallery.any() else ""
     st.markdown(
         f"**R@1 {percent(table.recall_at_1)}** · **MAP@R {percent(table.map_at_r)}** · {queries:,} test samples of "
-        f"{len(np.unique(table.labels)):,} classes{searched}.{beside(run)}"
+        f"{len(np.unique(table.labels)):,} classes{searched}.{beside(run)}",
+        help=SCORES,
     )
 
 

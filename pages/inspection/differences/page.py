@@ -27,6 +27,7 @@ from pages.shared.widgets.chart import chart
 from pages.shared.widgets.results import beside
 from pages.shared.widgets.test_neighbours import learned, naming, refuse_other_data
 from pages.shared.words import sentences as words
+from pages.shared.words.labels import SCORES
 from pages.shared.words.numbers import percent
 
 LABELS = "doubted labels"
@@ -129,7 +130,7 @@ def _summary(change: Difference, first: RunSide, second: RunSide) -> None:
     both_right, lost, gained, neither = comparison.counts(0, 1)
     with st.container(horizontal=True, key="difference-summary"):
         for name, x, y in (("R@1, A → B", a, b), ("MAP@R, A → B", before, after)):
-            st.metric(name, f"{percent(x)} → {percent(y)}", f"{100 * (y - x):+.1f}", border=True)
+            st.metric(name, f"{percent(x)} → {percent(y)}", f"{100 * (y - x):+.1f}", border=True, help=SCORES)
         st.metric("right in A alone", f"{lost:,}", "lost", delta_color="off", delta_arrow="off", border=True)
         st.metric("right in B alone", f"{gained:,}", "gained", delta_color="off", delta_arrow="off", border=True)
     p = comparison.p_value(0, 1)

@@ -24,6 +24,7 @@ from pages.shared.widgets import menu, misread_link, selection
 from pages.shared.widgets.component import component, mount
 from pages.shared.widgets.presentation import Presentation
 from pages.shared.widgets.shown_run import ShownRun, headed
+from pages.shared.words.labels import SCORES
 from pages.shared.words.numbers import percent
 
 STRIP = 9  # nearest neighbours to choose from
@@ -161,7 +162,7 @@ def _walk(run: Run, neighbours: TestNeighbours, order: Ints, query: int, bar: De
         menu.link(page, label, selection.address(run) | {key: index}, into=bar)
     what = "failure" if neighbours.failures.any() else "query (none fails: every nearest neighbour is right)"
     position = f"{what} {place + 1:,} of {len(order):,}, worst first" if len(at) else "no failure: its nearest is right"
-    bar.markdown(f"Sample {index} · AP@R {percent(neighbours.average_precision[query])} · {position}")
+    bar.markdown(f"Sample {index} · AP@R {percent(neighbours.average_precision[query])} · {position}", help=SCORES)
 
 
 def _images(shown: ShownRun, case: RetrievalFailure, rights: Ints, wrongs: Ints) -> str:

@@ -21,6 +21,7 @@ from pages.shared.server import thumbnails
 from pages.shared.widgets import export_menu, menu, neighbour_grid, run_picker, selection
 from pages.shared.widgets.results import beside
 from pages.shared.widgets.shown_run import ShownRun, headed
+from pages.shared.words.labels import SCORES
 from pages.shared.words.numbers import percent
 
 CLICK = "gallery_click"
@@ -91,7 +92,8 @@ def browse(shown: ShownRun, label: int | None, others: Sequence[str]) -> None:
         f"**R@1 {percent(learned.recall_at_1)}** · **MAP@R {percent(learned.map_at_r)}** · {len(learned.labels):,} "
         f"test "
         f"samples of {len(np.unique(learned.labels)):,} classes · {failures:,} failures (nearest neighbour wrong)."
-        f"{beside(run)}"
+        f"{beside(run)}",
+        help=SCORES,
     )
     selected = selection.chosen(run)
     if selected is not None:

@@ -144,3 +144,10 @@ EMPTY: Mapping[str, str] = {
     "model.start": "random numbers",
     "loss.learning_rate": "as the network",
 }
+
+# What the scores of neighbours mean, where they stand without a table of their own.
+SCORES = (
+    "R@1: the share of queries whose nearest neighbour is of their class. AP@R of a query: R is how many other samples "
+    "its class has; among the R nearest, the precision at each place that is right, summed and divided by R. MAP@R is "
+    "its mean over the queries, 100 % where each class lies by itself (Musgrave, Belongie & Lim 2020)."
+)
