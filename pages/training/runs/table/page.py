@@ -15,7 +15,7 @@ from pages.shared.words import titles
 from pages.training.runs.state import BELOW, MOST_COLUMNS, VARIANT, TableView
 from pages.training.runs.table import baseline as baselines
 from pages.training.runs.table import rows
-from pages.training.runs.table.columns import CURVE, DIFFERS, NOISE, POINTS, Table, configured, heading
+from pages.training.runs.table.columns.page import CURVE, DIFFERS, NOISE, POINTS, Table, configured, heading
 from pages.training.runs.table.groups import Group, groups
 from pages.training.runs.table.rows import Line
 
