@@ -132,3 +132,13 @@ def test_the_map_over_training_and_its_points_of_webgl_are_on_the_film(page, ser
     for frame in seen["frames"]:
         pixels = [frame[i : i + 3] for i in range(0, len(frame), 3)]
         assert sum(max(pixel) - min(pixel) > 40 for pixel in pixels) > 60  # coloured points, which WebGL draws
+
+
+def test_what_moves_by_itself_is_filmed_for_as_long_as_asked(page, server, tmp_path):
+    go(page, f"{server.url}/sphere?on=sphere")  # it turns until it is touched
+    page.get_by_role("button", name="Film", exact=True).wait_for()
+    path = film(page, "What moves, as it moves", 2, tmp_path, "MP4")
+    times = shown_for(path)
+    assert sum(times) == 2000
+    assert min(times) > 0
+    assert played(page, path)["length"] == pytest.approx(2, abs=0.01)

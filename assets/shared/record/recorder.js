@@ -6,6 +6,7 @@ import { drawing, el } from "../dom.js";
 import { LARGEST, RATE, after, writer } from "./film.js";
 
 const STEP = 1000 / RATE, // ms
+  PATIENCE = 600, // frames
   WAITS = 2; // frames without anything on its way, until a pose counts as drawn
 
 /** @typedef {(share: number, what: string) => void} Tell */
@@ -86,11 +87,12 @@ export class Recorder {
     return !link?.busy && !link?.waiting && !painting && wanted === undefined;
   }
 
+  // Until nothing is on its way any more, or a picture moves by itself and never rests.
   /** @returns {Promise<void>} */
-  async drawn(quiet = 0) {
+  async drawn(quiet = 0, waited = 0) {
     await frame();
     const now = this.still ? quiet + 1 : 0;
-    if (now < WAITS && !this.stopped) await this.drawn(now);
+    if (now < WAITS && waited < PATIENCE && !this.stopped) await this.drawn(now, waited + 1);
   }
 
   // A loop: every frame is waited for. Null where it was cancelled.
@@ -102,7 +104,7 @@ export class Recorder {
    */
   async loop(motion, seconds, kind, tell) {
     const count = Math.round(seconds * RATE),
-      film = await this.begun(kind);
+      film = this.begun(kind);
     try {
       for await (const i of this.turns(count)) {
         await motion.pose(i / count);
@@ -125,7 +127,7 @@ export class Recorder {
    * @param {Tell} tell
    */
   async live(seconds, kind, tell) {
-    const film = await this.begun(kind),
+    const film = this.begun(kind),
       began = performance.now();
     const passed = () => Math.round(performance.now() - began);
     try {
@@ -143,8 +145,7 @@ export class Recorder {
 
   // The first picture says how large all are.
   /** @param {Kind} kind */
-  async begun(kind) {
-    await this.drawn();
+  begun(kind) {
     this.draw();
     return writer(this.canvas, kind);
   }
