@@ -61,18 +61,23 @@ def test_a_pole_is_cut_with_a_word():
     shown = surface(steep, POINTS, probe="negative", view=VIEW, n=25)
     assert shown.highest > 100 * shown.high
     assert shown.hidden.startswith("The surface is cut off above ")
-    assert "infinity" in surface(_Endless(), POINTS, probe="negative", view=VIEW, n=13).hidden
+    plain = surface(Variant(losses.create("ranking")), POINTS, probe="negative", view=VIEW, n=13)
+    for energy, word in ((math.inf, "infinity"), (1e9, "1e+09")):
+        shown = surface(_Peaked(energy), POINTS, probe="negative", view=VIEW, n=13)
+        assert shown.high < 2 * plain.high
+        assert word in shown.hidden
 
 
-class _Endless(Variant):
-    """A loss whose energy beside the anchor is infinite."""
+class _Peaked(Variant):
+    """A loss with one energy of its own beside the anchor."""
 
-    def __init__(self) -> None:
+    def __init__(self, energy: float) -> None:
         super().__init__(losses.create("ranking"))
+        self.energy = energy
 
     def table(self, *points, **options):
         read = super().table(*points, **options)
-        read.energy[..., :1] = math.inf
+        read.energy.view(-1)[0] = self.energy
         return read
 
 

@@ -11,7 +11,7 @@ import torch
 from dmlcore import losses
 from dmlcore.geometry.field_table import PROBES
 from dmlcore.geometry.loss_variant import Variant
-from dmlcore.simulation.marble import Roll, roll
+from dmlcore.simulation.marble import STRONGEST, Roll, roll
 
 POINTS = [[0.0, 0.0], [0.5, 0.0], [0.35, 0.3]]
 VIEW = (0.25, 0.1, 1.5)
@@ -71,6 +71,14 @@ def test_momentum_carries_beyond_where_the_loss_lets_go():
     near, far = (rolled("ranking", mass=mass, view=(0.0, 0.0, 4.0)) for mass in (0.0, 1.0))
     assert near.ending == far.ending == "floor"
     assert np.hypot(*far.path[-1]) > np.hypot(*near.path[-1]) + 0.1
+
+
+@pytest.mark.parametrize("distance", [1e-3, 1e-6, 1e-12, 0.0])
+def test_beside_a_pole_the_force_is_bounded(distance):
+    way = rolled("distance_sensitive", [[0.0, 0.0], [0.5, 0.0], [distance, 0.0]], clamp=False, hyper={"r": 3.0})
+    assert way.moved
+    assert np.isfinite(way.path).all()
+    assert way.speed.max() == pytest.approx(STRONGEST)
 
 
 ENDS = [
