@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Sequence
 from html import escape
@@ -129,9 +130,16 @@ def _restyle(figure: Any, scores: Sequence[float], names: Sequence[str], *, dark
     ink, ground = (
         ("rgb(214, 219, 226)", "rgba(18, 22, 28, 0.8)") if dark else ("rgb(60, 66, 74)", "rgba(255, 255, 255, 0.8)")
     )
+    for tick in figure.layout.annotations:
+        tick.text = _written_out(tick.text)
     figure.update_annotations(font={"color": ink, "size": 12}, bgcolor=ground, borderpad=1)
     figure.update_layout(title=None, height=330, margin={"l": 60, "r": 40, "t": 10, "b": 40})
     figure.update_layout(plot_bgcolor="rgba(0,0,0,0)", hoverlabel_namelength=-1)
+
+
+def _written_out(tick: str) -> str:
+    """3,000 for the 3e+03 that Optuna writes."""
+    return f"{float(tick):,.0f}" if re.fullmatch(r"-?\d(\.\d+)?e\+\d+", tick) else tick
 
 
 def _verdict(shares: dict[str, float], count: int, points: int) -> None:

@@ -72,7 +72,8 @@ def show(store: RunStore, total: int, shown: Sequence[Run]) -> tuple[Sequence[Ru
         lines.sort(key=lambda each: each.run.id != run.id)  # what is pinned stands first
     if lines:
         table = _table(lines, columns, pinned)
-        _runs(table, lines, shown, () if shown or made else runs[:1], in_sight=GROUPED_IN_SIGHT if made else IN_SIGHT)
+        instead = () if shown or made or view().below == "mattered" else runs[:1]
+        _runs(table, lines, shown, instead, in_sight=GROUPED_IN_SIGHT if made else IN_SIGHT)
         _below(table, lines, pinned, asked, shown)
     return runs, made
 

@@ -507,6 +507,13 @@ def test_the_table_is_taken_away_as_it_stands(sweep):
     assert [float(row[6]) for row in read] == pytest.approx([90, 52, 50, 32, 30])
 
 
+def test_large_numbers_on_the_axes_are_written_out():
+    from pages.training.runs.importance.page import _written_out
+
+    ticks = ["1.58e+03", "3e+03", "0.01", "1e-05", "Ranking"]
+    assert [_written_out(tick) for tick in ticks] == ["1,580", "3,000", "0.01", "1e-05", "Ranking"]
+
+
 def test_which_settings_mattered_and_how_much_that_is_worth(opened, tmp_path):
     store = RunStore(tmp_path)
     for k in range(8):
