@@ -13,6 +13,7 @@ from dmlcore import losses
 from dmlcore.published import errata, printed_formulas
 from dmlcore.published.checks import (
     can,
+    curves_of_batches,
     curves_of_losses,
     curves_of_sets,
     gurbuz_losses,
@@ -56,7 +57,11 @@ _CHECKS: Mapping[int, Check] = {
 }
 
 
-CURVES: Mapping[int, Curve] = {**curves_of_losses.CURVES, **curves_of_sets.CURVES}
+CURVES: Mapping[int, Curve] = {
+    **curves_of_losses.CURVES,
+    **curves_of_sets.CURVES,
+    **curves_of_batches.CURVES,
+}
 
 
 @cache

@@ -51,13 +51,6 @@ def _proximal() -> Iterable[Outcome]:
     theta = torch.tensor(1.0, dtype=torch.float64, requires_grad=True)
     (slope,) = torch.autograd.grad(strength / 2 * (theta - kept).square(), theta)
     at = float(theta.detach())
-    yield Decision(
-        "gradient of λ/2 (θ - θ*)² at θ = 1, θ* = 0, λ = 0.5",
-        strength * (kept - at),
-        strength * (at - kept),
-        float(slope),
-        "automatic differentiation",
-    )
     step = {sign: abs(at - 0.1 * sign * strength * (kept - at) - kept) for sign in (1, -1)}
     after = abs(float((theta - 0.1 * slope).detach()) - kept)
     yield Decision(
@@ -66,17 +59,6 @@ def _proximal() -> Iterable[Outcome]:
 
 
 def _operator_norms() -> Iterable[Outcome]:
-    W = np.array([[1.0, 1.0]])
-    columns, rows_ = np.abs(W).sum(0).max(), np.abs(W).sum(1).max()
-    largest = float(np.linalg.svd(W, compute_uv=False)[0])
-    yield Decision(
-        "Lipschitz constant of W = [1 1]",
-        float(columns),
-        math.sqrt(columns * rows_),
-        largest,
-        "singular values",
-        bound=True,
-    )
     x = torch.zeros(1, 1, 5, dtype=torch.float64)
     moved = x.clone()
     moved[0, 0, 2] = 1.0

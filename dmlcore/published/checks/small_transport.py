@@ -18,9 +18,9 @@ def problem() -> tuple[Tensor, Tensor, Tensor]:
     return 1 + 0.8 * torch.sin(1.3 * i + 0.9 * j + 0.4 * i * j), torch.cos(0.7 * j), torch.sin(i + 0.5 * j)
 
 
-def solution(mu: float = MU) -> tuple[Floats, Floats]:
+def solution(mu: float = MU, epsilon: float = EPSILON) -> tuple[Floats, Floats]:
     """rho (7,) and pi (3, 7)."""
-    rho, pi = transport(problem()[0], mu, EPSILON)
+    rho, pi = transport(problem()[0], mu, epsilon)
     return rho.numpy(), pi.numpy()
 
 
@@ -48,9 +48,18 @@ def central_difference(at: tuple[int, int], epsilon: float = EPSILON, h: float =
     return float((loss(cost + step) - loss(cost - step)) / (2 * h))
 
 
-def constraints(mu: float = MU) -> tuple[Floats, Floats]:
+def slope_of_mass(epsilon: float = EPSILON, h: float = 1e-5) -> float:
+    """Of the transported mass in the first cost, as the exact solution moves."""
+    cost, *_ = problem()
+    step = torch.zeros_like(cost)
+    step[0, 0] = h
+    more, less = (transport(cost + sign * step, MU, epsilon)[1].sum() for sign in (1, -1))
+    return float((more - less) / (2 * h))
+
+
+def constraints(mu: float = MU, epsilon: float = EPSILON) -> tuple[Floats, Floats]:
     """A (n + 1, n + mn) of the constraints on x = (rho, pi), and the solution x."""
-    rho, pi = solution(mu)
+    rho, pi = solution(mu, epsilon)
     each = np.hstack([np.eye(N), np.tile(np.eye(N), (1, M))])  # rho_j + sum_i pi_ij
     mass = np.r_[np.zeros(N), np.ones(M * N)]  # sum_ij pi_ij
     return np.vstack([each, mass]), np.r_[rho, pi.ravel()]

@@ -12,7 +12,6 @@ from torch import nn
 
 from dmlcore import metrics
 from dmlcore.losses.ensembles import diversity
-from dmlcore.losses.proxies import ProxyNCA
 from dmlcore.losses.structured import NPair
 from dmlcore.published.checks.curves_of_sets import exponential, rescaled
 from dmlcore.published.checks.number import Check, Decision, Number, Outcome
@@ -47,27 +46,6 @@ def _squares() -> Iterable[Outcome]:
     doubled = torch.stack([twice, twice.roll(1, 1)], 1), torch.stack([f, f.roll(1, 1)], 1)
     growth = float(diversity(doubled[0]) / diversity(doubled[1]))
     yield Decision("growth when every sample comes twice", 2.0, 1.0, growth, "the mean over the batch")
-
-
-def _own_proxy() -> Iterable[Outcome]:
-    """What becomes of the loss when a sample is given another label."""
-    loss = ProxyNCA(1.0, "others", classes=3, embedding_dim=2).double()
-    loss.proxies.data = torch.eye(2, dtype=torch.float64)[[0, 1, 0]] + torch.tensor([[0.0, 0], [0, 0], [0, -2]])
-    x = torch.tensor([[0.8, 0.6]], dtype=torch.float64)
-    s = (x @ nn.functional.normalize(loss.proxies.detach()).mT)[0]
-
-    def with_proxy(chosen: int) -> float:
-        return float(torch.cat([s[:chosen], s[chosen + 1 :]]).logsumexp(0) - s[chosen])
-
-    nearest = int(s.argmax())
-    change = float((loss(x, torch.tensor([1])) - loss(x, torch.tensor([0]))).detach())
-    yield Decision(
-        "change of the loss when the label changes from 0 to 1",
-        with_proxy(nearest) - with_proxy(nearest),
-        with_proxy(1) - with_proxy(0),
-        change,
-        "the batch loss",
-    )
 
 
 def twelve() -> tuple[Floats, list[int]]:
@@ -116,7 +94,6 @@ CHECKS: Mapping[int, Check] = {
     85: _sign,
     86: _running_mean,
     87: _squares,
-    91: _own_proxy,
     92: _three_neighbours,
     93: _compressed_size,
     94: _best_marks,
