@@ -31,10 +31,19 @@ class BothSides(Protocol):
 
 
 def two_sides(
-    sides: BothSides, at: float, *, axis: str, quantity: str, by: str, dark: bool = False, height: int = 240
+    sides: BothSides,
+    at: float,
+    *,
+    axis: str,
+    quantity: str,
+    by: str,
+    whole: bool = False,
+    dark: bool = False,
+    height: int = 240,
 ) -> tuple[Spec, list[dict[str, Any]]]:
     """Printed dashed, true solid, what decides as rings on it, and a line across at the chosen number."""
-    x = alt.X("x:Q", title=axis, scale=alt.Scale(nice=False, zero=False, padding=4), axis=alt.Axis(grid=False))
+    ticks = alt.Axis(grid=False, tickMinStep=1, format="d") if whole else alt.Axis(grid=False)
+    x = alt.X("x:Q", title=axis, scale=alt.Scale(nice=False, zero=False, padding=4), axis=ticks)
     y = alt.Y("y:Q", title=None, scale=alt.Scale(zero=False))
     names, ranges = [PRINTED, TRUE, by], list(COLOURS[dark])
     if not np.isfinite(sides.printed).any():  # then it has no place in the legend

@@ -39,6 +39,12 @@ def test_a_side_that_is_not_printed_is_not_in_the_legend():
     assert not any(r["side"] == PRINTED for r in rows)
 
 
+def test_an_axis_that_counts_has_whole_numbers():
+    spec, _ = two_sides(sides([1.0, 2.0, 3.0]), 1, axis="blocks", quantity="most", by="ascent", whole=True)
+    alt.Chart.from_dict(spec | {"data": {"values": [{"x": 1}]}}, validate=True)
+    assert spec["layer"][1]["encoding"]["x"]["axis"] == {"format": "d", "grid": False, "tickMinStep": 1}
+
+
 def test_only_the_rows_change_as_the_number_moves():
     first, second = (
         two_sides(sides([1.0, 2.0, 3.0]), at, axis="mass", quantity="loss", by="autograd") for at in (0.2, 0.7)

@@ -10,6 +10,8 @@ from dmlcore.published.errata import Erratum
 from dmlcore.published.printed_formulas import COUNTEREXAMPLES, POINTS
 from pages.library.errata.state import Example
 
+ROUNDING = 1e-10
+
 
 def marked(latex: str, colour: str) -> str:
     """LaTeX with each \\diff{...} underlined in `colour`."""
@@ -41,7 +43,8 @@ def literal(text: str) -> str:
     for formula in _INDEXED.finditer(text):
         out += [_plain(text[at : formula.start()]), _formula(*formula.groups())]
         at = formula.end()
-    return "".join(out) + _plain(text[at:])
+    plain = "".join(out) + _plain(text[at:])
+    return "\\" + plain if plain.startswith(("- ", "+ ")) else plain  # no list
 
 
 def _formula(exponential: str | None, letter: str, index: str, power: str | None) -> str:
@@ -80,9 +83,11 @@ def computed_as_stated(value: float, stated: str) -> str:
 
 
 def six_digits(value: float) -> str:
-    """A computed value to six digits."""
+    """A computed value to six digits; what rounding leaves of 0 is 0."""
     if not math.isfinite(value):
         return "not finite"
+    if abs(value) < ROUNDING:
+        return "0"
     return str(round(value)) if float(value).is_integer() else f"{value:.6g}".replace("e-0", "e-")
 
 

@@ -41,7 +41,7 @@ def _place(e: Erratum, curve: Curve, asked: bool) -> float:
         st.session_state[key] = round(at) if curve.whole else float(at)
     kind = int if curve.whole else float
     x: float = st.slider(
-        f"{curve.axis[0].upper()}{curve.axis[1:]}",
+        curve.axis[0].upper() + curve.axis[1:] if curve.axis[:2].isascii() else curve.axis,
         kind(curve.low),
         kind(curve.high),
         step=kind(step(curve)),
@@ -57,7 +57,9 @@ def _drawing(e: Erratum, curve: Curve, x: float) -> None:
     """Both sides over the number."""
     dark = st.context.theme.type == "dark"
     sides = checks.drawn(e.number)
-    drawing = figures.two_sides(sides, x, axis=curve.axis, quantity=curve.quantity, by=curve.by, dark=dark)
+    drawing = figures.two_sides(
+        sides, x, axis=curve.axis, quantity=curve.quantity, by=curve.by, whole=curve.whole, dark=dark
+    )
     chart(f"truth_curve_{e.number}", drawing, f"{curve.quantity} over {curve.axis}: printed, true, and by {curve.by}")
 
 

@@ -11,7 +11,7 @@ from dmlcore.published.errata import errata, erratum
 from dmlcore.published.printed_formulas import COUNTEREXAMPLES
 from dmlcore.published.reference import reference
 from pages.library.errata.state import Example
-from pages.library.errata.words import literal, marked, snippet
+from pages.library.errata.words import literal, marked, six_digits, snippet
 from pages.shared.widgets import menu
 from tests.members import in_one_case
 from tests.pages.conftest import page_opened
@@ -196,6 +196,23 @@ def test_the_triplet_of_the_link_is_in_the_snippet():
 def test_the_snippet_runs_and_prints_both_sides(number, capsys):
     exec(snippet(Example.of({"number": number})), {})
     assert len(capsys.readouterr().out.splitlines()) >= 3
+
+
+@pytest.mark.parametrize("text", ["- ln(1 + x)", "+ ln(1 + x)"])
+def test_a_sign_at_the_start_is_no_list(text):
+    assert literal(text) == "\\" + text
+    assert literal(text[2:]) == text[2:]
+
+
+def test_six_digits():
+    assert [six_digits(x) for x in (3.0, -2.0, 0.166666666, 1.55e-5, 5.6e-18, float("inf"))] == [
+        "3",
+        "-2",
+        "0.166667",
+        "1.55e-5",
+        "0",
+        "not finite",
+    ]
 
 
 def test_marks_close_where_their_brace_does():
