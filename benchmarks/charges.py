@@ -56,7 +56,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=6, help="steps of each rival")
     arguments = parser.parse_args()
     print(f"{machine('streamlit', 'torch', 'pytorch-metric-learning')}; 300 points, 5 classes, 4,248,000 triplets")
-    pages = {"page, distance-sensitive": "", "page, ranking": "loss=ranking&rate=0.01"}
+    pages = {"page, distance-sensitive": "start=random", "page, ranking": "loss=ranking&rate=0.01"}
     ours = []
     with tempfile.TemporaryDirectory() as folder, served(Path(folder) / "runs") as (server,), chromium() as browser:
         for name, query in pages.items():
