@@ -130,14 +130,14 @@ class MLP(Network):
         widths = (features, *spec.hidden)
         self.hidden = nn.ModuleList(_he(nn.Linear(a, b)) for a, b in pairwise(widths))
         self.linear = _he(nn.Linear(widths[-1], spec.embedding_dim))
-        self.on_sphere = spec.normalize
+        self.on_sphere, self.in_ball = spec.normalize, spec.lipschitz
 
     def forward(self, inputs: Tensor) -> Tensor:
         """The embeddings."""
         features = self.normalise(inputs)
         for layer in self.hidden:
             features = F.leaky_relu(layer(features), LEAKY_SLOPE)
-        return _embed(self.linear(features), self.on_sphere)
+        return _embed(self.linear(features), self.on_sphere, self.in_ball)
 
     def head_parameters(self) -> list[nn.Parameter]:
         """Those of the last layer."""
@@ -183,7 +183,7 @@ class ImageNetwork(Network):
             self.head = ClassifierHead(pool, channels, classifier, spec.embedding_dim)
         else:
             self.head = pooling.EmbeddingHead(pool.name, channels, spec.embedding_dim, **pool.parameters)
-        self.on_sphere = spec.normalize
+        self.on_sphere, self.in_ball = spec.normalize, spec.lipschitz
         self.frozen = spec.freeze == "backbone"
         self.batch_norm_frozen = False
         if spec.freeze_batch_norm:
@@ -193,7 +193,7 @@ class ImageNetwork(Network):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """The embeddings; `head.pooling` then holds weights and shares of this batch, where it has any."""
-        return _embed(self.head(self.features(inputs)), self.on_sphere)
+        return _embed(self.head(self.features(inputs)), self.on_sphere, self.in_ball)
 
     def features(self, inputs: Tensor) -> Tensor:
         """Feature maps (B, C, h, w) of the backbone, float; those of a frozen one, of any precision, pass through."""
@@ -284,12 +284,12 @@ class TokenNetwork(Network):
         self.pool = pooling.create(pool.name, spec.embedding_dim, **pool.parameters)
         if getattr(self.pool, "out_features", spec.embedding_dim) != spec.embedding_dim:
             raise ValueError(f"{pool.name} changes the dimension, and bags of tokens have no layer behind the pooling")
-        self.on_sphere = spec.normalize
+        self.on_sphere, self.in_ball = spec.normalize, spec.lipschitz
         self.after_step()
 
     def forward(self, inputs: Tensor) -> Tensor:
         """The pooled token vectors."""
-        return _embed(pooling.pool(self.pool, self.features(inputs)), self.on_sphere)
+        return _embed(pooling.pool(self.pool, self.features(inputs)), self.on_sphere, self.in_ball)
 
     def features(self, inputs: Tensor) -> Tensor:
         """The token vectors of each bag as a feature map (B, D, L, 1)."""
@@ -307,7 +307,9 @@ class TokenNetwork(Network):
                 parameter.clamp_(-TOKEN_BOUND, TOKEN_BOUND)
 
 
-def _embed(features: Tensor, on_sphere: bool) -> Tensor:
+def _embed(features: Tensor, on_sphere: bool, in_ball: bool) -> Tensor:
+    if in_ball:
+        return pooling.clip_to_unit_ball(features)
     return F.normalize(features, dim=1) if on_sphere else features
 
 

@@ -38,6 +38,7 @@ FIRST: Mapping[str, Any] = {
         "hidden": (128,),
         "embedding_dim": 64,
         "normalize": True,
+        "lipschitz": False,
         "start": None,
         "keep_classifier": False,
         "freeze": "none",
@@ -57,6 +58,13 @@ FIRST: Mapping[str, Any] = {
         "learning_rate": None,
         "memory": 0,
         "memory_start": 1000,
+        "batch_pairs": 0.0,
+    },
+    "projection": {
+        "pool": 0,
+        "weight": 2e-4,
+        "patience": 3,
+        "first": "random",
     },
     "miner": {
         "name": "all",
@@ -95,6 +103,7 @@ FIRST: Mapping[str, Any] = {
         "checkpoint_every": 50,
         "keep_every": 0,
         "measure_every": 10,
+        "covering_every": 0,
     },
     "compute": {
         "precision": "float32",

@@ -24,6 +24,7 @@ from dmlcore.spec.sections import (
     ModelSpec,
     OptimiserSpec,
     PoolingSpec,
+    ProjectionSpec,
     ScheduleSpec,
     Section,
     brief,
@@ -67,6 +68,7 @@ class RunSpec(Section):
     model: ModelSpec = ModelSpec()
     pooling: PoolingSpec = PoolingSpec()
     loss: LossSpec = LossSpec()
+    projection: ProjectionSpec = ProjectionSpec()
     miner: MinerSpec = MinerSpec()
     batch: BatchSpec = BatchSpec()
     optimiser: OptimiserSpec = OptimiserSpec()
@@ -76,10 +78,14 @@ class RunSpec(Section):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        for key in ("patience", "plateau"):
-            without = self.data.validation == "none" and self.schedule.monitor_part == "validation"
-            if getattr(self.schedule, key) and without:
-                raise ValueError(f'schedule.{key}: needs a validation split, but data.validation is "none"')
+        without = self.data.validation == "none" and self.schedule.monitor_part == "validation"
+        for section, key in (("schedule", "patience"), ("schedule", "plateau"), ("projection", "pool")):
+            if getattr(getattr(self, section), key) and without:
+                raise ValueError(f'{section}.{key}: needs a validation split, but data.validation is "none"')
+        if self.model.normalize and self.model.lipschitz:
+            raise ValueError(
+                "model.lipschitz: embeddings on the unit sphere are in the ball; set model.normalize=false"
+            )
         frozen = self.model.freeze == "backbone"
         if frozen and self.model.name in ("mlp", "tokens"):
             raise ValueError(f"model.freeze: {self.model.name} has no backbone; choose none, or a network for images")

@@ -156,6 +156,9 @@ class ModelSpec(Section):
     hidden: Widths = Field((128,), description="Widths of the hidden layers of an mlp")
     embedding_dim: int = Field(64, ge=1, le=4096, description="Dimension of the embedding space")
     normalize: bool = Field(True, description="Put embeddings on the unit sphere (L2 normalisation)")
+    lipschitz: bool = Field(
+        False, description="Pull embeddings longer than 1 back into the unit ball (Lipschitz normalisation)"
+    )
     start: str | None = Field(
         None,
         max_length=4096,
@@ -199,6 +202,29 @@ class LossSpec(Section):
         0, ge=0, le=100_000, description="Batches in the cross-batch memory that pairs are drawn from; 0: none"
     )
     memory_start: int = Field(1000, ge=0, description="Steps before the memory joins in, beside those that fill it")
+    batch_pairs: float = Field(
+        0.0,
+        ge=0,
+        le=100,
+        description="Weight of the same loss between the samples of a batch, beside that against proxies; 0: none",
+    )
+
+
+class ProjectionSpec(Section):
+    pool: int = Field(
+        0,
+        ge=0,
+        le=4096,
+        description="Samples of each class that new proxies are chosen from, the farthest from the old ones first, "
+        "whenever a projection ends; 0: proxies are only learned",
+    )
+    weight: float = Field(
+        2e-4, ge=0, le=1000, description="Pull of the network towards its best weights of the projection before"
+    )
+    patience: int = Field(3, ge=1, le=100_000, description="Validations without a better score that end a projection")
+    first: Literal["random", "spread"] = Field(
+        "random", description="First proxies: samples of their class at random, or spread, the longest first"
+    )
 
 
 class MinerSpec(Section):
@@ -275,6 +301,9 @@ class ScheduleSpec(Section):
     )
     measure_every: int = Field(
         10, ge=1, description="Steps between two rows of distances, gradients and spectrum of the batch"
+    )
+    covering_every: int = Field(
+        0, ge=0, description="Steps between two covering radii of training and test classes; 0: none"
     )
 
 

@@ -152,6 +152,9 @@ KINDS = {
     "measure": _kind(positive_histogram=_counts, negative_histogram=_counts, whole=_histograms_fit, others=_number),
     "validation": _kind("map_at_r", map_at_r=_share, recall_at_1=_share, part=_word),
     "validation_overlap": _kind(),
+    "projection": _kind("projection", projection=_count, score=_share),
+    "covering": _kind(),
+    "tested_covering": _kind(),
     "scores": _kind(
         *("of", "map_at_r", "recall_at", "queries"),
         **_SHARES,

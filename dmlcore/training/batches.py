@@ -88,6 +88,12 @@ class Batches:
             None if tuples is None else tuple(upload(places, self.device) for places in tuples),
         )
 
+    def prepared(self, indices: Ints, seed: int) -> Tensor:
+        """Any samples on the device, changed as those of a batch are: a function of both."""
+        if self.dataset.features is not None:
+            return upload(self.dataset.features.batch(indices, seed), self.device)
+        return augmented(self.dataset, indices, self.spec.data, seed, self.device)
+
     def _stale(self, step: int) -> bool:
         return self.sampler.uses_table and (self.table is None or (step - 1) % self.spec.batch.refresh == 0)
 

@@ -44,6 +44,9 @@ def build(spec: RunSpec, dataset: Dataset, device: torch.device, *, start: bool 
     if model.frozen and dataset.features is None:
         features = stored_features.KeptFeatures(cast(ImageNetwork, model), spec, dataset, device)
         dataset = replace(dataset, features=features)
+    if spec.projection.pool:  # proxies of classes that have no sample here would never be placed
+        present = np.unique(dataset.labels[dataset.splits["train"]])
+        loss.metric.trained = torch.from_numpy(present.astype(np.int64)).to(device)
     # Where the optimiser can skip an update by itself, no step waits for the device.
     deferred = device.type == "cuda" and optimisers.is_fused(optimiser)
     return TrainingState(

@@ -25,7 +25,7 @@ from dmlcore.storage import atomic_files, checkpoint
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.run_directory import embeddings_path
 from dmlcore.storage.runs import Run
-from dmlcore.training import batches, final_analyses
+from dmlcore.training import batches, coverings, final_analyses
 from dmlcore.training.state import TrainingState, embedder, keep_best, use_best
 from dmlcore.typing import Array, Bools, Ints, Singles
 
@@ -96,8 +96,11 @@ def final_test(run: Run, state: TrainingState) -> tuple[float | None, list[Row]]
     scores = score(embeddings, state.data, "test", state.spec.ks)
     write_embeddings(run, digest, embeddings, state.data, "test", scores)
     clusters = cluster(embeddings, state.data, "test", state.spec.seed)
-    tested = row("trained", step, scores, clusters, weights=digest)
-    return scores.map_at_r, [tested, *final_analyses.rows(state.model, state.data, "test", state.device, step)]
+    rows = [row("trained", step, scores, clusters, weights=digest)]
+    rows += final_analyses.rows(state.model, state.data, "test", state.device, step)
+    if state.spec.schedule.covering_every:
+        rows.append(coverings.row(state, "tested_covering", step))
+    return scores.map_at_r, rows
 
 
 def raw_inputs(data: Dataset, split: str) -> Singles:

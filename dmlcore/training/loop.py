@@ -21,7 +21,7 @@ from dmlcore.spec.sections import ScheduleSpec
 from dmlcore.storage import atomic_files, checkpoint, run_directory
 from dmlcore.storage.checkpoint import CheckpointError
 from dmlcore.storage.runs import MetricsWriter, Run, RunError, RunState, scores
-from dmlcore.training import batch_statistics, evaluation, optimisers, starts
+from dmlcore.training import batch_statistics, coverings, evaluation, optimisers, projections, starts
 from dmlcore.training.batches import embed
 from dmlcore.training.build import device_name
 from dmlcore.training.errors import StepError, TrainingError, advice
@@ -67,6 +67,7 @@ def step(state: TrainingState, number: int, objective: Callable[..., Tensor] | N
     # Backward.
     optimiser.zero_grad()
     loss.backward()
+    projections.pull(state)
 
     # Clip. Without a norm to take anyway: on a CPU a sum finds NaN and Inf in half the time.
     gradients = gradients_of(optimiser)
@@ -180,7 +181,10 @@ def _train(
                 metrics.append({"kind": "measure", "step": number} | _measure(state))
             if number % schedule.validate_every == 0 or number == schedule.steps:
                 metrics.flush()
-                metrics.extend(evaluation.validate(state))
+                rows = evaluation.validate(state)
+                metrics.extend([*rows, *projections.after_validation(state, rows)])
+            if coverings.is_due(state, number):
+                metrics.append(coverings.row(state))
             stopping = stop()
             if number % schedule.checkpoint_every == 0 or is_kept(schedule, number) or stopping:
                 save(run, state, metrics.sync())
@@ -221,7 +225,8 @@ def _measure(state: TrainingState) -> dict[str, Any]:
     norm = nn.utils.get_total_norm(gradients_of(state.optimiser)) if state.norm is None else state.norm
     metric = state.loss.metric
     statistics = batch_statistics.measure(*state.seen, getattr(metric, "difference_window", None), loss=metric)
-    return statistics | {"gradient_norm": norm} | optimisers.rates(state.optimiser)
+    held = projections.distance(state)
+    return statistics | {"gradient_norm": norm} | held | optimisers.rates(state.optimiser)
 
 
 def _test(run: Run, state: TrainingState, metrics: MetricsLog) -> float | None:

@@ -35,9 +35,11 @@ class Objective(nn.Module):
         zero_shot: pooling.ZeroShotPrediction | None = None,
         share: float = 0.0,
         miner: mining.BatchMiner | None = None,
+        batch_pairs: float = 0.0,
     ) -> None:
         super().__init__()
         self.metric, self.zero_shot, self.share, self.miner = metric, zero_shot, share, miner
+        self.batch_pairs = batch_pairs
         self.zero_shot_value: Tensor | None = None  # of the last batch
 
     def forward(
@@ -55,7 +57,13 @@ class Objective(nn.Module):
         """
         if tuples is None and self.miner is not None:
             tuples = self.miner(embeddings, labels, generator)
+        metric: Any = self.metric
+        between: Tensor | None = (
+            metric.between(embeddings, labels) if self.batch_pairs else None
+        )  # first: its counts go
         loss: Tensor = self.metric(embeddings, labels) if tuples is None else self.metric(embeddings, labels, tuples)
+        if between is not None:
+            loss = loss + self.batch_pairs * between
         self.zero_shot_value = None
         if self.zero_shot is None or shares is None or not shares.requires_grad:
             return loss
@@ -88,7 +96,7 @@ def create(spec: RunSpec, classes: int, model: Network) -> Objective:
                 classes, spec.model.embedding_dim, epsilon=spec.pooling.ridge, scale=spec.pooling.logit_scale
             )
     miner = None if spec.miner.name == mining.ALL else mining.create(spec.miner.name, **spec.miner.parameters)
-    return Objective(_with_memory(spec, bare), zero_shot, share, miner)
+    return Objective(_with_memory(spec, bare), zero_shot, share, miner, spec.loss.batch_pairs)
 
 
 def metric_loss(spec: RunSpec, classes: int) -> nn.Module:
@@ -136,6 +144,18 @@ def refuse_unusable(spec: RunSpec) -> None:
         )
     if spec.loss.memory and not getattr(loss, "pairs", False):
         raise TrainingError(f"loss.memory: a memory needs a loss of pairs, which {spec.loss.name} is not; set it to 0")
+    for key, value in (("loss.batch_pairs", spec.loss.batch_pairs), ("projection.pool", spec.projection.pool)):
+        if value and not has_places(spec.loss.name):
+            known = ", ".join(name for name in losses.LOSSES if has_places(name))
+            raise TrainingError(f"{key}: needs a loss of pairs with proxies ({known}), which {spec.loss.name} is not")
+    pool = spec.projection.pool
+    if pool and pool < (per_class := loss.resolve(spec.loss.parameters)["per_class"]):
+        raise TrainingError(f"projection.pool: {per_class} proxies cannot be chosen from {pool} samples; give more")
+
+
+def has_places(name: str) -> bool:
+    """Whether the proxies of a loss lie among the samples, so that projections can put them on samples."""
+    return bool(getattr(losses.describe(name), "proxies_are_places", False))
 
 
 def seed_of(seed: int, purpose: str, step: int = 0) -> int:

@@ -15,7 +15,7 @@ from dmlcore.storage import checkpoint, run_directory
 from dmlcore.storage.checkpoint import Checkpoint, CheckpointError
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.runs import Run
-from dmlcore.training import baselines, evaluation
+from dmlcore.training import baselines, coverings, evaluation, projections
 from dmlcore.training.build import build, classes_of, device_name, keep_freed_memory, load_data, prepare_device
 from dmlcore.training.errors import TrainingError
 from dmlcore.training.forks import transfer
@@ -55,6 +55,9 @@ def new(run: Run, dataset: Dataset | None, report: Reporter) -> Start:
     _open_features(start.state, report)
     report(0, "scoring raw inputs and the untrained network")
     start.rows = [*baselines.first_rows(start.state), *evaluation.validate(start.state)]
+    projections.begin(start.state)
+    if coverings.is_due(start.state, 0):
+        start.rows.append(coverings.row(start.state))
     return start
 
 
@@ -84,6 +87,7 @@ def forked(run: Run, origin: Origin, dataset: Dataset | None, report: Reporter) 
     start.rows.append({"kind": "fork", "step": state.progress.step, "run": parent, **words})
     if not transferred.whole:
         start.rows += evaluation.validate(state)
+        projections.begin(state, place=not transferred.has_proxies)
     return start
 
 

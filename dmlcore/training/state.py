@@ -31,6 +31,9 @@ class TrainingProgress:
     stale: int = 0  # validations since the best
     plateau: int = 0  # validations since the best or since the learning rate was last lowered
     halvings: int = 0  # times it was lowered, by schedule.plateau_factor
+    projection: int = 0  # its number, from 1; 0: there are none
+    projection_score: float | None = None  # the best in it
+    projection_stale: int = 0  # validations since
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> TrainingProgress:
@@ -56,6 +59,8 @@ class TrainingState:
     progress: TrainingProgress = field(default_factory=TrainingProgress)
     best: dict[str, Tensor] = field(default_factory=dict)  # the weights with the best monitored score
     best_loss: dict[str, Tensor] = field(default_factory=dict)  # those of a loss that takes part in embedding
+    anchor: dict[str, Tensor] = field(default_factory=dict)  # the parameters that a projection holds the network to
+    candidate: dict[str, Tensor] = field(default_factory=dict)  # the best of the projection: network and proxies
     seen: tuple[Tensor, Tensor] | None = None  # of the last step: embeddings (B, D) float32, labels (B,), detached
     norm: Tensor | None = None  # of its gradient before clipping, if it was needed
 
@@ -103,6 +108,8 @@ def tensors(state: TrainingState) -> dict[str, Tensor]:
         optimiser=checkpoint.optimiser_tensors(state.optimiser),
         best=state.best,
         best_loss=state.best_loss,
+        anchor=state.anchor,
+        candidate=state.candidate,
         table={} if table is None else {"embeddings": torch.from_numpy(table)},
     )
 
@@ -111,6 +118,7 @@ def restore(state: TrainingState, tensors: Mapping[str, Tensor], *, fused: bool 
     """Put back what `tensors` took; fused: False if it was taken from an optimiser with plain kernels."""
     restore_weights(state, tensors)
     restore_moments(state, checkpoint.part(tensors, "optimiser"), fused=fused)
+    restore_projection(state, tensors)
     table = checkpoint.part(tensors, "table").get("embeddings")
     state.batches.table = None if table is None else table.numpy()
 
@@ -120,6 +128,14 @@ def restore_weights(state: TrainingState, tensors: Mapping[str, Tensor]) -> None
     state.model.load_state_dict(checkpoint.part(tensors, "model"))
     state.loss.load_state_dict(checkpoint.part(tensors, "loss"))
     state.best, state.best_loss = checkpoint.part(tensors, "best"), checkpoint.part(tensors, "best_loss")
+
+
+def restore_projection(state: TrainingState, tensors: Mapping[str, Tensor]) -> None:
+    """Put back what a projection holds on to; both are empty where there is none."""
+    state.anchor, state.candidate = (
+        {name: tensor.to(state.device) for name, tensor in checkpoint.part(tensors, part).items()}
+        for part in ("anchor", "candidate")
+    )
 
 
 def restore_moments(state: TrainingState, moments: Mapping[str, Tensor], *, fused: bool) -> None:

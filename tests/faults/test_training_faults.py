@@ -248,6 +248,11 @@ STRENGTHS: dict[str, list[str]] = {
         *("batch.sampler=mined", "miner.name=semi_hard", "batch.refresh=8", "optimiser.name=rmsprop"),
         *("schedule.decay=step", "schedule.decay_every=6", "optimiser.clip_value=0.01"),
     ],
+    "projections": [
+        *("loss.name=triplet_proxy", "loss.per_class=2", "loss.batch_pairs=0.1", "loss.learning_rate=0.1"),
+        *("projection.pool=4", "projection.patience=1", "projection.weight=0.5", "model.normalize=false"),
+        *("model.lipschitz=true", "optimiser.learning_rate=0.3", "schedule.covering_every=4"),
+    ],
     "random miner, monitored test": [
         *("miner.name=distance_weighted", "batch.sampler=random", "schedule.monitor_part=test"),
         *("compute.precision=bfloat16", "data.validation=none"),

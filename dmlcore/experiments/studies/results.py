@@ -26,7 +26,12 @@ from dmlcore.storage.arrays import Unreadable
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.runs import Run, RunError, RunStore, scores, series
 
-FURTHER = ("train", "overlap", "zero_shot")  # kinds of rows in metrics.jsonl whose numbers join the table
+FURTHER = (
+    "train",
+    "overlap",
+    "zero_shot",
+    "tested_covering",
+)  # kinds of rows in metrics.jsonl whose numbers join the table
 MOST_POINTS = 200  # of a written validation curve
 
 

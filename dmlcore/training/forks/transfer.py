@@ -22,7 +22,7 @@ from dmlcore.storage.run_directory import ORIGIN
 from dmlcore.storage.runs import Run
 from dmlcore.training import objective, optimisers
 from dmlcore.training.errors import TrainingError
-from dmlcore.training.state import TrainingState, restore_moments
+from dmlcore.training.state import TrainingState, restore_moments, restore_projection
 
 # What a fork cannot change: the network, whose weights it takes over, and what is tested.
 FIXED = ("model.", "pooling.name", "pooling.parameters", "data.", "seed")
@@ -50,6 +50,7 @@ class Transfer:
     changed: list[str]
     carried: list[str]
     reset: list[str]
+    has_proxies: bool = False  # they go on where they lie
 
 
 def refused(parent: RunSpec, fork: RunSpec) -> list[str]:
@@ -101,14 +102,16 @@ def transfer(state: TrainingState, parent: Origin, classes: int) -> Transfer:
     facts = dict(saved.facts)
     if whole:
         state.best, state.best_loss = (checkpoint.part(saved.tensors, part) for part in ("best", "best_loss"))
+        restore_projection(state, saved.tensors)
         carried.append("best weights so far")
     else:
         slower = ("optimiser.learning_rate", "schedule.plateau", "schedule.plateau_factor")
         keeps = not any(key in _changes(parent.spec, spec) for key in slower)
         facts |= {"best_score": None, "best_step": saved.facts["step"], "stale": 0, "plateau": 0}
         facts |= {"halvings": facts.get("halvings", 0) if keeps else 0}  # the first release counted none
+        facts |= {"projection": 0, "projection_score": None, "projection_stale": 0}
         reset.append("best weights, chosen from here on")
-    return Transfer(whole, facts, _changes(parent.spec, spec), carried, reset)
+    return Transfer(whole, facts, _changes(parent.spec, spec), carried, reset, "metric.proxies" in kept)
 
 
 def _changes(parent: RunSpec, fork: RunSpec) -> list[str]:

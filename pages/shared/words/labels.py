@@ -31,6 +31,7 @@ LABELS: Mapping[str, str] = {
     "model.hidden": "Hidden layers",
     "model.embedding_dim": "Embedding dimension",
     "model.normalize": "Normalise embeddings",
+    "model.lipschitz": "Pull embeddings into the unit ball",
     "model.start": "Backbone starts from",
     "model.keep_classifier": "Keep the 1000-way output",
     "model.freeze": "Frozen",
@@ -46,6 +47,11 @@ LABELS: Mapping[str, str] = {
     "loss.learning_rate": "Learning rate of proxies",
     "loss.memory": "Batches in memory",
     "loss.memory_start": "Memory joins in after",
+    "loss.batch_pairs": "Weight of pairs of samples",
+    "projection.pool": "Samples to choose proxies from",
+    "projection.weight": "Pull to the last projection",
+    "projection.patience": "Patience of a projection",
+    "projection.first": "First proxies",
     "miner.name": "Miner",
     "miner.parameters": "Settings of the miner",
     "batch.classes": "Batch classes",
@@ -76,6 +82,7 @@ LABELS: Mapping[str, str] = {
     "schedule.checkpoint_every": "Checkpoint every",
     "schedule.keep_every": "Keep a checkpoint every",
     "schedule.measure_every": "Measure every",
+    "schedule.covering_every": "Covering radii every",
     "compute.precision": "Arithmetic",
     "compute.compile": "Compile the network",
     "fork.run": "Run that is forked",
@@ -128,6 +135,7 @@ WORDS: Mapping[str, str] = {
     "affine": "turned, sheared and scaled a little, for writing",
     "step": "lowered in steps",
     "cosine": "half a cosine down to 0",
+    "spread": "spread out, the longest first",
     "float32": "float32",
     "bfloat16": "bfloat16",
 }
@@ -135,6 +143,7 @@ WORDS: Mapping[str, str] = {
 WORDS_OF: Mapping[str, Mapping[str, str]] = {
     "schedule.decay": {"none": "constant"},
     "data.fold_order": {"random": "classes drawn at random"},
+    "projection.first": {"random": "samples at random"},
     "model.start": {"imagenet": "ImageNet weights"},
     "model.freeze": {"backbone": "the backbone"},
 }

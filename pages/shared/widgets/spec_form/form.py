@@ -11,7 +11,7 @@ from dmlcore import data, losses, mining, pooling
 from dmlcore.data import DataError
 from dmlcore.spec import DataSpec, RunSpec, keys
 from dmlcore.storage.runs import RunStore
-from dmlcore.training.objective import CATALOGUES
+from dmlcore.training.objective import CATALOGUES, has_places
 from pages.shared.state.spec_link import BASES, FIRST, command, link, linked, overrides, presets
 from pages.shared.widgets import run_picker
 from pages.shared.widgets.forms import Form
@@ -24,6 +24,7 @@ from pages.shared.widgets.spec_form.values import (
     AT_RANDOM,
     IMAGENET,
     WITH_SHARES,
+    chooses,
     fill,
     folds_apply,
     networks,
@@ -149,6 +150,28 @@ def loss_fields(form: Form) -> None:
     if learns or len(fitting) > 1 or takes_memory(info):
         with st.expander("Miner and memory" if len(fitting) > 1 else "Loss parameters"):
             _miner(form, fitting, memory=takes_memory(info), learns=learns)
+    if has_places(loss):
+        with st.expander("Projections: proxies on samples"):
+            _projections(form)
+
+
+def _projections(form: Form) -> None:
+    """Chance-constrained programming, where the loss has proxies that lie among samples."""
+    field(form, "loss.batch_pairs", step=0.1)
+    if not chooses(form.values):
+        st.caption("They end by a validation score: choose what to validate on.")
+        return
+    if not field(form, "projection.pool"):
+        st.caption(
+            "Chance-constrained programming: whenever validation stops rising, each class gets new proxies, the "
+            "samples farthest from its old ones, and the network is held near its best weights so far. Published: 12 "
+            "for 8 proxies."
+        )
+        return
+    st.caption("As many samples as proxies: new ones at random. More: the farthest from the old ones first.")
+    field(form, "projection.weight")
+    field(form, "projection.patience")
+    field(form, "projection.first")
 
 
 def _miner(form: Form, fitting: list[str], *, memory: bool, learns: bool) -> None:
@@ -181,7 +204,8 @@ def _network(form: Form, kind: str) -> None:
     if kind == "vectors":
         field(form, "model.hidden", placeholder="none: a linear map")
     field(form, "model.embedding_dim")
-    field(form, "model.normalize")
+    if not field(form, "model.normalize"):
+        field(form, "model.lipschitz")
     if kind == "images":
         with st.expander("Start and what stays frozen"):
             _start(form, network)

@@ -84,6 +84,7 @@ def _schedule(form: Form) -> None:
     with right:
         field(form, "schedule.measure_every", step=10)
     field(form, "schedule.keep_every", step=10)
+    field(form, "schedule.covering_every", step=10)
 
 
 def _compute(form: Form) -> None:

@@ -11,7 +11,7 @@ from dmlcore.data import DataError
 from dmlcore.models import backbones
 from dmlcore.spec import RunSpec, SpecError, keys
 from dmlcore.storage.runs import RUN_ID
-from dmlcore.training.objective import CATALOGUES
+from dmlcore.training.objective import CATALOGUES, has_places
 from pages.shared.widgets.forms import Form
 
 WITH_SHARES = [
@@ -81,6 +81,10 @@ def spec_of(form: Form) -> RunSpec:
         del nested["loss"]["reduction"]
     if not takes_memory(loss):
         nested["loss"]["memory"] = 0
+    if not has_places(values["loss.name"]):
+        nested["loss"]["batch_pairs"] = 0.0
+    if not projects(values):
+        del nested["projection"]
     if not mining.fits(values["miner.name"], loss):
         nested["miner"]["name"] = mining.ALL
     miner = mining.describe(nested["miner"]["name"])
@@ -110,6 +114,7 @@ def _data_of(nested: dict[str, Any], values: Mapping[str, Any], info: data.Descr
 def _model_of(nested: dict[str, Any], values: Mapping[str, Any], info: data.Description) -> None:
     section = nested["model"]
     section["hidden"] = _numbers(values["model.hidden"])
+    section["lipschitz"] = bool(values["model.lipschitz"]) and not values["model.normalize"]
     if values["model.name"] == "timm":
         section["name"] = f"{TIMM}{(values.get('model.timm') or '').strip()}"
         if section["name"] == TIMM:
@@ -128,6 +133,11 @@ def _model_of(nested: dict[str, Any], values: Mapping[str, Any], info: data.Desc
 def takes_memory(loss: Any) -> bool:
     """Whether a cross-batch memory can stand behind a loss."""
     return bool(getattr(loss, "pairs", False))
+
+
+def projects(values: Mapping[str, Any]) -> bool:
+    """Whether projections can put the proxies of the loss on samples: it has several, and something scores them."""
+    return has_places(values["loss.name"]) and chooses(values)
 
 
 def folds_apply(values: Mapping[str, Any], info: data.Description) -> bool:

@@ -128,6 +128,10 @@ def test_every_key_of_a_spec_has_a_widget_with_its_description_as_help(opened):
     app.selectbox(key="train-loss-name").select("proxy_nca").run()
     app.selectbox(key="train-model-freeze").select("backbone").run()
     look()
+    app.selectbox(key="train-loss-name").select("contrastive_proxy").run()
+    app.number_input(key="train-projection-pool").set_value(12).run()
+    app.toggle(key="train-model-normalize").set_value(False).run()
+    look()
     app.selectbox(key="train-loss-name").select("ranking").run()
     look()
     app.selectbox(key="train-data-name").select("omniglot_collage").run()
@@ -150,8 +154,16 @@ def test_only_what_applies_is_shown_and_handed_on(opened):
     app.selectbox(key="train-loss-name").select("proxy_nca").run()  # takes neither tuples nor a memory
     spec = shown_spec(app)
     assert (spec.miner.name, spec.loss.memory) == ("all", 0)
-    assert not {"train-miner-name", "train-loss-memory"} & keys_of()
+    assert not {"train-miner-name", "train-loss-memory", "train-projection-pool"} & keys_of()
     assert "train-loss-learning-rate" in keys_of()
+    app.selectbox(key="train-loss-name").select("contrastive_proxy").run()  # its proxies can be put on samples
+    assert "train-projection-weight" not in keys_of()
+    app.number_input(key="train-projection-pool").set_value(12).run()
+    app.number_input(key="train-projection-weight").set_value(0.001).run()
+    spec = shown_spec(app)
+    assert (spec.projection.pool, spec.projection.weight) == (12, 0.001)
+    app.selectbox(key="train-loss-name").select("contrastive").run()
+    assert shown_spec(app).projection.pool == 0
 
 
 def test_a_backbone_starts_from_weights_a_run_or_a_file(opened):

@@ -1,0 +1,69 @@
+"""How thinly classes are spread: average covering radii of training and test classes, and how far apart they lie."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dmlcore.data import Dataset
+from dmlcore.geometry import average_covering_radius, covering_radius
+from dmlcore.losses.engine.batch_loss import ProxyLoss
+from dmlcore.storage.metrics_rows import Row
+from dmlcore.training.batches import embed
+from dmlcore.training.objective import has_places, seed_of
+from dmlcore.training.projections import in_ball
+from dmlcore.training.state import TrainingState, embedder
+from dmlcore.typing import Ints
+
+CLASSES, SAMPLES = 500, 50  # of a split, and of each class, that are looked at
+
+
+def is_due(state: TrainingState, step: int) -> bool:
+    """Whether this step is one of those that the spec asks for."""
+    every = state.spec.schedule.covering_every
+    return every > 0 and step % every == 0
+
+
+def row(state: TrainingState, kind: str = "covering", step: int | None = None) -> Row:
+    """train_radius and test_radius, average covering radii; train_between and test_between, mean distances of class
+    means; where proxies lie among samples proxy_radius, the mean over training classes of the radius they cover.
+
+    Of embeddings in the unit ball, where the losses with proxies compare them: longer ones are pulled back.
+    Source: Gurbuz 2022, Ch. 3.
+    """
+    numbers: dict[str, float] = {}
+    for split in ("train", "test"):
+        indices = _some(state.data, split, state.spec.seed)
+        if not len(indices):
+            continue
+        points = in_ball(embed(embedder(state), state.data, indices, state.device).astype(np.float64))
+        labels = state.data.labels[indices]
+        classes = np.unique(labels)
+        means = np.stack([points[labels == label].mean(0) for label in classes])
+        apart = np.linalg.norm(means[:, None] - means[None], axis=-1)
+        numbers[f"{split}_radius"] = average_covering_radius(points, labels)
+        numbers[f"{split}_between"] = float(apart.sum() / max(1, len(classes) * (len(classes) - 1)))
+        metric = state.loss.metric
+        if (
+            kind == "covering"
+            and split == "train"
+            and isinstance(metric, ProxyLoss)
+            and has_places(state.spec.loss.name)
+        ):
+            own = in_ball(metric.proxies.detach().cpu().double().numpy()).reshape(metric.classes, metric.per_class, -1)
+            numbers["proxy_radius"] = float(
+                np.mean([covering_radius(points[labels == label], own[label]) for label in classes])
+            )
+    return {"kind": kind, "step": state.progress.step if step is None else step} | numbers
+
+
+def _some(data: Dataset, split: str, seed: int) -> Ints:
+    """The samples of a split, of so many classes and of each so many, the same at every step."""
+    random = np.random.default_rng(seed_of(seed, f"covering {split}"))
+    indices = data.splits[split]
+    labels = data.labels[indices]
+    classes = np.unique(labels)
+    if len(classes) > CLASSES:
+        classes = np.sort(random.choice(classes, CLASSES, replace=False))
+    members = [indices[labels == label] for label in classes]
+    chosen = [np.sort(random.choice(m, SAMPLES, replace=False)) if len(m) > SAMPLES else m for m in members]
+    return np.concatenate([indices[:0], *chosen])

@@ -1,0 +1,151 @@
+"""Chance-constrained programming: projections, one after another, of the weights onto what keeps classes at proxies.
+
+A projection minimises weight / 2 |theta - theta*|^2 plus the loss against proxies, theta* the best weights of the one
+before (the first has no such term). It ends when validation has not risen `patience` times in a row. Then theta* and
+the proxies are its best, and new proxies are chosen from a pool of samples of each class, farthest first from the best
+ones; the weights go on as they are. Source: Gurbuz 2022, Ch. 3, Alg. 1, whose gradient has the wrong sign (errata).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dmlcore.geometry import covering_radius, k_center
+from dmlcore.losses.engine.batch_loss import ProxyLoss
+from dmlcore.losses.engine.distances import clip_to_unit_ball
+from dmlcore.storage.metrics_rows import Row
+from dmlcore.training import batches, optimisers
+from dmlcore.training.objective import seed_of
+from dmlcore.training.state import TrainingState
+from dmlcore.typing import Floats, Ints
+
+LEAST = 1e-5  # what a score has to rise by to count as better
+PROXIES = "proxies"  # of the candidate, beside the parameters of the network under "network."
+NETWORK = "network."
+
+
+def begin(state: TrainingState, *, place: bool = True) -> None:
+    """Begin the first projection; place: put proxies on samples, else they stay where they are."""
+    if not state.spec.projection.pool:
+        return
+    state.progress.projection = 1
+    state.anchor, state.candidate = {}, {}
+    if not place:
+        return
+    proxies, first = proxies_of(state), state.spec.projection.first
+    for label, pool in _pools(state).items():
+        # The code of the source has an empty cover begin at the origin: the longest sample first.
+        picks = (
+            k_center(pool, pool[:1] * 0, len(proxies[label])) if first == "spread" else np.arange(len(proxies[label]))
+        )
+        _put(state, label, pool[picks])
+
+
+def pull(state: TrainingState) -> None:
+    """Add weight * (theta - theta*) to the gradients of the network."""
+    if not state.anchor:
+        return
+    for name, parameter in state.model.named_parameters():
+        if parameter.grad is not None:
+            parameter.grad.add_(parameter.detach() - state.anchor[name], alpha=state.spec.projection.weight)
+
+
+def after_validation(state: TrainingState, rows: list[Row]) -> list[Row]:
+    """Judge the weights by the rows of a validation; where that ends the projection, begin the next one.
+
+    Returns the row of the projection that ended, if one did.
+    """
+    spec, progress = state.spec, state.progress
+    score = next((row[spec.schedule.monitor] for row in rows if row["kind"] == "validation"), None)
+    if not spec.projection.pool or score is None:
+        return []
+    if progress.projection_score is None or score > progress.projection_score + LEAST:
+        progress.projection_score, progress.projection_stale = score, 0
+        weights = {NETWORK + name: p.detach().clone() for name, p in state.model.named_parameters()}
+        state.candidate = weights | {PROXIES: _metric(state).proxies.detach().clone()}
+        return []
+    progress.projection_stale += 1
+    return [_end(state)] if progress.projection_stale >= spec.projection.patience else []
+
+
+def _end(state: TrainingState) -> Row:
+    """Hold on to the best of the projection, choose new proxies, and count on."""
+    progress, before = state.progress, state.anchor
+    state.anchor = {name.removeprefix(NETWORK): p for name, p in state.candidate.items() if name.startswith(NETWORK)}
+    per_class = _metric(state).per_class
+    best = state.candidate[PROXIES].view(-1, per_class, state.candidate[PROXIES].shape[1])
+    radii = []
+    for label, pool in _pools(state).items():
+        existing = best[label].cpu().double().numpy()
+        picks = k_center(pool, existing, per_class)
+        inside, covering = in_ball(pool), in_ball(existing)
+        radii.append((covering_radius(inside, covering), covering_radius(inside, inside[picks])))
+        _put(state, label, pool[picks])
+    covered, covers = np.mean(radii, axis=0)
+    # The moments are those of proxies that lay elsewhere.
+    state.optimiser.state.pop(_metric(state).proxies, None)
+    optimisers.start_momentum(state.optimiser)
+    row: Row = {"kind": "projection", "step": progress.step, "projection": progress.projection}
+    row |= {"score": progress.projection_score, "radius_before": float(covered), "radius_after": float(covers)}
+    if before:
+        row["moved"] = torch.stack([(state.anchor[name] - p).square().sum() for name, p in before.items()]).sum().sqrt()
+    progress.projection += 1
+    progress.projection_score, progress.projection_stale, state.candidate = None, 0, {}
+    return row
+
+
+def distance(state: TrainingState) -> dict[str, Tensor]:
+    """How far the weights are from theta*, as a number for a row; none in the first projection."""
+    if not state.anchor:
+        return {}
+    parts = [(p.detach() - state.anchor[name]).square().sum() for name, p in state.model.named_parameters()]
+    return {"projection_distance": torch.stack(parts).sum().sqrt()}
+
+
+def proxies_of(state: TrainingState) -> Tensor:
+    """The proxies (classes, per_class, D), a view."""
+    metric = _metric(state)
+    return metric.proxies.view(metric.classes, metric.per_class, -1)
+
+
+def in_ball(points: Floats) -> Floats:
+    """Where the losses compare points (N, D): those longer than 1 are pulled back to the unit ball."""
+    return clip_to_unit_ball(torch.from_numpy(points)).numpy()
+
+
+def _metric(state: TrainingState) -> ProxyLoss:
+    metric = state.loss.metric
+    assert isinstance(metric, ProxyLoss)  # `objective.refuse_unusable` lets no other pass
+    return metric
+
+
+@torch.no_grad()
+def _put(state: TrainingState, label: int, points: Floats) -> None:
+    proxies = proxies_of(state)
+    proxies[label] = torch.from_numpy(points).to(proxies)
+
+
+def _pools(state: TrainingState) -> dict[int, Floats]:
+    """`pool` embeddings (b, D) of each class, of samples drawn and changed as for training; a function of the seed and
+    the number of the projection. A class with fewer samples gives some twice, cut and flipped anew.
+    """
+    spec, data, split = state.spec, state.data, state.data.splits["train"]
+    random = np.random.default_rng(seed_of(spec.seed, "pool", state.progress.projection))
+    labels = data.labels[split]
+    classes = np.unique(labels)
+    size = spec.projection.pool
+    drawn: list[Ints] = []
+    for label in classes:
+        members = split[labels == label]
+        drawn.append(random.choice(members, size, replace=len(members) < size))
+    indices = np.concatenate(drawn)
+    parts: list[Tensor] = []
+    with batches.evaluating(state.model):
+        for start in range(0, len(indices), batches.CHUNK):
+            seed = seed_of(spec.seed, f"pool {state.progress.projection}", start)
+            inputs = state.batches.prepared(indices[start : start + batches.CHUNK], seed)
+            parts.append(state.model(inputs).float())
+    embeddings = torch.cat(parts).cpu().double().numpy().reshape(len(classes), size, -1)
+    return {int(label): pool for label, pool in zip(classes, embeddings, strict=True)}

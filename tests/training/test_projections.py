@@ -1,0 +1,240 @@
+"""Chance-constrained programming: what pulls, when a projection ends, what it leaves, and that a resume repeats it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from dmlcore.geometry import average_covering_radius, covering_radius, k_center
+from dmlcore.spec import RunSpec, SpecError
+from dmlcore.storage import checkpoint
+from dmlcore.storage.runs import Run, RunStore
+from dmlcore.training import build, coverings, evaluation, loop, projections
+from dmlcore.training.batches import embed
+from dmlcore.training.build import TrainingError, load_data
+from dmlcore.training.state import TrainingState
+
+CPU = torch.device("cpu")
+SPEC = RunSpec().with_overrides(
+    [
+        *("loss.name=contrastive_proxy", "loss.per_class=3", "loss.batch_pairs=0.1", "loss.learning_rate=0.05"),
+        *("model.hidden=[8]", "model.embedding_dim=4", "model.normalize=false", "model.lipschitz=true"),
+        *("projection.pool=5", "projection.patience=2", "projection.weight=0.5", "batch.samples=4", "batch.classes=4"),
+        *("schedule.steps=24", "schedule.validate_every=2", "schedule.checkpoint_every=100"),
+        *("schedule.covering_every=8", "schedule.measure_every=1"),
+    ]
+)
+
+JUMPY = SPEC.with_overrides(["optimiser.learning_rate=0.3"])  # so that validation falls, and projections end
+
+
+@pytest.fixture(scope="module")
+def data() -> Any:
+    return load_data(SPEC)
+
+
+def made(data: Any, *overrides: str) -> TrainingState:
+    state = build.build(SPEC.with_overrides(overrides), data, CPU)
+    projections.begin(state)
+    state.model.train()
+    return state
+
+
+def judged(state: TrainingState, *scores: float) -> list[dict[str, Any]]:
+    """The rows of projections that these validations end."""
+    rows = []
+    for score in scores:
+        rows += projections.after_validation(state, [{"kind": "validation", "step": 0, "map_at_r": score}])
+    return rows
+
+
+def trained(store: RunStore, spec: RunSpec = SPEC, stops: tuple[int, ...] = ()) -> Run:
+    run = store.create(spec)
+    with run.lock():
+        for stop in stops:
+            asked = iter([False] * (stop - run.state().step - 1) + [True])  # once a step
+            loop.train(run, stop=lambda asked=asked: next(asked))
+            assert run.state().step == stop
+            run.update(state="queued")
+        assert loop.train(run).state == "done"
+    return run
+
+
+def test_a_resume_repeats_what_would_have_been_bit_for_bit(tmp_path: Path) -> None:
+    """In the middle of the first projection, between two validations that do not count, and as one has just ended."""
+    store = RunStore(tmp_path)
+    whole = trained(store, JUMPY)
+    ended = [row["step"] for row in whole.metrics()[0] if row["kind"] == "projection"]
+    assert ended
+    assert 4 < ended[0] < SPEC.schedule.steps - 2
+    stopped = trained(store, JUMPY, stops=(1, ended[0] - 1, ended[0], ended[0] + 1))
+    assert (stopped.path / "metrics.jsonl").read_bytes() == (whole.path / "metrics.jsonl").read_bytes()
+    one, two = checkpoint.load(whole.path), checkpoint.load(stopped.path)
+    assert one is not None
+    assert two is not None
+    assert one.tensors.keys() == two.tensors.keys()
+    assert {name.partition(".")[0] for name in one.tensors} >= {"anchor", "loss", "best"}
+    assert all(torch.equal(one.tensors[name], two.tensors[name]) for name in one.tensors)
+    assert {key: value for key, value in one.facts.items() if key.startswith("projection")} == {
+        key: value for key, value in two.facts.items() if key.startswith("projection")
+    }
+
+
+def test_the_pull_is_the_gradient_of_the_proximal_term(data: Any) -> None:
+    state = made(data)
+    free = made(data)
+    state.anchor = {name: p.detach() + 0.3 for name, p in state.model.named_parameters()}
+    loop.step(state, 1)
+    loop.step(free, 1)
+    for name, parameter in free.model.named_parameters():
+        begin = dict(made(data).model.named_parameters())[name].detach().requires_grad_()
+        term = SPEC.projection.weight / 2 * (begin - state.anchor[name]).square().sum()
+        expected = parameter.grad + torch.autograd.grad(term, begin)[0]
+        mine = dict(state.model.named_parameters())[name].grad
+        torch.testing.assert_close(mine, expected, rtol=1e-5, atol=1e-7)
+    assert torch.equal(state.loss.metric.proxies.grad, free.loss.metric.proxies.grad)  # which it does not pull
+
+
+def test_a_projection_ends_when_patience_does_and_holds_on_to_its_best(data: Any) -> None:
+    state = made(data)
+    loop.step(state, 1)
+    assert judged(state, 0.30, 0.30 + 0.9e-5) == []
+    loop.step(state, 2)
+    assert judged(state, 0.31) == []
+    best = {name: p.detach().clone() for name, p in state.model.named_parameters()}
+    proxies = state.loss.metric.proxies.detach().clone()
+    loop.step(state, 3)
+    running = {name: p.detach().clone() for name, p in state.model.named_parameters()}
+    assert projections.distance(state) == {}
+    (row,) = judged(state, 0.25, 0.31)
+    assert (row["projection"], row["score"], state.progress.projection) == (1, 0.31, 2)
+    assert state.progress.projection_score is None
+    assert all(torch.equal(state.anchor[name], best[name]) for name in best)
+    assert all(torch.equal(p, running[name]) for name, p in state.model.named_parameters())  # goes on where it is
+    assert not torch.equal(state.loss.metric.proxies, proxies)
+    assert state.loss.metric.proxies not in state.optimiser.state
+    assert projections.distance(state)["projection_distance"].item() == pytest.approx(
+        sum(float((running[name] - best[name]).square().sum()) for name in best) ** 0.5, rel=1e-5
+    )
+
+
+def test_new_proxies_are_the_farthest_of_the_pool_from_the_best_ones(data: Any) -> None:
+    state = made(data)
+    judged(state, 0.3)
+    best = projections.proxies_of(state).detach().clone()
+    loop.step(state, 1)
+    pools = projections._pools(state)
+    (row,) = judged(state, 0.2, 0.2)
+    before, after = [], []
+    for label, pool in pools.items():
+        assert pool.shape == (5, 4)
+        picked = pool[k_center(pool, best[label].double().numpy(), 3)]
+        np.testing.assert_allclose(projections.proxies_of(state)[label].detach(), picked, rtol=1e-6)
+        before.append(covering_radius(pool, best[label].double().numpy()))
+        after.append(covering_radius(pool, picked))
+    assert row["radius_before"] == pytest.approx(np.mean(before), rel=1e-6)
+    assert row["radius_after"] == pytest.approx(np.mean(after), rel=1e-6)
+    assert sorted(pools) == sorted(set(data.labels[data.splits["train"]].tolist()))
+
+
+def test_a_pool_is_of_its_class_and_drawn_anew_in_each_projection(data: Any) -> None:
+    state = made(data)
+    train = data.splits["train"]
+    points = embed(state.model, data, train, CPU)
+    first = projections._pools(state)
+    for label, pool in first.items():
+        own = points[data.labels[train] == label]
+        nearest = np.linalg.norm(pool[:, None] - own[None], axis=-1).min(1)
+        assert nearest.max() < 1e-5
+    state.progress.projection = 2
+    assert not np.array_equal(projections._pools(state)[0], first[0])
+
+
+def test_first_proxies_are_samples_at_random_or_the_most_spread(data: Any) -> None:
+    random, spread = made(data), made(data, "projection.first=spread")
+    pools = projections._pools(random)
+    for label, pool in pools.items():
+        np.testing.assert_allclose(projections.proxies_of(random)[label].detach(), pool[:3], rtol=1e-6)
+        longest = pool[np.linalg.norm(pool, axis=1).argmax()]
+        np.testing.assert_allclose(projections.proxies_of(spread)[label][0].detach(), longest, rtol=1e-6)
+
+
+def test_classes_that_a_fold_holds_out_push_nothing() -> None:
+    spec = SPEC.with_overrides(["data.split=classes", "data.validation=classes", "data.folds=2", "data.fold=2"])
+    spec = spec.with_overrides(["batch.classes=2"])
+    data = load_data(spec)
+    state = build.build(spec, data, CPU)
+    projections.begin(state)
+    absent = set(range(state.loss.metric.classes)) - set(data.labels[data.splits["train"]].tolist())
+    assert absent
+    before = projections.proxies_of(state)[list(absent)].detach().clone()
+    loop.step(state, 1)
+    assert torch.equal(projections.proxies_of(state)[list(absent)], before)
+
+
+def test_covering_rows_say_how_thinly_classes_are_spread(data: Any) -> None:
+    state = made(data)
+    row = coverings.row(state)
+    for split in ("train", "test"):
+        chosen = coverings._some(data, split, SPEC.seed)
+        labels = data.labels[chosen]
+        assert max(np.bincount(labels)) <= coverings.SAMPLES
+        points = embed(state.model, data, chosen, CPU).astype(np.float64)
+        assert row[f"{split}_radius"] == pytest.approx(average_covering_radius(points, labels), rel=1e-6)
+    long = made(data, "model.lipschitz=false")
+    with torch.no_grad():
+        list(long.model.parameters())[-1].mul_(100.0)
+        list(long.model.parameters())[-2].mul_(100.0)
+    assert coverings.row(long)["train_between"] < 2  # in the ball, where the loss compares
+
+
+def test_a_fork_with_nothing_changed_goes_on_in_the_projection_and_another_begins_anew(tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    parent = trained(store, JUMPY.with_overrides(["schedule.keep_every=1"]))
+    ended = next(row["step"] for row in parent.metrics()[0] if row["kind"] == "projection")
+    same, other = (
+        trained(store, parent.spec.with_overrides([f"fork.run={parent.id}", f"fork.step={ended + 1}", *more]))
+        for more in ((), ("projection.weight=0.1",))
+    )
+    later = [row for row in parent.metrics()[0] if row["kind"] in ("step", "projection") and row["step"] > ended + 1]
+    mine = [row for row in same.metrics()[0] if row["kind"] in ("step", "projection") and row["step"] > ended + 1]
+    assert mine == later
+    numbers = [row["projection"] for row in other.metrics()[0] if row["kind"] == "projection"]
+    saved = checkpoint.load(other.path)
+    assert saved is not None
+    assert numbers == list(range(1, saved.facts["projection"]))
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["loss.name=proxy_nca", "loss.batch_pairs=0"], "projection.pool: needs a loss of pairs with proxies"),
+        (["projection.pool=2"], "projection.pool: 3 proxies cannot be chosen from 2 samples"),
+        (["projection.pool=0", "loss.name=contrastive"], "loss.batch_pairs: needs a loss of pairs with proxies"),
+        (["data.validation=none"], "projection.pool: needs a validation split"),
+        (["model.normalize=true"], "model.lipschitz: embeddings on the unit sphere"),
+    ],
+)
+def test_what_cannot_be_projected_is_refused(overrides: list[str], message: str) -> None:
+    with pytest.raises((TrainingError, SpecError), match=message):
+        build.refuse_unusable(SPEC.with_overrides(overrides))
+
+
+def test_the_weights_that_are_tested_are_the_best_of_all_projections(tmp_path: Path) -> None:
+    run = trained(RunStore(tmp_path))
+    rows = run.metrics()[0]
+    best = max((row for row in rows if row["kind"] == "validation"), key=lambda row: (row["map_at_r"], -row["step"]))
+    (tested,) = [row for row in rows if row["kind"] == "tested_covering"]
+    assert tested["step"] == best["step"]
+    assert "proxy_radius" not in tested
+    state = build.build(run.spec, load_data(run.spec), CPU)
+    saved = checkpoint.load(run.path)
+    assert saved is not None
+    state.model.load_state_dict(checkpoint.part(saved.tensors, "best"))
+    assert evaluation.score(
+        evaluation.embed(state.model, state.data, "validation", CPU), state.data, "validation", (1,)
+    ).map_at_r == pytest.approx(best["map_at_r"])
