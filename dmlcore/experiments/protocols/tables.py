@@ -18,7 +18,17 @@ TITLES = {"map_at_r": "MAP@R", "r_precision": "P@R", "nmi": "NMI"}
 DATA = {"cub": "CUB-200-2011", "cars": "Cars196", "sop": "SOP", "inshop": "In-shop"}
 # Of Gurbuz 2022: what Tables 3.1 and 5.1, 5.2 call a loss.
 GURBUZ = {"c1": "C1", "c2": "C2", "ms": "MS", "triplet": "Triplet", "proxy_anchor": "PAnchor", "proxy_nca": "PNCA"}
-CCP = {"proxy_anchor": "ProxyAnchor", "proxy_nca": "ProxyNCA++", "soft_triple": "SoftTriple-S/L"}
+CCP = {
+    "proxy_anchor": "ProxyAnchor",
+    "proxy_nca": "ProxyNCA++",
+    "soft_triple": "SoftTriple-S/L",
+    "c1_ccp": "C1+CCP-L",
+    "c2_ccp": "C2+CCP-L",
+    "triplet_ccp": "Triplet+CCP-L",
+    "ms_ccp": "MS+CCP-L",
+    "c1_xbm": "C1",  # the memory of the spec says the rest
+    "c2_xbm": "C2",
+}
 PSOMAS = {
     "contrastive": "Contrastive",
     "triplet": "Triplet",

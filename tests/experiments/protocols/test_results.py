@@ -127,6 +127,8 @@ PRINTED = [
     ("gurbuz-2022-fair", "cub", "C2", (), "Gürbüz 2022, Table 5.1, C2, 512D", "map_at_r", 0.2595, 0.0021),
     ("gurbuz-2022-fair", "cub", "C2", (), "Gürbüz 2022, Table 5.1, C2, 128D", "recall_at_1", 0.5887, 0.0036),
     ("gurbuz-2022-fair-ccp", "cub", "MS", (), "Gürbüz 2022, Table 3.1, MS, 512D", "map_at_r", 0.2415, None),
+    ("gurbuz-2022-fair-ccp", "cub", "C2_CCP", (), "Gürbüz 2022, Table 3.1, C2+CCP-L, 128D", "map_at_r", 0.2267, None),
+    ("gurbuz-2022-fair-ccp", "sop", "C1_XBM", (), "Gürbüz 2022, Table 3.1, C1+XBM-L, 512D", "map_at_r", 0.5182, None),
     (
         "psomas-2020",
         "cub",
