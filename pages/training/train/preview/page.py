@@ -31,6 +31,8 @@ def show(spec: RunSpec, summary: Summary | None, query: Mapping[str, str], *, re
     """All of it. summary: of the data, None where they cannot be read; query: the link to this; ready: it can train."""
     if ready:
         _describe_loss(spec)
+        if spec.projection.pool:
+            _describe_projections(spec)
     _describe_data(spec, summary)
     _lint(spec, summary)
     if ready and data.describe(spec.data.name).kind != "vectors":
@@ -96,6 +98,18 @@ def _describe_loss(spec: RunSpec) -> None:
     st.caption(
         f"{formula.source}. $a$ is the anchor, $p$ its positive, $n$ its negative; the loss is $E$ clamped {window}."
     )
+
+
+def _describe_projections(spec: RunSpec) -> None:
+    chosen, per_class = spec.projection, losses.describe(spec.loss.name).resolve(spec.loss.parameters)["per_class"]
+    st.subheader("Projections: chance-constrained programming", anchor=False)
+    st.latex(r"\theta_{k+1}=\arg\min_{\theta,\,w}\ \tfrac{\lambda}{2}\lVert\theta-\theta_k\rVert^2+E(\theta, w)")
+    how = "at random" if chosen.pool == per_class else f"the farthest from the old ones among {chosen.pool} of each"
+    st.markdown(
+        f"When {chosen.patience} validations in a row bring no better score, a projection ends: the network is held "
+        f"near its best weights $\\theta_k$, and the {per_class} proxies $w$ of each class become samples of it, {how}."
+    )
+    st.caption(f"Gürbüz 2022, Ch. 3, Alg. 1. $\\lambda$ = {chosen.weight:g}; the first projection has none.")
 
 
 def _describe_pooling(spec: RunSpec) -> None:

@@ -162,6 +162,7 @@ def test_only_what_applies_is_shown_and_handed_on(opened):
     app.number_input(key="train-projection-weight").set_value(0.001).run()
     spec = shown_spec(app)
     assert (spec.projection.pool, spec.projection.weight) == (12, 0.001)
+    assert says(" ".join(text.value for text in app.markdown), "the 8 proxies", "the farthest", "among 12")
     app.selectbox(key="train-loss-name").select("contrastive").run()
     assert shown_spec(app).projection.pool == 0
 
