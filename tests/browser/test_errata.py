@@ -7,8 +7,10 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from dmlcore.published import checks
 from pages.library.errata.service import readout
 from pages.library.errata.state import Example
+from pages.library.errata.words import six_digits
 from tests.browser.harness import becomes, drag, eventually, go
 
 pytestmark = pytest.mark.browser
@@ -80,3 +82,14 @@ def test_keys_sliders_and_the_next_erratum(page, server):
     page.get_by_role("button", name="arrow_forward").or_(page.locator(".st-key-truth_next button")).first.click()
     page.wait_for_url(re.compile(r"erratum=7$"))
     page.get_by_text("Eq. 2.16, one pair: gradient by autograd").wait_for()
+    # Found by its words, without another load: one that moves along a number.
+    page.get_by_role("textbox", name="Search").fill("ProxyAnchor's gradient")
+    page.get_by_role("textbox", name="Search").press("Enter")
+    similarity = page.get_by_role("slider", name="Similarity s")
+    similarity.press("ArrowLeft")
+    page.wait_for_url(re.compile(r"erratum=98&at=0\.29"))
+    decision = checks.CURVES[98].decision(0.29)
+    row = page.locator("tr", has_text="similarity s: 0.29")
+    expect(row).to_contain_text(six_digits(decision.printed))
+    expect(row).to_contain_text(six_digits(decision.true))
+    expect(page.get_by_test_id("stVegaLiteChart").locator("svg, canvas").first).to_be_visible()

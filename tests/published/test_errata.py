@@ -14,7 +14,9 @@ import pytest
 import torch
 
 from dmlcore import losses
+from dmlcore.losses.proxies import smoothed_cross_entropy
 from dmlcore.published import checks
+from dmlcore.published.checks.printed_tables import printed
 from dmlcore.published.errata import KINDS, METHODS, errata, erratum, search
 from dmlcore.published.printed_formulas import COUNTEREXAMPLES, POINTS, compare, points
 
@@ -184,6 +186,25 @@ def test_all_are_computed_but_slips_of_words():
     words = {e.number for e in errata()} - checks.checked() - set(COUNTEREXAMPLES)
     assert {erratum(number).kind for number in words} == {"text"}
     assert words == {10, 13, 16, 23, 33, 44, 46, 81, 90}, "of these nothing can be computed"
+
+
+def test_the_design_found_right_is_the_half_fraction():
+    """Table 5.4 of Gürbüz: eight runs, each level of each factor four times, the product of the four signs +1."""
+    settings = {row.setting for row in printed("G-5.4").rows} - {"baseline"}
+    levels = [[float(part.split("=")[1]) for part in setting.split(", ")] for setting in settings]
+    signs = np.array([np.where(np.array(column) == max(column), 1, -1) for column in zip(*levels, strict=True)])
+    assert signs.shape == (4, 8)
+    assert (signs.prod(0) == 1).all()
+    assert (signs @ signs.T == 8 * np.eye(4)).all(), "no two factors go together"
+
+
+def test_the_label_smoothing_found_right_is_that_of_torch():
+    logits = torch.tensor([[2.0, 0.5, -1.0], [0.1, 0.2, 0.3]], dtype=torch.float64)
+    labels, gamma = torch.tensor([0, 2]), 0.15
+    targets = (1 - gamma) * torch.nn.functional.one_hot(labels, 3) + gamma / 3  # Eq. 19, 20 of Zabihzadeh
+    stated = -(targets * logits.log_softmax(1)).sum(1).mean()
+    assert torch.allclose(stated, torch.nn.functional.cross_entropy(logits, labels, label_smoothing=gamma))
+    assert torch.allclose(stated, smoothed_cross_entropy(logits, labels, gamma, "all"))
 
 
 def test_search():
