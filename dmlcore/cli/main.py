@@ -213,6 +213,10 @@ def _job(run: Run, task: str, settings: str, progress: Progress[launch.JobState]
         from dmlcore.inspection.failure import true_step
 
         outcome = f"stepped: {true_step.make(run, true_step.Question.from_json(settings), progress.say).name}"
+    elif task == "influence":
+        from dmlcore.inspection.influence import failure
+
+        outcome = f"traced: {failure.make(run, failure.FailureQuestion.from_json(settings), progress.say).name}"
     else:
         chosen = Settings.from_json(settings) if settings else None
         outcome = experiments.make_map(run, chosen, task != "project", progress)

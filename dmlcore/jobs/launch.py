@@ -22,7 +22,7 @@ from dmlcore.storage.task import JobError as JobError  # what `launch` and its l
 
 MOST_QUEUED = 32  # runs waiting or working in one store, and as many jobs: each that waits is a process of some 50 MB
 ASKED = Path(".queue") / "asked"
-JobName = Literal["evaluate", "project", "weigh", "snapshots", "project-over-training", "true-step"]
+JobName = Literal["evaluate", "project", "weigh", "snapshots", "project-over-training", "true-step", "influence"]
 _FROM_CHECKPOINTS = ("snapshots", "project-over-training")
 
 
@@ -130,7 +130,7 @@ def ask(run: Run, task: JobName, settings: str = "") -> None:
 
     Also before an evaluation, and without kept checkpoints where a job goes over them. "weigh": where the pooling looks
     in each test image; "snapshots": the test split by each kept checkpoint. settings: JSON, of a map `maps.Settings`,
-    of a true step its `Question`.
+    of a true step or an influence its `Question`.
     """
     if task in _FROM_CHECKPOINTS and not kept(run.path):
         raise JobError(f"{run.id} has kept no checkpoints; train one with schedule.keep_every, for example 50")

@@ -41,12 +41,11 @@ def step(state: TrainingState, number: int, objective: Callable[..., Tensor] | N
     """
     spec, model, optimiser = state.spec, state.model, state.optimiser
 
-    # Learning rates; the warm-up trains what is new alone.
+    # Learning rates, what trains, what dropout draws.
     factor = decay(spec.schedule, number) * spec.schedule.plateau_factor**state.progress.halvings
     for group in optimiser.param_groups:
         group["lr"] = group["base_lr"] * factor
-    for parameter in state.frozen_at_first:
-        parameter.requires_grad_(number > spec.schedule.warm_up)
+    begin(state, number)
 
     # A batch: samples, augmented, on the device; tuples that the sampler has mined, and what a random miner draws from.
     batch = state.batches.make(number, lambda indices: embed(model, state.data, indices, state.device))
@@ -85,6 +84,13 @@ def step(state: TrainingState, number: int, objective: Callable[..., Tensor] | N
     model.after_step()
     state.seen = embeddings.detach(), batch.labels
     return loss.detach()
+
+
+def begin(state: TrainingState, number: int) -> None:
+    """What holds during step `number` alone: which parameters train, and what dropout draws."""
+    for parameter in state.frozen_at_first:
+        parameter.requires_grad_(number > state.spec.schedule.warm_up)
+    torch.manual_seed((seed_of(state.spec.seed, "dropout") >> 1) + number)  # dropout draws from torch's generator
 
 
 def decay(schedule: ScheduleSpec, number: int) -> float:
@@ -168,10 +174,8 @@ def _train(
         saved_step = progress.step
 
         state.model.train()
-        dropout = seed_of(spec.seed, "dropout") >> 1
         while progress.step < schedule.steps and not 0 < schedule.patience <= progress.stale:
             number = progress.step + 1
-            torch.manual_seed(dropout + number)  # dropout draws from torch's generator
             loss = step(state, number)
 
             # What happened, and whether it is time to measure, validate, save or stop.

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dmlcore.storage import atomic_files
+from dmlcore.inspection.failure import answers
 from dmlcore.storage.runs import Run, RunError
 from dmlcore.storage.task import Tell
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from dmlcore.training.state import TrainingState
 
 FOLDER = "true_steps"
-MOST_KEPT = 64  # newest results of a run
 Hyper = Mapping[str, float | str | None]
 log = logging.getLogger(__name__)
 
@@ -58,20 +57,12 @@ class Question:
 
 def path_of(run: Run, query: int, right: int, wrong: int) -> Path | None:
     """Where the result on a triplet of the newest evaluation is kept; None before an evaluation."""
-    source = run.embeddings()
-    if source is None:
-        return None
-    name = hashlib.sha256(f"{source.stem} {query} {right} {wrong}".encode()).hexdigest()[:16]
-    return run.path / FOLDER / f"{name}.json"
+    return answers.path_of(run, FOLDER, query, right, wrong)
 
 
 def read(path: Path | None) -> dict[str, Any] | None:
     """What a step did, as `make` writes it; None where there is nothing or nothing whole."""
-    try:
-        content = atomic_files.read_json(path) if path else None
-    except (OSError, ValueError):
-        return None
-    return content if isinstance(content, dict) and {"rule", "before", "after"} <= content.keys() else None
+    return answers.read(path, ("rule", "before", "after"))
 
 
 def make(run: Run, question: Question, tell: Tell = lambda words, done, total: None) -> Path:
@@ -127,7 +118,7 @@ def make(run: Run, question: Question, tell: Tell = lambda words, done, total: N
             "hyper": _plain(hyper),
         }
         network.load_state_dict(start)
-        _keep(path, result)
+        answers.keep(path, result)
         log.info("true step of %s: %s", name, result["after"][name])
     return path
 
@@ -178,11 +169,3 @@ def _plain(hyper: Hyper) -> dict[str, float | str | None]:
 
 def _told(standing: NeighbourRanks) -> dict[str, Any]:
     return {"right": standing.right, "wrong": standing.wrong, "ap": standing.average_precision}
-
-
-def _keep(path: Path, result: dict[str, Any]) -> None:
-    path.parent.mkdir(exist_ok=True)
-    atomic_files.replace(path, lambda file: file.write(json.dumps(result, allow_nan=False).encode()))
-    by_age = sorted(path.parent.glob("[0-9a-f]*.json"), key=lambda each: each.stat().st_mtime_ns, reverse=True)
-    for old in by_age[MOST_KEPT:]:
-        old.unlink(missing_ok=True)

@@ -25,6 +25,7 @@ _DOING: dict[JobName, str] = {
     "snapshots": "Embedding the test split with each kept checkpoint",
     "project-over-training": "Making the map over training",
     "true-step": "Stepping and embedding the test split",
+    "influence": "Taking steps of the training again",
 }
 
 

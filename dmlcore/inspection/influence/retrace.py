@@ -1,0 +1,168 @@
+"""Which steps of a run are taken again, from which weights: all of them, or some after each kept checkpoint.
+
+Batches, dropout and miners are functions of (seed, step), so a step from a kept checkpoint is that of the run, bit for
+bit on the same machine. A small network, or a head on frozen features, is led through the whole run; of other networks
+some steps are taken from each kept checkpoint, and stand for those up to the next. What was tested are the best weights
+by validation, so later steps do not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dmlcore.models import networks
+from dmlcore.spec import RunSpec
+from dmlcore.storage import checkpoint, run_directory
+from dmlcore.storage.checkpoint import Checkpoint
+from dmlcore.storage.runs import Run, RunError
+from dmlcore.storage.task import Tell
+from dmlcore.typing import Floats, Ints
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from dmlcore.training.state import TrainingState
+
+MOST = 400  # steps that are taken apart
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Steps start + 1 to stop, from a kept checkpoint (None: from the seed); each every-th counts `weight` times."""
+
+    start: int
+    checkpoint: Path | None
+    stop: int
+    every: int
+    weight: float
+
+    @property
+    def apart(self) -> int:
+        """How many of its steps are taken apart."""
+        return -(-(self.stop - self.start) // self.every)
+
+
+@dataclass(frozen=True, eq=False)
+class Influence:
+    """What each training sample did to the margin of each failure.
+
+    samples (n,) of the training split, ascending; influence (F, n), 0 for those that no step saw; steps taken apart, of
+    so many that `begin` to `end` has.
+    """
+
+    samples: Ints
+    influence: Floats
+    steps: int
+    begin: int
+    end: int
+
+
+def tested_step(saved: Checkpoint) -> int:
+    """The step whose weights are tested: the best by validation, or the last one."""
+    best = any(name.startswith("best.") for name in saved.tensors)
+    return int(saved.facts["best_step"] if best else saved.facts["step"])
+
+
+def stretches(run: Run, end: int, most: int = MOST) -> list[Stretch]:
+    """The steps to take again for weights of step `end`, at most about `most` of them taken apart; raises RunError."""
+    if end <= 0:
+        raise RunError(f"{run.id} was tested with the weights it began with, so no training sample made its failures")
+    kept = {step: path for step, path in run_directory.kept(run.path).items() if step < end}
+    if not kept and run.spec.fork.run:
+        raise RunError(
+            f"{run.id} is a fork that has kept no checkpoint before the weights that were tested; make it again with "
+            "checkpoints kept on the way"
+        )
+    if _led_through(run.spec) or not kept:
+        start = min(kept, default=0)
+        every = -(-(end - start) // most)
+        return [Stretch(start, kept.get(start), end, every, every)]
+    starts = list(kept)
+    if len(starts) > most:
+        starts = starts[:: -(-len(starts) // most)]
+    planned = []
+    for start, stop in zip(starts, [*starts[1:], end], strict=True):
+        taken = min(stop - start, max(1, most * (stop - start) // (end - starts[0])))
+        planned.append(Stretch(start, kept[start], start + taken, 1, (stop - start) / taken))
+    return planned
+
+
+def influence(
+    run: Run,
+    cases: Callable[[TrainingState], Tensor],
+    *,
+    most: int = MOST,
+    tell: Tell = lambda words, done, total: None,
+) -> Influence:
+    """What each training sample of a run did to the margin of failures; the run is left as it is.
+
+    cases: state -> inputs (3 F, ...) as `of_step.step` takes them. Raises RunError, CheckpointError, DataError,
+    TrainingError.
+    """
+    from dmlcore.inspection.influence import of_step
+    from dmlcore.training import loop
+    from dmlcore.training.build import build, load_data, prepare_device
+
+    saved = checkpoint.load(run.path)
+    if saved is None:
+        raise RunError(f"{run.id} has no checkpoint yet; train it first")
+    end = tested_step(saved)
+    planned = stretches(run, end, most)
+    device = prepare_device(run.spec.device, int(saved.facts["threads"]))
+    state = build(run.spec, load_data(run.spec), device, start=planned[0].checkpoint is None)
+    of_step.refuse(state)
+    inputs = cases(state)
+    train = np.sort(state.data.splits["train"])
+    sums = np.zeros((len(inputs) // 3, len(train)))
+    total, done = sum(each.stop - each.start for each in planned), 0
+    state.model.train()
+    for each in planned:
+        _begin(state, each)
+        for number in range(each.start + 1, each.stop + 1):
+            if (number - each.start - 1) % each.every:
+                loop.step(state, number)
+            else:
+                of_one = of_step.step(state, number, inputs)
+                sums[:, np.searchsorted(train, of_one.samples)] += each.weight * of_one.influence
+            state.progress.step = number
+            _judge(state)
+            done += 1
+            tell(f"step {number:,}", done, total)
+    return Influence(train, sums, sum(each.apart for each in planned), planned[0].start, end)
+
+
+def _led_through(spec: RunSpec) -> bool:
+    """Whether all steps are cheap: of a small network, or a head on frozen features."""
+    return spec.model.name in networks.TAKES or spec.model.freeze == "backbone"
+
+
+def _begin(state: TrainingState, stretch: Stretch) -> None:
+    """Bring the state to where the run stood before a stretch."""
+    from dmlcore.training import projections
+    from dmlcore.training.state import TrainingProgress, restore
+
+    if stretch.checkpoint is None:
+        _judge(state)
+        projections.begin(state)
+        return
+    saved = checkpoint.read(stretch.checkpoint)
+    restore(state, saved.tensors, fused=saved.facts.get("fused", False))
+    state.progress = TrainingProgress.of(saved.facts)
+
+
+def _judge(state: TrainingState) -> None:
+    """Validate where the run did, if what it trains depends on that: its rate, or its projections."""
+    from dmlcore.training import evaluation, projections
+
+    schedule, number = state.spec.schedule, state.progress.step
+    if not (schedule.plateau or state.spec.projection.pool):
+        return
+    if number % schedule.validate_every == 0 or number == schedule.steps:
+        rows = evaluation.validate(state)
+        if number:
+            projections.after_validation(state, rows)
