@@ -12,15 +12,15 @@ from torch.nn import functional as F
 
 from dmlcore import losses
 from dmlcore.losses.classification import CrossEntropy
-from dmlcore.losses.ensembles import (
+from dmlcore.losses.engine.ensemble import (
     Coefficients,
     Compression,
     DiverseEnsemble,
     Rescaling,
     compression_loss,
     diversity,
-    members,
 )
+from dmlcore.losses.ensembles import members
 from dmlcore.losses.hinges import TripletHinge
 from dmlcore.losses.proxies import ProxyNCA
 

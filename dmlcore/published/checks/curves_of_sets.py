@@ -10,7 +10,8 @@ import torch
 from scipy.optimize import minimize
 from torch import Tensor, nn
 
-from dmlcore.losses.ensembles import PRIORS, DiverseEnsemble, Rescaling, diversity
+from dmlcore.losses.engine.ensemble import DiverseEnsemble, Rescaling, diversity
+from dmlcore.losses.ensembles import PRIORS
 from dmlcore.losses.pairs import Contrastive
 from dmlcore.metrics.clustering import nmi
 from dmlcore.pooling.analysis import prototype_shares

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from dmlcore import metrics
-from dmlcore.losses.ensembles import diversity
+from dmlcore.losses.engine.ensemble import diversity
 from dmlcore.losses.structured import NPair
 from dmlcore.published.checks.curves_of_sets import exponential, rescaled
 from dmlcore.published.checks.number import Check, Decision, Number, Outcome
