@@ -30,6 +30,7 @@ class CrossEntropy(ProxyLoss):
     """
 
     unbounded = False
+    reads_lengths = True  # an ensemble on one embedding gives it the embeddings as they are, others their directions
 
     def __init__(
         self,

@@ -5,6 +5,7 @@ Source: Zabihzadeh, Alitbi & Mousavirad 2021 (WEL, WEDL, WEDL-C).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 from torch import nn
@@ -12,29 +13,79 @@ from torch import nn
 from dmlcore.catalogue import Choice, Slider, Values
 from dmlcore.losses.classification import CrossEntropy
 from dmlcore.losses.engine.batch_loss import batch_loss
-from dmlcore.losses.engine.ensemble import Compression, DiverseEnsemble, WeightedEnsemble
+from dmlcore.losses.engine.ensemble import ORDERS, Coefficients, Compression, DiverseEnsemble, WeightedEnsemble
 from dmlcore.losses.hinges import TripletHinge
-from dmlcore.losses.pairs import BinomialDeviance
-from dmlcore.losses.proxies import SmoothedProxyNCA
+from dmlcore.losses.pairs import BinomialDeviance, Contrastive, MarginLoss, MultiSimilarity
+from dmlcore.losses.proxies import ProxyAnchor, SmoothedProxyNCA, SoftTriple
 
 PRIORS: dict[str, tuple[float, ...]] = {"source": (2 / 8, 1 / 8, 2 / 8, 3 / 8), "equal": (1 / 4,) * 4}
 
 
-def members(classes: int, embedding_dim: int) -> list[nn.Module]:
-    """Smoothed classifier, triplet hinge on semi-hard triplets, binomial deviance, smoothed Proxy-NCA."""
+# What an ensemble can be made of, in its order: those of the source as it sets them, then others as they come.
+MEMBERS: dict[str, Callable[..., nn.Module]] = {
+    "classifier": lambda sizes: CrossEntropy(1.0, 0.15, "all", **sizes),
+    "triplet": lambda sizes: TripletHinge(1.0, "euclidean", "window", 0.1, "nonzero"),
+    "binomial": lambda sizes: BinomialDeviance(2.0, 0.5, 25.0),
+    "proxy_nca": lambda sizes: SmoothedProxyNCA(3.0, 0.1, **sizes),
+    "contrastive": lambda sizes: Contrastive(),
+    "multi_similarity": lambda sizes: MultiSimilarity(),
+    "margin": lambda sizes: MarginLoss(classes=sizes["classes"]),
+    "proxy_anchor": lambda sizes: ProxyAnchor(**sizes),
+    "soft_triple": lambda sizes: SoftTriple(**sizes),
+}
+SOURCE_SHARES = {"classifier": 2, "triplet": 1, "binomial": 2, "proxy_nca": 3}  # of 8; 2, the mean of them, for others
+
+
+def members(classes: int, embedding_dim: int, names: Sequence[str] = tuple(SOURCE_SHARES)) -> list[nn.Module]:
+    """The losses of MEMBERS by name; at first smoothed classifier, triplet hinge on semi-hard triplets, binomial
+    deviance, smoothed Proxy-NCA.
+    """
     sizes = {"classes": classes, "embedding_dim": embedding_dim}
-    return [
-        CrossEntropy(1.0, 0.15, "all", **sizes),
-        TripletHinge(1.0, "euclidean", "window", 0.1, "nonzero"),
-        BinomialDeviance(2.0, 0.5, 25.0),
-        SmoothedProxyNCA(3.0, 0.1, **sizes),
-    ]
+    return [MEMBERS[name](sizes) for name in names]
+
+
+def prior_of(prior: str, names: Sequence[str]) -> list[float]:
+    """Weights at the start, which sum to 1: "equal", or "source" in its proportions."""
+    shares = [1 if prior == "equal" else SOURCE_SHARES.get(name, 2) for name in names]
+    return [share / sum(shares) for share in shares]
 
 
 Prior = Annotated[str, Choice(tuple(PRIORS), "w_0", "Weights at the start: 2, 1, 2, 3 eighths (source), or all alike")]
 Eta = Annotated[float, Slider(1, 1e4, r"\eta", "How firmly the weights are held to a sum of 1", log=True, above=0)]
 Rate = Annotated[float, Slider(0.1, 1, "s", "Rate of the running means: 1 is the mean of all steps", above=0)]
+Weights = Annotated[
+    str, Choice(("learned", "fixed"), "w", "Learn the weights of the losses, or keep them as they start (Eq. 10)")
+]
+WeightsRate = Annotated[
+    str,
+    Choice(("loss", "network"), r"\mu_w", "Learning rate of the weights: that of the loss, or of the network (source)"),
+]
+Order = Annotated[
+    str,
+    Choice(ORDERS, r"\bar\ell", "Running means take in the losses of a step before they divide them, or afterwards"),
+]
+Member = Annotated[str, Choice(("on", "off"), r"\ell_j", "Whether this loss, as it comes, is one of the ensemble")]
 SOURCE = "Zabihzadeh, Alitbi & Mousavirad 2021, Eq. 8-15"
+
+
+def _names(*switches: str) -> list[str]:
+    return [name for name, switch in zip(MEMBERS, switches, strict=True) if switch == "on"]
+
+
+def _chosen(values: Values) -> int:
+    return sum(values.get(name) == "on" for name in MEMBERS)
+
+
+def _several(values: Values) -> str:
+    return "" if _chosen(values) > 1 else f"needs two losses; set another of {', '.join(MEMBERS)} to on"
+
+
+def _blocks(values: Values) -> str:
+    count = _chosen(values)
+    size = values.get("embedding_dim", count)
+    if count < 2 or not size % count:
+        return _several(values)
+    return f"each of {count} losses has a block of the embedding, so embedding_dim must divide by {count}, got {size}"
 
 
 @batch_loss(
@@ -43,18 +94,37 @@ SOURCE = "Zabihzadeh, Alitbi & Mousavirad 2021, Eq. 8-15"
     latex=r"\sum_j w_j\,\ell_j\,\bar\ell/\bar\ell_j + \eta\bigl(\textstyle\sum_j w_j-1\bigr)^2,"
     r"\quad w_j=c_j^2+\tfrac1{4M}",
     source=SOURCE,
-    sentence="Classifier, triplet hinge, binomial deviance and Proxy-NCA on one embedding, brought to one scale, with "
-    "learned weights.",
+    sentence="Classifier, triplet hinge, binomial deviance and Proxy-NCA, or any other losses, on one embedding, "
+    "brought to one scale, with learned weights.",
+    rule=_several,
 )
 def _wel(
-    prior: Prior = "source", eta: Eta = 100.0, rate: Rate = 1.0, *, classes: int, embedding_dim: int
+    prior: Prior = "source",
+    eta: Eta = 100.0,
+    rate: Rate = 1.0,
+    weights: Weights = "learned",
+    weights_rate: WeightsRate = "loss",
+    order: Order = "update_first",
+    classifier: Member = "on",
+    triplet: Member = "on",
+    binomial: Member = "on",
+    proxy_nca: Member = "on",
+    contrastive: Member = "off",
+    multi_similarity: Member = "off",
+    margin: Member = "off",
+    proxy_anchor: Member = "off",
+    soft_triple: Member = "off",
+    *,
+    classes: int,
+    embedding_dim: int,
 ) -> WeightedEnsemble:
-    return WeightedEnsemble(members(classes, embedding_dim), PRIORS[prior], eta, rate)
-
-
-def _four_blocks(values: Values) -> str:
-    size = values.get("embedding_dim", 4)
-    return f"the embedding is four blocks, so embedding_dim must divide by 4, got {size}" if size % 4 else ""
+    names = _names(
+        *(classifier, triplet, binomial, proxy_nca, contrastive, multi_similarity, margin, proxy_anchor, soft_triple)
+    )
+    shares = prior_of(prior, names)
+    learners = members(classes, embedding_dim, names)
+    coefficients = Coefficients(shares, eta, learned=weights == "learned", at_network_rate=weights_rate == "network")
+    return WeightedEnsemble(learners, shares, eta, rate, names=names, weights=coefficients, order=order)
 
 
 @batch_loss(
@@ -63,25 +133,58 @@ def _four_blocks(values: Values) -> str:
     latex=r"\sum_j w_j\,\ell_j(f_j)\,\bar\ell/\bar\ell_j + \eta\bigl(\textstyle\sum_j w_j-1\bigr)^2"
     r" + \lambda\,\bigl[2-\operatorname{mean}\lVert f_j-f_k\rVert^2\bigr]_+",
     source=SOURCE,
-    sentence="Each of the four losses trains a quarter of the embedding; the quarters are kept apart and weighted for "
-    "the distance.",
-    rule=_four_blocks,
+    sentence="Each of the losses, four at first, trains its own block of the embedding; the blocks are kept apart and "
+    "weighted for the distance.",
+    rule=_blocks,
 )
 def _wedl(
     prior: Prior = "source",
     eta: Eta = 100.0,
     rate: Rate = 1.0,
     diversity: Annotated[
-        float, Slider(0, 1, r"\lambda", "Weight of the hinge that keeps the quarters apart", least=0)
+        float, Slider(0, 1, r"\lambda", "Weight of the hinge that keeps the blocks apart", least=0)
     ] = 0.01,
     compression: Annotated[
-        str, Choice(("off", "on"), "g", "Learn a quarter as long beside, that keeps the distances (WEDL-C)")
+        str,
+        Choice(
+            ("off", "on"), "g", "Learn an embedding of one block's length beside, that keeps the distances (WEDL-C)"
+        ),
     ] = "off",
+    distance: Annotated[
+        str,
+        Choice(
+            ("squared", "euclidean"),
+            "D",
+            "Distance between blocks that the hinge is of; the released code does not square",
+        ),
+    ] = "squared",
+    weights: Weights = "learned",
+    weights_rate: WeightsRate = "loss",
+    order: Order = "update_first",
+    classifier: Member = "on",
+    triplet: Member = "on",
+    binomial: Member = "on",
+    proxy_nca: Member = "on",
+    contrastive: Member = "off",
+    multi_similarity: Member = "off",
+    margin: Member = "off",
+    proxy_anchor: Member = "off",
+    soft_triple: Member = "off",
     *,
     classes: int,
     embedding_dim: int,
 ) -> DiverseEnsemble:
-    width = embedding_dim // 4
-    learners = members(classes, width)  # drawn first, so that they start alike with and without a compression
-    network = Compression(4, width) if compression == "on" else None
-    return DiverseEnsemble(learners, PRIORS[prior], eta, rate, diversity, network)
+    names = _names(
+        *(classifier, triplet, binomial, proxy_nca, contrastive, multi_similarity, margin, proxy_anchor, soft_triple)
+    )
+    shares, width = prior_of(prior, names), embedding_dim // len(names)
+    # drawn first, so that they start alike with and without a compression
+    learners = members(classes, width, names)
+    network = Compression(len(names), width) if compression == "on" else None
+    return DiverseEnsemble(
+        *(learners, shares, eta, rate, diversity, network),
+        squared=distance == "squared",
+        names=names,
+        weights=Coefficients(shares, eta, learned=weights == "learned", at_network_rate=weights_rate == "network"),
+        order=order,
+    )

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from dmlcore import losses, mining, pooling
 from dmlcore.catalogue import Catalogue
+from dmlcore.losses.engine.ensemble import Ensemble
 from dmlcore.losses.engine.table import Counts
 from dmlcore.losses.memory import CrossBatchMemory
 from dmlcore.models.networks import Network
@@ -72,12 +73,15 @@ class Objective(nn.Module):
         return pooling.mixed(loss, predicted, self.share)
 
     def measured(self) -> dict[str, float | Tensor]:
-        """What the losses of the last batch say beside their value: shares of triplets, the zero-shot part.
+        """What the losses of the last batch say beside their value: shares of triplets, the members of an ensemble
+        and their weights, the zero-shot part.
 
         On a GPU these are tensors, so that nobody waits for the device.
         """
         counts: Counts | None = getattr(self.metric, "counts", None)
         numbers = counts.shares() if counts is not None else {}
+        if isinstance(self.metric, Ensemble):
+            numbers |= self.metric.measured()
         if self.zero_shot_value is not None:
             numbers["zero_shot"] = self.zero_shot_value
         return numbers

@@ -101,6 +101,7 @@ def _groups(spec: RunSpec, model: Network, loss: nn.Module) -> list[dict[str, An
     """Parameters by learning rate and weight decay, in the order of model and loss; one group if all are alike."""
     o = spec.optimiser
     head = {id(p) for p in model.head_parameters()} if o.head_factor != 1 else set()
+    slow = {id(p) for m in loss.modules() if getattr(m, "at_network_rate", False) for p in m.parameters()}
     undecayed = set() if o.decay_batch_norm else {id(p) for p in _norms_and_biases((model, loss))}
     groups: dict[tuple[float, float], dict[str, Any]] = {}
 
@@ -114,7 +115,8 @@ def _groups(spec: RunSpec, model: Network, loss: nn.Module) -> list[dict[str, An
         part, rate = ("head", o.learning_rate * o.head_factor) if is_head else ("backbone", o.learning_rate)
         add(parameter, part, rate)
     for parameter in loss.parameters():
-        add(parameter, "loss", spec.loss.learning_rate or o.learning_rate)
+        own_rate = None if id(parameter) in slow else spec.loss.learning_rate
+        add(parameter, "loss", own_rate or o.learning_rate)
     return list(groups.values())
 
 

@@ -23,6 +23,8 @@ from dmlcore.losses.engine.ensemble import (
 from dmlcore.losses.ensembles import members
 from dmlcore.losses.hinges import TripletHinge
 from dmlcore.losses.proxies import ProxyNCA
+from dmlcore.spec import RunSpec
+from dmlcore.training import objective, optimisers
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "losses.json").read_text())
 DOUBLE = torch.float64
@@ -37,9 +39,16 @@ def probe(gradient: torch.Tensor) -> float:
     return (gradient * torch.cos(0.3 * i - 0.8 * d + 0.2)).sum().item()
 
 
-@pytest.mark.parametrize(("key", "rate"), [("update_first_s1", 1.0), ("update_first_s05", 0.5)])
-def test_golden_rescaling(key: str, rate: float) -> None:
-    golden, rescaling = GOLDEN["ema_rescaling"], Rescaling(4, rate).double()
+@pytest.mark.parametrize(
+    ("key", "rate", "order"),
+    [
+        ("update_first_s1", 1.0, "update_first"),
+        ("update_first_s05", 0.5, "update_first"),
+        ("normalise_first_s1", 1.0, "normalise_first"),
+    ],
+)
+def test_golden_rescaling(key: str, rate: float, order: str) -> None:
+    golden, rescaling = GOLDEN["ema_rescaling"], Rescaling(4, rate, order).double()
     for step, values in zip(golden[key], golden["losses"], strict=True):
         found = rescaling(torch.tensor(values, dtype=DOUBLE))
         assert found.tolist() == pytest.approx(step["normalised"], rel=1e-12)
@@ -101,11 +110,29 @@ def golden_blocks() -> tuple[torch.Tensor, torch.Tensor]:
     )
 
 
-def test_golden_diversity() -> None:
+@pytest.mark.parametrize(("key", "squared"), [("squared", True), ("euclid", False)])
+def test_golden_diversity(key: str, squared: bool) -> None:
     blocks, _ = golden_blocks()
-    golden = GOLDEN["ensemble"]["diversity"]["squared"]
-    assert diversity(blocks).item() == pytest.approx(golden["D"], rel=1e-12)
-    assert (2 - diversity(blocks)).relu().item() == pytest.approx(golden["hinge"], rel=1e-9)
+    golden, apart = GOLDEN["ensemble"]["diversity"][key], diversity(blocks, squared=squared)
+    assert apart.item() == pytest.approx(golden["D"], rel=1e-12)
+    assert (2 - apart).relu().item() == pytest.approx(golden["hinge"], rel=1e-9)
+
+
+def test_the_printed_diversity_is_half_of_the_way_from_ours_to_two() -> None:
+    """Printed: 2 - f'f for 2 - 2 f'f, so equal blocks would lie 1 apart."""
+    blocks, _ = golden_blocks()
+    printed = 1 + diversity(blocks).item() / 2
+    assert printed == pytest.approx(GOLDEN["ensemble"]["diversity"]["printed"]["D"], rel=1e-12)
+
+
+def test_every_golden_number_of_ensembles_is_one_that_a_test_here_reads() -> None:
+    assert GOLDEN["ema_rescaling"].keys() == {
+        *("losses", "update_first_s1", "update_first_s05", "normalise_first_s1", "note")
+    }
+    assert GOLDEN["ensemble"]["diversity"].keys() == {"squared", "euclid", "printed"}
+    assert GOLDEN["ensemble"].keys() == {
+        *("F_rule", "M", "N", "e", "weights", "diversity", "distance_matrix", "g_rule", "g", "compression_loss")
+    }
 
 
 def test_diversity_at_its_ends() -> None:
@@ -220,9 +247,78 @@ def test_classifier_of_wel_reads_the_embedding_as_it_is() -> None:
     assert isinstance(wel.members[0], CrossEntropy)
 
 
+@pytest.mark.parametrize(
+    ("switches", "names", "prior"),
+    [
+        ({"triplet": "off"}, ("classifier", "binomial", "proxy_nca"), (2 / 7, 2 / 7, 3 / 7)),
+        ({"classifier": "off", "binomial": "off"}, ("triplet", "proxy_nca"), (1 / 4, 3 / 4)),
+        (
+            {"multi_similarity": "on", "soft_triple": "on"},
+            ("classifier", "triplet", "binomial", "proxy_nca", "multi_similarity", "soft_triple"),
+            (2 / 12, 1 / 12, 2 / 12, 3 / 12, 2 / 12, 2 / 12),
+        ),
+    ],
+)
+def test_any_set_of_losses_is_an_ensemble(
+    switches: dict[str, str], names: tuple[str, ...], prior: tuple[float, ...]
+) -> None:
+    x, labels = batch(12)
+    for name in ("wel", "wedl"):
+        loss = losses.for_training(name, classes=4, embedding_dim=12, **switches)
+        assert loss.coefficients.weights.tolist() == pytest.approx(prior, rel=1e-6)
+        value = loss(x, labels)
+        value.backward()
+        alone = [member(part, labels).item() for member, part in zip(loss.members, loss.inputs(x), strict=True)]
+        measured = loss.measured()
+        assert [measured[f"loss_{member}"].item() for member in names] == pytest.approx(alone, rel=1e-6)
+        assert [measured[f"weight_{member}"].item() for member in names] == pytest.approx(prior, rel=1e-6)
+        assert sum(key.startswith("loss_") for key in measured) == len(names)
+        # at the first step every loss is rescaled to their mean, so the weights, which sum to 1, change nothing
+        hinge = 0.01 * max(0.0, 2 - measured["diversity"].item()) if name == "wedl" else 0.0
+        assert value.item() == pytest.approx(sum(alone) / len(names) + hinge, rel=1e-5)
+
+
+def test_fixed_weights_stay_as_they_start() -> None:
+    """Eq. 10: equal weights are c^2 + 1 / (4 M) = 1 / M."""
+    x, labels = batch(8)
+    loss = losses.for_training("wedl", classes=4, embedding_dim=8, weights="fixed", prior="equal", diversity=0.0)
+    learned = losses.for_training("wedl", classes=4, embedding_dim=8, prior="equal")
+    optimisers = [torch.optim.Adam(each.parameters(), lr=0.1) for each in (loss, learned)]
+    for _ in range(3):
+        for each, optimiser in zip((loss, learned), optimisers, strict=True):
+            optimiser.zero_grad()
+            each(x, labels).backward()
+            optimiser.step()
+    assert loss.coefficients.weights.tolist() == pytest.approx([0.25] * 4, rel=1e-6)
+    assert learned.coefficients.weights.tolist() != pytest.approx([0.25] * 4, rel=1e-2)
+    assert loss.state_dict().keys() == learned.state_dict().keys()
+    loss.eval()
+    losses_now = loss.rescaling(torch.stack([m(b, labels) for m, b in zip(loss.members, loss.inputs(x), strict=True)]))
+    assert loss(x, labels).item() == pytest.approx(losses_now.mean().item(), rel=1e-5)
+
+
+def test_weights_learn_at_the_rate_of_the_network_where_that_is_asked_for() -> None:
+    settings = ["loss.name=wedl", "loss.learning_rate=0.015", "optimiser.learning_rate=1e-4", "model.embedding_dim=8"]
+    for rate, expected in (("loss", 0.015), ("network", 1e-4)):
+        spec = RunSpec().with_overrides([*settings, f"loss.weights_rate={rate}"])
+        model, loss = torch.nn.Linear(2, 2), objective.metric_loss(spec, classes=3)
+        model.head_parameters = list
+        groups = optimisers.create(spec, model, loss).param_groups
+        rates = {id(p): group["lr"] for group in groups for p in group["params"]}
+        assert rates[id(loss.coefficients.roots)] == expected
+        assert rates[id(loss.members[3].proxies)] == rates[id(loss.members[0].proxies)] == 0.015
+
+
 def test_refusals_name_the_culprit() -> None:
+    with pytest.raises(ValueError, match=r"wedl: each of 3 losses has a block .* must divide by 3, got 8"):
+        losses.for_training("wedl", classes=4, embedding_dim=8, triplet="off")
+    alone = dict.fromkeys(("classifier", "triplet", "binomial"), "off")
+    for name in ("wel", "wedl"):
+        with pytest.raises(ValueError, match=f"{name}: needs two losses; set another of classifier, triplet"):
+            losses.for_training(name, classes=4, embedding_dim=8, **alone)
     with pytest.raises(
-        ValueError, match="wedl: the embedding is four blocks, so embedding_dim must divide by 4, got 6"
+        ValueError,
+        match="wedl: each of 4 losses has a block of the embedding, so embedding_dim must divide by 4, got 6",
     ):
         losses.for_training("wedl", classes=4, embedding_dim=6)
     wedl = losses.for_training("wedl", classes=4, embedding_dim=8)

@@ -7,7 +7,7 @@ the diversity, and evaluation distances that are 0 between equal points.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -15,41 +15,60 @@ from torch import Tensor, nn
 from dmlcore.losses.engine.batch_loss import ready
 from dmlcore.losses.engine.distances import unit
 
+ORDERS = ("update_first", "normalise_first")
+
 
 class Rescaling(nn.Module):
     """Losses (M,) scaled to one mean: l_j mean(means) / means_j, where the means are running and have no gradient.
 
     In training they are updated first: means_j <- means_j + rate / (1 + k) (l_j - means_j), k = 0, 1, ...; with rate 1
-    they are the arithmetic means of all steps. Source: Eq. 8-9.
+    they are the arithmetic means of all steps. order "normalise_first" divides by the means of the steps before, as the
+    text has it; the first step divides by itself either way. Source: Eq. 8-9 and the released code.
     """
 
     means: Tensor
     steps: Tensor
 
-    def __init__(self, losses: int, rate: float = 1.0) -> None:
+    def __init__(self, losses: int, rate: float = 1.0, order: str = ORDERS[0]) -> None:
         super().__init__()
-        self.rate = rate
+        self.rate, self.order = rate, order
         self.register_buffer("means", torch.ones(losses))
         self.register_buffer("steps", torch.zeros(()))
 
     def forward(self, losses: Tensor) -> Tensor:
         """The rescaled losses, (M,)."""
+        means = self.means.clone()
         if self.training:
             with torch.no_grad():
                 share = torch.where(self.steps == 0, 1.0, self.rate / (1 + self.steps))
                 self.means += share * (losses.detach() - self.means)
+                if self.order == ORDERS[0]:
+                    means = self.means
+                means = torch.where(self.steps == 0, self.means, means)
                 self.steps += 1
-        means = self.means.to(losses.dtype, copy=True)
+        means = means.to(losses.dtype, copy=True)
         return losses * means.mean() / torch.where(means == 0, 1.0, means)
 
 
 class Coefficients(nn.Module):
-    """Learned weights w_j = c_j^2 + 1 / (4 M), from `prior` on, and the penalty eta (sum w - 1)^2. Source: Eq. 11."""
+    """Weights w_j = c_j^2 + 1 / (4 M), from `prior` on, and the penalty eta (sum w - 1)^2. Source: Eq. 11.
 
-    def __init__(self, prior: Sequence[float], eta: float = 100.0) -> None:
+    learned: False keeps them at `prior` (Eq. 10). at_network_rate: whether they learn at the rate of the network, as in
+    the released code, while proxies have `loss.learning_rate`.
+    """
+
+    roots: Tensor
+
+    def __init__(
+        self, prior: Sequence[float], eta: float = 100.0, *, learned: bool = True, at_network_rate: bool = False
+    ) -> None:
         super().__init__()
-        self.least, self.eta = 1 / (4 * len(prior)), eta
-        self.roots = nn.Parameter((torch.tensor(prior) - self.least).clamp(min=0).sqrt())
+        self.least, self.eta, self.at_network_rate = 1 / (4 * len(prior)), eta, at_network_rate
+        roots = (torch.tensor(prior) - self.least).clamp(min=0).sqrt()
+        if learned:
+            self.roots = nn.Parameter(roots)
+        else:
+            self.register_buffer("roots", roots)
 
     @property
     def weights(self) -> Tensor:
@@ -66,18 +85,39 @@ class Ensemble(nn.Module):
     """What WEL and WEDL share: members, rescaling, coefficients.
 
     forward(embeddings (B, D), labels (B,), indices_tuple=None) -> scalar; tuples go to the members that are losses of
-    pairs. After a forward pass `values` holds the losses of the members, (M,), not rescaled.
+    pairs. After a forward pass `values` holds the losses of the members, (M,), not rescaled, and `weights` what they
+    counted with, (M,); `measured` gives both by the names of the members. weights, order: `Coefficients` and the order
+    of `Rescaling` instead of learned ones that are updated first.
     """
 
     pairs: ClassVar[bool] = False
 
-    def __init__(self, members: Sequence[nn.Module], prior: Sequence[float], eta: float, rate: float) -> None:
+    def __init__(
+        self,
+        members: Sequence[nn.Module],
+        prior: Sequence[float],
+        eta: float,
+        rate: float,
+        *,
+        names: Sequence[str] = (),
+        weights: Coefficients | None = None,
+        order: str = ORDERS[0],
+    ) -> None:
         super().__init__()
         if len(members) != len(prior):
             raise ValueError(f"{len(members)} losses need as many weights, got {len(prior)}")
+        self.names = tuple(names) or tuple(str(number) for number in range(1, len(members) + 1))
         self.members = nn.ModuleList(members)
-        self.rescaling, self.coefficients = Rescaling(len(members), rate), Coefficients(prior, eta)
-        self.values = torch.zeros(len(members))
+        self.rescaling = Rescaling(len(members), rate, order)
+        self.coefficients = weights or Coefficients(prior, eta)
+        self.values, self.weights = torch.zeros(len(members)), self.coefficients.weights.detach()
+
+    def measured(self) -> dict[str, Tensor]:
+        """`values` as loss_NAME and `weights` as weight_NAME, of the last batch, without a graph."""
+        parts = {"loss": self.values, "weight": self.weights}
+        return {
+            f"{part}_{name}": value for part, row in parts.items() for name, value in zip(self.names, row, strict=True)
+        }
 
     def forward(self, embeddings: Tensor, labels: Tensor, indices_tuple: tuple[Tensor, ...] | None = None) -> Tensor:
         """The loss of a batch."""
@@ -89,7 +129,7 @@ class Ensemble(nn.Module):
                 for member, x in zip(self.members, inputs, strict=True)
             ]
         )
-        self.values = losses.detach()
+        self.values, self.weights = losses.detach(), self.coefficients.weights.detach()
         total: Tensor = self.coefficients(self.rescaling(losses))
         return total
 
@@ -99,18 +139,21 @@ class Ensemble(nn.Module):
 
 
 class WeightedEnsemble(Ensemble):
-    """WEL: all losses on one embedding; the metric ones see it with unit length, the classifier (the first) as it is.
+    """WEL: all losses on one embedding; the metric ones see it with unit length, the classifier as it is.
 
     In the source the classifier reads the features before the embedding, which a loss does not see here.
     """
 
     def inputs(self, embeddings: Tensor) -> list[Tensor]:
         """What each member sees."""
-        return [embeddings, *[unit(embeddings)] * (len(self.members) - 1)]
+        directions = unit(embeddings)
+        return [embeddings if getattr(member, "reads_lengths", False) else directions for member in self.members]
 
 
 class DiverseEnsemble(Ensemble):
     """WEDL: the embedding is M blocks, one per loss, each of unit length, which are kept apart by a diversity hinge.
+
+    squared: whether the hinge is of squared distances; the released code takes plain ones, whose mean is below 2.
 
     `embed` gives what distances are measured with: blocks times the roots of their weights (Eq. 15, corrected), or,
     with a `compression`, its output, trained beside on detached embeddings (WEDL-C).
@@ -124,15 +167,25 @@ class DiverseEnsemble(Ensemble):
         rate: float,
         diversity: float = 0.01,
         compression: nn.Module | None = None,
+        *,
+        squared: bool = True,
+        **more: Any,
     ) -> None:
-        super().__init__(members, prior, eta, rate)
-        self.diversity, self.compression = diversity, compression
+        super().__init__(members, prior, eta, rate, **more)
+        self.diversity, self.compression, self.squared = diversity, compression, squared
+        self.apart = torch.tensor(2.0)
+
+    def measured(self) -> dict[str, Tensor]:
+        """Also "diversity", the mean (squared) distance between the blocks of a sample."""
+        return super().measured() | {"diversity": self.apart}
 
     def forward(self, embeddings: Tensor, labels: Tensor, indices_tuple: tuple[Tensor, ...] | None = None) -> Tensor:
         """The loss of a batch."""
         embeddings, labels = ready(embeddings, labels)
         loss = super().forward(embeddings, labels, indices_tuple)
-        loss = loss + self.diversity * (2 - diversity(self.blocks(embeddings))).relu()
+        apart = diversity(self.blocks(embeddings), squared=self.squared)
+        self.apart = apart.detach()
+        loss = loss + self.diversity * (2 - apart).relu()
         if self.compression is None:
             return loss
         joined = self.joined(embeddings).detach()
@@ -159,14 +212,20 @@ class DiverseEnsemble(Ensemble):
         return joined if self.compression is None else cast(Tensor, self.compression(joined))
 
 
-def diversity(blocks: Tensor) -> Tensor:
+def diversity(blocks: Tensor, *, squared: bool = True) -> Tensor:
     """Mean squared distance between the blocks of a sample: 2 if they are orthogonal, at most 2 M / (M - 1).
 
-    blocks (B, M, e) of unit length -> scalar, the mean over pairs of blocks and samples. Source: Eq. 12, corrected.
+    blocks (B, M, e) of unit length -> scalar, the mean over pairs of blocks and samples. squared: False for that of the
+    distances, as in the released code. Source: Eq. 12, corrected.
     """
     count = blocks.shape[1]
     if count < 2 or not len(blocks):
         return blocks.sum() * 0 + 2
+    if not squared:
+        first, second = torch.triu_indices(count, count, 1, device=blocks.device)
+        squares = (blocks[:, first] - blocks[:, second]).square().sum(-1)
+        # the root has no slope at 0, where blocks coincide
+        return torch.where(squares > 0, torch.where(squares > 0, squares, 1.0).sqrt(), 0.0).mean()
     summed = count * blocks.square().sum((1, 2)) - blocks.sum(1).square().sum(1)  # over the pairs j < k
     return 2 * summed.mean() / (count * (count - 1))
 

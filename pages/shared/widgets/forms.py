@@ -207,7 +207,7 @@ class Form:
         if isinstance(parameter, Slider) and isinstance(self.values[key], str):  # of a run that another version wrote
             self.fill({key: default})
         if isinstance(parameter, Choice):
-            return self.choice(key, name.capitalize(), parameter.options, help=parameter.help)
+            return self.choice(key, name.replace("_", " ").capitalize(), parameter.options, help=parameter.help)
         gloss = re.split(r"[:;,]", parameter.help)[0]
         label = f"${parameter.symbol}$ · {gloss}"
         if parameter.optional:

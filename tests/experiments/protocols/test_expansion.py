@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from dmlcore import losses, mining
 from dmlcore.data import DataError
 from dmlcore.experiments import protocols
 from dmlcore.experiments.protocols import ProtocolRequest
-from dmlcore.experiments.protocols.expansion import PUBLISHED, images, specify
+from dmlcore.experiments.protocols.expansion import PUBLISHED, deviations, images, specify
 from dmlcore.experiments.protocols.spec import Protocol
 from dmlcore.spec import RunSpec, SpecError, flat
+from dmlcore.training import objective, optimisers
 
 
 @pytest.fixture(autouse=True)
@@ -230,6 +232,39 @@ def test_zabihzadeh():
     )
     assert spec.schedule.steps == 25 * (3493 // 64)
     assert spec.loss.parameters == {"alpha": 2.0, "m": 0.5, "cost": 25.0}
+
+
+@pytest.mark.parametrize(
+    ("word", "wide", "deep", "fixed"),
+    [
+        ("wel", 64, 64, False),
+        ("wedl", 256, 256, False),
+        ("wedl_c", 256, 64, False),
+        ("wedl_fixed", 256, 256, True),
+        ("wedl_c_fixed", 256, 64, True),
+    ],
+)
+def test_ensembles_of_zabihzadeh_have_64_dimensions_a_learner_and_the_rates_of_the_paper(word, wide, deep, fixed):
+    (spec,) = specs("zabihzadeh-2021", "flowers", word)
+    assert spec.model.embedding_dim == wide
+    loss = objective.metric_loss(spec, classes=51)
+    embedded = loss.embed(torch.randn(2, wide)) if hasattr(loss, "embed") else torch.randn(2, wide)
+    assert embedded.shape == (2, deep)
+    assert loss.members[3].proxies.shape == (51, 64)
+    model = torch.nn.Module()
+    model.new, model.old = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
+    model.head_parameters = lambda: list(model.new.parameters())
+    rates = {id(p): g["lr"] for g in optimisers.create(spec, model, loss).param_groups for p in g["params"]}
+    assert rates[id(model.old.weight)] == 1e-4
+    assert rates[id(model.new.weight)] == pytest.approx(1e-3)
+    assert rates[id(loss.members[3].proxies)] == 0.015
+    assert isinstance(loss.coefficients.roots, torch.nn.Parameter) != fixed
+    if fixed:
+        assert loss.coefficients.weights.tolist() == pytest.approx([0.25] * 4)
+    else:
+        assert rates[id(loss.coefficients.roots)] == 1e-4
+        assert loss.coefficients.weights.tolist() == pytest.approx([0.25, 0.125, 0.25, 0.375])
+    assert deviations(spec, 3493) == []
 
 
 @pytest.mark.parametrize("name", protocols.names())
