@@ -20,7 +20,7 @@ METHODS = {
     "HP": "independent 40-digit recomputation, 4e-12",
     "SY": "symbolic algebra",
     "NE": "direct evaluation of the numbers shown",
-    "EN": "enumeration of all triplets of a batch",
+    "EN": "enumeration of all cases",
     "QD": "area on a grid of 4001 × 4001 nodes",
     "MC": "random sampling",
     "TB": "recomputed from the printed tables",

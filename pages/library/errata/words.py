@@ -75,10 +75,12 @@ def snippet(scene: Example) -> str:
 
 
 def computed_as_stated(value: float, stated: str) -> str:
-    """Two digits more than stated."""
+    """Two digits more than stated; a whole number as it is where a whole one is stated."""
     if "e" in stated:
         return f"{value:.4e}"
     digits = len(stated.partition(".")[2])
+    if not digits and float(value).is_integer():
+        return str(round(value))
     return f"{value + 0.0:.{digits + 2 if digits else 4}f}".replace("-0.0000", "0.0000")
 
 
