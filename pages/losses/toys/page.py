@@ -38,8 +38,7 @@ def canvas() -> None:
 
 st.title("Toy training runs", anchor=False)
 st.markdown(
-    "A small network maps points of space to a plane, or a frozen one images to embeddings, and a loss tells which "
-    "to bring together. Watch two losses, or two poolings, train on **the same data, seed and clock**; pause, scrub "
-    "back, change a setting while it runs."
+    "A small network maps points to a plane. Watch two losses, or two poolings, train it on **the same data, seed and "
+    "clock**; pause, scrub back, change a setting while it runs."
 )
 canvas()

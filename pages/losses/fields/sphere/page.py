@@ -67,8 +67,7 @@ def canvas() -> None:
 
 menu.views("sphere", "Circle and sphere")
 st.markdown(
-    "Normalised embeddings live on a sphere. Drag an **anchor** A, its **positive** P and a **negative** N along it: "
-    "colour is the loss the scanning point would have there, arrows the part of its force that can move it. "
-    "The radial rest is what normalisation removes."
+    "Normalised embeddings live on a sphere. Drag **anchor** A, **positive** P or **negative** N along it: colour is "
+    "the loss of the scanned point there, arrows the force that normalisation leaves."
 )
 canvas()
