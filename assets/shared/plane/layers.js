@@ -2,6 +2,7 @@
 /** @import { At, Box, Discs, Hover, Mining, Painted, Scene } from "./types.js" */
 /** @import { Context, Ink, Place, Point } from "../types.js" */
 import { LETTER, POINTS, halo } from "../colours.js";
+import { numberPlace } from "./numbers.js";
 
 // Dark on light ground and light on dark, by the colour under each arrow: readable without an
 // outline.
@@ -302,25 +303,19 @@ function arrow(ctx, [x, y], [ux, uy], length, colour, rim, width) {
  * @param {number | null | undefined} scale
  */
 export function resultants(ctx, scene, field, at, size, ink, scale) {
-  /** @type {{ left: number, top: number, align: CanvasTextAlign, text: string }[]} */
+  /** @type {(ReturnType<typeof numberPlace> & { text: string })[]} */
   const labels = [];
-  POINTS.forEach((name, i) => {
+  const places = POINTS.map((name) => at(scene[name]));
+  POINTS.forEach((_, i) => {
     const [fx, fy] = field.forces[i],
       magnitude = Math.hypot(fx, fy);
     if (!(magnitude > 1e-9)) return;
-    const from = at(scene[name]),
-      u = [fx / magnitude, -fy / magnitude];
-    const [tx, ty] = arrow(ctx, from, u, reach(magnitude, size, scale), ink.force, ink.rim, 4);
-    const inside = (/** @type {number} */ v, /** @type {number} */ room) =>
-      Math.min(Math.max(v, room), size - room);
-    const left = inside(tx + u[0] * 10, 34),
-      align = u[0] < -0.3 ? "right" : u[0] > 0.3 ? "left" : "center";
-    // a number that would cover another steps aside, away from the edge
-    let top = inside(ty + u[1] * 14, 12);
-    const step = top < size - 42 ? 15 : -15;
-    while (labels.some((l) => Math.abs(l.left - left) < 42 && Math.abs(l.top - top) < 14))
-      top += step;
-    labels.push({ left, top, align, text: magnitude.toPrecision(3) });
+    const u = [fx / magnitude, -fy / magnitude];
+    const tip = arrow(ctx, places[i], u, reach(magnitude, size, scale), ink.force, ink.rim, 4);
+    labels.push({
+      ...numberPlace(places[i], tip, u, size, places, labels),
+      text: magnitude.toPrecision(3),
+    });
   });
   ctx.font = "600 12px system-ui, sans-serif"; // numbers above all arrows
   ctx.textBaseline = "middle";

@@ -1,0 +1,29 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { numberPlace } from "../../../../assets/shared/plane/numbers.js";
+
+const SIZE = 400;
+
+test("a number stands before the tip of its arrow", () => {
+  const place = numberPlace([100, 200], [180, 200], [1, 0], SIZE, [[100, 200]], []);
+  assert.deepEqual(place, { left: 190, top: 200, align: "left" });
+});
+
+test("where the arrow leaves the frame, its number stands inside and beside it", () => {
+  const { left, top, align } = numberPlace([200, 300], [200, 395], [0, 1], SIZE, [[200, 300]], []);
+  assert.ok(top <= SIZE - 20, `${top} is on the numbers of the axis`);
+  const [begin, end] = align === "left" ? [left, left + 32] : [left - 32, left];
+  assert.ok(end < 200 - 6 || begin > 200 + 6, `${begin} to ${end} covers the arrow`);
+});
+
+test("a number does not lie on a point or on another number", () => {
+  const points = [
+    [100, 200],
+    [180, 200],
+  ];
+  const { left, top } = numberPlace([180, 200], [105, 200], [-1, 0], SIZE, points, []);
+  assert.ok(Math.hypot(left - 100, top - 200) > 18);
+  const first = { left: 190, top: 200, align: /** @type {const} */ ("left") };
+  const second = numberPlace([100, 200], [180, 200], [1, 0], SIZE, [[100, 200]], [first]);
+  assert.notDeepEqual(second, first);
+});
