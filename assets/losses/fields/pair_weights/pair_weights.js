@@ -90,7 +90,6 @@ class PairWeights extends Asking {
         "stage",
         div(
           "main",
-          div("cards losses", ...this.cards.map((c) => c.box)),
           div(
             "below",
             this.barText,
@@ -99,6 +98,7 @@ class PairWeights extends Asking {
             keyMark("hatched", "no such triplet"),
             keyMark("dotted", "equally similar"),
           ),
+          div("cards losses", ...this.cards.map((c) => c.box)),
           this.notice,
         ),
         div(
