@@ -110,6 +110,7 @@ def browse(shown: ShownRun, label: int | None, others: Sequence[str]) -> None:
             on_change=queries_view.forget_query,
         )
         export_menu.offer(run, selected)
+        weights_view.toggle(run)
         listener = st.container(width="content")
     shown = replace(shown, over=weights_view.overlay(run))
     keys, first, ahead = ["forces", "map"], -1, list[int]()

@@ -13,17 +13,20 @@ from pages.shared.widgets import job_button
 from pages.shared.words import sentences as words
 
 
+def toggle(run: Run) -> None:
+    """A toggle, where the pooling of a run weighs positions."""
+    if gallery_service.may_weigh(run):
+        st.toggle(
+            "Where the pooling looks",
+            key="weights",
+            bind="query-params",
+            help="Lays the weight of each local feature over the images: light where it counts, dark where it does not",
+        )
+
+
 def overlay(run: Run) -> Callable[[int], str]:
-    """A toggle where the pooling of a run weighs positions; the address of the map of a sample, or ""."""
-    if not gallery_service.may_weigh(run):
-        return _nothing
-    wanted = st.toggle(
-        "Where the pooling looks",
-        key="weights",
-        bind="query-params",
-        help="Lays the weight of each local feature over the images: light where it counts, dark where it does not",
-    )
-    return addresses(run) if wanted else _nothing
+    """The address of the map of a sample, or "" while the toggle is off."""
+    return addresses(run) if shown() else _nothing
 
 
 def shown() -> bool:
