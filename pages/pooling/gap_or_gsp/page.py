@@ -47,7 +47,8 @@ st.markdown(
     "**Watch the diamonds S1–S4**, tokens that all classes share and that fill half of every bag: the average (GAP) "
     "can only keep them; can a gate with learned prototypes (GSP) leave them out?"
 )
-canvas()
+with st.container(key="figure-gap_or_gsp"):
+    canvas()
 study_panel.show("tokens-few", LAYOUT)
 with st.expander("Sixteen classes, as the source has them", icon=":material/apps:"):
     study_panel.show("tokens", LAYOUT)

@@ -51,7 +51,8 @@ st.markdown(
     "**Choose an image**: its patches are points of this plane, and averaging them (global average pooling, GAP) says "
     "little more than how many fall into the cell of each prototype."
 )
-canvas()
+with st.container(key="figure-prototypes"):
+    canvas()
 st.subheader("What is shown", anchor=False)
 st.markdown(
     "Send each feature $x_j$ of an image to its nearest prototype $\\nu_i$ and let $p_i$ be the weight that arrives. "

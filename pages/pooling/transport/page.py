@@ -60,5 +60,6 @@ st.markdown(
     "**Paint the map or move the gate**: generalized sum pooling (GSP) lets a share μ of the map's mass pass, the "
     "pixels nearest to its prototypes; the others stay out of the pooled vector."
 )
-canvas()
+with st.container(key="figure-transport"):
+    canvas()
 explain()
