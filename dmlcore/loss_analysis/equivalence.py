@@ -98,7 +98,7 @@ def _constant(values: Tensor, scale: float) -> float | None:
 
 
 def _label(loss: TripletLoss) -> str:
-    values = ((name, loss.hyper[name]) for name in loss.formula.own)
+    values = (("ρ" if name == "rho" else name, loss.hyper[name]) for name in loss.formula.own)
     own = ", ".join(f"{name} = {x:.4g}" if isinstance(x, float) else f"{name} = {x}" for name, x in values)
     return f"{loss.formula.title} ({own})" if own else loss.formula.title
 
