@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,27 +74,30 @@ def shown_by(step: LessonStep, settings: Mapping[str, str] | None = None) -> Sho
 # ---- the linter
 def check(folder: Path = LESSONS) -> list[str]:
     """Every complaint about the lessons of a folder, as FILE:LINE: what is wrong and what to do."""
-    complaints: list[str] = []
-    orders: dict[int, str] = {}
-    for path in paths(folder):
-        complaints += check_file(path)
-        try:
-            lesson = read(path)
-        except LessonError:
-            continue
-        if lesson.order in orders:
-            complaints.append(f"{path}:1: order {lesson.order} is that of {orders[lesson.order]}, too: give it another")
-        orders[lesson.order] = path.name
-    return complaints
+    return [complaint for path in paths(folder) for complaint in check_file(path)]
 
 
 def check_file(path: Path) -> list[str]:
-    """Every complaint about one lesson."""
+    """Every complaint about one lesson, beside those of its folder."""
     try:
         lesson = read(path)
     except LessonError as error:
         return [str(error)]
-    return [f"{path}:{line}: {message}" for line, message in _complaints(lesson)]
+    complaints = [f"{path}:{line}: {message}" for line, message in _complaints(lesson)]
+    orders = _orders(other for other in paths(path.parent) if other.resolve() != path.resolve())
+    if lesson.order in orders:
+        free = max(orders) + 1
+        complaints.append(f"{path}:1: order {lesson.order} is that of {orders[lesson.order]}, too: {free} is free")
+    return complaints
+
+
+def _orders(files: Iterable[Path]) -> dict[int, str]:
+    """Which file has which order; those that cannot be read are told of elsewhere."""
+    orders: dict[int, str] = {}
+    for path in files:
+        with suppress(LessonError):
+            orders[read(path).order] = path.name
+    return orders
 
 
 def _complaints(lesson: Lesson) -> Iterator[tuple[int, str]]:
@@ -131,7 +135,8 @@ def _of_question(step: LessonStep, shown: Shown) -> Iterator[str]:
     question = step.question
     known = facts_of(type(shown))
     if question.fact not in known:
-        yield f"this figure has no fact {question.fact!r}; it has: {', '.join(known)}"
+        told = (f"{name} ({' | '.join(each.values) or 'a number'}: {each.sentence})" for name, each in known.items())
+        yield f"this figure has no fact {question.fact!r}; it has: {', '.join(told)}"
         return
     values = known[question.fact].values
     ways = [question.goal is not None, question.choose, question.within is not None]

@@ -143,7 +143,7 @@ def removed(shown: TripletShown) -> Measurement:
     return Measurement(share, f"{words}: {100 * share:.0f} % is removed.")
 
 
-@fact("along", TripletShown, "the force on N along the surface")
+@fact("along", TripletShown, "the force on N: its part along the sphere, in the plane all of it")
 def along_surface(shown: TripletShown) -> Measurement:
     """|tangential part| of the force on the negative; in the plane the whole force."""
     if shown.on == "plane":

@@ -46,7 +46,7 @@ def changed(tmp_path: Path, find: str, put: str, source: Path = HARDNESS) -> Pat
         ("n=0.5,1.2", "n=0.5", 13, "n must be 2 numbers"),
         ("mining=1", "mineing=1", 13, "has no setting mineing"),
         ('control = "n"', 'control = "r"', 13, "nobody can move r on this figure"),
-        ('fact = "hardness"', 'fact = "hardiness"', 19, "has no fact 'hardiness'"),
+        ('fact = "hardness"', 'fact = "hardiness"', 19, "it has: nearer (P | N: which of P and N is nearer to A)"),
         ("choose = true", 'choose = true\ngoal = "easy"', 19, "in one way"),
         ("choose = true", "above = 1", 19, "hardness is no number"),
         ("choose = true", 'goal = "simple"', 19, "goal: hardness is one of easy"),
@@ -76,7 +76,8 @@ def test_a_text_that_nobody_reads_and_one_that_says_nothing_are_refused(tmp_path
 def test_two_lessons_of_one_order_are_told_apart(tmp_path):
     for name in ("one.md", "two.md"):
         shutil.copy(HARDNESS, tmp_path / name)
-    assert "order 2 is that of one.md, too" in checks.check(tmp_path)[0]
+    assert "order 2 is that of one.md, too: 3 is free" in checks.check_file(tmp_path / "two.md")[0]
+    assert len(checks.check(tmp_path)) == 2
 
 
 def test_names_are_those_of_addresses(tmp_path):
