@@ -59,15 +59,13 @@ def step(state: TrainingState, number: int, cases: Tensor) -> StepInfluence:
     samples = np.unique(batch.indices)
     batch = replace(batch, tuples=batch.tuples or _drawn(state, number, embeddings, batch.labels))
     whole = _gradient(state, batch, loss, embeddings, None)
-    values = np.zeros((len(tangents), len(samples)))
-    for column, sample in enumerate(samples):
-        rest = _gradient(state, batch, loss, embeddings, int(sample))
-        share = {name: whole[name] - rest[name] for name in whole}
-        for row, (tangent, move) in enumerate(zip(tangents, moves, strict=True)):
-            terms = [(move * share[""]).sum()]
-            terms += [(tangent[name] * share[name]).sum() for name in share if name in tangent]
-            values[row, column] = -float(torch.stack(terms).double().sum())
-    return StepInfluence(samples, values, margins.double().cpu().numpy())
+    rests = [_gradient(state, batch, loss, embeddings, int(sample)) for sample in samples]
+    moved = torch.stack(moves).double()
+    values = -torch.einsum("fbd,nbd->fn", moved, torch.stack([whole[""] - rest[""] for rest in rests]).double())
+    for name in whole.keys() & tangents[0].keys():  # parameters of the loss that embed
+        along = torch.stack([tangent[name].flatten() for tangent in tangents]).double()
+        values -= along @ torch.stack([(whole[name] - rest[name]).flatten() for rest in rests]).double().mT
+    return StepInfluence(samples, values.cpu().numpy(), margins.double().cpu().numpy())
 
 
 def refuse(state: TrainingState) -> None:

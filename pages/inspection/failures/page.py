@@ -17,6 +17,7 @@ from dmlcore.storage.runs import Run
 from dmlcore.typing import Ints
 from pages.inspection.failures import images, service
 from pages.inspection.failures.address import CLASS, OF, OF_POINTS, OF_TRIPLET, followed
+from pages.inspection.failures.influence import page as influence_view
 from pages.inspection.failures.state import RealScene, home
 from pages.inspection.failures.true_step import page as true_step_view
 from pages.shared.server import thumbnails
@@ -86,6 +87,7 @@ def browse(shown: ShownRun, bar: DeltaGenerator) -> None:
     st.html(_images(shown, case, rights, wrongs))
     triplet: dict[str, Any] = {"run": run.id} | dict(zip(OF, samples, strict=True))
     _steps(run, triplet, case, [f"{thumbnails.address(run)}{index}" for index in samples])
+    influence_view.show(run, triplet)
 
 
 @st.fragment

@@ -22,18 +22,23 @@ from dmlcore.inspection import selections
 from dmlcore.inspection.failure import true_step
 from dmlcore.inspection.failure.best_loss import best_loss, merit
 from dmlcore.inspection.failure.one_step import NeighbourRanks, RetrievalFailure, failures, neighbours
+from dmlcore.inspection.influence import failure as influence
 from dmlcore.spec import RunSpec
 from dmlcore.spec.sections import OptimiserSpec
+from dmlcore.training.forks import fork_spec
 from pages.inspection.failures import images
 from pages.inspection.failures import service as failures_service
 from pages.inspection.failures import words as failure_words
 from pages.inspection.failures.address import followed
+from pages.inspection.failures.influence.page import classes
+from pages.inspection.failures.influence.page import images as influence_images
 from pages.inspection.failures.state import RealScene, home, unit_of
 from pages.inspection.failures.true_step.page import ranks_of
 from pages.inspection.failures.true_step.table import BEST, COLUMNS, best, change
 from pages.shared.plane.readout.service import as_tensors
 from pages.shared.plane.state import POINTS
 from pages.shared.server.wire import unpack
+from pages.shared.widgets import job_button
 from tests.pages.conftest import page_opened
 from tests.wording import says
 
@@ -275,6 +280,34 @@ def test_the_true_step_is_shown_where_it_was_taken(run):
     assert by_length.dataframe[0].value["free"][0] == far.after.right
     app.button(key="Next failure").click().run()
     assert not app.dataframe
+
+
+def test_who_made_a_failure_is_shown_where_it_was_asked_and_leads_to_a_fork(run, monkeypatch):
+    of = worst(run)["of"]
+    asked = []
+    monkeypatch.setattr(job_button.launch, "ask", lambda *question: asked.append(question[1:]))
+    app = opened()
+    app.button(key="influence").click().run()
+    question = influence.FailureQuestion(of["query"], of["right"], of["wrong"])
+    assert asked == [("influence", question.to_json())]
+    result = influence.read(influence.make(run, question))
+    app = opened()
+    assert not app.exception
+    harmful = [sample for sample, _ in result["harmful"]]
+    share = sum(value for _, value in result["harmful"][:12]) / result["harm"]
+    assert any(f"12 most harmful of {result['train']:,} training samples did {share:.0%}" in x.value for x in app.info)
+    html = " ".join(x.proto.body for x in app.get("html"))
+    shown = [int(each) for each in re.findall(r'alt="training sample (\d+), class \S+, harmed', html)]
+    assert shown == harmful[:12]
+    link = next(x.proto for x in app.get("page_link") if "Fork without" in x.proto.label)
+    size = influence.named(result["train"])
+    assert link.label == f"Fork without the {size} most harmful"
+    query = dict(parse_qsl(link.query_string))
+    assert (query["run"], query["step"]) == (run.id, str(min(fork_spec.steps(run))))
+    assert query["without"] == ",".join(map(str, harmful[:size]))
+    assert classes(["a", "b", "b", "c", "d", "e"]) == "They are of the classes b (2), a (1), c (1) and 2 more."
+    assert classes(["a"]) == "They are of class a (1)."
+    assert "&lt;b&gt;" in influence_images("harmed", [(3, -1.0)], -2.0, lambda sample: "<b>", "x")
 
 
 def test_the_table_of_the_true_steps_writes_changes_and_marks_the_best():

@@ -1,0 +1,147 @@
+"""Which training samples made a failure: a button that starts the job, their images with their shares, a fork without.
+
+What a training sample did is a number: how much it moved the margin d(A,N) - d(A,P), summed over the training.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+import streamlit as st
+
+from dmlcore.data import DataError, Dataset
+from dmlcore.inspection.influence import failure
+from dmlcore.inspection.influence.failure import FailureQuestion
+from dmlcore.jobs.launch import Job
+from dmlcore.storage import fork_parent
+from dmlcore.storage.runs import Run
+from pages.inspection.failures.address import OF
+from pages.shared.server import thumbnails
+from pages.shared.widgets import job_button, menu
+from pages.shared.words import sentences as words
+
+SHOWN = 12  # samples of each kind
+CLASSES = 3  # that the verdict names
+STYLE = """<style>
+.influence { display: grid; grid-template-columns: repeat(auto-fill, minmax(72px, 1fr)); gap: 10px; max-width: 1080px;
+  font-size: 12px; line-height: 1.3; }
+.influence figure { margin: 0; min-width: 0; }
+.influence img { display: block; box-sizing: border-box; width: 100%; aspect-ratio: 1; object-fit: contain;
+  padding: 2px; border: 2px solid #D55E00; background: rgb(128 128 128 / .10); }
+.influence.helped img { border-color: #0072B2; border-radius: 8px; }
+.influence .bar { display: block; height: 4px; margin: 3px 0; background: #D55E00; }
+.influence.helped .bar { background: #0072B2; }
+.influence .name { display: block; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+.influence b { font-variant-numeric: tabular-nums; }
+@media (max-width: 520px) { .influence { grid-template-columns: repeat(4, minmax(0, 1fr)); } }
+</style>"""
+
+
+def show(run: Run, triplet: Mapping[str, Any]) -> None:
+    """The section below the true step. triplet: the three samples."""
+    st.subheader("Which training samples made this?", anchor=False)
+    st.markdown(
+        "Steps of the training are taken again, bit for bit, and each is taken apart: how would the margin "
+        "d(A,N) − d(A,P) have moved without this sample in the batch? Summed over the training this is the sample's "
+        "influence on this failure. The run is left as it is."
+    )
+    state = Job(run).state()
+    busy = state is not None and state.task == "influence" and Job(run).busy()
+    path = failure.path_of(run, *(triplet[name] for name in OF))
+    result = failure.read(path)
+    st.button(
+        "Find them again" if result else "Find them",
+        key="influence",
+        icon=":material/person_search:",
+        disabled=busy,
+        on_click=_begin,
+        args=(run, triplet),
+    )
+    if busy and job_button.busy(run, "influence"):
+        return
+    job_button.failed(run, "influence")
+    if result:
+        try:
+            _result(run, result, thumbnails.dataset(run.spec))
+        except DataError as error:
+            st.error(words.plain(error), icon=":material/error:")
+
+
+def _result(run: Run, result: dict[str, Any], data: Dataset) -> None:
+    def class_of(sample: int) -> str:
+        name: str = data.class_names[data.labels[sample]]
+        return name
+
+    harmful, helpful = (result[kind][:SHOWN] for kind in ("harmful", "helpful"))
+    if not harmful:
+        st.info("No training sample harmed this query in the steps looked at.", icon=":material/info:")
+        return
+    share = sum(value for _, value in harmful) / result["harm"]
+    st.info(
+        f"**The {len(harmful)} most harmful of {result['train']:,} training samples did {share:.0%} of all harm.**",
+        icon=":material/person_search:",
+    )
+    st.text(classes([class_of(int(sample)) for sample, _ in harmful]))
+    address = thumbnails.address(run)
+    for kind, title, samples, whole in (
+        ("harmed", "Harmed most: with them N came nearer, or P went away", harmful, result["harm"]),
+        ("helped", "Helped most: without them it would be worse", helpful, result["help"]),
+    ):
+        st.markdown(f"**{title}**")
+        st.html(f"{STYLE}{images(kind, samples, whole, class_of, address)}")
+    _fork(run, result)
+    seen, train = result["seen"], result["train"]
+    st.caption(
+        f"{result['steps']:,} of the {result['end'] - result['begin']:,} steps up to the tested weights were taken "
+        f"apart; they saw {seen:,} of {train:,} training samples. To first order in the learning rate, as TracIn "
+        "has it (Pruthi et al. 2020): what a step changed for later steps is not followed, so try it by a fork."
+    )
+
+
+def classes(names: Sequence[str]) -> str:
+    """Of which classes the samples are, the most frequent first."""
+    counted = Counter(names).most_common()
+    named = ", ".join(f"{name} ({count})" for name, count in counted[:CLASSES])
+    more = len(counted) - CLASSES
+    others = f" and {more} more" if more > 0 else ""
+    return f"They are of {'the classes' if len(counted) > 1 else 'class'} {named}{others}."
+
+
+def images(
+    kind: str, samples: Sequence[Sequence[float]], whole: float, class_of: Callable[[int], str], address: str
+) -> str:
+    """Training samples as images, each with its share of the harm or help that all did."""
+    largest = max((abs(value) for _, value in samples), default=1.0)
+    cells = []
+    for number, value in samples:
+        sample, share = int(number), value / whole
+        name = escape(class_of(sample))
+        alt = escape(f"training sample {sample}, class {class_of(sample)}, {kind}: {share:.1%}")
+        cells.append(
+            f'<figure title="{alt}"><img src="{escape(address)}{sample}" alt="{alt}" loading="lazy">'
+            f'<span class="bar" style="width:{100 * abs(value) / largest:.0f}%"></span>'
+            f'<figcaption><b>{share:.1%}</b><bdi class="name">{name}</bdi></figcaption></figure>'
+        )
+    return f'<div class="influence {kind}">{"".join(cells)}</div>'
+
+
+def _fork(run: Run, result: Mapping[str, Any]) -> None:
+    """The link to a fork without those that harmed most, from the earliest checkpoint there is."""
+    samples = [int(sample) for sample, _ in result["harmful"]][: failure.named(result["train"])]
+    start = min((step for step in fork_parent.steps(run.path) if step < result["end"]), default=None)
+    if start is None:
+        st.caption("This run has kept no checkpoint to fork from; train with checkpoints kept on the way.")
+        return
+    menu.link(
+        "fork",
+        f"Fork without the {len(samples)} most harmful",
+        {"run": run.id, "step": str(start), "without": ",".join(map(str, samples))},
+        icon="fork_right",
+    )
+
+
+def _begin(run: Run, triplet: Mapping[str, Any]) -> None:
+    job_button.begin(run, "influence", FailureQuestion(*(triplet[name] for name in OF)).to_json())
