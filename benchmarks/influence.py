@@ -122,7 +122,11 @@ def report(before: Floats, after: Floats, predicted: Floats) -> None:
         print(f"      {shown}     {margins[arm].mean():+8.4f} ± {stats.sem(margins[arm]):.4f}")
     for arm in (0, 2):
         print(f"{ARMS[arm]} against random: {against(ranks[arm], ranks[1])} by rank of N;", end=" ")
-        print(f"{against(margins[arm], margins[1])} by margin", flush=True)
+        print(f"{against(margins[arm], margins[1])} by margin;", end=" ")
+        farther, beside = (ranks[each] > before[:, 0] for each in (arm, 1))
+        alone, other = int((farther & ~beside).sum()), int((beside & ~farther).sum())
+        p = stats.binomtest(alone, alone + other).pvalue if alone + other else 1.0
+        print(f"N farther than before there alone {alone}, with random alone {other}, p = {p:.2g}", flush=True)
     named_arms = [0, 2]
     relation = stats.spearmanr(predicted[named_arms].ravel(), margins[named_arms].ravel())
     print(f"predicted and real change of the margin, both named arms: Spearman {relation.statistic:+.2f}")
