@@ -104,6 +104,7 @@ FIRST: Mapping[str, Any] = {
         "keep_every": 0,
         "measure_every": 10,
         "covering_every": 0,
+        "cluster": False,
     },
     "compute": {
         "precision": "float32",

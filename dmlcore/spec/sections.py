@@ -305,6 +305,7 @@ class ScheduleSpec(Section):
     covering_every: int = Field(
         0, ge=0, description="Steps between two covering radii of training and test classes; 0: none"
     )
+    cluster: bool = Field(False, description="Cluster at each validation too, for the NMI of its embeddings")
 
 
 Class = Annotated[int, Field(ge=0, le=10_000_000)]

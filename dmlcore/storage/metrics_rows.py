@@ -150,7 +150,7 @@ _RANKS = dict.fromkeys(("recall_at", "precision_at", "recall_fraction_at"), _by_
 KINDS = {
     "step": _kind("loss", loss=_number, nonzero=_number, active=_number),
     "measure": _kind(positive_histogram=_counts, negative_histogram=_counts, whole=_histograms_fit, others=_number),
-    "validation": _kind("map_at_r", map_at_r=_share, recall_at_1=_share, part=_word),
+    "validation": _kind("map_at_r", map_at_r=_share, recall_at_1=_share, nmi=_share, part=_word),
     "validation_overlap": _kind(),
     "projection": _kind("projection", projection=_count, score=_share),
     "covering": _kind(),

@@ -69,7 +69,9 @@ def validate(state: TrainingState) -> list[Row]:
     rows = final_analyses.of_validation(state.model, state.data, split, state.device, progress.step)
     scores = {"map_at_r": retrieval_scores.map_at_r, "recall_at_1": retrieval_scores.recall_at[1]}
     split_field = {"part": split} if split != "validation" else {}
-    rows.append({"kind": "validation", "step": progress.step, **split_field, **scores})
+    clusters = cluster(embeddings, state.data, split, state.spec.seed) if schedule.cluster else ""
+    nmi = {"nmi": clusters.nmi} if isinstance(clusters, ClusteringScores) else {}
+    rows.append({"kind": "validation", "step": progress.step, **split_field, **scores, **nmi})
     value = scores[schedule.monitor]
     # None: no class has two samples. Not ready: still average pooling, whose best would be another network's.
     if value is None or not state.model.pooling_ready:

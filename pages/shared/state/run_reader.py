@@ -23,6 +23,8 @@ from pages.shared.words.numbers import duration
 
 PACE = 60  # last looks at a run from which its speed is told
 KEPT = 256  # runs whose curves stay in memory
+MEMBERS = {"loss_": "member_losses", "weight_": "member_weights"}  # beginnings of fields of the rows "step"
+MOST_MEMBERS = 32  # of an ensemble
 
 
 class Series:
@@ -60,7 +62,8 @@ class Histogram:
 class RunHistory:
     """What metrics.jsonl of one run says so far; `scores` by "inputs", "untrained", "trained".
 
-    measures: numbers of the rows "measure" by name; histograms: of the same rows.
+    measures: numbers of the rows "measure" by name, and of others that are drawn like them; histograms: of the same
+    rows; members: of an ensemble "member_losses" and "member_weights", each by the name of the loss.
     """
 
     loss: Series = field(default_factory=Series)
@@ -68,6 +71,7 @@ class RunHistory:
     validation: Series = field(default_factory=Series)
     measures: dict[str, Series] = field(default_factory=dict)
     histograms: list[Histogram] = field(default_factory=list)
+    members: dict[str, dict[str, Series]] = field(default_factory=dict)
     scores: dict[str, Row] = field(default_factory=dict)
     baselines: dict[tuple[str, str], Row] = field(default_factory=dict)  # further ones, by what and of which part
     pace: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=PACE))  # (step, seconds) as seen
@@ -79,14 +83,28 @@ class RunHistory:
             self.loss.add(row["step"], row["loss"])
             if "active" in row:
                 self.active.add(row["step"], row["active"])
-        elif kind == "validation" and row["map_at_r"] is not None:
-            self.validation.add(row["step"], row["map_at_r"])
+            self._of_an_ensemble(row)
+        elif kind == "validation":
+            if row["map_at_r"] is not None:
+                self.validation.add(row["step"], row["map_at_r"])
+            if row.get("nmi") is not None:
+                self.measures.setdefault("nmi", Series()).add(row["step"], row["nmi"])
         elif kind == "scores":
             self.scores[row["of"]] = row
         elif kind == "baseline":
             self.baselines[row["of"], row["part"]] = row
         elif kind == "measure":
             self._measured(row)
+
+    def _of_an_ensemble(self, row: Row) -> None:
+        if row.get("diversity") is not None:
+            self.measures.setdefault("diversity", Series()).add(row["step"], row["diversity"])
+        for name, value in row.items():
+            for beginning, panel in MEMBERS.items():
+                if name.startswith(beginning) and value is not None:
+                    known, member = self.members.setdefault(panel, {}), name.removeprefix(beginning)
+                    if member in known or len(known) < MOST_MEMBERS:
+                        known.setdefault(member, Series()).add(row["step"], value)
 
     def _measured(self, row: Row) -> None:
         step = row["step"]

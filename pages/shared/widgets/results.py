@@ -29,7 +29,11 @@ REPRESENTATIONS = {
 PANELS = {
     "loss": ("loss", ".3~g", 200),
     "validation": ("validation MAP@R", ".3~%", 190),
+    "nmi": ("validation NMI", ".3~%", 130),
     "active": ("active tuples", ".3~%", 110),
+    "member_weights": ("weights of the losses", ".3~%", 150),
+    "member_losses": ("losses of the ensemble", ".3~g", 150),
+    "diversity": ("distance of the learners", ".3~g", 110),
     "positive_distance": ("distance of positives", ".3~g", 130),
     "negative_distance": ("distance of negatives", ".3~g", 130),
     "violating": ("negatives nearer than positives", ".3~%", 110),
@@ -51,7 +55,7 @@ SMOOTH = (
     "Weight of the past in an exponential moving average, debiased as TensorBoard has it: 0.9 averages over some ten "
     "points. What is smoothed stays behind as a faint line"
 )
-FIRST = ("loss", "validation", "active")
+FIRST = ("loss", "validation", "active", "member_weights")
 Histories = Sequence[tuple[str, Sequence[RunHistory]]]  # of one run or of a group, by the name in the legend
 
 
@@ -76,7 +80,7 @@ def show_groups(groups: Sequence[tuple[str, Sequence[Run]]]) -> None:
 
 def _curves(histories: Histories, runs: Sequence[Run], forks: Sequence[int], band: str) -> bool:
     """The curves with their controls; band: what it is, in words. Returns whether there are any."""
-    there = [name for name in PANELS if any(len(_series(each, name)) for _, members in histories for each in members)]
+    there = [name for name in PANELS if any(_has(each, name) for _, members in histories for each in members)]
     if not there:
         st.caption("Curves appear with the first steps.")
         return False
@@ -126,6 +130,10 @@ def _series(history: RunHistory, name: str) -> run_reader.Series:
     return own.get(name) or history.measures.get(name) or run_reader.Series()
 
 
+def _has(history: RunHistory, name: str) -> bool:
+    return len(_series(history, name)) > 0 or name in history.members
+
+
 def _positive(panel: CurvePanel) -> list[float]:
     return [value for curve in panel.curves for value in curve.values if 0 < value < math.inf]
 
@@ -147,7 +155,8 @@ def _logarithmic(panel: CurvePanel) -> CurvePanel:
 
 def _panel(name: str, histories: Histories) -> CurvePanel:
     title, unit, height = PANELS[name]
-    curves = [_curve(label, [_series(history, name) for history in members]) for label, members in histories]
+    curves = [_curve(label, [_series(history, name) for history in runs]) for label, runs in histories]
+    curves += _of_members(name, histories)
     levels: tuple[tuple[str, float], ...] = ()
     if name == "validation":  # the untrained network is the curve at step 0
         every = [history for _, members in histories for history in members]
@@ -155,6 +164,18 @@ def _panel(name: str, histories: Histories) -> CurvePanel:
         if len(raw) == 1 and (level := raw.pop()) is not None:
             levels = (("inputs", level),)
     return CurvePanel(title, [curve for curve in curves if len(curve.steps)], unit=unit, height=height, levels=levels)
+
+
+def _of_members(name: str, histories: Histories) -> list[RunCurve]:
+    """Of each run a curve for each loss of its ensemble, which is named by the loss alone where there is one run."""
+    curves = []
+    for label, runs in histories:
+        every = [history.members.get(name, {}) for history in runs]
+        for member in dict.fromkeys(loss for losses in every for loss in losses):
+            words = member.replace("_", " ")
+            series = [losses[member] for losses in every if member in losses]
+            curves.append(_curve(words if len(histories) == 1 else f"{words} · {label}", series))
+    return curves
 
 
 def _curve(label: str, series: Sequence[run_reader.Series]) -> RunCurve:

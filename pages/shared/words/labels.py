@@ -83,6 +83,7 @@ LABELS: Mapping[str, str] = {
     "schedule.keep_every": "Keep a checkpoint every",
     "schedule.measure_every": "Measure every",
     "schedule.covering_every": "Covering radii every",
+    "schedule.cluster": "NMI at each validation",
     "compute.precision": "Arithmetic",
     "compute.compile": "Compile the network",
     "fork.run": "Run that is forked",

@@ -85,6 +85,8 @@ def _schedule(form: Form) -> None:
         field(form, "schedule.measure_every", step=10)
     field(form, "schedule.keep_every", step=10)
     field(form, "schedule.covering_every", step=10)
+    if chooses(form.values):
+        field(form, "schedule.cluster")
 
 
 def _compute(form: Form) -> None:

@@ -73,6 +73,24 @@ def test_a_resume_that_cuts_the_file_drops_what_it_cut(run):
     assert losses_of(reader.history(run)) == {1: 0.5, 2: 0.45}
 
 
+def test_losses_and_weights_of_an_ensemble_are_read_by_member_and_cut_by_a_resume(run):
+    reader = run_reader.Reader()
+    for number in (1, 2, 3):
+        parts = {"loss_triplet": number / 2, "loss_proxy_nca": 2.0, "weight_triplet": 0.25, "diversity": 1.5}
+        append(run, step(number, 0.5) | parts)
+    append(run, {"kind": "validation", "step": 3, "map_at_r": 0.5, "nmi": 0.75})
+    append(run, {"kind": "measure", "step": 3, "loss_learning_rate": 0.1}, step(2, 0.4) | {"loss_triplet": 9.0})
+    history = reader.history(run)
+    assert {panel: set(members) for panel, members in history.members.items()} == {
+        "member_losses": {"triplet", "proxy_nca"},
+        "member_weights": {"triplet"},
+    }
+    steps, values = history.members["member_losses"]["triplet"].arrays()
+    assert (steps.tolist(), values.tolist()) == ([1, 2], [0.5, 9.0])
+    assert history.measures["diversity"].arrays()[1].tolist() == [1.5] * 3
+    assert history.measures["nmi"].arrays()[1].tolist() == [0.75]
+
+
 def test_a_step_that_comes_again_replaces_itself_and_what_followed():
     series = run_reader.Series()
     for number, value in [(1, 1.0), (2, 2.0), (3, 3.0), (2, 20.0)]:

@@ -163,6 +163,27 @@ def test_the_curves_can_be_chosen(opened, finished):
     assert "validation MAP@R" not in chart
 
 
+def test_weights_and_losses_of_an_ensemble_are_drawn_by_the_name_of_the_loss(opened, tmp_path):
+    store = RunStore(tmp_path)
+    run = store.create(TINY.with_overrides(["loss.name=wedl", "schedule.steps=60"]))
+    rows = [
+        {"kind": "step", "step": step, "loss": 0.5, "loss_triplet": 1 / step, "weight_triplet": 0.25, "diversity": 1.9}
+        for step in range(1, 61)
+    ]
+    (run.path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    app = opened(store, run=run.id)
+    chart = app.get("vega_lite_chart")[0].proto.spec
+    assert "weights of the losses" in chart
+    assert "losses of the ensemble" not in chart
+    app.button_group(key="curves-shown").set_value(["member_losses", "diversity"]).run()
+    assert not app.exception
+    chart = app.get("vega_lite_chart")[0].proto.spec
+    assert "losses of the ensemble" in chart
+    assert "distance of the learners" in chart
+    legend = json.loads(chart)["vconcat"][0]["layer"][0]["encoding"]["color"]["scale"]["domain"]
+    assert "triplet" in legend
+
+
 def test_one_run_shows_what_the_monitor_finds_its_distances_and_its_commands(opened, tmp_path):
     store = RunStore(tmp_path)
     run = store.create(TINY.with_overrides(["schedule.steps=60"]))
