@@ -14,8 +14,8 @@ from typing import Annotated
 
 import typer
 
+from dmlcore.cli import conformance, experiments, export, lessons, neighbours
 from dmlcore.cli import data as data_commands
-from dmlcore.cli import experiments, export, lessons, neighbours
 from dmlcore.cli.options import CommandError, RunId, Runs, numbers, read_spec, stop_on_signal, store_at
 from dmlcore.inspection.maps.settings import Settings
 from dmlcore.jobs import device_queue, launch
@@ -168,6 +168,7 @@ app.command()(experiments.events)
 app.command()(export.export)
 app.command()(experiments.project)
 app.command()(neighbours.neighbours)
+app.command()(conformance.conformance)
 app.add_typer(data_commands.app, name="data")
 app.add_typer(lessons.app, name="lessons")
 

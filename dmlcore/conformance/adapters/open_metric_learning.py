@@ -1,0 +1,126 @@
+"""open-metric-learning: its call for each case.
+
+Its packages import torchvision and more than the parts that are called here need. Where that is missing, a module is
+read from its own file, past the `__init__` of its package: the code that runs is the library's.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from dmlcore.conformance.case import Computation, Library, Outcome, chosen, differentiated, of_module
+from dmlcore.conformance.reducers import LABELS, misshapen
+from dmlcore.conformance.vectors import Vector
+
+
+def module(name: str) -> Any:
+    """A module of the library; raises ImportError naming what it lacks itself."""
+    if name in sys.modules:
+        return sys.modules[name]
+    try:
+        return importlib.import_module(name)
+    except (ImportError, RuntimeError):  # what an extension that was built for another torch raises
+        root = importlib.import_module(name.split(".")[0])
+        file = root.__path__[0] + "/" + "/".join(name.split(".")[1:]) + ".py"
+        spec = importlib.util.spec_from_file_location(name, file)
+        if spec is None or spec.loader is None:
+            raise
+        made = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(made)
+        return made
+
+
+def loss(make: Callable[[], nn.Module], *, unit: bool = False) -> Computation:
+    """A loss of embeddings and labels; unit: on normalised embeddings, which the library leaves to the model."""
+
+    def computed(v: Vector) -> Outcome:
+        made = make()
+        return differentiated(lambda x: made(F.normalize(x) if unit else x, v.labels), v)
+
+    return computed
+
+
+def triplet(margin: float | None) -> Computation:
+    """Its triplet loss over all triplets."""
+    return loss(lambda: module("oml.losses.triplet").TripletLossWithMiner(margin), unit=True)
+
+
+def arcface(v: Vector) -> Outcome:
+    """Its classifier."""
+    made = module("oml.losses.arcface").ArcFaceLoss(v.embeddings.shape[1], v.classes, m=np.radians(28.6), s=8)
+    return of_module(made, v, "weight")
+
+
+def miner(name: str, kind: str) -> Computation:
+    """What a miner chooses on unit vectors: `sample` checks the batch, `_sample` says which samples it takes."""
+
+    def computed(v: Vector) -> Outcome:
+        made = getattr(module(f"oml.miners.{name}"), kind)()
+        unit = F.normalize(v.embeddings)
+        made.sample(unit, v.labels)
+        a, p, n = (torch.as_tensor(result) for result in made._sample(unit, labels=v.names))
+        return chosen(len(v.labels), (a, p, n))
+
+    return computed
+
+
+def score(name: str, first: int) -> Computation:
+    """A score of its search of the batch in itself."""
+
+    def computed(v: Vector) -> Outcome:
+        every = torch.arange(len(v.labels))
+        _, result, relevant = module("oml.functional.knn").batched_knn(
+            v.embeddings, every, every, top_n=first, labels_gt=v.labels
+        )
+        scores = module("oml.functional.metrics").calc_retrieval_metrics(
+            result, relevant, cmc_top_k=(first,), precision_top_k=(first,), map_top_k=(first,), verbose=False
+        )
+        return Outcome(float(scores[name][first]))
+
+    return computed
+
+
+def epochs() -> list[list[list[int]]]:
+    """Ten epochs of batches of 4 classes with 3 samples each."""
+    np.random.seed(0)  # noqa: NPY002 - the library draws from it
+    sampler = module("oml.samplers.balance").BalanceSampler(LABELS, n_labels=4, n_instances=3)
+    return [list(sampler) for _ in range(10)]
+
+
+def m_per_class(_: Vector) -> Outcome:
+    """Its batches."""
+    return misshapen([batch for epoch in epochs() for batch in epoch], 4, 3)
+
+
+def epoch_of_classes(_: Vector) -> Outcome:
+    """In ten epochs, how many (epoch, class) do not come exactly once."""
+    wrong = 0
+    for epoch in epochs():
+        given = [label for batch in epoch for label in {LABELS[i] for i in batch}]
+        wrong += sum(given.count(label) != 1 for label in set(LABELS))
+    return Outcome(float(wrong))
+
+
+CALLS: dict[str, Computation] = {
+    "triplet_all": triplet(0.119),
+    "triplet_soft": triplet(None),
+    "surrogate_precision": loss(lambda: module("oml.losses.surrogate_precision").SurrogatePrecision(2, 1.0, 0.1)),
+    "arcface": arcface,
+    "all_triplets": miner("inbatch_all_tri", "AllTripletsMiner"),
+    "batch_hard": miner("inbatch_hard_tri", "HardTripletsMiner"),
+    "precision_at_1": score("precision", 1),
+    "map_at_2": score("map", 2),
+    "precision_at_4": score("precision", 4),
+    "m_per_class": m_per_class,
+    "epoch_of_classes": epoch_of_classes,
+}
+LIBRARY = Library("open-metric-learning", "oml", CALLS)

@@ -1,0 +1,66 @@
+"""pytorch-metric-learning: its calls for the known cases, two processes among them."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from torch import distributed
+
+from dmlcore.conformance.adapters import pml_processes
+from dmlcore.conformance.adapters.pml_choices import CALLS
+from dmlcore.conformance.adapters.pytorch_metric_learning import LOSSES, learned, loss, parts
+from dmlcore.conformance.case import Computation, Library, NotRun, Outcome, of_module
+from dmlcore.conformance.known import MEMORY_BATCHES, finite, of_table, steps
+from dmlcore.conformance.vectors import Vector
+
+_both = cache(lambda v: pml_processes.gradients(v.embeddings, v.labels))  # the processes start once for both modes
+
+
+def gathered(mode: str) -> Computation:
+    """What two processes come to."""
+
+    def computed(v: Vector) -> Outcome:
+        if not distributed.is_available() or not distributed.is_gloo_available():
+            raise NotRun("torch is built without gloo")
+        value, gradient = _both(v)[mode]
+        return Outcome(value, {"embeddings": gradient})
+
+    return computed
+
+
+def memory(v: Vector) -> Outcome:
+    """Its memory after the batches before."""
+    p = parts()
+    inner = p.losses.ContrastiveLoss(0, 1.5, distance=p.distances.LpDistance(normalize_embeddings=False))
+    module = p.losses.CrossBatchMemory(inner, 3, memory_size=MEMORY_BATCHES * len(v.labels))
+    for batch in steps()[:-1]:
+        module(batch, v.labels)
+    return of_module(module, v)
+
+
+def distances(v: Vector) -> Outcome:
+    """Its table of distances, in the type of the batch."""
+    return of_table(parts().distances.LpDistance()(v.embeddings))
+
+
+def value_only(computed: Computation) -> Computation:
+    """Without the gradient, which has a kink there."""
+    return lambda v: Outcome(computed(v).value)
+
+
+def is_finite(computed: Computation) -> Computation:
+    """Whether value and gradients are finite."""
+    return lambda v: finite(computed(v))
+
+
+KNOWN: dict[str, Computation] = {
+    "gathered": gathered("all"),
+    "gathered_efficiently": gathered("efficient"),
+    "cross_batch_memory": memory,
+    "cold_nt_xent": loss(lambda p: p.losses.NTXentLoss(0.01)),
+    "far_from_its_proxy": learned("proxies", lambda p, c, d: p.losses.ProxyNCALoss(c, d, softmax_scale=32)),
+    "collapsed": distances,
+    "on_its_weight": is_finite(learned("W", lambda p, c, d: p.losses.ArcFaceLoss(c, d, margin=28.6, scale=8))),
+    "equal_samples": value_only(loss(lambda p: p.losses.HistogramLoss(n_bins=20))),
+}
+LIBRARY = Library("pytorch-metric-learning", "pytorch_metric_learning", {**LOSSES, **CALLS, **KNOWN})

@@ -1,0 +1,59 @@
+"""pytorch-metric-learning's wrapper for several processes, on two processes of this machine that talk by gloo.
+
+The processes import this module, so it imports nothing of dmlcore.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import warnings
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, distributed
+from torch.multiprocessing.spawn import spawn
+
+PROCESSES = 2
+MODES = {"all": False, "efficient": True}
+
+
+def gradients(embeddings: Tensor, labels: Tensor) -> dict[str, tuple[float, Tensor]]:
+    """For each mode the loss of multi-similarity and the gradient (B, D) that DistributedDataParallel would take.
+
+    Process i has the rows i, i + 2, i + 4, ... The gradient is the mean over the processes, and so is the loss, over
+    the number of processes by which the wrapper multiplies it.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        np.savez(Path(folder) / "batch.npz", embeddings=embeddings.numpy(), labels=labels.numpy())
+        spawn(_process, (folder,), nprocs=PROCESSES)
+        result: dict[str, tuple[float, Tensor]] = {}
+        for mode in MODES:
+            gradient, value = torch.zeros_like(embeddings), 0.0
+            for process in range(PROCESSES):
+                with np.load(Path(folder) / f"{process}-{mode}.npz") as own:
+                    gradient[process::PROCESSES] = torch.from_numpy(own["gradient"]) / PROCESSES
+                    value += float(own["value"]) / PROCESSES**2
+            result[mode] = value, gradient
+    return result
+
+
+def _process(process: int, folder: str) -> None:
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    from pytorch_metric_learning.losses import MultiSimilarityLoss
+    from pytorch_metric_learning.utils.distributed import DistributedLossWrapper
+
+    distributed.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=process, world_size=PROCESSES)
+    try:
+        with np.load(Path(folder) / "batch.npz") as batch:
+            x, y = (torch.from_numpy(batch[name])[process::PROCESSES] for name in ("embeddings", "labels"))
+        for mode, efficient in MODES.items():
+            own = x.clone().requires_grad_()
+            value = DistributedLossWrapper(MultiSimilarityLoss(2, 50, 0.5), efficient=efficient)(own, y)
+            (gradient,) = torch.autograd.grad(value, own)
+            np.savez(Path(folder) / f"{process}-{mode}.npz", value=value.item(), gradient=gradient.numpy())
+    finally:
+        distributed.destroy_process_group()

@@ -1,0 +1,164 @@
+"""Losses that weigh a whole list, as printed: angular, circle, average precision, histograms, neighbours."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from dmlcore.conformance.printed.pairs import average, cosine, dot, hinge, length, log_sum, others, total, unit
+
+
+def angular(x: Tensor, y: list[int], degrees: float, *, raw_negatives: bool = False) -> Tensor:
+    """Mean over positive pairs (a, p) of log(1 + Σ_N e^f), f = 4 tan²α (a + p)·n - 2 (1 + tan²α) a·p, unit vectors.
+
+    raw_negatives: the negatives are not normalised.
+    """
+    slope = math.tan(math.radians(degrees)) ** 2
+    terms = []
+    for i in range(len(y)):
+        for j in others(y, i, same=True):
+            a, p = unit(x[i]), unit(x[j])
+            negatives = [x[k] if raw_negatives else unit(x[k]) for k in others(y, i, same=False)]
+            f = [4 * slope * dot(a + p, n) - 2 * (1 + slope) * dot(a, p) for n in negatives]
+            terms.append(log_sum(f, 0.0))
+    return average(terms)
+
+
+def circle(x: Tensor, y: list[int], m: float, gamma: float) -> Tensor:
+    """Mean over anchors of log(1 + Σ_N e^(γ α_n (s_n - m)) Σ_P e^(-γ α_p (s_p - 1 + m))), α_n = [s_n + m]+ and
+    α_p = [1 + m - s_p]+ held constant.
+    """
+    terms = []
+    for i in range(len(y)):
+        p = [cosine(x[i], x[j]) for j in others(y, i, same=True)]
+        n = [cosine(x[i], x[k]) for k in others(y, i, same=False)]
+        if p and n:
+            pull = log_sum([-gamma * max(1 + m - s.item(), 0.0) * (s - 1 + m) for s in p])
+            push = log_sum([gamma * max(s.item() + m, 0.0) * (s - m) for s in n])
+            terms.append(log_sum([pull + push], 0.0))
+    return average(terms)
+
+
+def tuplet_margin(x: Tensor, y: list[int], degrees: float, scale: float) -> Tensor:
+    """Mean over positive pairs of log(1 + Σ_N e^(s (cos θ_an - cos(θ_ap - β))))."""
+    beta = math.radians(degrees)
+    terms = []
+    for i in range(len(y)):
+        for j in others(y, i, same=True):
+            own = torch.cos(torch.acos(cosine(x[i], x[j])) - beta)
+            terms.append(log_sum([scale * (cosine(x[i], x[k]) - own) for k in others(y, i, same=False)], 0.0))
+    return average(terms)
+
+
+def fast_ap(x: Tensor, y: list[int], bins: int) -> Tensor:
+    """Mean over anchors with a positive of 1 - 1/|P| Σ_j h_j+ H_j+ / H_j; triangular bins of squared distances."""
+    width = 4 / bins
+    terms = []
+    for i in range(len(y)):
+        positives, negatives = others(y, i, same=True), others(y, i, same=False)
+        if not positives:
+            continue
+        precision = torch.zeros((), dtype=torch.float64)
+        seen, right = precision, precision
+        for edge in range(bins + 1):
+            near, far = (
+                total([hinge(1 - (length(x[i], x[j]) ** 2 - edge * width).abs() / width) for j in group])
+                for group in (positives, negatives)
+            )
+            right, seen = right + near, seen + near + far
+            if (near * right).item() > 0:
+                precision = precision + near * right / seen
+        terms.append(1 - precision / len(positives))
+    return average(terms)
+
+
+def smooth_ap(x: Tensor, y: list[int], temperature: float, *, itself: bool = False) -> Tensor:
+    """Mean over queries of 1 - 1/|P| Σ_i (1 + Σ_(j in P) G(s_j - s_i)) / (1 + Σ_(j in P and N) G(s_j - s_i)), G a
+    sigmoid. itself: the query is one of its own positives and of the gallery.
+    """
+    terms = []
+    for q in range(len(y)):
+        gallery = [j for j in range(len(y)) if itself or j != q]
+        positives = [j for j in gallery if y[j] == y[q]]
+        s = {j: cosine(x[q], x[j]) for j in gallery}
+        ratios = []
+        for i in positives:
+            steps = {j: torch.sigmoid((s[j] - s[i]) / temperature) for j in gallery if j != i}
+            ahead = total([steps[j] for j in positives if j != i])
+            ratios.append((1 + ahead) / (1 + total(list(steps.values()))))
+        terms.append(1 - average(ratios))
+    return average(terms)
+
+
+def ranked_list(
+    x: Tensor, y: list[int], m: float, alpha: float, hot: float, *, through: bool = False, padding: float = 0.0
+) -> Tensor:
+    """Mean over queries of ½ L_P + ½ L_N: L_P the mean of d - (α - m) over positives beyond α - m, L_N that of α - d
+    over negatives within α, weighed by e^(T (α - d)) held constant.
+
+    through: the gradient passes through the weights too. padding: added to the sum of the weights for every sample.
+    """
+    terms = []
+    for i in range(len(y)):
+        p = [length(x[i], x[j]) for j in others(y, i, same=True)]
+        pull = [d - (alpha - m) for d in p if d > alpha - m]
+        push = [alpha - d for d in (length(x[i], x[k]) for k in others(y, i, same=False)) if d < alpha]
+        weights = [torch.exp(hot * (d if through else d.detach())) for d in push]
+        loss = torch.zeros((), dtype=torch.float64)
+        if pull:
+            loss = loss + total(pull) / (len(pull) + padding * len(y)) / 2
+        if push:
+            weighed = total([w * d for w, d in zip(weights, push, strict=True)])
+            loss = loss + weighed / (total(weights) + padding * len(y)) / 2
+        terms.append(loss)
+    return average(terms)
+
+
+def histogram(x: Tensor, y: list[int], bins: int) -> Tensor:
+    """Σ_r h_r- Σ_(q <= r) h_q+, triangular histograms of the cosines of all positive and of all negative pairs."""
+    width = 2 / bins
+    samples: dict[bool, list[Tensor]] = {True: [], False: []}
+    for i in range(len(y)):
+        for j in range(i):
+            samples[y[i] == y[j]].append(cosine(x[i], x[j]))
+    near, far = (
+        torch.stack(
+            [average([hinge(1 - (s - (-1 + width * r)).abs() / width) for s in samples[same]]) for r in range(bins + 1)]
+        )
+        for same in (True, False)
+    )
+    return (far * near.cumsum(0)).sum()
+
+
+def neighbours(x: Tensor, y: list[int]) -> Tensor:
+    """Mean over samples with a positive of -log Σ_P e^(-d²) / Σ_(k != i) e^(-d²), distances of unit vectors."""
+    terms = []
+    for i in range(len(y)):
+        positives = others(y, i, same=True)
+        if positives:
+            every = log_sum([-(length(x[i], x[k]) ** 2) for k in range(len(y)) if k != i])
+            terms.append(every - log_sum([-(length(x[i], x[j]) ** 2) for j in positives]))
+    return average(terms)
+
+
+def surrogate_precision(x: Tensor, y: list[int], k: int, inner: float, outer: float, *, itself: bool = False) -> Tensor:
+    """1 - mean over queries of Σ_P σ((k - rank) / inner) / min(k, |P|), rank = 1 + Σ_(z != x) σ((d_x - d_z) / outer)
+    over the gallery without the query; Euclidean, not normalised.
+
+    itself: the query is in its own list and among its positives, k is one more, and a rank is 1/2 + the sum.
+    """
+    terms = []
+    for q in range(len(y)):
+        gallery = [j for j in range(len(y)) if itself or j != q]
+        d = {j: ((x[q] - x[j]) ** 2).sum().sqrt() if j != q else x[q].sum() * 0 for j in gallery}
+        positives = [j for j in gallery if y[j] == y[q]]
+        if positives:
+            first, cut = (0.5, k + 1) if itself else (1.0, k)
+            ranks = [
+                first + total([torch.sigmoid((d[i] - d[j]) / outer) for j in gallery if j != i]) for i in positives
+            ]
+            result = total([torch.sigmoid((cut - rank) / inner) for rank in ranks])
+            terms.append(result / min(cut, len(positives)))
+    return 1 - average(terms)
