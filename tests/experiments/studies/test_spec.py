@@ -119,7 +119,7 @@ def test_every_study_of_the_lab_compares_like_with_like(name):
     """Equal budgets, losses that can be made (one, unless they are compared), poolings that exist so."""
     study = studies.read(name)
     entries = [e for e in studies.expand(study) if e.variant != studies.PRETRAINING]
-    compares_losses = name.endswith("-sweep") or name.startswith(("losses-", "toy-table"))
+    compares_losses = name.endswith("-sweep") or name.startswith(("losses-", "projections-", "toy-table"))
     for field in ("schedule", "batch", "optimiser", *(() if compares_losses else ("loss",))):
         assert len({getattr(e.spec, field).model_dump_json() for e in entries}) == 1, field
     for entry in entries:

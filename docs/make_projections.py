@@ -1,0 +1,132 @@
+"""Draws docs/projections.gif, the plane before and after each projection: python -m docs.make_projections [--to FILE].
+
+Chance-constrained programming in two dimensions, after Gurbuz 2022, Figs. 3.2 and 3.3: ten digits, four proxies of each
+from a pool of 16, C2 with the margins 0 and 0.5. The source does not state loss, optimiser or classes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+
+from dmlcore.figures import strokes
+from dmlcore.figures.fields import save_figure, sheet
+from dmlcore.geometry import average_covering_radius
+from dmlcore.spec import RunSpec
+from dmlcore.training import build, evaluation, loop, projections
+from dmlcore.training.batches import embed
+from dmlcore.training.projections import in_ball
+from dmlcore.typing import Floats, Ints
+
+FILE = Path(__file__).resolve().parent / "projections.gif"
+SPEC = RunSpec().with_overrides(
+    [
+        *("data.name=digits", "data.split=samples", "data.validation=samples", "device=cpu"),
+        *("model.embedding_dim=2", "model.normalize=false", "model.lipschitz=true"),
+        *("loss.name=contrastive_proxy", "loss.m_pos=0", "loss.m_neg=0.5", "loss.per_class=4", "loss.batch_pairs=0.1"),
+        *("projection.pool=16", "batch.classes=10", "batch.samples=4", "optimiser.learning_rate=3e-3"),
+        *("schedule.steps=1200", "schedule.validate_every=25"),
+    ]
+)
+SMALL = 0.05
+SHOWN, REST = 120, 900  # milliseconds of a frame, and of one before or after the proxies move
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8C6D00", "#56B4E9", "#5B3FA0", "#B2182B", "#4D4D4D", "#2A9D8F")
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The plane at one step: validation embeddings (n, 2), labels (n,), proxies (classes, P, 2), what was measured."""
+
+    step: int
+    projection: int
+    points: Floats
+    labels: Ints
+    proxies: Floats
+    map_at_r: float
+    radius: float
+    title: str = ""
+
+
+def frames(spec: RunSpec = SPEC) -> list[Frame]:
+    """Train and look at every validation, and twice where a projection ends: before and after the proxies move."""
+    data = build.load_data(spec)
+    state = build.build(spec, data, build.prepare_device("cpu", 1))
+    with torch.no_grad():  # the embedding layer begins small, so that the classes begin inside the disc
+        for parameter in list(state.model.parameters())[-2:]:
+            parameter.mul_(SMALL)
+    projections.begin(state)
+    indices = data.splits["validation"]
+    labels = data.labels[indices]
+
+    def seen(rows: list[dict[str, float]], title: str = "") -> Frame:
+        points = in_ball(embed(state.model, data, indices, state.device).astype(np.float64))
+        proxies = projections.proxies_of(state).detach().double()
+        flat = in_ball(proxies.reshape(-1, 2).numpy()).reshape(proxies.shape)
+        radius = average_covering_radius(points, labels)
+        number = state.progress.projection
+        return Frame(state.progress.step, number, points, labels, flat, rows[-1]["map_at_r"], radius, title)
+
+    rows = evaluation.validate(state)
+    shown = [seen(rows)]
+    state.model.train()
+    for step in range(1, spec.schedule.steps + 1):
+        torch.manual_seed(step)
+        loop.step(state, step)
+        state.progress.step = step
+        if step % spec.schedule.validate_every == 0:
+            rows = evaluation.validate(state)
+            frame = seen(rows)
+            if projections.after_validation(state, rows):
+                shown.append(Frame(**{**vars(frame), "title": f"projection {frame.projection} ends"}))
+                shown.append(seen(rows, "new proxies"))
+            else:
+                shown.append(frame)
+    return shown
+
+
+def drawn(frame: Frame, dark: bool = False) -> Image.Image:
+    """One frame."""
+    with sheet(5.2, 5.6, dark) as figure:
+        figure.set_layout_engine("none")
+        axes = figure.add_axes((0.03, 0.02, 0.94, 0.87))
+        axes.set(xlim=(-1.08, 1.08), ylim=(-1.08, 1.08), aspect="equal")
+        axes.axis("off")
+        turn = np.linspace(0, 2 * np.pi, 200)
+        ink = strokes.INK[dark]["text"]
+        axes.plot(np.cos(turn), np.sin(turn), color=ink, linewidth=0.6, alpha=0.5)
+        for label, own in enumerate(frame.proxies):
+            colour = COLOURS[label % len(COLOURS)]
+            mine = frame.points[frame.labels == label]
+            axes.scatter(*mine.T, s=9, color=colour, alpha=0.55, linewidths=0)
+            axes.scatter(*own.T, s=70, marker="D", color=colour, edgecolors=ink, linewidths=1.0, zorder=3)
+        figure.text(0.03, 0.955, f"Projection {frame.projection}, step {frame.step}", color=ink, size=13, weight="bold")
+        figure.text(0.97, 0.955, frame.title, color=ink, size=11, ha="right")
+        measured = f"MAP@R {100 * frame.map_at_r:.0f} %   covering radius {frame.radius:.3f}   ◆ proxies"
+        figure.text(0.03, 0.912, measured, color=ink, size=11)
+        return Image.open(io.BytesIO(save_figure(figure, format="png", dpi=75))).convert("RGB")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Train, draw, write."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--to", type=Path, default=FILE, help="file to write")
+    given = parser.parse_args(arguments)
+    shown = frames()
+    for frame in shown:
+        print(f"{frame.step:5d}  {frame.projection}  {frame.map_at_r:.3f}  {frame.radius:.3f}  {frame.title}")
+    full = [drawn(frame) for frame in shown]
+    palette = next(image for image, frame in zip(full, shown, strict=True) if frame.title).quantize(96)
+    images = [image.quantize(palette=palette, dither=Image.Dither.NONE) for image in full]  # one palette: none flickers
+    durations = [REST if frame.title else SHOWN for frame in shown]
+    images[0].save(given.to, save_all=True, append_images=images[1:], duration=durations, loop=0, optimize=True)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
