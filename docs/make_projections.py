@@ -103,8 +103,8 @@ def drawn(frame: Frame, dark: bool = False) -> Image.Image:
         for label, own in enumerate(frame.proxies):
             colour = COLOURS[label % len(COLOURS)]
             mine = frame.points[frame.labels == label]
-            axes.scatter(*mine.T, s=9, color=colour, alpha=0.55, linewidths=0)
-            axes.scatter(*own.T, s=70, marker="D", color=colour, edgecolors=ink, linewidths=1.0, zorder=3)
+            axes.scatter(mine[:, 0], mine[:, 1], s=9, color=colour, alpha=0.55, linewidths=0)
+            axes.scatter(own[:, 0], own[:, 1], s=70, marker="D", color=colour, edgecolors=ink, linewidths=1.0, zorder=3)
         figure.text(0.03, 0.955, f"Projection {frame.projection}, step {frame.step}", color=ink, size=13, weight="bold")
         figure.text(0.97, 0.955, frame.title, color=ink, size=11, ha="right")
         measured = f"MAP@R {100 * frame.map_at_r:.0f} %   covering radius {frame.radius:.3f}   ◆ proxies"
