@@ -161,14 +161,14 @@ PAIRS = (
         of_pairs(ranking.angular, 40.0),
         variants={"the negatives are not normalised": of_pairs(ranking.angular, 40.0, raw_negatives=True)},
     ),
-    case("circle", "Circle", "Sun et al. 2020, Eq. 6", of_pairs(ranking.circle, 0.4, 80.0)),
+    case("circle", "Circle", "Sun et al. 2020", of_pairs(ranking.circle, 0.4, 80.0)),
     case("tuplet_margin", "Tuplet margin", "Yu & Tao 2019", of_pairs(ranking.tuplet_margin, 5.73, 64.0)),
     case("neighbours", "NCA, log of the chance to be right", "Goldberger et al. 2004", of_pairs(ranking.neighbours)),
     case("fast_ap", "FastAP", "Cakir et al. 2019", of_pairs(ranking.fast_ap, 10)),
     case(
         "smooth_ap",
         "Smooth AP",
-        "Brown et al. 2020, Eq. 6",
+        "Brown et al. 2020, without the query in its list",
         of_pairs(ranking.smooth_ap, 0.1),
         variants={
             "the query is one of its own positives": of_pairs(ranking.smooth_ap, 0.1, itself=True),

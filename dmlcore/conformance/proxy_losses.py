@@ -51,7 +51,7 @@ PROXIES = (
     case(
         "proxy_nca",
         "Proxy-NCA",
-        "Movshovitz-Attias et al. 2017, Eq. 4",
+        "Movshovitz-Attias et al. 2017",
         of_proxies(proxies.proxy_nca, 1.0),
         ours=catalogue("proxy_nca", temperature=0.5, denominator="others"),
         variants={"the own proxy is in the denominator too": of_proxies(proxies.proxy_nca, 1.0, own_below=True)},
@@ -73,7 +73,7 @@ PROXIES = (
     case(
         "soft_triple",
         "Soft triple without its regulariser",
-        "Qian et al. 2019, Eq. 6, 7",
+        "Qian et al. 2019, Eq. 6, 10 with τ = 0",
         of_proxies(proxies.soft_triple, CENTRES, 20.0, 0.1, 0.1, 0.0, weights=centres),
         ours=catalogue("soft_triple", weights=centres, centres=CENTRES, tau=0.0),
     ),
@@ -103,17 +103,17 @@ PROXIES = (
         "Deng et al. 2020",
         of_proxies(proxies.arcface, 28.6, 8.0, CENTRES, weights=centres),
     ),
-    case("cosface", "CosFace", "Wang et al. 2018, Eq. 4", of_proxies(proxies.cosface, 0.35, 8.0)),
+    case("cosface", "CosFace", "Wang et al. 2018", of_proxies(proxies.cosface, 0.35, 8.0)),
     case(
         "large_margin_softmax",
         "Large-margin soft-max",
-        "Liu et al. 2016, Eq. 4-6",
+        "Liu et al. 2016",
         of_proxies(proxies.multiplied_angle, 4, unit_weights=False),
     ),
     case(
         "sphereface",
         "SphereFace",
-        "Liu et al. 2017, Eq. 7",
+        "Liu et al. 2017",
         of_proxies(proxies.multiplied_angle, 4, unit_weights=True),
     ),
     case(

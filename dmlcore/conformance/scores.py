@@ -77,7 +77,7 @@ SCORES = (
     score(
         "map_at_r",
         "MAP@R",
-        "Musgrave et al. 2020, Eq. 4",
+        "Musgrave et al. 2020",
         scored(choices.map_at_r),
         ours=_retrieval("map_at_r"),
         on=RANKED,
