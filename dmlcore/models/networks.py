@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from dmlcore import pooling
 from dmlcore.models import backbones
 from dmlcore.models.backbones import IMAGENET, Normalisation
+from dmlcore.models.depths import GatheringHead
 from dmlcore.spec import ModelSpec, PoolingSpec
 
 LEAKY_SLOPE = 0.01
@@ -73,6 +74,8 @@ def _backbone(spec: ModelSpec, image: tuple[int, int]) -> backbones.Backbone:
         backbone = backbones.create(spec.name, image)
     except (KeyError, ImportError, ValueError) as error:
         raise ModelError(f"model.name: {error.args[0]}") from None
+    if spec.gather != "none" and not backbones.gives_depths(spec.name):
+        raise ModelError(f"model.gather: {spec.name} gives no earlier features; choose bn_inception, conv4 or none")
     if spec.keep_classifier:
         try:
             backbone.keep_classifier()
@@ -178,8 +181,10 @@ class ImageNetwork(Network):
         self.normalise = NormaliseImages(backbone.normalisation)
         self.backbone = backbone
         channels, classifier = backbone.out_channels, getattr(backbone, backbone.classifier, None)
-        self.head: pooling.EmbeddingHead | ClassifierHead
-        if spec.keep_classifier and isinstance(classifier, nn.Linear):
+        self.head: pooling.EmbeddingHead | ClassifierHead | GatheringHead
+        if spec.gather != "none":
+            self.head = GatheringHead(pool, channels, [*backbone.depths.values()], spec.embedding_dim, spec.gather)
+        elif spec.keep_classifier and isinstance(classifier, nn.Linear):
             self.head = ClassifierHead(pool, channels, classifier, spec.embedding_dim)
         else:
             self.head = pooling.EmbeddingHead(pool.name, channels, spec.embedding_dim, **pool.parameters)
@@ -196,10 +201,17 @@ class ImageNetwork(Network):
         return _embed(self.head(self.features(inputs)), self.on_sphere, self.in_ball)
 
     def features(self, inputs: Tensor) -> Tensor:
-        """Feature maps (B, C, h, w) of the backbone, float; those of a frozen one, of any precision, pass through."""
+        """Feature maps (B, C, h, w) of the backbone, float; those of a frozen one, of any precision, pass through.
+
+        Those of earlier depths, where the head gathers them, are left to it.
+        """
         if self.frozen and inputs.shape[1] == self.backbone.out_channels:
             return inputs.float()
-        maps: Tensor = self.backbone(self.normalise(inputs))
+        maps: Tensor
+        if isinstance(self.head, GatheringHead):
+            maps, self.head.earlier = self.backbone.with_depths(self.normalise(inputs))
+        else:
+            maps = self.backbone(self.normalise(inputs))
         return maps
 
     @property

@@ -43,6 +43,7 @@ FIRST: Mapping[str, Any] = {
         "keep_classifier": False,
         "freeze": "none",
         "freeze_batch_norm": False,
+        "gather": "none",
     },
     "pooling": {
         "name": "gap",

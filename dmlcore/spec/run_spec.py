@@ -89,6 +89,13 @@ class RunSpec(Section):
         frozen = self.model.freeze == "backbone"
         if frozen and self.model.name in ("mlp", "tokens"):
             raise ValueError(f"model.freeze: {self.model.name} has no backbone; choose none, or a network for images")
+        if self.model.gather != "none" and (
+            frozen or self.model.keep_classifier or self.model.name in ("mlp", "tokens")
+        ):
+            raise ValueError(
+                "model.gather: features of earlier depths need images, a backbone that learns and no kept classifier; "
+                "choose none"
+            )
         if frozen and self.data.fresh:
             raise ValueError("data.fresh: the kept maps of a frozen backbone are of fixed collages; set it to false")
         if self.data.views and not (frozen and self.data.augment):

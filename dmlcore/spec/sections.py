@@ -173,6 +173,11 @@ class ModelSpec(Section):
         "embedding layer and loss are trained, a step in milliseconds",
     )
     freeze_batch_norm: bool = Field(False, description="Keep the statistics of batch norm as they start")
+    gather: Literal["none", "mean", "attention"] = Field(
+        "none",
+        description="Embed features of earlier depths beside the last: their means, or weighed by attention (GDFL); "
+        "for conv4 and bn_inception",
+    )
 
 
 class PoolingSpec(Section):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dmlcore.catalogue import discover
 from dmlcore.models.backbones.base import BACKBONES, IMAGENET, Backbone, Normalisation
 
-__all__ = ["BACKBONES", "IMAGENET", "Backbone", "Normalisation", "create", "names", "smallest"]
+__all__ = ["BACKBONES", "IMAGENET", "Backbone", "Normalisation", "create", "gives_depths", "names", "smallest"]
 
 TIMM = "timm:"
 
@@ -35,3 +35,8 @@ def create(name: str, image: tuple[int, int] | None = None) -> Backbone:
 def smallest(name: str) -> int:
     """Pixels a side that the images of a backbone have at least."""
     return BACKBONES.get(name, Backbone).smallest
+
+
+def gives_depths(name: str) -> bool:
+    """Whether a backbone gives maps of earlier depths beside its features; builds nothing."""
+    return BACKBONES.get(name, Backbone).with_depths is not Backbone.with_depths

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeVar
 
-from torch import nn
+from torch import Tensor, nn
 
 from dmlcore.catalogue import Catalogue
 
@@ -38,6 +38,15 @@ class Backbone(nn.Module):
     smallest: ClassVar[int] = 32  # pixels a side of an image
     key_prefix: ClassVar[str] = ""  # of the names here, before those of the checkpoint
     out_channels: int
+
+    @property
+    def depths(self) -> Mapping[str, int]:
+        """Maps of earlier depths that it can give: their channels by name."""
+        return {}
+
+    def with_depths(self, images: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """The features, and the maps of `depths` in their order."""
+        raise NotImplementedError
 
     def keep_classifier(self) -> nn.Linear:
         """Add the classifier of the checkpoint, (B, out_channels) -> (B, classes), to be loaded with it."""

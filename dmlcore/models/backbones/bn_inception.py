@@ -73,6 +73,16 @@ class BNInception(Backbone):
         """The features of the last block."""
         return self.blocks(images)["5b"]
 
+    @property
+    def depths(self) -> dict[str, int]:
+        """Those of GDFL, Zabihzadeh et al. 2021."""
+        return {"4d": 608, "4e": 1056, "5a": 1024}
+
+    def with_depths(self, images: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """The features of the last block, and of three before it."""
+        maps = self.blocks(images)
+        return maps["5b"], tuple(maps[name] for name in self.depths)
+
     def blocks(self, images: Tensor) -> dict[str, Tensor]:
         """The features of every block by its name, "3a" to "5b"."""
         x = F.max_pool2d(self._unit("conv1_7x7_s2", images), 3, 2, ceil_mode=True)

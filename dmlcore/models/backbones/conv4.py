@@ -18,6 +18,11 @@ class Conv4(Headless):
 
     out_channels, smallest = 64, 16
 
+    @property
+    def depths(self) -> dict[str, int]:
+        """The second and the third block."""
+        return dict.fromkeys(("2", "3"), self.out_channels)
+
     def __init__(self) -> None:
         super().__init__()
         layers: list[nn.Module] = []
@@ -33,6 +38,12 @@ class Conv4(Headless):
         """The features."""
         maps: Tensor = self.blocks(images)
         return maps
+
+    def with_depths(self, images: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """The features, and the maps of the second and the third block before their maximum."""
+        second = self.blocks[:7](images)
+        third = self.blocks[7:11](second)
+        return self.blocks[11:](third), (second, third)
 
 
 @backbone("conv4_32")

@@ -36,6 +36,7 @@ LABELS: Mapping[str, str] = {
     "model.keep_classifier": "Keep the 1000-way output",
     "model.freeze": "Frozen",
     "model.freeze_batch_norm": "Freeze batch norm",
+    "model.gather": "Features of earlier depths",
     "pooling.name": "Pooling",
     "pooling.parameters": "Settings of the pooling",
     "pooling.zero_shot": "Zero-shot share",
@@ -147,6 +148,7 @@ WORDS_OF: Mapping[str, Mapping[str, str]] = {
     "projection.first": {"random": "samples at random"},
     "model.start": {"imagenet": "ImageNet weights"},
     "model.freeze": {"backbone": "the backbone"},
+    "model.gather": {"mean": "their means", "attention": "weighed by attention"},
 }
 EMPTY: Mapping[str, str] = {
     "data.root": "the usual places",

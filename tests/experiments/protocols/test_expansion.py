@@ -235,18 +235,22 @@ def test_zabihzadeh():
 
 
 @pytest.mark.parametrize(
-    ("word", "wide", "deep", "fixed"),
+    ("word", "wide", "deep", "fixed", "gather"),
     [
-        ("wel", 64, 64, False),
-        ("wedl", 256, 256, False),
-        ("wedl_c", 256, 64, False),
-        ("wedl_fixed", 256, 256, True),
-        ("wedl_c_fixed", 256, 64, True),
+        ("wel", 64, 64, False, "attention"),
+        ("wedl", 256, 256, False, "attention"),
+        ("wedl_c", 256, 64, False, "attention"),
+        ("wedl_fixed", 256, 256, True, "attention"),
+        ("wedl_c_fixed", 256, 64, True, "attention"),
+        ("wedl_without_gdfl", 256, 256, False, "none"),
+        ("wedl_c_without_gdfl", 256, 64, False, "none"),
     ],
 )
-def test_ensembles_of_zabihzadeh_have_64_dimensions_a_learner_and_the_rates_of_the_paper(word, wide, deep, fixed):
+def test_ensembles_of_zabihzadeh_have_64_dimensions_a_learner_and_the_rates_of_the_paper(
+    word, wide, deep, fixed, gather
+):
     (spec,) = specs("zabihzadeh-2021", "flowers", word)
-    assert spec.model.embedding_dim == wide
+    assert (spec.model.embedding_dim, spec.model.gather) == (wide, gather)
     loss = objective.metric_loss(spec, classes=51)
     embedded = loss.embed(torch.randn(2, wide)) if hasattr(loss, "embed") else torch.randn(2, wide)
     assert embedded.shape == (2, deep)

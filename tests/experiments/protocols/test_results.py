@@ -142,8 +142,11 @@ PRINTED = [
     ("psomas-2020-folds", "cub", "proxy_anchor", (), "Psomas 2020, Table 12", "recall_at_1", 0.6632, 0.0044),
     ("karaman-2021", "cub", "ranking", ("loss.m=0.01",), "Karaman 2021, Table 4.", "recall_at_1", 0.5280, None),
     ("zabihzadeh-2021", "cub", "triplet", (), "Zabihzadeh 2021, Table 4, Triplet Loss", "nmi", 0.5817, None),
-    ("zabihzadeh-2021", "flowers", "wedl", (), "Zabihzadeh 2021, Table 6, WEDL-DML w", "recall_at_1", 0.9172, None),
-    ("zabihzadeh-2021", "flowers", "wedl_c", (), "Zabihzadeh 2021, Table 6, WEDL-C w", "recall_at_1", 0.8969, None),
+    ("zabihzadeh-2021", "cub", "wedl_c", (), "Zabihzadeh 2021, Table 4, WEDL-C", "recall_at_1", 0.5925, None),
+    ("zabihzadeh-2021", "flowers", "wedl", (), "Zabihzadeh 2021, Table 3, WEDL-DML", "recall_at_1", 0.9423, None),
+    ("zabihzadeh-2021", "flowers", "wedl_fixed", (), "Zabihzadeh 2021, Table 6", "recall_at_1", 0.9405, None),
+    ("zabihzadeh-2021", "flowers", "wedl_without_gdfl", (), "Zabihzadeh 2021, Table 6", "recall_at_1", 0.9172, None),
+    ("zabihzadeh-2021", "flowers", "wedl_c_without_gdfl", (), "Zabihzadeh 2021, Table 6", "recall_at_1", 0.8969, None),
 ]
 
 

@@ -27,6 +27,7 @@ from pages.shared.widgets.spec_form.values import (
     chooses,
     fill,
     folds_apply,
+    gathers,
     networks,
     parameter_key,
     shown_parameters,
@@ -241,6 +242,8 @@ def _start(form: Form, network: str) -> None:
 
 
 def _pooling(form: Form) -> None:
+    if gathers(form.values):
+        field(form, "model.gather")
     pool = form.choice(
         "pooling.name",
         LABELS["pooling.name"],

@@ -124,6 +124,8 @@ def _model_of(nested: dict[str, Any], values: Mapping[str, Any], info: data.Desc
     section["start"] = starts.get(begin) or None if info.kind == "images" else None
     if info.kind != "images":
         section |= {"keep_classifier": False, "freeze_batch_norm": False, "freeze": "none"}
+    if info.kind != "images" or not gathers(values):
+        section["gather"] = "none"
     if section["freeze"] == "backbone":
         nested["data"]["fresh"] = False
     if section["freeze"] == "none" or not values["data.augment"]:
@@ -133,6 +135,14 @@ def _model_of(nested: dict[str, Any], values: Mapping[str, Any], info: data.Desc
 def takes_memory(loss: Any) -> bool:
     """Whether a cross-batch memory can stand behind a loss."""
     return bool(getattr(loss, "pairs", False))
+
+
+def gathers(values: Mapping[str, Any]) -> bool:
+    """Whether features of earlier depths can join the last: the backbone gives them and learns, and what is pooled is
+    its own."""
+    kept = values["model.keep_classifier"] or values["model.freeze"] == "backbone"
+    first = pooling.describe(values["pooling.name"]).layer.projects_first
+    return backbones.gives_depths(values["model.name"]) and not kept and not first
 
 
 def projects(values: Mapping[str, Any]) -> bool:

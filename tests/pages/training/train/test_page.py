@@ -132,6 +132,9 @@ def test_every_key_of_a_spec_has_a_widget_with_its_description_as_help(opened):
     app.number_input(key="train-projection-pool").set_value(12).run()
     app.toggle(key="train-model-normalize").set_value(False).run()
     look()
+    for key, choice in {"model-freeze": "none", "model-name": "conv4", "pooling-name": "gap"}.items():
+        app.selectbox(key=f"train-{key}").select(choice).run()
+    look()
     app.selectbox(key="train-loss-name").select("ranking").run()
     look()
     app.selectbox(key="train-data-name").select("omniglot_collage").run()

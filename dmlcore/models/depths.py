@@ -1,0 +1,78 @@
+"""Features of several depths of a backbone in one vector: averaged, or weighed by attention (GDFL)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from dmlcore import pooling
+from dmlcore.spec import PoolingSpec
+
+GATHERS = ("none", "mean", "attention")
+
+
+class GatheredFeatures(nn.Module):
+    """phi = [u, p_1, ...]: the pooled last features u (B, l) and from each earlier map a vector (B, C_i).
+
+    attention: p_i = sum_j a_j q_j over the positions j of a map, a = softmax_j(w_i^T tanh(W_i q_j + u)), W_i (l, C_i);
+    else p_i is the mean of the map. `weights` holds the a of the last batch, (B, h, w) each, without a graph.
+
+    Source: Zabihzadeh, Alitbi & Mousavirad 2021, Eq. 6; soft-max, tanh and concatenation are ours, as it states none.
+    """
+
+    def __init__(self, last: int, earlier: Sequence[int], *, attention: bool) -> None:
+        super().__init__()
+        self.out_features = last + sum(earlier)
+        self.keys, self.queries = nn.ModuleList(), nn.ModuleList()
+        self.weights: list[Tensor] = []
+        for channels in earlier if attention else ():
+            self.keys.append(nn.Linear(channels, last, bias=False))
+            self.queries.append(nn.Linear(last, 1, bias=False))
+
+    def forward(self, last: Tensor, earlier: Sequence[Tensor]) -> Tensor:
+        """u (B, l) and maps (B, C_i, h_i, w_i) -> phi (B, out_features)."""
+        if not self.keys:
+            return torch.cat([last, *(maps.mean((2, 3)) for maps in earlier)], dim=1)
+        parts, self.weights = [last], []
+        for maps, key, query in zip(earlier, self.keys, self.queries, strict=True):
+            positions = maps.flatten(2).mT
+            attention = query(torch.tanh(key(positions) + last[:, None])).softmax(1)
+            self.weights.append(attention.detach()[..., 0].unflatten(1, maps.shape[2:]))
+            parts.append((attention * positions).sum(1))
+        return torch.cat(parts, dim=1)
+
+
+class GatheringHead(nn.Module):
+    """Last features (B, C, H, W), and maps `earlier` that the network has left here -> (B, embedding_dim).
+
+    The pooling is of the last features; a linear layer embeds phi. The maps are taken once, so that no graph outlives
+    its batch. Raises ValueError for a pooling that projects first, as its vector is no feature of the backbone.
+    """
+
+    def __init__(
+        self, pool: PoolingSpec, channels: int, depths: Sequence[int], embedding_dim: int, gather: str
+    ) -> None:
+        super().__init__()
+        self.name = pool.name
+        self.pooling = pooling.create(pool.name, channels, **pool.parameters)
+        if self.pooling.projects_first:
+            raise ValueError(f"{pool.name} works on embedded features; choose pooling.name=gap or model.gather=none")
+        self.gathered = GatheredFeatures(self.pooling.out_features, depths, attention=gather == "attention")
+        self.linear = nn.Linear(self.gathered.out_features, embedding_dim)
+        nn.init.kaiming_normal_(self.linear.weight)
+        nn.init.zeros_(self.linear.bias)
+        self.earlier: tuple[Tensor, ...] = ()
+
+    def forward(self, features: Tensor) -> Tensor:
+        """The embeddings, not normalised."""
+        if not self.earlier:
+            raise ValueError("features of earlier depths are missing; let the network make those of the same images")
+        earlier, self.earlier = self.earlier, ()
+        embeddings: Tensor = self.linear(self.gathered(pooling.pool(self.pooling, features), earlier))
+        return embeddings
+
+    def local(self, features: Tensor) -> Tensor | None:
+        """None: no local feature lies in the space of the embeddings."""
+        return None
