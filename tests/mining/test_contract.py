@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 import pytest
 import torch
@@ -43,6 +44,14 @@ def test_what_it_gives_are_valid_tuples_of_the_batch(name, labels, place):
     assert (labels[a2] != labels[n]).all()
     chosen = list(zip(*(index.tolist() for index in found), strict=True)) if gives == "triplets" else []
     assert len(chosen) == len(set(chosen)), "a triplet is given once"
+
+
+@every
+def test_whether_a_pair_may_get_more_negatives_is_declared(name):
+    miner, found = mining.describe(name), mined(name, *batch(LABELS))
+    if miner.gives == "triplets":
+        pairs = Counter(zip(found[0].tolist(), found[1].tolist(), strict=True))
+        assert (max(pairs.values()) > 1) is miner.many
 
 
 @every

@@ -176,11 +176,15 @@ def test_parameters_are_described_checked_and_used(name):
             with pytest.raises(ValueError, match=f"{name}: {key} must be a whole number"):
                 pooling.create(name, CHANNELS, **{key: info.defaults[key] + 0.5})
         if isinstance(parameter, Slider):
-            ends = (parameter.low, parameter.high)
-            for end in ends:  # a slider gives floats
-                kept = {"memory": 0} if key == "prototypes" else {"prototypes": 4} if key == "memory" else {}
-                pooled = made(name, **{key: float(end), **kept})(maps(3, 3))
-                assert pooled.isfinite().all()
+            kept = {"memory": 0} if key == "prototypes" else {"prototypes": 4} if key == "memory" else {}
+            ends = [made(name, **{key: float(end), **kept}) for end in (parameter.low, parameter.high)]  # of a slider
+            low, high = (layer(maps(3, 3)) for layer in ends)
+            assert low.isfinite().all()
+            assert high.isfinite().all()
+            held = [layer.state_dict() for layer in ends]  # how long it waits before it remembers is only held at first
+            pairs = zip(*(h.values() for h in held), strict=True)
+            same = all(torch.equal(x, y) for x, y in pairs if x.shape == y.shape)
+            assert not (torch.equal(low, high) and same), f"{key} changes nothing"
 
 
 @every
