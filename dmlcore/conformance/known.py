@@ -151,9 +151,9 @@ def _own_memory(v: Vector) -> Outcome:
     return differentiated(lambda x: memory(x, v.labels) - loss(x, v.labels), v)
 
 
-def case(name: str, title: str, source: str, printed: Computation, on: Vector, **rest: object) -> Case:
+def case(name: str, title: str, source: str, printed: Computation, on: Vector, **rest: Any) -> Case:
     """A known case, on its own vector."""
-    return Case(name, "known case", title, source, printed, on=(on,), **rest)  # type: ignore[arg-type]
+    return Case(name, "known case", title, source, printed, on=(on,), **rest)
 
 
 EFFICIENT = "samples of other processes are held constant, so that pairs within a process count twice"

@@ -36,9 +36,9 @@ def catalogue(
     return computed
 
 
-def case(name: str, title: str, source: str, printed: Computation, **rest: object) -> Case:
+def case(name: str, title: str, source: str, printed: Computation, **rest: Any) -> Case:
     """A case of a loss."""
-    return Case(name, "loss", title, source, printed, **rest)  # type: ignore[arg-type]
+    return Case(name, "loss", title, source, printed, **rest)
 
 
 def mean_triplets(m: float, between: pairs.Between = pairs.length, *, swap: bool = False) -> Computation:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -73,9 +74,9 @@ def _draws_of_ours(v: Vector) -> Outcome:
     return frequencies(v, draw)
 
 
-def miner(name: str, title: str, source: str, printed: Computation, **rest: object) -> Case:
+def miner(name: str, title: str, source: str, printed: Computation, **rest: Any) -> Case:
     """A case of a miner."""
-    return Case(name, "miner", title, source, printed, **rest)  # type: ignore[arg-type]
+    return Case(name, "miner", title, source, printed, **rest)
 
 
 MINERS = (

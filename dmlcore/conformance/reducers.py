@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from torch import Tensor
 
@@ -38,9 +39,9 @@ def _per_anchor(count_all: bool) -> Computation:
     return lambda v: differentiated(lambda x: loss(x, v.names), v)
 
 
-def reducer(name: str, title: str, printed: Computation, **rest: object) -> Case:
+def reducer(name: str, title: str, printed: Computation, **rest: Any) -> Case:
     """A case of a reducer."""
-    return Case(name, "reducer", title, "as its name says", printed, **rest)  # type: ignore[arg-type]
+    return Case(name, "reducer", title, "as its name says", printed, **rest)
 
 
 REDUCERS = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from dmlcore import metrics
 from dmlcore.conformance.case import Case, Computation, Outcome
@@ -50,9 +51,9 @@ def _precision_over_least(marks: list[bool], r: int) -> float:
     return sum(marks[:4]) / min(4, r)
 
 
-def score(name: str, title: str, source: str, printed: Computation, **rest: object) -> Case:
+def score(name: str, title: str, source: str, printed: Computation, **rest: Any) -> Case:
     """A case of a score."""
-    return Case(name, "score", title, source, printed, **rest)  # type: ignore[arg-type]
+    return Case(name, "score", title, source, printed, **rest)
 
 
 RANKED = (BALANCED, UNEVEN, HIGH_LABELS, FAR_AWAY)
