@@ -135,8 +135,10 @@ def _of_question(step: LessonStep, shown: Shown) -> Iterator[str]:
     question = step.question
     known = facts_of(type(shown))
     if question.fact not in known:
-        told = (f"{name} ({' | '.join(each.values) or 'a number'}: {each.sentence})" for name, each in known.items())
-        yield f"this figure has no fact {question.fact!r}; it has: {', '.join(told)}"
+        known_facts = (
+            f"{name} ({' | '.join(each.values) or 'a number'}: {each.sentence})" for name, each in known.items()
+        )
+        yield f"this figure has no fact {question.fact!r}; it has: {', '.join(known_facts)}"
         return
     values = known[question.fact].values
     ways = [question.goal is not None, question.choose, question.within is not None]
