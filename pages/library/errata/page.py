@@ -32,11 +32,16 @@ DIFFERENCE = {"light": ("#B04A00", "#00694D"), "dark": ("#F58A42", "#22C495")}
 SEEN = frozenset({*COUNTEREXAMPLES, *checks.CURVES})  # to drag, or to draw along one number
 S = "S is the triplet a = (0, 0), p = (1, 0), n = (0, 2)."
 
-# The list beside the detail on a wide page, above it and short on a narrow one.
+# The list beside the detail, on a narrow page above it and short.
 STYLE = """<style>
 .st-key-truth_list [role=radiogroup] { gap: .55rem; }
 .st-key-truth_scroll { max-height: 560px; overflow-y: auto; overflow-x: hidden; }
-@media (max-width: 1310px) { .st-key-truth_scroll { max-height: 230px; } }
+@media (min-width: 800px) {
+  .st-key-truth_row { flex-wrap: nowrap; }
+  .st-key-truth_row > :first-child { flex: 0 0 clamp(260px, 30vw, 350px); }
+  .st-key-truth_row > :last-child { flex: 0 1 880px; min-width: 0; }
+}
+@media (max-width: 799px) { .st-key-truth_scroll { max-height: 230px; } }
 </style>"""
 # The list scrolls to the chosen one, and only the list.
 SCROLL = f"<script>{static_files.inline('library/errata')}</script>"
@@ -77,7 +82,7 @@ def _errata() -> None:
         f"computed as you look. {len(COUNTEREXAMPLES)} of them show in a triplet: drag its points and watch the "
         f":orange[printed] gradient part from the :green[true] one. {len(checks.CURVES)} more show along one number."
     )
-    row = st.container(horizontal=True, gap="large")
+    row = st.container(horizontal=True, gap="large", key="truth_row")
     with row.container(width=350, key="truth_list"):
         chosen = _list()
     with row.container(width=880):
