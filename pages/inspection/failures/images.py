@@ -39,7 +39,7 @@ STYLE = """<style>
 .failure .strip.negative a { border-radius: 0; }
 .failure .strip.negative a[aria-current] { border: 3px dashed #D55E00; }
 .failure .strip .gap { align-self: center; opacity: .7; }
-@media (max-width: 820px) { .failure { grid-template-columns: minmax(0, 1fr); } }
+@media (max-width: 1080px) { .failure { grid-template-columns: minmax(0, 1fr); } }
 @media (max-width: 520px) { .failure .three { gap: 3px; } .failure figure, .failure .frame { width: 84px; }
   .failure .frame { height: 84px; } .failure .between { width: 46px; padding-top: 30px; font-size: 11px; } }
 </style>"""
