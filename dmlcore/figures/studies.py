@@ -170,7 +170,8 @@ def bars(
 def _room(columns: Columns, against: Levels) -> alt.Scale:
     """A scale that leaves room for the numbers at the right ends of the bars, which a phone has less of."""
     most = max([*columns["end"], *(value for level in against.values() for value in level.values())], default=1.0)
-    end = alt.ExprRef(f"(windowSize()[0] < {NARROW} ? 1.55 : 1.08) * {float(most)}")
+    room = f"(windowSize()[0] < {NARROW} ? 1.55 : windowSize()[0] < 1200 ? 1.15 : 1.08)"
+    end = alt.ExprRef(f"{room} * {float(most)}")
     return alt.Scale(domainMax=end, nice=False)
 
 

@@ -54,9 +54,9 @@ def test_bars_go_from_best_to_worst_with_sample_deviations():
 def test_the_numbers_at_the_ends_of_the_bars_have_room(level, most):
     spec, _ = bars([Bar("a", [0.4])], against={"inputs": {"a": level}})
     end = spec["layer"][0]["encoding"]["x"]["scale"]["domainMax"]["expr"]
-    phone, wide, longest = map(float, re.findall(r"\d+\.\d+", end))
+    phone, narrow, wide, longest = map(float, re.findall(r"\d+\.\d+", end))
     assert longest == most
-    assert phone > wide > 1
+    assert phone > narrow > wide > 1
 
 
 def test_the_ceiling_is_found_among_the_bars_whatever_its_name():
