@@ -57,7 +57,8 @@ def matrix(
         labelFontSize=int(np.clip(cell - 1, 7, 11)),
     )
     across = axis.copy()
-    across.labelAngle, across.orient = -60 if cell >= UPRIGHT else -90, "top"
+    level = LETTER * max(map(len, names)) < cell - 8
+    across.labelAngle, across.orient = 0 if level else -60 if cell >= UPRIGHT else -90, "top"
     scale = alt.Scale(domain=labels.tolist(), paddingInner=0.04, paddingOuter=0)
     numbered = cell >= NUMBERED
     legend = square_legend(f"share of the neighbours{', numbers in per cent' if numbered else ''}", WRONG, ".2~%")

@@ -34,6 +34,7 @@ def square_legend(title: str, colour: str, format: str) -> alt.Legend:
     """Of an opacity, below the chart: four squares of a colour; format: d3's, of their numbers."""
     return alt.Legend(
         title=title,
+        titleLimit=320,
         orient="bottom",
         direction="horizontal",
         format=format,

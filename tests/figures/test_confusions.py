@@ -33,6 +33,12 @@ def test_the_matrix_holds_what_is_not_zero_and_frames_the_chosen_cell():
     assert spec["encoding"]["x"]["scale"]["domain"] == [7, 3, 9], "in the order given"
 
 
+@pytest.mark.parametrize(("names", "angle"), [(["7", "3"], 0), (["Kaldoon 04", "Ionteq 01"], -60)])
+def test_short_names_above_the_matrix_are_level(names, angle):
+    spec, _ = valid(confusions.matrix(np.eye(2), np.arange(2), names, None))
+    assert spec["encoding"]["x"]["axis"]["labelAngle"] == angle
+
+
 @pytest.mark.parametrize(
     ("classes", "letters", "cell", "numbered"),
     [
