@@ -12,7 +12,7 @@ Source: Pruthi et al. 2020 (TracIn), Sec. 3, with the loss of a batch in place o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,10 +25,11 @@ from dmlcore.training import loop
 from dmlcore.training.batches import Batch, embed
 from dmlcore.training.errors import TrainingError
 from dmlcore.training.objective import Tuples, seed_of
-from dmlcore.training.state import TrainingState, embedder
+from dmlcore.training.state import TrainingState
 from dmlcore.typing import Floats, Ints
 
 Tensors = dict[str, Tensor]
+STEP = 1e-3  # of a difference, over the length of the weights
 MODEL, LOSS = "model.", "loss."  # what a name of a parameter begins with
 
 
@@ -61,10 +62,7 @@ def step(state: TrainingState, number: int, cases: Tensor) -> StepInfluence:
     whole = _gradient(state, batch, loss, embeddings, None)
     rests = [_gradient(state, batch, loss, embeddings, int(sample)) for sample in samples]
     moved = torch.stack(moves).double()
-    values = -torch.einsum("fbd,nbd->fn", moved, torch.stack([whole[""] - rest[""] for rest in rests]).double())
-    for name in whole.keys() & tangents[0].keys():  # parameters of the loss that embed
-        along = torch.stack([tangent[name].flatten() for tangent in tangents]).double()
-        values -= along @ torch.stack([(whole[name] - rest[name]).flatten() for rest in rests]).double().mT
+    values = -torch.einsum("fbd,nbd->fn", moved, torch.stack([whole - rest for rest in rests]).double())
     return StepInfluence(samples, values.cpu().numpy(), margins.double().cpu().numpy())
 
 
@@ -72,6 +70,8 @@ def refuse(state: TrainingState) -> None:
     """Raise TrainingError for a training run whose steps cannot be taken apart by sample."""
     if state.spec.loss.memory:
         raise TrainingError("The loss compares each batch with a memory of earlier ones, so no step stands by itself")
+    if hasattr(state.loss.metric, "embed"):
+        raise TrainingError("The loss of an ensemble joins the embeddings that are tested, and lets no gradient by")
     if state.spec.pooling.zero_shot:
         raise TrainingError("The loss has a zero-shot prediction in it, which is fitted to the whole batch at once")
 
@@ -93,9 +93,8 @@ def _margins(state: TrainingState, cases: Tensor) -> tuple[Tensor, list[Tensors]
     """The margins (F,) by the weights as they are, in evaluation mode, and the gradient of each by name."""
     parameters = [p for group in state.optimiser.param_groups for p in group["params"] if p.requires_grad]
     names = _names(state)
-    network = embedder(state).eval()
-    query, right, wrong = network(cases).unflatten(0, (3, -1))
-    state.loss.train()
+    state.model.eval()
+    query, right, wrong = state.model(cases).unflatten(0, (3, -1))
     state.model.train()
     margins = torch.linalg.vector_norm(query - wrong, dim=1) - torch.linalg.vector_norm(query - right, dim=1)
     gradients = []
@@ -136,27 +135,49 @@ def _moves(
     state: TrainingState, number: int, batch: Batch, weights: Tensors, tangents: list[Tensors]
 ) -> tuple[Tensor, list[Tensor]]:
     """Embeddings (B, D) of the batch by the weights before the step, and how they move along each tangent."""
-    moves = []
-    embeddings = torch.empty(0)
-    for tangent in tangents:
+
+    def embedded(moved: Tensors) -> Tensor:
         loop.begin(state, number)  # the same dropout each time
-        with forward_ad.dual_level(), torch.no_grad():
-            dual = {name: tensor.clone() for name, tensor in weights.items()}
-            for name in dual:
-                if (along := tangent.get(f"{MODEL}{name}")) is not None:
-                    dual[name] = forward_ad.make_dual(dual[name], along)
-            try:
-                moved = forward_ad.unpack_dual(functional_call(state.model, dual, (batch.inputs,)))
-            except (NotImplementedError, RuntimeError) as error:
-                if "forward" not in str(error):
-                    raise
-                raise TrainingError(
-                    f"The network has a layer whose forward derivative is not known, in its backbone "
-                    f"{state.spec.model.name} or its pooling {state.spec.pooling.name}"
-                ) from error
-        embeddings = moved.primal.float()
-        moves.append(torch.zeros_like(embeddings) if moved.tangent is None else moved.tangent)
+        embeddings: Tensor = functional_call(state.model, moved, (batch.inputs,))
+        return embeddings
+
+    moves = []
+    with torch.no_grad():
+        embeddings = embedded(_clones(weights)).float()
+        for tangent in tangents:
+            along = {name: tangent[MODEL + name] for name in weights if MODEL + name in tangent}
+            moves.append(_derivative(embedded, weights, along))
     return embeddings, moves
+
+
+def _derivative(embedded: Callable[[Tensors], Tensor], weights: Tensors, along: Tensors) -> Tensor:
+    """How embeddings move along a tangent: by forward derivatives, or a difference where a layer knows none."""
+    try:
+        with forward_ad.dual_level():
+            dual = {n: forward_ad.make_dual(w, along[n]) if n in along else w for n, w in _clones(weights).items()}
+            moved = forward_ad.unpack_dual(embedded(dual))
+        return torch.zeros_like(moved.primal) if moved.tangent is None else moved.tangent
+    except (NotImplementedError, RuntimeError) as error:
+        if "forward" not in str(error):
+            raise
+    return _difference(embedded, weights, along)
+
+
+def _difference(embedded: Callable[[Tensors], Tensor], weights: Tensors, along: Tensors) -> Tensor:
+    """The central difference over a thousandth of the length of the weights, to about three digits in float32."""
+    length = nn.utils.get_total_norm(along.values())
+    if not length > 0:
+        return torch.zeros_like(embedded(_clones(weights)))
+    reach = float(STEP * nn.utils.get_total_norm([weights[name] for name in along]) / length)
+    ends = [
+        embedded({n: w + sign * reach * along[n] if n in along else w for n, w in _clones(weights).items()})
+        for sign in (1, -1)
+    ]
+    return (ends[0] - ends[1]) / (2 * reach)
+
+
+def _clones(tensors: Tensors) -> Tensors:
+    return {name: tensor.clone() for name, tensor in tensors.items()}
 
 
 def _drawn(state: TrainingState, number: int, embeddings: Tensor, labels: Tensor) -> Tuples | None:
@@ -168,24 +189,15 @@ def _drawn(state: TrainingState, number: int, embeddings: Tensor, labels: Tensor
     return tuples
 
 
-def _gradient(
-    state: TrainingState, batch: Batch, weights: Mapping[str, Tensor], embeddings: Tensor, out: int | None
-) -> Tensors:
-    """Gradient of the loss without the sample `out` by the embeddings (B, D), under "", and by its own parameters."""
+def _gradient(state: TrainingState, batch: Batch, weights: Tensors, embeddings: Tensor, out: int | None) -> Tensor:
+    """Gradient of the loss without the sample `out` by the embeddings (B, D)."""
     rows = torch.from_numpy(np.flatnonzero(batch.indices != out)).to(embeddings.device)
-    own = {name: weights[name].clone() for name in weights}
-    trained = [name for name, parameter in state.loss.named_parameters() if parameter.requires_grad]
-    for name in trained:
-        own[name].requires_grad_()
+    own = _clones(weights)  # running means are of the step alone
     start = embeddings.detach().clone().requires_grad_()
     tuples = batch.tuples if out is None or batch.tuples is None else _left(batch.tuples, rows, len(embeddings))
     loss = functional_call(state.loss, own, (start[rows], batch.labels[rows], None, tuples))
-    wanted = [start, *(own[name] for name in trained)]
-    gradients: Sequence[Tensor | None] = [None] * len(wanted)
-    if loss.requires_grad:
-        gradients = torch.autograd.grad(loss, wanted, allow_unused=True)
-    whole = [torch.zeros_like(w) if g is None else g for w, g in zip(wanted, gradients, strict=True)]
-    return dict(zip(["", *(f"{LOSS}{name}" for name in trained)], whole, strict=True))
+    gradient = torch.autograd.grad(loss, start, allow_unused=True)[0] if loss.requires_grad else None
+    return torch.zeros_like(start) if gradient is None else gradient
 
 
 def _left(tuples: Tuples, rows: Tensor, count: int) -> Tuples:

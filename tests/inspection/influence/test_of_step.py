@@ -53,6 +53,7 @@ def margins(model: nn.Module, inputs: Tensor) -> np.ndarray:
         ["loss.name=proxy_nca", "model.hidden=[8]"],
         ["batch.sampler=mined", "miner.name=semi_hard"],
         ["loss.name=contrastive", "miner.name=multi_similarity"],
+        ["loss.name=wel"],
     ],
     ids=" ".join,
 )
@@ -138,7 +139,23 @@ def test_the_tuples_of_a_miner_that_draws_stay_those_of_the_step() -> None:
     assert of_step._drawn(made("miner.name=semi_hard"), 1, embeddings, batch.labels) is None
 
 
+def test_a_layer_without_forward_derivative_is_asked_by_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = of_step.step(made("model.hidden=[8]"), 1, cases(2))
+
+    def unknown(*args: Any) -> None:
+        raise NotImplementedError("Trying to use forward AD with a layer that does not support it")
+
+    monkeypatch.setattr(of_step.forward_ad, "make_dual", unknown)
+    near = of_step.step(made("model.hidden=[8]"), 1, cases(2))
+    assert near.influence == pytest.approx(exact.influence, rel=1e-3, abs=1e-3 * np.abs(exact.influence).max())
+    monkeypatch.setattr(of_step.forward_ad, "make_dual", lambda *args: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        of_step.step(made("model.hidden=[8]"), 1, cases(2))
+
+
 def test_a_loss_that_is_no_sum_over_the_batch_is_refused() -> None:
     with pytest.raises(TrainingError, match="memory of earlier ones"):
         of_step.refuse(made("loss.name=contrastive", "loss.memory=2"))
-    of_step.refuse(made())
+    with pytest.raises(TrainingError, match="joins the embeddings that are tested"):
+        of_step.refuse(made("loss.name=wedl"))
+    of_step.refuse(made("loss.name=wel"))
