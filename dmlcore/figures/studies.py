@@ -15,7 +15,8 @@ from dmlcore.figures.vega_lite import FIT, NARROW, ROWS, Columns, Spec, specific
 from dmlcore.significance import verdicts
 
 CEILING = "#7F7F7F"
-STEP = 26  # pixels from bar to bar
+STEP, LEAST_STEP = 26, 13  # pixels from bar to bar; of many bars
+IN_SIGHT = 480  # pixels that the bars take, where they can: whoever compares them sees the first and the last
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,10 @@ def bars(
     }
     # Without padding strokes of equal baselines join.
     scale = alt.Scale(paddingInner=0, paddingOuter=0)
-    y = alt.Y("variant:N", sort=names, title=None, axis=alt.Axis(labelLimit=200), scale=scale)
+    step = max(LEAST_STEP, min(STEP, IN_SIGHT // max(1, len(names))))
+    font = min(12, step - 2)
+    axis_of_names = alt.Axis(labelLimit=200, labelFontSize=font, labelOverlap=False, labelFlush=False)
+    y = alt.Y("variant:N", sort=names, title=None, axis=axis_of_names, scale=scale)
     # What the bar and its rule stand for belongs to the title of the axis.
     seeds_of = f"{count.min()}" if len(set(count)) == 1 else f"{count.min()} to {count.max()}"
     noise = f"mean ± deviation of {seeds_of} {over}" if count.max() > 1 else "one seed each: noise unknown"
@@ -161,10 +165,10 @@ def bars(
         ),
         spreads.encode(alt.X("low:Q"), alt.X2("high")),
         alt.Chart(seeds).mark_point(filled=True, size=22, color="#D55E00", opacity=0.9).encode(y, alt.X("value:Q")),
-        base.mark_text(align="left", dx=8, fontSize=12, color=CEILING).encode(alt.X("end:Q"), alt.Text("label:N")),
+        base.mark_text(align="left", dx=8, fontSize=font, color=CEILING).encode(alt.X("end:Q"), alt.Text("label:N")),
         *baselines.beside_bars(against or {}, y),
     ]
-    return specification(alt.layer(*layers, data=ROWS, height=alt.Step(STEP), autosize=FIT)), columns
+    return specification(alt.layer(*layers, data=ROWS, height=alt.Step(step), autosize=FIT)), columns
 
 
 def _room(columns: Columns, against: Levels) -> alt.Scale:

@@ -11,7 +11,7 @@ from dmlcore.data import DataError
 from dmlcore.experiments import protocols, studies
 from dmlcore.experiments.protocols.expansion import PUBLISHED
 from dmlcore.metrics import SCORES
-from dmlcore.published.collection import SAME, PublishedTable
+from dmlcore.published.collection import SAME, PublishedRow, PublishedTable
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.runs import Run, RunError, RunStore, scores
@@ -27,6 +27,7 @@ DATASETS = {
     "flowers": "Flowers-102",
     "toy": "toy",
 }
+UNTRAINED = {"input space": "raw inputs", "initial feature space": "untrained network"}  # as printed -> as of ours
 NETWORKS = {"resnet50": "ResNet50", "bn_inception": "BN-Inception", "googlenet": "GoogLeNet"}
 STUDIES = {"K-4.1": "toy-table"}
 Scores = dict[str, tuple[float, float | None]]  # column as printed -> mean and deviation in per cent
@@ -107,6 +108,24 @@ def _images(key: str, _spec: RunSpec) -> int | None:
         return protocols.images(_spec)
     except DataError:
         return None
+
+
+def of_row(row: PublishedRow, ours: Sequence[Ours]) -> Ours | None:
+    """The first of ours that keeps the protocol and is what a printed row is: data, network, size, loss and setting.
+
+    A row without a loss is found by the name of its baseline.
+    """
+    for one in ours:
+        model = one.spec.model
+        is_its_data = row.dataset in ("", DATASETS.get(one.spec.data.name, one.spec.data.name))
+        is_its_network = row.network in ("", NETWORKS.get(model.name)) and row.size in ("", f"{model.embedding_dim}D")
+        if row.method in UNTRAINED:
+            is_it = one.what.startswith(UNTRAINED[row.method])
+        else:
+            is_it = (row.loss, row.setting) == (one.spec.loss.name, setting(one)) and bool(row.loss)
+        if is_it and is_its_data and is_its_network and not one.deviations:
+            return one
+    return None
 
 
 def _fits(table: PublishedTable, spec: RunSpec) -> bool:

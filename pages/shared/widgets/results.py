@@ -48,6 +48,7 @@ PANELS = {
     "covering_radius": ("covering radius", ".3~g", 110),
     "learning_rate": ("learning rate", ".2~e", 90),
 }
+ALONE = 0.5  # of these heights, for a run whose card stands above its curves: all in sight
 SHARES = tuple(title for title, unit, _ in PANELS.values() if unit.endswith("%"))
 HOW = "Logarithmic above the smallest value that is not 0, linear below it, so that 0 has its place; shares stay linear"
 MOST_SMOOTHING = 0.99
@@ -84,6 +85,7 @@ def _curves(histories: Histories, runs: Sequence[Run], forks: Sequence[int], ban
     if not there:
         st.caption("Curves appear with the first steps.")
         return False
+    drawing = st.container()  # above its controls: the curves are to stand in sight with the run
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         chosen = _chosen(there)
         panels = [_panel(name, histories) for name in PANELS if name in chosen]
@@ -96,7 +98,8 @@ def _curves(histories: Histories, runs: Sequence[Run], forks: Sequence[int], ban
         shown = ", ".join(panel.title for panel in panels)
         steps = max(run.state().steps for run in runs)
         drawn = linked(panels, steps=steps, forks=forks, smoothing=smoothing)
-        chart("curves", drawn, f"Over the steps: {shown}")
+        with drawing:
+            chart("curves", drawn, f"Over the steps: {shown}")
     st.caption(
         f"Hover to read values at the same step in all panels. {band}; "
         "active tuples, the triplets or pairs of a loss, are those that still move a point. Tested are the weights "
@@ -163,6 +166,7 @@ def _panel(name: str, histories: Histories) -> CurvePanel:
         raw = {history.baselines.get(("inputs", "validation"), {}).get("map_at_r") for history in every}
         if len(raw) == 1 and (level := raw.pop()) is not None:
             levels = (("inputs", level),)
+    height = round(height * (ALONE if len(histories) == 1 else 1))
     return CurvePanel(title, [curve for curve in curves if len(curve.steps)], unit=unit, height=height, levels=levels)
 
 

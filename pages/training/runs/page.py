@@ -100,11 +100,13 @@ def _nothing_yet(store: RunStore) -> None:
         st.code(str(store.root), language=None)
 
 
-st.title("Runs", anchor=False)
-st.markdown(
-    "Select rows to lay their curves over each other. What trains goes on when you close the browser or restart the "
-    "server."
-)
+with st.container(horizontal=True, vertical_alignment="center"):
+    st.title("Runs", anchor=False, width="content")
+    st.markdown(
+        "Select rows to lay their curves over each other. What trains goes on when you close the browser or restart "
+        "the server.",
+        width="content",
+    )
 
 
 def busy() -> bool:

@@ -19,20 +19,22 @@ ELSEWHERE = {
 }
 FIRST = "losses-omniglot"
 
-st.title("Studies", anchor=False)
+known = [name for name in studies.names() if name not in ELSEWHERE and studies.read(name).shown]
+asked = st.query_params.get("study")
+with st.container(horizontal=True, vertical_alignment="center"):
+    st.title("Studies", anchor=False, width="content")
+    name = st.selectbox(
+        "Study",
+        known,
+        index=known.index(asked if asked in known else FIRST),
+        format_func=lambda name: studies.read(name).title,
+        key="study",
+        width=480,
+        label_visibility="collapsed",
+    )
 st.markdown(
     "A study trains many variants on one budget over several seeds. What ships was measured by the command below it; "
     "start it to measure here."
-)
-known = [name for name in studies.names() if name not in ELSEWHERE and studies.read(name).shown]
-asked = st.query_params.get("study")
-name = st.selectbox(
-    "Study",
-    known,
-    index=known.index(asked if asked in known else FIRST),
-    format_func=lambda name: studies.read(name).title,
-    key="study",
-    width=480,
 )
 st.query_params["study"] = name
 variants_view.show(name)

@@ -23,10 +23,7 @@ MOST_SHOWN = 200  # classes of the whole matrix, which is offered beside that of
 ALL = -1  # classes, as the box has them
 LISTED = 100  # pairs
 COUNTS_DEFAULT = 3  # the fourth count: 8 neighbours where so many are kept
-ROW, IN_SIGHT = (
-    35,
-    5,
-)  # pixels of a row of the list; rows in sight: the images of the pair are to stand in sight under it
+ROW, IN_SIGHT = 35, 5  # pixels of a row of the list; rows in sight: the images of the pair stand in sight under it
 PAIR = "pair"  # of the link: label of the query's class - label of the neighbour's
 INK = {"light": "#333", "dark": "#ddd"}  # of numbers on pale cells
 # The matrix is shown whole, so that its names stay in view and the wheel scrolls the page; only a narrow window scrolls
@@ -35,7 +32,7 @@ STYLE = """<style>
 .st-key-matrix-scroll { overflow-x: auto; }
 .st-key-matrix-scroll [data-testid="stVegaLiteChart"] { width: max-content; }
 .st-key-confused [data-testid="stColumn"] { min-width: min(36rem, 100%); }
-.st-key-pair .neighbours .row { gap: 14px; padding: 8px 0 4px 8px; }
+.st-key-pair .neighbours .row { gap: 14px; padding: 8px 0 0 8px; }
 .st-key-pair .neighbours figure.query { width: 84px; }
 .st-key-pair .neighbours .query .name { display: none; } /* the title says it */
 @media (min-width: 640px) {

@@ -36,13 +36,16 @@ def show(table: PublishedTable, passed: set[int]) -> None:
     if len(rows) < len(table.rows):
         st.caption(f"{len(rows)} of {len(table.rows)} rows pass the filters.")
     marks = _marks(table)
-    _frame(table, rows, marks)
+    with st.spinner("Counting the training samples …"):
+        ours = published_service.beside(table)
+        untrained = published_service.baselines(table)
+    _frame(table, rows, marks, [*ours, *untrained])
     _legend(table)
-    _beside(table)
+    _beside(table, ours, untrained)
     _notes(table)
     st.download_button(
         "This table and ours, CSV",
-        lambda: as_csv([*_records(table, rows), *_own_records(table, published_service.beside(table))]),
+        lambda: as_csv([*_records(table, rows), *_own_records(table, ours)]),
         file_name=f"{table.key}.csv",
         mime="text/csv",
         icon=":material/csv:",
@@ -91,16 +94,30 @@ def _own_records(table: PublishedTable, ours: Sequence[Ours]) -> list[dict[str, 
     return records
 
 
-def _frame(table: PublishedTable, rows: Sequence[PublishedRow], marks: dict[str, set[int]]) -> None:
-    """The printed rows, sortable; what is best within the noise is bold and has a dot."""
-    frame = pd.DataFrame(_records(table, rows))
+def _in_line(table: PublishedTable, rows: Sequence[PublishedRow], ours: Sequence[Ours]) -> dict[str, Any]:
+    """Columns of the score that says most: what ours of each printed row reached; none where no row has one."""
+    found = [published_service.of_row(row, ours) for row in rows]
+    for score in reversed(table.scores):
+        reached = [one.scores.get(score) if one else None for one in found]
+        if any(reached):
+            means, deviations = ([pair[i] if pair else None for pair in reached] for i in (0, 1))
+            return {f"{score}, ours": means} | ({f"± {score}, ours": deviations} if any(deviations) else {})
+    return {}
+
+
+def _frame(
+    table: PublishedTable, rows: Sequence[PublishedRow], marks: dict[str, set[int]], ours: Sequence[Ours]
+) -> None:
+    """The printed rows, sortable, ours in line with them; what is best within the noise is bold and has a dot."""
+    frame = pd.DataFrame(_records(table, rows)).assign(**_in_line(table, rows, ours))
     frame = frame.drop(columns=[name for name in ("setting", "data", "network", "size") if not frame[name].any()])
     constant = [name for name in ("data", "network", "size") if name in frame and frame[name].nunique() == 1]
     frame = frame.drop(columns=constant)
     styler = frame.style
     for column in frame.columns:
         if pd.api.types.is_numeric_dtype(frame[column]):
-            digits = "{:.2f}" if column in table.scores or column.startswith("±") else "{:g}"
+            a_score = column in table.scores or column.startswith("±") or column.endswith(", ours")
+            digits = "{:.2f}" if a_score else "{:g}"
             styler = styler.format(digits, subset=[column], na_rep="–")
         if column in marks:
             best = [i for i, row in enumerate(rows) if id(row) in marks[column]]
@@ -143,15 +160,13 @@ def _legend(table: PublishedTable) -> None:
     st.markdown(f":material/blur_on: **Noise.** {noise.words(table)}", help=noise.WHY if band else None)
 
 
-def _beside(table: PublishedTable) -> None:
+def _beside(table: PublishedTable, ours: Sequence[Ours], untrained: Sequence[Ours]) -> None:
     st.markdown("##### Ours")
     if not table.protocol:
         st.caption("This table is of no protocol: it holds settings or counts, or sums up others.")
         return
     protocol = protocols.read(table.protocol)
     st.caption(f"Protocol `{table.protocol}`: {protocol.sentence} The weights are chosen by {protocol.selection}.")
-    with st.spinner("Counting the training samples …"):
-        ours = published_service.beside(table)
     if not ours:
         st.markdown("Nothing was run under this protocol on these data yet. The command that does:")
         names = {title: name for name, title in published_service.DATASETS.items()}
@@ -159,7 +174,6 @@ def _beside(table: PublishedTable) -> None:
         st.code(f"python -m dmlcore protocol {table.protocol} --data {data}", language="bash")
         menu.link("train", "Or choose the protocol on the Train page")
         return
-    untrained = published_service.baselines(table)
     frame = pd.DataFrame(
         [
             {

@@ -128,9 +128,7 @@ def verdict(name: str, results: Sequence[Measured], rest: DeltaGenerator | None 
     judged = studies.judge(study, results)
     if judged.headline:
         with st.container(border=True, key=f"verdict-{name}"):
-            st.markdown(f"**{judged.headline}**")
-            if rest and judged.more:
-                st.markdown(judged.more[0])
+            st.markdown(" ".join([f"**{judged.headline}**", *(judged.more[:1] if rest else [])]))
             with rest or st.container():
                 st.markdown("\n".join(f"- {sentence}" for sentence in judged.more[1 if rest else 0 :]))
                 st.caption(CLEARLY.replace("seeds", study.repeats))

@@ -24,6 +24,7 @@ GONE_EXAMPLE = "This removes the example, with what was made of it here. This pa
 HURRY = "Begins at once, beside the runs at work; all of them get slower."
 CANCEL = "Ends after the current step and keeps everything; a resume goes on from there."
 BASELINE = "The table then shows how far each run lies from this one, and what it sets otherwise."
+UNDER_WAY = ("queued", "running", "lost", "failed")  # has more to say than the line of what came of it
 RESUME = "Goes on from the last checkpoint, exactly as if nothing had happened."
 
 
@@ -33,12 +34,15 @@ def show(run: Run, waits: Waiting | None) -> None:
     with st.container(border=True, key=f"run-{run.id}"):
         with st.container(horizontal=True, vertical_alignment="center"):
             literal(titles.label(run), "h3")
+            if status not in UNDER_WAY:
+                st.text(f"{state.message} · {run_reader.took(run, state, _where(state))}{_on(state)}", width="content")
             if run.embeddings():
                 menu.inspect(run.id)
             run_status.badge(status)
             if run.is_example:
                 st.caption("It came with the lab, and is left out where runs are compared.", width="content")
-        _progress(run, status, state, waits)
+        if status in UNDER_WAY:
+            _progress(run, status, state, waits)
         note_view.show(run)
         if refused := st.session_state.pop(f"refused-{run.id}", None):
             st.error(refused)
@@ -51,9 +55,8 @@ def show(run: Run, waits: Waiting | None) -> None:
 
 
 def _progress(run: Run, status: str, state: RunState, waits: Waiting | None) -> None:
-    where = f"step {state.step:,} of {state.steps:,}"
+    where, on = _where(state), _on(state)
     done = min(1.0, state.step / max(1, state.steps))
-    on = f" · {state.device}" if state.device else ""
     if status == "running":
         asked = "stopping after the current step" if run.cancel_requested() else state.message
         left = run_reader.time_left(state, run_reader.reader().history(run).pace)
@@ -63,11 +66,17 @@ def _progress(run: Run, status: str, state: RunState, waits: Waiting | None) -> 
     elif status == "lost":
         st.progress(done, text=f"{where}, then its process ended without a word")
         st.warning("Lost, not gone: all up to the last checkpoint is kept. Resume goes on from there.")
-    elif status == "failed":
+    else:
         st.error("Failed. The reason:", icon=":material/error:")
         st.code(words.plain(state.message), language=None, wrap_lines=True)
-    else:
-        st.text(f"{state.message} · {run_reader.took(run, state, where)}{on}")
+
+
+def _where(state: RunState) -> str:
+    return f"step {state.step:,} of {state.steps:,}"
+
+
+def _on(state: RunState) -> str:
+    return f" · {state.device}" if state.device else ""
 
 
 def _place(waits: Waiting | None) -> str:
