@@ -48,7 +48,7 @@ SCROLL = f"<script>{static_files.inline('library/errata')}</script>"
 
 
 def page() -> None:
-    with st.container(horizontal=True, vertical_alignment="center", gap="large"):
+    with st.container(horizontal=True, vertical_alignment="center"):
         st.title("What is printed, what is true", anchor=False, width="content")
         half = _half()
     _show(half)

@@ -15,7 +15,7 @@ VIEWS = {
     "Tournament": tournament_view,
 }
 
-with st.container(horizontal=True, vertical_alignment="center", gap="large"):
+with st.container(horizontal=True, vertical_alignment="center"):
     st.title("Published results", anchor=False, width="content")
     chosen = st.segmented_control(
         "View",
