@@ -96,9 +96,9 @@ def _own_records(table: PublishedTable, ours: Sequence[Ours]) -> list[dict[str, 
 
 def _in_line(table: PublishedTable, rows: Sequence[PublishedRow], ours: Sequence[Ours]) -> dict[str, Any]:
     """Columns of the score that says most: what ours of each printed row reached; none where no row has one."""
-    found = [published_service.of_row(row, ours) for row in rows]
+    beside = [published_service.of_row(row, ours) for row in rows]
     for score in reversed(table.scores):
-        reached = [one.scores.get(score) if one else None for one in found]
+        reached = [one.scores.get(score) if one else None for one in beside]
         if any(reached):
             means, deviations = ([pair[i] if pair else None for pair in reached] for i in (0, 1))
             return {f"{score}, ours": means} | ({f"± {score}, ours": deviations} if any(deviations) else {})
