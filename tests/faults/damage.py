@@ -126,7 +126,7 @@ def _table(run: Run, other: Run) -> None:
 def _curves(run: Run, other: Run) -> None:
     history = run_reader.Reader().history(run)
     run_reader.time_left(run.state(), history.pace)
-    panels = [results._panel(name, [("a", history)]) for name in results.PANELS]
+    panels = [results._panel(name, [("a", [history])]) for name in results.PANELS]
     linked([panel for panel in panels if panel.curves], steps=run.state().steps)
     for histogram in history.histograms:
         monitors_view._bars(histogram, monitors_view._window(run))
