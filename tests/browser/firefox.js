@@ -89,8 +89,8 @@ const browser = await launch({
 try {
   const page = await browser.newPage();
   const errors = [];
-  // long.js of Streamlit tries WebAssembly, which the content policy forbids, and does without. Firefox also reports a
-  // socket that is still opening when its page is left.
+  // long.js of Streamlit tries WebAssembly, which the content policy forbids, and does without.
+  // Firefox also reports a socket that is still opening when its page is left.
   const expected =
     /WebAssembly|(to the server at|to) ws:\S+( was interrupted while the page was loading)?\.$/;
   page.on("pageerror", ({ message }) => expected.test(message) || errors.push(message));
