@@ -30,6 +30,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def noted(path: Path) -> Known:
         seen.append(path.name)
+        time.sleep(1e-3)  # a disk lets other threads have their turn
         return known(path)
 
     known = runs._read
