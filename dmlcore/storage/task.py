@@ -15,7 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
@@ -229,16 +229,17 @@ class Task(Generic[S]):
         SIGTERM, unless whoever calls handles it, and a request to cancel end it by KeyboardInterrupt. Raises locks.Busy
         if another process is at it, and what the job raises.
         """
-        in_main = threading.current_thread() is threading.main_thread()
-        if in_main and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
-            signal.signal(signal.SIGTERM, signal.default_int_handler)
         self.path.mkdir(parents=True, exist_ok=True)
-        with self.lock(wait=0.5):
+        with ExitStack() as after, self.lock(wait=0.5):
             before = self.state()
             if not (before and before.state in ("queued", "cancelled") and before.recent()):
                 self.withdraw_cancel()  # a request that came before this was asked for is void
             asked = before if before and before.on_its_way() else request.queued_now()
             progress = Progress(self, request.changed(queued=asked.queued, boot=asked.boot))
+            in_main = threading.current_thread() is threading.main_thread()
+            if in_main and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+                after.callback(signal.signal, signal.SIGTERM, signal.SIG_DFL)
+                signal.signal(signal.SIGTERM, progress.on_signal)
             try:
                 progress.say("starting")
                 return self.record(job(progress))
@@ -256,6 +257,7 @@ class Progress(Generic[S]):
 
     def __init__(self, task: Task[S], request: S) -> None:
         self._task, self._said = task, 0.0
+        self._interrupted = False
         self._seen: deque[tuple[float, float]] = deque()
         pid = os.getpid()
         self.state = request.changed(state="running", pid=pid, started=locks.start_time(pid))
@@ -278,8 +280,15 @@ class Progress(Generic[S]):
         if at_once or now - self._said >= SAY_EVERY:
             self._said = now
             if self._task.cancel_requested():
+                self._interrupted = True
                 raise KeyboardInterrupt
             self._task.record(self.state)
+
+    def on_signal(self, *_: object) -> None:
+        """KeyboardInterrupt, once: `cancel` asks by file and by signal, and the later one must not cut off the end."""
+        if not self._interrupted:
+            self._interrupted = True
+            raise KeyboardInterrupt
 
     def end(self, message: str, **more: Any) -> S:
         """The state of a task that is done; more: what is otherwise."""

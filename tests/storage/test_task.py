@@ -128,6 +128,30 @@ def test_how_it_ended_is_recorded_and_a_cancel_is_honoured_once(made) -> None:
     assert made.status() == "done"
 
 
+@pytest.mark.parametrize("first", ["file", "signal"])
+def test_asked_by_file_and_by_signal_it_ends_once(made, monkeypatch, first) -> None:
+    """`cancel` asks by both; the later one used to come while the end was recorded, and the task was lost."""
+    record, handler = made.record, signal.getsignal(signal.SIGTERM)
+
+    def interrupted(state):
+        if state.state == "cancelled":
+            signal.raise_signal(signal.SIGTERM)
+        return record(state)
+
+    def asked_to_end(progress):
+        made.request_cancel()
+        if first == "signal":
+            signal.raise_signal(signal.SIGTERM)
+        progress.say("next")
+        raise AssertionError
+
+    monkeypatch.setattr(made, "record", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        made.work(asked_to_end, ProgressState())
+    assert (made.status(), made.cancel_requested()) == ("cancelled", False)
+    assert signal.getsignal(signal.SIGTERM) == handler
+
+
 @pytest.mark.parametrize(
     "content",
     ["", "{", "[]", '{"state": "nonsense"}', '{"done": -1}', '{"done": 1e999}', '{"pid": 1e30}', " " * 2**21],
