@@ -143,19 +143,29 @@ def over_classes(differences: Iterable[float]) -> str:
 
     Queries of a class share their neighbours, so classes are the independent samples; by a t test over them.
     """
-    from scipy import stats
-
     items = list(differences)
-    mean, half = statistics.fmean(items), math.inf
-    if len(items) > 1:
-        half = float(stats.t.isf(LEVEL / 2, len(items) - 1)) * statistics.stdev(items) / math.sqrt(len(items))
-    low, high = mean - half, mean + half
+    low, high = class_interval(items)
     holds = "holds for other classes too" if low * high > 0 else "may be one of these classes alone"
-    ends = f"{100 * low:+.1f} to {100 * high:+.1f}".replace("-", "−")
     return (
         f"Paired over the {len(items)} test classes MAP@R is higher in {sum(each > 0 for each in items)} and lower in "
-        f"{sum(each < 0 for each in items)}, 95 % interval {ends} points: the difference {holds}."
+        f"{sum(each < 0 for each in items)}, 95 % interval {ends(low, high)} points: the difference {holds}."
     )
+
+
+def class_interval(differences: Sequence[float]) -> tuple[float, float]:
+    """The ends of the 95 % interval of the mean of differences (C,), by a t test; infinite for a single one."""
+    from scipy import stats
+
+    mean, half = statistics.fmean(differences), math.inf
+    if len(differences) > 1:
+        error = statistics.stdev(differences) / math.sqrt(len(differences))
+        half = float(stats.t.isf(LEVEL / 2, len(differences) - 1)) * error
+    return mean - half, mean + half
+
+
+def ends(low: float, high: float) -> str:
+    """An interval of shares in points: "−0.4 to +1.0"."""
+    return f"{100 * low:+.1f} to {100 * high:+.1f}".replace("-", "−")
 
 
 def spread(mean: float, deviation: float | None, *, sign: bool = False) -> str:

@@ -70,7 +70,7 @@ def baselines(rows: Iterable[Mapping[str, Any]], *, started: bool) -> dict[str, 
     by_kind: dict[str, dict[str, float]] = {}
     for row in rows:
         subject = "pretrained" if started and row.get("of") == "untrained" else row.get("of", "")
-        if row.get("kind") == "scores" and subject != "trained":
+        if row.get("kind") == "scores" and row["of"] in ("inputs", "untrained"):
             scores = {"map_at_r": row["map_at_r"], "recall_at_1": row["recall_at"].get("1")}
             by_kind.setdefault(subject, {}).update({k: float(v) for k, v in scores.items() if v is not None})
         elif row.get("kind") == "baseline":

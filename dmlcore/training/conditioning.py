@@ -1,0 +1,89 @@
+"""Conditioned embedding: when a run begins to read each sample with its neighbours, and how its steps then differ.
+
+The network is trained alone for `conditioning.after` steps. Its best weights embed the training split; there every
+sample finds its neighbours, once. From then on a batch is read as sequences of a sample, embedded as it is in the
+batch, and its neighbours' stored embeddings. The network stays as it is, as in the source nothing says that it learns
+on, or goes on beside it, the stored embeddings being made anew every `batch.refresh` steps. Source: Can 2018, Ch. 4.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dmlcore.models.conditioned import in_order
+from dmlcore.storage.metrics_rows import Row
+from dmlcore.training.batches import embed
+from dmlcore.training.neighbours import neighbours
+from dmlcore.training.objective import seed_of
+from dmlcore.training.state import TrainingState, use_best
+from dmlcore.typing import Ints
+
+
+def is_due(state: TrainingState) -> bool:
+    """Whether the steps of the network alone are over, and neighbours are not found yet."""
+    spec, progress = state.spec.conditioning, state.progress
+    return spec.neighbours > 0 and not progress.conditioned and progress.step == spec.after
+
+
+def begin(state: TrainingState) -> list[Row]:
+    """Go on from the best weights of the network alone, find neighbours; returns a row that says so.
+
+    What is best is chosen anew, from here on.
+    """
+    progress = state.progress
+    origin = progress.best_step if state.best else progress.step
+    use_best(state)
+    state.best, state.best_loss = {}, {}
+    progress.best_score, progress.best_step, progress.stale, progress.plateau = None, progress.step, 0, 0
+    progress.conditioned = True
+    find(state)
+    train = state.data.labels[state.data.splits["train"]]
+    listed = state.neighbourhood["neighbours"].numpy()
+    same = float((train[listed] == train[:, None]).mean())
+    return [
+        {"kind": "conditioning", "step": progress.step, "from": origin, "neighbours": listed.shape[1]}
+        | {"same_class": same}
+    ]
+
+
+def find(state: TrainingState) -> None:
+    """Embed the training split by the network alone, and list the neighbours of each of its samples."""
+    table = _embedded(state)
+    listed = neighbours(table, None, state.spec.conditioning.neighbours)
+    state.neighbourhood = {"table": table, "neighbours": torch.from_numpy(listed)}
+
+
+def before_step(state: TrainingState, number: int) -> None:
+    """What holds during a step of conditioned embeddings: the network is still, or its neighbours are made anew."""
+    if not state.progress.conditioned:
+        return
+    spec = state.spec
+    if spec.conditioning.continued:
+        done, every = number - 1 - spec.conditioning.after, spec.batch.refresh
+        if done > 0 and every > 0 and done % every == 0:
+            state.neighbourhood["table"] = _embedded(state)
+        return
+    conditioning = state.model.conditioning
+    assert conditioning is not None
+    state.model.eval()
+    conditioning.train()
+    own = {id(parameter) for parameter in conditioning.parameters()}
+    for parameter in state.model.parameters():
+        parameter.requires_grad_(id(parameter) in own)
+
+
+def embeddings(state: TrainingState, number: int, alone: Tensor, indices: Ints) -> Tensor:
+    """Embeddings (B, D) of a batch of these samples by the network alone -> what the loss sees in step `number`."""
+    if not state.progress.conditioned:
+        return alone
+    places = np.searchsorted(state.data.splits["train"], indices)
+    listed = state.neighbourhood["neighbours"].numpy()[places]
+    listed = in_order(listed, state.spec.conditioning.order, seed=seed_of(state.spec.seed, "order", number))
+    rows = torch.from_numpy(np.ascontiguousarray(listed)).to(alone.device)
+    return state.model.condition(torch.cat([alone[:, None], state.neighbourhood["table"][rows]], dim=1))
+
+
+def _embedded(state: TrainingState) -> Tensor:
+    return torch.from_numpy(embed(state.model, state.data, state.data.splits["train"], state.device)).to(state.device)

@@ -1,0 +1,53 @@
+"""An embedding layer that starts as a linear method, fitted to the features of the training split."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from dmlcore.models import linear_metrics
+from dmlcore.models.networks import Network
+from dmlcore.training.batches import embed
+from dmlcore.training.errors import TrainingError
+from dmlcore.training.objective import seed_of
+from dmlcore.training.state import TrainingState
+
+
+def begin(state: TrainingState) -> None:
+    """Fit `model.embedding_start` to what enters the embedding layer; raises TrainingError where there is none."""
+    method, layer = state.spec.model.embedding_start, layer_of(state.model)
+    if layer is None:
+        raise TrainingError(
+            "model.embedding_start: this network has no linear layer behind its pooling; choose random, or another "
+            "pooling"
+        )
+    train = state.data.splits["train"]
+    entering: list[Tensor] = []
+    note = partial(_note, entering)
+    handle = layer.register_forward_pre_hook(note)
+    try:
+        embed(state.model, state.data, train, state.device)
+    finally:
+        handle.remove()
+    features = torch.cat(entering).float().cpu().numpy()
+    seed = seed_of(state.spec.seed, "embedding start") % 2**32
+    try:
+        weight, bias = linear_metrics.fit(method, features, state.data.labels[train], layer.out_features, seed=seed)
+    except (ValueError, np.linalg.LinAlgError) as error:
+        raise TrainingError(f"model.embedding_start: {error}") from None
+    with torch.no_grad():
+        layer.weight.copy_(torch.from_numpy(weight))
+        layer.bias.copy_(torch.from_numpy(bias))
+
+
+def layer_of(model: Network) -> nn.Linear | None:
+    """The linear layer that the embeddings come out of; None where there is none, or none behind the pooling."""
+    layer = getattr(getattr(model, "head", model), "linear", None)
+    return layer if isinstance(layer, nn.Linear) else None
+
+
+def _note(entering: list[Tensor], layer: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+    entering.append(inputs[0].detach())

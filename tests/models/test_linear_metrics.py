@@ -1,0 +1,135 @@
+"""Linear methods as a layer: what each is by its definition, on features whose answer is known."""
+
+import numpy as np
+import pytest
+import torch
+
+from dmlcore.data import Dataset
+from dmlcore.metrics import retrieval
+from dmlcore.models import linear_metrics
+from dmlcore.spec import RunSpec
+from dmlcore.training import build, loop, reference
+from dmlcore.training.batches import embed
+from dmlcore.training.build import TrainingError, load_data
+
+CPU = torch.device("cpu")
+
+
+def confused(seed: int = 0, count: int = 240, noise: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
+    """Six classes that differ along the first axis alone, beside four axes of a hundred times its variance."""
+    random = np.random.default_rng(seed)
+    labels = np.arange(count) % 6
+    features = random.normal(size=(count, 5)) * 10
+    features[:, 0] = labels + noise * random.normal(size=count)
+    return features.astype(np.float32), labels
+
+
+def layer(method: str, features: np.ndarray, labels: np.ndarray, dimension: int) -> np.ndarray:
+    weight, bias = linear_metrics.fit(method, features, labels, dimension)
+    assert weight.shape == (dimension, features.shape[1])
+    embedded = features @ weight.T + bias
+    np.testing.assert_allclose(embedded.mean(0), 0, atol=1e-4)
+    return embedded
+
+
+def test_all_principal_components_keep_every_distance() -> None:
+    features, labels = confused()
+    embedded = layer("pca", features, labels, 5)
+    before, after = (np.linalg.norm(x[:, None] - x[None], axis=2) for x in (features, embedded))
+    np.testing.assert_allclose(after, before, atol=1e-3)
+    variances = layer("pca", features, labels, 2).var(0)
+    assert variances == pytest.approx(np.sort(np.linalg.eigvalsh(np.cov(features.T, ddof=0)))[::-1][:2], rel=1e-4)
+
+
+@pytest.mark.parametrize(("method", "least"), [("lda", 0.95), ("nca", 0.8)])
+def test_supervised_methods_find_the_axis_that_tells_classes_apart(method: str, least: float) -> None:
+    features, labels = confused()
+    weight, bias = linear_metrics.fit(method, features, labels, 2)
+    other, of_other = confused(seed=1)  # not those that it was fitted to
+    raw, fitted = (retrieval(x.astype(np.float32), of_other).recall_at[1] for x in (other, other @ weight.T + bias))
+    assert raw < 0.4
+    assert fitted > least
+
+
+def test_neighbourhood_components_raise_their_objective() -> None:
+    """The expected number of samples that choose a neighbour of their class (Goldberger et al. 2004, Eq. 3)."""
+    features, labels = confused(count=60, noise=0.4)
+
+    def objective(embedded: np.ndarray) -> float:
+        squares = np.square(embedded[:, None] - embedded[None]).sum(2)
+        np.fill_diagonal(squares, np.inf)
+        chosen = np.exp(-(squares - squares.min(1, keepdims=True)))
+        chosen /= chosen.sum(1, keepdims=True)
+        return float((chosen * (labels[:, None] == labels[None])).sum())
+
+    fitted, discriminants, principal = (
+        objective(layer(method, features, labels, 2)) for method in ("nca", "lda", "pca")
+    )
+    assert fitted > discriminants + 1
+    assert discriminants > principal + 10
+
+
+def test_what_a_method_lacks_is_left_zero_and_what_it_cannot_do_is_said() -> None:
+    features, labels = confused()
+    weight = linear_metrics.fit("lda", features, labels, 8)[0]
+    assert np.linalg.matrix_rank(weight) == 5
+    assert not weight[5:].any()
+    with pytest.raises(ValueError, match="unknown linear method 'itml'"):
+        linear_metrics.fit("itml", features, labels, 2)
+    with pytest.raises(ValueError, match="two classes"):
+        linear_metrics.fit("lda", features, np.zeros_like(labels), 2)
+
+
+@pytest.mark.parametrize("method", linear_metrics.METHODS)
+def test_a_run_starts_from_a_method_fitted_to_its_training_split(method: str) -> None:
+    spec = RunSpec().with_overrides(
+        [
+            *(f"model.embedding_start={method}", "model.hidden=[]", "model.normalize=false", "model.embedding_dim=6"),
+            *("loss.name=tuplet", "optimiser.learning_rate=0.1"),  # always a gradient
+        ]
+    )
+    data: Dataset = load_data(spec)
+    rows = data.splits["train"][::8]
+    data = Dataset(**{**vars(data), "splits": {**data.splits, "train": rows}})
+    state = build.build(spec, data, CPU)
+    features = state.model.normalise(torch.from_numpy(data.inputs[rows])).numpy()
+    weight, bias = linear_metrics.fit(
+        method, features, data.labels[rows], 6, seed=build.seed_of(0, "embedding start") % 2**32
+    )
+    expected = features @ weight.T + bias
+    np.testing.assert_allclose(embed(state.model, data, rows, CPU), expected, rtol=1e-3, atol=1e-3)
+    resumed = build.build(spec, data, CPU, start=False)
+    assert not torch.equal(resumed.model.linear.weight, state.model.linear.weight)
+    loop.step(state, 1)
+    assert not np.allclose(embed(state.model, data, rows, CPU), expected, rtol=1e-3, atol=1e-3)
+
+
+def test_the_start_that_embeddings_are_held_to_is_the_fitted_one() -> None:
+    spec = RunSpec().with_overrides(["model.embedding_start=pca", "model.embedding_dim=6"])
+    held = spec.model_copy(update={"loss": spec.loss.model_copy(update={"start_weight": 0.3})})
+    state = build.build(held, load_data(spec), CPU)
+    assert isinstance(state.reference, torch.nn.Module)
+    assert torch.equal(state.reference.linear.weight, state.model.linear.weight)
+    assert reference.of(state.model, spec) is None
+
+
+def test_a_network_without_such_a_layer_is_refused() -> None:
+    spec = RunSpec().with_overrides(
+        ["data.name=digits_pictures", "model.name=conv4_32", "pooling.name=gsp", "model.embedding_start=pca"]
+    )
+    with pytest.raises(TrainingError, match="no linear layer behind its pooling"):
+        build.build(spec, load_data(spec), CPU)
+
+
+def test_discriminants_are_not_led_astray_by_as_many_directions_as_samples() -> None:
+    """Deep features of a few images: most directions carry next to nothing, and shrinkage has to keep them down."""
+    random = np.random.default_rng(0)
+    scales = np.array([5.0] * 5 + [0.5] * 10 + [0.01] * 65)  # nuisance, what tells classes apart, next to nothing
+    means = random.normal(size=(20, 80)) * (np.arange(80) // 5 % 16 < 3) * (np.arange(80) > 4)
+    turn = np.linalg.qr(random.normal(size=(80, 80)))[0]
+    features = [(means[k] + random.normal(size=(6, 80)) * scales) @ turn for k in range(20)]
+    train = np.concatenate(features[:14]).astype(np.float32)
+    test, of_test = np.concatenate(features[14:]).astype(np.float32), np.repeat(np.arange(6), 6)
+    weight, bias = linear_metrics.fit("lda", train, np.repeat(np.arange(14), 6), 10)
+    raw, fitted = (retrieval(x.astype(np.float32), of_test).map_at_r for x in (test, test @ weight.T + bias))
+    assert fitted > 2 * raw

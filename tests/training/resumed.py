@@ -1,0 +1,38 @@
+"""Runs that stop and go on: what the tests of every way of training ask of a resume."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from dmlcore.data import Dataset
+from dmlcore.spec import RunSpec
+from dmlcore.storage import checkpoint
+from dmlcore.storage.checkpoint import Checkpoint
+from dmlcore.storage.runs import Run, RunStore
+from dmlcore.training import loop
+
+
+def trained(store: RunStore, spec: RunSpec, stops: tuple[int, ...] = (), dataset: Dataset | None = None) -> Run:
+    """A run that is done, stopped after each of these steps and resumed."""
+    run = store.create(spec)
+    with run.lock():
+        for stop in stops:
+            asked: Iterator[bool] = iter([False] * (stop - run.state().step - 1) + [True])  # once a step
+            loop.train(run, dataset=dataset, stop=lambda asked=asked: next(asked))
+            assert run.state().step == stop, run.state().message
+            run.update(state="queued")
+        assert loop.train(run, dataset=dataset).state == "done", run.state().message
+    return run
+
+
+def same_to_the_bit(whole: Run, stopped: Run) -> tuple[Checkpoint, Checkpoint]:
+    """Both have the same rows and the same tensors in their last checkpoints, which are returned."""
+    assert (stopped.path / "metrics.jsonl").read_bytes() == (whole.path / "metrics.jsonl").read_bytes()
+    one, two = checkpoint.load(whole.path), checkpoint.load(stopped.path)
+    assert one is not None
+    assert two is not None
+    assert one.tensors.keys() == two.tensors.keys()
+    assert all(torch.equal(one.tensors[name], two.tensors[name]) for name in one.tensors)
+    return one, two
