@@ -65,11 +65,12 @@ def describe(name: str) -> LossEntry:
 
 
 def for_training(
-    name: str, *, classes: int, embedding_dim: int, reduction: str = "mean_valid", **hyper: Any
+    name: str, *, classes: int, embedding_dim: int, pooled_dim: int = 0, reduction: str = "mean_valid", **hyper: Any
 ) -> nn.Module:
     """Any loss as a module, with a vector per class where it learns such vectors.
 
-    reduction: of triplet losses; the others have their own.
+    pooled_dim: of the features that the embedding layer takes, for a loss that reads them too (`reads_pooled`), which
+    is then called with pooled=(B, pooled_dim). reduction: of triplet losses; the others have their own.
 
     Shapes: forward(embeddings (B, embedding_dim), labels (B,) in 0..classes-1, indices_tuple=None) -> scalar.
     Raises: KeyError, TypeError or ValueError naming the culprit.
@@ -88,5 +89,5 @@ def for_training(
     info = describe(name)
     if not isinstance(info, BatchFormula):
         return create(name, reduction=reduction, **hyper)
-    sizes = {"classes": classes, "embedding_dim": embedding_dim}
+    sizes = {"classes": classes, "embedding_dim": embedding_dim, "pooled_dim": pooled_dim}
     return info.build(**info.complete(hyper, reduction, **sizes), **{k: sizes[k] for k in info.sizes})

@@ -6,7 +6,7 @@ Source: Zabihzadeh, Alitbi & Mousavirad 2021 (WEL, WEDL, WEDL-C).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 from torch import nn
 
@@ -36,12 +36,15 @@ MEMBERS: dict[str, Callable[..., nn.Module]] = {
 SOURCE_SHARES = {"classifier": 2, "triplet": 1, "binomial": 2, "proxy_nca": 3}  # of 8; 2, the mean of them, for others
 
 
-def members(classes: int, embedding_dim: int, names: Sequence[str] = tuple(SOURCE_SHARES)) -> list[nn.Module]:
+def members(
+    classes: int, embedding_dim: int, names: Sequence[str] = tuple(SOURCE_SHARES), classifier_dim: int = 0
+) -> list[nn.Module]:
     """The losses of MEMBERS by name; at first smoothed classifier, triplet hinge on semi-hard triplets, binomial
-    deviance, smoothed Proxy-NCA.
+    deviance, smoothed Proxy-NCA. classifier_dim: what the classifier reads, where that is not the embedding.
     """
     sizes = {"classes": classes, "embedding_dim": embedding_dim}
-    return [MEMBERS[name](sizes) for name in names]
+    own = sizes | {"embedding_dim": classifier_dim or embedding_dim}
+    return [MEMBERS[name](own if name == "classifier" else sizes) for name in names]
 
 
 def prior_of(prior: str, names: Sequence[str]) -> list[float]:
@@ -68,16 +71,25 @@ Member = Annotated[str, Choice(("on", "off"), r"\ell_j", "Whether this loss, as 
 SOURCE = "Zabihzadeh, Alitbi & Mousavirad 2021, Eq. 8-15"
 
 
-def _names(*switches: str) -> list[str]:
-    return [name for name, switch in zip(MEMBERS, switches, strict=True) if switch == "on"]
-
-
 def _chosen(values: Values) -> int:
     return sum(values.get(name) == "on" for name in MEMBERS)
 
 
 def _several(values: Values) -> str:
     return "" if _chosen(values) > 1 else f"needs two losses; set another of {', '.join(MEMBERS)} to on"
+
+
+def _fed(values: Values) -> str:
+    if values.get("classifier_input") != "features":
+        return _several(values)
+    if values.get("classifier") == "off":
+        return "classifier_input: the classifier is off; set classifier to on, or classifier_input to embedding"
+    if values.get("pooled_dim") == 0:
+        return (
+            "classifier_input: this network has no features before its embedding; choose pooling.name=gap, or set "
+            "classifier_input to embedding"
+        )
+    return _several(values)
 
 
 def _blocks(values: Values) -> str:
@@ -88,17 +100,7 @@ def _blocks(values: Values) -> str:
     return f"each of {count} losses has a block of the embedding, so embedding_dim must divide by {count}, got {size}"
 
 
-@batch_loss(
-    "wel",
-    title="Weighted ensemble (WEL)",
-    latex=r"\sum_j w_j\,\ell_j\,\bar\ell/\bar\ell_j + \eta\bigl(\textstyle\sum_j w_j-1\bigr)^2,"
-    r"\quad w_j=c_j^2+\tfrac1{4M}",
-    source=SOURCE,
-    sentence="Classifier, triplet hinge, binomial deviance and Proxy-NCA, or any other losses, on one embedding, "
-    "brought to one scale, with learned weights.",
-    rule=_several,
-)
-def _wel(
+def _parts(
     prior: Prior = "source",
     eta: Eta = 100.0,
     rate: Rate = 1.0,
@@ -117,14 +119,56 @@ def _wel(
     *,
     classes: int,
     embedding_dim: int,
-) -> WeightedEnsemble:
-    names = _names(
-        *(classifier, triplet, binomial, proxy_nca, contrastive, multi_similarity, margin, proxy_anchor, soft_triple)
+    blocks: bool = False,
+    classifier_dim: int = 0,
+) -> dict[str, Any]:
+    """What `Ensemble` takes, from what every ensemble lets one choose.
+
+    blocks: whether each member has a block of the embedding; classifier_dim: what the classifier reads, if not that.
+    """
+    switches = (
+        *(classifier, triplet, binomial, proxy_nca, contrastive, multi_similarity, margin, proxy_anchor, soft_triple),
     )
+    names = [name for name, switch in zip(MEMBERS, switches, strict=True) if switch == "on"]
     shares = prior_of(prior, names)
-    learners = members(classes, embedding_dim, names)
     coefficients = Coefficients(shares, eta, learned=weights == "learned", at_network_rate=weights_rate == "network")
-    return WeightedEnsemble(learners, shares, eta, rate, names=names, weights=coefficients, order=order)
+    learners = members(classes, embedding_dim // len(names) if blocks else embedding_dim, names, classifier_dim)
+    return {
+        **{"members": learners, "prior": shares, "eta": eta, "rate": rate},
+        **{"names": names, "weights": coefficients, "order": order},
+    }
+
+
+@batch_loss(
+    "wel",
+    title="Weighted ensemble (WEL)",
+    latex=r"\sum_j w_j\,\ell_j\,\bar\ell/\bar\ell_j + \eta\bigl(\textstyle\sum_j w_j-1\bigr)^2,"
+    r"\quad w_j=c_j^2+\tfrac1{4M}",
+    source=SOURCE,
+    sentence="Classifier, triplet hinge, binomial deviance and Proxy-NCA, or any other losses, on one embedding, "
+    "brought to one scale, with learned weights.",
+    rule=_fed,
+    shared=_parts,
+)
+def _wel(
+    classifier_input: Annotated[
+        str,
+        Choice(
+            ("embedding", "features"),
+            r"\phi",
+            "What the classifier reads: the embedding, or the features before it (source, Fig. 9)",
+        ),
+    ] = "embedding",
+    *,
+    classes: int,
+    embedding_dim: int,
+    pooled_dim: int = 0,
+    **shared: Any,
+) -> WeightedEnsemble:
+    on_features = classifier_input == "features"
+    own = pooled_dim if on_features else 0
+    parts = _parts(**shared, classes=classes, embedding_dim=embedding_dim, classifier_dim=own)
+    return WeightedEnsemble(**parts, reads_pooled=on_features)
 
 
 @batch_loss(
@@ -136,11 +180,9 @@ def _wel(
     sentence="Each of the losses, four at first, trains its own block of the embedding; the blocks are kept apart and "
     "weighted for the distance.",
     rule=_blocks,
+    shared=_parts,
 )
 def _wedl(
-    prior: Prior = "source",
-    eta: Eta = 100.0,
-    rate: Rate = 1.0,
     diversity: Annotated[
         float, Slider(0, 1, r"\lambda", "Weight of the hinge that keeps the blocks apart", least=0)
     ] = 0.01,
@@ -158,33 +200,13 @@ def _wedl(
             "Distance between blocks that the hinge is of; the released code does not square",
         ),
     ] = "squared",
-    weights: Weights = "learned",
-    weights_rate: WeightsRate = "loss",
-    order: Order = "update_first",
-    classifier: Member = "on",
-    triplet: Member = "on",
-    binomial: Member = "on",
-    proxy_nca: Member = "on",
-    contrastive: Member = "off",
-    multi_similarity: Member = "off",
-    margin: Member = "off",
-    proxy_anchor: Member = "off",
-    soft_triple: Member = "off",
     *,
     classes: int,
     embedding_dim: int,
+    **shared: Any,
 ) -> DiverseEnsemble:
-    names = _names(
-        *(classifier, triplet, binomial, proxy_nca, contrastive, multi_similarity, margin, proxy_anchor, soft_triple)
-    )
-    shares, width = prior_of(prior, names), embedding_dim // len(names)
-    # drawn first, so that they start alike with and without a compression
-    learners = members(classes, width, names)
-    network = Compression(len(names), width) if compression == "on" else None
-    return DiverseEnsemble(
-        *(learners, shares, eta, rate, diversity, network),
-        squared=distance == "squared",
-        names=names,
-        weights=Coefficients(shares, eta, learned=weights == "learned", at_network_rate=weights_rate == "network"),
-        order=order,
-    )
+    # members are drawn first, so that they start alike with and without a compression
+    parts = _parts(**shared, classes=classes, embedding_dim=embedding_dim, blocks=True)
+    count = len(parts["members"])
+    network = Compression(count, embedding_dim // count) if compression == "on" else None
+    return DiverseEnsemble(**parts, diversity=diversity, compression=network, squared=distance == "squared")

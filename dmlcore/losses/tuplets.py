@@ -40,9 +40,8 @@ def centre_losses(similarities: Tensor, positive: Tensor, negative: Tensor, form
 class Tuplet(PairLoss):
     """Mean of `centre_losses` of raw inner products over the samples with a positive, plus pull of the embeddings.
 
-    norm_weight: weight of the mean length of the embeddings (J_reg, 0.02 in the source). start_weight: weight of their
-    mean distance from `start`, those of the frozen pretrained network, given to `total` (J_pre, 0.3 in the source).
-    Source: Can 2018, Sec. 3.2-3.4.
+    norm_weight: weight of the mean length of the embeddings (J_reg, 0.02 in the source). Its J_pre, which holds the
+    embeddings of any loss to the pretrained network, is `loss.start_weight` of a run. Source: Can 2018, Sec. 3.2-3.4.
     """
 
     def __init__(
@@ -69,11 +68,6 @@ class Tuplet(PairLoss):
         self.note(terms.detach(), has)
         loss = mean(terms.masked_fill(~has, 0.0).sum(), has.sum())
         return loss + self.norm_weight * _mean_length(pairs.rows) if self.norm_weight else loss
-
-    def total(self, embeddings: Tensor, labels: Tensor, start: Tensor, start_weight: float = 0.3) -> Tensor:
-        """The loss of a batch with J_pre; start: embeddings (B, D) of the same samples by the pretrained network."""
-        loss: Tensor = self(embeddings, labels) + start_weight * _mean_length(embeddings - start.detach())
-        return loss
 
 
 def _mean_length(vectors: Tensor) -> Tensor:

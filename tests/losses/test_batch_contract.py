@@ -26,10 +26,9 @@ def forms() -> list:
         for key, parameter in formula.parameters.items():
             if isinstance(parameter, Choice):
                 options += [{key: option} for option in parameter.options if option != formula.defaults[key]]
-        if formula.rule is not None:  # some forms need embeddings of another length than here, 8
-            options = [
-                hyper for hyper in options if not formula.rule({**formula.defaults, **hyper, "embedding_dim": 8})
-            ]
+        if formula.rule is not None:  # some forms need embeddings of another length than here, 8, or features before
+            here = {"embedding_dim": 8, "pooled_dim": 0}
+            options = [hyper for hyper in options if not formula.rule({**formula.defaults, **hyper, **here})]
         found += [
             pytest.param(name, hyper, id="-".join([name, *(f"{k}={v}" for k, v in hyper.items())])) for hyper in options
         ]

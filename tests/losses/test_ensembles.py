@@ -49,10 +49,14 @@ def probe(gradient: torch.Tensor) -> float:
 )
 def test_golden_rescaling(key: str, rate: float, order: str) -> None:
     golden, rescaling = GOLDEN["ema_rescaling"], Rescaling(4, rate, order).double()
+    before = torch.tensor(golden["losses"][0], dtype=DOUBLE)
     for step, values in zip(golden[key], golden["losses"], strict=True):
         found = rescaling(torch.tensor(values, dtype=DOUBLE))
         assert found.tolist() == pytest.approx(step["normalised"], rel=1e-12)
         assert rescaling.means.tolist() == pytest.approx(step["means"], rel=1e-12)
+        scale = found[0].item() / values[0] * (before if order == "normalise_first" else rescaling.means)[0].item()
+        assert scale == pytest.approx(step["bar"], rel=1e-12)  # what all are brought to
+        before = rescaling.means.clone()
 
 
 def test_the_running_mean_is_the_mean_of_all_steps_and_survives_a_resume() -> None:
@@ -78,6 +82,7 @@ def test_golden_objective() -> None:
     coefficients = Coefficients(golden["prior"], golden["eta"]).double()
     assert coefficients.roots.tolist() == pytest.approx(golden["initial_c_for_prior"], rel=1e-7)
     assert coefficients.weights.sum().item() == pytest.approx(1, rel=1e-6)
+    assert coefficients.least == golden["alpha"]
     coefficients.roots.data = torch.tensor(golden["c"], dtype=DOUBLE)
     value = coefficients(torch.tensor(golden["normalised_losses"], dtype=DOUBLE))
     value.backward()
@@ -121,8 +126,9 @@ def test_golden_diversity(key: str, squared: bool) -> None:
 def test_the_printed_diversity_is_half_of_the_way_from_ours_to_two() -> None:
     """Printed: 2 - f'f for 2 - 2 f'f, so equal blocks would lie 1 apart."""
     blocks, _ = golden_blocks()
-    printed = 1 + diversity(blocks).item() / 2
-    assert printed == pytest.approx(GOLDEN["ensemble"]["diversity"]["printed"]["D"], rel=1e-12)
+    printed, golden = 1 + diversity(blocks).item() / 2, GOLDEN["ensemble"]["diversity"]["printed"]
+    assert printed == pytest.approx(golden["D"], rel=1e-12)
+    assert max(0.0, 2 - printed) == pytest.approx(golden["hinge"], rel=1e-9)
 
 
 def test_every_golden_number_of_ensembles_is_one_that_a_test_here_reads() -> None:
@@ -174,7 +180,11 @@ def test_golden_whole_step() -> None:
     c, d = grid(4, 4)
     each[0].proxies.data, each[3].proxies.data = torch.cos(0.8 * c + 0.5 * d), torch.sin(0.7 + 1.2 * c - 0.4 * d)
 
-    value = wedl(torch.cat([x @ head for head in heads], dim=1), labels)
+    outputs = torch.cat([x @ head for head in heads], dim=1)
+    apart = diversity(F.normalize(outputs.view(12, 4, 4), dim=2))
+    assert (2 - apart).relu().item() == pytest.approx(golden["diversity_hinge"], rel=1e-9)
+    assert wedl.coefficients.least == golden["alpha"]
+    value = wedl(outputs, labels)
     value.backward()
     assert wedl.values.tolist() == pytest.approx(golden["raw_losses"], rel=1e-9)
     assert value.item() == pytest.approx(golden["value"], rel=1e-9)
@@ -326,3 +336,40 @@ def test_refusals_name_the_culprit() -> None:
         wedl(torch.randn(4, 6), torch.tensor([0, 0, 1, 1]))
     with pytest.raises(ValueError, match="4 losses need as many weights, got 2"):
         DiverseEnsemble(members(2, 2), (0.5, 0.5), 100.0, 1.0)
+
+
+def test_the_classifier_of_wel_reads_the_features_before_the_embedding_and_the_others_do_not() -> None:
+    """Fig. 9: its loss is that of phi alone, and no other member has a gradient there."""
+    features, labels = torch.randn(8, 5, generator=torch.Generator().manual_seed(0)), torch.arange(8) // 2
+    layer = torch.nn.Linear(5, 6)
+    for classifier_input in ("embedding", "features"):
+        wel = losses.for_training(
+            "wel", classes=4, embedding_dim=6, pooled_dim=5, classifier_input=classifier_input, prior="equal"
+        )
+        x = features.clone().requires_grad_()
+        embeddings = layer(x.detach())
+        wel(embeddings, labels, pooled=x).backward()
+        alone = CrossEntropy(1.0, 0.15, "all", classes=4, embedding_dim=wel.members[0].proxies.shape[1])
+        alone.load_state_dict(wel.members[0].state_dict())
+        read = x if classifier_input == "features" else embeddings
+        assert wel.values[0] == alone(read, labels).detach()
+        assert [member.proxies.shape[1] for member in wel.members if hasattr(member, "proxies")] == [
+            5 if classifier_input == "features" else 6,
+            6,
+        ]
+        if classifier_input == "features":  # at the first step all are rescaled to their mean
+            scale = wel.values.mean() / wel.values[0] * wel.weights[0]
+            by_it = torch.autograd.grad(scale * alone(x, labels), x)[0]
+            assert torch.allclose(x.grad, by_it, rtol=1e-5)
+        else:
+            assert x.grad is None
+    with pytest.raises(ValueError, match="give them as pooled"):
+        wel(embeddings, labels)
+
+
+def test_a_classifier_that_is_off_or_a_network_without_features_is_refused() -> None:
+    sizes = {"classes": 4, "embedding_dim": 6, "classifier_input": "features"}
+    with pytest.raises(ValueError, match="classifier is off"):
+        losses.for_training("wel", **sizes, pooled_dim=5, classifier="off")
+    with pytest.raises(ValueError, match="no features before its embedding"):
+        losses.for_training("wel", **sizes)

@@ -148,6 +148,31 @@ def test_golden(case: dict[str, Any]) -> None:
         check(W.grad, case["grad"]["W"])
 
 
+# Where each entry of the file is held against the library; "about" and "conventions" are its header.
+ENTRIES = {
+    **dict.fromkeys(("tolerance", "batches", "losses", "arcface_beyond_pi"), "losses/test_golden_losses.py"),
+    "centre_forms": "losses/test_tuplets.py",
+    **dict.fromkeys(("ema_rescaling", "wel_objective", "ensemble", "wedl_full"), "losses/test_ensembles.py"),
+    **dict.fromkeys(("k_center", "covering_radius"), "geometry/test_covering.py"),
+    "histogram_pcc": "geometry/test_histograms.py",
+    "hull_overlap": "geometry/test_hulls.py",
+    "zero_shot": "pooling/test_zero_shot.py",
+    "local_neighbourhood_sampling": "training/test_samplers.py",
+    "retrieval": "metrics/test_retrieval.py",
+    "zero_shot_evaluation": "pooling/analysis/test_zero_shot_evaluation.py",
+    "memory": "losses/test_memory.py",
+    "metrics": "metrics/test_clustering.py",
+}
+
+
+def test_every_entry_of_the_golden_file_is_read_by_a_test() -> None:
+    assert GOLDEN.keys() - {"about", "conventions"} == ENTRIES.keys()
+    for entry, name in ENTRIES.items():
+        text = (Path(__file__).parents[1] / name).read_text()
+        assert '"losses.json"' in text, name
+        assert f'["{entry}"]' in text, (entry, name)
+
+
 def test_every_golden_loss_is_ours_or_known_to_be_elsewhere() -> None:
     names = {case["name"] for case in GOLDEN["losses"]}
     assert names == OURS.keys() | ELSEWHERE

@@ -40,6 +40,10 @@ def test_golden() -> None:
     value.backward()
     assert memory.joined
     assert value.item() == pytest.approx(GOLDEN["total"], rel=1e-9)
+    assert c1()(x, labels).item() == pytest.approx(GOLDEN["batch_loss"], rel=1e-9)
+    assert "batches 1 and 2" in GOLDEN["memory_after_last_step"]
+    held = {tuple(row) for row in memory.embeddings.tolist()}
+    assert held == {tuple(row) for step in (1, 2) for row in golden_batch(step).tolist()}
     assert value.item() - c1()(x, labels).item() == pytest.approx(GOLDEN["memory_loss"], rel=1e-9)
     assert x.grad is not None
     assert x.grad.norm().item() == pytest.approx(GOLDEN["grad_current"]["norm"], rel=1e-8)

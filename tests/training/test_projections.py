@@ -12,11 +12,12 @@ import torch
 from dmlcore.geometry import average_covering_radius, covering_radius, k_center
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.storage import checkpoint
-from dmlcore.storage.runs import Run, RunStore
+from dmlcore.storage.runs import RunStore
 from dmlcore.training import build, coverings, evaluation, loop, projections
 from dmlcore.training.batches import embed
 from dmlcore.training.build import TrainingError, load_data
 from dmlcore.training.state import TrainingState
+from tests.training.resumed import same_to_the_bit, trained
 
 CPU = torch.device("cpu")
 SPEC = RunSpec().with_overrides(
@@ -52,18 +53,6 @@ def judged(state: TrainingState, *scores: float) -> list[dict[str, Any]]:
     return rows
 
 
-def trained(store: RunStore, spec: RunSpec = SPEC, stops: tuple[int, ...] = ()) -> Run:
-    run = store.create(spec)
-    with run.lock():
-        for stop in stops:
-            asked = iter([False] * (stop - run.state().step - 1) + [True])  # once a step
-            loop.train(run, stop=lambda asked=asked: next(asked))
-            assert run.state().step == stop
-            run.update(state="queued")
-        assert loop.train(run).state == "done"
-    return run
-
-
 def test_a_resume_repeats_what_would_have_been_bit_for_bit(tmp_path: Path) -> None:
     """In the middle of the first projection, between two validations that do not count, and as one has just ended."""
     store = RunStore(tmp_path)
@@ -72,13 +61,8 @@ def test_a_resume_repeats_what_would_have_been_bit_for_bit(tmp_path: Path) -> No
     assert ended
     assert 4 < ended[0] < SPEC.schedule.steps - 2
     stopped = trained(store, JUMPY, stops=(1, ended[0] - 1, ended[0], ended[0] + 1))
-    assert (stopped.path / "metrics.jsonl").read_bytes() == (whole.path / "metrics.jsonl").read_bytes()
-    one, two = checkpoint.load(whole.path), checkpoint.load(stopped.path)
-    assert one is not None
-    assert two is not None
-    assert one.tensors.keys() == two.tensors.keys()
+    one, two = same_to_the_bit(whole, stopped)
     assert {name.partition(".")[0] for name in one.tensors} >= {"anchor", "loss", "best"}
-    assert all(torch.equal(one.tensors[name], two.tensors[name]) for name in one.tensors)
     assert {key: value for key, value in one.facts.items() if key.startswith("projection")} == {
         key: value for key, value in two.facts.items() if key.startswith("projection")
     }
@@ -225,7 +209,7 @@ def test_what_cannot_be_projected_is_refused(overrides: list[str], message: str)
 
 
 def test_the_weights_that_are_tested_are_the_best_of_all_projections(tmp_path: Path) -> None:
-    run = trained(RunStore(tmp_path))
+    run = trained(RunStore(tmp_path), SPEC)
     rows = run.metrics()[0]
     best = max((row for row in rows if row["kind"] == "validation"), key=lambda row: (row["map_at_r"], -row["step"]))
     (tested,) = [row for row in rows if row["kind"] == "tested_covering"]

@@ -160,6 +160,21 @@ def test_golden_neighbourhoods():
     )
     assert batch.tolist() == golden["batch"]
 
+    # Why each centre is taken or not, by a plain loop over the order.
+    labels, taken, trace = np.array(golden["labels"]), [], []
+    for centre in golden["centre_order"]:
+        squares = np.square(table - table[centre]).sum(1)
+        nearest = sorted((other for other in range(20) if other != centre), key=lambda other: squares[other])
+        group = [centre, *nearest[: golden["K"]]]
+        own = [labels[other] == labels[centre] for other in group[1:]]
+        mixed, apart = any(own) and not all(own), not set(group) & set(taken)
+        trace.append([centre, "labels" if not mixed else "taken" if apart else "overlap"])
+        taken += group if mixed and apart else []
+        if len(taken) >= golden["N"]:
+            break
+    assert trace == golden["trace"]
+    assert taken[: golden["N"]] == golden["batch"]
+
 
 def test_a_neighbourhood_batch_is_made_of_mixed_neighbourhoods_that_do_not_meet():
     labels, table = small(count=300)

@@ -40,7 +40,7 @@ NOTHING = -1e30  # log of an empty sum: exp(NOTHING) is 0 in every precision, an
 class BatchFormula(LossEntry):
     """A loss of a whole batch: what a form and a page need of it, and `build`, which makes the module.
 
-    sizes: which of `classes` and `embedding_dim` it is made for, beside its hyper-parameters.
+    sizes: which of `classes`, `embedding_dim` and `pooled_dim` it is made for, beside its hyper-parameters.
     """
 
     build: Callable[..., nn.Module]
@@ -76,15 +76,18 @@ def batch_loss(
     source: str,
     sentence: str,
     rule: Callable[[Values], str] | None = None,
+    shared: Callable[..., Any] | None = None,
 ) -> Callable[[Build], Build]:
     """Enter a loss of batches into the catalogue: its class, or a function that makes it.
 
-    Each hyper-parameter of the constructor is `Annotated` with its Slider or Choice and has a default; `classes` and
-    `embedding_dim` are given to what asks for them. rule: as of `catalogue.Entry`.
+    Each hyper-parameter of the constructor is `Annotated` with its Slider or Choice and has a default; `classes`,
+    `embedding_dim` and `pooled_dim` (of what the embedding layer takes) are given to what asks for them. rule: as of
+    `catalogue.Entry`. shared: a function whose hyper-parameters it has too, as keywords, declared there for several.
     """
 
     def enter(build: Build) -> Build:
-        sizes = frozenset({"classes", "embedding_dim"} & inspect.signature(build).parameters.keys())
+        sizes = frozenset({"classes", "embedding_dim", "pooled_dim"} & inspect.signature(build).parameters.keys())
+        own, of_all = declared(build), declared(shared) if shared else {}
         entry = BatchFormula(
             name=name,
             title=title,
@@ -94,7 +97,7 @@ def batch_loss(
             rule=rule,
             build=build,
             sizes=sizes,
-            **declared(build),
+            **{part: own[part] | of_all.get(part, {}) for part in own},
         )
         LOSSES.enter(name, entry)
         return build

@@ -84,13 +84,15 @@ class Coefficients(nn.Module):
 class Ensemble(nn.Module):
     """What WEL and WEDL share: members, rescaling, coefficients.
 
-    forward(embeddings (B, D), labels (B,), indices_tuple=None) -> scalar; tuples go to the members that are losses of
-    pairs. After a forward pass `values` holds the losses of the members, (M,), not rescaled, and `weights` what they
-    counted with, (M,); `measured` gives both by the names of the members. weights, order: `Coefficients` and the order
-    of `Rescaling` instead of learned ones that are updated first.
+    forward(embeddings (B, D), labels (B,), indices_tuple=None, pooled=None) -> scalar; tuples go to the members that
+    are losses of pairs; pooled (B, P) is what the embedding layer takes, where the loss `reads_pooled`. After a forward
+    pass `values` holds the losses of the members, (M,), not rescaled, and `weights` what they counted with, (M,);
+    `measured` gives both by the names of the members. weights, order: `Coefficients` and the order of `Rescaling`
+    instead of learned ones that are updated first.
     """
 
     pairs: ClassVar[bool] = False
+    reads_pooled: bool = False
 
     def __init__(
         self,
@@ -119,10 +121,16 @@ class Ensemble(nn.Module):
             f"{part}_{name}": value for part, row in parts.items() for name, value in zip(self.names, row, strict=True)
         }
 
-    def forward(self, embeddings: Tensor, labels: Tensor, indices_tuple: tuple[Tensor, ...] | None = None) -> Tensor:
+    def forward(
+        self,
+        embeddings: Tensor,
+        labels: Tensor,
+        indices_tuple: tuple[Tensor, ...] | None = None,
+        pooled: Tensor | None = None,
+    ) -> Tensor:
         """The loss of a batch."""
         embeddings, labels = ready(embeddings, labels)
-        inputs = self.inputs(embeddings)
+        inputs = self.inputs(embeddings, pooled)
         losses = torch.stack(
             [
                 member(x, labels, indices_tuple if getattr(member, "pairs", False) else None)
@@ -133,21 +141,28 @@ class Ensemble(nn.Module):
         total: Tensor = self.coefficients(self.rescaling(losses))
         return total
 
-    def inputs(self, embeddings: Tensor) -> list[Tensor]:
-        """What each member sees of the embeddings (B, D)."""
+    def inputs(self, embeddings: Tensor, pooled: Tensor | None = None) -> list[Tensor]:
+        """What each member sees of the embeddings (B, D) and of what they are made of."""
         raise NotImplementedError
 
 
 class WeightedEnsemble(Ensemble):
     """WEL: all losses on one embedding; the metric ones see it with unit length, the classifier as it is.
 
-    In the source the classifier reads the features before the embedding, which a loss does not see here.
+    reads_pooled: whether the classifier reads the features phi that the embedding layer takes instead, as in the
+    source (Fig. 9).
     """
 
-    def inputs(self, embeddings: Tensor) -> list[Tensor]:
+    def __init__(self, *args: Any, reads_pooled: bool = False, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.reads_pooled = reads_pooled
+
+    def inputs(self, embeddings: Tensor, pooled: Tensor | None = None) -> list[Tensor]:
         """What each member sees."""
-        directions = unit(embeddings)
-        return [embeddings if getattr(member, "reads_lengths", False) else directions for member in self.members]
+        directions, classified = unit(embeddings), pooled if self.reads_pooled else embeddings
+        if classified is None:
+            raise ValueError("the classifier reads the features before the embedding; give them as pooled")
+        return [classified if getattr(member, "reads_lengths", False) else directions for member in self.members]
 
 
 class DiverseEnsemble(Ensemble):
@@ -179,10 +194,16 @@ class DiverseEnsemble(Ensemble):
         """Also "diversity", the mean (squared) distance between the blocks of a sample."""
         return super().measured() | {"diversity": self.apart}
 
-    def forward(self, embeddings: Tensor, labels: Tensor, indices_tuple: tuple[Tensor, ...] | None = None) -> Tensor:
+    def forward(
+        self,
+        embeddings: Tensor,
+        labels: Tensor,
+        indices_tuple: tuple[Tensor, ...] | None = None,
+        pooled: Tensor | None = None,
+    ) -> Tensor:
         """The loss of a batch."""
         embeddings, labels = ready(embeddings, labels)
-        loss = super().forward(embeddings, labels, indices_tuple)
+        loss = super().forward(embeddings, labels, indices_tuple, pooled)
         apart = diversity(self.blocks(embeddings), squared=self.squared)
         self.apart = apart.detach()
         loss = loss + self.diversity * (2 - apart).relu()
@@ -191,7 +212,7 @@ class DiverseEnsemble(Ensemble):
         joined = self.joined(embeddings).detach()
         return loss + compression_loss(joined, self.compression(joined))
 
-    def inputs(self, embeddings: Tensor) -> list[Tensor]:
+    def inputs(self, embeddings: Tensor, pooled: Tensor | None = None) -> list[Tensor]:
         """What each member sees: its block."""
         return list(self.blocks(embeddings).unbind(1))
 
