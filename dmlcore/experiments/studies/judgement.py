@@ -3,49 +3,17 @@
 from __future__ import annotations
 
 import re
-import statistics
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
+from dmlcore.experiments.studies.by_seed import MEASURES, against, by_seed, mean_by_class, mean_of
+from dmlcore.experiments.studies.comparisons import compare, summary
 from dmlcore.experiments.studies.results import Measured, best_folds
-from dmlcore.experiments.studies.spec import PRETRAINING, Study
+from dmlcore.experiments.studies.spec import Study
 from dmlcore.significance import verdicts
 from dmlcore.significance.noise import Gap, over_classes
 from dmlcore.significance.power import FEASIBLE, MOST, POWER, power
 from dmlcore.significance.verdicts import Verdict
-from dmlcore.typing import Floats
-
-BySeed = dict[str, dict[int, float]]  # variant -> seed -> score in 0..1
-
-MEASURES = {
-    "map_at_r": "test MAP@R",
-    "recall_at_1": "test R@1",
-    "train.map_at_r": "train MAP@R",
-    "train.r_precision": "train P@R",
-    "train.recall_at_1": "train R@1",
-    "train.recall_at_8": "train R@8",
-}
-
-
-def by_seed(results: Sequence[Measured], score: str) -> BySeed:
-    """A score of each variant by seed, in order of appearance, of its best fold; the pretraining is no variant."""
-    values: BySeed = {}
-    for run in best_folds(results):
-        if run.variant != PRETRAINING and score in run.scores:
-            values.setdefault(run.variant, {})[run.seed] = run.scores[score]
-    return values
-
-
-def against(results: Sequence[Measured], score: str) -> dict[str, BySeed]:
-    """The same score of the baselines of each variant: baseline, as in verdicts.NAMES -> variant -> seed -> score."""
-    baselines: dict[str, BySeed] = {name: {} for name in verdicts.NAMES}
-    for run in best_folds(results):
-        for name, scores in run.baselines.items():
-            if run.variant != PRETRAINING and score in scores and name in baselines:
-                baselines[name].setdefault(run.variant, {})[run.seed] = scores[score]
-    return {name: seeds for name, seeds in baselines.items() if seeds}
 
 
 def judge(study: Study, results: Sequence[Measured]) -> Verdict:
@@ -69,9 +37,13 @@ def _judged(study: Study, results: Sequence[Measured]) -> Verdict:
     level = values.pop(study.ceiling, None)
     beside = against(results, study.judged)
     sentence = verdicts.verdict(values, beside, things=study.things, measure=measure, further=not study.rotate)
+    if own := summary(compare(study, results)):
+        if study.of_methods:
+            return Verdict(own, (sentence.headline, *sentence.more))
+        return Verdict(sentence.headline, (*sentence.more, own))
     if answers := _answers(study, results, measure):
         level_of = sentence.headline.replace(": this budget ranks nothing", "")  # the answers say what it tells
-        asked = {name for each in study.contrasts for name in (each.of, each.against)}
+        asked = {name for each in study.contrasts for name in (*each.of, *each.against)}
         order = sentence.more if values.keys() - asked else ()
         more = (*(why for _, why in answers), level_of, *order, *_without_starts(study, results))
         return Verdict(" ".join(answer for answer, _ in answers), more)
@@ -102,7 +74,7 @@ def _answers(study: Study, results: Sequence[Measured], measure: str) -> list[tu
     known = []
     for asked in study.contrasts:
         pairs = {
-            title: (scores.get(asked.of, {}), scores.get(asked.against, {}))
+            title: (mean_of(scores, asked.of), mean_of(scores, asked.against))
             for title, scores in (
                 (asked.title, by_seed(results, asked.score)),
                 (measure, by_seed(results, study.judged)),
@@ -113,7 +85,8 @@ def _answers(study: Study, results: Sequence[Measured], measure: str) -> list[tu
     answers = verdicts.contrasts([pairs[asked.title] for asked, pairs in known], [asked.lower for asked, _ in known])
     answered = []
     for (asked, pairs), answer in zip(known, answers, strict=True):
-        why = "; ".join(verdicts.beside((asked.of, asked.against), pair, title) for title, pair in pairs.items())
+        sides = asked.sides or (verdicts.listed(asked.of), verdicts.listed(asked.against))
+        why = "; ".join(verdicts.beside(sides, pair, title) for title, pair in pairs.items())
         answered.append((f"{asked.where}: {answer}.", f"{asked.where}: {why}."))
     return answered
 
@@ -137,7 +110,7 @@ def pair(study: Study, results: Sequence[Measured], names: tuple[str, str]) -> l
         sentences = [_of_folds(sentences[0])]
     else:
         sentences.append(_enough(gap))
-    by_class = [_classes(results, name) for name in names]
+    by_class = [mean_by_class(results, name) for name in names]
     if study.judged == "map_at_r" and by_class[0] is not None and by_class[1] is not None:
         sentences.append(over_classes(by_class[0] - by_class[1]))
     return sentences
@@ -161,20 +134,6 @@ def _between(names: tuple[str, str], gap: Gap) -> str:
 
 def _p(value: float) -> str:
     return f"{value:.2g}" if value >= 0.001 else "less than 0.001"
-
-
-def _classes(results: Sequence[Measured], variant: str) -> Floats | None:
-    """Mean AP@R of each test class over the seeds of a variant; None unless every run has it."""
-    per_run = [run.classes for run in results if run.variant == variant]
-    return np.mean(per_run, axis=0) if per_run and per_run[0] and len(set(map(len, per_run))) == 1 else None
-
-
-def levels(results: Sequence[Measured], score: str) -> dict[str, dict[str, float]]:
-    """The mean over the seeds of each baseline beside each variant."""
-    return {
-        name: {variant: statistics.fmean(values.values()) for variant, values in seeds.items()}
-        for name, seeds in against(results, score).items()
-    }
 
 
 def baseline_rows(results: Sequence[Measured]) -> list[dict[str, Any]]:

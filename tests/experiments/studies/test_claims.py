@@ -57,7 +57,8 @@ def test_a_study_of_no_claim_has_its_own_trials_and_patterns_take_in_new_studies
     every = (claims.Claim(title="All of them", studies=("*",)),)
     monkeypatch.setattr(claims, "claims", lambda: every)
     found = claims.ledger("prototypes")
-    assert {trial.study for trial in found.trials} == {name for name in studies.names() if studies.load(name)}
+    again = {"projections-omniglot"}  # its two configurations are of methods-omniglot too, and count once
+    assert {trial.study for trial in found.trials} == {name for name in studies.names() if studies.load(name)} - again
     assert found.configurations == len(found.trials)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dmlcore.cli.options import CommandError
+from dmlcore.cli.study import study as command
 from dmlcore.data import DataError
 from dmlcore.experiments import studies
 from dmlcore.experiments.studies.results import save
@@ -23,6 +26,7 @@ from dmlcore.spec import SpecError
 from dmlcore.storage import locks
 from dmlcore.storage.runs import RunStore
 from dmlcore.training.loop import train
+from tests.cli.here import here
 from tests.experiments.studies import forged
 from tests.wording import says
 
@@ -56,6 +60,7 @@ name = "first"
 
 [[variants]]
 name = "second"
+against = ["first"]
 overrides = ["loss.m=0.3"]
 """
 
@@ -98,7 +103,7 @@ def test_runs_are_found_by_what_they_are_not_by_their_name(tmp_path):
     assert (measured.run, measured.variant, measured.digest) == (named.id, "first", first.digest())
 
 
-def test_the_command_makes_the_runs_keeps_them_and_writes_what_they_reached(tmp_path):
+def test_the_command_makes_the_runs_keeps_them_and_writes_what_they_reached(tmp_path, monkeypatch, capsys):
     request, runs = study(tmp_path), str(tmp_path / "runs")
     made = dml("study", request.study, "--runs", runs, "--write")
     assert made.returncode == 0, made.stderr
@@ -107,7 +112,7 @@ def test_the_command_makes_the_runs_keeps_them_and_writes_what_they_reached(tmp_
     assert [run.state().state for run in found] == ["done", "done"]
     assert "run 2 of 2: second, seed 0: " in made.stdout
 
-    again = dml("study", request.study, "--runs", runs, "--only", "first")
+    again = here("study", request.study, "--runs", runs, "--only", "first")
     assert again.returncode == 0
     assert len(store.list()) == 2
     assert "second" not in again.stdout.splitlines()[-1]
@@ -128,6 +133,17 @@ def test_the_command_makes_the_runs_keeps_them_and_writes_what_they_reached(tmp_
     assert results.torch
     assert results.data["digits"]
     assert str(tmp_path) not in studies.results_path(request.study).read_text()
+
+    # One table of what is beside an own baseline, of two studies too; where nothing was run, of the written results.
+    monkeypatch.setenv("DML_RUNS", runs)
+    command(f"{request.study},projections-birds", table=True, runs=tmp_path / "elsewhere")
+    shown = capsys.readouterr().out
+    assert "tiny.toml: no run of it is done here; as measured 20" in shown
+    assert "projections-birds: no run of it is done here" in shown
+    assert shown.splitlines()[-1] == made.stdout.splitlines()[-1]
+    assert re.match(r"digits +second .+ first .+ cannot be told  higher in \d+ of \d+, ", shown.splitlines()[-1])
+    with pytest.raises(CommandError, match="--only: names variants of one study"):
+        command(f"{request.study},projections-birds", only=["first"], runs=tmp_path / "elsewhere")
 
     # Results that were written without baselines get those of the very same runs.
     assert {"chance", "inputs", "untrained"} == set(results.runs[0].baselines)
@@ -239,7 +255,7 @@ def test_what_cannot_be_studied_is_refused_before_anything_is_made(tmp_path):
         studies.write(request, store)
     assert studies.load(request.study) is None
     assert not store.root.exists()
-    found = dml("study", request.study, "--runs", str(store.root), "--seeds", "x")
+    found = here("study", request.study, "--runs", str(store.root), "--seeds", "x")
     assert (found.returncode, found.stdout) == (1, "")
     assert "--seeds: whole numbers" in found.stderr
 

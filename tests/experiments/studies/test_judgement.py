@@ -2,7 +2,13 @@
 
 import re
 
+import pytest
+
 from dmlcore.experiments import studies
+from dmlcore.experiments.studies import comparisons
+from dmlcore.experiments.studies.results import Measured, ValidationCurve
+from dmlcore.experiments.studies.spec import Study
+from dmlcore.spec import SpecError
 
 
 def test_where_hundreds_of_seeds_were_needed_more_of_them_are_no_advice():
@@ -31,3 +37,123 @@ def test_a_study_with_questions_says_what_the_order_of_the_others_is_worth():
     assert "the means differ by" in studies.judge(study, found).text
     named = [run for run in found if run.variant in ("GAP", "GSP")]
     assert "GSP is above" not in studies.judge(study, named).text, "the answers say it"
+
+
+METHODS = """
+title = "Methods"
+question = "Which helps?"
+source = "none"
+claim = "none"
+minutes = 1
+
+[[variants]]
+name = "weak"
+
+[[variants]]
+name = "strong"
+
+[[variants]]
+name = "method"
+against = ["weak", "strong"]
+
+[[variants]]
+name = "worse"
+against = ["weak"]
+"""
+LEVELS = {"weak": (0.50, 0.6), "strong": (0.30, 0.7), "method": (0.40, 0.5), "worse": (0.20, 0.5)}  # test, validated
+PACE = {"weak": 0.0, "strong": 0.0, "method": 0.001, "worse": 0.002}  # what a seed does to one beyond the others
+
+
+def of_methods(seeds=(0, 1, 2), variants=LEVELS):
+    return [
+        Measured(
+            variant=name,
+            seed=seed,
+            digest="",
+            scores={"map_at_r": LEVELS[name][0] + 0.01 * seed + PACE[name] * seed},
+            validation=ValidationCurve(),
+            steps=1,
+            seconds=1.0,
+            device="CPU",
+            validated=LEVELS[name][1],
+            classes=(LEVELS[name][0] + 0.05, LEVELS[name][0] - 0.05),
+            baselines={"chance": {"map_at_r": 0.01}, "inputs": {"map_at_r": 0.1 + (name == "weak") * 0.02}},
+        )
+        for seed in seeds
+        for name in variants
+    ]
+
+
+def test_of_several_own_baselines_validation_chooses_and_paired_tests_answer():
+    study = Study.from_toml(METHODS)
+    method, worse = comparisons.compare(study, of_methods())
+    assert (method.baseline, method.answer) == ("strong", "ahead"), "the weak one tests better, and may not be chosen"
+    assert method.gap.mean == pytest.approx(0.101)
+    assert (worse.baseline, worse.answer) == ("weak", "behind")
+    assert (method.classes.higher, method.classes.count) == (2, 2)
+    assert method.classes.interval == pytest.approx((0.1, 0.1))
+    headline = studies.judge(study, of_methods()).headline
+    assert headline == (
+        "Clearly ahead of its own baseline: method. Clearly behind it: worse. 0 of 2 cannot be told from theirs."
+    )
+
+
+def test_own_baselines_lead_only_where_they_are_what_a_study_is_about():
+    study = Study.from_toml(METHODS + '[[variants]]\nname = "alone"\n')
+    verdict = studies.judge(study, of_methods())
+    assert verdict.headline.startswith("All 4 variants end above raw inputs")
+    assert verdict.more[-1].startswith("Clearly ahead of its own baseline: method.")
+
+
+def test_the_table_of_methods_begins_with_what_needs_no_training():
+    study = Study.from_toml(METHODS)
+    inputs, chance, method, worse = comparisons.rows(study, of_methods())
+    assert (inputs["method"], inputs["score"]) == ("raw inputs", "10.0 to 12.0")
+    assert chance["score"] == "1.00"
+    assert worse == {
+        "data": "digits",
+        "method": "worse",
+        "score": "21.2 ± 1.2",
+        "own baseline": "weak",
+        "its score": "51.0 ± 1.0",
+        "difference": "−29.80 ± 0.20",
+        "p": "< 0.001",
+        "verdict": "behind",
+        "over the test classes": "higher in 0 of 2, −30.0 to −30.0",
+    }
+    head, *lines = comparisons.as_text([inputs, chance, method, worse]).splitlines()
+    assert head.split()[:3] == ["data", "method", "score"]
+    assert len(lines) == 4
+    assert comparisons.rows(study, of_methods(variants=["method", "weak"])) == [], "one of its baselines is missing"
+
+
+def test_one_seed_tells_nothing_of_a_method():
+    study = Study.from_toml(METHODS)
+    assert {each.answer for each in comparisons.compare(study, of_methods(seeds=(0,)))} == {"cannot be told"}
+
+
+GROUPS = (
+    METHODS.replace('against = ["weak", "strong"]\n', "").replace('against = ["weak"]\n', "")
+    + """
+[[contrasts]]
+where = "A factor"
+of = ["weak", "strong"]
+against = ["method", "worse"]
+sides = ["high", "low"]
+"""
+)
+
+
+def test_a_factor_is_the_mean_of_the_variants_on_either_side_seed_by_seed():
+    """Effects of a factorial design: each side is several variants, and the paired test is over the seeds."""
+    study = Study.from_toml(GROUPS)
+    judged = studies.judge(study, of_methods())
+    assert judged.headline == "A factor: yes."
+    # (0.50 + 0.30) / 2 - (0.40 + 0.20) / 2, less 0.0015 a seed
+    assert "(high) against" in judged.text
+    assert "9.85 ± 0.15" in judged.text
+    whole = of_methods()
+    assert studies.judge(study, [run for run in whole if (run.variant, run.seed) != ("weak", 1)]).text != judged.text
+    assert "A factor" not in studies.judge(study, of_methods(variants=["weak", "strong", "method"])).text
+    with pytest.raises(SpecError, match="there is no variant 'nobody'"):
+        Study.from_toml(GROUPS.replace('"method", "worse"]', '"method", "nobody"]'))

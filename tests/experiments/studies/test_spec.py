@@ -95,6 +95,8 @@ def test_a_digest_knows_the_pretraining_but_no_names_and_no_run_ids():
         ("minutes = 1", "minutes = 0", "minutes: "),
         ("seeds = [3, 5]", "seeds = [-1]", "seeds.0: "),
         ('[pretraining]\noverrides = ["loss.name=facenet"]', "", "variants.started.start: there is no [pretraining]"),
+        ('name = "plain"', 'name = "plain"\nagainst = ["none"]', "variants.plain.against: there is no variant 'none'"),
+        ('name = "plain"', 'name = "plain"\nagainst = ["plain"]', "variants.plain.against: nothing is a baseline"),
         ("title", "[", "not TOML"),
     ],
 )
@@ -118,10 +120,20 @@ def test_an_unknown_study_names_the_known_ones(tmp_path):
 def test_every_study_of_the_lab_compares_like_with_like(name):
     """Equal budgets, losses that can be made (one, unless they are compared), poolings that exist so."""
     study = studies.read(name)
-    entries = [e for e in studies.expand(study) if e.variant != studies.PRETRAINING]
-    compares_losses = name.endswith("-sweep") or name.startswith(("losses-", "projections-", "toy-table"))
+    fitted = {e.variant for e in studies.expand(study) if e.spec.model.embedding_start != "random"}  # and not trained
+    entries = [e for e in studies.expand(study) if e.variant not in (studies.PRETRAINING, *fitted)]
+    compares_batches = name.startswith("neighbourhoods-")
+    compares_losses = name.endswith("-sweep") or name.startswith(
+        ("losses-", "methods-", "neighbourhoods-", "projections-", "toy-table")
+    )
+    own = [{variant.name, *variant.against} for variant in study.variants if variant.against and study.of_methods]
+    assert all(e.spec.schedule.steps == entries[0].spec.schedule.steps for e in entries)
     for field in ("schedule", "batch", "optimiser", *(() if compares_losses else ("loss",))):
-        assert len({getattr(e.spec, field).model_dump_json() for e in entries}) == 1, field
+        for alike in own or [{e.variant for e in entries}]:  # a method with what it is compared with
+            settings = [getattr(e.spec, field).model_dump() for e in entries if e.variant in alike]
+            if field == "batch" and (own or compares_batches):  # how batches are drawn may be the method
+                settings = [{key: each[key] for key in ("classes", "samples")} for each in settings]
+            assert all(each == settings[0] for each in settings), field
     for entry in entries:
         spec = entry.spec
         pooling.create(spec.pooling.name, 16, **spec.pooling.parameters)

@@ -1,0 +1,63 @@
+"""The scores of a study by variant and seed, and those of its baselines."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+import numpy as np
+
+from dmlcore.experiments.studies.results import Measured, best_folds
+from dmlcore.experiments.studies.spec import PRETRAINING
+from dmlcore.significance import verdicts
+from dmlcore.typing import Floats
+
+BySeed = dict[str, dict[int, float]]  # variant -> seed -> score in 0..1
+
+MEASURES = {
+    "map_at_r": "test MAP@R",
+    "recall_at_1": "test R@1",
+    "train.map_at_r": "train MAP@R",
+    "train.r_precision": "train P@R",
+    "train.recall_at_1": "train R@1",
+    "train.recall_at_8": "train R@8",
+}
+
+
+def by_seed(results: Sequence[Measured], score: str) -> BySeed:
+    """A score of each variant by seed, in order of appearance, of its best fold; the pretraining is no variant."""
+    values: BySeed = {}
+    for run in best_folds(results):
+        if run.variant != PRETRAINING and score in run.scores:
+            values.setdefault(run.variant, {})[run.seed] = run.scores[score]
+    return values
+
+
+def mean_of(values: BySeed, variants: Sequence[str]) -> dict[int, float]:
+    """The mean of several variants by seed, of the seeds that all of them have."""
+    each = [values.get(name, {}) for name in variants]
+    return {seed: statistics.fmean(one[seed] for one in each) for seed in each[0] if all(seed in one for one in each)}
+
+
+def against(results: Sequence[Measured], score: str) -> dict[str, BySeed]:
+    """The same score of the baselines of each variant: baseline, as in verdicts.NAMES -> variant -> seed -> score."""
+    baselines: dict[str, BySeed] = {name: {} for name in verdicts.NAMES}
+    for run in best_folds(results):
+        for name, scores in run.baselines.items():
+            if run.variant != PRETRAINING and score in scores and name in baselines:
+                baselines[name].setdefault(run.variant, {})[run.seed] = scores[score]
+    return {name: seeds for name, seeds in baselines.items() if seeds}
+
+
+def levels(results: Sequence[Measured], score: str) -> dict[str, dict[str, float]]:
+    """The mean over the seeds of each baseline beside each variant."""
+    return {
+        name: {variant: statistics.fmean(values.values()) for variant, values in seeds.items()}
+        for name, seeds in against(results, score).items()
+    }
+
+
+def mean_by_class(results: Sequence[Measured], variant: str) -> Floats | None:
+    """Mean AP@R of each test class over the seeds of a variant; None unless every run has it."""
+    per_run = [run.classes for run in results if run.variant == variant]
+    return np.mean(per_run, axis=0) if per_run and per_run[0] and len(set(map(len, per_run))) == 1 else None
