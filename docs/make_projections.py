@@ -15,8 +15,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from dmlcore.figures import strokes
-from dmlcore.figures.fields import save_figure, sheet
+from dmlcore.figures.recordings import draw_projection, save_figure
 from dmlcore.geometry import average_covering_radius
 from dmlcore.spec import RunSpec
 from dmlcore.training import build, evaluation, loop, projections
@@ -36,7 +35,6 @@ SPEC = RunSpec().with_overrides(
 )
 SMALL = 0.05
 SHOWN, REST = 120, 900  # milliseconds of a frame, and of one before or after the proxies move
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8C6D00", "#56B4E9", "#5B3FA0", "#B2182B", "#4D4D4D", "#2A9D8F")
 
 
 @dataclass(frozen=True)
@@ -92,24 +90,16 @@ def frames(spec: RunSpec = SPEC) -> list[Frame]:
 
 def drawn(frame: Frame, dark: bool = False) -> Image.Image:
     """One frame."""
-    with sheet(5.2, 5.6, dark) as figure:
-        figure.set_layout_engine("none")
-        axes = figure.add_axes((0.03, 0.02, 0.94, 0.87))
-        axes.set(xlim=(-1.08, 1.08), ylim=(-1.08, 1.08), aspect="equal")
-        axes.axis("off")
-        turn = np.linspace(0, 2 * np.pi, 200)
-        ink = strokes.INK[dark]["text"]
-        axes.plot(np.cos(turn), np.sin(turn), color=ink, linewidth=0.6, alpha=0.5)
-        for label, own in enumerate(frame.proxies):
-            colour = COLOURS[label % len(COLOURS)]
-            mine = frame.points[frame.labels == label]
-            axes.scatter(mine[:, 0], mine[:, 1], s=9, color=colour, alpha=0.55, linewidths=0)
-            axes.scatter(own[:, 0], own[:, 1], s=70, marker="D", color=colour, edgecolors=ink, linewidths=1.0, zorder=3)
-        figure.text(0.03, 0.955, f"Projection {frame.projection}, step {frame.step}", color=ink, size=13, weight="bold")
-        figure.text(0.97, 0.955, frame.title, color=ink, size=11, ha="right")
-        measured = f"MAP@R {100 * frame.map_at_r:.0f} %   covering radius {frame.radius:.3f}   ◆ proxies"
-        figure.text(0.03, 0.912, measured, color=ink, size=11)
-        return Image.open(io.BytesIO(save_figure(figure, format="png", dpi=75))).convert("RGB")
+    figure = draw_projection(
+        frame.points,
+        frame.labels,
+        frame.proxies,
+        words=f"Projection {frame.projection}, step {frame.step}",
+        event=frame.title,
+        measured=f"MAP@R {100 * frame.map_at_r:.0f} %   covering radius {frame.radius:.3f}   ◆ proxies",
+        dark=dark,
+    )
+    return Image.open(io.BytesIO(save_figure(figure, format="png", dpi=75))).convert("RGB")
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -75,9 +75,9 @@ def linked(
 ) -> tuple[Spec, Columns]:
     """Vega-Lite specification and rows of the panels, one above the other, over the steps 0..`steps`.
 
-    Lines are means over `interval` steps, the band behind them is the range of the values there. forks: steps after
-    which runs part, a line across each panel. smoothing: weight of the past in `smoothed`, in 0..1, 1 excluded; the
-    lines are then those, and faint ones show what is smoothed.
+    Lines are means over `interval` steps, the band behind them is the range of the values there. forks: steps of lines
+    across each panel, after which runs part or a projection has ended. smoothing: weight of the past in `smoothed`, in
+    0..1, 1 excluded; the lines are then those, and faint ones show what is smoothed.
     """
     runs = dict.fromkeys(curve.run for panel in panels for curve in panel.curves)
     frames = tuple(replace(panel, curves=()) for panel in panels)
@@ -218,7 +218,7 @@ def _panel(
 
 
 def _fork(step: int, x: alt.X) -> alt.Chart:
-    """The line after which runs part."""
+    """The line after which runs part, or another projection begins."""
     line = alt.Chart(values({"step": step})).mark_rule(strokeDash=[3, 3], strokeWidth=1.5, aria=False)
     drawn: alt.Chart = line.encode(x, color=alt.value("#7F7F7F"))
     return drawn

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +10,10 @@ import numpy as np
 from dmlcore.experiments import studies
 from dmlcore.geometry import FieldTable, distance, field_table
 from dmlcore.geometry.sphere import sphere_forces
+from dmlcore.lessons.recordings import EnsembleShown, NeighboursShown, ProjectionsShown, ensemble
 from dmlcore.lessons.stages import ChargesShown, Shown, StudyShown, TransportShown, TripletShown, bars_of
 from dmlcore.pooling.analysis.red_blue import informative, mixture
+from dmlcore.typing import Floats
 
 STILL = 1e-6  # a force below this one moves nobody
 
@@ -194,6 +196,87 @@ def selected_on_object(shown: TransportShown) -> Measurement:
     return Measurement(share, f"The selection gives {100 * share:.1f} % of its weight to the informative pixels.")
 
 
+# ---- recorded training runs
+@fact("proxies apart", ProjectionsShown, "how far the proxies of a class lie apart")
+def proxies_apart(shown: ProjectionsShown) -> Measurement:
+    """The largest distance between two proxies of a class, the mean over the classes."""
+    now = shown.now
+    words = f"At step {now.step} the two farthest proxies of a class lie {now.apart:.3f} apart, on average"
+    return Measurement(now.apart, f"{words}; the disc is 2 wide.")
+
+
+@fact("cover", ProjectionsShown, "how far the worst sample of a class lies from its nearest proxy")
+def cover(shown: ProjectionsShown) -> Measurement:
+    """The covering radius of the samples by the proxies of their class, the mean over the classes."""
+    now = shown.now
+    return Measurement(
+        now.covering, f"At step {now.step} the worst sample of a class lies {now.covering:.3f} from its nearest proxy."
+    )
+
+
+@fact("projection", ProjectionsShown, "which projection this is, from 1")
+def projection(shown: ProjectionsShown) -> Measurement:
+    """Counted by how often new proxies were put on samples."""
+    now = shown.now
+    return Measurement(float(now.projection), f"Step {now.step} belongs to projection {now.projection}.")
+
+
+@fact("nearest class", NeighboursShown, "which class the query is nearest to", ("its own", "another"))
+def nearest_class(shown: NeighboursShown) -> Measurement:
+    """By the means of the classes."""
+    now = shown.now
+    words = f"With {now.exchanged} of {now.neighbours} neighbours exchanged the mean of class {now.nearest} is nearest"
+    own = now.nearest == now.label
+    return Measurement("its own" if own else "another", f"{words}; the query is of class {now.label}.")
+
+
+@fact("moved", NeighboursShown, "how far the query has moved")
+def moved(shown: NeighboursShown) -> Measurement:
+    """From where its own neighbours put it, in a disc of radius 1."""
+    now = shown.now
+    words = f"With {now.exchanged} of {now.neighbours} neighbours exchanged the query has moved by {now.moved:.2f}"
+    return Measurement(now.moved, f"{words}; the disc is 2 wide.")
+
+
+MEMBERS = ensemble()[0].names
+
+
+@fact("largest weight", EnsembleShown, "which loss has the largest weight", MEMBERS)
+def largest_weight(shown: EnsembleShown) -> Measurement:
+    """Of the learned coefficients."""
+    now = shown.now
+    name = now.names[int(now.weights.argmax())]
+    return Measurement(name, f"At step {now.step} the weights are {_each(now.names, now.weights)}.")
+
+
+@fact("furthest below", EnsembleShown, "which loss lies furthest below its own mean", MEMBERS)
+def furthest_below(shown: EnsembleShown) -> Measurement:
+    """Each loss over its mean of all steps so far, by which it is divided."""
+    now = shown.now
+    name = now.names[int(now.relative.argmin())]
+    return Measurement(name, f"At step {now.step} loss over mean is {_each(now.names, now.relative)}.")
+
+
+@fact("smallest weight", EnsembleShown, "the smallest of the weights")
+def smallest_weight(shown: EnsembleShown) -> Measurement:
+    """Of the learned coefficients."""
+    now = shown.now
+    name, value = now.names[int(now.weights.argmin())], float(now.weights.min())
+    return Measurement(value, f"At step {now.step} it is that of {name}, {value:.3f}.")
+
+
+@fact("sum of weights", EnsembleShown, "what the weights sum to")
+def sum_of_weights(shown: EnsembleShown) -> Measurement:
+    """Held near 1 by a penalty."""
+    now = shown.now
+    value = float(now.weights.sum())
+    return Measurement(value, f"At step {now.step} the weights sum to {value:.3f}.")
+
+
+def _each(names: Sequence[str], values: Floats) -> str:
+    return ", ".join(f"{value:.2f} ({name})" for name, value in zip(names, values, strict=True))
+
+
 # ---- measured training runs
 @fact("below the inputs", StudyShown, "how many end below raw inputs", ("all", "most", "few", "none"))
 def below_inputs(shown: StudyShown) -> Measurement:
@@ -222,6 +305,19 @@ def gate_above_average(shown: StudyShown) -> Measurement:
         return Measurement(float("nan"), "This study does not compare GSP with GAP.")
     words = f"GSP reaches {means['GSP']:.1f} % MAP@R, GAP {means['GAP']:.1f} %"
     return Measurement(means["GSP"] - means["GAP"], f"{words}: {means['GSP'] - means['GAP']:+.1f} points.")
+
+
+@fact("transductive above inductive", StudyShown, "points of MAP@R by which seeing the test samples helps")
+def transductive_above_inductive(shown: StudyShown) -> Measurement:
+    """Of the LSTM, the means over the seeds; not a number where the study compares something else."""
+    means = {name: 100 * float(np.mean(scores)) for name, scores in bars_of(shown)[0].items()}
+    pair = "LSTM, transductive", "LSTM, inductive"
+    if not set(pair) <= set(means):
+        return Measurement(float("nan"), "This study has no conditioned embedding.")
+    ahead = means[pair[0]] - means[pair[1]]
+    return Measurement(
+        ahead, f"Transductive {means[pair[0]]:.1f} % MAP@R, inductive {means[pair[1]]:.1f} %: {ahead:+.1f} points."
+    )
 
 
 def facts_of(kind: type) -> Mapping[str, Fact]:

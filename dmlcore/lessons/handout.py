@@ -17,6 +17,7 @@ from dmlcore.lessons import text as texts
 from dmlcore.lessons.checks import judge, shown_by
 from dmlcore.lessons.facts import FACTS
 from dmlcore.lessons.lesson import Lesson, LessonStep
+from dmlcore.lessons.recordings import EnsembleShown, ProjectionsShown
 from dmlcore.lessons.stages import STAGES, Shown, draw_studies_offered
 
 if TYPE_CHECKING:
@@ -74,7 +75,8 @@ def _solution(step: LessonStep) -> str:
     if control == "study":
         return f"“{studies.read(value).title}”"
     if control == "step":
-        return f"step {value}"
+        shown = shown_by(step, step.solved())
+        return f"step {shown.now.step if isinstance(shown, (ProjectionsShown, EnsembleShown)) else value}"
     name = _SYMBOLS.get(control, control)
     return f"{name} open, no clamp" if value == "inf" else f"{name} = {value}"
 

@@ -19,6 +19,17 @@ from dmlcore.experiments import studies
 from dmlcore.figures.sphere_arrays import Surface
 from dmlcore.geometry import margin_from_normalised
 from dmlcore.geometry.sphere import on_circle, on_sphere
+from dmlcore.lessons.recordings import (
+    EnsembleShown,
+    NeighboursShown,
+    ProjectionsShown,
+    draw_ensemble,
+    draw_neighbours,
+    draw_projections,
+    read_ensemble,
+    read_neighbours,
+    read_projections,
+)
 from dmlcore.lessons.settings import FigureSettings
 from dmlcore.pooling.analysis.gate import Gate
 from dmlcore.pooling.analysis.red_blue import MAPS, STEPS
@@ -93,7 +104,7 @@ class StudyShown:
     study: str
 
 
-Shown = TripletShown | ChargesShown | TransportShown | StudyShown
+Shown = TripletShown | ChargesShown | TransportShown | StudyShown | ProjectionsShown | EnsembleShown | NeighboursShown
 
 
 @dataclass(frozen=True)
@@ -288,5 +299,12 @@ STAGES: Mapping[str, FigureKind] = {
     "sphere": FigureKind("A triplet on circle or sphere", "sphere", TripletShown, _sphere, _draw_sphere),
     "charges": FigureKind("Many points as charges", "charges", ChargesShown, _charges, _draw_charges),
     "transport": FigureKind("Which pixels a pooling takes", "transport", TransportShown, _transport, _draw_transport),
+    "projections": FigureKind(
+        "Proxies that are put on samples", "studies", ProjectionsShown, read_projections, draw_projections
+    ),
+    "ensemble": FigureKind("Weights of losses that learn", "runs", EnsembleShown, read_ensemble, draw_ensemble),
+    "neighbours": FigureKind(
+        "A query whose neighbours change", "studies", NeighboursShown, read_neighbours, draw_neighbours
+    ),
     "study": FigureKind("What a study measured", "studies", StudyShown, _study, _draw_study),
 }

@@ -17,7 +17,7 @@ import { listen } from "./pointer.js";
 import { Keeping } from "./keeping.js";
 import { Legend, colours } from "./legend.js";
 import { ImageCache, paintOver } from "./overlay.js";
-import { Player } from "./player.js";
+import { Player } from "../../shared/frames.js";
 import { figure } from "./export.js";
 import { Sample } from "./sample.js";
 import { Tools } from "./tools.js";

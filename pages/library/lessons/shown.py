@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from dmlcore.lessons.recordings import (
+    EnsembleShown,
+    NeighboursShown,
+    ProjectionsShown,
+    ensemble,
+    exchanged,
+    projections,
+)
 from dmlcore.lessons.stages import ChargesShown, Shown, StudyShown, TransportShown, TripletShown, studies_offered
 from dmlcore.pooling.analysis.red_blue import SIDE
 from dmlcore.simulation import Spec
@@ -18,6 +26,7 @@ from pages.pooling.transport.state import TransportState, steps
 from pages.shared.plane.readout.service import as_tensors
 from pages.shared.plane.state import POINTS, Scene
 from pages.shared.state.page_state import PageState
+from pages.shared.state.untrusted import bounded
 
 STATE: Mapping[str, type[PageState]] = {
     "plane": Scene,
@@ -27,12 +36,28 @@ STATE: Mapping[str, type[PageState]] = {
 }
 
 
+Recorded = ProjectionsShown | EnsembleShown | NeighboursShown
+RECORDED: Mapping[str, tuple[type[Recorded], Callable[[], Sequence[object]]]] = {
+    "projections": (ProjectionsShown, projections),
+    "ensemble": (EnsembleShown, ensemble),
+    "neighbours": (NeighboursShown, exchanged),
+}
+
+
+def recorded(place: LessonPlace, query: Mapping[str, str]) -> Recorded:
+    """The frame of a recorded run that an address names."""
+    kind, frames = RECORDED[place.step.figure.on]
+    return kind(int(bounded(query.get("step"), 0, len(frames()) - 1, 0)))
+
+
 def shown(place: LessonPlace, query: Mapping[str, str]) -> Shown:
     """The figure of a step in the state that an address names."""
     figure = place.step.figure
     if figure.on == "study":
         name = query.get("study", "")
         return StudyShown(name if name in studies_offered() else figure.settings["study"])
+    if figure.on in RECORDED:
+        return recorded(place, query)
     state = STATE[figure.on].from_query(query)
     if isinstance(state, Scene):
         return TripletShown(state.module(), *as_tensors(state), "plane")

@@ -12,6 +12,7 @@ from dmlcore.experiments import protocols, studies
 from dmlcore.experiments.protocols.expansion import PUBLISHED
 from dmlcore.metrics import SCORES
 from dmlcore.published.collection import SAME, PublishedRow, PublishedTable
+from dmlcore.significance.transductive import marked
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.runs import Run, RunError, RunStore, scores
@@ -151,7 +152,7 @@ def _group(members: Sequence[tuple[Run, Scores]]) -> Ours:
     for column in members[0][1]:
         values = [reached[column][0] for _, reached in members if column in reached]
         scores[column] = statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None
-    what = f"mean of {count} runs" if count > 1 else "one run"
+    what = marked(f"mean of {count} runs" if count > 1 else "one run", spec.conditioning.transductive)
     return Ours(what, spec, count, scores, deviations(spec), tuple(run.id for run, _ in members))
 
 
@@ -216,8 +217,9 @@ def _study(table: PublishedTable) -> list[Ours]:
         prefix = "train." if table.split == "train" else ""
         own = {key.removeprefix(prefix): value for key, value in row.items() if key.startswith(prefix)}
         if row["variant"] in specs:
-            what = f"study {name}, {row['seeds']} seeds"
-            summaries.append(Ours(what, specs[row["variant"]], row["seeds"], _columns(table, own)))
+            spec = specs[row["variant"]]
+            what = marked(f"study {name}, {row['seeds']} seeds", spec.conditioning.transductive)
+            summaries.append(Ours(what, spec, row["seeds"], _columns(table, own)))
     return summaries
 
 

@@ -9,7 +9,8 @@ import streamlit as st
 
 from dmlcore.experiments import studies
 from dmlcore.lessons.stages import studies_offered
-from pages.library.lessons.shown import STATE
+from pages.library.lessons.figure import recording
+from pages.library.lessons.shown import STATE, recorded
 from pages.library.lessons.state import LessonPlace, of_figure
 from pages.losses.charges import service as charges_service
 from pages.losses.charges.state import ChargesState
@@ -21,7 +22,7 @@ from pages.pooling.transport.state import TransportState
 from pages.pooling.transport.state import options as transport_options
 from pages.shared.plane import service as plane_service
 from pages.shared.plane.state import Scene
-from pages.shared.widgets.component import KEPT, mount
+from pages.shared.widgets.component import KEPT, component, mount
 from pages.shared.widgets.linked_box import linked
 from pages.shared.widgets.study import scores as study_scores
 
@@ -122,4 +123,19 @@ def _study(place: LessonPlace, query: Mapping[str, str]) -> None:
         study_scores.bars(name, list(results.runs))
 
 
-_DRAWN = {"plane": _plane, "sphere": _sphere, "charges": _charges, "transport": _transport, "study": _study}
+def _recording(place: LessonPlace, query: Mapping[str, str]) -> None:
+    shown = recorded(place, query)
+    data = recording.data_of(place.step.figure.on) | {"at": shown.frame}
+    component("library/lessons/recording")(key=place.key, data=data)
+
+
+_DRAWN = {
+    "plane": _plane,
+    "sphere": _sphere,
+    "charges": _charges,
+    "transport": _transport,
+    "projections": _recording,
+    "ensemble": _recording,
+    "neighbours": _recording,
+    "study": _study,
+}

@@ -1,35 +1,28 @@
-// The map over training: frames of the same points, one clock for all of them.
-/** @import { SetState, Theme } from "../../shared/types.js" */
-/** @import { MapView } from "./map.js" */
-import { el, setText, still } from "../../shared/dom.js";
+// Recorded frames that are played and scrubbed, with what lies between two: one clock for all.
+import { el, setText, still } from "./dom.js";
 
-const PER_FRAME = 900; // milliseconds from one kept checkpoint to the next
+const PER_FRAME = 900; // milliseconds from one frame to the next
 
+/** @template F a frame */
 export class Player {
-  /** @type {Promise<Uint16Array<ArrayBuffer>>[]} */
-  frames;
-  /** @type {Uint16Array<ArrayBuffer>[]} */
-  loaded;
+  /** @type {Promise<F>[]} */
+  frames = [];
+  /** @type {F[]} */
+  loaded = [];
   /** @type {number[]} */
-  steps;
-  /** @type {(k: number) => Promise<Uint16Array<ArrayBuffer>>} */
+  steps = [];
+  /** @type {(k: number) => Promise<F>} */
   fetchFrame;
-  /** @type {Theme} */
-  theme;
-  /** @type {SetState} */
-  setState;
+  at = 0;
+  playing = false;
 
-  /** @param {MapView} map */
-  constructor(map) {
+  /**
+   * @param {{ between(from: F, to: F, share: number): unknown }} map what draws a place between two
+   * @param {number} perFrame milliseconds
+   */
+  constructor(map, perFrame = PER_FRAME) {
     this.map = map;
-    /** @type {Promise<Uint16Array<ArrayBuffer>>[]} */
-    this.frames = [];
-    /** @type {Uint16Array<ArrayBuffer>[]} */
-    this.loaded = [];
-    this.at = 0;
-    this.playing = false;
-    /** @type {number[]} */
-    this.steps = [];
+    this.perFrame = perFrame;
     this.button = el(
       "button",
       { "aria-label": "play", onclick: () => (this.playing ? this.pause() : this.play()) },
@@ -55,8 +48,8 @@ export class Player {
   // start.
   /**
    * @param {number[]} steps
-   * @param {Uint16Array<ArrayBuffer>} last
-   * @param {(k: number) => Promise<Uint16Array<ArrayBuffer>>} fetchFrame
+   * @param {F} last
+   * @param {(k: number) => Promise<F>} fetchFrame
    */
   update(steps, last, fetchFrame) {
     this.pause();
@@ -115,7 +108,7 @@ export class Player {
     const tick = async (/** @type {number} */ now) => {
       if (!this.playing) return;
       const next = Math.min(
-        this.at + (last === null ? 0 : (now - last) / PER_FRAME),
+        this.at + (last === null ? 0 : (now - last) / this.perFrame),
         this.steps.length - 1,
       );
       last = now;

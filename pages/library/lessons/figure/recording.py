@@ -1,0 +1,82 @@
+"""What the component of a recorded training run is told, frame by frame."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dmlcore.lessons.recordings import UNIT, ProjectionFrame, ensemble, exchanged, projections
+
+
+def data_of(kind: str) -> dict[str, Any]:
+    """Of a kind of recording: steps, words and what is drawn, without the frame that is shown."""
+    empty: dict[str, Any] = {"kind": kind, "places": [], "labels": [], "proxies": 0, "names": [], "curves": []}
+    return empty | {"projections": _projections, "ensemble": _ensemble, "neighbours": _neighbours}[kind]()
+
+
+def _projections() -> dict[str, Any]:
+    frames = projections()
+    return {
+        "steps": [frame.step for frame in frames],
+        "words": [
+            f"{_event(frame)} · proxies {frame.apart:.3f} apart · worst sample {frame.covering:.3f} from a proxy · "
+            f"MAP@R {100 * frame.map_at_r:.0f} %"
+            for frame in frames
+        ],
+        "places": [
+            np.rint(UNIT * np.concatenate([frame.points, frame.proxies.reshape(-1, 2)])).astype(int).ravel().tolist()
+            for frame in frames
+        ],
+        "labels": frames[0].labels.tolist(),
+        "proxies": frames[0].proxies.shape[1],
+    }
+
+
+def _neighbours() -> dict[str, Any]:
+    """Drawn as samples and proxies are, with one diamond: the query, whose class comes first."""
+    frames = exchanged()
+    points = frames[0].points
+    return {
+        "kind": "projections",
+        "steps": [frame.exchanged for frame in frames],
+        "words": [
+            f"{frame.exchanged} of {frame.neighbours} neighbours exchanged · moved by {frame.moved:.2f} · "
+            f"nearest class {frame.nearest}"
+            for frame in frames
+        ],
+        "places": [
+            np.rint(UNIT * np.concatenate([points, frame.query[None]])).astype(int).ravel().tolist() for frame in frames
+        ],
+        "labels": frames[0].labels.tolist(),
+        "proxies": 1,
+    }
+
+
+def _event(frame: ProjectionFrame) -> str:
+    """Which projection, and what happens to it."""
+    here = f"Projection {frame.projection}"
+    return f"{here} ends" if frame.title.endswith("ends") else f"{here}: {frame.title}" if frame.title else here
+
+
+def _ensemble() -> dict[str, Any]:
+    frames = ensemble()
+    return {
+        "steps": [frame.step for frame in frames],
+        "words": [""] * len(frames),
+        "names": list(frames[0].names),
+        "curves": [
+            {
+                "title": "weight",
+                "unit": "",
+                "noisy": False,
+                "values": [frame.weights.round(4).tolist() for frame in frames],
+            },
+            {
+                "title": "loss over its mean so far",
+                "unit": " of its mean",
+                "noisy": True,
+                "values": [frame.relative.round(3).tolist() for frame in frames],
+            },
+        ],
+    }
