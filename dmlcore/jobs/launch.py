@@ -13,6 +13,7 @@ from typing import Literal
 
 from dmlcore.inspection.maps.settings import Settings
 from dmlcore.jobs import device_queue
+from dmlcore.jobs.backends import choice
 from dmlcore.spec import RunSpec
 from dmlcore.storage import locks
 from dmlcore.storage.run_directory import LOCK, LOG, kept
@@ -67,14 +68,17 @@ class Job(Task[JobState]):
     def begin(self) -> None:
         """Start the process of what is queued."""
         if state := self.state():
-            start(self.run, state.task, *state.more)
+            start(self.run, state.task, *state.more, *at(state.backend))
 
 
-def launch(spec: RunSpec, store: RunStore, *, check: Callable[[RunSpec], object] | None = None) -> str:
+def launch(
+    spec: RunSpec, store: RunStore, *, check: Callable[[RunSpec], object] | None = None, backend: str = ""
+) -> str:
     """Create a run and queue it, in a process of its own that trains it when its turn comes; return the run id.
 
-    Raises DataError if the data set is not there, JobError while MOST_QUEUED runs are waiting or working, and what
-    check(spec) raises. What only the worker can find (it alone imports torch) becomes the state "failed".
+    backend: where that is done, as `choice.parse` reads it; then the process only attends to it. Raises DataError if
+    the data set is not there, JobError while MOST_QUEUED runs are waiting or working, and what check(spec) raises. What
+    only the worker can find (it alone imports torch) becomes the state "failed".
     """
     from dmlcore import data  # late: numpy comes with it, and no command needs it to begin with
 
@@ -82,11 +86,15 @@ def launch(spec: RunSpec, store: RunStore, *, check: Callable[[RunSpec], object]
         data.locate(spec.data.name, spec.data.root)  # raises, and says where it looked
     if check:
         check(spec)
+    backend = choice.parse(backend).require().text
     busy = [run.id for run in active(store)]
     if len(busy) >= MOST_QUEUED:
         raise JobError(f"{len(busy)} runs are waiting or working already; cancel one or wait: {', '.join(busy)}")
     run = store.create(spec)
-    start(run, "train")
+    if backend:
+        with run.lock():
+            run.update(backend=backend)
+    start(run, "train", *at(backend))
     return run.id
 
 
@@ -95,19 +103,24 @@ def active(store: RunStore) -> list[Run]:
     return [run for run in store.find(lambda run_id, brief: True, state=BUSY) if run.busy()]
 
 
-def resume(run: Run) -> None:
-    """Go on from the last checkpoint of a lost, cancelled or failed run; raises JobError if it is in use or done."""
+def resume(run: Run, backend: str | None = None) -> None:
+    """Go on from the last checkpoint of a lost, cancelled or failed run; raises JobError if it is in use or done.
+
+    backend: else where it was.
+    """
     with run.idle():
-        prepare_resume(run)
-    start(run, "train")
+        prepare_resume(run, backend)
+    start(run, "train", *at(run.state().backend))
 
 
-def prepare_resume(run: Run) -> None:
-    """Put a run whose lock we hold back in the queue; raises JobError if it is done."""
-    if run.state().state == "done":
+def prepare_resume(run: Run, backend: str | None = None) -> None:
+    """Put a run whose lock we hold back in the queue, of another backend if one is named; JobError if it is done."""
+    state = run.state()
+    if state.state == "done":
         raise JobError(f"{run.id} is done; there is nothing left to resume")
+    where = choice.parse(state.backend if backend is None else backend).require().text
     device_queue.withdraw_hurry(run)
-    run.queue(run.state())
+    run.queue(state.changed(backend=where))
 
 
 def cancel(run: Run) -> None:
@@ -125,7 +138,7 @@ def project(run: Run, settings: Settings | None = None) -> None:
     ask(run, "project", settings.to_json() if settings else "")
 
 
-def ask(run: Run, task: JobName, settings: str = "") -> None:
+def ask(run: Run, task: JobName, settings: str = "", backend: str = "") -> None:
     """Start a job and note it; raises JobError while the run is in use, or MOST_QUEUED jobs wait or work.
 
     Also before an evaluation, and without kept checkpoints where a job goes over them. "weigh": where the pooling looks
@@ -139,9 +152,10 @@ def ask(run: Run, task: JobName, settings: str = "") -> None:
     under_way = [job for job in asked(RunStore(run.path.parent)) if job.run.id != run.id and job.busy()]
     if len(under_way) >= MOST_QUEUED:
         raise JobError(f"{len(under_way)} jobs are waiting or working already; wait until some are over")
+    backend = choice.parse(backend).require().text
     job = Job(run)
     with job.idle():
-        job.queue(JobState(task=task, more=("--settings", settings) if settings else ()))
+        job.queue(JobState(task=task, more=("--settings", settings) if settings else (), backend=backend))
     job.begin()
 
 
@@ -157,6 +171,11 @@ def asked(store: RunStore) -> list[Job]:
         if (state := job.state()) and state.state in BUSY:
             jobs.append(job)
     return jobs
+
+
+def at(backend: str) -> tuple[str, ...]:
+    """What more a process is told that attends to work elsewhere."""
+    return ("--backend", backend) if backend else ()
 
 
 def start(run: Run, task: str, *more: str) -> subprocess.Popen[bytes]:

@@ -57,6 +57,7 @@ class TaskState(BaseModel):
     started: Annotated[int, Field(ge=0, lt=2**63)] | None = None  # when that process did (clock ticks since boot)
     queued: Annotated[float, Field(ge=-(2**33), le=2**33)] = 0.0  # time.monotonic(), which all share until a boot,
     boot: Text = ""  # and which boot that was
+    backend: Text = ""  # where it is done, as `jobs.backends.choice` reads it; "": by processes of this machine
 
     def changed(self, **changes: Any) -> Self:
         """A copy with other values; raises ValidationError."""

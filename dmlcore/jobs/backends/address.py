@@ -1,0 +1,103 @@
+"""A folder at an address that fsspec reads (s3://, gs://, sftp://, ...), for nodes that see no folder of ours."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from contextlib import ExitStack
+from pathlib import Path
+
+from dmlcore.storage.run_directory import LOCK
+from dmlcore.storage.task import JobError
+
+_LATE = (".ckpt", "outcome.json")  # in this order, after all else: the rows that a checkpoint counts come before it
+
+
+def is_address(folder: str) -> bool:
+    """Whether a folder is named by an address, and not by a path that all nodes see."""
+    return "://" in folder
+
+
+class Address:
+    """What lies there, and which of it was sent or fetched already."""
+
+    def __init__(self, address: str) -> None:
+        """Raises JobError where no installed package reads such an address."""
+        try:
+            import fsspec
+
+            self._files, self._path = fsspec.core.url_to_fs(address)
+        except (ImportError, ValueError) as error:
+            raise JobError(f"folder {address}: {error}") from None
+        self._sent: dict[str, tuple[int, int]] = {}
+        self._fetched: dict[str, tuple[str, ...]] = {}
+
+    def send(self, root: Path) -> None:
+        """Send what is new below a folder, what counts on other files after those; a file is there whole or not."""
+        new = {name: path for name, path in _below(root).items() if self._sent.get(name) != _signature(path)}
+        with ExitStack() as opened:
+            files = {}
+            for name in sorted(new, key=_order, reverse=True):  # a checkpoint that is open stays what it is
+                with contextlib.suppress(FileNotFoundError):  # replaced this very moment
+                    files[name] = opened.enter_context(open(new[name], "rb")), _signature(new[name])
+            for name in sorted(files, key=_order):
+                source, signature = files[name]
+                self.write(name, source.read())
+                self._sent[name] = signature
+
+    def write(self, name: str, contents: bytes = b"") -> None:
+        """Put one file there, whole."""
+        path = f"{self._path}/{name}"
+        self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
+        file = self._files.open(path, "wb", autocommit=False)
+        with file:
+            file.write(contents)
+        file.commit()
+
+    def fetch(self, root: Path, only: str = "") -> None:
+        """Fetch what is new into a folder; only: one file. Checkpoints come first and are put in place last."""
+        new = []
+        for name, (path, signature) in sorted(self._there().items(), key=lambda item: _order(item[0]), reverse=True):
+            if self._fetched.get(name) != signature and (not only or name == only):
+                place = root / name
+                beside = place.with_name(f".{place.name}.tmp")
+                place.parent.mkdir(parents=True, exist_ok=True)
+                with self._files.open(path, "rb") as source, open(beside, "wb") as into:
+                    shutil.copyfileobj(source, into)
+                new.append((beside, place, name, signature))
+        for beside, place, name, signature in reversed(new):
+            beside.replace(place)
+            self._fetched[name] = signature
+
+    def know_all(self) -> None:
+        """What is there now need not be fetched: it was sent from here."""
+        self._fetched = {name: signature for name, (_, signature) in self._there().items()}
+
+    def _there(self) -> dict[str, tuple[str, tuple[str, ...]]]:
+        """Path and signature of every file there, by its name."""
+        self._files.invalidate_cache()
+        listed = self._files.find(self._path, detail=True) if self._files.exists(self._path) else {}
+        keys = ("size", "ETag", "mtime", "LastModified", "created")
+        return {
+            path[len(self._path) :].lstrip("/"): (path, tuple(str(info.get(key)) for key in keys))
+            for path, info in listed.items()
+        }
+
+    def remove(self) -> None:
+        """Remove all that lies there."""
+        if self._files.exists(self._path):
+            self._files.rm(self._path, recursive=True)
+
+
+def _below(root: Path) -> dict[str, Path]:
+    files = (path for path in root.rglob("*") if path.is_file() and path.name != LOCK)
+    return {str(path.relative_to(root)): path for path in files if not path.name.startswith(".")}
+
+
+def _signature(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_mtime_ns, status.st_size
+
+
+def _order(name: str) -> tuple[int, str]:
+    return next((rank for rank, end in enumerate(_LATE, 1) if name.endswith(end)), 0), name

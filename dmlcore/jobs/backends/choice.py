@@ -1,0 +1,96 @@
+"""Which backend, and with what: one line of text, as on the command line, in a state and in $DML_BACKENDS."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from typing import Annotated, Literal, Self
+from urllib.parse import parse_qsl, urlencode
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from dmlcore.storage.task import JobError
+
+SYNTAX = (
+    "local, ray[:ADDRESS] or slurm[:PARTITION], then ?cpus=4&gpus=1&gigabytes=16&minutes=60&folder=FOLDER as needed"
+)
+_NEEDS = {"ray": "ray", "slurm": "submitit"}
+_EXTRA = "pip install 'dml-lab[{kind}]', or in a checkout: .venv/bin/pip install {package}"
+
+
+class BackendChoice(BaseModel):
+    """A backend and what each task on it is given; `text` is the line that `parse` reads."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: Literal["local", "ray", "slurm"] = "local"
+    address: str = ""  # of the cluster, or the partition; "": the cluster of this machine, or the default partition
+    cpus: Annotated[int, Field(ge=1, le=1024)] = 1
+    gpus: Annotated[int, Field(ge=0, le=64)] | None = None  # None: one for a run that may use it, where there are any
+    gigabytes: Annotated[float, Field(gt=0, le=1e5, allow_inf_nan=False)] | None = None
+    minutes: Annotated[int, Field(ge=1, le=10**6)] | None = None  # SLURM's limit of a job
+    folder: str = ""  # shared by all nodes, or an fsspec address; "": .away of the run store, on a shared file system
+
+    @property
+    def text(self) -> str:
+        """As `parse` reads it; "" for this machine."""
+        if self.kind == "local":
+            return ""
+        given = {key: f"{value:g}" if isinstance(value, float) else value for key, value in self._given().items()}
+        options = urlencode(given, safe="/:")
+        return self.kind + (f":{self.address}" if self.address else "") + (f"?{options}" if options else "")
+
+    @property
+    def title(self) -> str:
+        """For a choice on a page."""
+        if self.kind == "local":
+            return "This machine"
+        name = {"ray": "Ray", "slurm": "SLURM"}[self.kind]
+        given = [f"{key} {value}" for key, value in self._given().items() if key != "folder"]
+        return ", ".join([f"{name} ({self.address})" if self.address else name, *given])
+
+    def _given(self) -> dict[str, object]:
+        return self.model_dump(exclude_defaults=True, exclude={"kind", "address"})
+
+    def require(self) -> Self:
+        """Itself, if what it needs is installed; raises JobError that says how to install it."""
+        package = _NEEDS.get(self.kind)
+        if package and find_spec(package) is None:
+            extra = _EXTRA.format(kind=self.kind, package=package)
+            raise JobError(f"backend {self.kind}: {package} is not installed here; {extra}")
+        return self
+
+
+def parse(text: str) -> BackendChoice:
+    """The choice that a line means; raises JobError saying what is wrong with it."""
+    name, _, options = text.strip().partition("?")
+    kind, _, address = name.partition(":")
+    try:
+        given = dict(parse_qsl(options, strict_parsing=True)) if options else {}
+        choice = BackendChoice.model_validate({"kind": kind or "local", "address": address} | given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        wrong = f"{'.'.join(map(str, first['loc']))}: {first['msg'].lower()}"
+        raise JobError(f"backend {text!r}: {wrong}; expected {SYNTAX}") from None
+    except ValueError:
+        raise JobError(f"backend {text!r}: expected {SYNTAX}") from None
+    if choice.kind == "local" and (address or options):
+        raise JobError(f"backend {text!r}: local takes nothing more; runs wait for their turn on this machine")
+    if choice.kind == "slurm" and "://" in choice.folder:
+        raise JobError(f"backend {text!r}: folder has to be a path that all nodes of SLURM see, not an address")
+    if "://" in choice.address:
+        raise JobError(
+            f"backend {text!r}: Ray's client (ray://) is not supported; let this machine join the cluster with "
+            "`ray start --address=HEAD:6379 --num-cpus=0` and choose ray:HEAD:6379"
+        )
+    return choice
+
+
+def offered() -> list[BackendChoice]:
+    """What pages let a visitor choose from: this machine, and what its owner names in $DML_BACKENDS.
+
+    Nobody else names an address: whoever chose one could let this server connect, and send its work, anywhere. Raises
+    JobError for a line that cannot be read.
+    """
+    named = [parse(word) for word in os.environ.get("DML_BACKENDS", "").split()]
+    return [BackendChoice(), *(choice for choice in dict.fromkeys(named) if choice.kind != "local")]

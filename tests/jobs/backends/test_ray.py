@@ -1,0 +1,172 @@
+"""Every kind of job on a Ray cluster of two nodes, one of which is killed on the way: equal to the runs made here."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from dmlcore.cli import workers
+from dmlcore.cli.main import app
+from dmlcore.experiments import search, studies
+from dmlcore.inspection.maps.settings import Settings
+from dmlcore.jobs import launch
+from dmlcore.jobs.backends import backend as backends
+from dmlcore.jobs.backends.remote import AWAY
+from dmlcore.spec import RunSpec
+from dmlcore.storage.run_directory import LAST, METRICS, step_of
+from dmlcore.storage.runs import Run, RunStore
+from dmlcore.training.loop import train
+from tests.docs import test_cluster as page
+from tests.jobs.backends import cluster as clusters
+
+pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install 'dml-lab[ray]'")
+
+STUDY = """
+title = "Twelve"
+question = "Does it run elsewhere?"
+source = "none"
+claim = "none"
+minutes = 1
+seeds = [0, 1, 2]
+
+[base.data]
+name = "digits"
+
+[base.model]
+hidden = [8]
+embedding_dim = 4
+
+[base.batch]
+classes = 4
+samples = 2
+
+[base.schedule]
+steps = 60
+validate_every = 30
+checkpoint_every = 10
+
+[[variants]]
+name = "first"
+
+[[variants]]
+name = "second"
+overrides = ["loss.m=0.3"]
+
+[[variants]]
+name = "third"
+overrides = ["loss.m=0.5"]
+
+[[variants]]
+name = "fourth"
+overrides = ["loss.name=contrastive"]
+"""
+SMALLER = ["model.hidden=[8]", "model.embedding_dim=4", "batch.classes=4", "batch.samples=2", "schedule.steps=10"]
+SMALL = [
+    "model.hidden=[8]",
+    "model.embedding_dim=4",
+    "batch.classes=4",
+    "batch.samples=2",
+    "schedule.checkpoint_every=10",
+]
+
+
+SMALL = [
+    *("model.hidden=[8]", "model.embedding_dim=4", "batch.classes=4", "batch.samples=2"),
+    *("schedule.steps=40", "schedule.checkpoint_every=10"),
+]
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with clusters.two_nodes() as made:
+        yield made
+
+
+def until(condition: Callable[[], object], run: Run) -> None:
+    deadline = time.monotonic() + 180
+    while not condition():
+        assert time.monotonic() < deadline, f"{run.state()} {run.log_tail()}"
+        time.sleep(0.05)
+
+
+def digests(run: Run) -> dict[str, str]:
+    """What a run has learned and measured, file by file."""
+    embeddings = run.embeddings()
+    files = [run.path / LAST, run.path / METRICS, embeddings]
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def test_a_study_of_twelve_runs_loses_a_node_and_equals_the_runs_made_here(cluster, tmp_path: Path) -> None:
+    (tmp_path / "twelve.toml").write_text(STUDY)
+    request = studies.StudyRequest(study=str(tmp_path / "twelve.toml"))
+    store, here = RunStore(tmp_path / "runs"), RunStore(tmp_path / "here")
+    killed: list[str] = []
+    second = clusters.raylet(cluster.worker)
+
+    def kill_a_node_at_work() -> bool:
+        """Once a run on the second node has a checkpoint, and is not done yet."""
+        if not killed and (run := clusters.lose_node_at_work(cluster, second, store)):
+            killed.append(run)
+        return False
+
+    backend = f"ray:{cluster.address}"
+    state = studies.conduct(request, store, stop=kill_a_node_at_work, backend=backend)
+    assert (state.state, state.backend) == ("done", backend), state
+    assert killed
+    assert "goes on from the last checkpoint elsewhere" in "\n".join(store.open(killed[0]).log_tail(100))
+    assert not list((store.root / AWAY).iterdir())
+
+    for entry, run in zip(request.entries(), studies.find(request.entries(), store), strict=True):
+        assert (run.state().state, run.state().backend, run.alive()) == ("done", backend, False)
+        twin = here.create(entry.spec)
+        with twin.lock():
+            train(twin, before_done=workers.keep_neighbours)
+        assert digests(run) == digests(twin), run.id
+
+
+def test_every_other_kind_of_job_and_a_cancel_reach_the_cluster(cluster, tmp_path: Path) -> None:
+    backend = f"ray:{cluster.address}"
+    store = RunStore(tmp_path)
+    # A search: its trials are tasks beside each other, its list a journal, made for many machines.
+    wanted = search.prepare(RunSpec().with_overrides(SMALL), ["loss.m=0.1,0.5"], "two", method="grid")
+    where = backends.of(backend)
+    journal = search.storage_of(wanted, store, many_nodes=where.at_once > 1)
+    assert search.conduct(wanted, store, storage=journal, where=where)
+    assert Path(journal).read_text().startswith("{")
+    rows = search.trials(wanted, store)
+    assert [row.state for row in rows] == ["complete", "complete"]
+    assert len({row.run for row in rows}) == 2
+
+    # Jobs on a run of it, by the process that attends to them; then a run, cancelled while it trains.
+    run = store.open(rows[0].run)
+    launch.ask(run, "project", Settings(method="pca").to_json(), backend)
+    until(run.projection, run)
+    until(lambda: not run.alive(), run)
+    long = RunSpec().with_overrides([*SMALL, "schedule.steps=1000000"])
+    endless = store.open(launch.launch(long, store, backend=backend))
+    until(lambda: endless.state().step > 20, endless)
+    launch.cancel(endless)
+    until(lambda: not endless.alive(), endless)
+    state = endless.state()
+    assert (state.state, state.backend, " on " in state.device) == ("cancelled", backend, True)
+    assert step_of(endless.path / LAST) == state.step
+
+
+def test_the_commands_of_the_page_on_clusters_run(cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", cluster.address)
+    monkeypatch.setenv("DML_RUNS", str(tmp_path / "runs"))  # which commands set for what they start
+    lines = [line for line in page.commands() if line.startswith(".venv/bin/dml")]
+    for line in lines:
+        here = line.replace("10.0.0.1:6379", cluster.address).replace("/shared/dml", str(tmp_path / "shared"))
+        answer = CliRunner().invoke(app, [*shlex.split(here)[1:], *SMALLER, "--runs", str(tmp_path / "runs")])
+        assert answer.exit_code == 0, (line, answer.output, answer.exception)
+    runs = RunStore(tmp_path / "runs").list()
+    assert [run.state().state for run in runs] == ["done"] * len(lines)  # the search makes one, and has the other
+    assert (tmp_path / "shared").is_dir()

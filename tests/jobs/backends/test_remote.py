@@ -1,0 +1,309 @@
+"""Work elsewhere without a cluster: what is sent, what comes back, what a lost node, a cancel and a bad line do."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from dmlcore.cli import on_node, workers
+from dmlcore.inspection.maps.settings import Settings
+from dmlcore.jobs import launch
+from dmlcore.jobs.backends import choice, order, ray_engine
+from dmlcore.jobs.backends.mirror import Mirror, seed
+from dmlcore.jobs.backends.remote import AWAY, RemoteBackend, RemoteWork
+from dmlcore.jobs.backends.side_by_side import Pause, SideBySide
+from dmlcore.spec import RunSpec
+from dmlcore.storage import locks
+from dmlcore.storage.run_directory import LAST, LOCK, METRICS
+from dmlcore.storage.runs import Run, RunStore
+from dmlcore.storage.task import JobError
+from dmlcore.training import loop
+
+SPEC = RunSpec().with_overrides(
+    [
+        "model.hidden=[8]",
+        "model.embedding_dim=4",
+        "batch.classes=4",
+        "batch.samples=2",
+        "schedule.steps=40",
+        "schedule.validate_every=20",
+        "schedule.checkpoint_every=10",
+    ]
+)
+
+
+class HereEngine:
+    """An engine whose only node is this process; `before` happens to each order before it is carried out."""
+
+    title = "Here"
+
+    def __init__(self, before: Callable[[str], object] = lambda folder: None, begins: bool = True) -> None:
+        self.before, self.begins = before, begins
+        self.folders: list[str] = []
+        self.withdrawn: list[str] = []
+
+    def submit(self, folder, spec):
+        self.folders.append(folder)
+        return folder
+
+    def ended(self, folder):
+        if self.begins:
+            try:
+                self.before(folder)
+                on_node.carry_out(folder)
+            except SystemExit:  # what stands for a killed process
+                self.why = ("the node is gone", True)
+            except OSError as error:
+                self.why = (str(error), False)
+        return self.begins
+
+    def reason(self, folder):
+        return self.why
+
+    def withdraw(self, folder):
+        self.withdrawn.append(folder)
+
+    def waits_for(self, spec):
+        return "waiting for room"
+
+
+def finish(work: RemoteWork) -> RemoteWork:
+    for _ in range(20):
+        if work.over():
+            return work
+    raise AssertionError(work.standing)
+
+
+def digests(run: Run) -> dict[str, str]:
+    paths = (run.path / LAST, run.path / METRICS, run.embeddings())
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+
+
+@pytest.fixture(scope="module")
+def twin(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What the run is that was made here, without a break."""
+    run = RunStore(tmp_path_factory.mktemp("here")).create(SPEC)
+    workers.train_now(run)
+    return digests(run)
+
+
+@pytest.mark.parametrize("folder", ["", "shared", "file://"])
+def test_a_lost_node_costs_nothing_and_the_run_equals_the_one_made_here(folder, tmp_path, monkeypatch, twin) -> None:
+    store = RunStore(tmp_path / "runs")
+    folder = {"shared": str(tmp_path / "shared"), "file://": f"file://{tmp_path}/bucket"}.get(folder, "")
+    step, steps = loop.step, []
+
+    def dies_once(state, number, *more):
+        steps.append(number)
+        if steps == list(range(1, 26)):
+            raise SystemExit
+        return step(state, number, *more)
+
+    monkeypatch.setattr(loop, "step", dies_once)
+    engine = HereEngine()
+    run = store.create(SPEC)
+    work = finish(RemoteBackend(choice.parse(f"ray?folder={folder}" if folder else "ray"), engine).begin(run, "train"))
+    assert work.outcome == order.NodeOutcome(state="done", message=run.state().message)
+    assert (run.state().state, run.state().step, len(engine.folders)) == ("done", 40, 2)
+    assert steps == [*range(1, 26), *range(21, 41)]  # from the last checkpoint
+    assert digests(run) == twin
+    assert not run.alive()
+    assert f" on {os.uname().nodename}" in run.state().device
+    log = "\n".join(run.log_tail(100))
+    assert "the node is gone; it goes on from the last checkpoint elsewhere" in log
+    left = [path for place in (store.root / AWAY, tmp_path / "shared", tmp_path / "bucket") for path in place.glob("*")]
+    assert not left
+
+
+def test_a_node_that_is_lost_again_and_again_is_no_accident(tmp_path) -> None:
+    def gone(folder):
+        raise SystemExit
+
+    run = RunStore(tmp_path).create(SPEC)
+    work = finish(RemoteBackend(choice.parse("ray"), HereEngine(gone)).begin(run, "train"))
+    assert (work.outcome.state, run.state().state) == ("failed", "failed")
+    assert run.state().message == "Here: the node is gone; 4 tries in a row were lost"
+    assert not run.alive()
+
+
+def test_an_error_of_the_run_is_no_lost_node(tmp_path) -> None:
+    run = RunStore(tmp_path).create(SPEC.with_overrides(["device=cuda"]))
+    work = finish(RemoteBackend(choice.parse("ray"), HereEngine()).begin(run, "train"))
+    assert "no usable CUDA device" in work.outcome.message
+    assert run.state().state == "failed"
+
+
+def test_a_folder_that_nodes_do_not_see_is_named(tmp_path) -> None:
+    run = RunStore(tmp_path).create(SPEC)
+    with pytest.raises(OSError, match="does not see /nowhere: mount it there, or name a folder that all nodes see"):
+        on_node.carry_out(f"/nowhere/{run.id}.1234")
+    on_node.carry_out(str(tmp_path / f"{run.id}.1234"))  # withdrawn: the folder above is there
+
+
+@pytest.mark.parametrize("begins", [False, True])
+def test_a_cancel_reaches_it_wherever_it_is(begins, tmp_path, monkeypatch) -> None:
+    run = RunStore(tmp_path).create(SPEC)
+    step = loop.step
+
+    def cancels(state, number, *more):
+        if number == 7:
+            run.cancel()  # as the page does; nobody is signalled, as this process is not the worker alone
+            assert work._asked_to_end()
+            work._pass_on_cancel()
+        return step(state, number, *more)
+
+    monkeypatch.setattr(loop, "step", cancels)
+    engine = HereEngine(begins=begins)
+    work = RemoteBackend(choice.parse("ray"), engine).begin(run, "train")
+    if not begins:
+        assert not work.over()
+        assert run.state().message == "waiting for room"
+        run.cancel()
+    finish(work)
+    assert run.state().state == "cancelled"
+    assert (run.state().step, bool(engine.withdrawn)) == ((7, False) if begins else (0, True))
+    assert not locks.holder(run.path / LOCK)
+
+
+def test_jobs_on_a_run_come_back_as_files_of_it(tmp_path, twin) -> None:
+    run = RunStore(tmp_path).create(SPEC)
+    backend = RemoteBackend(choice.parse("ray"), HereEngine())
+    finish(backend.begin(run, "train"))
+    rows = run.metrics()
+    work = finish(backend.begin(run, "evaluate"))
+    assert "evaluated: test MAP@R" in work.outcome.message
+    assert run.metrics() == rows
+    work = finish(backend.begin(run, "project", Settings(method="pca").to_json()))
+    assert run.projection().name in work.outcome.message
+    assert digests(run) == twin
+    assert "failed" in finish(backend.begin(run, "project", "{")).outcome.state
+    assert run.state().state == "done"
+
+
+def test_a_task_has_its_own_number_of_threads(tmp_path, monkeypatch) -> None:
+    """Whatever the task before left in the same process: another number rounds differently."""
+    seen = []
+
+    def trains(run, **_):
+        seen.append(torch.get_num_threads())
+        return run.update(state="failed", message="no further")
+
+    monkeypatch.setattr(loop, "train", trains)
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        run = RunStore(tmp_path).create(SPEC)
+        finish(RemoteBackend(choice.parse("ray?cpus=2"), HereEngine()).begin(run, "train"))
+    finally:
+        torch.set_num_threads(before)
+    assert seen == [2]
+
+
+def test_rows_that_a_resume_has_cut_are_replaced_and_checkpoints_never_come_before_theirs(tmp_path) -> None:
+    run, there = tmp_path / "run", tmp_path / "there"
+    run.mkdir()
+    (run / METRICS).write_bytes(b"one\ntwo\nthree\n")
+    (run / LAST).write_bytes(b"old")
+    there.mkdir()
+    seed(run, there)
+    mirror = Mirror(there, run)
+    (there / METRICS).write_bytes(b"one\ntwo\nother\nfour\n")
+    fresh = there / "fresh"
+    fresh.write_bytes(b"new")
+    fresh.rename(there / LAST)
+    seen: list[bytes] = []
+    replace = os.replace
+
+    def watched(source, target):
+        if Path(target) == run / LAST:
+            seen.append((run / METRICS).read_bytes())
+        replace(source, target)
+
+    os.replace = watched
+    try:
+        mirror.carry()
+    finally:
+        os.replace = replace
+    assert seen == [b"one\ntwo\nother\nfour\n"]
+    assert (run / LAST).read_bytes() == b"new"
+    with open(there / METRICS, "ab") as file:
+        file.write(b"five\n")
+    mirror.carry()
+    assert (run / METRICS).read_bytes() == b"one\ntwo\nother\nfour\nfive\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("dask", "kind: input should be 'local', 'ray' or 'slurm'"),
+        ("ray?cpus=0", "cpus: input should be greater than or equal to 1"),
+        ("ray?colour=red", "colour: extra inputs are not permitted"),
+        ("ray?cpus", "expected local, ray"),
+        ("local?cpus=2", "local takes nothing more"),
+        ("ray:ray://head:10001", "let this machine join the cluster"),
+        ("slurm?folder=s3://bucket", "folder has to be a path"),
+    ],
+)
+def test_a_backend_that_cannot_be_is_refused_with_what_to_write(text, message) -> None:
+    with pytest.raises(JobError, match=message):
+        choice.parse(text)
+
+
+def test_a_backend_is_one_line_of_text() -> None:
+    long = "ray:head:6379?cpus=4&gpus=1&folder=s3://bucket/lab"
+    for text in ("", "ray", "ray:127.0.0.1:6379", long, "slurm:gpu?minutes=60"):
+        assert choice.parse(text).text == text
+    assert choice.parse("local").text == ""
+    assert choice.parse("ray:head:6379?cpus=4").title == "Ray (head:6379), cpus 4"
+
+
+def test_pages_offer_what_the_owner_names_and_nothing_else(monkeypatch) -> None:
+    monkeypatch.setenv("DML_BACKENDS", "ray:127.0.0.1:6379 local slurm:gpu?gpus=1")
+    assert [each.title for each in choice.offered()] == ["This machine", "Ray (127.0.0.1:6379)", "SLURM (gpu), gpus 1"]
+
+
+def test_without_its_package_a_backend_says_what_to_install(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(choice, "find_spec", lambda name: None)
+    store = RunStore(tmp_path)
+    with pytest.raises(JobError, match=r"ray is not installed here; pip install 'dml-lab\[ray\]'"):
+        launch.launch(SPEC, store, backend="ray")
+    assert not store.list()
+
+
+def test_courses_go_on_side_by_side_and_none_begins_after_a_stop() -> None:
+    words, over, stopped = [], set(), []
+
+    def course(name):
+        words.append(f"{name} begins")
+        yield Pause(lambda: name in over)
+        words.append(f"{name} ends")
+
+    side_by_side = SideBySide(2, lambda: bool(stopped))
+    courses = (course(name) for name in "abcd")
+    assert side_by_side.look(courses)
+    assert words == ["a begins", "b begins"]
+    over.add("b")
+    assert side_by_side.look(courses)
+    assert words[2:] == ["b ends", "c begins"]
+    stopped.append(True)
+    while side_by_side.look(courses):
+        pass
+    assert words[4:] == ["a ends", "c ends"]
+
+
+def test_nothing_of_an_order_is_pickled(tmp_path) -> None:
+    order.write(tmp_path, order.Order(run="x", task="train"))
+    assert json.loads((tmp_path / "order.json").read_text())["task"] == "train"
+    (tmp_path / "outcome.json").write_text('{"state": "glorious"}')
+    assert order.read(tmp_path, order.NodeOutcome) is None
+
+
+def test_where_no_cluster_answers_it_says_how_to_start_one(tmp_path: Path) -> None:
+    with pytest.raises(JobError, match=r"no cluster answers at 127.0.0.1:1 .*; start one: .*ray start --head"):
+        ray_engine.connected("127.0.0.1:1")

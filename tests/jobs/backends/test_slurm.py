@@ -1,0 +1,81 @@
+"""SLURM by submitit: the batch script as it is handed over, and a job by submitit's local executor.
+
+No SLURM was there: answers of its scheduler, sacct and scancel, a requeue, a limit that is reached were not run.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from dmlcore.jobs.backends import choice
+from dmlcore.jobs.backends.remote import RemoteBackend
+from dmlcore.spec import RunSpec
+from dmlcore.storage.runs import RunStore
+from tests.jobs.backends.test_remote import SPEC, digests, twin  # noqa: F401 - a fixture
+
+pytestmark = pytest.mark.skipif(
+    find_spec("submitit") is None, reason="submitit is not installed: pip install 'dml-lab[slurm]'"
+)
+SCRIPT = """#!/bin/bash
+
+# Parameters
+#SBATCH --cpus-per-task=4
+#SBATCH --error=FOLDER/slurm/%j_0_log.err
+#SBATCH --gpus-per-node=1
+#SBATCH --job-name=dml-lab
+#SBATCH --mem=16GB
+#SBATCH --nodes=1
+#SBATCH --open-mode=append
+#SBATCH --output=FOLDER/slurm/%j_0_log.out
+#SBATCH --partition=gpu
+#SBATCH --signal=USR2@90
+#SBATCH --time=90
+#SBATCH --wckey=submitit
+
+# command
+export SUBMITIT_EXECUTOR=slurm
+srun --unbuffered --output FOLDER/slurm/%j_%t_log.out --error FOLDER/slurm/%j_%t_log.err PYTHON -u -m submitit.core._submit FOLDER/slurm
+"""  # noqa: E501 - as it is
+SBATCH = """#!/bin/sh
+cp "$1" "$(dirname "$0")/script.sh"
+echo "Submitted batch job 4711"
+"""
+
+
+def test_the_batch_script_asks_for_what_was_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dmlcore.jobs.backends.slurm_engine import SlurmEngine
+
+    for name, text in (("sbatch", SBATCH), ("srun", "#!/bin/sh\n")):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    engine = SlurmEngine(choice.parse("slurm:gpu?cpus=4&gpus=1&gigabytes=16&minutes=90"))
+    job = engine.submit(str(tmp_path / "order"), RunSpec())
+    assert job.job_id == "4711"
+    script = (tmp_path / "script.sh").read_text()
+    assert script == SCRIPT.replace("FOLDER", str(tmp_path / "order")).replace("PYTHON", sys.executable)
+    assert "gpus_per_node" not in engine.parameters(RunSpec().with_overrides(["device=cpu"]))
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(choice.JobError, match=r"backend slurm: .*srun"):
+        engine.submit(str(tmp_path / "order"), RunSpec())
+
+
+def test_a_job_of_the_local_executor_makes_the_same_run(tmp_path: Path, twin, monkeypatch) -> None:  # noqa: F811
+    from dmlcore.jobs.backends.slurm_engine import SlurmEngine
+
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))
+    run = RunStore(tmp_path).create(SPEC)
+    chosen = choice.parse("slurm?minutes=10")
+    work = RemoteBackend(chosen, SlurmEngine(chosen, cluster="local")).begin(run, "train")
+    deadline = time.monotonic() + 180
+    while not work.over():
+        assert time.monotonic() < deadline, work.standing
+        time.sleep(0.1)
+    assert work.outcome.state == "done", work.outcome
+    assert run.state().backend == "slurm?minutes=10"
+    assert digests(run) == twin
