@@ -1,0 +1,110 @@
+"""One run on several processes against one process: do the gradients equal, and what does it gain on this machine.
+
+For every loss, miner and what looks at a batch as a whole the largest |difference| / |gradient| of a step, by two and
+four processes (gloo), in float32 and float64; beside it how far float32 is from float64 on one process. Then steps of
+a convolutional network by one process of one and of two threads, and by two processes of one.
+
+    python -m benchmarks.ddp            # all, some minutes
+    python -m benchmarks.ddp --few      # the cases that the suite looks at in both precisions
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from benchmarks.harness import command_line, machine, verdict
+from dmlcore import processes
+from dmlcore.training.loop import step
+from tests.training import together
+
+COUNTS = (2, 4)
+GOALS = {"float32": 1e-6, "float64": 1e-12}
+WORK = together.Case(
+    "steps", ("model.name=conv4", "batch.classes=6", "batch.samples=8", "loss.name=multi_similarity"), kind="images"
+)
+STEPS = 20
+
+
+def gradients(file: Path, names: list[str]) -> None:
+    """Those of these cases, written by the first process."""
+    results = {
+        f"{case.name}|{precision}": together.gradients(case, precision)
+        for case in together.cases()
+        if case.name in names
+        for precision in GOALS
+    }
+    if processes.rank() == 0:
+        np.savez(file, allow_pickle=False, **results)
+
+
+def steps(file: Path, threads: int) -> None:
+    """Seconds a step, written by the first process: by the clock, and of its processor."""
+    torch.set_num_threads(threads)
+    state = together.made(WORK, "float32", threads)
+    if processes.shares_work():
+        processes.synchronise(state.model)
+    for number in (1, 2):
+        step(state, number)
+    clock, own = time.perf_counter(), time.process_time()
+    for number in range(3, 3 + STEPS):
+        step(state, number)
+    if processes.rank() == 0:
+        np.save(file, [(time.perf_counter() - clock) / STEPS, (time.process_time() - own) / STEPS])
+
+
+def compare(cases: list[together.Case], folder: Path) -> bool:
+    """Print the table; whether every goal is reached."""
+    names = [case.name for case in cases]
+    for count in (1, *COUNTS):
+        together.run_together(count, gradients, folder / f"{count}.npz", names, timeout=900)
+    files = {count: np.load(folder / f"{count}.npz") for count in (1, *COUNTS)}
+    print(f"\n{'':38s}{'float32':>18s}{'':>14s}{'float64':>18s}")
+    print(f"{'case':38s}{'2':>9s}{'4':>9s}{'one: rounding':>14s}{'2':>9s}{'4':>9s}   processes")
+    reached = True
+    for case in cases:
+        alone = {precision: files[1][f"{case.name}|{precision}"] for precision in GOALS}
+        rounding = together.error(alone["float32"], alone["float64"])
+        errors = {
+            precision: [together.error(files[count][f"{case.name}|{precision}"], alone[precision]) for count in COUNTS]
+            for precision in GOALS
+        }
+        # A backbone with batch norm loses digits on one process too: as many may be lost by several.
+        most = {"float32": max(GOALS["float32"], 2 * rounding), "float64": GOALS["float64"]}
+        fine = all(max(errors[precision]) <= most[precision] for precision in GOALS)
+        reached &= fine
+        numbers = [*errors["float32"], rounding, *errors["float64"]]
+        row = "".join(f"{number:{14 if i == 2 else 9}.0e}" for i, number in enumerate(numbers))
+        print(f"{case.name:38s}{row}   {verdict(fine)}", flush=True)
+    return reached
+
+
+def scale(folder: Path) -> None:
+    """Print seconds a step of one process and of two, and their ratio."""
+    seconds = {}
+    for name, count, threads in (("one, 1 thread", 1, 1), ("one, 2 threads", 1, 2), ("two, 1 thread each", 2, 1)):
+        together.run_together(count, steps, folder / "steps.npy", threads, timeout=900)
+        seconds[name] = np.load(folder / "steps.npy")
+        clock, own = seconds[name]
+        print(f"{name:22s} {1e3 * clock:8.1f} ms a step, {1e3 * own:8.1f} ms of the first process's processor")
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    note = f"  (load {load:.1f} on {cores} cores: not to be trusted)" if load > cores / 2 + 2 else ""
+    for rival in ("one, 1 thread", "one, 2 threads"):
+        ratio = seconds[rival][0] / seconds["two, 1 thread each"][0]
+        print(f"two processes make {ratio:.2f} times the steps of {rival}{note}")
+
+
+if __name__ == "__main__":
+    parser = command_line(__doc__)
+    parser.add_argument("--few", action="store_true", help="only the cases that the suite looks at in both precisions")
+    arguments = parser.parse_args()
+    print(machine("torch"))
+    with tempfile.TemporaryDirectory() as place:
+        chosen = [case for case in together.cases() if case.few or not arguments.few]
+        print(f"\nall equal: {verdict(compare(chosen, Path(place)))}\n")
+        scale(Path(place))

@@ -1,0 +1,91 @@
+"""Runs on several processes, as commands start them."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dmlcore.cli import together
+from dmlcore.cli.options import CommandError
+from dmlcore.jobs import launch
+from dmlcore.spec import RunSpec
+from dmlcore.storage import checkpoint
+from dmlcore.storage.runs import RunStore
+from dmlcore.training import loop
+
+REPOSITORY = Path(__file__).parents[2]
+SPEC = RunSpec().with_overrides(
+    ["schedule.steps=6", "schedule.checkpoint_every=2", "schedule.validate_every=6", "model.hidden=[16]", "device=cpu"]
+)
+
+
+def children() -> list[int]:
+    """The processes that this one has started to follow it."""
+    numbers = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == os.getpid() and b"\0follow\0" in (path / "cmdline").read_bytes():
+                numbers.append(int(path.name))
+        except OSError:
+            continue
+    return numbers
+
+
+def test_the_death_of_a_process_ends_the_run_which_goes_on_from_its_checkpoint(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = RunStore(tmp_path).create(SPEC)
+    asked: list[int] = []
+
+    def kill_after_three() -> bool:
+        asked.append(1)
+        if len(asked) == 3:
+            (child,) = children()
+            os.kill(child, signal.SIGKILL)
+        return False
+
+    with run.lock():
+        state = loop.train(run, stop=kill_after_three, company=together.company(2))
+        assert state.state == "failed"
+        assert state.message.startswith("process 2 of 2 was ended by signal 9. The last checkpoint is good")
+        assert "WORLD_SIZE" not in os.environ
+        assert not children()
+        saved = checkpoint.load(run.path)
+        assert saved
+        assert saved.facts["step"] == 2
+        launch.prepare_resume(run)
+        state = loop.train(run)
+    assert state.state == "done"
+    assert "processes 2 before, 1 now" in state.message
+
+
+def test_torchrun_starts_the_processes_of_a_run(tmp_path: Path) -> None:
+    (tmp_path / "short.toml").write_text(SPEC.to_toml())
+    command = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "dmlcore", "train", "short.toml"]
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY), "DML_RUNS": str(tmp_path / "runs")}
+    ended = subprocess.run(
+        [sys.executable, "-m", *command],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    (run,) = RunStore(tmp_path / "runs").list()  # one, though two processes were given the command
+    assert ended.stdout.strip() == run.id
+    assert (run.state().state, run.state().processes) == ("done", 2)
+
+
+def test_as_many_processes_as_torchrun_has_started_or_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [together.count(None, 1), together.count(3, 1), together.count(None, 2)] == [1, 3, 2]
+    assert together.company(1) is None
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    assert [together.count(None, 1), together.count(4, 2)] == [4, 4]
+    with pytest.raises(CommandError, match="torchrun has started 4"):
+        together.count(2, 1)

@@ -1,0 +1,184 @@
+"""Steps of small trainings on several processes of this machine, and on one, for tests and for benchmarks/ddp.py.
+
+The processes are forks of one that has torch loaded, so that a group costs what it computes.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dmlcore import processes
+from dmlcore.data import Dataset
+from dmlcore.losses import LOSSES
+from dmlcore.mining import MINERS
+from dmlcore.processes import group, local
+from dmlcore.spec import RunSpec
+from dmlcore.training import optimisers
+from dmlcore.training.build import build, prepare_device
+from dmlcore.training.loop import gradients_of, step
+from dmlcore.training.state import TrainingState
+from dmlcore.typing import Floats
+
+CLASSES, EACH = 6, 12
+INPUTS = {
+    "vectors": ["model.hidden=[16]", "batch.classes=4", "batch.samples=4"],
+    # 15 samples: shares of two sizes
+    "images": ["data.augment=false", "model.name=conv4_32", "batch.classes=5", "batch.samples=3"],
+    "tokens": ["model.name=tokens", "batch.classes=5", "batch.samples=3"],
+}
+SHARED = ["model.embedding_dim=12", "optimiser.name=sgd", "optimiser.learning_rate=0.001", "device=cpu"]
+GSP = ["pooling.name=gsp", "pooling.prototypes=4", "pooling.memory=20", "pooling.zero_shot=0.1"]
+FEW = ("facenet", "multi_similarity", "facility_location", "proxy_anchor", "wedl", "batch_hard", "distance_weighted")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A training whose gradients are compared: what is set, on what, and for how many steps."""
+
+    name: str
+    overrides: tuple[str, ...] = ()
+    kind: Literal["vectors", "images", "tokens"] = "vectors"
+    steps: int = 1
+    held: bool = False  # to how it started, which a spec allows where that is a file of weights
+    few: bool = False  # whether it is one of the few that stand for all
+
+    def spec(self) -> RunSpec:
+        """What the form would give."""
+        spec = RunSpec().with_overrides([*SHARED, *INPUTS[self.kind], *self.overrides])
+        loss = spec.loss.model_copy(update={"start_weight": 0.5 if self.held else 0.0})
+        return spec.model_copy(update={"loss": loss})
+
+
+def cases() -> list[Case]:
+    """Every loss, every miner, and what looks at a batch as a whole."""
+    losses = [Case(name, (f"loss.name={name}",), few=name in FEW) for name in LOSSES]
+    miners = [
+        Case(f"ranking, {name}", ("loss.name=ranking", f"miner.name={name}"), few=name in FEW)
+        for name in MINERS
+        if name != "all"
+    ]
+    batches = [
+        Case("memory", ("loss.name=contrastive", "loss.memory=2", "loss.memory_start=0"), steps=4),
+        Case("mined batches", ("miner.name=semi_hard", "batch.sampler=mined", "batch.refresh=2"), steps=3),
+        Case("classifier of features", ("loss.name=wel", "loss.classifier_input=features"), steps=2),
+        Case("held to the start", held=True, steps=3),
+        Case("clipped", ("optimiser.clip_norm=0.01",), steps=2),
+        Case("batch norm", ("loss.name=multi_similarity",), kind="images", steps=3),
+        Case("generalized sum pooling of images", ("loss.name=contrastive", *GSP), kind="images", steps=3),
+        Case("generalized sum pooling of tokens", ("loss.name=contrastive", *GSP), kind="tokens", steps=3),
+        Case("second-order pooling", ("pooling.name=gsop", "loss.name=margin"), kind="images"),
+    ]
+    return [*losses, *miners, *(replace(case, few=True) for case in batches)]
+
+
+def data(kind: str, precision: str) -> Dataset:
+    """Classes that lie apart a little."""
+    random = np.random.default_rng(0)
+    labels = np.arange(CLASSES * EACH) % CLASSES
+    shape = {"vectors": (10,), "images": (3, 32, 32), "tokens": (9,)}[kind]
+    inputs: Any = random.normal(size=(CLASSES, *shape))[labels] + random.normal(size=(len(labels), *shape))
+    if kind == "images":
+        inputs = 128 + 40 * inputs
+    inputs = (10 + 4 * inputs).clip(0, 29).astype(np.int64) if kind == "tokens" else inputs.astype(precision)
+    rows = np.arange(len(labels))
+    splits = {"train": rows[:48], "validation": rows[48:60], "test": rows[60:]}
+    return Dataset("drawn", inputs, labels, tuple("abcdef"), splits, None, ())
+
+
+def made(case: Case, precision: str, threads: int = 1) -> TrainingState:
+    """The state before the first step."""
+    state = build(case.spec(), data(case.kind, precision), prepare_device("cpu", threads))
+    if precision == "float64":
+        state.model.double()
+        state.loss.double()
+        if state.reference is not None:
+            state.reference.double()
+    state.model.train()
+    projection = getattr(getattr(state.model, "head", None), "projection", None)
+    if projection is not None:
+        # Prototypes start at pooled features. Those of long ones lie on the unit sphere, where clipping to the ball has
+        # a kink: there rounding alone decides what their first gradient is.
+        with torch.no_grad():
+            projection.weight *= 0.05
+    return state
+
+
+def gradients(case: Case, precision: str) -> Floats:
+    """The gradient of each step (steps, parameters); a step with fewer parameters has zeros in their place."""
+    state = made(case, precision)
+    if processes.shares_work():
+        processes.synchronise(state.model)
+    every = [*optimisers.parameters(state.optimiser)]
+    rows = []
+    for number in range(1, case.steps + 1):
+        step(state, number)
+        rows.append(torch.cat([torch.zeros_like(p).flatten() if p.grad is None else p.grad.flatten() for p in every]))
+    assert processes.size() == 1 or _alike(torch.cat([p.detach().flatten() for p in every])), case.name
+    return torch.stack(rows).double().numpy()
+
+
+def efficient_gradients() -> Floats:
+    """Of the case "multi_similarity" in float64, with the loss of pytorch-metric-learning in its wrapper's efficient
+    mode: the mean over the processes, as DistributedDataParallel takes it."""
+    from pytorch_metric_learning.losses import MultiSimilarityLoss
+    from pytorch_metric_learning.utils.distributed import DistributedLossWrapper
+
+    state = made(Case("multi_similarity", ("loss.name=multi_similarity",)), "float64")
+    loss: Any = MultiSimilarityLoss(alpha=2, beta=50, base=0.5)
+    batch = state.batches.make(1, lambda indices: np.empty(0, np.float32))
+    if processes.shares_work():
+        loss = DistributedLossWrapper(loss, efficient=True)
+    labels = batch.labels[processes.share(len(batch.labels)).rows]
+    loss(state.model(batch.inputs), labels).backward()
+    own = gradients_of(state.optimiser)
+    processes.average(own)
+    return torch.cat([gradient.flatten() for gradient in own])[None].numpy()
+
+
+def _alike(numbers: Tensor) -> bool:
+    """Whether each process has the same bits."""
+    rows = processes.group.stacked(numbers)
+    return all(torch.equal(row, numbers) for row in rows)
+
+
+def error(one: Floats, other: Floats) -> float:
+    """The largest |difference| / |gradient| of a step."""
+    return float((np.linalg.norm(one - other, axis=1) / np.linalg.norm(other, axis=1)).max())
+
+
+def run_together(count: int, work: Callable[..., Any], *arguments: Any, timeout: float = 120) -> None:
+    """Call work(*arguments), a function of a module, in each process of a group; raises if one of them does."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__, "pytorch_metric_learning.utils.distributed"])  # if it is there
+    with tempfile.TemporaryDirectory() as folder:
+        members = [
+            context.Process(target=_member, args=(Path(folder), rank, count, work, arguments)) for rank in range(count)
+        ]
+        for member in members:
+            member.start()
+        for member in members:
+            member.join(timeout)
+            if member.exitcode is None:
+                member.kill()
+        codes = [member.exitcode for member in members]
+        assert codes == [0] * count, codes
+
+
+def _member(folder: Path, rank: int, count: int, work: Callable[..., Any], arguments: Iterable[Any]) -> None:
+    torch.set_num_threads(1)
+    os.environ.update(local._environment(folder, rank, count))
+    local.meet()
+    try:
+        work(*arguments)
+    finally:
+        group.leave()
