@@ -1,9 +1,11 @@
 """Images per second of a whole training run on a GPU, against the bare step of the same network on ready tensors.
 
-ResNet-50, 227 px, batch 112, bfloat16, channels last. It trains by the real loop, from stored images with a short
-side of 256 in main memory (random numbers: their content costs nothing) through random resized crops on the device to
-rows and measures; the bare step is forward, backward of a sum and the same fused optimiser on one batch that stays on
-the device. Both take turns in blocks, each timed from idle to idle; the ratio is the median over the blocks.
+ResNet-50, 227 px, batch 112, bfloat16, channels last. It trains by the real loop, from images of 256 pixels and more a
+side in main memory (noise, of unequal sizes, laid out and padded as the image store does it) through random resized
+crops on the device to rows, measures, and checkpoints as often as a run writes them (`--no-checkpoints` leaves them
+out). The bare step is forward, backward of a sum and the same optimiser on one batch that stays on the device; --free
+lets it take kernels that are not repeatable and search for the fastest. Both take turns in blocks, each timed from idle
+to idle after a block that warms up; the ratio is the median over the blocks, and the spread stands beside it.
 
 Runs on CUDA alone. --device cpu tries the same path with sizes that a CPU can bear, and says nothing about speed:
 
@@ -12,9 +14,10 @@ Runs on CUDA alone. --device cpu tries the same path with sizes that a CPU can b
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -34,20 +37,28 @@ class Stored:
     """Images as `dmlcore.data.files.image_store` gives them: centre cuts, and uncut ones for resized crops."""
 
     def __init__(self, count: int, side: int) -> None:
-        high = round(side * 256 / 227)
-        self.images = np.random.default_rng(0).integers(0, 256, (count, 3, high, high * 4 // 3), dtype=np.uint8)
-        self.shape, self.dtype = (count, 3, side, side), self.images.dtype
+        draw, high = np.random.default_rng(0), round(side * 256 / 227)
+        widths = draw.integers(high, high * 3 // 2, count)  # of photographs with a short side of `high`
+        self.images = [draw.integers(0, 256, (high, width, 3), dtype=np.uint8) for width in widths]
+        self.shape, self.dtype = (count, 3, side, side), np.dtype(np.uint8)
 
     def __len__(self) -> int:
         return len(self.images)
 
     def __getitem__(self, index: Any) -> Bytes:
         side = self.shape[-1]
-        return self.images[index][..., :side, :side].copy()
+        rows = np.arange(len(self.images))[index]
+        cuts = np.stack([self.images[row][:side, :side] for row in np.ravel(rows)])
+        return cuts.reshape(*np.shape(rows), side, side, 3).swapaxes(-1, -2).swapaxes(-2, -3)
 
     def uncut(self, indices: Ints) -> tuple[Bytes, Ints]:
-        """Uncut images and their sizes (n, 2)."""
-        return self.images[indices], np.broadcast_to(self.images.shape[2:], (len(indices), 2)).copy()
+        """Uncut images, zeros below and right, channels last in memory; their sizes (n, 2)."""
+        uncut = [self.images[row] for row in indices]
+        sizes = np.array([image.shape[:2] for image in uncut], np.int64)
+        padded = np.zeros((len(uncut), *sizes.max(0), 3), np.uint8)
+        for place, image in zip(padded, uncut, strict=True):
+            place[: image.shape[0], : image.shape[1]] = image
+        return padded.transpose(0, 3, 1, 2), sizes
 
 
 def main() -> None:
@@ -56,6 +67,8 @@ def main() -> None:
     parser.add_argument("--image-size", type=int, default=227)
     parser.add_argument("--blocks", type=int, default=12, help="of the training run, and as many of bare steps")
     parser.add_argument("--block", type=int, default=20, help="steps of a block")
+    parser.add_argument("--no-checkpoints", action="store_true")
+    parser.add_argument("--free", action="store_true", help="the bare step with any kernels, repeatable or not")
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="for example compute.compile=true")
     arguments = parser.parse_args()
     if arguments.device == "cuda" and not torch.cuda.is_available():
@@ -66,13 +79,15 @@ def main() -> None:
             *("model.name=resnet50", "model.embedding_dim=512", "loss.name=distance_sensitive", "batch.classes=28"),
             *("batch.samples=4", "compute.precision=bfloat16", "data.crop=resized", "data.validation=none"),
             *(f"device={arguments.device}", f"schedule.steps={arguments.block * (arguments.blocks + 1)}"),
-            *("schedule.checkpoint_every=1000000", *arguments.overrides),
+            *(["schedule.checkpoint_every=1000000"] if arguments.no_checkpoints else []),
+            *arguments.overrides,
         ]
     )
-    state, times, memory = measure(spec, arguments.image_size, arguments.block)
+    state, times, memory = measure(spec, arguments.image_size, arguments.block, free=arguments.free)
     images = spec.batch.classes * spec.batch.samples * arguments.block
     whole, bare = (statistics.median(column) for column in zip(*times, strict=True))
-    ratio = statistics.median(b / a for a, b in times)
+    ratios = sorted(b / a for a, b in times)
+    ratio = statistics.median(ratios)
     fused = " (fused)" if optimisers.is_fused(state.optimiser) else ""
     kernels = f"{fused}{', compiled' if spec.compute.compile else ''}"
     print(
@@ -82,12 +97,17 @@ def main() -> None:
     )
     print(f"training  {images / whole:9.1f} images/s   {1e3 * whole / arguments.block:8.2f} ms a step")
     print(f"bare step {images / bare:9.1f} images/s   {1e3 * bare / arguments.block:8.2f} ms a step")
-    print(f"training / bare {ratio:.3f} (goal on a GPU: at least 0.95)")
+    every = "none" if arguments.no_checkpoints else f"every {spec.schedule.checkpoint_every} steps"
+    print(f"checkpoints {every}; bare step with {'any' if arguments.free else 'repeatable'} kernels")
+    spread = f"{ratios[0]:.3f} to {ratios[-1]:.3f} over the blocks"
+    print(f"training / bare {ratio:.3f} (goal on a GPU: at least 0.95), {spread}")
     if memory:
         print(f"GPU memory of the training run: {memory / 2**30:.2f} GiB at its peak")
 
 
-def measure(spec: RunSpec, image_size: int, block: int) -> tuple[TrainingState, list[tuple[float, float]], int]:
+def measure(
+    spec: RunSpec, image_size: int, block: int, *, free: bool = False
+) -> tuple[TrainingState, list[tuple[float, float]], int]:
     """Blocks of steps, of the training run and bare, by turns: what trained, seconds of each (training, bare), and the
     peak of the GPU memory in bytes, 0 without one."""
     bare: Callable[[], None] | None = None
@@ -103,14 +123,29 @@ def measure(spec: RunSpec, image_size: int, block: int) -> tuple[TrainingState, 
         if bare is None:  # the first block finds algorithms and allocates
             peak = torch.cuda.max_memory_allocated() if state.device.type == "cuda" else 0
             bare = bare_step(state, plain=False)
-        else:
-            start = idle()
-            for _ in range(block):
+            with kernels(free):
                 bare()
-            times.append((whole, idle() - start))
+        else:
+            with kernels(free):
+                start = idle()
+                for _ in range(block):
+                    bare()
+                times.append((whole, idle() - start))
         began = idle()
 
     return trained(spec, stored(max(32, spec.batch.classes), image_size), after_step), times, peak
+
+
+@contextlib.contextmanager
+def kernels(free: bool) -> Iterator[None]:
+    """Within it kernels need not be repeatable, and cuDNN looks for the fastest."""
+    before = torch.get_deterministic_debug_mode(), torch.backends.cudnn.benchmark
+    if free:
+        torch.set_deterministic_debug_mode("default")
+        torch.backends.cudnn.benchmark = True
+    yield
+    torch.set_deterministic_debug_mode(before[0])
+    torch.backends.cudnn.benchmark = before[1]
 
 
 def idle() -> float:

@@ -11,6 +11,7 @@ holds is void. So nobody has to be asked, and whatever is killed leaves nothing 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import time
@@ -46,10 +47,18 @@ def device_of(spec: RunSpec) -> Device:
 
 
 def gpus() -> tuple[str, ...]:
-    """The GPUs that CUDA may use, as CUDA_VISIBLE_DEVICES names them; () where the driver shows none."""
+    """The GPUs that CUDA may use, as CUDA_VISIBLE_DEVICES names them; () where the driver shows none.
+
+    As CUDA reads it, the list ends at the first name that is negative.
+    """
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     present = sorted(path.name.removeprefix("nvidia") for path in Path("/dev").glob("nvidia[0-9]*"))
-    return tuple(present if named is None else (word.strip() for word in named.split(",") if word.strip()))
+    if not present and Path("/dev/dxg").exists():  # under WSL all go through this one
+        present = ["0"]
+    if named is None:
+        return tuple(present)
+    words = [word.strip() for word in named.split(",")]
+    return tuple(word for word in itertools.takewhile(lambda word: not word.startswith("-"), words) if word)
 
 
 def slots(device: Device) -> int:
@@ -121,24 +130,36 @@ def at_work_on(store: RunStore, device: Device, *, job: bool = False) -> list[st
     for path in held:
         with contextlib.suppress(OSError):
             at_work.append(path.with_suffix(".run").read_text().strip())
-    return at_work
+    return list(dict.fromkeys(at_work))  # one may hold several
 
 
 def _take(folder: Path, run: Run, device: Device, held: ExitStack, *, first: bool) -> bool:
-    """Hold a free slot, if there is one and we are the first who waits."""
+    """Hold as many free slots as the run needs, if there are and we are the first who waits."""
     if not first:
         return False
-    for number in range(slots(device)):
-        slot = folder / f"slot-{number}"
-        try:
-            held.enter_context(locks.ProcessLock(slot, wait=0.0))
-        except locks.Busy:
-            continue
-        atomic_files.replace(slot.with_suffix(".run"), lambda file: file.write(run.id.encode()))
-        if device == "cuda" and len(gpus()) > 1:  # read when torch is loaded, which comes later
-            os.environ["CUDA_VISIBLE_DEVICES"] = gpus()[number]
-        return True
-    return False
+    with ExitStack() as free:
+        taken: list[int] = []
+        for number in range(slots(device)):
+            with contextlib.suppress(locks.Busy):
+                free.enter_context(locks.ProcessLock(folder / f"slot-{number}", wait=0.0))
+                taken.append(number)
+            if len(taken) == _needed(run, device):
+                break
+        else:
+            return False
+        held.enter_context(free.pop_all())
+    for number in taken:
+        atomic_files.replace(folder / f"slot-{number}.run", lambda file: file.write(run.id.encode()))
+    if device == "cuda" and len(gpus()) > 1 and "WORLD_SIZE" not in os.environ:  # what torchrun starts chooses itself
+        # Read when torch is loaded, which comes later.
+        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(gpus()[number] for number in taken)
+    return True
+
+
+def _needed(run: Run, device: Device) -> int:
+    """Slots for all its processes: a GPU for each, or half the two cores of one."""
+    number = run.state().processes
+    return min(slots(device), number if device == "cuda" else (number + 1) // 2)
 
 
 def _before(folder: Path, ticket: Path) -> bool:

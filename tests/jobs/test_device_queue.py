@@ -160,8 +160,11 @@ def test_the_device_of_a_spec_and_its_slots(monkeypatch: pytest.MonkeyPatch) -> 
     assert (device_queue.gpus(), device_queue.slots("cuda")) == (("2", "3"), 2)
     assert device_queue.device_of(RunSpec()) == device_queue.device_of(RunSpec(device="cuda")) == "cuda"
     assert device_queue.device_of(SPEC) == "cpu"
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    assert device_queue.device_of(RunSpec(device="cuda")) == "cpu"
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,-1,2")  # CUDA reads no further than a name that is negative
+    assert device_queue.gpus() == ("3",)
+    for none in ("", "-1"):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", none)
+        assert device_queue.device_of(RunSpec(device="cuda")) == "cpu"
 
 
 def test_the_slot_chooses_the_gpu(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,3 +175,24 @@ def test_the_slot_chooses_the_gpu(store: RunStore, monkeypatch: pytest.MonkeyPat
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")  # as another process has it
         with second.lock(), device_queue.turn(second, wait=True):
             assert os.environ["CUDA_VISIBLE_DEVICES"] == "7"
+
+
+def test_a_run_of_several_processes_takes_a_slot_for_each(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    def taken(processes: int, cards: str, spec: RunSpec) -> tuple[int, str]:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", cards)
+        run = store.create(spec)
+        with run.lock():
+            run.update(processes=processes)
+            with device_queue.turn(run, wait=False):
+                device: device_queue.Device = "cuda" if cards else "cpu"
+                folder = device_queue._folder(store.root, device)
+                assert device_queue.at_work_on(store, device) == [run.id]
+                return sum(bool(locks.holder(slot)) for slot in folder.glob("slot-?")), os.environ[
+                    "CUDA_VISIBLE_DEVICES"
+                ]
+
+    assert taken(2, "3,5,7", RunSpec()) == (2, "3,5")
+    assert taken(1, "3,5,7", RunSpec()) == (1, "3")
+    monkeypatch.setenv("DML_CPU_RUNS", "4")
+    assert taken(4, "", SPEC) == (2, "")  # two cores are a slot
+    assert taken(100, "", SPEC) == (4, "")

@@ -1,0 +1,153 @@
+"""The first 45 minutes on a GPU, as one command: what is worth most comes first, and every answer is written at once.
+
+    python -m benchmarks.gpu_checklist --to gpu-numbers [--minutes 45] [--only 2,6] [--small]
+
+Writes FOLDER/NN-name.txt for each item (all that it printed) and FOLDER/summary.md after each, so that what was found
+stays where the time ends early. An item that fails is written down, and the next one begins. --small tries the commands
+on a machine without a GPU, in sizes that a CPU can bear; it says nothing about speed.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.harness import command_line
+
+PYTHON = sys.executable
+TINY = ["--device", "cpu", "--image-size", "32", "--blocks", "2", "--block", "2"]
+LITTLE = ["model.name=conv4_32", "batch.classes=2", "batch.samples=2"]
+
+
+@dataclass(frozen=True)
+class Item:
+    """One line of the checklist; minutes: the most it may take."""
+
+    name: str
+    question: str
+    command: list[str]
+    minutes: float = 4.0
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+def items(small: bool) -> list[Item]:
+    """In the order of their worth."""
+
+    def gpu(*overrides: str, blocks: int = 4, options: tuple[str, ...] = ()) -> list[str]:
+        sizes = [*TINY, *options, *LITTLE] if small else ["--blocks", str(blocks), *options]
+        return [PYTHON, "-m", "benchmarks.gpu", *sizes, *overrides]
+
+    def check(name: str) -> list[str]:
+        return [PYTHON, "-m", "benchmarks.gpu_checks", name, *(["--small"] if small else [])]
+
+    def tests(*names: str) -> list[str]:
+        return [PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--durations=5", *names]
+
+    real = {} if small else {"DML_DEVICE_TESTS": "real"}
+    long_test = "::test_row_1_kill_9_changes_nothing_at_full_strength"
+    return [
+        Item("machine", "What is it?", [PYTHON, "-c", MACHINE], 1),
+        Item(
+            "devices",
+            "Is the catalogue, are runs and search the CPU's, and are the pretended rules CUDA's?",
+            tests("tests/devices"),
+            6,
+            real,
+        ),
+        Item(
+            "faults",
+            "Does a killed run end as one that was not?",
+            tests("tests/faults/test_training_faults.py" + long_test),
+            5,
+        ),
+        Item("resume", "Are two runs, and a resumed one, the same to the byte?", check("resume"), 5),
+        Item("strict", "What has no repeatable kernel?", check("strict"), 2),
+        Item("step", "How near is a step to the bare step (ResNet-50, 227 px, bfloat16)?", gpu(blocks=6), 4),
+        Item("waits", "What makes the host wait, a step?", check("waits"), 3),
+        Item("gsp", "What do prototypes cost?", gpu("batch.classes=32", "pooling.name=gsp"), 3),
+        Item(
+            "gsp-float32",
+            "And in float32?",
+            gpu("batch.classes=32", "pooling.name=gsp", "compute.precision=float32"),
+            3,
+        ),
+        Item("sgd", "Does SGD train past a warm-up?", gpu("optimiser.name=sgd", "schedule.warm_up=20"), 3),
+        Item("moved", "Do runs of the CPU go on here?", check("moved"), 2),
+        Item("compile", "What does compiling bring?", gpu("compute.compile=true"), 4),
+        Item("free", "What does repeatable arithmetic cost the bare step?", gpu(options=("--free",)), 3),
+        Item("times", "Checkpoint, embedding, exact search: how long?", check("times"), 5),
+        Item(
+            "input",
+            "Do images come fast enough?",
+            [
+                PYTHON,
+                "-m",
+                "benchmarks.input",
+                *(["--images", "60", "--seconds", "0.2"] if small else ["--threads", "8"]),
+            ],
+            3,
+        ),
+    ]
+
+
+MACHINE = """
+import os, subprocess, torch, faiss, dmlcore
+print("torch", torch.__version__, "CUDA", torch.version.cuda, "faiss", faiss.__version__, "cores", os.cpu_count())
+print(torch.cuda.get_device_name() if torch.cuda.is_available() else "this machine has no usable CUDA device")
+subprocess.run("nvidia-smi || true", shell=True)
+"""
+
+
+def main() -> None:
+    parser = command_line(__doc__)
+    parser.add_argument("--to", type=Path, required=True, metavar="FOLDER")
+    parser.add_argument("--minutes", type=float, default=45.0)
+    parser.add_argument("--only", default="", help="numbers of items, as 2,6")
+    parser.add_argument("--small", action="store_true")
+    arguments = parser.parse_args()
+    arguments.to.mkdir(parents=True, exist_ok=True)
+    chosen = {int(number) for number in arguments.only.split(",") if number}
+    until = time.monotonic() + 60 * arguments.minutes
+    rows = []
+    for number, item in enumerate(items(arguments.small), 1):
+        if chosen and number not in chosen:
+            continue
+        left = until - time.monotonic()
+        verdict, seconds, printed = run(item, min(left, 60 * item.minutes)) if left > 10 else ("no time left", 0.0, "")
+        (arguments.to / f"{number:02}-{item.name}.txt").write_text(printed)
+        last = next((line for line in reversed(printed.splitlines()) if line.strip()), "")
+        rows.append(
+            f"| {number} | {item.question} | {verdict} | {seconds:.0f} | {last.strip()[:160].replace('|', '/')} |"
+        )
+        head = "| | question | verdict | s | last line |\n|--:|---|---|--:|---|\n"
+        (arguments.to / "summary.md").write_text(head + "\n".join(rows) + "\n")
+        print(rows[-1], flush=True)
+
+
+def run(item: Item, seconds: float) -> tuple[str, float, str]:
+    """Verdict, seconds taken, everything printed."""
+    began = time.monotonic()
+    process = subprocess.Popen(
+        item.command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=os.environ | item.environment,
+        start_new_session=True,
+    )
+    try:
+        printed, _ = process.communicate(timeout=seconds)
+        verdict = "done" if process.returncode == 0 else f"FAILED ({process.returncode})"
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, 9)
+        printed, _ = process.communicate()
+        verdict = "cut off"
+    return verdict, time.monotonic() - began, f"$ {' '.join(item.command)}\n{printed}"
+
+
+if __name__ == "__main__":
+    main()

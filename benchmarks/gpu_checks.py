@@ -1,0 +1,230 @@
+"""Single checks on a GPU, each for a minute or two, as `benchmarks.gpu_checklist` runs them; prints one JSON object.
+
+    python -m benchmarks.gpu_checks resume|strict|waits|moved|times [--small]
+
+resume: two runs, and one that is stopped and resumed, end with the same bytes. strict: which losses, miners and
+poolings have no repeatable kernel. waits: what made the host wait for the device, a step. moved: a run begun on the CPU
+goes on here. times: a checkpoint, embedding in both precisions, exact search. --small tries the code without a GPU.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import tempfile
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.gpu import idle, stored
+from benchmarks.harness import command_line
+from dmlcore import losses, mining, pooling
+from dmlcore.metrics import retrieval
+from dmlcore.spec import RunSpec
+from dmlcore.storage import checkpoint
+from dmlcore.storage.runs import Run, RunStore
+from dmlcore.training import build, evaluation, loop
+from dmlcore.training.checkpoint_writer import CheckpointWriter
+
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+SPEC = RunSpec().with_overrides(
+    [
+        *("model.name=resnet18", "model.embedding_dim=128", "loss.name=distance_sensitive", "batch.classes=8"),
+        *("batch.samples=4", "data.validation=none", "schedule.steps=60", "schedule.checkpoint_every=20"),
+        *("data.crop=resized", "compute.precision=bfloat16"),
+    ]
+)
+VARIANTS = {
+    "plain": [],
+    "gsp": ["pooling.name=gsp", "pooling.prototypes=8", "pooling.memory=32"],
+    "miner": ["miner.name=semi_hard"],
+    "proxies": ["loss.name=proxy_nca"],
+    "rmsprop": ["optimiser.name=rmsprop"],
+    "sgd, warm-up": ["optimiser.name=sgd", "schedule.warm_up=20"],
+}
+
+
+def main() -> None:
+    parser = command_line(__doc__)
+    parser.add_argument("check", choices=CHECKS)
+    parser.add_argument("--small", action="store_true")
+    arguments = parser.parse_args()
+    if DEVICE.type == "cpu" and not arguments.small:
+        print(json.dumps({"not run": "this machine has no usable CUDA device"}))
+        return
+    print(json.dumps(CHECKS[arguments.check](arguments.small)))
+
+
+def resume(small: bool) -> dict[str, Any]:
+    """Digests of the last checkpoint: of two whole runs, and of one that was stopped and resumed."""
+    answers: dict[str, Any] = {}
+    for name, overrides in VARIANTS.items():
+        spec = _sized(SPEC.with_overrides(overrides), small)
+        with tempfile.TemporaryDirectory() as folder:
+            store = RunStore(folder)
+            digests = [_digest(_trained(store, spec)) for _ in range(2)]
+            stopped = _trained(store, spec, stop_at=spec.schedule.steps // 2)
+            answers[name] = {
+                "again": digests[0] == digests[1],
+                "resumed": digests[0] == _digest(_trained(store, spec, stopped)),
+            }
+    return answers
+
+
+def moved(small: bool) -> dict[str, Any]:
+    """Messages of a run that was begun on the CPU and resumed on the device."""
+    answers = {}
+    for name in ("adam", "sgd", "rmsprop"):
+        spec = _sized(SPEC.with_overrides([f"optimiser.name={name}", "compute.precision=float32"]), True)
+        with tempfile.TemporaryDirectory() as folder:
+            threads, cuda = torch.get_num_threads(), torch.cuda.is_available
+            torch.cuda.is_available = lambda: False  # as on a machine without one
+            run = _trained(RunStore(folder), spec, stop_at=3)
+            torch.cuda.is_available = cuda
+            torch.set_num_threads(threads)
+            _trained(RunStore(folder), spec, run)
+            answers[name] = f"{run.state().state}: {run.state().message}"
+    return answers
+
+
+def strict(small: bool) -> dict[str, Any]:
+    """What has no repeatable kernel on this device, of forward and backward."""
+    build.prepare_device("auto", torch.get_num_threads())
+    torch.use_deterministic_algorithms(True)
+    labels = torch.arange(32, device=DEVICE) // 4
+    refused: dict[str, str] = {}
+
+    def attempt(name: str, compute: Callable[[], object]) -> None:
+        try:
+            compute()
+        except RuntimeError as error:
+            refused[name] = str(error).partition("\n")[0][:160]
+
+    def points() -> torch.Tensor:
+        return torch.randn(32, 24, device=DEVICE, requires_grad=True)
+
+    for name in losses.LOSSES:
+        loss = losses.for_training(name, classes=8, embedding_dim=24).to(DEVICE)
+        attempt(f"loss {name}", lambda loss=loss: loss(points(), labels).backward())
+    for name in mining.names():
+        attempt(f"miner {name}", lambda name=name: mining.create(name)(points(), labels, torch.Generator()))
+    for name in pooling.names():
+        layer = pooling.create(name, 64).to(DEVICE)
+        attempt(
+            f"pooling {name}",
+            lambda layer=layer: layer(torch.randn(16, 64, 7, 7, device=DEVICE, requires_grad=True)).sum().backward(),
+        )
+    torch.use_deterministic_algorithms(False)
+    return {"looked at": len(losses.LOSSES) + len(mining.names()) + len(pooling.names()), "refused": refused}
+
+
+def waits(small: bool) -> dict[str, Any]:
+    """Synchronisations a step as torch's debug mode warns of them, by the line that made them."""
+    answers: dict[str, Any] = {}
+    for name, overrides in VARIANTS.items():
+        spec = _sized(
+            SPEC.with_overrides([*overrides, "schedule.measure_every=1000", "schedule.checkpoint_every=1000"]), small
+        )
+        state = build.build(spec, _data(small), build.prepare_device("auto", torch.get_num_threads()))
+        state.model.train()
+        steps = range(1, spec.schedule.steps + 1)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for step in steps:
+                if step == steps[-1] // 2 and DEVICE.type == "cuda":
+                    torch.cuda.set_sync_debug_mode("warn")
+                loop.step(state, step)
+        if DEVICE.type == "cuda":
+            torch.cuda.set_sync_debug_mode("default")
+        lines = Counter(f"{w.filename.rpartition('/')[2]}:{w.lineno}" for w in caught if "synchroniz" in str(w.message))
+        answers[name] = {
+            "a step": round(sum(lines.values()) / (len(steps) - steps[-1] // 2), 2),
+            "lines": dict(lines.most_common(8)),
+        }
+    return answers
+
+
+def times(small: bool) -> dict[str, Any]:
+    """Seconds, the median of three: what a step waits for a checkpoint, and its writing; embedding; exact search."""
+    spec = _sized(SPEC.with_overrides(["model.name=resnet50", "model.embedding_dim=512"]), small)
+    state = build.build(spec, _data(small), build.prepare_device("auto", torch.get_num_threads()))
+    state.model.train()
+    for step in range(1, 4):
+        loop.step(state, step)
+    answers: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        run = RunStore(folder).create(spec)
+        with run.lock(), CheckpointWriter(run, state.device) as writer:
+            answers["checkpoint, the training waits"] = _median(lambda: writer.save(state, 0), before=writer.wait)
+            answers["checkpoint, until it is on disk"] = _median(lambda: (writer.save(state, 0), writer.wait()))
+    for precision in ("float32", "bfloat16"):
+        seconds = _median(
+            lambda p=precision: evaluation.embed(state.model, state.data, "train", state.device, precision=p)
+        )
+        answers[f"images embedded a second, {precision}"] = round(len(state.data.splits["train"]) / seconds, 1)
+    count, dimensions = (600, 32) if small else (60_502, 512)
+    embeddings = torch.nn.functional.normalize(
+        torch.randn(count, dimensions, generator=torch.Generator().manual_seed(0))
+    )
+    labels = np.arange(count) // 5
+    for ks in ((1, 10), (1, 10, 100, 1000)):
+        if count > max(ks):
+            answers[f"search {count} x {dimensions}, ks {ks}"] = _median(
+                lambda ks=ks: retrieval(embeddings, labels, ks=ks, device=DEVICE)
+            )
+    if DEVICE.type == "cuda":
+        answers["GiB reserved at the peak"] = round(torch.cuda.max_memory_reserved() / 2**30, 2)
+    return answers
+
+
+def _median(call: Callable[[], object], before: Callable[[], object] = lambda: None) -> float:
+    seconds = []
+    for _ in range(3):
+        before()
+        began = idle()
+        call()
+        seconds.append(idle() - began)
+    return round(statistics.median(seconds), 4)
+
+
+def _sized(spec: RunSpec, small: bool) -> RunSpec:
+    tiny = [
+        "model.name=conv4_32",
+        "batch.classes=2",
+        "batch.samples=2",
+        "schedule.steps=8",
+        "schedule.checkpoint_every=3",
+    ]
+    return spec.with_overrides([*tiny, "schedule.warm_up=0"]) if small else spec
+
+
+def _data(small: bool) -> Any:
+    return stored(8, 32 if small else 227)
+
+
+def _trained(store: RunStore, spec: RunSpec, run: Run | None = None, stop_at: int = 0) -> Run:
+    run = run or store.create(spec)
+    steps = iter(range(1, 10_000))
+    with run.lock():
+        run.update(state="queued")
+        data = _data(spec.model.name.startswith("conv"))
+        state = loop.train(run, dataset=data, stop=lambda: next(steps) == stop_at)
+    if state.state == "failed":
+        raise SystemExit(state.message)
+    return run
+
+
+def _digest(run: Run) -> str:
+    saved = checkpoint.load(run.path)
+    assert saved is not None
+    return saved.digest
+
+
+CHECKS = {"resume": resume, "strict": strict, "waits": waits, "moved": moved, "times": times}
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""Retrieval where each query may choose only among candidates that are fixed beforehand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dmlcore.typing import Bools, Ints, Singles
+
+ROWS = 1024  # queries whose candidates are compared at once
+
+
+@dataclass(frozen=True)
+class Reranking:
+    """R@K of candidates in a new order, as they stand, and in random order; reach: queries with a match among them.
+
+    All in 0..1 and over the `queries` that have a match in the gallery at all; K up to the number of candidates.
+    """
+
+    recall_at: dict[int, float]
+    before_at: dict[int, float]
+    chance_at: dict[int, float]
+    reach: float
+    queries: int
+
+
+def rerank(
+    queries: Singles,
+    labels: Ints,
+    candidates: Ints,
+    ks: Iterable[int],
+    *,
+    gallery: Singles | None = None,
+    gallery_labels: Ints | None = None,
+) -> Reranking:
+    """Score candidates (Q, K), rows of the gallery and the nearest first, ordered anew by distance; ties as they stand.
+
+    Without a gallery the queries are their own, and none is to be its own candidate. Chance is exact: of K candidates
+    with m matches none is among the first k with probability C(K - m, k) / C(K, k).
+
+    Shapes: queries (Q, D), gallery (N, D), labels (Q,), gallery_labels (N,).
+    Raises: ValueError where no query has a match, or no k fits.
+    Source: the evaluation of Can 2018, Table 3.3.
+
+    Example:
+        >>> import numpy as np
+        >>> from dmlcore import metrics
+        >>> points, labels = np.array([[0.0], [1.0], [3.0]], np.float32), np.array([0, 1, 0])
+        >>> metrics.rerank(points, labels, np.array([[2, 1], [0, 2], [0, 1]]), ks=[1]).recall_at
+        {1: 0.0}
+    """
+    own = gallery is None or gallery_labels is None
+    gallery, gallery_labels = (
+        (queries, labels) if gallery is None or gallery_labels is None else (gallery, gallery_labels)
+    )
+    count = candidates.shape[1]
+    wanted = sorted({k for k in ks if 1 <= k <= count})
+    if not wanted:
+        raise ValueError(f"there are {count} candidates, and no K that is asked for is as small")
+    matches = gallery_labels[candidates] == labels[:, None]
+    sizes = dict(zip(*(a.tolist() for a in np.unique(gallery_labels, return_counts=True)), strict=True))
+    asked = np.array([sizes.get(label, 0) > own for label in labels.tolist()])
+    if not asked.any():
+        raise ValueError("no query has a match in the gallery")
+    ordered = np.empty_like(matches)
+    for start in range(0, len(queries), ROWS):
+        rows = slice(start, start + ROWS)
+        apart = queries[rows, None].astype(np.float64) - gallery[candidates[rows]]
+        order = np.argsort(np.square(apart).sum(2), axis=1, kind="stable")
+        ordered[rows] = np.take_along_axis(matches[rows], order, axis=1)
+    hits = matches[asked].sum(1)
+    chance = {k: float(np.mean([1 - math.comb(count - m, k) / math.comb(count, k) for m in hits])) for k in wanted}
+    return Reranking(
+        recall_at=_recall(ordered[asked], wanted),
+        before_at=_recall(matches[asked], wanted),
+        chance_at=chance,
+        reach=float((hits > 0).mean()),
+        queries=int(asked.sum()),
+    )
+
+
+def _recall(matches: Bools, ks: Iterable[int]) -> dict[int, float]:
+    return {k: float(matches[:, :k].any(1).mean()) for k in ks}
