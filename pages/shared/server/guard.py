@@ -23,7 +23,7 @@ from pages.shared.server.content_policy import ASSETS, content_policy
 
 MOST_BYTES = 65_536  # of one WebSocket message to a route of ours; Streamlit bounds its own (server.maxWidgetStateSize)
 LONGEST_START = 60.0  # seconds from the start of the app until its server listens
-HEALTH = "/_stcore/health"  # says "ok" and nothing else: open without the token
+HEALTH = ("/_stcore/health", "/api/ready")  # say that it works, or why not yet: open without the token
 SECURITY_HEADERS = {
     "X-Frame-Options": "SAMEORIGIN",
     "X-Content-Type-Options": "nosniff",

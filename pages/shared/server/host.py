@@ -6,6 +6,8 @@ from pathlib import Path
 
 import streamlit
 from streamlit import net_util
+from streamlit.runtime import Runtime
+from streamlit.runtime.stats import ACTIVE_SESSIONS_FAMILY, GaugeStat
 
 STATIC = Path(streamlit.__file__).parent / "static"
 
@@ -23,3 +25,9 @@ def scheme() -> str:
 def internal_address() -> str | None:
     """Under which address others of the same network find this machine."""
     return net_util.get_internal_ip()
+
+
+def sessions() -> int:
+    """How many tabs are connected now."""
+    stats = Runtime.instance().stats_mgr.get_stats([ACTIVE_SESSIONS_FAMILY]) if Runtime.exists() else {}
+    return sum(int(stat.value) for stat in stats.get(ACTIVE_SESSIONS_FAMILY, ()) if isinstance(stat, GaugeStat))

@@ -1,0 +1,100 @@
+"""Commands of whoever runs the lab for others: what the machine lacks, the server, what may go."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from dmlcore.cli.options import CommandError, Runs, store_at
+
+_SIGN = {"good": "ok  ", "note": "note", "fault": "FAIL"}
+MB = 1e6
+Days = float | None
+
+
+def _days(name: str, what: str) -> Any:
+    return typer.Option(name, metavar="DAYS", min=0, help=what)
+
+
+def doctor(
+    runs: Runs = None,
+    port: Annotated[int, typer.Option(help="Where the app shall listen")] = 8501,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line")] = False,
+) -> None:
+    """Look at machine, GPUs, packages, runs, data, weights and port; say what to do. Exits 1 at a fault."""
+    from dmlcore.monitoring.doctor import examine  # late: it imports much
+
+    faults = 0
+    for diagnosis in examine(store_at(runs), port):
+        faults += diagnosis.verdict == "fault"
+        if as_json:
+            print(json.dumps(asdict(diagnosis)), flush=True)
+        else:
+            print(f"{_SIGN[diagnosis.verdict]}  {diagnosis.subject:9} {diagnosis.what}", flush=True)
+            if diagnosis.remedy:
+                print(f"{'':16}→ {diagnosis.remedy}", flush=True)
+    if faults:
+        raise typer.Exit(1)
+
+
+def clean(
+    runs: Runs = None,
+    old_runs: Annotated[Days, _days("--old-runs", "Runs not written to for so long")] = None,
+    states: Annotated[str, typer.Option(help="Of those, the ones in these states")] = "done,failed,cancelled,lost",
+    keep: Annotated[int, typer.Option(min=0, help="The newest runs, which stay whatever their age")] = 0,
+    old_checkpoints: Annotated[Days, _days("--old-checkpoints", "Of finished runs all but the last")] = None,
+    unused_cache: Annotated[Days, _days("--unused-cache", "What of the cache nobody used for so long")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove it; without, it is only listed")] = False,
+) -> None:
+    """List what may go by these rules, oldest first, and with --yes remove it.
+
+    Runs at work, with a note, tags or views, and those that others were forked from always stay.
+    """
+    from dmlcore.monitoring import retention
+
+    try:
+        rules = retention.Rules(old_runs, tuple(states.split(",")), keep, old_checkpoints, unused_cache)
+    except ValueError as error:
+        raise CommandError(f"{error}; give --old-runs, --old-checkpoints or --unused-cache an age in days") from None
+    removals = retention.plan(store_at(runs), rules)
+    for removal in removals:
+        print(f"{removal.age:7.1f} days {removal.size / MB:10,.1f} MB  {removal.what}")
+    total = sum(removal.size for removal in removals)
+    if not yes:
+        print(f"{len(removals)} may go, {total / MB:,.1f} MB; nothing was removed. --yes removes them.")
+        return
+    stayed = [(removal, why) for removal, why in retention.apply(removals) if why]
+    for removal, why in stayed:
+        print(f"stays: {removal.what}: {why}")
+    gone = total - sum(removal.size for removal, _ in stayed)
+    print(f"{len(removals) - len(stayed)} removed, {gone / MB:,.1f} MB")
+    if stayed:
+        raise typer.Exit(1)
+
+
+def serve(
+    port: Annotated[int, typer.Option(help="Of the first server", min=1, max=65_535)] = 8501,
+    address: Annotated[str, typer.Option(help="0.0.0.0: reachable by others, who need the token")] = "127.0.0.1",
+    workers: Annotated[int, typer.Option(help="Servers, on as many ports, for a proxy in front", min=1, max=64)] = 1,
+    metrics: Annotated[bool, typer.Option("--metrics", help="Prometheus at /api/metrics, with the token")] = False,
+    json_log: Annotated[bool, typer.Option("--json-log", help="The log as lines of JSON")] = False,
+    runs: Runs = None,
+) -> None:
+    """Serve the app, starting each server again that dies; Ctrl-C or SIGTERM ends them all in order.
+
+    /_stcore/health says that a server lives, /api/ready (503 before) that it has loaded what all pages need.
+    """
+    from dmlcore.jobs import servers
+
+    if port + workers - 1 > 65_535:
+        raise CommandError(f"--port {port} leaves no room for {workers} servers: the last port is 65535")
+    store = store_at(runs)
+    settings = {"DML_RUNS": str(store.root)}
+    settings |= {"DML_METRICS": "1"} if metrics else {}
+    settings |= {"DML_LOG": "json"} if json_log else {}
+    code = servers.serve(address, range(port, port + workers), settings, token=secrets.token_hex(24))
+    raise typer.Exit(code)

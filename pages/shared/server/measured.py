@@ -1,0 +1,75 @@
+"""Counts what the server answers and how long that takes, where DML_METRICS=1 asks for numbers."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+if TYPE_CHECKING:
+    from pages.shared.server.operations import Metrics
+
+OURS = re.compile(r"/api/[a-z_-]+")
+
+
+def measured() -> bool:
+    """Whether numbers are wanted; without, nothing is counted."""
+    return os.environ.get("DML_METRICS") == "1"
+
+
+def rerun(page: str) -> AbstractContextManager[object]:
+    """Measures a rerun of a page, where numbers are wanted."""
+    return _numbers().reruns.labels(page or "home").time() if measured() else nullcontext()
+
+
+class Metering:
+    """ASGI middleware around everything, refusals too: counts, and hands on."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand on, and note how it was answered and how long that took."""
+        if scope["type"] == "lifespan" or not measured():
+            await self.app(scope, receive, send)
+            return
+        status, begin = "none", time.perf_counter()
+
+        async def sent(message: Message) -> None:
+            nonlocal status
+            if message["type"].endswith("response.start"):
+                status = str(message["status"])
+            elif message["type"] == "websocket.accept":
+                status = "101"
+            await send(message)
+
+        try:
+            if scope["type"] == "websocket":
+                with _numbers().sockets.track_inprogress():
+                    await self.app(scope, receive, sent)
+            else:
+                await self.app(scope, receive, sent)
+        finally:
+            route = _route(scope["path"], status)
+            _numbers().requests.labels(route, status).inc()
+            if scope["type"] == "http":
+                _numbers().seconds.labels(route).observe(time.perf_counter() - begin)
+
+
+def _route(path: str, status: str) -> str:
+    """A name for the place that answered: few, so that asking for nonsense fills no memory."""
+    if status[0] not in "123":
+        return "none"
+    if ours := OURS.match(path):
+        return ours[0]
+    return next((f"/{first}" for first in ("_stcore", "static", "media") if f"/{first}/" in path), "page")
+
+
+def _numbers() -> Metrics:
+    from pages.shared.server.operations import numbers  # late: a server without numbers need not load them
+
+    return numbers()

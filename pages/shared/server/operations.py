@@ -1,0 +1,101 @@
+"""What machines ask of the server: whether it can be used yet, and with DML_METRICS=1 what it does, for Prometheus."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections import Counter as Count
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio.to_thread
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.gc_collector import GCCollector
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import Collector
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from pages.shared.server.host import sessions
+from pages.shared.server.measured import measured
+
+if TYPE_CHECKING:
+    from dmlcore.storage.runs import RunStore
+
+READY = "/api/ready"
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 1.5, 2.5, 5.0, 10.0, 30.0)  # bounds of the histograms
+LOADED = threading.Event()  # the server has what the first page needs
+
+
+class _Store(Collector):
+    """The runs by state, and the room that is left; read when asked."""
+
+    def collect(self) -> Iterator[Metric]:
+        store = _store()
+        runs = GaugeMetricFamily("dml_runs", "Runs by state", labels=["state"])
+        for state, count in sorted(Count(run.status() for run in store.list()).items()):
+            runs.add_metric([state], count)
+        yield runs
+        yield GaugeMetricFamily("dml_store_free_bytes", "Room for runs", value=shutil.disk_usage(_there(store)).free)
+
+
+class Metrics:
+    """What is counted: requests, open sockets, reruns of pages, sessions, runs, and the process itself."""
+
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        GCCollector(registry=registry)
+        registry.register(_Store())
+        self.requests = Counter("dml_requests", "Answers", ["route", "status"], registry=registry)
+        self.seconds = Histogram("dml_request_seconds", "Until the end", ["route"], buckets=SECONDS, registry=registry)
+        self.sockets = Gauge("dml_sockets", "Open WebSockets", registry=registry)
+        self.reruns = Histogram("dml_rerun_seconds", "Reruns of a page", ["page"], buckets=SECONDS, registry=registry)
+        Gauge("dml_sessions", "Connected tabs", registry=registry).set_function(sessions)
+
+
+@cache
+def numbers() -> Metrics:
+    """Those of this server, which the first call makes."""
+    return Metrics()
+
+
+def _store() -> RunStore:
+    from dmlcore.storage.runs import RunStore  # late: the first page needs no runs
+
+    return RunStore()
+
+
+def _there(store: RunStore) -> Path:
+    """The store, or where it will be made."""
+    return next(path for path in (store.root, *store.root.parents) if path.exists())
+
+
+def _lacks() -> str:
+    """Why no visitor should be sent here now; "" where one may."""
+    if not LOADED.is_set():
+        return "starting: the first page is being loaded"
+    if not os.access(_there(store := _store()), os.W_OK):
+        return f"runs cannot be written to {store.root}"
+    return ""
+
+
+async def _ready(_: Request) -> Response:
+    lacks = await anyio.to_thread.run_sync(_lacks)
+    return PlainTextResponse(lacks or "ready", 503 if lacks else 200, {"Cache-Control": "no-store"})
+
+
+async def _metrics(_: Request) -> Response:
+    if not measured():
+        return PlainTextResponse("Not found", 404)
+    text = await anyio.to_thread.run_sync(generate_latest, numbers().registry)
+    return Response(text, media_type=CONTENT_TYPE_LATEST, headers={"Cache-Control": "no-store"})
+
+
+ROUTES: list[BaseRoute] = [Route(READY, _ready), Route("/api/metrics", _metrics)]

@@ -1,0 +1,96 @@
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from dmlcore.jobs import servers
+from dmlcore.jobs.servers import Server
+
+REPOSITORY = Path(__file__).parents[2]
+# In place of the app, which takes seconds to start: writes its process id where the test looks, and stays.
+STANDS_IN = """
+import os, sys, time
+from pathlib import Path
+folder, address, port = sys.argv[1:]
+Path(folder, port + ".tmp").write_text(f"{os.getpid()} {address} {os.environ.get('DML_TOKEN', '')}")
+os.replace(Path(folder, port + ".tmp"), Path(folder, port))
+time.sleep(600)
+"""
+KILLS_ITSELF = "import os; os.kill(os.getpid(), 9)"
+SERVE = """
+import sys
+from dmlcore.jobs import servers
+folder, address, *ports = sys.argv[1:]
+servers.command = lambda address, port: [sys.executable, "-c", {stands_in!r}, folder, address, str(port)]
+sys.exit(servers.serve(address, map(int, ports), {{}}, token="t" * 48))
+"""
+
+
+def wait_for(path: Path, unlike: str = "") -> list[str]:
+    deadline = time.monotonic() + 30
+    while not path.exists() or path.read_text() == unlike:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return path.read_text().split(" ")
+
+
+def gone(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize(("address", "token"), [("127.0.0.1", ""), ("0.0.0.0", "t" * 48)])
+def test_each_server_starts_again_when_it_dies_and_all_end_together(tmp_path, address, token):
+    """Beyond loopback all have one token, also after a restart: whoever is signed in stays so."""
+    arguments = [sys.executable, "-c", SERVE.format(stands_in=STANDS_IN), str(tmp_path), address, "1001", "1002"]
+    environment = {key: value for key, value in os.environ.items() if key != "DML_TOKEN"}
+    serving = subprocess.Popen(arguments, cwd=REPOSITORY, env=environment)
+    try:
+        first, second = wait_for(tmp_path / "1001"), wait_for(tmp_path / "1002")
+        assert first[1:] == second[1:] == [address, token]
+        os.kill(int(first[0]), signal.SIGKILL)
+        again = wait_for(tmp_path / "1001", unlike=" ".join(first))
+        assert again[0] != first[0]
+        assert again[1:] == [address, token]
+        assert not gone(int(second[0]))
+    finally:
+        serving.terminate()
+        assert serving.wait(30) == 0
+    assert gone(int(again[0]))
+    assert gone(int(second[0]))
+
+
+def test_a_server_that_keeps_dying_is_started_ever_more_rarely(monkeypatch):
+    monkeypatch.setattr(servers, "command", lambda address, port: [sys.executable, "-c", KILLS_ITSELF])
+    server, now, starts = Server(1001), 0.0, []
+    monkeypatch.setattr(servers.time, "monotonic", lambda: now)
+    for _ in range(8):
+        server.look("127.0.0.1", os.environ)
+        assert server.process is not None
+        starts.append(now)
+        server.process.wait()
+        server.look("127.0.0.1", os.environ)
+        assert server.process is None
+        now = server.due
+    assert [b - a for a, b in itertools.pairwise(starts)] == [1, 2, 4, 8, 16, 30, 30]
+
+
+def test_a_server_that_gives_up_at_once_ends_all(monkeypatch):
+    """A setting is wrong: to start it again and again would hide what it said."""
+    monkeypatch.setattr(servers, "command", lambda address, port: [sys.executable, "-c", "raise SystemExit(3)"])
+    monkeypatch.setattr(servers.signal, "signal", lambda *_: None)
+    assert servers.serve("127.0.0.1", [1001, 1002], {}, token="") == 1
+
+
+def test_without_the_repository_there_is_no_app(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(servers, "APP", tmp_path / "app.py")
+    assert servers.serve("127.0.0.1", [1001], {}, token="") == 1
+    assert "there is no app" in capsys.readouterr().err
