@@ -2,6 +2,7 @@
 
 from dmlcore.metrics.clustering import ClusteringScores, clustering, nmi, pairwise_f1
 from dmlcore.metrics.nearest_neighbours import nearest
+from dmlcore.metrics.reranking import Reranking, rerank
 from dmlcore.metrics.retrieval import ClassScores, RetrievalScores, per_class, retrieval
 from dmlcore.metrics.scores import SCORES
 
@@ -9,11 +10,13 @@ __all__ = [
     "SCORES",
     "ClassScores",
     "ClusteringScores",
+    "Reranking",
     "RetrievalScores",
     "clustering",
     "nearest",
     "nmi",
     "pairwise_f1",
     "per_class",
+    "rerank",
     "retrieval",
 ]

@@ -5,7 +5,7 @@ sqrt(sum (q - g)^2) evaluated in float64 on the numbers as given. Ties in d go t
 place. No answer depends on float32 rounding, on the offset of the data or on the number of threads.
 
 How: faiss lists a few more candidates than asked for, in float32 and by the expanded form |q|^2 + |g|^2 - 2 q.g.
-Its rounding error has a proven bound (`_error_bound`). Candidates further apart than twice the bound are in their
+Its rounding error has a proven bound (`error_bound`). Candidates further apart than twice the bound are in their
 true order; closer ones are ranked again by d. If no such gap lies between the k-th and the last candidate, then an
 unlisted point could belong to the answer, and the query is compared with the whole gallery by d.
 """
@@ -127,6 +127,10 @@ class NeighbourSearch:
         near, norms = self._rounded(self.gallery, centre)
         self._longest = float(norms.max())
         self._queries32, self._norms = (near, norms) if alone else self._rounded(self.queries, centre)
+        self._list(near)
+
+    def _list(self, near: Singles) -> None:
+        """Prepare what lists candidates, of the gallery as it was rounded."""
         self._index = faiss.IndexFlatL2(near.shape[1])
         self._index.add(near)
 
@@ -165,8 +169,8 @@ class NeighbourSearch:
         everything = indices.shape[1] == len(self.gallery)
         if self.exclude_self:
             squares, indices = _without(rows, squares, indices)
-        bound = _error_bound(self._norms[rows], squares[:, -1], self._longest, self.queries.shape[1])
-        apart: Bools = np.diff(squares, axis=1) > _above(2 * bound)[:, None]
+        bound = error_bound(self._norms[rows], squares[:, -1], self._longest, self.queries.shape[1])
+        apart: Bools = np.diff(squares, axis=1) > above(2 * bound)[:, None]
         proven: Bools = np.count_nonzero(apart[:, k - 1 :], axis=1) > 0
         if everything:
             proven[:] = True
@@ -200,7 +204,7 @@ class NeighbourSearch:
     def _ranked_directly(self, rows: Ints, k: int) -> Ints:
         """The guaranteed order by its definition: all distances, a stable sort."""
         queries = torch.from_numpy(self._units(self.queries, rows))
-        parts = [_direct(queries, torch.from_numpy(points)) for _, points in self._parts(self.gallery)]
+        parts = [direct_distances(queries, torch.from_numpy(points)) for _, points in self._parts(self.gallery)]
         distances = torch.cat(parts, dim=1)
         if self.exclude_self:
             distances[torch.arange(len(rows)), torch.from_numpy(rows)] = torch.inf
@@ -213,7 +217,7 @@ class NeighbourSearch:
         for part in chunks(np.arange(len(rows)), indices.shape[1] * self.gallery.shape[1]):
             pairs = torch.from_numpy(self._units(self.gallery, indices[part]))
             queries = torch.from_numpy(self._units(self.queries, rows[part]))
-            out[part] = _direct(queries[:, None], pairs)[:, 0].numpy()
+            out[part] = direct_distances(queries[:, None], pairs)[:, 0].numpy()
         return out
 
 
@@ -232,12 +236,12 @@ def _faiss_at_its_best() -> Iterator[None]:
         settings.distance_compute_min_k_reservoir, settings.distance_compute_blas_query_bs = before
 
 
-def _direct(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+def direct_distances(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """d between all x (..., n, D) and y (..., m, D) without the expanded form, which cancels far from the origin."""
     return torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist")
 
 
-def _error_bound(norms: Floats, last: Singles, longest: float, dimensions: int) -> Floats:
+def error_bound(norms: Floats, last: Singles, longest: float, dimensions: int) -> Floats:
     """Bound |computed - true| squared distance for every listed item, and for every unlisted item that matters.
 
     With u = 2**-24, a sum of D products in any order errs by at most about D u times the sum of magnitudes (Higham,
@@ -252,7 +256,7 @@ def _error_bound(norms: Floats, last: Singles, longest: float, dimensions: int) 
     return c * reach**2 + dimensions * 2.0**-120
 
 
-def _above(values: Floats) -> Singles:
+def above(values: Floats) -> Singles:
     """Float32 numbers above these, by enough for the rounding of a float32 difference that is compared with them."""
     return np.nextafter((values * (1 + 2.0**-22)).astype(np.float32), np.float32(np.inf))
 

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from dmlcore.metrics import device_search
 from dmlcore.metrics.nearest_neighbours import CHUNK, SPARE, NeighbourSearch, matrix
 from dmlcore.typing import Bools, Floats, Ints
 
@@ -56,11 +57,12 @@ def retrieval(
     gallery: ArrayLike | torch.Tensor | None = None,
     gallery_labels: ArrayLike | torch.Tensor | None = None,
     ks: Iterable[int] = (1, 2, 4, 8),
+    device: torch.device | None = None,
 ) -> RetrievalScores:
     """Score the neighbours of every embedding, by exact Euclidean distance with ties by index.
 
     Without a gallery the embeddings are their own and each query is left out of its own list; with one nothing is left
-    out. A K beyond the gallery counts all of it (and P@K still divides by K).
+    out. A K beyond the gallery counts all of it (and P@K still divides by K). device: where to search, else on the CPU.
 
     Shapes: embeddings (Q, D) and labels (Q,) integers; gallery (N, D) and gallery_labels (N,), together or not at all.
     Raises: ValueError or TypeError naming the argument.
@@ -83,11 +85,11 @@ def retrieval(
     embeddings = matrix("embeddings", embeddings)
     labels = class_ids("labels", labels, len(embeddings))
     if gallery is None or gallery_labels is None:
-        search, others = NeighbourSearch(embeddings, exclude_self=True), labels
+        search, others = device_search.search(embeddings, exclude_self=True, device=device), labels
     else:
         gallery = matrix("gallery", gallery)
         search, others = (
-            NeighbourSearch(embeddings, gallery, exclude_self=False),
+            device_search.search(embeddings, gallery, exclude_self=False, device=device),
             class_ids("gallery_labels", gallery_labels, len(gallery)),
         )
     # Classes as numbers from 0, of gallery and queries; R, the matches of each query in the gallery.

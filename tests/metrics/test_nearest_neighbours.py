@@ -130,7 +130,7 @@ def test_the_error_bound_holds_and_is_not_idle(offset, scale, dimensions):
     search = NeighbourSearch(points, exclude_self=False)
     rows = np.arange(300)
     squares, indices = search._candidates(rows, 300)
-    bound = nearest_neighbours._error_bound(search._norms, squares[:, -1], search._longest, dimensions)
+    bound = nearest_neighbours.error_bound(search._norms, squares[:, -1], search._longest, dimensions)
     error = np.abs(squares - search.distances(rows, indices) ** 2 * 4.0**search._shrink)
     assert (error <= bound[:, None]).all()
     assert bound.max() < 1e-3 * squares.max()
