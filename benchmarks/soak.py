@@ -1,0 +1,248 @@
+"""The lab for hours: sessions on pages and trainings, while servers and trainings are killed at random; what is lost?
+
+`dml serve` keeps a server up. In the first half a process of it is killed every minute or so and one of the trainings
+several times a minute, which `dml recover` resumes; in the second half only trainings are, so that memory and
+descriptors of one server can be followed. Then every run is compared byte for byte with one of the same spec that
+nobody disturbed, and the store is looked through for what is left over. Exits 1 if anything was lost.
+
+python -m benchmarks.soak, two hours; --minutes 10 for a look.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.harness import command_line, machine, memory, report, verdict
+from benchmarks.sessions import PAGES, Visitor
+from dmlcore.experiments import recovery
+from dmlcore.jobs import launch
+from dmlcore.spec import RunSpec
+from dmlcore.storage import leftovers, locks
+from dmlcore.storage.runs import Run, RunStore
+from tests.browser.harness import ROOT, free_port
+from tests.faults.crash import until
+from tests.faults.test_training_faults import outcome
+
+SEEDS = 4  # different trainings; each is repeated as often as there is time
+SPEC = RunSpec(device="cpu").with_overrides(
+    ["data.name=digits", "schedule.steps=800", "schedule.validate_every=250", "schedule.checkpoint_every=50"]
+)
+TRAINING_LIVES, SERVER_LIVES = (4.0, 20.0), (30.0, 120.0)  # seconds from one kill to the next
+SETTLES = 60.0  # seconds after the start of a server that count for no drift
+MOST_DRIFT = 20.0  # MiB per 1,000 reruns: the goal
+
+
+@dataclass
+class Soak:
+    """What happened so far."""
+
+    store: RunStore
+    port: int
+    serving: int  # process of `dml serve`
+    times: list[float] = field(default_factory=list)  # milliseconds of reruns
+    lost: int = 0  # sessions that were cut and connected again
+    samples: list[tuple[int, float]] = field(default_factory=list)  # reruns, MiB of the server, in the second half
+    kills: dict[str, int] = field(default_factory=lambda: {"server": 0, "training": 0})
+    over: threading.Event = field(default_factory=threading.Event)
+    quiet: threading.Event = field(default_factory=threading.Event)  # no visitors
+
+    @property
+    def url(self) -> str:
+        """Where the app is."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def server(self) -> int:
+        """The process that serves now, 0 while none does."""
+        children = Path(f"/proc/{self.serving}/task/{self.serving}/children").read_text().split()
+        return int(children[0]) if children else 0
+
+    def ready(self) -> bool:
+        """Whether a visitor may come."""
+        with contextlib.suppress(OSError), urllib.request.urlopen(f"{self.url}/api/ready", timeout=5) as answer:
+            return bool(answer.status == 200)
+        return False
+
+
+async def visit(soak: Soak, sessions: int) -> None:
+    """Sessions that open one page after another, a second apart, and come back when they are cut."""
+
+    async def one(number: int) -> None:
+        page = number
+        visitor = None
+        while not soak.over.is_set():
+            if soak.quiet.is_set():
+                if visitor:
+                    await visitor.page.close()
+                visitor = None
+                await asyncio.sleep(0.5)
+                continue
+            try:
+                if visitor is None:
+                    visitor = Visitor(soak.url)
+                    await asyncio.wait_for(visitor.arrive(fields=False), 120)
+                soak.times.append(1000 * await asyncio.wait_for(visitor.rerun(PAGES[page % len(PAGES)]), 120))
+                page += 1
+                await asyncio.sleep(1)
+            except Exception:  # whatever a killed server does to a socket
+                soak.lost += visitor is not None and hasattr(visitor, "page")
+                visitor = None
+                await asyncio.sleep(1)
+
+    await asyncio.gather(*(one(number) for number in range(sessions)))
+
+
+def train(soak: Soak, count: int, choose: random.Random) -> None:
+    """Keep so many trainings at work, and kill one of them every few seconds."""
+    seed = 0
+    due = time.monotonic() + choose.uniform(*TRAINING_LIVES)
+    while not soak.over.is_set():
+        recovery.recover(soak.store, report=lambda _: None)
+        while len(launch.active(soak.store)) < count:
+            launch.launch(SPEC.with_overrides([f"seed={seed % SEEDS}"]), soak.store)
+            seed += 1
+        if time.monotonic() > due:
+            at_work = [run for run in launch.active(soak.store) if run.status() == "running" and run.state().step]
+            if at_work and (process := locks.holder(choose.choice(at_work).path / "lock")):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+                    soak.kills["training"] += 1
+            due = time.monotonic() + choose.uniform(*TRAINING_LIVES)
+        time.sleep(1)
+
+
+def watch(soak: Soak, seconds: float, choose: random.Random | None) -> None:
+    """Kill the server at random; without `choose` follow its memory instead."""
+    end, begin = time.monotonic() + seconds, time.monotonic()
+    due = begin + choose.uniform(*SERVER_LIVES) / 2 if choose else end + 1
+    while (now := time.monotonic()) < end:
+        if choose and now > due:
+            if process := soak.server():
+                os.kill(process, signal.SIGKILL)
+                soak.kills["server"] += 1
+            due = now + choose.uniform(*SERVER_LIVES)
+        if not choose and now - begin > min(SETTLES, seconds / 4):
+            soak.samples.append((len(soak.times), memory(pid=soak.server()) / 2**20))
+        time.sleep(1)
+
+
+def descriptors(soak: Soak) -> int:
+    """Descriptors of the server once nobody is connected, the least of ten seconds."""
+    soak.quiet.set()
+    least = 10**9
+    for _ in range(20):
+        time.sleep(0.5)
+        least = min(least, len(os.listdir(f"/proc/{soak.server()}/fd")))
+    soak.quiet.clear()
+    return least
+
+
+@contextlib.contextmanager
+def begun(soak: Soak, sessions: int, trainings: int, seed: int) -> Iterator[None]:
+    """Sessions and trainings, each in a thread; over when left."""
+    threads = [
+        threading.Thread(target=lambda: asyncio.run(visit(soak, sessions))),
+        threading.Thread(target=train, args=(soak, trainings, random.Random(seed))),
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        soak.over.set()
+        for thread in threads:
+            thread.join()
+
+
+def undisturbed(root: Path) -> dict[int, dict[str, str]]:
+    """What each training leaves that nobody kills, by seed."""
+    store = RunStore(root)
+    runs = {seed: launch.launch(SPEC.with_overrides([f"seed={seed}"]), store) for seed in range(SEEDS)}
+    until(lambda: all(store.open(name).status() == "done" for name in runs.values()), 3600)
+    return {seed: outcome(store.open(name)) for seed, name in runs.items()}
+
+
+def ended(store: RunStore) -> list[Run]:
+    """All runs, once they are done; what was killed last is resumed."""
+
+    def done() -> bool:
+        recovery.recover(store, report=lambda _: None)
+        return all(run.status() not in ("queued", "running", "lost") for run in store.list())
+
+    until(done, 3600)
+    return list(store.list())
+
+
+def remains(store: RunStore) -> list[str]:
+    """Half-made folders and files that no sweep takes, whatever their age."""
+    leftovers.FOLDER_AGE = leftovers.FILE_AGE = 0.0
+    leftovers.sweep(store.root)
+    names = (path.relative_to(store.root) for path in store.root.rglob("*"))
+    return [
+        str(name) for name in names if name.name.startswith((".new-", ".deleted-")) or name.suffix in (".tmp", ".new")
+    ]
+
+
+def main() -> None:
+    parser = command_line(__doc__)
+    parser.add_argument("--minutes", type=float, default=120)
+    parser.add_argument("--sessions", type=int, default=10)
+    parser.add_argument("--trainings", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    os.environ |= {"DML_CPU_RUNS": str(arguments.trainings), "OMP_NUM_THREADS": "1"}
+    print(machine("streamlit", "torch"), flush=True)
+    half = arguments.minutes * 30
+    with tempfile.TemporaryDirectory() as folder:
+        store, port = RunStore(Path(folder) / "runs"), free_port()
+        store.root.mkdir()
+        command = [sys.executable, "-m", "dmlcore", "serve", "--port", str(port), "--runs", str(store.root)]
+        with open(Path(folder) / "log", "wb") as log:
+            serving = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
+        soak = Soak(store, port, serving.pid)
+        try:
+            until(soak.ready)
+            choose = random.Random(arguments.seed)
+            with begun(soak, arguments.sessions, arguments.trainings, arguments.seed):
+                watch(soak, half, choose)
+                until(soak.ready)
+                before = descriptors(soak)
+                watch(soak, half, None)
+                after = descriptors(soak)
+        finally:
+            serving.terminate()
+            serving.wait(60)
+        runs = ended(store)
+        expected = undisturbed(Path(folder) / "undisturbed")
+        wrong = [run.id for run in runs if run.status() != "done" or outcome(run) != expected[run.spec.seed]]
+        left = remains(store)
+    reruns, held = (np.array(column, float) for column in zip(*soak.samples, strict=True))
+    drift = 1000 * np.polyfit(reruns, held, 1)[0]
+    report(f"{arguments.sessions} sessions, reruns", soak.times, f"{soak.lost} connections cut and made again")
+    print(f"killed: server {soak.kills['server']} times, trainings {soak.kills['training']} times")
+    print(f"{len(runs)} runs, {len(runs) - len(wrong)} end as undisturbed ones byte for byte; left over: {len(left)}")
+    print(f"descriptors of the server without visitors {before} -> {after}")
+    goal = f"{verdict(drift <= MOST_DRIFT)} (goal {MOST_DRIFT:.0f})"
+    slope = f"{drift:+.1f} MiB per 1,000 reruns of {np.ptp(reruns):.0f}"
+    print(f"memory {held[0]:.0f} -> {held[-1]:.0f} MiB, {slope}: {goal}")
+    for name in (*wrong, *left):
+        print(f"LOST: {name}")
+    sys.exit(bool(wrong or left))
+
+
+if __name__ == "__main__":
+    main()
