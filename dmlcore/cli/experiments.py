@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from dmlcore.cli.options import CommandError, RunId, Runs, numbers, read_spec, stop_on_signal, store_at
+from dmlcore.cli import attended
+from dmlcore.cli.options import Backend, CommandError, RunId, Runs, numbers, read_spec, stop_on_signal, store_at
 from dmlcore.inspection.maps.settings import METHODS, Settings
+from dmlcore.jobs.backends import backend as backends
+from dmlcore.jobs.backends.choice import parse
 from dmlcore.jobs.launch import Job, JobState
 from dmlcore.storage.runs import Run
 from dmlcore.storage.task import Progress
@@ -32,6 +35,7 @@ def protocol(
     seeds: Annotated[str, typer.Option(help="For example 0,1,2, in place of --repeats")] = "",
     table: Annotated[bool, typer.Option("--table", help="Train nothing, print what is there")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be trained, and make nothing")] = False,
+    backend: Backend = "",
     runs: Runs = None,
 ) -> None:
     """Make the runs of a protocol that are not done, one after another, and sum them up as its source does.
@@ -62,7 +66,9 @@ def protocol(
         print(protocols.described(request, entries))
         return
     store = store_at(runs)
-    state = None if table else protocols.conduct(request, store, report=_say, stop=stop_on_signal())
+    state = None
+    if not table:
+        state = protocols.conduct(request, store, report=_say, stop=stop_on_signal(), backend=backend)
     place = protocols.place_of(request, store, entries)
     results = protocols.collect(request, entries, store, before=protocols.load(place.path), report=_say)
     if results.runs:
@@ -93,20 +99,29 @@ def lint(
 
 
 def search(
-    spec: Annotated[str, typer.Argument(metavar="SPEC", help="SPEC.toml, or a name, as in train")],
+    spec: Annotated[
+        str,
+        typer.Argument(metavar="SPEC", help="SPEC.toml, a name, as in train, or a ready search; left out: list these"),
+    ] = "",
     keys: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="KEY=...",
             help="loss.m=0.01..1:log (a range; :7: points of a grid), batch.samples=2,4,8 (a choice), or KEY=VALUE",
         ),
-    ],
-    method: Annotated[str, typer.Option(help="random, grid, tpe or gp")] = "random",
+    ] = None,
+    on: Annotated[str, typer.Option(help="SPEC.toml or a name: make a ready search on that, not on its protocol")] = "",
+    method: Annotated[
+        str, typer.Option(help="random, grid, each (one key at a time, then the best of each together), tpe or gp")
+    ] = "random",
     trials: Annotated[int, typer.Option(help="In all, of all workers [default: 20, or the whole grid]")] = 0,
     name: Annotated[str, typer.Option(help="Of the search [default: the spec's]")] = "",
     seed: Annotated[int, typer.Option(help="Of the points, not of the runs")] = 0,
-    storage: Annotated[str, typer.Option(help="URL [default: sqlite in .searches/NAME.db of the runs]")] = "",
+    storage: Annotated[
+        str, typer.Option(help="URL, or a file NAME.journal [default: .searches/NAME.journal or .db of the runs]")
+    ] = "",
     table: Annotated[bool, typer.Option("--table", help="Train nothing, print what is there")] = False,
+    backend: Backend = "",
     runs: Runs = None,
 ) -> None:
     """Search hyper-parameters by validation MAP@R; the same command again is one more worker, or goes on later.
@@ -114,15 +129,32 @@ def search(
     Ctrl-C stops after the current step. Trials are ordinary runs; the best spec is written as TOML.
     """
     from dmlcore.experiments import search as searching
+    from dmlcore.experiments.search import ready
 
-    base, store = read_spec(spec), store_at(runs)
-    name = name or Path(spec).stem.lower()
-    wanted = searching.prepare(base, keys, name, method=method, trials=trials or None, seed=seed)
+    if not spec:
+        for known in ready.names():
+            print(f"{known:32} {ready.read(known).title}\n{'':32} {ready.read(known).source}")
+        return
+    store = store_at(runs)
+    more: dict[str, Any] = {"trials": trials or None, "seed": seed}
+    name = name or "-".join(Path(word).stem.lower() for word in (spec, on) if word)[:40]
+    if spec in ready.names():
+        chosen = ready.read(spec)
+        print("\n".join(chosen.remarks))
+        wanted = ready.arranged(chosen, read_spec(on) if on else None, keys or [], name, **more)
+    elif on:
+        raise CommandError(f"--on: {spec} is no ready search; there are {', '.join(ready.names())}")
+    else:
+        wanted = searching.prepare(read_spec(spec), keys or [], name, method=method, **more)
     whole = True
     if not table:
-        whole = searching.conduct(wanted, store, storage=storage, report=_say, stop=stop_on_signal())
+        where = backends.of(backend)
+        storage = storage or searching.storage_of(wanted, store, many_nodes=where.at_once > 1)
+        whole = searching.conduct(wanted, store, storage=storage, report=_say, stop=stop_on_signal(), where=where)
     rows = searching.trials(wanted, store, storage)
     print(searching.as_text(rows, searching.validation_baselines(rows, store)))
+    if wanted.method == "each" and (better := searching.optima(rows)):
+        print("better than the base by itself: " + ", ".join(f"{key}={value}" for key, value in better.items()))
     if best := searching.best(wanted, rows):
         print(searching.write_best(best, wanted, store))
     if not whole:
@@ -158,6 +190,7 @@ def project(
     over_training: Annotated[
         bool, typer.Option("--over-training", help="One map of all kept checkpoints, tied to each other")
     ] = False,
+    backend: Backend = "",
     runs: Runs = None,
 ) -> None:
     """Map the embeddings of a run on a plane and keep the map; a map that is there is not made again."""
@@ -173,8 +206,16 @@ def project(
         seed=chosen.spec.seed if seed is None else seed,
     )
     asked = JobState(
-        task="project-over-training" if over_training else "project", more=("--settings", settings.to_json())
+        task="project-over-training" if over_training else "project",
+        more=("--settings", settings.to_json()),
+        backend=parse(backend).text,
     )
+    if asked.backend:
+        end = Job(chosen).work(
+            lambda p: attended.do_at(asked.backend, chosen, asked.task, settings.to_json(), p), asked
+        )
+        _say(end.message)
+        return
     Job(chosen).work(lambda progress: progress.end(make_map(chosen, settings, over_training, progress)), asked)
 
 

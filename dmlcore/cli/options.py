@@ -15,6 +15,9 @@ from dmlcore.spec import RunSpec, SpecError
 from dmlcore.storage.runs import RunStore
 
 Runs = Annotated[Path | None, typer.Option("--runs", help="Folder of the runs [default: $DML_RUNS or ./runs]")]
+Backend = Annotated[
+    str, typer.Option("--backend", help="local, ray[:ADDRESS] or slurm[:PARTITION]: docs/cluster.md [default: local]")
+]
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="Run id, as printed by train and list")]
 
 

@@ -39,7 +39,7 @@ def recover(store: RunStore, report: Callable[[str], object] = log.info) -> list
         state = place.state()
         if state is None or place.status() != "lost":
             if state is not None and place.busy():
-                taken.add(state.run)
+                taken.update(state.at_work)
             continue
         try:
             kind = "study" if isinstance(state, StudyState) else "protocol"
@@ -47,7 +47,7 @@ def recover(store: RunStore, report: Callable[[str], object] = log.info) -> list
         except (JobError, DataError, SpecError, OSError) as error:
             report(f"{place.path.name}: {error}")
             continue
-        taken.add(state.run)
+        taken.update(state.at_work)
         conducted.append(place.path.name)
         report(f"{kind} {place.path.name}: goes on")
     runs = _each(_interrupted(store), lambda run: False if run.id in taken else _resume(run, report))
@@ -109,7 +109,7 @@ def _interrupted(store: RunStore) -> list[Run]:
 
 def _resume(run: Run, report: Callable[[str], object]) -> bool | None:
     """Go on with a training run."""
-    return _again(run, lambda: launch.start(run, "train"), report)
+    return _again(run, lambda: launch.start(run, "train", *launch.at(run.state().backend)), report)
 
 
 def _again(task: Task[Any], begin: Callable[[], object], report: Callable[[str], object]) -> bool | None:

@@ -20,6 +20,8 @@ from dmlcore.figures.maps import in_square, palette
 from dmlcore.inspection import images
 from dmlcore.inspection.export import EmbeddingTable
 from dmlcore.inspection.maps import maps
+from dmlcore.significance.transductive import marked
+from dmlcore.storage.metrics_rows import REPRESENTATIONS
 from dmlcore.storage.runs import Run, scores
 from dmlcore.typing import Array, Ints
 
@@ -122,16 +124,17 @@ def _head(table: EmbeddingTable, title: str) -> str:
     return f"<header><h1>{_name(title)}</h1><dl>{rows}</dl></header>"
 
 
-OF = {"inputs": "raw input", "untrained": "untrained network", "trained": "trained network"}
-
-
 def _scores(table: EmbeddingTable, remarks: Sequence[str]) -> str:
     """What was recorded of these very weights, beside input and untrained network; else what the file itself gives."""
     recorded = scores(table.run.metrics()[0])
     if recorded.get("trained", {}).get("weights") != table.weights:
         recorded = {}
     learned = table.learned
-    lines = [[words, *_score_cells(recorded[subject])] for subject, words in OF.items() if subject in recorded]
+    lines = [
+        [marked(words, recorded[subject].get("transductive")), *_score_cells(recorded[subject])]
+        for subject, words in REPRESENTATIONS.items()
+        if subject in recorded
+    ]
     head = ["", "MAP@R", *(f"R@{k}" for k in recorded["trained"]["recall_at"])] if recorded else ["", "MAP@R", "R@1"]
     if not lines:
         lines = [["trained network", _percent(learned.map_at_r), _percent(learned.recall_at_1)]]

@@ -52,7 +52,7 @@ class GatheringHead(nn.Module):
     """
 
     def __init__(
-        self, pool: PoolingSpec, channels: int, depths: Sequence[int], embedding_dim: int, gather: str
+        self, pool: PoolingSpec, channels: int, depths: Sequence[int], embedding_dim: int, gather: str, dropout: float
     ) -> None:
         super().__init__()
         self.name = pool.name
@@ -60,9 +60,8 @@ class GatheringHead(nn.Module):
         if self.pooling.projects_first:
             raise ValueError(f"{pool.name} works on embedded features; choose pooling.name=gap or model.gather=none")
         self.gathered = GatheredFeatures(self.pooling.out_features, depths, attention=gather == "attention")
-        self.linear = nn.Linear(self.gathered.out_features, embedding_dim)
-        nn.init.kaiming_normal_(self.linear.weight)
-        nn.init.zeros_(self.linear.bias)
+        self.dropout = nn.Dropout(dropout)
+        self.linear = pooling.EmbeddingLayer(self.gathered.out_features, embedding_dim)
         self.earlier: tuple[Tensor, ...] = ()
 
     def forward(self, features: Tensor) -> Tensor:
@@ -70,7 +69,7 @@ class GatheringHead(nn.Module):
         if not self.earlier:
             raise ValueError("features of earlier depths are missing; let the network make those of the same images")
         earlier, self.earlier = self.earlier, ()
-        embeddings: Tensor = self.linear(self.gathered(pooling.pool(self.pooling, features), earlier))
+        embeddings: Tensor = self.linear(self.dropout(self.gathered(pooling.pool(self.pooling, features), earlier)))
         return embeddings
 
     def local(self, features: Tensor) -> Tensor | None:

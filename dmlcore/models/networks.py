@@ -13,7 +13,9 @@ from torch import Tensor, nn
 from dmlcore import pooling
 from dmlcore.models import backbones
 from dmlcore.models.backbones import IMAGENET, Normalisation
+from dmlcore.models.conditioned import ConditionedEmbedding
 from dmlcore.models.depths import GatheringHead
+from dmlcore.pooling.base import init_he_
 from dmlcore.spec import ModelSpec, PoolingSpec
 
 LEAKY_SLOPE = 0.01
@@ -88,6 +90,17 @@ class Network(nn.Module):
     """Inputs (B, ...) -> embeddings (B, D), and all that a training run asks of a network beside them."""
 
     frozen = False  # whether it takes the feature maps of its backbone as inputs too, which training does not change
+    on_sphere: bool
+    in_ball: bool
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conditioning: ConditionedEmbedding | None = None  # what reads its embeddings of samples and neighbours
+
+    def condition(self, sequences: Tensor) -> Tensor:
+        """Embeddings (B, 1 + K, D) of samples and their neighbours -> conditioned ones (B, D), placed alike."""
+        assert self.conditioning is not None
+        return _embed(self.conditioning(sequences), self.on_sphere, self.in_ball)
 
     def head_parameters(self) -> list[nn.Parameter]:
         """What is new where the rest has a start: pooling, projection and embedding layer, each once."""
@@ -98,9 +111,21 @@ class Network(nn.Module):
 
     @property
     def shares(self) -> Tensor | None:
-        """Prototype shares (B, m) float32 of the last batch, where the pooling has prototypes."""
+        """Prototype shares (B, m), at least float32, of the last batch, where the pooling has prototypes."""
         pooled: Tensor | None = getattr(getattr(self, "pool", None), "shares", None)
-        return None if pooled is None else pooled.float()
+        return None if pooled is None else pooling.at_least_float32(pooled)
+
+    @property
+    def embedding_layer(self) -> pooling.EmbeddingLayer | None:
+        """The linear layer at the end; None where the embedding is pooled and nothing comes after."""
+        layer: pooling.EmbeddingLayer | None = getattr(getattr(self, "head", self), "linear", None)
+        return layer
+
+    @property
+    def pooled(self) -> Tensor | None:
+        """What the embedding layer took of the last batch, (B, P) at least float32, where it keeps that."""
+        taken = getattr(self.embedding_layer, "taken", None)
+        return None if taken is None else pooling.at_least_float32(taken)
 
     @property
     def pooling_ready(self) -> bool:
@@ -131,8 +156,9 @@ class MLP(Network):
         super().__init__()
         self.normalise = Normalise(torch.tensor(mean), torch.tensor(std))
         widths = (features, *spec.hidden)
-        self.hidden = nn.ModuleList(_he(nn.Linear(a, b)) for a, b in pairwise(widths))
-        self.linear = _he(nn.Linear(widths[-1], spec.embedding_dim))
+        self.hidden = nn.ModuleList(init_he_(nn.Linear(a, b)) for a, b in pairwise(widths))
+        self.dropout = nn.Dropout(spec.dropout)
+        self.linear = pooling.EmbeddingLayer(widths[-1], spec.embedding_dim)
         self.on_sphere, self.in_ball = spec.normalize, spec.lipschitz
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -140,7 +166,7 @@ class MLP(Network):
         features = self.normalise(inputs)
         for layer in self.hidden:
             features = F.leaky_relu(layer(features), LEAKY_SLOPE)
-        return _embed(self.linear(features), self.on_sphere, self.in_ball)
+        return _embed(self.linear(self.dropout(features)), self.on_sphere, self.in_ball)
 
     def head_parameters(self) -> list[nn.Parameter]:
         """Those of the last layer."""
@@ -183,11 +209,14 @@ class ImageNetwork(Network):
         channels, classifier = backbone.out_channels, getattr(backbone, backbone.classifier, None)
         self.head: pooling.EmbeddingHead | ClassifierHead | GatheringHead
         if spec.gather != "none":
-            self.head = GatheringHead(pool, channels, [*backbone.depths.values()], spec.embedding_dim, spec.gather)
+            depths = [*backbone.depths.values()]
+            self.head = GatheringHead(pool, channels, depths, spec.embedding_dim, spec.gather, spec.dropout)
         elif spec.keep_classifier and isinstance(classifier, nn.Linear):
-            self.head = ClassifierHead(pool, channels, classifier, spec.embedding_dim)
+            self.head = ClassifierHead(pool, channels, classifier, spec.embedding_dim, spec.dropout)
         else:
-            self.head = pooling.EmbeddingHead(pool.name, channels, spec.embedding_dim, **pool.parameters)
+            self.head = pooling.EmbeddingHead(
+                pool.name, channels, spec.embedding_dim, dropout=spec.dropout, **pool.parameters
+            )
         self.on_sphere, self.in_ball = spec.normalize, spec.lipschitz
         self.frozen = spec.freeze == "backbone"
         self.batch_norm_frozen = False
@@ -243,6 +272,8 @@ class ImageNetwork(Network):
         if self.frozen:  # its many layers are left alone, as a live training asks for both modes at each step
             self.training = mode
             self.head.train(mode)
+            if self.conditioning is not None:
+                self.conditioning.train(mode)
             return self
         super().train(mode)
         if self.batch_norm_frozen:
@@ -258,7 +289,9 @@ class ClassifierHead(nn.Module):
     a pooling that does not end in the C channels that the classifier knows.
     """
 
-    def __init__(self, pool: PoolingSpec, channels: int, classifier: nn.Linear, embedding_dim: int) -> None:
+    def __init__(
+        self, pool: PoolingSpec, channels: int, classifier: nn.Linear, embedding_dim: int, dropout: float
+    ) -> None:
         super().__init__()
         self.name = pool.name
         self.pooling = pooling.create(pool.name, channels, **pool.parameters)
@@ -268,7 +301,8 @@ class ClassifierHead(nn.Module):
                 "gap or model.keep_classifier=false"
             )
         self._classifier = (classifier,)  # in a tuple, as it is the backbone's, which has a start for it
-        self.linear = _he(nn.Linear(classifier.out_features, embedding_dim))
+        self.dropout = nn.Dropout(dropout)
+        self.linear = pooling.EmbeddingLayer(classifier.out_features, embedding_dim)
 
     def forward(self, features: Tensor) -> Tensor:
         """features (B, C, H, W) -> (B, embedding_dim)."""
@@ -280,7 +314,7 @@ class ClassifierHead(nn.Module):
         return self._embed(features.flatten(2).mT) if self.pooling.averages else None
 
     def _embed(self, values: Tensor) -> Tensor:
-        embeddings: Tensor = self.linear(self._classifier[0](values))
+        embeddings: Tensor = self.linear(self.dropout(self._classifier[0](values)))
         return embeddings
 
 
@@ -323,13 +357,6 @@ def _embed(features: Tensor, on_sphere: bool, in_ball: bool) -> Tensor:
     if in_ball:
         return pooling.clip_to_unit_ball(features)
     return F.normalize(features, dim=1) if on_sphere else features
-
-
-def _he(layer: nn.Linear) -> nn.Linear:
-    """He initialisation (fan in), zero bias."""
-    nn.init.kaiming_normal_(layer.weight)
-    nn.init.zeros_(layer.bias)
-    return layer
 
 
 def _channels(values: tuple[float, ...]) -> Tensor:

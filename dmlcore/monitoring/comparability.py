@@ -83,6 +83,10 @@ def _seen(spec: RunSpec) -> str:
     return f"{spec.schedule.steps:,} steps of {per_step}"
 
 
+def _view(spec: RunSpec) -> str:
+    return "transductive" if spec.conditioning.transductive else "each alone"
+
+
 def _selection(spec: RunSpec) -> str:
     if spec.schedule.monitor_part == "validation" and spec.data.validation == "none":
         return "the last step"
@@ -148,6 +152,13 @@ RULES = (
     Rule("caution", "data.crop", "augmentation", "it regularises as a loss may", _crop),
     Rule("caution", "pooling.name", "pooling", "part of the difference may be its", _key("pooling.name")),
     Rule("caution", "model.normalize", "normalisation of embeddings", "the geometry differs", _key("model.normalize")),
+    Rule(
+        "incomparable",
+        "conditioning.among",
+        "view of the test samples",
+        "embeddings that were read with their test neighbours know what they are compared with",
+        _view,
+    ),
     Rule("caution", "model.freeze", "frozen part", "what stays as it starts cannot learn", _frozen),
     Rule("caution", "model.freeze_batch_norm", "frozen batch norm", "it regularises", _key("model.freeze_batch_norm")),
     Rule("caution", "schedule.steps", "budget", "a run that saw more samples had more time to learn", _seen),
@@ -157,6 +168,17 @@ RULES = (
         "batch",
         "tuples per step differ",
         lambda spec: f"{spec.batch.classes} x {spec.batch.samples} ({spec.batch.sampler})",
+    ),
+    Rule(
+        "caution",
+        "model.embedding_start",
+        "start of the embedding layer",
+        "a linear method has learned from the labels before the first step",
+        _key("model.embedding_start"),
+    ),
+    Rule("caution", "model.dropout", "dropout", "it regularises as a loss may", _key("model.dropout")),
+    Rule(
+        "caution", "loss.start_weight", "pull to the start", "it regularises as a loss may", _key("loss.start_weight")
     ),
     Rule("note", "fork.run", "beginning", "a fork has the training run of its parent behind it", _beginning),
     Rule("caution", "fork.leave_out", "training split", "samples were left out or relabelled", _edits),
@@ -220,6 +242,12 @@ def _alone(spec: RunSpec) -> Iterator[Issue]:
     if spec.model.freeze == "backbone" and spec.data.augment and not spec.data.views:
         sentence = "Training images are neither flipped nor cut, as the kept feature maps are of whole images."
         yield "note", ("data.views", "data.augment"), sentence
+    if spec.batch.sampler in ("mined", "neighbourhood") and spec.batch.balanced_steps >= spec.schedule.steps:
+        sentence = (
+            f"All {spec.schedule.steps:,} steps are balanced batches, so the {spec.batch.sampler} ones never begin. "
+            "Train longer, or begin them earlier."
+        )
+        yield "caution", ("batch.balanced_steps", "schedule.steps"), sentence
     if _split(spec) == "known classes":
         yield "note", ("data.split",), "Tested on classes it was trained on: no measure of unseen classes."
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from dmlcore.spec import RunSpec
 from dmlcore.storage.metrics_rows import Row
-from dmlcore.storage.runs import series
+from dmlcore.storage.runs import contenders, series
 
 if TYPE_CHECKING:
     from dmlcore.losses import TripletLoss
@@ -240,7 +240,7 @@ def _flat(history: _History) -> HealthWarning | None:
     # Standard error of the difference of two means of noisy losses.
     noise = sqrt(pstdev(first) ** 2 / len(first) + pstdev(last) ** 2 / len(last))
     fallen = fmean(first) - fmean(last)
-    scores = series(history.rows, "validation", "map_at_r")[1]
+    scores = series(contenders(history.rows), "validation", "map_at_r")[1]
     improved = len(scores) > 1 and max(scores) > 1.1 * scores[0] + 0.01
     if improved or fmean(first) <= 0 or fallen > max(3 * noise, 0.05 * fmean(first)):
         return None
@@ -267,7 +267,7 @@ def _flat(history: _History) -> HealthWarning | None:
 
 def _overfit(history: _History) -> HealthWarning | None:
     """Validation has fallen from its best for several validations in a row; the loss tells overfitting from ruin."""
-    steps, scores = series(history.rows, "validation", "map_at_r")
+    steps, scores = series(contenders(history.rows), "validation", "map_at_r")
     if len(scores) <= LASTING:
         return None
     best = max(range(len(scores)), key=scores.__getitem__)

@@ -1,8 +1,8 @@
 """From local features (B, C, H, W) to one vector, and from a backbone to embeddings: poolings by name."""
 
 from dmlcore.pooling.analysis.zero_shot_evaluation import zero_shot_evaluation
-from dmlcore.pooling.base import POOLINGS, Pooling, PoolingInfo, pool
-from dmlcore.pooling.by_name import EmbeddingHead, create, describe, names
+from dmlcore.pooling.base import POOLINGS, Pooling, PoolingInfo, at_least_float32, pool
+from dmlcore.pooling.by_name import EmbeddingHead, EmbeddingLayer, create, describe, names
 from dmlcore.pooling.costs import clip_to_unit_ball, prototype_costs
 from dmlcore.pooling.layers.generalized_sum import GeneralizedSumPooling
 from dmlcore.pooling.transport import pooling_weights, selection, sweeps, transport
@@ -11,10 +11,12 @@ from dmlcore.pooling.zero_shot import ZeroShotPrediction, mixed, ridge
 __all__ = [
     "POOLINGS",
     "EmbeddingHead",
+    "EmbeddingLayer",
     "GeneralizedSumPooling",
     "Pooling",
     "PoolingInfo",
     "ZeroShotPrediction",
+    "at_least_float32",
     "clip_to_unit_ball",
     "create",
     "describe",

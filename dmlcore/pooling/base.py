@@ -82,8 +82,13 @@ def pool(layer: nn.Module, features: Tensor) -> Tensor:
     Transports, prototype costs and powers lose in bfloat16 the digits that decide, and have no backward in it.
     """
     with torch.autocast(features.device.type, enabled=False):
-        pooled: Tensor = layer(features if features.dtype == torch.float64 else features.float())
+        pooled: Tensor = layer(at_least_float32(features))
     return pooled
+
+
+def at_least_float32(tensor: Tensor) -> Tensor:
+    """The tensor in float32, or as it is in float64."""
+    return tensor if tensor.dtype == torch.float64 else tensor.float()
 
 
 def require_int(name: str, value: object, least: int = 1, most: int = 65_536) -> int:

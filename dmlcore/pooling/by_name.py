@@ -54,32 +54,61 @@ def create(name: str, channels: int, **parameters: Any) -> Pooling:
     return layer(channels, **info.complete(parameters))
 
 
+class EmbeddingLayer(nn.Linear):
+    """The linear layer that makes embeddings; with `keeps` it holds what it took last as `taken`, for a loss of that.
+
+    He initialisation (fan in), zero bias.
+    """
+
+    keeps: bool = False
+    taken: Tensor | None = None
+
+    def __init__(self, in_features: int, out_features: int) -> None:
+        super().__init__(in_features, out_features)
+        init_he_(self)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """features (..., in_features) -> (..., out_features)."""
+        if self.keeps:
+            self.taken = features
+        return super().forward(features)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies and pickles hold no graph of the last batch."""
+        return {key: value for key, value in self.__dict__.items() if key != "taken"}
+
+
 class EmbeddingHead(nn.Module):
     """A backbone's features (B, C, H, W) -> embeddings (B, embedding_dim), not normalised, with any pooling.
 
     The 1 x 1 convolution `projection` (no bias) comes first where the pooling works on embedded features (its
     `projects_first`); elsewhere the layer `linear` comes after the pooling. He initialisation, zero bias. `pooling` is
-    the pooling module. Raises as `create`. Source: Gurbuz 2022, Sec. 5.3.
+    the pooling module. dropout: share of what enters that layer that is dropped in training. Raises as `create`.
+    Source: Gurbuz 2022, Sec. 5.3.
     """
 
-    def __init__(self, name: str, channels: int, embedding_dim: int, **parameters: Any) -> None:
+    def __init__(
+        self, name: str, channels: int, embedding_dim: int, *, dropout: float = 0.0, **parameters: Any
+    ) -> None:
         super().__init__()
-        self.name = name
+        self.name, self.dropout = name, nn.Dropout(dropout)
         require_int("channels", channels)
         require_int("embedding_dim", embedding_dim)
         self.projection: nn.Conv2d | None = None
-        self.linear: nn.Linear | None = None
+        self.linear: EmbeddingLayer | None = None
         if describe(name).layer.projects_first:
             self.projection = init_he_(nn.Conv2d(channels, embedding_dim, 1, bias=False))
             self.pooling = create(name, embedding_dim, **parameters)
         else:
             self.pooling = create(name, channels, **parameters)
-            self.linear = init_he_(nn.Linear(self.pooling.out_features, embedding_dim))
+            self.linear = EmbeddingLayer(self.pooling.out_features, embedding_dim)
 
     def forward(self, features: Tensor) -> Tensor:
         """features (B, C, H, W) -> (B, embedding_dim)."""
-        pooled = pool(self.pooling, features if self.projection is None else self.projection(features))
-        return pooled if self.linear is None else self.linear(pooled)
+        if self.projection is not None:
+            features = self.projection(self.dropout(features))
+        pooled = pool(self.pooling, features)
+        return pooled if self.linear is None else self.linear(self.dropout(pooled))
 
     def local(self, features: Tensor) -> Tensor | None:
         """Local features (B, H*W, embedding_dim) in the space of the embeddings, or None where they have none there.

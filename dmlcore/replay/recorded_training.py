@@ -213,6 +213,7 @@ class LiveTraining(History[LiveSpec, TrainingFrame]):
             pairs += zip(self._state.loss.parameters(), training_state.loss.parameters(), strict=True)
             training_state.loss.load_state_dict(self._state.loss.state_dict())
         training_state.model.load_state_dict(self._state.model.state_dict())
+        training_state.batches.table = self._state.batches.table
         for old, new in pairs:
             if old in state:
                 training_state.optimiser.state[new] = state[old]

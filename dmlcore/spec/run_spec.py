@@ -17,6 +17,7 @@ from dmlcore.spec.first_defaults import FIRST
 from dmlcore.spec.sections import (
     BatchSpec,
     ComputeSpec,
+    ConditioningSpec,
     DataSpec,
     ForkSpec,
     LossSpec,
@@ -69,6 +70,7 @@ class RunSpec(Section):
     pooling: PoolingSpec = PoolingSpec()
     loss: LossSpec = LossSpec()
     projection: ProjectionSpec = ProjectionSpec()
+    conditioning: ConditioningSpec = ConditioningSpec()
     miner: MinerSpec = MinerSpec()
     batch: BatchSpec = BatchSpec()
     optimiser: OptimiserSpec = OptimiserSpec()
@@ -86,6 +88,15 @@ class RunSpec(Section):
             raise ValueError(
                 "model.lipschitz: embeddings on the unit sphere are in the ball; set model.normalize=false"
             )
+        if self.loss.start_weight and not (self.model.start or self.fork.run):
+            raise ValueError(
+                "loss.start_weight: embeddings are held to those of a pretrained network; name its weights in "
+                "model.start, or set it to 0"
+            )
+        if self.model.name == "tokens":
+            for key, default in (("dropout", 0.0), ("embedding_start", "random")):
+                if getattr(self.model, key) != default:
+                    raise ValueError(f"model.{key}: bags of tokens have no embedding layer; set it to {default}")
         frozen = self.model.freeze == "backbone"
         if frozen and self.model.name in ("mlp", "tokens"):
             raise ValueError(f"model.freeze: {self.model.name} has no backbone; choose none, or a network for images")
@@ -100,7 +111,25 @@ class RunSpec(Section):
             raise ValueError("data.fresh: the kept maps of a frozen backbone are of fixed collages; set it to false")
         if self.data.views and not (frozen and self.data.augment):
             raise ValueError("data.views: needs model.freeze = backbone and data.augment = true; set it to 0")
+        self._conditioned()
         return self
+
+    def _conditioned(self) -> None:
+        c, schedule = self.conditioning, self.schedule
+        if not c.neighbours:
+            return
+        if c.after > schedule.steps:
+            raise ValueError(f"conditioning.after: must be at most schedule.steps = {schedule.steps}, got {c.after}")
+        if c.by == "mean" and not c.continued and c.after < schedule.steps:
+            raise ValueError(
+                "conditioning.by: the mean has nothing to train; set conditioning.after to schedule.steps, or "
+                "conditioning.continued to true"
+            )
+        if c.after and schedule.patience:
+            raise ValueError("schedule.patience: could end the run before conditioning.after; set it to 0")
+        for key, used in (("projection.pool", self.projection.pool), ("loss.memory", self.loss.memory)):
+            if used:
+                raise ValueError(f"{key}: holds on to embeddings that conditioning.neighbours changes; set it to 0")
 
     @classmethod
     def parse(cls, data: Mapping[str, Any]) -> RunSpec:

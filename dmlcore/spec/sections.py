@@ -173,6 +173,14 @@ class ModelSpec(Section):
         "embedding layer and loss are trained, a step in milliseconds",
     )
     freeze_batch_norm: bool = Field(False, description="Keep the statistics of batch norm as they start")
+    embedding_start: Literal["random", "pca", "lda", "nca"] = Field(
+        "random",
+        description="How the embedding layer starts: at random, or as a linear method fitted to what enters it: "
+        "principal components, linear discriminants or neighbourhood components",
+    )
+    dropout: float = Field(
+        0.0, ge=0, lt=1, description="Share of what enters the embedding layer that is set to 0 at each step"
+    )
     gather: Literal["none", "mean", "attention"] = Field(
         "none",
         description="Embed features of earlier depths beside the last: their means, or weighed by attention (GDFL); "
@@ -213,6 +221,12 @@ class LossSpec(Section):
         le=100,
         description="Weight of the same loss between the samples of a batch, beside that against proxies; 0: none",
     )
+    start_weight: float = Field(
+        0.0,
+        ge=0,
+        le=1000,
+        description="Weight of the mean distance between embeddings and those of the network as it started; 0: none",
+    )
 
 
 class ProjectionSpec(Section):
@@ -232,6 +246,47 @@ class ProjectionSpec(Section):
     )
 
 
+class ConditioningSpec(Section):
+    neighbours: int = Field(
+        0,
+        ge=0,
+        le=1024,
+        description="Nearest samples that join each one in its embedding (conditioned embedding); 0: each stands alone",
+    )
+    by: Literal["lstm", "average", "concat", "mean"] = Field(
+        "lstm",
+        description="What makes one embedding of a sample and its neighbours: a bidirectional LSTM, or in its place "
+        "their average or all of them in a row, each before a linear layer; mean: the mean of all, nothing trained",
+    )
+    order: Literal["nearest", "furthest", "random"] = Field(
+        "nearest", description="Order of the neighbours behind their sample: the nearest first, the furthest, or none"
+    )
+    layers: int = Field(2, ge=1, le=8, description="Layers of the LSTM")
+    hidden: int = Field(
+        0, ge=0, le=4096, description="Width of the LSTM in each direction; 0: half of the embedding dimension"
+    )
+    dropout: float = Field(0.5, ge=0, lt=1, description="Dropout between the layers of the LSTM")
+    after: int = Field(
+        0,
+        ge=0,
+        description="First steps, which train the network alone; its best weights then find the neighbours, once",
+    )
+    continued: bool = Field(
+        False,
+        description="Train the network on beside it; neighbours stay who they are, embedded anew as mined batches are",
+    )
+    among: Literal["own", "train"] = Field(
+        "own",
+        description="Where a scored sample has its neighbours: among those scored with it (transductive), or in the "
+        "training split alone (inductive); the other way is scored beside it",
+    )
+
+    @property
+    def transductive(self) -> bool:
+        """Whether the embedding of a scored sample depends on what is scored with it."""
+        return self.neighbours > 0 and self.among == "own"
+
+
 class MinerSpec(Section):
     name: Identifier = Field("all", description="Which tuples of a batch the loss sees; all: every one")
     parameters: dict[Identifier, HyperParameter] = Field(
@@ -247,8 +302,14 @@ class BatchSpec(Section):
         description="Batches: classes x samples, that many samples at random, triplets mined in the whole training "
         "part, or neighbourhoods of it",
     )
+    balanced_steps: int = Field(
+        0, ge=0, description="First steps with classes x samples, before mined batches or neighbourhoods begin"
+    )
     refresh: int = Field(
-        200, ge=1, description="Steps after which the whole training split is embedded anew, for mined batches"
+        200,
+        ge=0,
+        description="Steps after which the whole training split is embedded anew, for mined batches and "
+        "neighbourhoods; 0: once, when they begin",
     )
     neighbours: int = Field(16, ge=1, le=4096, description="Neighbours of each centre in a neighbourhood")
 

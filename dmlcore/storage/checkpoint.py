@@ -110,8 +110,7 @@ def read(path: Path) -> Checkpoint:
     """Read one checkpoint file; raises CheckpointError if a single bit differs from what was saved."""
     digest, payload = _checked(path)
     try:
-        tensors = safetensors.torch.load(payload)
-        facts = run_directory.facts(payload)
+        tensors, facts = unpack(payload)
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path.name} is not a checkpoint of this program: {error!r}") from None
     return Checkpoint(tensors, facts, digest, path)
@@ -143,6 +142,11 @@ def pack(tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> bytes:
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     # One metadata key only: safetensors writes several in random order.
     return safetensors.torch.save(plain, {"facts": json.dumps(facts, sort_keys=True, allow_nan=False)})
+
+
+def unpack(payload: bytes) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Tensors and facts, the inverse of `pack`."""
+    return safetensors.torch.load(payload), run_directory.facts(payload)
 
 
 def part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

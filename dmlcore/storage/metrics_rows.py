@@ -23,6 +23,14 @@ MOST_COUNT = 10**12  # steps, samples, pairs
 MOST_FIELDS = 256
 LONGEST_LINE = 2**18  # bytes
 LONGEST_FILE = 2**30  # a million steps are a tenth of it
+REPRESENTATIONS = {  # what the rows of scores are of, in words
+    "inputs": "raw input",
+    "untrained": "untrained network",
+    "trained": "trained network",
+    "alone": "network alone, without neighbours",
+    "inductive": "neighbours from the training split (inductive)",
+    "transductive": "neighbours from the test split",
+}
 _SLACK = 1e-3  # a share may round to just outside of 0..1
 _TAIL = len(b', "crc": "01234567"}')
 
@@ -85,6 +93,10 @@ def _share(value: Any) -> bool:
 
 def _count(value: Any) -> bool:
     return type(value) is int and 0 <= value <= MOST_COUNT
+
+
+def _flag(value: Any) -> bool:
+    return type(value) is bool
 
 
 def _word(value: Any) -> bool:
@@ -150,11 +162,13 @@ _RANKS = dict.fromkeys(("recall_at", "precision_at", "recall_fraction_at"), _by_
 KINDS = {
     "step": _kind("loss", loss=_number, nonzero=_number, active=_number),
     "measure": _kind(positive_histogram=_counts, negative_histogram=_counts, whole=_histograms_fit, others=_number),
-    "validation": _kind("map_at_r", map_at_r=_share, recall_at_1=_share, nmi=_share, part=_word),
+    "validation": _kind("map_at_r", map_at_r=_share, recall_at_1=_share, nmi=_share, part=_word, transductive=_flag),
     "validation_overlap": _kind(),
+    "conditioning": _kind("neighbours", neighbours=_count, same_class=_share),
     "projection": _kind("projection", projection=_count, score=_share),
     "covering": _kind(),
     "tested_covering": _kind(),
+    "fixed_neighbours": _kind("neighbours", neighbours=_count, queries=_count, others=_share),
     "scores": _kind(
         *("of", "map_at_r", "recall_at", "queries"),
         **_SHARES,
@@ -163,6 +177,7 @@ KINDS = {
         queries=_count,
         skipped=_count,
         weights=_name,
+        transductive=_flag,
         others=_anything,
     ),
     "baseline": _kind("of", "part", of=_word, part=_word, others=_share),

@@ -41,6 +41,9 @@ _NEXT: dict[State, frozenset[State]] = {
 }
 
 
+MOST_PROCESSES = 4096
+
+
 class RunError(RuntimeError):
     """A run that is unknown, unreadable or in a state that forbids the request; the message says which."""
 
@@ -57,6 +60,7 @@ class RunState(TaskState):
     steps: Count = 0  # planned optimiser steps
     seconds: Seconds = 0.0  # spent training, accumulated over resumes
     device: Text = ""
+    processes: Annotated[int, Field(ge=1, le=MOST_PROCESSES)] = 1  # that train it together
     created: Seconds = 0.0  # wall clock, for showing and sorting only
 
 
@@ -121,7 +125,7 @@ class Run(Task[RunState]):
 
     def best_validation(self) -> float | None:
         """The best validation MAP@R in 0..1, without reading the other rows; None where nothing was validated."""
-        rows = (row for row in self._rows(b'"validation"') if row["kind"] == "validation")
+        rows = contenders(self._rows(b'"validation"'))
         return max((row["map_at_r"] for row in rows if row["map_at_r"] is not None), default=None)
 
     def _rows(self, mark: bytes) -> Iterator[Row]:
@@ -336,8 +340,16 @@ def series(rows: Iterable[Row], kind: str, field: str) -> tuple[list[int], list[
     return sorted(by_step), [by_step[step] for step in sorted(by_step)]
 
 
+def contenders(rows: Iterable[Row]) -> list[Row]:
+    """The validations that tested weights were chosen from: all, or where neighbours join in those from there on."""
+    every = [row for row in rows if row.get("kind") == "validation"]
+    return [row for row in every if "alone_map_at_r" in row] or every
+
+
 def scores(rows: Iterable[Row]) -> dict[str, Row]:
-    """The last test scores of each representation: "inputs" (raw), "untrained", "trained"."""
+    """The last test scores of each representation: "inputs" (raw), "untrained", "trained"; where neighbours take part
+    also "alone", without them, and "inductive" or "transductive", whichever "trained" is not.
+    """
     return {row["of"]: row for row in rows if row.get("kind") == "scores"}
 
 

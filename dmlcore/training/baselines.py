@@ -35,7 +35,7 @@ def first_rows(state: TrainingState) -> list[Row]:
     data, ks = state.data, state.spec.ks
     embeddings = evaluation.embed(embedder(state), data, "test", state.device)
     rows = [inputs_row(data, "test", ks)]
-    rows.append(evaluation.row("untrained", 0, evaluation.score(embeddings, data, "test", ks)))
+    rows.append(evaluation.row("untrained", 0, evaluation.score(embeddings, data, "test", ks, state.device)))
     indices, searched = evaluation.rows_of(data, "test")
     rows.append(_baseline("chance", "test", chance(data.labels[indices], searched)))
     if len(data.splits["validation"]):

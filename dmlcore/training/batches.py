@@ -13,7 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from dmlcore import processes
 from dmlcore.data import Dataset
+from dmlcore.processes import Share
 from dmlcore.spec import RunSpec
 from dmlcore.spec.sections import DataSpec
 from dmlcore.training import samplers
@@ -28,7 +30,10 @@ CHUNK = 256  # samples embedded at once
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """indices (B,) into the data set, inputs and labels (B,) on the device, tuples that the sampler has mined."""
+    """indices (B,) into the data set, inputs and labels (B,) on the device, tuples that the sampler has mined.
+
+    Where several processes train the run, inputs are those of this process's share, and all else is of the whole batch.
+    """
 
     indices: Ints
     inputs: Tensor
@@ -37,10 +42,11 @@ class Batch:
 
 
 class Batches:
-    """The batch of each step, a function of (seed, step) and, for mined batches, of the table.
+    """The batch of each step, a function of (seed, step) and, for mined batches and neighbourhoods, of the table.
 
-    `table` (N, D) holds embeddings of the training split, made anew before every `batch.refresh`-th step; it is None
-    where the sampler needs none. On a GPU a thread chooses and reads the next batch while the device computes.
+    `table` (N, D) holds embeddings of the training split, made when such batches begin, after `batch.balanced_steps`,
+    and anew before every `batch.refresh`-th step from then on; until then it is None. On a GPU a thread chooses and
+    reads the next batch while the device computes.
     """
 
     def __init__(self, spec: RunSpec, dataset: Dataset, device: torch.device) -> None:
@@ -53,17 +59,25 @@ class Batches:
             raise TrainingError("data.fresh: frozen backbones keep feature maps of collages that stay; switch it off")
         b, mined = spec.batch, spec.batch.sampler == "mined"
         try:
+            labels = dataset.labels[self.train]
             self.sampler = samplers.create(
                 b.sampler,
-                dataset.labels[self.train],
+                labels,
                 b.classes,
                 b.samples,
                 seed=spec.seed,
                 neighbours=b.neighbours,
                 **({"miner": spec.miner.name} if mined else {}),
             )
+            self.first = (
+                samplers.BalancedSampler(labels, b.classes, b.samples, seed=spec.seed) if b.balanced_steps else None
+            )
         except ValueError as error:
             raise TrainingError(f"batch: {error}") from None
+        if b.classes * b.samples < processes.size():
+            raise TrainingError(
+                f"batch: {b.classes} x {b.samples} samples are too few for {processes.size()} processes; start fewer"
+            )
         self._reader = ThreadPoolExecutor(1, "batches") if device.type == "cuda" else None
         self._ahead: tuple[int, Future[tuple[Ints, Gathered]]] | None = None
 
@@ -79,8 +93,9 @@ class Batches:
             inputs = upload(gathered.inputs, self.device)
         else:
             side, data = self.dataset.inputs.shape[-1], self.spec.data
-            inputs = augment(gathered, side, data, self._seed(step), self.device)
-        tuples = self.sampler.tuples
+            share = processes.share(len(indices))
+            inputs = augment(gathered, side, data, self._seed(step), self.device, share)
+        tuples = self.sampler_of(step).tuples
         return Batch(
             indices,
             inputs,
@@ -94,18 +109,28 @@ class Batches:
             return upload(self.dataset.features.batch(indices, seed), self.device)
         return augmented(self.dataset, indices, self.spec.data, seed, self.device)
 
+    def sampler_of(self, step: int) -> samplers.Sampler:
+        """What draws the batch of this step: balanced ones come first where the spec asks for it."""
+        return self.first if self.first is not None and step <= self.spec.batch.balanced_steps else self.sampler
+
     def _stale(self, step: int) -> bool:
-        return self.sampler.uses_table and (self.table is None or (step - 1) % self.spec.batch.refresh == 0)
+        if not self.sampler_of(step).uses_table:
+            return False
+        done, refresh = step - 1 - self.spec.batch.balanced_steps, self.spec.batch.refresh
+        return self.table is None or (refresh > 0 and done % refresh == 0)
 
     def _seed(self, step: int) -> int:
         return seed_of(self.spec.seed, "augment", step)
 
     def _read(self, step: int) -> tuple[Ints, Gathered]:
         """Samples, and their images or the feature maps that a frozen backbone made of them or of their views."""
-        indices = self.train[self.sampler.batch(step, self.table)]
+        indices = self.train[self.sampler_of(step).batch(step, self.table)]
+        rows = processes.share(len(indices)).rows
         if self.dataset.features is not None:
-            return indices, Gathered(self.dataset.features.batch(indices, self._seed(step)))
-        return indices, gather(self.dataset, indices, self.spec.data, self._seed(step))
+            gathered = Gathered(self.dataset.features.batch(indices, self._seed(step), rows))
+        else:
+            gathered = gather(self.dataset, indices, self.spec.data, self._seed(step), rows)
+        return indices, gathered.pinned() if self.device.type == "cuda" else gathered
 
 
 def to_device(dataset: Dataset, indices: Ints, device: torch.device) -> Tensor:
@@ -130,10 +155,21 @@ def evaluating(model: Callable[[Tensor], Tensor]) -> Iterator[None]:
 def embed(
     model: Callable[[Tensor], Tensor], dataset: Dataset, indices: Ints, device: torch.device, size: int = CHUNK
 ) -> Singles:
-    """Embeddings (n, D) float32 of these samples as they are, `size` at once; a network is evaluating meanwhile."""
-    chunks = np.split(indices, range(size, len(indices), size))
+    """Embeddings (n, D) float32 of these samples as they are, `size` at once; a network is evaluating meanwhile.
+
+    Conditioned ones are of the whole set, in which the samples are neighbours of each other. Processes that train a run
+    together embed a share each.
+    """
+    together = len(indices) >= processes.size()
+    own = indices[processes.share(len(indices)).rows] if together else indices
+    chunks = np.split(own, range(size, len(own), size))
+    of_set: Callable[[Tensor, Ints], Tensor] | None = getattr(model, "of_set", None)
+    one: Callable[[Tensor], Tensor] = getattr(model, "model", model) if of_set else model
     with evaluating(model):  # embeddings stay on the device to the end: so it computes while the next ones are read
-        embeddings: Singles = torch.cat([model(to_device(dataset, c, device)).float() for c in chunks]).cpu().numpy()
+        alone = torch.cat([one(to_device(dataset, c, device)).float() for c in chunks])
+        if together:
+            alone = processes.gather(alone, len(indices))
+        embeddings: Singles = (of_set(alone, indices) if of_set else alone).cpu().numpy()
     return embeddings
 
 
@@ -141,8 +177,12 @@ def embed(
 class Gathered:
     """Inputs of a batch in main memory; `sizes` (n, 2) are heights and widths where images are padded, else None."""
 
-    inputs: Array
+    inputs: Array | Tensor
     sizes: Ints | None = None
+
+    def pinned(self) -> Gathered:
+        """The same in pinned memory, which takes some milliseconds a batch: of the thread that reads."""
+        return Gathered(_tensor(self.inputs).pin_memory(), self.sizes)
 
 
 def augmented(dataset: Dataset, indices: Ints, data: DataSpec, seed: int, device: torch.device | str) -> Tensor:
@@ -153,47 +193,54 @@ def augmented(dataset: Dataset, indices: Ints, data: DataSpec, seed: int, device
     return augment(gather(dataset, indices, data, seed), dataset.inputs.shape[-1], data, seed, device)
 
 
-def gather(dataset: Dataset, indices: Ints, data: DataSpec, seed: int) -> Gathered:
-    """Read what `augment` needs, with NumPy alone, so that a thread may do it while the last step computes."""
+def gather(dataset: Dataset, indices: Ints, data: DataSpec, seed: int, rows: slice = slice(None)) -> Gathered:
+    """Read what `augment` needs of these rows, with NumPy alone, so that a thread may do it while the last step
+    computes."""
     if data.fresh:
         assert hasattr(dataset.inputs, "fresh")  # `Batches` refuses others
-        return Gathered(dataset.inputs.fresh(indices, seed))
+        return Gathered(dataset.inputs.fresh(indices, seed, rows))
+    indices = indices[rows]
     if data.augment and data.crop == "resized" and hasattr(dataset.inputs, "uncut"):
         return Gathered(*dataset.inputs.uncut(indices))
     return Gathered(dataset.inputs[indices])
 
 
-def augment(gathered: Gathered, side: int, data: DataSpec, seed: int, device: torch.device | str) -> Tensor:
-    """Bring what was gathered to the device and change it: (n, 3, side, side) uint8 images, channels last."""
+def augment(
+    gathered: Gathered, side: int, data: DataSpec, seed: int, device: torch.device | str, share: Share | None = None
+) -> Tensor:
+    """Bring what was gathered to the device and change it: (n, 3, side, side) uint8 images, channels last.
+
+    share: the rows of a batch that they are, so that each is changed as if all were there.
+    """
     inputs = upload(gathered.inputs, device)
+    share = share or Share(0, len(inputs), len(inputs))
     if inputs.ndim != 4 or not data.augment:
         return inputs
     if data.crop == "shift":
-        return shifted(inputs, seed)
+        return shifted(inputs, seed, share)
     if data.crop == "affine":
-        return moved(inputs, seed)
+        return moved(inputs, seed, share)
     sizes = gathered.sizes
     if sizes is None:
         sizes = np.broadcast_to(np.array(inputs.shape[2:]), (len(inputs), 2))
-    boxes, flip = draw_boxes(sizes, data.crop_area, data.crop_ratio, seed)
+    boxes, flip = draw_boxes(sizes, data.crop_area, data.crop_ratio, seed, share)
     return resized(inputs, _send(boxes, inputs.device), _send(flip, inputs.device), side)
 
 
-def upload(inputs: Array, device: torch.device | str) -> Tensor:
+def upload(inputs: Array | Tensor, device: torch.device | str) -> Tensor:
     """Inputs on the device; images in the memory layout that convolutions like best."""
-    if not inputs.flags.writeable or any(stride < 0 for stride in inputs.strides):
-        inputs = inputs.copy()
-    tensor = _send(torch.from_numpy(inputs), torch.device(device))
+    tensor = _send(_tensor(inputs), torch.device(device))
     return tensor.contiguous(memory_format=torch.channels_last) if tensor.ndim == 4 else tensor.contiguous()
 
 
-def shifted(images: Tensor, seed: int) -> Tensor:
+def shifted(images: Tensor, seed: int, share: Share | None = None) -> Tensor:
     """Flip half of the images (B, 3, H, W) and shift each by up to an eighth of its side, black outside."""
     batch, _, height, width = images.shape
+    share = share or Share(0, batch, batch)
     pad = height // 8
     random = torch.Generator().manual_seed(seed)  # on the CPU, so that every device draws the same
-    flip = torch.rand(batch, 1, generator=random) < 0.5
-    top, left = torch.randint(0, 2 * pad + 1, (2, batch, 1), generator=random)
+    flip = (torch.rand(share.total, 1, generator=random) < 0.5)[share.rows]
+    top, left = torch.randint(0, 2 * pad + 1, (2, share.total, 1), generator=random)[:, share.rows]
     rows = torch.arange(height) + top
     columns = torch.arange(width).expand(batch, width)
     columns = torch.where(flip, columns.flip(1), columns) + left
@@ -202,13 +249,14 @@ def shifted(images: Tensor, seed: int) -> Tensor:
     return padded[each[:, None, None], rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
 
 
-def moved(images: Tensor, seed: int) -> Tensor:
+def moved(images: Tensor, seed: int, share: Share | None = None) -> Tensor:
     """Turn, shear, scale and shift each image (B, C, H, W) uint8 a little, black outside; none is mirrored.
 
     Uniform: angle and shear within TURN radians, both scales within SCALE of 1, shifts within SHIFT of the side.
     """
     random = torch.Generator().manual_seed(seed)  # on the CPU, so that every device draws the same
-    turn, shear, wide, high, right, down = 2 * torch.rand(6, len(images), generator=random) - 1
+    share = share or Share(0, len(images), len(images))
+    turn, shear, wide, high, right, down = 2 * torch.rand(6, share.total, generator=random)[:, share.rows] - 1
     turn, shear = TURN * turn, TURN * shear
     wide, high = 1 + SCALE * wide, 1 + SCALE * high
     rows = (
@@ -221,7 +269,9 @@ def moved(images: Tensor, seed: int) -> Tensor:
     return values.round_().clamp_(0, 255).to(torch.uint8).contiguous(memory_format=torch.channels_last)
 
 
-def draw_boxes(sizes: Ints, area: tuple[float, float], ratio: tuple[float, float], seed: int) -> tuple[Tensor, Tensor]:
+def draw_boxes(
+    sizes: Ints, area: tuple[float, float], ratio: tuple[float, float], seed: int, share: Share | None = None
+) -> tuple[Tensor, Tensor]:
     """Draw where to cut: boxes (n, 4) int64 of top, left, height, width, and flips (n,) bool, on the CPU.
 
     sizes (n, 2): height and width of the images. The law is that of torchvision's RandomResizedCrop: a share of the
@@ -230,11 +280,13 @@ def draw_boxes(sizes: Ints, area: tuple[float, float], ratio: tuple[float, float
     """
     random = torch.Generator().manual_seed(seed)
     n = len(sizes)
-    share, aspect, at = torch.rand(3, n, TRIES, generator=random, dtype=torch.float64).unbind()
-    flip = torch.rand(n, generator=random) < 0.5
+    share = share or Share(0, n, n)
+    drawn = torch.rand(3, share.total, TRIES, generator=random, dtype=torch.float64)
+    area_share, aspect, at = drawn[:, share.rows].unbind()
+    flip = (torch.rand(share.total, generator=random) < 0.5)[share.rows]
     height, width = torch.from_numpy(np.array(sizes, dtype=np.int64)).unbind(1)
 
-    pixels = (area[0] + (area[1] - area[0]) * share) * (height * width)[:, None]
+    pixels = (area[0] + (area[1] - area[0]) * area_share) * (height * width)[:, None]
     low, high = math.log(ratio[0]), math.log(ratio[1])
     shape = torch.exp(low + (high - low) * aspect)
     h, w = (pixels / shape).sqrt().round().long(), (pixels * shape).sqrt().round().long()
@@ -288,6 +340,16 @@ def _triangle_weights(start: Tensor, length: Tensor, pixels: int, side: int, mir
     return weights.div_(weights.sum(2, keepdim=True))
 
 
+def _tensor(inputs: Array | Tensor) -> Tensor:
+    if isinstance(inputs, Tensor):
+        return inputs
+    if not inputs.flags.writeable or any(stride < 0 for stride in inputs.strides):
+        inputs = inputs.copy()
+    return torch.from_numpy(inputs)
+
+
 def _send(tensor: Tensor, device: torch.device) -> Tensor:
     # From pinned memory a copy is queued; from ordinary memory it would wait for the device.
-    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+    if device.type != "cuda":
+        return tensor.to(device)
+    return (tensor if tensor.is_pinned() else tensor.pin_memory()).to(device, non_blocking=True)

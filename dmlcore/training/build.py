@@ -13,14 +13,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dmlcore import data
+from dmlcore import data, processes
 from dmlcore.data import Dataset
-from dmlcore.models import backbones, networks, pretrained
+from dmlcore.models import backbones, conditioned, networks, pretrained
 from dmlcore.models.networks import ImageNetwork, Network
 from dmlcore.spec import RunSpec
 from dmlcore.storage import checkpoint
 from dmlcore.storage.runs import RunError, RunStore
-from dmlcore.training import objective, optimisers, stored_features
+from dmlcore.training import linear_start, objective, optimisers, reference, stored_features
 from dmlcore.training.batches import Batches
 from dmlcore.training.errors import DeferredFiniteCheck, StepError, TrainingError
 from dmlcore.training.forks.training_split import edited
@@ -35,11 +35,21 @@ M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of malloc.h
 def build(spec: RunSpec, dataset: Dataset, device: torch.device, *, start: bool = True) -> TrainingState:
     """Network, losses and optimiser, initialised as a function of the seed; raises TrainingError or ModelError.
 
-    start: False leaves out `model.start`, which a resume does not need any more.
+    start: False leaves out `model.start` and what the embedding layer starts as: a resume needs neither any more.
     """
-    model = _model(spec, dataset, start).to(device)
+    model = _model(spec, dataset, start)
+    model.conditioning = conditioned.create(
+        spec.conditioning, spec.model.embedding_dim, seed=seed_of(spec.seed, "conditioning")
+    )
+    model.to(device)
     loss = objective.create(spec, classes_of(dataset), model).to(device)
     optimiser = optimisers.create(spec, model, loss)
+    size = len(dataset.splits["train"])
+    if spec.conditioning.neighbours >= size:
+        raise TrainingError(
+            f"conditioning.neighbours: {spec.conditioning.neighbours} are more than the other {size - 1} samples to "
+            "train on; give fewer"
+        )
     dataset = edited(dataset, spec.fork)  # network and loss are made as they were for the run that is forked
     if model.frozen and dataset.features is None:
         features = stored_features.KeptFeatures(cast(ImageNetwork, model), spec, dataset, device)
@@ -47,9 +57,7 @@ def build(spec: RunSpec, dataset: Dataset, device: torch.device, *, start: bool 
     if spec.projection.pool:  # proxies of classes that have no sample here would never be placed
         present = np.unique(dataset.labels[dataset.splits["train"]])
         loss.metric.trained = torch.from_numpy(present.astype(np.int64)).to(device)
-    # Where the optimiser can skip an update by itself, no step waits for the device.
-    deferred = device.type == "cuda" and optimisers.is_fused(optimiser)
-    return TrainingState(
+    state = TrainingState(
         spec=spec,
         data=dataset,
         device=device,
@@ -59,8 +67,12 @@ def build(spec: RunSpec, dataset: Dataset, device: torch.device, *, start: bool 
         optimiser=optimiser,
         batches=Batches(spec, dataset, device),
         frozen_at_first=optimisers.frozen_at_first(spec.schedule, model),
-        finite_check=DeferredFiniteCheck(device) if deferred else None,
+        finite_check=DeferredFiniteCheck(device) if device.type == "cuda" else None,
     )
+    if start and spec.model.embedding_start != "random":
+        linear_start.begin(state)
+    state.reference = reference.of(model, spec)
+    return state
 
 
 def classes_of(dataset: Dataset) -> int:
@@ -108,6 +120,14 @@ def prepare_device(name: str, threads: int) -> torch.device:
     if name == "cuda" and not present:
         raise TrainingError("device: this machine has no usable CUDA device; use device=auto or device=cpu")
     device = torch.device("cuda" if present and name != "cpu" else "cpu")
+    if device.type == "cuda" and processes.size() > 1:
+        if processes.local_size() > torch.cuda.device_count():
+            raise TrainingError(
+                f"device: {processes.local_size()} processes on this machine need as many GPUs, it has "
+                f"{torch.cuda.device_count()}; start fewer, or use device=cpu"
+            )
+        device = torch.device("cuda", processes.local_rank())
+        torch.cuda.set_device(device)
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it cuBLAS is not deterministic
     torch.set_deterministic_debug_mode("warn" if device.type == "cuda" else "error")  # the other way imports Inductor
     # Nothing here reads what it has not written.
@@ -132,9 +152,11 @@ def keep_freed_memory() -> None:
 def device_name(device: torch.device) -> str:
     """The device as shown to the user."""
     if device.type == "cuda":
-        return device_model(device)
-    threads = torch.get_num_threads()
-    return f"CPU, {threads} thread{'s' if threads > 1 else ''}"
+        name = device_model(device)
+    else:
+        threads = torch.get_num_threads()
+        name = f"CPU, {threads} thread{'s' if threads > 1 else ''}"
+    return name if processes.size() == 1 else f"{processes.size()} processes, each {name}"
 
 
 def _model(spec: RunSpec, dataset: Dataset, start: bool) -> Network:

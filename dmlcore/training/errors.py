@@ -36,8 +36,8 @@ class StepError(TrainingError):
 class DeferredFiniteCheck:
     """Lets no step reach the weights whose loss or gradient is not finite, and never waits for the device.
 
-    The verdict stays there as `found_inf`, which makes fused optimisers skip this update and all later ones, until
-    `wait` asks for it.
+    The verdict stays there, as `found_inf`, until `wait` asks for it; meanwhile `guard` keeps this update and all later
+    ones from the weights.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -49,6 +49,19 @@ class DeferredFiniteCheck:
         bad = (self._first == 0) & ~torch.isfinite(value.detach())
         self._first = torch.where(bad, 2 * step + _WHAT.index(what), self._first)
         self._pending[step] = indices
+
+    def guard(self, optimiser: torch.optim.Optimizer) -> None:
+        """Let the next update change nothing once a step was not finite, judged on the device.
+
+        Fused kernels skip it; plain ones get a gradient of zeros.
+        """
+        if optimiser.param_groups[0].get("fused"):
+            optimiser.found_inf = self.found_inf  # type: ignore[attr-defined]
+            return
+        bad = self._first != 0
+        for parameter in (parameter for group in optimiser.param_groups for parameter in group["params"]):
+            if parameter.grad is not None:
+                parameter.grad.masked_fill_(bad, 0.0)
 
     @property
     def found_inf(self) -> Tensor:

@@ -13,8 +13,9 @@ from typing import Any, Literal
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
+from dmlcore import processes
 from dmlcore.data import Dataset
 from dmlcore.data.identities import identities
 from dmlcore.data.synthetic.tokens import counts
@@ -25,7 +26,8 @@ from dmlcore.storage import atomic_files, checkpoint
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.run_directory import embeddings_path
 from dmlcore.storage.runs import Run
-from dmlcore.training import batches, coverings, final_analyses
+from dmlcore.training import batches, coverings, final_analyses, fixed_neighbours
+from dmlcore.training.neighbours import Conditioned
 from dmlcore.training.state import TrainingState, embedder, keep_best, use_best
 from dmlcore.typing import Array, Bools, Ints, Singles
 
@@ -64,15 +66,10 @@ def validate(state: TrainingState) -> list[Row]:
     split = schedule.monitor_part
     if not len(state.data.splits[split]):
         return []
-    embeddings = embed(embedder(state), state.data, split, state.device)
-    retrieval_scores = score(embeddings, state.data, split, (1,))
-    rows = final_analyses.of_validation(state.model, state.data, split, state.device, progress.step)
-    scores = {"map_at_r": retrieval_scores.map_at_r, "recall_at_1": retrieval_scores.recall_at[1]}
-    split_field = {"part": split} if split != "validation" else {}
-    clusters = cluster(embeddings, state.data, split, state.spec.seed) if schedule.cluster else ""
-    nmi = {"nmi": clusters.nmi} if isinstance(clusters, ClusteringScores) else {}
-    rows.append({"kind": "validation", "step": progress.step, **split_field, **scores, **nmi})
-    value = scores[schedule.monitor]
+    network = embedder(state)
+    embeddings = embed(network, state.data, split, state.device)
+    rows: list[Row] = processes.first(lambda: _validation_rows(state, network, embeddings))
+    value = rows[-1][schedule.monitor]
     # None: no class has two samples. Not ready: still average pooling, whose best would be another network's.
     if value is None or not state.model.pooling_ready:
         return rows
@@ -88,18 +85,53 @@ def validate(state: TrainingState) -> list[Row]:
     return rows
 
 
-def final_test(run: Run, state: TrainingState) -> tuple[float | None, list[Row]]:
-    """Score the test split with the best weights, write its embeddings; return MAP@R and the rows."""
+def _validation_rows(state: TrainingState, network: nn.Module, embeddings: Singles) -> list[Row]:
+    """What a validation says of what a network has just embedded; its scores are the last row."""
+    split, step = state.spec.schedule.monitor_part, state.progress.step
+    retrieval_scores = score(embeddings, state.data, split, (1,), state.device)
+    rows = final_analyses.of_validation(state.model, state.data, split, state.device, step)
+    scores = {"map_at_r": retrieval_scores.map_at_r, "recall_at_1": retrieval_scores.recall_at[1]}
+    split_field = {"part": split} if split != "validation" else {}
+    clusters = cluster(embeddings, state.data, split, state.spec.seed) if state.spec.schedule.cluster else ""
+    nmi = {"nmi": clusters.nmi} if isinstance(clusters, ClusteringScores) else {}
+    beside = {
+        f"{name}_map_at_r": score(other, state.data, split, (1,), state.device).map_at_r
+        for name, other in _beside(network).items()
+    }
+    own = {"kind": "validation", "step": step, **split_field, **scores, **nmi, **beside, **_mark(network)}
+    return [*rows, own]
+
+
+def embed_test(state: TrainingState) -> tuple[nn.Module, Singles]:
+    """What embeds with the best weights, which the state goes back to, and what it makes of the test split."""
     use_best(state)
     network = embedder(state)
+    return network, embed(network, state.data, "test", state.device)
+
+
+def final_test(run: Run, state: TrainingState) -> tuple[float | None, list[Row]]:
+    """Score the test split with the best weights, write its embeddings; return MAP@R and the rows."""
+    network, embeddings = embed_test(state)
+    with processes.alone():  # the others have gone
+        return _tested(run, state, network, embeddings)
+
+
+def _tested(run: Run, state: TrainingState, network: nn.Module, embeddings: Singles) -> tuple[float | None, list[Row]]:
     step = state.progress.best_step if state.best else state.progress.step
     digest = hashlib.sha256(checkpoint.pack(network.state_dict(), {})).hexdigest()
-    embeddings = embed(network, state.data, "test", state.device)
-    scores = score(embeddings, state.data, "test", state.spec.ks)
+    scores = score(embeddings, state.data, "test", state.spec.ks, state.device)
     write_embeddings(run, digest, embeddings, state.data, "test", scores)
     clusters = cluster(embeddings, state.data, "test", state.spec.seed)
-    rows = [row("trained", step, scores, clusters, weights=digest)]
-    rows += final_analyses.rows(state.model, state.data, "test", state.device, step)
+    rows = [row("trained", step, scores, clusters, weights=digest) | _mark(network)]
+    for name, other in _beside(network).items():
+        others = (
+            score(other, state.data, "test", state.spec.ks, state.device),
+            cluster(other, state.data, "test", state.spec.seed),
+        )
+        rows.append(row(name, step, *others) | ({"transductive": True} if name == "transductive" else {}))
+    if not state.progress.conditioned:  # these are of the network alone
+        rows += final_analyses.rows(state.model, state.data, "test", state.device, step)
+    rows += fixed_neighbours.scored(state, embeddings, *rows_of(state.data, "test"), step)
     if state.spec.schedule.covering_every:
         rows.append(coverings.row(state, "tested_covering", step))
     return scores.map_at_r, rows
@@ -125,18 +157,25 @@ def raw_inputs(data: Dataset, split: str) -> Singles:
     return np.concatenate([flat(chunk) for chunk in np.split(indices, range(size, len(indices), size))])
 
 
-def score(embeddings: Singles, data: Dataset, split: str, ks: tuple[int, ...]) -> RetrievalScores:
+def score(
+    embeddings: Singles, data: Dataset, split: str, ks: tuple[int, ...], device: torch.device | None = None
+) -> RetrievalScores:
     """Retrieval within a split, every sample a query against the others; in a gallery where the split has one.
 
-    embeddings: of `embed` or `raw_inputs`. Raises ValueError if they are not those of the split.
+    embeddings: of `embed` or `raw_inputs`; device: where to search. Raises ValueError if they are of others.
     """
     indices, searched = _checked(embeddings, data, split)
     labels = data.labels[indices]
     if not searched.any():
-        return retrieval(embeddings, labels, ks=ks)
+        return retrieval(embeddings, labels, ks=ks, device=device)
     queries = len(searched) - int(searched.sum())
     return retrieval(
-        embeddings[:queries], labels[:queries], gallery=embeddings[queries:], gallery_labels=labels[queries:], ks=ks
+        embeddings[:queries],
+        labels[:queries],
+        gallery=embeddings[queries:],
+        gallery_labels=labels[queries:],
+        ks=ks,
+        device=device,
     )
 
 
@@ -203,6 +242,16 @@ def save_embeddings(
         path,
         lambda file: np.savez(file, allow_pickle=False, embeddings=embeddings, labels=labels, indices=indices, **more),
     )
+
+
+def _beside(network: nn.Module) -> dict[str, Singles]:
+    """The set that was just embedded by other means, where neighbours take part: by name, as of a row of scores."""
+    return network.beside() if isinstance(network, Conditioned) else {}
+
+
+def _mark(network: nn.Module) -> dict[str, bool]:
+    """What a row says of scores whose embeddings depend on what is scored with them."""
+    return {"transductive": True} if isinstance(network, Conditioned) and network.is_transductive else {}
 
 
 def _checked(embeddings: Singles, data: Dataset, split: str) -> tuple[Ints, Bools]:

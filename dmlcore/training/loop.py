@@ -10,24 +10,38 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from dmlcore import pooling, processes
 from dmlcore.data import DataError, Dataset
 from dmlcore.models.networks import ModelError
+from dmlcore.significance.transductive import marked
 from dmlcore.spec.sections import ScheduleSpec
 from dmlcore.storage import atomic_files, checkpoint, run_directory
 from dmlcore.storage.checkpoint import CheckpointError
 from dmlcore.storage.runs import MetricsWriter, Run, RunError, RunState, scores
-from dmlcore.training import batch_statistics, coverings, evaluation, optimisers, projections, starts
+from dmlcore.training import (
+    batch_statistics,
+    conditioning,
+    coverings,
+    evaluation,
+    fixed_neighbours,
+    optimisers,
+    projections,
+    reference,
+    starts,
+)
 from dmlcore.training.batches import embed
 from dmlcore.training.build import device_name
+from dmlcore.training.checkpoint_writer import CheckpointWriter
 from dmlcore.training.errors import StepError, TrainingError, advice
 from dmlcore.training.metrics_log import MetricsLog, Reporter
 from dmlcore.training.objective import seed_of
-from dmlcore.training.state import TrainingState, is_kept, save
+from dmlcore.training.state import TrainingState, is_kept
 from dmlcore.typing import Ints
 
 log = logging.getLogger(__name__)
@@ -55,21 +69,34 @@ def step(state: TrainingState, number: int, objective: Callable[..., Tensor] | N
     try:
         with torch.autocast(state.device.type, torch.bfloat16, enabled=spec.compute.precision == "bfloat16"):
             embeddings = state.forward(batch.inputs)
-        embeddings = embeddings.float()
-        loss = (objective or state.loss)(embeddings, batch.labels, model.shares, batch.tuples, random)
+            started = None if state.reference is None else reference.embed(state.reference, batch.inputs)
+        # Where several processes train the run, each goes on with what all of them embedded: the whole batch.
+        samples = len(batch.labels)
+        own = processes.gather(pooling.at_least_float32(embeddings), samples)
+        started, shares, pooled = (
+            None if each is None else processes.gather(each, samples) for each in (started, model.shares, model.pooled)
+        )
+        if processes.shares_work():  # from here on all of them do the same
+            _seed_dropout(state, number)
+        embeddings = conditioning.embeddings(state, number, own, batch.indices)
+        loss = (objective or state.loss)(embeddings, batch.labels, shares, batch.tuples, random, pooled)
     except ValueError as error:  # the loss refuses embeddings that are not finite or whose squares overflow
         if state.finite_check is not None:
             state.finite_check.wait()
         raise StepError(str(error), number, batch.indices) from None
+    if started is not None and own.requires_grad:  # not of a network that stays still
+        strayed = reference.distance(own, started)
+        loss, state.strayed = loss + spec.loss.start_weight * strayed, strayed.detach()
     _require_finite(state, "loss", loss, number, batch.indices)
 
     # Backward.
     optimiser.zero_grad()
     loss.backward()
+    gradients = gradients_of(optimiser)
+    processes.average(gradients)
     projections.pull(state)
 
     # Clip. Without a norm to take anyway: on a CPU a sum finds NaN and Inf in half the time.
-    gradients = gradients_of(optimiser)
     clips = spec.optimiser.clip_norm > 0 or spec.optimiser.clip_value > 0
     state.norm = nn.utils.get_total_norm(gradients) if clips or state.device.type == "cuda" else None
     total = torch.stack([gradient.sum() for gradient in gradients]).sum() if state.norm is None else state.norm
@@ -79,7 +106,7 @@ def step(state: TrainingState, number: int, objective: Callable[..., Tensor] | N
 
     # Step.
     if state.finite_check is not None:
-        optimiser.found_inf = state.finite_check.found_inf  # type: ignore[attr-defined]
+        state.finite_check.guard(optimiser)
     optimiser.step()
     model.after_step()
     state.seen = embeddings.detach(), batch.labels
@@ -90,7 +117,13 @@ def begin(state: TrainingState, number: int) -> None:
     """What holds during step `number` alone: which parameters train, and what dropout draws."""
     for parameter in state.frozen_at_first:
         parameter.requires_grad_(number > state.spec.schedule.warm_up)
-    torch.manual_seed((seed_of(state.spec.seed, "dropout") >> 1) + number)  # dropout draws from torch's generator
+    conditioning.before_step(state, number)
+    _seed_dropout(state, number, processes.rank())
+
+
+def _seed_dropout(state: TrainingState, number: int, rank: int = 0) -> None:
+    """Dropout draws from torch's generator, in the network otherwise on each process that trains the run."""
+    torch.manual_seed((seed_of(state.spec.seed, "dropout") >> 1) + number + (rank << 32))
 
 
 def decay(schedule: ScheduleSpec, number: int) -> float:
@@ -124,21 +157,24 @@ def train(
     dataset: Dataset | None = None,
     stop: Callable[[], bool] = lambda: False,
     before_done: Callable[[Run], object] = lambda run: None,
+    company: AbstractContextManager[object] | None = None,
 ) -> RunState:
     """Train or resume a run whose lock this process holds; return its final state.
 
     stop() is asked after each step, as is the run's cancel file. dataset: in place of the one the spec names.
+    company: in which there are other processes that train the run too (`processes.local`).
     before_done: called after the test, while a kill still leaves a run that a resume completes. Errors do not leave
     this function: they become the state "failed" with a message, the unexpected ones a traceback in the log.
     """
     report = Reporter(run)
     try:
         run.begin()
-        return _train(run, dataset, report, lambda: stop() or run.cancel_requested(), before_done)
+        with company or nullcontext():
+            return _train(run, dataset, report, lambda: stop() or run.cancel_requested(), before_done)
     except StepError as error:
         atomic_files.replace_json(run.path / "failure.json", {"step": error.step, "indices": error.indices})
         message = str(error)
-    except (TrainingError, CheckpointError, DataError, ModelError, RunError) as error:
+    except (TrainingError, CheckpointError, DataError, ModelError, RunError, processes.ProcessError) as error:
         message = str(error)
     except Exception as error:
         message = advice(error, run.spec)
@@ -159,58 +195,104 @@ def _train(
     spec, schedule = run.spec, run.spec.schedule
 
     # New, resumed or forked: what is trained, where it stands, what is known before the next step.
-    start = starts.start(run, dataset, report)
+    with processes.alone():
+        start = starts.start(run, dataset, report)
     state, progress = start.state, start.state.progress
     log.info("%s from step %d to %d", device_name(state.device), progress.step, schedule.steps)
 
-    with MetricsWriter(run, start.offset) as file:
+    with MetricsWriter(run, start.offset) as file, CheckpointWriter(run, state.device) as checkpoints:
         metrics = MetricsLog(file, state.finite_check)
         if start.rows:
             metrics.extend(start.rows)
-            save(run, state, metrics.sync())
+            checkpoints.save(state, metrics.sync())
+            checkpoints.wait()
         if spec.fork.run:  # its own checkpoint is there
             for name in (run_directory.ORIGIN, run_directory.ORIGIN_ROWS):
                 (run.path / name).unlink(missing_ok=True)
         saved_step = progress.step
 
-        state.model.train()
-        while progress.step < schedule.steps and not 0 < schedule.patience <= progress.stale:
-            number = progress.step + 1
-            loss = step(state, number)
+        def keep(must: bool = True) -> None:
+            nonlocal saved_step
+            if must or not checkpoints.busy:
+                checkpoints.save(state, metrics.sync())
+                saved_step = progress.step
 
-            # What happened, and whether it is time to measure, validate, save or stop.
-            progress.step = number
-            metrics.append({"kind": "step", "step": number, "loss": loss} | state.loss.measured())
-            if number % schedule.measure_every == 0:
-                metrics.append({"kind": "measure", "step": number} | _measure(state))
-            if number % schedule.validate_every == 0 or number == schedule.steps:
-                metrics.flush()
-                rows = evaluation.validate(state)
-                metrics.extend([*rows, *projections.after_validation(state, rows)])
-            if coverings.is_due(state, number):
-                metrics.append(coverings.row(state))
-            stopping = stop()
-            if number % schedule.checkpoint_every == 0 or is_kept(schedule, number) or stopping:
-                save(run, state, metrics.sync())
-                saved_step = number
-            report(number, "training")
-            if stopping:
-                log.info("stopped after step %d as asked", number)
-                return report(number, f"stopped after step {number}; resume goes on from there", state="cancelled")
+        starts.hand_out(state)
+        if not _make_steps(state, metrics, stop, keep, lambda number: report(number, "training")):
+            number = progress.step
+            checkpoints.wait()
+            log.info("stopped after step %d as asked", number)
+            return report(number, f"stopped after step {number}; resume goes on from there", state="cancelled")
 
         # The end: the best weights by validation, or the last ones, meet the test split.
         if saved_step != progress.step:
-            save(run, state, metrics.sync())
+            keep()
+        checkpoints.wait()
         if schedule.keep_every and progress.step not in run_directory.kept(run.path):
             checkpoint.keep(run.path, progress.step, run.path / run_directory.LAST)
         report(progress.step, "testing")
         tested = _test(run, state, metrics)
         untrained = scores(run.metrics()[0]).get("untrained", {}).get("map_at_r")
-        message = f"test MAP@R {_percent(untrained)} → {_percent(tested)}"
+        words = marked("test MAP@R", state.progress.conditioned and spec.conditioning.transductive)
+        message = f"{words} {_percent(untrained)} → {_percent(tested)}"
         message += f"; it {start.moved}" if start.moved else ""
         before_done(run)
         log.info("done: %s", message)
         return report(progress.step, message, state="done")
+
+
+def follow(dataset: Dataset | None = None) -> None:
+    """Take part in the training of a run as a process that does not lead it: it knows of no run directory.
+
+    dataset: as of `train`. Raises what a run that fails ends with, ProcessError where the first process is gone.
+    """
+    state = starts.joined(dataset)
+    if _make_steps(state, MetricsLog(None, state.finite_check)):
+        evaluation.embed_test(state)
+
+
+def _make_steps(
+    state: TrainingState,
+    metrics: MetricsLog,
+    stop: Callable[[], bool] = lambda: False,
+    keep: Callable[[bool], object] = lambda must: None,
+    report: Callable[[int], object] = lambda number: None,
+) -> bool:
+    """Make the steps that are left, the same on each process that trains the run; False if asked to stop.
+
+    What the first process decides holds for all: stop() is asked there, and scores are what it computed. keep: writes a
+    checkpoint, or not, where it need not and another is still being written.
+    """
+    schedule, progress = state.spec.schedule, state.progress
+    state.model.train()
+    while progress.step < schedule.steps and not 0 < schedule.patience <= progress.stale:
+        number = progress.step + 1
+        if fixed_neighbours.is_due(state, number):
+            fixed_neighbours.find(state, *evaluation.rows_of(state.data, "test"))
+        loss = step(state, number)
+
+        # What happened, and whether it is time to measure, validate, save or stop.
+        progress.step = number
+        metrics.append({"kind": "step", "step": number, "loss": loss} | state.loss.measured())
+        if number % schedule.measure_every == 0:
+            metrics.append({"kind": "measure", "step": number} | _measure(state))
+        due = conditioning.is_due(state)
+        if number % schedule.validate_every == 0 or number == schedule.steps or due:
+            metrics.flush()
+            rows = evaluation.validate(state)
+            metrics.extend([*rows, *projections.after_validation(state, rows)])
+        if due:
+            metrics.extend([*conditioning.begin(state), *evaluation.validate(state)])
+        if coverings.is_due(state, number):
+            metrics.append(coverings.row(state))
+        stopping = processes.first(stop)
+        must = is_kept(schedule, number) or stopping
+        if must or number % schedule.checkpoint_every == 0:
+            keep(must)
+        report(number)
+        if stopping:
+            return False
+    return True
 
 
 def evaluate(run: Run, *, dataset: Dataset | None = None) -> float | None:
@@ -230,6 +312,7 @@ def _measure(state: TrainingState) -> dict[str, Any]:
     metric = state.loss.metric
     statistics = batch_statistics.measure(*state.seen, getattr(metric, "difference_window", None), loss=metric)
     held = projections.distance(state)
+    held |= {} if state.strayed is None else {"start_distance": state.strayed}
     return statistics | {"gradient_norm": norm} | held | optimisers.rates(state.optimiser)
 
 

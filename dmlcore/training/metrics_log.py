@@ -12,17 +12,19 @@ from torch import Tensor
 from dmlcore.storage.runs import MetricsWriter, Run, RunState
 from dmlcore.training.errors import DeferredFiniteCheck
 
-EVERY = 0.25  # seconds between two updates of state.json, and of metrics.jsonl on a GPU
+EVERY = 0.25  # seconds between two updates of state.json,
+LATER = 1.0  # and of metrics.jsonl on a GPU, which stands idle meanwhile
 
 
 class MetricsLog:
     """Writes rows, whose numbers may still be tensors on the device, without those that are undefined (0 / 0).
 
+    metrics: None for a process that does not lead the run, which writes nothing.
     check: where steps are judged later. Then rows are kept until the next flush, and nothing is written of a step that
     was not made after all.
     """
 
-    def __init__(self, metrics: MetricsWriter, check: DeferredFiniteCheck | None = None) -> None:
+    def __init__(self, metrics: MetricsWriter | None, check: DeferredFiniteCheck | None = None) -> None:
         self._metrics, self._check = metrics, check
         self._rows: list[dict[str, Any]] = []
         self._last = time.monotonic()
@@ -30,7 +32,7 @@ class MetricsLog:
     def append(self, row: dict[str, Any]) -> None:
         """Write a row, now or later, behind all earlier ones."""
         self._rows.append(row)
-        if self._check is None or time.monotonic() - self._last >= EVERY:
+        if self._check is None or time.monotonic() - self._last >= LATER:
             self.flush()
 
     def extend(self, rows: Iterable[dict[str, Any]]) -> None:
@@ -43,6 +45,8 @@ class MetricsLog:
         if self._check is not None:
             self._check.wait()
         rows, self._rows, self._last = self._rows, [], time.monotonic()
+        if self._metrics is None:
+            return
         waiting = [value for row in rows for value in row.values() if isinstance(value, Tensor)]
         numbers = iter(torch.stack([value.detach().double() for value in waiting]).tolist() if waiting else ())
         for row in rows:
@@ -52,7 +56,7 @@ class MetricsLog:
     def sync(self) -> int:
         """Make all rows durable and return their length in bytes."""
         self.flush()
-        return self._metrics.sync()
+        return self._metrics.sync() if self._metrics else 0
 
 
 class Reporter:

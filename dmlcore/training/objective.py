@@ -50,11 +50,13 @@ class Objective(nn.Module):
         shares: Tensor | None = None,
         tuples: Tuples | None = None,
         generator: torch.Generator | None = None,
+        pooled: Tensor | None = None,
     ) -> Tensor:
         """Scalar loss of a batch.
 
         shares: (B, m), without a graph while the prototypes are not yet placed, then no part of it; tuples: those that
-        the sampler has mined already; generator: what a random miner draws from.
+        the sampler has mined already; generator: what a random miner draws from; pooled: (B, P), what the embedding
+        layer took, where the loss reads that.
         """
         if tuples is None and self.miner is not None:
             tuples = self.miner(embeddings, labels, generator)
@@ -62,7 +64,10 @@ class Objective(nn.Module):
         between: Tensor | None = (
             metric.between(embeddings, labels) if self.batch_pairs else None
         )  # first: its counts go
-        loss: Tensor = self.metric(embeddings, labels) if tuples is None else self.metric(embeddings, labels, tuples)
+        more: dict[str, Any] = {} if tuples is None else {"indices_tuple": tuples}
+        if getattr(metric, "reads_pooled", False):
+            more["pooled"] = pooled
+        loss: Tensor = self.metric(embeddings, labels, **more)
         if between is not None:
             loss = loss + self.batch_pairs * between
         self.zero_shot_value = None
@@ -90,7 +95,10 @@ class Objective(nn.Module):
 def create(spec: RunSpec, classes: int, model: Network) -> Objective:
     """Losses and miner of a spec, a function of its seed; raises TrainingError naming the section."""
     refuse_unusable(spec)
-    bare, zero_shot, share = metric_loss(spec, classes), None, spec.pooling.zero_shot
+    layer = getattr(model, "embedding_layer", None)
+    bare, zero_shot, share = metric_loss(spec, classes, layer.in_features if layer else 0), None, spec.pooling.zero_shot
+    if layer and getattr(bare, "reads_pooled", False):
+        layer.keeps = True
     if share:
         if model.shares is None:
             raise TrainingError(f"pooling.zero_shot: {spec.pooling.name} has no prototypes to predict from; choose gsp")
@@ -103,9 +111,11 @@ def create(spec: RunSpec, classes: int, model: Network) -> Objective:
     return Objective(_with_memory(spec, bare), zero_shot, share, miner, spec.loss.batch_pairs)
 
 
-def metric_loss(spec: RunSpec, classes: int) -> nn.Module:
-    """The metric loss of a spec for `classes` training classes, a function of its seed."""
-    sizes = {"classes": classes, "embedding_dim": spec.model.embedding_dim}
+def metric_loss(spec: RunSpec, classes: int, pooled_dim: int = 0) -> nn.Module:
+    """The metric loss of a spec for `classes` training classes, a function of its seed; pooled_dim: of the features
+    that the embedding layer takes.
+    """
+    sizes = {"classes": classes, "embedding_dim": spec.model.embedding_dim, "pooled_dim": pooled_dim}
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(seed_of(spec.seed, "loss"))
         parameters: dict[str, Any] = dict(spec.loss.parameters)
@@ -134,7 +144,11 @@ def refuse_unusable(spec: RunSpec) -> None:
 
     What they declare decides: nothing is built.
     """
-    surroundings = {"loss": {"reduction": spec.loss.reduction, "embedding_dim": spec.model.embedding_dim}}
+    surroundings: dict[str, dict[str, Any]] = {
+        "loss": {"reduction": spec.loss.reduction, "embedding_dim": spec.model.embedding_dim}
+    }
+    if pools_last(spec):
+        surroundings["loss"]["pooled_dim"] = 0
     for section, entries in CATALOGUES.items():
         chosen = getattr(spec, section)
         try:
@@ -152,6 +166,8 @@ def refuse_unusable(spec: RunSpec) -> None:
         if value and not has_places(spec.loss.name):
             known = ", ".join(name for name in losses.LOSSES if has_places(name))
             raise TrainingError(f"{key}: needs a loss of pairs with proxies ({known}), which {spec.loss.name} is not")
+    if spec.conditioning.neighbours and joins_learners(spec.loss.name):
+        raise TrainingError(f"conditioning.neighbours: {spec.loss.name} joins what several learners embed; set it to 0")
     pool = spec.projection.pool
     if pool and pool < (per_class := loss.resolve(spec.loss.parameters)["per_class"]):
         raise TrainingError(f"projection.pool: {per_class} proxies cannot be chosen from {pool} samples; give more")
@@ -160,6 +176,17 @@ def refuse_unusable(spec: RunSpec) -> None:
 def has_places(name: str) -> bool:
     """Whether the proxies of a loss lie among the samples, so that projections can put them on samples."""
     return bool(getattr(losses.describe(name), "proxies_are_places", False))
+
+
+def joins_learners(name: str) -> bool:
+    """Whether a loss joins what several learners embed, block by block (`Ensemble.embed`)."""
+    return "diversity" in losses.describe(name).parameters
+
+
+def pools_last(spec: RunSpec) -> bool:
+    """Whether the network pools embedded features, so that no embedding layer comes after its pooling."""
+    pools = spec.model.name != "mlp" and pooling.describe(spec.pooling.name).layer.projects_first
+    return spec.model.name == "tokens" or pools
 
 
 def seed_of(seed: int, purpose: str, step: int = 0) -> int:

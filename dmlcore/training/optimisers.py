@@ -90,17 +90,22 @@ def frozen_at_first(schedule: ScheduleSpec, model: Network) -> list[nn.Parameter
     """
     if not schedule.warm_up:
         return []
-    new = {id(parameter) for parameter in model.head_parameters()}
+    new = {id(parameter) for parameter in _new(model)}
     if not new:
         raise TrainingError("schedule.warm_up: this network has no new layers to begin with; leave it at 0")
     # Batch norm that is frozen for good stays so.
     return [p for p in model.parameters() if id(p) not in new and p.requires_grad]
 
 
+def _new(model: Network) -> list[nn.Parameter]:
+    """What has no start: the head, and what reads neighbours."""
+    return [*model.head_parameters(), *(model.conditioning.parameters() if model.conditioning else [])]
+
+
 def _groups(spec: RunSpec, model: Network, loss: nn.Module) -> list[dict[str, Any]]:
     """Parameters by learning rate and weight decay, in the order of model and loss; one group if all are alike."""
     o = spec.optimiser
-    head = {id(p) for p in model.head_parameters()} if o.head_factor != 1 else set()
+    head = {id(p) for p in _new(model)} if o.head_factor != 1 else set()
     slow = {id(p) for m in loss.modules() if getattr(m, "at_network_rate", False) for p in m.parameters()}
     undecayed = set() if o.decay_batch_norm else {id(p) for p in _norms_and_biases((model, loss))}
     groups: dict[tuple[float, float], dict[str, Any]] = {}

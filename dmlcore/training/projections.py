@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dmlcore import processes
 from dmlcore.geometry import covering_radius, k_center
 from dmlcore.losses.engine.batch_loss import ProxyLoss
 from dmlcore.losses.engine.distances import clip_to_unit_ball
@@ -83,6 +84,7 @@ def _end(state: TrainingState) -> Row:
         inside, covering = in_ball(pool), in_ball(existing)
         radii.append((covering_radius(inside, covering), covering_radius(inside, inside[picks])))
         _put(state, label, pool[picks])
+    processes.copy_first([_metric(state).proxies])  # each has computed them, maybe on another machine
     covered, covers = np.mean(radii, axis=0)
     # The moments are those of proxies that lay elsewhere.
     state.optimiser.state.pop(_metric(state).proxies, None)
@@ -90,7 +92,9 @@ def _end(state: TrainingState) -> Row:
     row: Row = {"kind": "projection", "step": progress.step, "projection": progress.projection}
     row |= {"score": progress.projection_score, "radius_before": float(covered), "radius_after": float(covers)}
     if before:
-        row["moved"] = torch.stack([(state.anchor[name] - p).square().sum() for name, p in before.items()]).sum().sqrt()
+        # In the order of the network: a checkpoint gives them back in another, which adds up to other last digits.
+        names = [name for name, _ in state.model.named_parameters()]
+        row["moved"] = torch.stack([(state.anchor[name] - before[name]).square().sum() for name in names]).sum().sqrt()
     progress.projection += 1
     progress.projection_score, progress.projection_stale, state.candidate = None, 0, {}
     return row

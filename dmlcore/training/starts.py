@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 import torch
 
+from dmlcore import processes
 from dmlcore.data import Dataset
 from dmlcore.models import networks
 from dmlcore.spec import RunSpec
@@ -15,13 +16,21 @@ from dmlcore.storage import checkpoint, run_directory
 from dmlcore.storage.checkpoint import Checkpoint, CheckpointError
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.runs import Run
-from dmlcore.training import baselines, coverings, evaluation, projections
+from dmlcore.training import baselines, conditioning, coverings, evaluation, optimisers, projections
 from dmlcore.training.build import build, classes_of, device_name, keep_freed_memory, load_data, prepare_device
 from dmlcore.training.errors import TrainingError
 from dmlcore.training.forks import transfer
 from dmlcore.training.forks.transfer import Origin
 from dmlcore.training.metrics_log import Reporter
-from dmlcore.training.state import TrainingProgress, TrainingState, device_model, is_kept, restore, restore_weights
+from dmlcore.training.state import (
+    TrainingProgress,
+    TrainingState,
+    device_model,
+    is_kept,
+    restore,
+    restore_weights,
+    tensors,
+)
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +63,10 @@ def new(run: Run, dataset: Dataset | None, report: Reporter) -> Start:
     start, _ = _prepared(run, dataset, report)
     _open_features(start.state, report)
     report(0, "scoring raw inputs and the untrained network")
-    start.rows = [*baselines.first_rows(start.state), *evaluation.validate(start.state)]
+    start.rows = baselines.first_rows(start.state)
+    if conditioning.is_due(start.state):
+        start.rows += conditioning.begin(start.state)
+    start.rows += evaluation.validate(start.state)
     projections.begin(start.state)
     if coverings.is_due(start.state, 0):
         start.rows.append(coverings.row(start.state))
@@ -82,6 +94,8 @@ def forked(run: Run, origin: Origin, dataset: Dataset | None, report: Reporter) 
     report(0, f"going on from step {origin.saved.facts['step']} of {parent}")
     transferred = transfer.transfer(state, origin, classes_of(data))
     state.progress = TrainingProgress.of(transferred.facts)
+    if state.progress.conditioned and not state.neighbourhood:
+        conditioning.find(state)
     start.rows = [row for row in origin.rows if transferred.whole or row["kind"] == "scores"]
     words = {"changed": transferred.changed, "carried": transferred.carried, "anew": transferred.reset}
     start.rows.append({"kind": "fork", "step": state.progress.step, "run": parent, **words})
@@ -110,6 +124,29 @@ def evaluated(
     state = build(run.spec, dataset or load_data(run.spec), device, start=False)
     restore_weights(state, saved.tensors)
     state.progress = TrainingProgress.of(saved.facts)
+    return state
+
+
+def hand_out(state: TrainingState) -> None:
+    """Let the other processes of a run have its state, and let the batch norm of this one be that of all."""
+    if processes.shares_work():
+        facts = {"spec": state.spec.to_json(), "progress": asdict(state.progress), "threads": torch.get_num_threads()}
+        facts |= {"fused": optimisers.is_fused(state.optimiser)}
+        processes.broadcast(checkpoint.pack(tensors(state), facts))
+        processes.synchronise(state.model)
+
+
+def joined(dataset: Dataset | None = None) -> TrainingState:
+    """The state that the first process hands out."""
+    given, facts = checkpoint.unpack(processes.broadcast())
+    spec = RunSpec.from_json(facts["spec"])
+    device = prepare_device(spec.device, facts["threads"])
+    if device.type == "cpu":
+        keep_freed_memory()
+    state = build(spec, dataset or load_data(spec), device, start=False)
+    restore(state, given, fused=facts["fused"])
+    state.progress = TrainingProgress.of(facts["progress"])
+    processes.synchronise(state.model)
     return state
 
 
@@ -169,7 +206,7 @@ def _cut(run: Run) -> Callable[[Checkpoint], str]:
 
 def _moved(saved: Checkpoint, device: torch.device) -> str:
     """What differs from where the checkpoint was made and rounds differently, as a sentence; "" if nothing does."""
-    now = {"torch": str(torch.__version__), "device": device_model(device)}
+    now = {"torch": str(torch.__version__), "device": device_model(device), "processes": processes.size()}
     changes = [
         f"{name} {saved.facts[name]} before, {value} now"
         for name, value in now.items()
@@ -180,6 +217,6 @@ def _moved(saved: Checkpoint, device: torch.device) -> str:
 
 def _threads(saved: Checkpoint | None, spec: RunSpec) -> int:
     """The number the run began with, as another one rounds differently; a small network gains nothing from a second."""
-    if saved:
+    if saved and saved.facts.get("processes", 1) == processes.size():
         return int(saved.facts["threads"])
-    return 1 if spec.model.name in networks.TAKES else torch.get_num_threads()
+    return 1 if spec.model.name in networks.TAKES else max(1, torch.get_num_threads() // processes.local_size())

@@ -9,16 +9,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from dmlcore import processes
 from dmlcore.data import Dataset
 from dmlcore.models.networks import Network
 from dmlcore.spec import RunSpec
 from dmlcore.spec.sections import ScheduleSpec
 from dmlcore.storage import checkpoint, run_directory
 from dmlcore.storage.runs import Run
-from dmlcore.training import optimisers
+from dmlcore.training import optimisers, reference
 from dmlcore.training.batches import Batches
 from dmlcore.training.errors import DeferredFiniteCheck
+from dmlcore.training.neighbours import Conditioned
 from dmlcore.training.objective import Objective
+from dmlcore.typing import Ints
 
 
 @dataclass
@@ -34,6 +37,7 @@ class TrainingProgress:
     projection: int = 0  # its number, from 1; 0: there are none
     projection_score: float | None = None  # the best in it
     projection_stale: int = 0  # validations since
+    conditioned: bool = False  # whether embeddings are of samples and their neighbours by now
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> TrainingProgress:
@@ -61,12 +65,25 @@ class TrainingState:
     best_loss: dict[str, Tensor] = field(default_factory=dict)  # those of a loss that takes part in embedding
     anchor: dict[str, Tensor] = field(default_factory=dict)  # the parameters that a projection holds the network to
     candidate: dict[str, Tensor] = field(default_factory=dict)  # the best of the projection: network and proxies
+    neighbourhood: dict[str, Tensor] = field(
+        default_factory=dict
+    )  # of conditioned embeddings, over the training split:
+    # table (N, D), by the network alone; neighbours (N, K), rows of it, on the CPU
+    reference: Network | None = None  # the network as it started, if embeddings are held to it
+    strayed: Tensor | None = None  # how far from it those of the last step were, on average
+    fixed: Ints | None = None  # neighbours (Q, K) of each test sample when neighbourhood batches began
     seen: tuple[Tensor, Tensor] | None = None  # of the last step: embeddings (B, D) float32, labels (B,), detached
     norm: Tensor | None = None  # of its gradient before clipping, if it was needed
 
 
 def embedder(state: TrainingState) -> nn.Module:
-    """What makes scored embeddings of inputs: the network, and how an ensemble joins what its learners embed."""
+    """What makes scored embeddings of inputs: the network, and how an ensemble joins what its learners embed, or how
+    neighbours take part.
+    """
+    if state.progress.conditioned:
+        still = not state.spec.conditioning.continued  # then the table is of any weights since neighbours were known
+        table = state.neighbourhood.get("table") if still else None
+        return Conditioned(state.model, state.spec, state.data, state.device, table)
     return _Joined(state.model, state.loss.metric) if hasattr(state.loss.metric, "embed") else state.model
 
 
@@ -91,12 +108,22 @@ def is_kept(schedule: ScheduleSpec, step: int) -> bool:
 
 def save(run: Run, state: TrainingState, metrics_offset: int) -> None:
     """Write the checkpoint; metrics_offset: length of metrics.jsonl, whose rows are durable."""
-    facts = asdict(state.progress) | {"metrics_offset": metrics_offset, "threads": torch.get_num_threads()}
-    facts |= {"torch": str(torch.__version__), "device": device_model(state.device)}
-    facts |= {"spec": run.spec.to_json(), "fused": optimisers.is_fused(state.optimiser)}
-    checkpoint.save(run.path, tensors(state), facts)
-    if is_kept(run.spec.schedule, state.progress.step):
-        checkpoint.keep(run.path, state.progress.step, run.path / run_directory.LAST)
+    write(run, tensors(state), facts(run, state, metrics_offset))
+
+
+def facts(run: Run, state: TrainingState, metrics_offset: int) -> dict[str, Any]:
+    """What a checkpoint records beside the tensors."""
+    known = asdict(state.progress) | {"metrics_offset": metrics_offset, "threads": torch.get_num_threads()}
+    known |= {"torch": str(torch.__version__), "device": device_model(state.device)}
+    known |= {"spec": run.spec.to_json(), "fused": optimisers.is_fused(state.optimiser)}
+    return known | {"processes": processes.size()}
+
+
+def write(run: Run, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
+    """Replace the newest checkpoint, and keep it where its step is one of those that are kept."""
+    checkpoint.save(run.path, tensors, facts)
+    if is_kept(run.spec.schedule, facts["step"]):
+        checkpoint.keep(run.path, facts["step"], run.path / run_directory.LAST)
 
 
 def tensors(state: TrainingState) -> dict[str, Tensor]:
@@ -110,6 +137,9 @@ def tensors(state: TrainingState) -> dict[str, Tensor]:
         best_loss=state.best_loss,
         anchor=state.anchor,
         candidate=state.candidate,
+        neighbourhood=state.neighbourhood,
+        reference=reference.tensors(state.reference),
+        fixed={} if state.fixed is None else {"neighbours": torch.from_numpy(state.fixed)},
         table={} if table is None else {"embeddings": torch.from_numpy(table)},
     )
 
@@ -119,6 +149,9 @@ def restore(state: TrainingState, tensors: Mapping[str, Tensor], *, fused: bool 
     restore_weights(state, tensors)
     restore_moments(state, checkpoint.part(tensors, "optimiser"), fused=fused)
     restore_projection(state, tensors)
+    restore_neighbourhood(state, tensors)
+    reference.restore(state.reference, checkpoint.part(tensors, "reference"))
+    restore_fixed(state, tensors)
     table = checkpoint.part(tensors, "table").get("embeddings")
     state.batches.table = None if table is None else table.numpy()
 
@@ -138,12 +171,24 @@ def restore_projection(state: TrainingState, tensors: Mapping[str, Tensor]) -> N
     )
 
 
+def restore_neighbourhood(state: TrainingState, tensors: Mapping[str, Tensor]) -> None:
+    """Put back the neighbours of the training split; empty where there are none yet."""
+    state.neighbourhood = dict(checkpoint.part(tensors, "neighbourhood"))
+    if state.neighbourhood:
+        state.neighbourhood["table"] = state.neighbourhood["table"].to(state.device)
+
+
+def restore_fixed(state: TrainingState, tensors: Mapping[str, Tensor]) -> None:
+    """Put back the fixed neighbours of the test samples, if they were listed."""
+    listed = checkpoint.part(tensors, "fixed").get("neighbours")
+    state.fixed = None if listed is None else listed.numpy()
+
+
 def restore_moments(state: TrainingState, moments: Mapping[str, Tensor], *, fused: bool) -> None:
     """Put back the moments of an optimiser that was `fused` or not; one that was not goes on with plain kernels."""
     checkpoint.restore_optimiser(state.optimiser, moments)
     if optimisers.is_fused(state.optimiser) and not fused:
         optimisers.without_fused(state.optimiser)
-        state.finite_check = None  # plain kernels cannot skip an update
     optimisers.start_momentum(state.optimiser)
 
 

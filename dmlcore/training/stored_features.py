@@ -54,11 +54,11 @@ class KeptFeatures:
     def __getitem__(self, indices: Ints, /) -> Halves:
         return self._read(0, indices, np.zeros(len(indices), np.int64))
 
-    def batch(self, indices: Ints, seed: int) -> Halves:
-        """Maps to train on, (n, C, h, w): of each image one of its views, drawn with `seed`."""
+    def batch(self, indices: Ints, seed: int, rows: slice = slice(None)) -> Halves:
+        """Maps to train on, (n, C, h, w): of each image one of its views, drawn with `seed`; rows: only of these."""
         views = self._spec.data.views
         drawn = np.random.default_rng(seed).integers(0, max(1, views), len(indices))
-        return self._read(views, indices, drawn)
+        return self._read(views, indices[rows], drawn[rows])
 
     def open(self) -> None:
         """Compute what is not there yet."""

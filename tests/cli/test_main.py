@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from dmlcore.cli.main import main
 from dmlcore.spec import RunSpec, keys
 from dmlcore.storage.runs import RunStore
+from tests.cli.here import here
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -16,15 +16,6 @@ def dml(*arguments: str, cwd: Path = REPOSITORY) -> subprocess.CompletedProcess[
     command = [sys.executable, "-m", "dmlcore", *arguments]
     environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=120, check=False)
-
-
-def refused_here(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
-    """The command in this process, for what ends before it begins."""
-    monkeypatch.setenv("DML_RUNS", "")  # which the command sets
-    monkeypatch.setattr(sys, "argv", ["dmlcore", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 1
 
 
 def test_train_list_evaluate_resume(tmp_path: Path) -> None:
@@ -36,7 +27,7 @@ def test_train_list_evaluate_resume(tmp_path: Path) -> None:
     assert run.spec.loss.parameters == {"m": 0.3}
     assert "done: test MAP@R" in trained.stderr
     assert "done: test MAP@R" in "\n".join(run.log_tail())
-    listed = dml("list", "--runs", str(tmp_path / "store"))
+    listed = here("list", "--runs", str(tmp_path / "store"))
     assert run_id in listed.stdout
     assert "done" in listed.stdout
     evaluated = dml("evaluate", run_id, "--runs", str(tmp_path / "store"))
@@ -58,18 +49,12 @@ def test_train_list_evaluate_resume(tmp_path: Path) -> None:
         (("unpack", "/nothing.tar.gz", "x"), "nothing.tar.gz"),
     ],
 )
-def test_errors_are_one_line(
-    arguments: tuple[str, ...],
-    message: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_errors_are_one_line(arguments: tuple[str, ...], message: str, tmp_path: Path) -> None:
     end = ["--runs", str(tmp_path)] if arguments[0] in ("train", "resume", "evaluate") else []
-    refused_here(monkeypatch, *arguments, *end)
-    found = capsys.readouterr().err
-    assert message in found
-    assert len(found.splitlines()) == 1
+    found = here(*arguments, *end)
+    assert found.returncode == 1
+    assert message in found.stderr
+    assert len(found.stderr.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
 
 
@@ -84,21 +69,18 @@ def test_failed_training_exits_1_with_its_reason(tmp_path: Path) -> None:
     ("override", "reason"),
     [("loss.name=no_such_loss", "no_such_loss"), ("loss.q=1", "q"), ("data.root=/no/such/folder", "/no/such/folder")],
 )
-def test_an_unusable_spec_leaves_no_run_behind(
-    tmp_path: Path, override: str, reason: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    refused_here(monkeypatch, "train", "cifar100", override, "--runs", str(tmp_path / "runs"))
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert reason in said.err
-    assert "Traceback" not in said.err
+def test_an_unusable_spec_leaves_no_run_behind(tmp_path: Path, override: str, reason: str) -> None:
+    said = here("train", "cifar100", override, "--runs", str(tmp_path / "runs"))
+    assert (said.returncode, said.stdout) == (1, "")
+    assert reason in said.stderr
+    assert "Traceback" not in said.stderr
     assert not list((tmp_path / "runs").glob("*"))
 
 
 def test_help_lists_every_key() -> None:
-    text = dml("train", "--help").stdout
+    text = here("train", "--help").stdout
     assert all(f"{key}: " in text for key in keys())
 
 
 def test_bench_lists_the_scripts() -> None:
-    assert "specs" in dml("bench").stdout
+    assert "specs" in here("bench").stdout

@@ -60,7 +60,7 @@ def make_room(folder: Path, needed: int, most: int) -> None:
                 folders.append((place.stat().st_mtime_ns, size, place))
     held = needed + sum(size for _, size, _ in folders)
     for _, size, place in sorted(folders):
-        if held > most and _remove(folder, place):
+        if held > most and remove(place):
             held -= size
 
 
@@ -82,15 +82,18 @@ def _remove_others(folder: Path, kind: str, name: str) -> None:
     """Remove those of a kind as it was before its source changed."""
     for other in folder.glob(f"{kind}-*"):
         if other.is_dir() and other.name.partition(".")[0] != name:
-            _remove(folder, other)
+            remove(other)
 
 
-def _remove(folder: Path, place: Path) -> bool:
-    """Remove it unless it is being made; whoever has its files mapped keeps them."""
-    lock = folder / f"{place.name.partition('.')[0]}.lock"
+def remove(place: Path) -> bool:
+    """Remove a folder or file of the cache unless it is being made; whoever has its files mapped keeps them."""
+    lock = place.with_name(f"{place.name.partition('.')[0]}.lock")
     if locks.holder(lock) != 0:
         return False
-    shutil.rmtree(place, ignore_errors=True)
+    if place.is_dir():
+        shutil.rmtree(place, ignore_errors=True)
+    else:
+        place.unlink(missing_ok=True)
     lock.unlink(missing_ok=True)
     return True
 

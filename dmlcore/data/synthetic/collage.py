@@ -81,11 +81,14 @@ class Collages:
     def __getitem__(self, index: Any, /) -> Pixels:
         return self._together(self._tiles[rows_of(index, len(self))])
 
-    def fresh(self, indices: Ints, seed: int) -> Pixels:
-        """The same images of their classes, (n, C, H, W), in other places among other backgrounds of training."""
+    def fresh(self, indices: Ints, seed: int, rows: slice = slice(None)) -> Pixels:
+        """The same images of their classes, (n, C, H, W), in other places among other backgrounds of training.
+
+        rows: only these of them, each as it is among all.
+        """
         if self._anew is None:
             raise DataError("these collages are fixed; they cannot be laid out anew")
-        return self._together(self._anew(indices, seed))
+        return self._together(self._anew(indices, seed)[rows])
 
     def _together(self, tiles: Ints) -> Pixels:
         height, width = self._pixels.shape[2:]

@@ -13,6 +13,7 @@ from dmlcore.experiments.protocols.expansion import data_name, deviations, expan
 from dmlcore.experiments.protocols.spec import Protocol, path_of, read
 from dmlcore.experiments.studies import StudyRun
 from dmlcore.experiments.studies.run_batch import PlaceState, make
+from dmlcore.jobs.backends.choice import parse
 from dmlcore.spec import SpecError
 from dmlcore.storage.runs import RunStore
 from dmlcore.storage.task import Task
@@ -115,11 +116,13 @@ def conduct(
     *,
     report: Callable[[str], object] = log.info,
     stop: Callable[[], bool] = lambda: False,
+    backend: str = "",
 ) -> ProtocolState:
     """Make the runs of the request that are not done, as `studies.run_batch.make` does; raises SpecError too."""
     entries = request.entries()
     place = _place(request.name, entries, store)
-    return make(entries, store, place, ProtocolState(request=request), report=report, stop=stop)
+    asked = ProtocolState(request=request, backend=parse(backend).text)
+    return make(entries, store, place, asked, report=report, stop=stop)
 
 
 def digest_of(entries: Sequence[StudyRun]) -> str:

@@ -17,6 +17,7 @@ from dmlcore.experiments.protocols.requests import ProtocolRequest
 from dmlcore.experiments.protocols.spec import Protocol
 from dmlcore.experiments.studies import PRETRAINING, StudyRun, find
 from dmlcore.significance import verdicts
+from dmlcore.significance.transductive import marked
 from dmlcore.significance.verdicts import Verdict
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.storage import arrays, atomic_files
@@ -105,7 +106,7 @@ def measure(entry: StudyRun, run: Run) -> Member | None:
         baselines={
             "pretrained" if subject == "untrained" and spec.model.start else subject: flattened(row)
             for subject, row in scores(rows).items()
-            if subject != "trained"
+            if subject in ("inputs", "untrained")
         },
         steps=state.step,
         seconds=state.seconds,
@@ -215,7 +216,8 @@ def summarise(
             size, folds_ = spec.model.embedding_dim, len(together[0].runs)
             summaries.append(_summary(f"separated, {size}-D, mean of {folds_} models", [c.separated for c in together]))
             summaries.append(_summary(f"concatenated, {size * folds_}-D", [c.concatenated for c in together]))
-    return summaries
+    mark = spec.conditioning.transductive
+    return [summary.model_copy(update={"of": marked(summary.of, mark)}) for summary in summaries]
 
 
 def collect(

@@ -67,6 +67,19 @@ ZABIHZADEH_ABLATION = {
     "wedl_c_fixed": "WEDL-C without coefficient learning",
 }
 
+CAN = {"tuplet": "Proposed Method", "n_pair": "N-pair"}
+CAN_RNN = "Proposed Method + RNN"  # Ch. 4; its rows are transductive
+# What Tables 3.2, 3.3, 4.1 and 4.2, of SOP alone, leave out or change.
+CAN_ABLATION = {
+    "tuplet_longer": (("4.1", "40000"),),
+    "tuplet_rnn_unordered": (("4.2", "Proposed Method + RNN without ordering inputs"),),
+    "tuplet_p4": (("3.2", "Proposed Loss + P = 4"),),
+    "tuplet_free": (
+        ("3.3", "Proposed Loss + Sampling"),
+        ("3.3", "Proposed Loss + Sampling by fixing k-nearest neighborhood"),
+    ),
+}
+
 
 @dataclass(frozen=True)
 class Printed:
@@ -127,8 +140,13 @@ def _rows(spec: RunSpec, word: str) -> list[Printed]:
             return _of_table("Z", "6", ZABIHZADEH_ABLATION[word]) if spec.data.name == "flowers" else []
         number = {"flowers": "3", "cub": "4", "cars": "5"}.get(spec.data.name, "")
         return _of_table("Z", number, ZABIHZADEH.get(word, ""))
-    if family == "can-2018" and word == "tuplet":
-        return _of_table("C", {"cub": "3.4", "cars": "3.5", "sop": "3.6"}.get(spec.data.name, ""), "Proposed Method")
+    if family == "can-2018":
+        number = {"cub": "3.4", "cars": "3.5", "sop": "3.6"}.get(spec.data.name, "")
+        if word == "tuplet_rnn":
+            return _of_table("C", {"3.4": "4.3", "3.5": "4.4", "3.6": "4.5"}.get(number, ""), CAN_RNN)
+        if word in CAN:
+            return _of_table("C", number, CAN[word])
+        return [row for pair in CAN_ABLATION.get(word, ()) for row in _of_table("C", *pair) if number == "3.6"]
     return []
 
 

@@ -1,4 +1,4 @@
-"""Search over the keys of a spec with Optuna: random, grid, TPE or Gaussian process, by validation MAP@R."""
+"""Search over the keys of a spec with Optuna: random, grid, one by one, TPE or Gaussian process, by validation."""
 
 from dmlcore.experiments.search.space import Dimension, Method, SearchSpace, parse, prepare
 from dmlcore.experiments.search.trials import (
@@ -6,9 +6,10 @@ from dmlcore.experiments.search.trials import (
     as_text,
     best,
     conduct,
+    optima,
     score,
+    storage_of,
     trials,
-    url_of,
     validation_baselines,
     write_best,
 )
@@ -21,11 +22,12 @@ __all__ = [
     "as_text",
     "best",
     "conduct",
+    "optima",
     "parse",
     "prepare",
     "score",
+    "storage_of",
     "trials",
-    "url_of",
     "validation_baselines",
     "write_best",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
@@ -17,7 +17,7 @@ from dmlcore.training import objective
 if TYPE_CHECKING:
     import optuna
 
-Method = Literal["random", "grid", "tpe", "gp"]
+Method = Literal["random", "grid", "each", "tpe", "gp"]
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 POINTS = 5  # of a range in a grid, where no number is given
 CORNERS = 10_000  # points of the space that are checked before anything is made
@@ -66,6 +66,16 @@ class SearchSpace:
     trials: int = 20
     seed: int = 0
 
+    def points(self) -> Iterator[dict[str, Any]]:
+        """Every point of the grid; with "each" the base alone, then each key along its grid, the others as there."""
+        if self.method == "each":
+            yield {}
+            yield from ({dimension.key: value} for dimension in self.space for value in dimension.grid())
+        else:
+            keys = [dimension.key for dimension in self.space]
+            for values in itertools.product(*(dimension.grid() for dimension in self.space)):
+                yield dict(zip(keys, values, strict=True))
+
     def spec(self, values: dict[str, Any]) -> RunSpec:
         """The spec at a point; raises SpecError, for parameters that its loss, miner or pooling does not take too."""
         spec = self.base.with_overrides(f"{key}={value}" for key, value in values.items())
@@ -109,7 +119,10 @@ def prepare(
     trials: int | None = None,
     seed: int = 0,
 ) -> SearchSpace:
-    """A search that can be made; trials: all points of a grid, else 20, where None. Raises SpecError."""
+    """A search that can be made; trials: all points of a grid, else 20, where None. Raises SpecError.
+
+    method: how the next point is chosen; "each" tries one key at a time, and at the end their best values together.
+    """
     fixed, space = parse(arguments)
     if not NAME.fullmatch(name):
         raise SpecError(f"{name}: a search is named by small letters, digits and dashes, 40 at most")
@@ -120,10 +133,11 @@ def prepare(
     for dimension in space:
         if dimension.key in ("name", "protocol", "device", "schedule.monitor_part", "data.validation"):
             raise SpecError(f"{dimension.key}: cannot be searched")
-    points = math.prod(len(dimension.grid()) for dimension in space) if method == "grid" else 20
+    lengths = [len(dimension.grid()) for dimension in space]
+    points = {"grid": math.prod(lengths), "each": sum(lengths) + 2}.get(method, 20)
     prepared = SearchSpace(name, base.with_overrides(fixed), space, cast(Method, method), trials or points, seed)
-    for corner in itertools.islice(itertools.product(*(d.grid() for d in space)), CORNERS):
-        prepared.spec(dict(zip((d.key for d in space), corner, strict=True)))
+    for point in itertools.islice(prepared.points(), CORNERS):
+        prepared.spec(point)
     if prepared.base.schedule.monitor_part == "test" or prepared.base.data.validation == "none":
         raise SpecError("a search goes by the validation split; set data.validation, and monitor_part to validation")
     return prepared

@@ -1,17 +1,16 @@
 """The trials of a search: ordinary runs, listed by an Optuna study in SQLite; as many workers as wish make them.
 
 The objective is the best validation MAP@R of a run, never a test score. Whatever stops a worker, its trial is failed
-and its point queued again; the run of that point is found by its spec and goes on from its checkpoint.
+and its point queued again; the run of that point is better by its spec and goes on from its checkpoint.
 """
 
 from __future__ import annotations
 
 import contextlib
-import itertools
 import logging
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,14 +19,17 @@ import numpy as np
 
 from dmlcore.experiments.search.space import SearchSpace
 from dmlcore.experiments.studies import StudyRun, find
-from dmlcore.experiments.studies.run_batch import refuse_missing_data, work_on
+from dmlcore.experiments.studies.run_batch import refuse_missing_data
+from dmlcore.jobs.backends.backend import Backend, LocalBackend, Work
+from dmlcore.jobs.backends.side_by_side import Pause, SideBySide
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.storage import atomic_files, locks
-from dmlcore.storage.runs import Run, RunStore
+from dmlcore.storage.runs import Run, RunStore, contenders
 
 if TYPE_CHECKING:
     import optuna
 
+LEARNS_FROM = 5  # a method that learns has one trial of so many under way at a time
 RETRIES = 1  # of a trial whose worker was killed
 log = logging.getLogger(__name__)
 
@@ -44,9 +46,16 @@ class TrialRow:
     message: str
 
 
-def url_of(search: SearchSpace, store: RunStore) -> str:
-    """Where a search is kept if no other storage is given: .searches/NAME.db in the run store."""
-    return f"sqlite:///{store.root / '.searches' / search.name}.db"
+def storage_of(search: SearchSpace, store: RunStore, *, many_nodes: bool = False) -> str:
+    """Where a search is kept if no other storage is given: where it was begun, in .searches of the run store.
+
+    New ones are in SQLite, for many_nodes in a journal, which is made for file systems that several machines share.
+    """
+    folder = store.root / ".searches"
+    journal, database = folder / f"{search.name}.journal", folder / f"{search.name}.db"
+    if journal.exists() or (many_nodes and not database.exists()):
+        return str(journal)
+    return f"sqlite:///{database}"
 
 
 def conduct(
@@ -56,40 +65,85 @@ def conduct(
     storage: str = "",
     report: Callable[[str], object] = log.info,
     stop: Callable[[], bool] = lambda: False,
-    train: Callable[[Run, Callable[[], bool]], object] = work_on,
+    where: Backend | None = None,
 ) -> bool:
     """Make trials until there are as many as asked for, beside other workers on the same search; False if stopped.
 
-    train: makes a run and returns at its end. Raises SpecError if a search of this name was begun otherwise, DataError.
+    where: makes the runs; else this machine, one after another. Raises SpecError if a search of this name was begun
+    otherwise, DataError.
     """
     refuse_missing_data([StudyRun("", search.seed, search.base)])
+    where = where or LocalBackend()
     with _one_at_a_time(search, store):
         study = _study(search, store, storage)
-    while not stop():
-        with _one_at_a_time(search, store):
-            _fail_stale(study, store, report)
-            asked = _ask(search, study)
-            if asked is None:
-                return True
-            trial, spec = asked
-            run = find([StudyRun("", spec.seed, spec)], store)[0] or store.create(spec)
-            trial.set_user_attr("run", run.id)
-        label = f"trial {trial.number + 1}: {run.id}"
-        report(f"{label}: {_words(trial.params)}")
-        if run.state().state != "done":
-            train(run, stop)
-            if run.status() == "lost" and not stop():  # killed alone, without its worker
-                train(run, stop)
-        with _one_at_a_time(search, store):
-            _tell(study, trial, run, stop(), report, label)
-    report("stopped as asked; the same command goes on from there")
-    return False
+    # A method that learns from its trials has to see some before it draws the next.
+    learns = search.method in ("tpe", "gp")
+    at_once = min(where.at_once, max(1, search.trials // LEARNS_FROM)) if learns else where.at_once
+    side_by_side, under_way = SideBySide(at_once, stop), set[str]()
+    begun: list[int] = []
+
+    def courses() -> Iterator[Iterator[Work]]:
+        while (asked := _next(search, study, store, report)) is not None:
+            begun.append(asked[0].number)
+            yield _course(search, study, store, *asked, where, stop, report, under_way)
+
+    before = -1
+    while before < len(begun) and not stop():  # what is over may be what another trial waited for
+        before = len(begun)
+        side_by_side.to_the_end(courses())
+    if stop():
+        report("stopped as asked; the same command goes on from there")
+    return not stop()
+
+
+def _next(
+    search: SearchSpace, study: optuna.Study, store: RunStore, report: Callable[[str], object]
+) -> tuple[optuna.Trial, Run] | None:
+    """The next trial and its run, or None if there are as many as asked for."""
+    with _one_at_a_time(search, store):
+        _fail_stale(study, store, report)
+        asked = _ask(search, study)
+        if asked is None:
+            return None
+        trial, spec = asked
+        run = find([StudyRun("", spec.seed, spec)], store)[0] or store.create(spec)
+        trial.set_user_attr("run", run.id)
+        return trial, run
+
+
+def _course(
+    search: SearchSpace,
+    study: optuna.Study,
+    store: RunStore,
+    trial: optuna.Trial,
+    run: Run,
+    where: Backend,
+    stop: Callable[[], bool],
+    report: Callable[[str], object],
+    under_way: set[str],
+) -> Iterator[Work]:
+    """What makes the run of a trial and tells its value; under_way: runs of other trials, maybe of its point."""
+    label = f"trial {trial.number + 1}: {run.id}"
+    report(f"{label}: {_words(trial.params)}")
+    if run.id in under_way:
+        yield Pause(lambda: run.id not in under_way)
+    under_way.add(run.id)
+    if run.state().state != "done" and not stop():
+        yield where.begin(run, "train")
+        if run.status() == "lost" and not stop():  # killed alone, without its worker
+            yield where.begin(run, "train")
+    under_way.discard(run.id)
+    with _one_at_a_time(search, store):
+        _tell(study, trial, run, stop(), report, label)
 
 
 def trials(search: SearchSpace, store: RunStore, storage: str = "") -> list[TrialRow]:
     """Every trial so far, in order."""
     with _one_at_a_time(search, store):
-        stored = _study(search, store, storage).get_trials(deepcopy=False)
+        return _rows(_study(search, store, storage))
+
+
+def _rows(study: optuna.Study) -> list[TrialRow]:
     return [
         TrialRow(
             trial.number + 1,
@@ -99,8 +153,18 @@ def trials(search: SearchSpace, store: RunStore, storage: str = "") -> list[Tria
             trial.user_attrs.get("run", ""),
             trial.user_attrs.get("message", ""),
         )
-        for trial in stored
+        for trial in study.get_trials(deepcopy=False)
     ]
+
+
+def optima(rows: Iterable[TrialRow]) -> dict[str, Any]:
+    """Of each key that was tried by itself, its best value, where that did better than the base."""
+    done = [(row.value, -row.number, row.values) for row in rows if row.value is not None and len(row.values) < 2]
+    base = max((value for value, _, values in done if not values), default=0.0)
+    better: dict[str, Any] = {}
+    for value, _, values in sorted(done, key=lambda trial: trial[:2]):  # the best of a key comes last
+        better |= values if value > base else {}
+    return better
 
 
 def best(search: SearchSpace, rows: Sequence[TrialRow]) -> RunSpec | None:
@@ -163,11 +227,9 @@ def _study(search: SearchSpace, store: RunStore, storage: str) -> optuna.Study:
     """The study of this name, made with all points of a grid if it is new; raises SpecError if it is another one."""
     import optuna
 
-    url = storage or url_of(search, store)
-    waiting = {"connect_args": {"timeout": 60}} if url.startswith("sqlite") else {}
     study = optuna.create_study(
         study_name=search.name,
-        storage=optuna.storages.RDBStorage(url, engine_kwargs=waiting),
+        storage=_storage(storage or storage_of(search, store)),
         direction="maximize",
         load_if_exists=True,
     )
@@ -181,13 +243,23 @@ def _study(search: SearchSpace, store: RunStore, storage: str) -> optuna.Study:
     if changed := [key for key, value in what.items() if known.get(key, value) != value]:
         raise SpecError(f"{search.name}: was begun with another {changed[0]}; choose another --name")
     if len(known) < len(what):
-        if search.method == "grid":
-            for values in itertools.product(*(dimension.grid() for dimension in search.space)):
-                point = dict(zip((d.key for d in search.space), values, strict=True))
+        if search.method in ("grid", "each"):
+            for point in search.points():
                 study.enqueue_trial(point, skip_if_exists=True)
         for key, value in what.items():
             study.set_user_attr(key, value)
     return study
+
+
+def _storage(where: str) -> optuna.storages.BaseStorage:
+    """The journal, or the database, that is named."""
+    from optuna import storages
+    from optuna.storages.journal import JournalFileBackend
+
+    if where.endswith(".journal") and "://" not in where:
+        return storages.JournalStorage(JournalFileBackend(where))
+    waiting = {"connect_args": {"timeout": 60}} if where.startswith("sqlite") else {}
+    return storages.RDBStorage(where, engine_kwargs=waiting)
 
 
 def _ask(search: SearchSpace, study: optuna.Study) -> tuple[optuna.Trial, RunSpec] | None:
@@ -197,10 +269,19 @@ def _ask(search: SearchSpace, study: optuna.Study) -> tuple[optuna.Trial, RunSpe
     known = study.get_trials(deepcopy=False)
     waiting = [trial for trial in known if trial.state == TrialState.WAITING]
     begun = [trial for trial in known if trial.state != TrialState.WAITING and not trial.user_attrs.get("again")]
-    if len(begun) >= search.trials or (search.method == "grid" and not waiting):
+    if len(begun) >= search.trials:
+        return None
+    if search.method == "each" and not waiting and not study.get_trials(False, (TrialState.RUNNING,)):
+        if len(together := optima(_rows(study))) > 1:
+            study.enqueue_trial(together, skip_if_exists=True)
+        waiting = study.get_trials(False, (TrialState.WAITING,))
+    if search.method in ("grid", "each") and not waiting:
         return None
     study.sampler = _sampler(search, len(known))
-    trial = study.ask({dimension.key: dimension.distribution() for dimension in search.space})
+    asked = {dimension.key for dimension in search.space}
+    if search.method == "each":  # the next in line, and nothing of the other keys
+        asked = set(waiting[0].system_attrs["fixed_params"])
+    trial = study.ask({d.key: d.distribution() for d in search.space if d.key in asked})
     trial.set_user_attr("worker", [os.getpid(), locks.start_time(os.getpid())])
     return trial, search.spec(trial.params)
 
@@ -262,11 +343,11 @@ def _fail_stale(study: optuna.Study, store: RunStore, report: Callable[[str], ob
 
 def score(run: Run) -> float | None:
     """The best validation MAP@R of a run in 0..1, or None if nothing was validated."""
-    rows = [row for row in run.metrics()[0] if row.get("kind") == "validation" and "part" not in row]
+    rows = contenders(row for row in run.metrics()[0] if "part" not in row)
     values = [row["map_at_r"] for row in rows if row["map_at_r"] is not None]
     return max(values, default=None)
 
 
 def _words(values: dict[str, Any]) -> str:
     shown = {key: f"{value:.4g}" if isinstance(value, float) else str(value) for key, value in values.items()}
-    return ", ".join(f"{key}={value}" for key, value in shown.items())
+    return ", ".join(f"{key}={value}" for key, value in shown.items()) or "as the base has them"

@@ -1,9 +1,10 @@
 """Studies: several runs that answer one question, as a TOML file; never imports torch."""
 
-from dmlcore.experiments.studies import claims
+from dmlcore.experiments.studies import claims, comparisons
 from dmlcore.experiments.studies.baselines import add as add_baselines
+from dmlcore.experiments.studies.by_seed import MEASURES, levels
 from dmlcore.experiments.studies.conductor import Conduct, StudyRequest, StudyState, cancel, conduct, conduct_of, launch
-from dmlcore.experiments.studies.judgement import MEASURES, baseline_rows, judge, levels, pair, top
+from dmlcore.experiments.studies.judgement import baseline_rows, judge, pair, top
 from dmlcore.experiments.studies.results import (
     Measured,
     StudyResults,
@@ -37,6 +38,7 @@ __all__ = [
     "by_class",
     "cancel",
     "claims",
+    "comparisons",
     "conduct",
     "conduct_of",
     "expand",

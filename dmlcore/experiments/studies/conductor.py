@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from dmlcore.experiments.studies.run_batch import PlaceState, make, refuse_missing_data, start
 from dmlcore.experiments.studies.spec import StudyRun, expand, path_of, read
+from dmlcore.jobs.backends.choice import parse
 from dmlcore.storage.listing import Signature, signature
 from dmlcore.storage.runs import RunError, RunStore
 from dmlcore.storage.task import BUSY, Task
@@ -59,13 +60,15 @@ def conduct_of(name: str, store: RunStore) -> Conduct:
     return Task(store.root / ".studies" / path_of(name).stem, StudyState)
 
 
-def launch(request: StudyRequest, store: RunStore) -> None:
+def launch(request: StudyRequest, store: RunStore, backend: str = "") -> None:
     """Start `python -m dmlcore study` for the request as one detached process, with log.txt as its output.
 
-    Raises JobError while the study is being conducted, DataError if data are missing, SpecError.
+    backend: where its runs are made. Raises JobError while the study is being conducted, DataError if data are missing,
+    SpecError.
     """
     refuse_missing_data(request.entries())
-    start(conduct_of(request.study, store), StudyState(request=request), ["study", *request.arguments()])
+    asked = StudyState(request=request, backend=parse(backend).require().text)
+    start(conduct_of(request.study, store), asked, ["study", *request.arguments()])
 
 
 def cancel(conduct: Conduct) -> None:
@@ -73,8 +76,9 @@ def cancel(conduct: Conduct) -> None:
     state = conduct.state()
     conduct.cancel()
     if state is not None and state.state in BUSY and not conduct.alive():  # who conducts it ends its run
-        with contextlib.suppress(RunError):  # deleted
-            RunStore(conduct.path.parents[1]).open(state.run).cancel()
+        for run in state.at_work:
+            with contextlib.suppress(RunError):  # deleted
+                RunStore(conduct.path.parents[1]).open(run).cancel()
 
 
 def conduct(
@@ -83,7 +87,9 @@ def conduct(
     *,
     report: Callable[[str], object] = log.info,
     stop: Callable[[], bool] = lambda: False,
+    backend: str = "",
 ) -> StudyState:
     """Make the runs of the request that are not done, as `run_batch.make` does; raises SpecError too."""
     place = conduct_of(request.study, store)
-    return make(request.entries(), store, place, StudyState(request=request), report=report, stop=stop)
+    asked = StudyState(request=request, backend=parse(backend).text)
+    return make(request.entries(), store, place, asked, report=report, stop=stop)

@@ -24,14 +24,16 @@ from dmlcore.spec import SpecError
 from dmlcore.storage import atomic_files
 from dmlcore.storage.arrays import Unreadable
 from dmlcore.storage.metrics_rows import Row
-from dmlcore.storage.runs import Run, RunError, RunStore, scores, series
+from dmlcore.storage.runs import Run, RunError, RunStore, contenders, scores, series
 
-FURTHER = (
-    "train",
-    "overlap",
-    "zero_shot",
-    "tested_covering",
-)  # kinds of rows in metrics.jsonl whose numbers join the table
+# Kinds of rows in metrics.jsonl whose numbers join the table: those named, or all.
+FURTHER: Mapping[str, tuple[str, ...]] = {
+    "train": (),
+    "overlap": (),
+    "zero_shot": (),
+    "tested_covering": (),
+    "fixed_neighbours": ("recall_at_1", "before_recall_at_1", "chance_recall_at_1", "reach"),
+}
 MOST_POINTS = 200  # of a written validation curve
 
 
@@ -100,7 +102,7 @@ def measure(entry: StudyRun, run: Run) -> Measured | None:
         run=run.id,
         fold=entry.fold,
         best_step=trained["step"],
-        validated=max(values, default=None),
+        validated=max((row["map_at_r"] for row in contenders(rows) if row["map_at_r"] is not None), default=None),
         baselines=verdicts.baselines(rows, started=bool(run.spec.model.start)),
     )
 
@@ -261,7 +263,9 @@ def _further(rows: Sequence[Row]) -> dict[str, float]:
         f"{kind}.{key}": float(value)
         for kind, row in last.items()
         for key, value in row.items()
-        if key not in ("kind", "step", "of") and isinstance(value, (int, float)) and not isinstance(value, bool)
+        if (key in FURTHER[kind] if FURTHER[kind] else key not in ("kind", "step", "of"))
+        and isinstance(value, (int, float))
+        and not isinstance(value, bool)
     }
 
 

@@ -1,4 +1,4 @@
-"""Runs one after another, found by what they are: what studies, protocols and searches have in common.
+"""Runs one after another, or beside each other on a cluster, found by what they are: studies, protocols and searches.
 
 A place is the folder of a task in the run store, whose state holds what was asked for. Its runs are ordinary runs of
 the store, found by their spec.
@@ -8,27 +8,34 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from dmlcore import data
 from dmlcore.experiments.studies.spec import PRETRAINING, StudyRun
 from dmlcore.inspection.local import weight_maps
 from dmlcore.jobs import launch
+from dmlcore.jobs.backends import backend
+from dmlcore.jobs.backends.backend import Backend, Work
+from dmlcore.jobs.backends.side_by_side import Pause, SideBySide
 from dmlcore.spec import RunSpec
 from dmlcore.storage.listing import nameless
 from dmlcore.storage.runs import Run, RunError, RunStore
 from dmlcore.storage.task import Progress, ProgressState, Task
 
-LOOK = 0.2  # seconds between two looks at the run in work
 log = logging.getLogger(__name__)
 
 
 class PlaceState(ProgressState):
-    """Where runs made one after another stand; done and total count them."""
+    """Where the runs that are made stand; done and total count them."""
 
-    run: str = ""  # id of the run in work
+    run: str = ""  # id of the run in work, of several the one begun last
+    beside: tuple[str, ...] = ()  # the others in work
+
+    @property
+    def at_work(self) -> tuple[str, ...]:
+        """Ids of all runs in work."""
+        return (*self.beside, *((self.run,) if self.run else ()))
 
 
 S = TypeVar("S", bound=PlaceState)
@@ -36,7 +43,9 @@ S = TypeVar("S", bound=PlaceState)
 
 def start(place: Task[S], request: S, arguments: Sequence[str]) -> None:
     """Start `python -m dmlcore ARGUMENTS`, which makes the runs of a place; raises JobError while somebody does."""
-    place.start(["-m", "dmlcore", *arguments, "--runs", str(place.path.parents[1])], request)
+    place.start(
+        ["-m", "dmlcore", *arguments, *launch.at(request.backend), "--runs", str(place.path.parents[1])], request
+    )
 
 
 def find(entries: Sequence[StudyRun], store: RunStore) -> list[Run | None]:
@@ -84,41 +93,28 @@ def make(
     report: Callable[[str], object] = log.info,
     stop: Callable[[], bool] = lambda: False,
 ) -> S:
-    """Make the runs of the entries that are not done, one after another, each in a process of its own.
+    """Make the runs of the entries that are not done, where the request says; here one after another.
 
-    Done runs are kept, lost, cancelled and failed ones resumed, missing ones trained; one that fails costs only itself
-    and what starts from it. request: the first state to record. stop() is asked a few times a second, as is the cancel
-    file. Raises locks.Busy if another process is at work in this place, DataError.
+    Each has a process of its own. Done runs are kept, lost, cancelled and failed ones resumed, missing ones trained;
+    one that fails costs only itself and what starts from it. request: the first state to record. stop() is asked a few
+    times a second, as is the cancel file. Raises locks.Busy if another process is at work in this place, DataError,
+    JobError.
     """
     refuse_missing_data(entries)
+    where = backend.of(request.backend)
 
     def stopped() -> bool:
         return stop() or place.cancel_requested()
 
     def all_runs(progress: Progress[S]) -> S:
-        failed: list[str] = []
-        for number, entry in enumerate(entries, 1):
-            # The last one's run; the entries before it say which pretrained run it starts from.
-            run = find(entries[:number], store)[-1]
-            label = f"run {number} of {len(entries)}: {entry.variant}, seed {entry.seed}"
-            if not (run and run.state().state == "done"):
-                run = run or _create(entry, entries, store)
-                if run is None:
-                    report(f"{label}: left out, as its pretraining is not done")
-                    failed.append(label)
-                    continue
-                progress.say(label, number - 1, len(entries), run=run.id)
-                report(f"{label}: {run.id}")
-                work_on(run, stopped)
-                if stopped():
-                    report("stopped as asked; the same command goes on from there")
-                    raise KeyboardInterrupt
-            _weigh(run)
-            report(f"{label}: {run.id} {run.status()}, {run.state().message}")
-            if run.state().state != "done":
-                failed.append(label)
+        batch = _Batch(entries, store, where, progress, stopped, report)
+        batch.make()
+        if stopped():
+            report("stopped as asked; the same command goes on from there")
+            raise KeyboardInterrupt
+        failed = [batch.label(number) for number in sorted(batch.failed)]
         message = f"{len(failed)} of {len(entries)} runs are not done: {'; '.join(failed)}" if failed else "all done"
-        return progress.end(message, state="incomplete" if failed else "done", run="")
+        return progress.end(message, state="incomplete" if failed else "done", run="", beside=())
 
     try:
         return place.work(all_runs, request)
@@ -128,19 +124,76 @@ def make(
         return state
 
 
-def work_on(run: Run, stopped: Callable[[], bool]) -> None:
-    """Train or resume a run in a process of its own and wait for its end; with stopped() it ends after its step."""
-    process = None
-    if not run.alive():
-        with run.lock():
-            launch.prepare_resume(run)
-        process = launch.start(run, "train")
-    asked = False
-    while process.poll() is None if process else run.alive():  # without a process: somebody else is at it
-        if stopped() and not asked:
-            launch.cancel(run)
-            asked = True
-        time.sleep(LOOK)
+class _Batch:
+    """The runs of entries while they are made; `failed` holds the numbers of those that were not done in the end."""
+
+    def __init__(
+        self,
+        entries: Sequence[StudyRun],
+        store: RunStore,
+        where: Backend,
+        progress: Progress[Any],
+        stopped: Callable[[], bool],
+        report: Callable[[str], object],
+    ) -> None:
+        self.entries, self.store, self.where, self.progress = entries, store, where, progress
+        self.stopped, self.report = stopped, report
+        self.failed: set[int] = set()
+        self._ended = 0
+        self._at_work: dict[int, str] = {}  # ids of the runs by number of their entries, in the order they began
+
+    def make(self) -> None:
+        """Make them all, until stopped."""
+        side_by_side = SideBySide(self.where.at_once, self.stopped)
+        courses = (self._course(number) for number in range(len(self.entries)))
+        side_by_side.to_the_end(courses)
+
+    def label(self, number: int) -> str:
+        """Which run of an entry it is, in words."""
+        entry = self.entries[number]
+        return f"run {number + 1} of {len(self.entries)}: {entry.variant}, seed {entry.seed}"
+
+    def _course(self, number: int) -> Iterator[Work]:
+        """What makes the run of an entry, unless it is done."""
+        entry, label = self.entries[number], self.label(number)
+        yield from self._what_comes_before(number)
+        if self.stopped():
+            return
+        # The last one's run; the entries before it say which pretrained run it starts from.
+        run = find(self.entries[: number + 1], self.store)[-1]
+        if not (run and run.state().state == "done"):
+            run = run or _create(entry, self.entries, self.store)
+            if run is None:
+                self.report(f"{label}: left out, as its pretraining is not done")
+                self.failed.add(number)
+                self._ended += 1
+                return
+            self._at_work[number] = run.id
+            self._say(label)
+            self.report(f"{label}: {run.id}")
+            yield self.where.begin(run, "train")
+            if self.stopped():
+                return
+        if _wants_weighing(run):
+            yield self.where.begin(run, "weigh")  # a failure is in its log
+        self.report(f"{label}: {run.id} {run.status()}, {run.state().message}")
+        if run.state().state != "done":
+            self.failed.add(number)
+        self._ended += 1
+        if self._at_work.pop(number, None) and self._at_work:
+            self._say(self.progress.state.message)
+
+    def _what_comes_before(self, number: int) -> Iterator[Work]:
+        """Wait for runs at work that this one starts from, or that are the very same."""
+        entry = self.entries[number]
+        wanted = {_what(spec) for spec in (entry.spec, entry.starts) if spec is not None}
+        before = [n for n in self._at_work if n < number and _what(self.entries[n].spec) in wanted]
+        if before:
+            yield Pause(lambda: not any(n in self._at_work for n in before))
+
+    def _say(self, label: str) -> None:
+        *beside, last = self._at_work.values()
+        self.progress.say(label, self._ended, len(self.entries), run=last, beside=tuple(beside))
 
 
 def _create(entry: StudyRun, entries: Sequence[StudyRun], store: RunStore) -> Run | None:
@@ -152,11 +205,10 @@ def _create(entry: StudyRun, entries: Sequence[StudyRun], store: RunStore) -> Ru
     return store.create(entry.after(run.id)) if run and run.state().state == "done" else None
 
 
-def _weigh(run: Run) -> None:
-    """Write the weight maps of a finished run on collages, whose foreground tile is known; a failure is in its log."""
+def _wants_weighing(run: Run) -> bool:
+    """Whether a finished run on collages, whose foreground tile is known, has no weight maps yet."""
     on_collages = data.describe(run.spec.data.name).grid > 0
-    if on_collages and run.state().state == "done" and weight_maps.path_of(run) is None:
-        launch.start(run, "weigh").wait()
+    return on_collages and run.state().state == "done" and weight_maps.path_of(run) is None
 
 
 def _best(runs: Sequence[Run]) -> Run | None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import os
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from dmlcore.presets import STUDIES
+from dmlcore.significance.transductive import marked
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.spec.plan import NAME, Overrides, Plan, Text
 from dmlcore.spec.sections import Section
@@ -23,6 +25,13 @@ PRETRAINING = "pretraining"  # what a variant starts from, and the name of the r
 Seeds = Annotated[tuple[Annotated[int, Field(ge=0, le=2**32 - 1)], ...], Field(strict=False, min_length=1)]
 
 
+Side = Annotated[
+    tuple[Text, ...],
+    BeforeValidator(lambda given: (given,) if isinstance(given, str) else given),
+    Field(strict=False, min_length=1),
+]
+
+
 class StudyVariant(Section):
     """One of the things compared: the base with `overrides` applied, as `RunSpec.with_overrides` takes them."""
 
@@ -30,6 +39,11 @@ class StudyVariant(Section):
     overrides: Overrides = Field((), description="key=value, applied to the base in order")
     start: Literal["pretraining"] | None = Field(
         None, description='"pretraining": model.start is the pretraining run of the same seed'
+    )
+    against: tuple[Text, ...] = Field(
+        (),
+        strict=False,
+        description="Its own baseline, another variant; of several the one that validates best over the seeds",
     )
 
 
@@ -40,11 +54,14 @@ class Pretraining(Section):
 
 
 class Contrast(Section):
-    """A question that two variants answer: does one do better than the other by a score?"""
+    """A question that two variants answer, or two groups of them by their means: does one do better by a score?"""
 
     where: Text = Field(description="What the two have in common, with a capital letter: the answer begins with it")
-    of: Text = Field(description="The variant that is asked about")
-    against: Text = Field(description="The variant it is compared with")
+    of: Side = Field(description="The variant that is asked about, or several: their mean, seed by seed")
+    against: Side = Field(description="The variant it is compared with, or several")
+    sides: Annotated[tuple[Text, Text] | None, Field(strict=False)] = Field(
+        None, description="What the two are called, where they are several variants"
+    )
     score: Text = Field("map_at_r", description="By which score, as in the results")
     title: Text = Field("MAP@R", description="The score in words")
     lower: bool = Field(False, description="Less of it is better")
@@ -86,6 +103,12 @@ class Study(Plan):
         """What each variant is trained over, in the plural, as tables and captions call it."""
         return "folds" if self.rotate else "seeds"
 
+    @property
+    def of_methods(self) -> bool:
+        """Whether all variants are methods with an own baseline, or such baselines: then that is the question."""
+        baselines = {name for variant in self.variants for name in variant.against}
+        return all(variant.against or variant.name in baselines for variant in self.variants)
+
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         names = [variant.name for variant in self.variants]
@@ -99,16 +122,34 @@ class Study(Plan):
         for variant in self.variants:
             if variant.start and self.pretraining is None:
                 raise ValueError(f"variants.{variant.name}.start: there is no [pretraining] to start from")
-        asked = [(f"contrasts.{c.where}", name) for c in self.contrasts for name in (c.of, c.against)]
+        asked = [(f"contrasts.{c.where}", name) for c in self.contrasts for name in (*c.of, *c.against)]
+        asked += [(f"variants.{v.name}.against", name) for v in self.variants for name in v.against]
         for where, name in [*asked, *([("ceiling", self.ceiling)] if self.ceiling else [])]:
             if name not in names:
                 raise ValueError(f"{where}: there is no variant {name!r}")
+        for variant in self.variants:
+            if variant.name in variant.against:
+                raise ValueError(f"variants.{variant.name}.against: nothing is a baseline of its own")
+        for variant in self.variants:
+            self._refuse_unmarked(variant)
         parts = [(f"variants.{v.name}", v.overrides) for v in self.variants]
         parts += [(PRETRAINING, self.pretraining.overrides)] if self.pretraining else []
         mistakes = self.wrong_overrides(parts)
         if mistakes:
             raise ValueError("\n".join(mistakes))
         return self
+
+    def _refuse_unmarked(self, variant: StudyVariant) -> None:
+        """Tables, charts and verdicts call a variant by its name, so that is where the mark has its place."""
+        try:
+            spec = self.base.with_overrides(variant.overrides)
+        except SpecError:  # is said of all of them together
+            return
+        if marked(variant.name, spec.conditioning.transductive) != variant.name:
+            raise ValueError(
+                f"variants.{variant.name}: its scores are transductive; say so in the name, for example "
+                f"{marked(variant.name, True)!r}, or set conditioning.among=train"
+            )
 
     @classmethod
     def from_toml(cls, text: str) -> Study:
@@ -142,14 +183,20 @@ class StudyRun:
 
 
 def names() -> list[str]:
-    """The studies that ship with the library."""
-    return sorted(path.stem for path in STUDIES.glob("*.toml"))
+    """The studies that ship with the library, and those in the folder $DML_STUDIES, which pages show beside them."""
+    return sorted(_files())
+
+
+def _files() -> dict[str, Path]:
+    own = os.environ.get("DML_STUDIES")
+    files = [*(sorted(Path(own).glob("*.toml")) if own else ()), *STUDIES.glob("*.toml")]  # no name of ours is taken
+    return {path.stem: path for path in files if NAME.fullmatch(path.stem)}
 
 
 def path_of(name: str) -> Path:
     """The file of a study, given its name or the path of a .toml; raises SpecError."""
-    if name in names():
-        return STUDIES / f"{name}.toml"
+    if known := _files().get(name):
+        return known
     path = Path(name)
     if path.suffix == ".toml" and path.is_file() and NAME.fullmatch(path.stem):
         return path

@@ -13,6 +13,12 @@ from dmlcore.storage.runs import Run
 
 MOST_KEPT = 64  # newest answers of a folder
 
+# Why neither a step nor a gradient can be asked for where neighbours take part in embeddings.
+READ_TOGETHER = (
+    "Each embedding of this run was read with its neighbours, so no step and no influence is of single samples alone; "
+    "ask a run without neighbours."
+)
+
 
 def path_of(run: Run, folder: str, query: int, right: int, wrong: int) -> Path | None:
     """Where the answer on a triplet of the newest evaluation is kept; None before an evaluation."""

@@ -132,6 +132,8 @@ def _state(run: Run) -> TrainingState:
     saved, source = checkpoint.load(run.path), run.embeddings()
     if saved is None or source is None:
         raise RunError(f"{run.id} has no checkpoint or no embeddings; evaluate it first")
+    if run.spec.conditioning.neighbours:
+        raise RunError(answers.READ_TOGETHER)
     state = starts.evaluated(run, saved)
     use_best(state)
     network = embedder(state).eval()

@@ -21,6 +21,8 @@ from torch import Tensor, nn
 from torch.autograd import forward_ad
 from torch.func import functional_call
 
+from dmlcore.inspection.failure.answers import READ_TOGETHER
+from dmlcore.pooling.base import at_least_float32
 from dmlcore.training import loop
 from dmlcore.training.batches import Batch, embed
 from dmlcore.training.errors import TrainingError
@@ -72,6 +74,12 @@ def refuse(state: TrainingState) -> None:
         raise TrainingError("The loss compares each batch with a memory of earlier ones, so no step stands by itself")
     if hasattr(state.loss.metric, "embed"):
         raise TrainingError("The loss of an ensemble joins the embeddings that are tested, and lets no gradient by")
+    if state.spec.loss.start_weight:
+        raise TrainingError("Embeddings are held to those of the start, a part of the loss that is not taken apart")
+    if state.spec.conditioning.neighbours:
+        raise TrainingError(READ_TOGETHER)
+    if getattr(state.loss.metric, "reads_pooled", False):
+        raise TrainingError("The loss reads the features before the embedding too, and a step is told by embeddings")
     if state.spec.pooling.zero_shot:
         raise TrainingError("The loss has a zero-shot prediction in it, which is fitted to the whole batch at once")
 
@@ -143,7 +151,7 @@ def _moves(
 
     moves = []
     with torch.no_grad():
-        embeddings = embedded(_clones(weights)).float()
+        embeddings = at_least_float32(embedded(_clones(weights)))
         for tangent in tangents:
             along = {name: tangent[MODEL + name] for name in weights if MODEL + name in tangent}
             moves.append(_derivative(embedded, weights, along))

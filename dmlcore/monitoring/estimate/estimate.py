@@ -56,6 +56,7 @@ class Estimate:
     basis: str
     runs: int  # finished runs it rests on; 0: the speed of this machine, or of a guessed one
     gpu: bool
+    validating: float = 0.0  # share of the seconds in which it validates, 0..1
 
 
 def estimate(
@@ -79,7 +80,8 @@ def estimate(
         basis = "from this machine's speed" if speed.measured else "for a common laptop; this machine is being measured"
     batch = spec.batch.classes * spec.batch.samples
     memory = _memory(spec, size, net, speed, gpu)
-    return Estimate(seconds, memory, round(net.parameters), 3 * batch * net.flops, basis, len(ratios), gpu)
+    validating = _validating(spec, size, net, speed) / max(_seconds(spec, size, net, speed), 1e-9)
+    return Estimate(seconds, memory, round(net.parameters), 3 * batch * net.flops, basis, len(ratios), gpu, validating)
 
 
 def _seconds(spec: RunSpec, size: DataSize, net: Cost, speed: Speed) -> float:
@@ -88,18 +90,32 @@ def _seconds(spec: RunSpec, size: DataSize, net: Cost, speed: Speed) -> float:
     costs = (speed.flop, speed.byte, speed.operation, speed.parameter, speed.step)
     step = sum(c * f for c, f in zip(costs, features(net, batch), strict=True))
     step += loss_seconds(spec, size.classes)
-    look = (net.flops * speed.flop + net.activation_bytes * speed.byte / 3) + speed.operation * net.operations / 3 / 256
-    search = 2 * speed.flop * spec.model.embedding_dim
-    monitored = size.test if spec.schedule.monitor_part == "test" else size.validation
-    validations = 1 + math.ceil(spec.schedule.steps / spec.schedule.validate_every)
-    looks = validations * (monitored * look + monitored**2 * search) + 2 * (size.test * look + size.test**2 * search)
+    look, search = _look(net, speed), 2 * speed.flop * spec.model.embedding_dim
+    looks = _validating(spec, size, net, speed) + 2 * (size.test * look + size.test**2 * search)
     whole = cost_of(spec.model.model_copy(update={"freeze": "none"}), size.shape)
     if spec.model.freeze == "backbone" and whole:
         views = spec.data.views * (size.training + size.validation)
         looks += (size.training + size.validation + size.test + views) * whole.flops * speed.flop  # once, if not kept
     if spec.batch.sampler in ("mined", "neighbourhood"):
-        looks += spec.schedule.steps / spec.batch.refresh * (size.training * look + size.training**2 * search)
+        tabled = max(0, spec.schedule.steps - spec.batch.balanced_steps)
+        tables = math.ceil(tabled / (spec.batch.refresh or max(1, tabled)))
+        looks += tables * (size.training * look + size.training**2 * search)
+    if spec.loss.start_weight:  # forward through the network as it started
+        step += batch * look
     return spec.schedule.steps * step + looks + speed.test
+
+
+def _look(net: Cost, speed: Speed) -> float:
+    """Embedding one sample."""
+    return (net.flops * speed.flop + net.activation_bytes * speed.byte / 3) + speed.operation * net.operations / 3 / 256
+
+
+def _validating(spec: RunSpec, size: DataSize, net: Cost, speed: Speed) -> float:
+    """All validations: embedding and search."""
+    monitored = size.test if spec.schedule.monitor_part == "test" else size.validation
+    validations = 1 + math.ceil(spec.schedule.steps / spec.schedule.validate_every)
+    search = 2 * speed.flop * spec.model.embedding_dim
+    return validations * (monitored * _look(net, speed) + monitored**2 * search)
 
 
 def loss_seconds(spec: RunSpec, classes: int) -> float:
@@ -131,6 +147,7 @@ def _time(loss: str, miner: str, batch: int, samples: int, dimension: int, class
             loss_spec["name"],
             classes=max(classes, batch // samples + 1),
             embedding_dim=dimension,
+            pooled_dim=dimension,
             reduction=loss_spec["reduction"],
             **loss_spec["parameters"],
         )
@@ -141,8 +158,10 @@ def _time(loss: str, miner: str, batch: int, samples: int, dimension: int, class
         for _ in range(3):
             points = torch.nn.functional.normalize(torch.randn(batch, dimension, generator=generator)).requires_grad_()
             start = time.thread_time()
-            chosen = choose(points, labels, generator) if choose else None
-            made(points, labels, chosen).backward() if chosen else made(points, labels).backward()
+            more: dict[str, Any] = {"indices_tuple": choose(points, labels, generator)} if choose else {}
+            if getattr(made, "reads_pooled", False):
+                more["pooled"] = points
+            made(points, labels, **more).backward()
             times.append(time.thread_time() - start)
     except Exception:  # parameters that the page has refused already
         return 0.0
@@ -192,10 +211,17 @@ def _what_costs(spec: RunSpec) -> tuple[Any, ...]:
 def _memory(spec: RunSpec, size: DataSize, net: Cost, speed: Speed, gpu: bool) -> float:
     """Bytes at the peak: of the GPU where there is one, else of the process."""
     batch = spec.batch.classes * spec.batch.samples
-    parameters = net.parameters
-    if getattr(losses.describe(spec.loss.name), "proxies", False):
-        parameters += size.classes * spec.model.embedding_dim
-    weights = 4 * parameters * (2 + MOMENTS[spec.optimiser.name])
+    loss, proxies = losses.describe(spec.loss.name), 0
+    if getattr(loss, "proxies", False):
+        of_each = {**loss.defaults, **spec.loss.parameters}
+        each = max(int(of_each.get(key, 1)) for key in ("per_class", "centres"))
+        proxies = size.classes * spec.model.embedding_dim * each
+    parameters = net.parameters + proxies
+    started = net.parameters if spec.loss.start_weight else 0
+    weights = 4 * (parameters * (2 + MOMENTS[spec.optimiser.name]) + started)
+    # what a projection holds the network to, and the best of the one at work with its proxies
+    projected = 4 * (2 * net.parameters + proxies) if spec.projection.pool else 0
+    weights += projected
     best = 0 if spec.data.validation == "none" and spec.schedule.monitor_part == "validation" else 4 * parameters
     shrunk = 0.6 if spec.compute.precision == "bfloat16" else 1.0  # batch norm and the head stay in float32
     step = shrunk * net.activation_bytes * batch + 4 * spec.loss.memory * batch * (spec.model.embedding_dim + batch)
@@ -204,7 +230,7 @@ def _memory(spec: RunSpec, size: DataSize, net: Cost, speed: Speed, gpu: bool) -
     look = 2 * net.largest * max(1, min(MOST[device], NUMBERS[device] // each))
     if gpu:
         return CUDA_CONTEXT + weights + best + max(step, look)
-    saving = 4 * parameters * (2 + MOMENTS[spec.optimiser.name])  # a checkpoint is put together in memory
+    saving = 4 * parameters * (2 + MOMENTS[spec.optimiser.name]) + projected  # a checkpoint is put together in memory
     return speed.base + weights + best + _held(spec, size) + max(step, look, saving)
 
 

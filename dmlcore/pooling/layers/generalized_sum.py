@@ -7,6 +7,7 @@ from typing import Annotated
 import torch
 from torch import Tensor, nn
 
+from dmlcore import processes
 from dmlcore.catalogue import Slider, Values
 from dmlcore.geometry import k_center
 from dmlcore.pooling.base import POOLINGS, Pooling, pooling
@@ -96,7 +97,7 @@ class GeneralizedSumPooling(Pooling):
         F = features.flatten(2)  # (B, C, n)
         if not self.ready:
             if self.training:
-                self._remember(F.detach().mean(2))
+                self._remember(processes.gather(F.detach().mean(2)))
             if not self.ready:
                 self.weights = F.new_full((len(F), F.shape[2]), 1 / F.shape[2])
                 self.shares = F.new_full((len(F), len(self.prototypes)), 1 / len(self.prototypes))

@@ -20,12 +20,18 @@ from dmlcore.storage.checkpoint import Checkpoint
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.run_directory import ORIGIN
 from dmlcore.storage.runs import Run
-from dmlcore.training import objective, optimisers
+from dmlcore.training import objective, optimisers, reference
 from dmlcore.training.errors import TrainingError
-from dmlcore.training.state import TrainingState, restore_moments, restore_projection
+from dmlcore.training.state import (
+    TrainingState,
+    restore_fixed,
+    restore_moments,
+    restore_neighbourhood,
+    restore_projection,
+)
 
 # What a fork cannot change: the network, whose weights it takes over, and what is tested.
-FIXED = ("model.", "pooling.name", "pooling.parameters", "data.", "seed")
+FIXED = ("model.", "conditioning.", "pooling.name", "pooling.parameters", "data.", "seed")
 FREE = ("data.root", "data.augment", "data.fresh", "data.crop", "data.crop_area", "data.crop_ratio")
 # What leaves the question as it is, so that the best weights of the parent stay candidates.
 NEUTRAL = ("name", "protocol", "device", "ks", "fork.run", "fork.step", "data.root")
@@ -99,6 +105,12 @@ def transfer(state: TrainingState, parent: Origin, classes: int) -> Transfer:
     (carried if moments else reset).append(f"moments of {spec.optimiser.name}")
     restore_moments(state, moments, fused=saved.facts.get("fused", False))
     _table(state, parent)
+    restore_fixed(state, saved.tensors)
+    if state.reference is not None and not reference.restore(
+        state.reference, checkpoint.part(saved.tensors, "reference")
+    ):
+        state.reference = reference.of(state.model, spec)
+        reset.append("the network that embeddings are held to, as it is at this step")
     facts = dict(saved.facts)
     if whole:
         state.best, state.best_loss = (checkpoint.part(saved.tensors, part) for part in ("best", "best_loss"))
@@ -155,9 +167,11 @@ def _numbers(optimiser: torch.optim.Optimizer, model: nn.Module, loss: nn.Module
 
 
 def _table(state: TrainingState, parent: Origin) -> None:
-    """The table of a sampler, if it is of the same samples; otherwise it is made anew before the next step."""
+    """The tables of sampler and neighbours, if of the same samples; otherwise they are made anew."""
     table = checkpoint.part(parent.saved.tensors, "table").get("embeddings")
     before, now = parent.spec.fork, state.spec.fork
     same = (before.leave_out, before.leave_out_samples) == (now.leave_out, now.leave_out_samples)
     if table is not None and same and state.batches.sampler.uses_table:
         state.batches.table = table.numpy()
+    if same:
+        restore_neighbourhood(state, parent.saved.tensors)

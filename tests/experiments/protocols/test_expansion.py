@@ -48,7 +48,7 @@ def has(spec, **wanted):
         ("gurbuz-2022-conventional", "cub", 3, {1}, {0, 1, 2}),
         ("gurbuz-2022-ablation", "cub", 3, {1}, {0, 1, 2}),
         ("zabihzadeh-2021", "flowers", 1, {1}, {0}),
-        ("can-2018", "sop", 2, {1}, {0}),
+        ("can-2018", "sop", 1, {1}, {0}),
     ],
 )
 def test_folds_times_repeats(protocol, data, runs, folds, seeds):
@@ -214,14 +214,48 @@ def test_the_other_chapters_of_gurbuz():
     ablation, ccp = specs("gurbuz-2022-ablation", "sop")[0], specs("gurbuz-2022-ablation-ccp", "cub")[0]
     assert (ablation.data.folds, ablation.schedule.validate_every, ablation.schedule.patience) == (5, 1000, 7)
     assert (ccp.data.folds, ccp.schedule.validate_every, ccp.schedule.patience) == (3, 25, 40)
+    changes = ["projection.weight=1e-3", "projection.pool=24", "loss.per_class=16", "batch.classes=16"]  # Figs. 3.6-3.8
+    three = specs("gurbuz-2022-ablation-ccp", "cub", "C2-CCP", *changes)
+    assert [spec.seed for spec in three] == [0, 1, 2]
+    assert has(three[0], projection__pool=24, projection__patience=3, batch__classes=16, loss__name="contrastive_proxy")
+    assert deviations(three[0], 5864) == []
+    assert specs("gurbuz-2022-ablation-ccp", "cub", "C1-XBM")[0].loss.memory == 25
 
 
-def test_can_trains_in_two_stages():
-    first, second = ProtocolRequest(protocol="can-2018", data="cub").entries()
+def test_can_trains_both_stages_in_one_run():
+    (spec,) = specs("can-2018", "cub")
+    assert has(spec, batch__sampler="neighbourhood", batch__classes=64, batch__samples=2, batch__neighbours=16)
+    assert has(spec, batch__balanced_steps=10_000, batch__refresh=0, schedule__steps=20_000, model__dropout=0.2)
+    assert has(spec, optimiser__learning_rate=1e-5, optimiser__head_factor=10, optimiser__weight_decay=0.01)
+    assert has(spec, loss__start_weight=0.3)
+    assert spec.loss.parameters == {"form": "cross_entropy", "norm_weight": 0.02}
+    free, alone, pairs = (specs("can-2018", "sop", word)[0] for word in ("tuplet_free", "tuplet_n_pair", "n_pair"))
+    assert has(free, loss__start_weight=0, batch__balanced_steps=10_000, loss__name="tuplet")
+    assert free.loss.parameters["norm_weight"] == 0
+    assert has(alone, batch__sampler="balanced", loss__start_weight=0.3, schedule__steps=20_000)
+    assert has(pairs, batch__sampler="balanced", loss__start_weight=0, model__dropout=0)
+    assert has(specs("can-2018", "sop", "tuplet_p4")[0], batch__classes=32, batch__samples=4)
+
+
+def test_can_reads_neighbours_after_both_stages():
+    longer, read, inductive = (
+        specs("can-2018", "cub", word)[0] for word in ("tuplet_longer", "tuplet_rnn", "tuplet_rnn_inductive")
+    )
+    assert has(longer, schedule__steps=40_000, conditioning__neighbours=0, optimiser__learning_rate=1e-5)
+    assert has(read, schedule__steps=40_000, conditioning__neighbours=16, conditioning__after=20_000)
+    assert has(
+        read, conditioning__by="lstm", conditioning__layers=2, conditioning__dropout=0.5, model__embedding_dim=512
+    )
+    assert read.loss.parameters == longer.loss.parameters == {"form": "cross_entropy", "norm_weight": 0.02}
+    assert [each.conditioning.transductive for each in (longer, read, inductive)] == [False, True, False]
+
+
+def test_a_protocol_may_pretrain_in_a_run_of_its_own(tmp_path):
+    path = tmp_path / "two-runs.toml"
+    path.write_text('extends = "can-2018"\n[pretraining]\noverrides = ["batch.sampler=balanced", "schedule.steps=7"]\n')
+    first, second = ProtocolRequest(protocol=str(path), data="cub").entries()
     assert first.spec == second.starts
-    assert has(first.spec, batch__sampler="balanced", batch__classes=64, batch__samples=2, schedule__steps=10_000)
-    assert has(second.spec, batch__sampler="neighbourhood", batch__neighbours=16, schedule__steps=10_000)
-    assert has(second.spec, optimiser__learning_rate=1e-5, optimiser__head_factor=10, optimiser__weight_decay=0.01)
+    assert has(first.spec, batch__sampler="balanced", schedule__steps=7)
     assert second.after("a-run").model.start == "a-run"
 
 
@@ -251,11 +285,13 @@ def test_ensembles_of_zabihzadeh_have_64_dimensions_a_learner_and_the_rates_of_t
 ):
     (spec,) = specs("zabihzadeh-2021", "flowers", word)
     assert (spec.model.embedding_dim, spec.model.gather) == (wide, gather)
-    loss = objective.metric_loss(spec, classes=51)
+    loss = objective.metric_loss(spec, classes=51, pooled_dim=3712)
+    assert loss.members[0].proxies.shape == (51, 3712 if word == "wel" else 64)
     embedded = loss.embed(torch.randn(2, wide)) if hasattr(loss, "embed") else torch.randn(2, wide)
     assert embedded.shape == (2, deep)
     assert loss.members[3].proxies.shape == (51, 64)
     model = torch.nn.Module()
+    model.conditioning = None
     model.new, model.old = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
     model.head_parameters = lambda: list(model.new.parameters())
     rates = {id(p): g["lr"] for g in optimisers.create(spec, model, loss).param_groups for p in g["params"]}
@@ -276,7 +312,7 @@ def test_every_loss_and_miner_of_a_protocol_exists_and_takes_its_parameters(name
     protocol = protocols.read(name)
     for loss in {*protocol.losses, protocol.base.loss.name}:
         spec = specify(protocol, name, protocol.data, loss, [], training=0)
-        losses.for_training(spec.loss.name, classes=3, embedding_dim=4, **spec.loss.parameters)
+        losses.for_training(spec.loss.name, classes=3, embedding_dim=4, pooled_dim=4, **spec.loss.parameters)
         assert spec.miner.name in mining.names()
     assert protocol.open
     assert protocol.decided

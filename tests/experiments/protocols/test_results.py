@@ -147,6 +147,23 @@ PRINTED = [
     ("zabihzadeh-2021", "flowers", "wedl_fixed", (), "Zabihzadeh 2021, Table 6", "recall_at_1", 0.9405, None),
     ("zabihzadeh-2021", "flowers", "wedl_without_gdfl", (), "Zabihzadeh 2021, Table 6", "recall_at_1", 0.9172, None),
     ("zabihzadeh-2021", "flowers", "wedl_c_without_gdfl", (), "Zabihzadeh 2021, Table 6", "recall_at_1", 0.8969, None),
+    ("can-2018", "cub", "", (), "Can 2018, Table 3.4, Proposed Method", "recall_at_1", 0.554, None),
+    ("can-2018", "sop", "n_pair", (), "Can 2018, Table 3.6, N-pair", "recall_at_1", 0.664, None),
+    ("can-2018", "cub", "tuplet_rnn", (), "Can 2018, Table 4.3, Proposed Method + RNN", "nmi", 0.640, None),
+    ("can-2018", "sop", "tuplet_rnn", (), "Can 2018, Table 4.5, Proposed Method + RNN", "recall_at_1", 0.743, None),
+    ("can-2018", "sop", "tuplet_rnn_unordered", (), "Can 2018, Table 4.2, Proposed", "recall_at_1", 0.702, None),
+    ("can-2018", "sop", "tuplet_longer", (), "Can 2018, Table 4.1, 40000", "recall_at_1", 0.730, None),
+    ("can-2018", "sop", "tuplet_p4", (), "Can 2018, Table 3.2", "recall_at_1", 0.634, None),
+    (
+        "can-2018",
+        "sop",
+        "tuplet_free",
+        (),
+        "Can 2018, Table 3.3, Proposed Loss + Sampling by",
+        "recall_at_10",
+        0.865,
+        None,
+    ),
 ]
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from dmlcore.experiments import search
-from dmlcore.experiments.search import Dimension, parse, prepare
+from dmlcore.experiments.search import Dimension, parse, prepare, ready
+from dmlcore.jobs.backends.side_by_side import Pause
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.storage.runs import MetricsWriter, RunStore
 
@@ -34,6 +35,19 @@ def made(best=0.3, fail=()):
             run.update(state="failed" if bad else "done", message="it broke" if bad else "")
 
     return work
+
+
+class Here:
+    """A backend that makes a run at once, in this process."""
+
+    at_once = 1
+
+    def __init__(self, train):
+        self.train = train
+
+    def begin(self, run, task, settings=""):
+        self.train(run, None)
+        return Pause(lambda: True)
 
 
 def test_ranges_choices_and_fixed_values_are_told_apart():
@@ -81,9 +95,9 @@ def test_a_search_finds_a_good_point_and_goes_on_where_it_ended(method, tmp_path
     most = 4 if method == "random" else 11  # the others draw ten at random before they reckon
     store = RunStore(tmp_path)
     first = prepare(RunSpec(), ["loss.m=0..1"], "margin", method=method, trials=2)
-    assert search.conduct(first, store, train=made())
+    assert search.conduct(first, store, where=Here(made()))
     more = prepare(RunSpec(), ["loss.m=0..1"], "margin", method=method, trials=most)
-    assert search.conduct(more, store, train=made())
+    assert search.conduct(more, store, where=Here(made()))
     rows = search.trials(more, store)
     assert [row.number for row in rows] == list(range(1, most + 1))
     assert len({row.values["loss.m"] for row in rows}) == most
@@ -96,28 +110,96 @@ def test_a_search_finds_a_good_point_and_goes_on_where_it_ended(method, tmp_path
     path = search.write_best(best, more, store)
     assert RunSpec.from_toml(path.read_text()) == best
     assert search.as_text(rows).splitlines()[1].split()[0] == str(max(rows, key=lambda row: row.value).number)
-    assert search.conduct(more, store, train=None)  # nothing left to make
+    assert search.conduct(more, store, where=Here(None))  # nothing left to make
 
 
 def test_a_grid_visits_every_point_once(tmp_path):
     wanted = prepare(RunSpec(), ["loss.m=0.1..0.5:3", "batch.samples=2,4"], "grid", method="grid")
     assert wanted.trials == 6
-    assert search.conduct(wanted, RunStore(tmp_path), train=made())
+    assert search.conduct(wanted, RunStore(tmp_path), where=Here(made()))
     found = {(row.values["loss.m"], row.values["batch.samples"]) for row in search.trials(wanted, RunStore(tmp_path))}
     assert found == {(m, n) for m in (0.1, 0.3, 0.5) for n in ("2", "4")}
 
 
+def test_one_key_at_a_time_and_the_best_of_each_together_at_the_end(tmp_path):
+    """Psomas 2020, Sec. 4.3: the others stay as the base has them, which is tried too."""
+    base = RunSpec().with_overrides(["loss.m=0.9", "batch.samples=4"])
+    wanted = prepare(base, ["loss.m=0.1..0.5:3", "batch.samples=2,4", "seed=5"], "each", method="each")
+    store = RunStore(tmp_path)
+
+    def work(run, stopped):
+        made(best=0.3 if run.spec.batch.samples == 4 else 0.2)(run, stopped)
+
+    first = prepare(base, ["loss.m=0.1..0.5:3", "batch.samples=2,4", "seed=5"], "each", method="each", trials=3)
+    assert search.conduct(first, store, where=Here(work))  # and on from there
+    assert search.conduct(wanted, store, where=Here(work))
+    assert search.conduct(wanted, store, where=Here(None))  # nothing left to make
+    rows = search.trials(wanted, store)
+    assert [row.values for row in rows] == [
+        *({}, {"loss.m": 0.1}, {"loss.m": 0.3}, {"loss.m": 0.5}, {"batch.samples": "2"}, {"batch.samples": "4"}),
+    ]
+    specs = [store.open(row.run).spec for row in rows]
+    assert [(s.loss.parameters["m"], s.batch.samples, s.seed) for s in specs] == [
+        *((0.9, 4, 5), (0.1, 4, 5), (0.3, 4, 5), (0.5, 4, 5), (0.9, 2, 5), (0.9, 4, 5)),
+    ]
+    assert rows[0].run == rows[5].run  # the same run is not made twice
+    assert search.optima(rows) == {"loss.m": 0.3}  # with two samples it is worse than the base, so nothing is together
+
+
+def test_the_best_of_each_key_together_is_one_more_trial_that_has_to_win_by_its_own_score(tmp_path):
+    def work(run, stopped):
+        made(best={4: 0.6, 2: 0.8, 3: 0.1}[run.spec.batch.samples])(run, stopped)
+
+    wanted = prepare(RunSpec().with_overrides(["loss.m=1", "batch.samples=4"]),
+                     ["loss.m=0.2,0.6", "batch.samples=2,3"], "each", method="each")  # fmt: skip
+    assert search.conduct(wanted, RunStore(tmp_path), where=Here(work))
+    rows = search.trials(wanted, RunStore(tmp_path))
+    assert len(rows) == wanted.trials
+    assert rows[-1].values == search.optima(rows) == {"loss.m": "0.6", "batch.samples": "2"}
+    assert rows[-1].value == pytest.approx(0.8)
+    assert search.best(wanted, rows).batch.samples == 4  # m = 0.6 alone scored 1
+
+
+@pytest.mark.parametrize("name", ready.names())
+def test_a_ready_search_fits_any_spec_and_has_the_points_of_its_source(name):
+    found = ready.arranged(ready.read(name), RunSpec().with_overrides(["miner.name=semi_hard"]), ["seed=3"], "x")
+    # Table 15: margins, epsilon and tau 0, .1, ..., 1; scales 2, 4, ..., 100; learning rates and gamma ten each
+    points = {"multi-similarity": 123, "soft-triple": 93, "proxy-anchor": 62, "gsp": 28, "ccp": 20}
+    assert len(list(found.points())) == points[name.split("-2020-")[-1].split("-2022-")[-1]]
+    assert found.spec({}).seed == 3
+    assert found.spec({}).miner.name == "all"
+    for dimension in found.space:
+        steps = [float(value) for value in dimension.grid()]
+        assert dimension.key != "loss.alpha" or steps == list(range(2, 101, 2))
+        assert dimension.key not in ("loss.m", "loss.delta") or steps == pytest.approx([k / 10 for k in range(11)])
+        if name == "gurbuz-2022-ccp":
+            assert found.spec({}).projection.pool == 12
+            assert found.spec({}).loss.name == "contrastive_proxy"
+        assert dimension.key != "loss.gamma" or [round(1 / x) for x in steps] == list(range(10, 101, 10))
+
+
+def test_keys_that_are_given_replace_those_of_a_ready_search():
+    chosen = ready.read("psomas-2020-proxy-anchor")
+    found = ready.arranged(chosen, RunSpec(), ["loss.alpha=8..32:4", "loss.delta=0.2"], "x", trials=3)
+    assert [(d.key, len(d.grid())) for d in found.space] == [("loss.alpha", 4)]
+    assert found.base.loss.parameters == {"alpha": 32.0, "delta": 0.2}
+    assert found.base.loss.learning_rate == 0.01
+    assert found.trials == 3
+    with pytest.raises(SpecError, match="there are: gurbuz-2022-ccp"):
+        ready.read("nonsense")
+
+
 def test_another_search_of_the_same_name_is_refused(tmp_path):
     store = RunStore(tmp_path)
-    search.conduct(prepare(RunSpec(), ["loss.m=0..1"], "x", trials=1), store, train=made())
+    search.conduct(prepare(RunSpec(), ["loss.m=0..1"], "x", trials=1), store, where=Here(made()))
     for other, what in ((["loss.m=0..2"], "space"), (["loss.m=0..1", "seed=3"], "base")):
         with pytest.raises(SpecError, match=f"begun with another {what}"):
-            search.conduct(prepare(RunSpec(), other, "x", trials=1), store, train=made())
+            search.conduct(prepare(RunSpec(), other, "x", trials=1), store, where=Here(made()))
 
 
 def test_a_run_that_fails_costs_its_trial_and_its_reason_is_told(tmp_path):
     wanted = prepare(RunSpec(), ["loss.m=0.1..0.5:3"], "x", method="grid")
-    assert search.conduct(wanted, RunStore(tmp_path), train=made(fail=[0.3]))
+    assert search.conduct(wanted, RunStore(tmp_path), where=Here(made(fail=[0.3])))
     rows = search.trials(wanted, RunStore(tmp_path))
     assert sorted((row.values["loss.m"], row.state, row.message) for row in rows) == [
         (0.1, "complete", ""),
@@ -136,8 +218,8 @@ def test_stopped_between_two_steps_the_same_point_goes_on_in_the_same_run(tmp_pa
             run.update(state="cancelled", message="stopped after step 1")
         asked.append(True)
 
-    assert not search.conduct(wanted, store, train=stops, stop=lambda: bool(asked))
-    assert search.conduct(wanted, store, train=lambda run, stopped: finish(run))
+    assert not search.conduct(wanted, store, where=Here(stops), stop=lambda: bool(asked))
+    assert search.conduct(wanted, store, where=Here(lambda run, stopped: finish(run)))
     rows = search.trials(wanted, store)
     assert [(row.state, row.message) for row in rows] == [
         ("fail", "stopped, queued again"),
@@ -160,6 +242,7 @@ import sys, time
 from dmlcore.experiments import search
 from dmlcore.storage.runs import RunStore
 from dmlcore.spec import RunSpec
+from tests.experiments.search.test_search import Here
 
 def hangs(run, stopped):
     with run.lock():
@@ -167,7 +250,7 @@ def hangs(run, stopped):
     print("begun", flush=True)
     time.sleep(120)
 
-search.conduct(search.prepare(RunSpec(), ["loss.m=0..1"], "x", trials=3), RunStore(sys.argv[1]), train=hangs)
+search.conduct(search.prepare(RunSpec(), ["loss.m=0..1"], "x", trials=3), RunStore(sys.argv[1]), where=Here(hangs))
 """
 
 
@@ -176,9 +259,9 @@ import sys
 from dmlcore.experiments import search
 from dmlcore.storage.runs import RunStore
 from dmlcore.spec import RunSpec
-from tests.experiments.search.test_search import made
+from tests.experiments.search.test_search import Here, made
 
-search.conduct(search.prepare(RunSpec(), ["loss.m=0..1"], "x", trials=4), RunStore(sys.argv[1]), train=made())
+search.conduct(search.prepare(RunSpec(), ["loss.m=0..1"], "x", trials=4), RunStore(sys.argv[1]), where=Here(made()))
 """
 
 
@@ -198,7 +281,7 @@ def test_a_killed_worker_costs_nothing_but_is_tried_only_once_more(tmp_path):
     (lost,) = store.list()
     killed_worker(tmp_path)  # the same point, by another worker
     assert [run.id for run in store.list()] == [lost.id]
-    assert search.conduct(wanted, store, train=made())
+    assert search.conduct(wanted, store, where=Here(made()))
     rows = search.trials(wanted, store)
     assert [(row.state, row.message) for row in rows] == [
         ("fail", "its worker was killed, queued again"),
@@ -212,7 +295,7 @@ def test_a_killed_worker_costs_nothing_but_is_tried_only_once_more(tmp_path):
 def test_two_workers_share_the_trials(tmp_path):
     store, wanted = RunStore(tmp_path), prepare(RunSpec(), ["loss.m=0..1"], "x", trials=4)
     other = subprocess.Popen([sys.executable, "-c", OTHER, str(tmp_path)], env=os.environ | {"PYTHONPATH": str(ROOT)})
-    assert search.conduct(wanted, store, train=made())
+    assert search.conduct(wanted, store, where=Here(made()))
     assert other.wait(120) == 0
     rows = search.trials(wanted, store)
     assert [row.state for row in rows] == ["complete"] * 4
@@ -236,7 +319,7 @@ def test_trials_are_ordinary_trainings(tmp_path):
             train(run)
 
     store = RunStore(tmp_path)
-    assert search.conduct(wanted, store, train=here)
+    assert search.conduct(wanted, store, where=Here(here))
     rows = search.trials(wanted, store)
     assert [row.state for row in rows] == ["complete", "complete"]
     for row in rows:
