@@ -73,7 +73,8 @@ def server(tmp_path_factory: pytest.TempPathFactory, images: Path) -> Iterator[S
         yield running
 
 
-DESKTOP = {"viewport": {"width": 1440, "height": 900}}
+# What plays by itself costs more than half a second of processor a second: where motion is tested, a test asks for it.
+DESKTOP = {"viewport": {"width": 1440, "height": 900}, "reduced_motion": "reduce"}
 
 
 @contextlib.contextmanager
@@ -147,7 +148,7 @@ class Tabs:
         tab.unroute_all()
         tab.set_viewport_size(window["viewport"])
         tab.evaluate(FOLLOW, f"{server.url}/{BETWEEN}")
-        tab.emulate_media(color_scheme="null", reduced_motion="null")
+        tab.emulate_media(color_scheme="null", reduced_motion="reduce")
 
 
 @pytest.fixture(scope="session")
@@ -172,6 +173,12 @@ def page(request: pytest.FixtureRequest, tabs: Tabs, window: dict[str, Any], ser
     with tabs.lent("own", server, window, request.node) as tab:
         yield tab
     assert tabs.errors == []
+
+
+@pytest.fixture
+def in_motion(page: Any) -> None:
+    """`page` is of somebody who did not ask for stillness: what plays by itself plays."""
+    page.emulate_media(reduced_motion="no-preference")
 
 
 @pytest.fixture

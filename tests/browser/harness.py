@@ -83,7 +83,7 @@ def quiet(read: Callable[[], Any], seconds: float = 0.5) -> Any:
 
 # What a press of Back does: the app shows the address without being loaded again, which costs the browser four seconds.
 FOLLOW = "url => { history.pushState({}, '', url); dispatchEvent(new PopStateEvent('popstate')); }"
-BETWEEN = "studies"  # a page on which nothing moves
+BETWEEN = "lessons"  # the page that costs least: nothing moves, nothing is fetched
 
 
 def go(page: Any, url: str) -> None:
@@ -95,9 +95,9 @@ def go(page: Any, url: str) -> None:
     if not page.url.startswith(origin := "/".join(url.split("/")[:3])):
         page.goto(url)
         return
-    if page.evaluate("location.pathname") != f"/{BETWEEN}":
+    if page.evaluate("location.pathname + location.search") != f"/{BETWEEN}":
         page.evaluate(FOLLOW, f"{origin}/{BETWEEN}")
-    between = page.get_by_role("heading", name="Studies", exact=True)
+    between = page.get_by_role("heading", name="Lessons", exact=True)
     between.wait_for()
     if url == f"{origin}/{BETWEEN}":
         return

@@ -40,6 +40,7 @@ def pressed(page, name):
     return page.get_by_role("button", name=name, exact=True)
 
 
+@pytest.mark.usefixtures("in_motion")
 def test_it_moves_on_opening_until_no_point_feels_a_force(page, server):
     canvas = opened(page, server, "")
     expect(pressed(page, "two moons")).to_have_attribute("aria-pressed", "true")  # the first picture
@@ -100,6 +101,7 @@ def test_a_dragged_point_stays_in_the_link_and_the_history(page, server):
     shows(page, "loss", Simulation(spec).frame(1).loss)
 
 
+@pytest.mark.usefixtures("in_motion")
 def test_a_slider_acts_at_the_step_shown_and_presets_are_states(page, server):
     canvas = opened(page, server)
     becomes(lambda: step(canvas), 1)
@@ -118,7 +120,6 @@ def test_a_slider_acts_at_the_step_shown_and_presets_are_states(page, server):
 
 
 def test_reduced_motion_stands_still_and_without_a_socket_steps_still_come(page, server):
-    page.emulate_media(reduced_motion="reduce")
     canvas = opened(page, server, "?socket=off")
     pressed(page, "play").wait_for()
     assert quiet(lambda: step(canvas)) == 0
@@ -127,6 +128,7 @@ def test_reduced_motion_stands_still_and_without_a_socket_steps_still_come(page,
     expect(page.locator(".notice")).to_contain_text("slower")
 
 
+@pytest.mark.usefixtures("in_motion")
 def test_a_preset_is_in_the_address_while_it_plays(page, server):
     opened(page, server, "")
     pressed(page, "an outlier").click()

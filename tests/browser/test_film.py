@@ -134,6 +134,7 @@ def test_the_map_over_training_and_its_points_of_webgl_are_on_the_film(page, ser
         assert sum(max(pixel) - min(pixel) > 40 for pixel in pixels) > 60  # coloured points, which WebGL draws
 
 
+@pytest.mark.usefixtures("in_motion")
 def test_what_moves_by_itself_is_filmed_for_as_long_as_asked(page, server, tmp_path):
     go(page, f"{server.url}/sphere?on=sphere")  # it turns until it is touched
     page.get_by_role("button", name="Film", exact=True).wait_for()

@@ -30,6 +30,7 @@ def test_a_page_without_a_sidebar_gets_rid_of_that_of_the_page_before(page, serv
     expect(page.get_by_role("button", name="Navigate to home page")).to_have_count(1)  # the brand is in the head again
 
 
+@pytest.mark.usefixtures("in_motion")
 def test_a_copied_link_opens_what_was_seen_be_the_clipboard_shut_and_the_page_in_play(page, server):
     # Plain http knows no navigator.clipboard; without a socket the page itself answers.
     page.goto(f"{server.url}/toys?data=moons&classes=2&samples=4&step=2&socket=off")

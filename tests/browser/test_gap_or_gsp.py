@@ -83,6 +83,7 @@ def test_numbers_are_the_trainings_scrubbed_and_forked(page, guest, server):
     expect(guest.get_by_role("button", name="class 3", exact=True)).to_have_attribute("aria-pressed", "true")
 
 
+@pytest.mark.usefixtures("in_motion")
 def test_it_plays_on_opening_until_paused(page, server):
     canvas = opened(page, server, "")
     at_step(canvas, lambda k: k >= 3)

@@ -138,6 +138,8 @@ def test_every_answer_of_a_crawl_has_the_headers_and_nothing_is_fetched_from_els
     ("path", "method", "status"),
     [
         ("/_stcore/health", "GET", 200),
+        ("/api/ready", "GET", 200),
+        ("/api/metrics", "GET", 404),
         ("/_stcore/metrics", "GET", 404),
         ("/_stcore/agent/interact", "POST", 404),
         ("/_stcore/agent/openapi.json", "GET", 404),
@@ -281,6 +283,8 @@ def test_beyond_loopback_the_printed_address_lets_in_and_no_other(visitor):
             assert ask(port, path, own, *HANDSHAKE)[0] == 403
         assert ask(port, "/?token=wrong-wrong-wrong", own)[0] == 403
         assert ask(port, "/_stcore/health", own)[0] == 200
+        assert ask(port, "/api/ready", own)[0] in (200, 503)
+        assert ask(port, "/api/metrics", own)[0] == 403
 
         # What a proxy of docs/reverse-proxy.md sends, with its secret and without.
         public = ("Host: lab.example.org", "X-Forwarded-Proto: https", "X-Forwarded-For: 203.0.113.7")

@@ -12,6 +12,7 @@ from tests.browser.harness import becomes, drag, go
 pytestmark = pytest.mark.browser
 
 
+@pytest.mark.usefixtures("in_motion")
 def test_home_fits_the_screen_and_its_field_answers_without_an_address(page, server):
     go(page, f"{server.url}/")
     page.locator(".neighbours img").first.wait_for()

@@ -13,7 +13,6 @@ pytestmark = pytest.mark.browser
 
 
 def test_a_marble_rolls_from_the_dragged_point_and_the_file_opens_without_a_net(page, server, asked, tmp_path):
-    page.emulate_media(reduced_motion="reduce")
     go(page, f"{server.url}/fields?loss=ranking&m=0.3&n=0.3,0.2")
     page.wait_for_selector("canvas.plane[data-seq]")
     assert not [url for url in asked if "plotly" in url or "landscape/" in url]

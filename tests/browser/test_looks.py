@@ -56,6 +56,7 @@ def test_images_of_a_failure_cover_neither_each_other_nor_a_point(page, server):
     assert covered == []
 
 
+@pytest.mark.usefixtures("in_motion")
 def test_handles_of_the_turning_sphere_move_with_its_figure(page, server):
     go(page, f"{server.url}/sphere")
     page.wait_for_selector("canvas[data-seq]")

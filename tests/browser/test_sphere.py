@@ -148,6 +148,7 @@ def test_states_losses_and_the_statement_follow(page, server):
     assert saved.value.suggested_filename == "sphere.png"
 
 
+@pytest.mark.usefixtures("in_motion")
 def test_it_turns_on_opening_and_not_for_those_who_asked_for_stillness(page, server):
     globe = opened(page, server)
     first = painted(globe)

@@ -50,6 +50,7 @@ def trainings(toy, step):
     return found
 
 
+@pytest.mark.usefixtures("in_motion")
 def test_a_recording_plays_on_opening_and_pause_stops_it(page, server):
     work = opened(page, server, "")
     stored = unpack(recording.PATH.read_bytes())
@@ -110,7 +111,7 @@ def test_numbers_are_the_librarys_and_a_change_forks_the_future(page, server):
 
 
 def test_space_is_turned_by_hand_and_reduced_motion_stands_still(visitor, server):
-    page = visitor(reduced_motion="reduce", viewport={"width": 390, "height": 844})
+    page = visitor(viewport={"width": 390, "height": 844})
     work = opened(page, server, "")
     quiet(lambda: work.get_attribute("data-seq"))  # painted, and at rest
     at_step(work, 0)

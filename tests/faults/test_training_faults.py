@@ -246,12 +246,17 @@ STRENGTHS: dict[str, list[str]] = {
     ],
     "mined batches, step decay, rmsprop": [
         *("batch.sampler=mined", "miner.name=semi_hard", "batch.refresh=8", "optimiser.name=rmsprop"),
+        *("batch.balanced_steps=5", "model.dropout=0.3"),
         *("schedule.decay=step", "schedule.decay_every=6", "optimiser.clip_value=0.01"),
     ],
     "projections": [
         *("loss.name=triplet_proxy", "loss.per_class=2", "loss.batch_pairs=0.1", "loss.learning_rate=0.1"),
         *("projection.pool=4", "projection.patience=1", "projection.weight=0.5", "model.normalize=false"),
         *("model.lipschitz=true", "optimiser.learning_rate=0.3", "schedule.covering_every=4"),
+    ],
+    "conditioned": [
+        *("loss.name=tuplet", "conditioning.neighbours=4", "conditioning.after=6", "conditioning.order=random"),
+        *("conditioning.continued=true", "batch.refresh=5", "conditioning.among=train"),
     ],
     "random miner, monitored test": [
         *("miner.name=distance_weighted", "batch.sampler=random", "schedule.monitor_part=test"),

@@ -13,7 +13,7 @@ import torch
 import dmlcore
 from dmlcore.geometry import average_covering_radius, covering_curve, covering_radius, k_center
 
-GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "covering.json").read_text())
+GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "losses.json").read_text())
 ROW, COLUMN = np.arange(14)[:, None], np.arange(3)
 POINTS = np.sin(0.4 + 1.3 * ROW + 0.7 * COLUMN + 0.21 * ROW * COLUMN)
 
@@ -25,7 +25,10 @@ def test_golden_picks_and_radii():
     assert picks.tolist() == golden["selected"]
     radii = [covering_radius(POINTS, np.concatenate([existing, POINTS[picks[: i + 1]]])) for i in range(len(picks))]
     assert radii == pytest.approx(golden["radius_after_each"], rel=1e-12)
-    assert k_center(POINTS, None, 5).tolist() == golden["empty_existing"]["selected"]
+    empty = golden["empty_existing"]
+    assert k_center(POINTS, None, 5).tolist() == empty["selected"]
+    alone = [covering_radius(POINTS, POINTS[empty["selected"][: i + 1]]) for i in range(5)]
+    assert alone == pytest.approx(empty["radius_after_each"], rel=1e-12)
     tie = golden["tie_case"]
     assert k_center(tie["points"], tie["existing"], tie["picks"]).tolist() == tie["selected"]
 
@@ -35,6 +38,9 @@ def test_golden_curve_and_averages():
     assert covering_curve(POINTS) == pytest.approx(golden["curve"], rel=1e-12)
     assert covering_curve(POINTS).mean() == pytest.approx(golden["average"], rel=1e-12)
     assert average_covering_radius(POINTS, golden["labels"]) == pytest.approx(golden["mean_over_classes"], rel=1e-12)
+    labels = np.array(golden["labels"])
+    each = [average_covering_radius(POINTS[labels == label], labels[labels == label]) for label in np.unique(labels)]
+    assert each == pytest.approx(golden["per_class_average"], rel=1e-12)
     assert covering_radius(POINTS, POINTS[:3]) == pytest.approx(golden["radius_of_first_three_points"], rel=1e-12)
 
 

@@ -42,10 +42,14 @@ def test_the_loss(case):
     loss.embeddings.data = EMBEDDINGS.clone()
     value = loss(SHARES, LABELS)
     assert value.item() == pytest.approx(case["value"], rel=1e-9)
+    assert value.item() / 2 == pytest.approx(case["value_mean_convention"], rel=1e-9)  # of both halves, not their sum
     shares = SHARES.clone().requires_grad_()
     gradients = torch.autograd.grad(loss(shares, LABELS), (shares, loss.embeddings))
     for gradient, key in zip(gradients, ("grad_Z", "grad_U"), strict=True):
         assert gradient.norm().item() == pytest.approx(case[key]["norm"], rel=1e-9)
+        i, d = (torch.arange(float(n), dtype=torch.float64) for n in gradient.mT.shape)
+        probe = torch.cos(0.3 * i[:, None] - 0.8 * d + 0.2)
+        assert (gradient.mT * probe).sum().item() == pytest.approx(case[key]["dot"], rel=1e-8)
     shuffled = torch.randperm(12, generator=torch.Generator().manual_seed(0))
     assert loss(SHARES[shuffled], LABELS[shuffled]).item() == pytest.approx(value.item(), rel=1e-12)
 

@@ -27,6 +27,7 @@ def made(*overrides: str) -> TrainingState:
     """A linear head in float64, so that differences of small steps can be seen."""
     state = build(RunSpec().with_overrides([*LINEAR, *overrides]), DATA, torch.device("cpu"))
     state.model.double()
+    state.loss.double()
     return state
 
 
@@ -80,7 +81,14 @@ def _embed(state: TrainingState, rows: np.ndarray) -> np.ndarray:
 
 
 def _restricted(
-    state: TrainingState, kept: Tensor, embeddings: Tensor, labels: Tensor, shares: Any, tuples: Any, random: Any
+    state: TrainingState,
+    kept: Tensor,
+    embeddings: Tensor,
+    labels: Tensor,
+    shares: Any,
+    tuples: Any,
+    random: Any,
+    *_: Any,
 ) -> Tensor:
     """The loss on the rows that are kept, written anew: tuples with a row that is out are out."""
     if tuples is not None:
@@ -158,4 +166,8 @@ def test_a_loss_that_is_no_sum_over_the_batch_is_refused() -> None:
         of_step.refuse(made("loss.name=contrastive", "loss.memory=2"))
     with pytest.raises(TrainingError, match="joins the embeddings that are tested"):
         of_step.refuse(made("loss.name=wedl"))
-    of_step.refuse(made("loss.name=wel"))
+    held = made("loss.name=wel")
+    of_step.refuse(held)
+    held.spec = held.spec.model_copy(update={"loss": held.spec.loss.model_copy(update={"start_weight": 0.3})})
+    with pytest.raises(TrainingError, match="held to those of the start"):
+        of_step.refuse(held)

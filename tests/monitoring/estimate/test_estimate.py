@@ -36,6 +36,16 @@ def finished(store: RunStore, spec: RunSpec, seconds: float) -> Run:
     return run
 
 
+def test_the_share_of_validation_is_what_fewer_validations_save() -> None:
+    often, seldom = (
+        told(IMAGES.with_overrides(["schedule.steps=800", f"schedule.validate_every={every}"]), CIFAR)
+        for every in (8, 800)
+    )
+    assert 1 > often.validating > 0.3 > seldom.validating > 0
+    saved = often.seconds - seldom.seconds
+    assert saved == pytest.approx(often.validating * often.seconds - seldom.validating * seldom.seconds, rel=1e-6)
+
+
 def test_steps_batches_images_and_evaluations_cost_time() -> None:
     base = told(IMAGES, CIFAR)
     assert base.basis == "from this machine's speed"
@@ -53,6 +63,17 @@ def test_memory_grows_with_batch_optimiser_and_images() -> None:
     assert adam.memory > small.memory > SPEED.base + 3072 * 50_000  # the images themselves
     large = told(IMAGES.with_overrides(["batch.classes=64", "batch.samples=16"]), CIFAR)
     assert large.memory - adam.memory > 0.5 * 1024 * 1.5e6  # 1.5 MB are kept for each sample
+
+
+def test_memory_counts_every_proxy_and_what_projections_keep_of_the_network() -> None:
+    one = IMAGES.with_overrides(["loss.name=contrastive_proxy", "loss.per_class=1", "schedule.steps=4"])
+    plain, more = told(one, CIFAR), told(one.with_overrides(["loss.per_class=501"]), CIFAR)
+    proxies = CIFAR.classes * one.model.embedding_dim * 4
+    assert more.memory - plain.memory >= 4 * 500 * proxies  # weights, gradient and both moments
+    ccp = told(one.with_overrides(["projection.pool=4"]), CIFAR)
+    network = 4 * (ccp.parameters)
+    # theta*, the candidate with its proxies, and both again while a checkpoint is put together, if that is the peak
+    assert 2 * network + proxies <= ccp.memory - plain.memory <= 2 * (2 * network + proxies) + 1
 
 
 def test_finished_runs_with_the_same_network_and_data_correct_it(tmp_path: Path) -> None:

@@ -123,6 +123,10 @@ def test_every_key_of_a_spec_has_a_widget_with_its_description_as_help(opened):
     for key in ("schedule-plateau", "loss-memory", "data-folds"):
         app.number_input(key=f"train-{key}").set_value(4).run()
     app.selectbox(key="train-data-fold-order").select("random").run()
+    app.selectbox(key="train-model-start").select("imagenet").run()
+    look()
+    app.number_input(key="train-loss-memory").set_value(0).run()
+    app.number_input(key="train-conditioning-neighbours").set_value(16).run()
     look()
     app.selectbox(key="train-optimiser-name").select("sgd").run()
     app.selectbox(key="train-loss-name").select("proxy_nca").run()
@@ -168,6 +172,17 @@ def test_only_what_applies_is_shown_and_handed_on(opened):
     assert says(" ".join(text.value for text in app.markdown), "the 8 proxies", "the farthest", "among 12")
     app.selectbox(key="train-loss-name").select("contrastive").run()
     assert shown_spec(app).projection.pool == 0
+    assert "train-conditioning-by" not in keys_of()
+    app.number_input(key="train-loss-memory").set_value(0).run()
+    app.number_input(key="train-conditioning-neighbours").set_value(4).run()
+    assert "train-conditioning-layers" in keys_of()
+    assert says(" ".join(text.value for text in app.markdown), "its 4 nearest neighbours", "transductive")
+    app.selectbox(key="train-conditioning-by").select("mean").run()  # has nothing to train: all steps are the network's
+    spec = shown_spec(app)
+    assert (spec.conditioning.neighbours, spec.conditioning.after) == (4, spec.schedule.steps)
+    assert not {"train-conditioning-layers", "train-conditioning-after"} & keys_of()
+    app.number_input(key="train-loss-memory").set_value(3).run()  # it remembers embeddings of samples alone
+    assert shown_spec(app).conditioning.neighbours == 0
 
 
 def test_a_backbone_starts_from_weights_a_run_or_a_file(opened):

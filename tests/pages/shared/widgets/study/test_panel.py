@@ -78,7 +78,7 @@ def test_shipped_results_are_shown_as_mean_and_deviation_with_their_origin(store
 def test_a_study_that_is_already_running_is_refused_aloud(store, monkeypatch):
     monkeypatch.setattr(studies, "load", lambda name: None)
 
-    def busy(request: StudyRequest, store: RunStore) -> None:
+    def busy(request: StudyRequest, store: RunStore, backend: str) -> None:
         raise JobError("tokens is already running")
 
     monkeypatch.setattr(study_panel.studies, "launch", busy)
