@@ -14,11 +14,12 @@ if str(ROOT) not in sys.path:
 from pages._server import ROUTES, lifespan  # noqa: E402
 from pages.shared.server.guard import Guard  # noqa: E402  (the path must stand first)
 from pages.shared.server.head import Head  # noqa: E402
+from pages.shared.server.measured import Metering  # noqa: E402
 
 # As `streamlit run` does: another server, started in another folder, would not find .streamlit/config.toml otherwise.
 config._main_script_path = config._main_script_path or __file__
 
-MIDDLEWARE = [Middleware(Guard), Middleware(Head)]
+MIDDLEWARE = [Middleware(Metering), Middleware(Guard), Middleware(Head)]
 app = st.App(ROOT / "pages" / "_main.py", routes=ROUTES, lifespan=lifespan, middleware=MIDDLEWARE)
 
 if __name__ == "__main__":

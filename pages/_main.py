@@ -4,7 +4,8 @@ from pathlib import Path
 
 import streamlit as st
 
-from pages.shared.widgets import menu
+from pages.shared.server.measured import rerun
+from pages.shared.widgets import machines, menu
 
 ICON = str(Path(__file__).resolve().parents[1] / "assets" / "icon.svg")
 
@@ -13,4 +14,6 @@ st.set_page_config(page_icon=ICON, layout="wide")
 st.logo(ICON, size="large")
 page = menu.shown()
 st.set_page_config(page_title=menu.title_of(page))
-page.run()
+machines.sidebar()
+with rerun(page.url_path):
+    page.run()

@@ -19,11 +19,12 @@ from starlette.routing import BaseRoute, Match, Router
 from starlette.types import Message, Receive, Scope, Send
 from streamlit import App
 
+from dmlcore.monitoring import logs
 from pages.shared.server import descriptors
 
 # Modules with ROUTES: what the first page needs, and the rest, which loads for longer than the first page may take.
 # Neither is imported here: the server listens first (torch alone takes a second and a half).
-FIRST = ("pages.shared.server.static_files", "pages.shared.plane.service")
+FIRST = ("pages.shared.server.static_files", "pages.shared.server.operations", "pages.shared.plane.service")
 LATER = (
     "pages.losses.charges.service",
     "pages.losses.fields.compare.export",
@@ -113,10 +114,12 @@ ROUTES: list[BaseRoute] = [LOADED]
 def _warm_up() -> None:
     """What the first field needs."""
     from pages.shared.plane import service as plane_service
+    from pages.shared.server import operations
 
     routes(FIRST)
     plane_service.warm_up()
     _freeze()
+    operations.LOADED.set()
 
 
 def _warm_up_later() -> None:
@@ -180,6 +183,7 @@ async def _load() -> None:
 @asynccontextmanager
 async def lifespan(_: App) -> AsyncIterator[None]:
     """Serve at once; load what the first field needs meanwhile, and the rest once the first visitor has seen it."""
+    logs.of_server()
     descriptors.raise_limit()
     asyncio.set_event_loop_policy(descriptors.SessionLoopPolicy())
     loading = asyncio.create_task(_load())

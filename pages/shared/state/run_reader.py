@@ -24,6 +24,7 @@ from pages.shared.words.numbers import duration
 PACE = 60  # last looks at a run from which its speed is told
 KEPT = 256  # runs whose curves stay in memory
 MEMBERS = {"loss_": "member_losses", "weight_": "member_weights"}  # beginnings of fields of the rows "step"
+BESIDE = ("alone", "inductive", "transductive")  # scores beside those of embeddings with neighbours
 MOST_MEMBERS = 32  # of an ensemble
 
 
@@ -63,7 +64,8 @@ class RunHistory:
     """What metrics.jsonl of one run says so far; `scores` by "inputs", "untrained", "trained".
 
     measures: numbers of the rows "measure" by name, and of others that are drawn like them; histograms: of the same
-    rows; members: of an ensemble "member_losses" and "member_weights", each by the name of the loss.
+    rows; members: of an ensemble "member_losses" and "member_weights", each by the name of the loss; "validation" of
+    what is scored beside embeddings with neighbours; projections: the numbers of those that ended, by step.
     """
 
     loss: Series = field(default_factory=Series)
@@ -72,6 +74,7 @@ class RunHistory:
     measures: dict[str, Series] = field(default_factory=dict)
     histograms: list[Histogram] = field(default_factory=list)
     members: dict[str, dict[str, Series]] = field(default_factory=dict)
+    projections: Series = field(default_factory=Series)
     scores: dict[str, Row] = field(default_factory=dict)
     baselines: dict[tuple[str, str], Row] = field(default_factory=dict)  # further ones, by what and of which part
     pace: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=PACE))  # (step, seconds) as seen
@@ -84,15 +87,24 @@ class RunHistory:
             if "active" in row:
                 self.active.add(row["step"], row["active"])
             self._of_an_ensemble(row)
+        elif kind == "conditioning":  # what was validated so far is the network alone
+            self.members.setdefault("validation", {})["alone"] = self.validation
+            self.validation = Series()
         elif kind == "validation":
             if row["map_at_r"] is not None:
                 self.validation.add(row["step"], row["map_at_r"])
+            for name in BESIDE:
+                if row.get(f"{name}_map_at_r") is not None:
+                    known = self.members.setdefault("validation", {}).setdefault(name, Series())
+                    known.add(row["step"], row[f"{name}_map_at_r"])
             if row.get("nmi") is not None:
                 self.measures.setdefault("nmi", Series()).add(row["step"], row["nmi"])
         elif kind == "scores":
             self.scores[row["of"]] = row
         elif kind == "baseline":
             self.baselines[row["of"], row["part"]] = row
+        elif kind == "projection":
+            self.projections.add(row["step"], row["projection"])
         elif kind == "measure":
             self._measured(row)
 

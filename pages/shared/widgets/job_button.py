@@ -10,7 +10,7 @@ from dmlcore.jobs import launch
 from dmlcore.jobs.launch import Job, JobName
 from dmlcore.storage.run_directory import LAST
 from dmlcore.storage.runs import Run, RunError
-from pages.shared.widgets import menu, waiting
+from pages.shared.widgets import machines, menu, waiting
 from pages.shared.words import sentences as words
 
 _LABEL: dict[JobName, str] = {
@@ -64,6 +64,21 @@ def busy(run: Run, key: str, below: Callable[[], object] = lambda: None) -> bool
     return waiting.on_run(run, f"{key}-{run.id}", _DOING[state.task] if state else "", below)
 
 
+def at_work(run: Run, task: JobName) -> bool:
+    """Whether this very job works on a run now."""
+    job = Job(run)
+    state = job.state()
+    return state is not None and state.task == task and job.busy()
+
+
+def follow(run: Run, task: JobName, at_work: bool, below: Callable[[], object] = lambda: None) -> bool:
+    """Whether a job that was seen `at_work` still is, and is shown; else why the last one gave no result."""
+    if at_work and busy(run, task, below):
+        return True
+    failed(run, task)
+    return False
+
+
 def failed(run: Run, *tasks: JobName) -> None:
     """Why the last job on a run gave no result, if it was one of these."""
     job = Job(run)
@@ -76,6 +91,6 @@ def failed(run: Run, *tasks: JobName) -> None:
 def begin(run: Run, task: JobName, settings: str = "") -> None:
     """Start a job; a refusal is said in passing."""
     try:
-        launch.ask(run, task, settings)
+        launch.ask(run, task, settings, machines.chosen())
     except (launch.JobError, RunError, OSError) as error:
         st.toast(words.plain(error), icon=":material/error:")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,8 @@ import streamlit as st
 from dmlcore.figures.curves import CurvePanel, RunCurve, averaged, linked
 from dmlcore.metrics import SCORES
 from dmlcore.significance import verdicts
-from dmlcore.storage.metrics_rows import Row
+from dmlcore.significance.transductive import marked
+from dmlcore.storage.metrics_rows import REPRESENTATIONS, Row
 from dmlcore.storage.runs import Run
 from pages.shared.state import run_reader
 from pages.shared.state.run_reader import RunHistory
@@ -20,11 +21,7 @@ from pages.shared.widgets.chart import chart
 from pages.shared.words import titles
 from pages.shared.words.numbers import percent
 
-REPRESENTATIONS = {
-    "inputs": "raw input",
-    "untrained": "untrained network",
-    "trained": "trained network",
-}
+BESIDE = {"alone": "network alone"}  # further curves of a validation, where neighbours take part
 # What may be drawn, in this order: name in History -> title, number format, height.
 PANELS = {
     "loss": ("loss", ".3~g", 200),
@@ -67,7 +64,10 @@ def show(runs: Sequence[Run], forks: Sequence[int] = (), *, table: bool = True) 
     """
     histories = [(titles.label(run), run_reader.reader().history(run)) for run in runs]
     band = "The band is the range of the loss within a few steps"
-    if _curves([(name, [history]) for name, history in histories], runs, forks, band):
+    ends = [int(step) for step in histories[0][1].projections.arrays()[0]] if len(histories) == 1 else []
+    if ends:
+        band += "; a line across, that a projection ended and its proxies were put on samples anew"
+    if _curves([(name, [history]) for name, history in histories], runs, [*forks, *ends], band):
         _scores(runs, histories, table=table)
 
 
@@ -176,7 +176,7 @@ def _of_members(name: str, histories: Histories) -> list[RunCurve]:
     for label, runs in histories:
         every = [history.members.get(name, {}) for history in runs]
         for member in dict.fromkeys(loss for losses in every for loss in losses):
-            words = member.replace("_", " ")
+            words = BESIDE.get(member, member.replace("_", " "))
             series = [losses[member] for losses in every if member in losses]
             curves.append(_curve(words if len(histories) == 1 else f"{words} · {label}", series))
     return curves
@@ -201,7 +201,7 @@ def _scores(runs: Sequence[Run], histories: Sequence[tuple[str, RunHistory]], *,
     for name, history in histories:
         for subject, words in REPRESENTATIONS.items():
             if score := history.scores.get(subject):
-                rows.append({"run": name, "embedding": words} | score_columns(score))
+                rows.append({"run": name, "embedding": marked(words, score.get("transductive"))} | score_columns(score))
     if not rows:
         return
     st.subheader("Scores on the test split", anchor=False)
@@ -225,6 +225,7 @@ def _verdict(runs: Sequence[Run], histories: Sequence[RunHistory]) -> None:
         spec = run.spec
         name = f"{titles.data_title(spec.data.name)} · {titles.loss_title(spec.loss.name)}"
         key = spec.model_copy(update={"name": "", "seed": 0}).digest()
+        name = marked(name, spec.conditioning.transductive)
         label = name if len(runs) == 1 else f"{name} ({key[:4]})"
         values.setdefault(label, {})[spec.seed] = score
         rows = [*history.scores.values(), *history.baselines.values()]
@@ -249,4 +250,28 @@ def beside(run: Run) -> str:
         for subject, words in named.items()
         if (row := scores.get(subject))
     ]
-    return f" Without training: {'; '.join(parts)}." if parts else ""
+    without = f" Without training: {'; '.join(parts)}." if parts else ""
+    return f"{without}{_neighbours(scores)}"
+
+
+def _neighbours(scores: Mapping[str, Row]) -> str:
+    """What the same weights score otherwise, where neighbours take part; "" where they do not."""
+    named = {
+        "alone": "the network alone",
+        "inductive": "neighbours from the training split",
+        "transductive": "neighbours from the test split (transductive)",
+    }
+    others = "; ".join(
+        f"{words} R@1 {percent(row['recall_at'].get('1'))}, MAP@R {percent(row['map_at_r'])}"
+        for subject, words in named.items()
+        if (row := scores.get(subject))
+    )
+    if not others:
+        return ""
+    if scores.get("trained", {}).get("transductive"):
+        return f" **Transductive**: each embedding was read with its neighbours in the test split. {_first(others)}."
+    return f" Inductive: each embedding was read with its neighbours in the training split. {_first(others)}."
+
+
+def _first(words: str) -> str:
+    return words[0].upper() + words[1:]

@@ -7,6 +7,7 @@ from functools import cache
 
 from dmlcore import losses
 from dmlcore.data import DataError, describe
+from dmlcore.significance.transductive import marked
 from dmlcore.storage.listing import Brief
 from dmlcore.storage.runs import Run
 
@@ -16,7 +17,8 @@ def label(run: Run) -> str:
     name, loss = run.spec.name or data_title(run.spec.data.name), loss_title(run.spec.loss.name)
     if run.is_example:
         return f"Example · {name}"
-    return " · ".join([name, *([] if name.endswith(loss) else [loss]), run.id[-4:]])
+    words = " · ".join([name, *([] if name.endswith(loss) else [loss]), run.id[-4:]])
+    return marked(words, run.spec.conditioning.transductive)
 
 
 def searched(words: str, more: Callable[[str], str] = lambda run_id: "") -> Callable[[str, Brief], bool]:

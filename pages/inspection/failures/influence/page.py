@@ -13,9 +13,9 @@ from typing import Any
 import streamlit as st
 
 from dmlcore.data import DataError, Dataset
+from dmlcore.inspection.failure.answers import READ_TOGETHER
 from dmlcore.inspection.influence import failure
 from dmlcore.inspection.influence.failure import FailureQuestion
-from dmlcore.jobs.launch import Job
 from dmlcore.storage import fork_parent
 from dmlcore.storage.runs import Run
 from pages.inspection.failures.address import OF
@@ -48,8 +48,10 @@ def show(run: Run, triplet: Mapping[str, Any]) -> None:
         "d(A,N) − d(A,P) have moved without this sample in the batch? Summed over the training this is the sample's "
         "influence on this failure. The run is left as it is."
     )
-    state = Job(run).state()
-    busy = state is not None and state.task == "influence" and Job(run).busy()
+    if run.spec.conditioning.neighbours:
+        st.info(READ_TOGETHER, icon=":material/info:")
+        return
+    busy = job_button.at_work(run, "influence")
     path = failure.path_of(run, *(triplet[name] for name in OF))
     result = failure.read(path)
     st.button(
@@ -60,10 +62,7 @@ def show(run: Run, triplet: Mapping[str, Any]) -> None:
         on_click=_begin,
         args=(run, triplet),
     )
-    if busy and job_button.busy(run, "influence"):
-        return
-    job_button.failed(run, "influence")
-    if result:
+    if not job_button.follow(run, "influence", busy) and result:
         try:
             _result(run, result, thumbnails.dataset(run.spec))
         except DataError as error:

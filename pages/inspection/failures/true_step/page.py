@@ -7,11 +7,10 @@ from typing import Any
 import streamlit as st
 
 from dmlcore import losses
-from dmlcore.inspection.failure import true_step
+from dmlcore.inspection.failure import answers, true_step
 from dmlcore.inspection.failure.best_loss import best_loss
 from dmlcore.inspection.failure.one_step import NeighbourRanks, RetrievalFailure
 from dmlcore.inspection.failure.true_step import Question
-from dmlcore.jobs.launch import Job
 from dmlcore.storage.runs import Run
 from pages.inspection.failures import words as failure_words
 from pages.inspection.failures.address import OF
@@ -30,8 +29,10 @@ def show(run: Run, triplet: dict[str, Any], case: RetrievalFailure, home: Home) 
         "real step of the run's optimiser on this triplet, with the loss and the sliders chosen above, and ranks the "
         "whole test split anew. Points that were dragged count as they are in the data; the run is left as it is."
     )
-    step = Job(run).state()
-    busy = step is not None and step.task == "true-step" and Job(run).busy()
+    if run.spec.conditioning.neighbours:
+        st.info(answers.READ_TOGETHER, icon=":material/info:")
+        return
+    busy = job_button.at_work(run, "true-step")
     with st.container(horizontal=True):
         for key, label, whole in (
             ("true_step", "Take the true step with this loss", False),
@@ -45,10 +46,8 @@ def show(run: Run, triplet: dict[str, Any], case: RetrievalFailure, home: Home) 
                 on_click=_begin,
                 args=(run, triplet, home, whole),
             )
-    if busy and job_button.busy(run, "step", lambda: _result(run, triplet, case, home)):
-        return
-    job_button.failed(run, "true-step")
-    _result(run, triplet, case, home)
+    if not job_button.follow(run, "true-step", busy, lambda: _result(run, triplet, case, home)):
+        _result(run, triplet, case, home)
 
 
 def _result(run: Run, triplet: dict[str, Any], case: RetrievalFailure, home: Home) -> None:

@@ -25,6 +25,7 @@ from pages.shared.widgets.spec_form.values import (
     IMAGENET,
     WITH_SHARES,
     chooses,
+    conditions,
     fill,
     folds_apply,
     gathers,
@@ -210,9 +211,39 @@ def _network(form: Form, kind: str) -> None:
     if kind == "images":
         with st.expander("Start and what stays frozen"):
             _start(form, network)
+    if conditions(form.values):
+        with st.expander("Neighbours: conditioned embedding"):
+            _conditioning(form)
     if kind != "vectors":
         with st.expander(f"Pooling: {pooling.describe(form.values.get('pooling.name') or 'gap').title}"):
             _pooling(form)
+
+
+def _conditioning(form: Form) -> None:
+    """Neighbours that join each sample in its embedding."""
+    if not field(form, "conditioning.neighbours"):
+        st.caption(
+            "Each embedding is made of a sample and its nearest neighbours. Scored among each other, samples see what "
+            "they are compared with: such scores are marked, and stand beside those with neighbours from the training "
+            "split. Published: 16."
+        )
+        return
+    read_by = field(form, "conditioning.by")
+    if read_by in ("lstm", "concat"):
+        field(form, "conditioning.order")
+    if read_by == "lstm":
+        left, right = st.columns(2)
+        with left:
+            field(form, "conditioning.layers")
+        with right:
+            field(form, "conditioning.hidden")
+        field(form, "conditioning.dropout", step=0.1)
+    continued = field(form, "conditioning.continued")
+    if read_by == "mean" and not continued:
+        st.caption("Nothing of it learns: all steps train the network, then its embeddings are averaged.")
+    else:
+        field(form, "conditioning.after", step=100)
+    field(form, "conditioning.among")
 
 
 def _start(form: Form, network: str) -> None:
@@ -234,6 +265,8 @@ def _start(form: Form, network: str) -> None:
             form.choice("model.run", "Run", list(runs), words=lambda name: label(runs[name]))
     if begin == A_FILE:
         form.text("model.file", "File of weights", placeholder="/path/to/weights.pth or .safetensors")
+    if begin != AT_RANDOM:
+        field(form, "loss.start_weight", step=0.1)
     field(form, "model.keep_classifier")
     if field(form, "model.freeze") == "none":
         field(form, "model.freeze_batch_norm")

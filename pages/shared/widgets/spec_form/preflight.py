@@ -24,6 +24,7 @@ from dmlcore.training import objective
 from dmlcore.training.build import has_cuda
 from dmlcore.training.errors import TrainingError
 from dmlcore.typing import Pixels
+from pages.shared.widgets import machines
 
 IMAGES = 12  # shown as examples
 ESTIMATED_FROM = 40  # finished runs
@@ -96,7 +97,7 @@ def problems(spec: RunSpec, summary: Summary) -> list[str]:
             f"Batch classes: {spec.batch.classes} are asked for, but the training split has only {summary.pairable} "
             f"classes with two samples or more. Lower it to {summary.pairable} at most, or choose another split."
         )
-    if spec.device == "cuda" and not has_cuda():
+    if spec.device == "cuda" and not has_cuda() and not machines.chosen():
         sentences.append("Device: this machine has no usable CUDA device. Choose auto or CPU.")
     try:
         objective.refuse_unusable(spec)
@@ -147,7 +148,7 @@ class Submits:
         """The run id of this token; raises what jobs.launch raises, and then the token may be used again."""
         with self._lock:  # one after the other, so that the ceiling of jobs.launch holds too
             if token not in self._runs:
-                self._runs[token] = jobs.launch(spec, store)
+                self._runs[token] = jobs.launch(spec, store, backend=machines.chosen())
                 if len(self._runs) > self.KEPT:
                     self._runs.popitem(last=False)
             return self._runs[token]

@@ -18,7 +18,7 @@ from dmlcore.experiments.studies import PRETRAINING, StudyRun
 from dmlcore.jobs import launch
 from dmlcore.spec import SpecError
 from dmlcore.storage.runs import RunStore
-from pages.shared.widgets import menu
+from pages.shared.widgets import machines, menu
 from pages.shared.widgets.forms import Form
 from pages.shared.widgets.spec_form.values import fill
 from pages.shared.words import sentences as words
@@ -90,7 +90,7 @@ def _queue_all(request: ProtocolRequest, entries: list[StudyRun]) -> None:
     if st.button(label, key=f"queue-{token}", icon=":material/playlist_add:"):
         st.session_state["protocol-token"] = secrets.token_hex(8)
         try:
-            made = [launch.launch(entry.spec, store) for entry in few]
+            made = [launch.launch(entry.spec, store, backend=machines.chosen()) for entry in few]
         except (launch.JobError, DataError, OSError) as error:
             st.text(words.plain(error))
             return

@@ -38,6 +38,7 @@ def training(form: Form) -> None:
 def _batches(form: Form) -> None:
     sampler = field(form, "batch.sampler")
     if sampler in ("mined", "neighbourhood"):
+        field(form, "batch.balanced_steps", step=50)
         field(form, "batch.refresh", step=50)
     if sampler == "neighbourhood":
         field(form, "batch.neighbours")
@@ -49,6 +50,8 @@ def _optimiser(form: Form) -> None:
         decays = field(form, "optimiser.weight_decay")
         field(form, "optimiser.head_factor", step=1.0)
         field(form, "optimiser.clip_norm", step=0.1)
+        if form.values["model.name"] != "tokens":
+            field(form, "model.dropout", step=0.1)
     with right:
         if form.values["optimiser.name"] == "sgd":
             field(form, "optimiser.momentum", step=0.05)
@@ -56,6 +59,8 @@ def _optimiser(form: Form) -> None:
             field(form, "optimiser.epsilon", step=1e-8)
         field(form, "schedule.warm_up", step=10)
         field(form, "optimiser.clip_value", step=0.1)
+        if form.values["model.name"] != "tokens":
+            field(form, "model.embedding_start")
     if decays:
         field(form, "optimiser.decay_batch_norm")
 

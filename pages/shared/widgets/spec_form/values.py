@@ -11,7 +11,7 @@ from dmlcore.data import DataError
 from dmlcore.models import backbones
 from dmlcore.spec import RunSpec, SpecError, keys
 from dmlcore.storage.runs import RUN_ID
-from dmlcore.training.objective import CATALOGUES, has_places
+from dmlcore.training.objective import CATALOGUES, has_places, joins_learners
 from pages.shared.widgets.forms import Form
 
 WITH_SHARES = [
@@ -81,10 +81,16 @@ def spec_of(form: Form) -> RunSpec:
         del nested["loss"]["reduction"]
     if not takes_memory(loss):
         nested["loss"]["memory"] = 0
+    if not nested["model"]["start"]:
+        nested["loss"]["start_weight"] = 0.0
     if not has_places(values["loss.name"]):
         nested["loss"]["batch_pairs"] = 0.0
     if not projects(values):
         del nested["projection"]
+    if not conditions(values):
+        del nested["conditioning"]
+    elif values["conditioning.by"] == "mean" and not values["conditioning.continued"]:
+        nested["conditioning"]["after"] = values["schedule.steps"]
     if not mining.fits(values["miner.name"], loss):
         nested["miner"]["name"] = mining.ALL
     miner = mining.describe(nested["miner"]["name"])
@@ -124,6 +130,8 @@ def _model_of(nested: dict[str, Any], values: Mapping[str, Any], info: data.Desc
     section["start"] = starts.get(begin) or None if info.kind == "images" else None
     if info.kind != "images":
         section |= {"keep_classifier": False, "freeze_batch_norm": False, "freeze": "none"}
+    if values["model.name"] == "tokens":
+        section |= {"dropout": 0.0, "embedding_start": "random"}
     if info.kind != "images" or not gathers(values):
         section["gather"] = "none"
     if section["freeze"] == "backbone":
@@ -143,6 +151,13 @@ def gathers(values: Mapping[str, Any]) -> bool:
     kept = values["model.keep_classifier"] or values["model.freeze"] == "backbone"
     first = pooling.describe(values["pooling.name"]).layer.projects_first
     return backbones.gives_depths(values["model.name"]) and not kept and not first
+
+
+def conditions(values: Mapping[str, Any]) -> bool:
+    """Whether neighbours can join each sample: nothing else holds on to embeddings of samples alone."""
+    remembers = takes_memory(losses.describe(values["loss.name"])) and values["loss.memory"]
+    placed = projects(values) and values["projection.pool"]
+    return not (remembers or placed or joins_learners(values["loss.name"]))
 
 
 def projects(values: Mapping[str, Any]) -> bool:

@@ -17,7 +17,7 @@ from dmlcore.figures import studies as figures
 from dmlcore.jobs.launch import JobError
 from dmlcore.spec import SpecError
 from dmlcore.storage.runs import Run, RunError, RunStore
-from pages.shared.widgets import waiting
+from pages.shared.widgets import machines, waiting
 from pages.shared.widgets.study import scores as study_scores
 from pages.shared.widgets.study import trials as study_trials
 from pages.shared.words import sentences as words
@@ -163,7 +163,7 @@ def _resting(
 def _start(name: str, request: StudyRequest) -> None:
     """Start it; a refusal is shown at the next look."""
     try:
-        studies.launch(request, RunStore())
+        studies.launch(request, RunStore(), machines.chosen())
     except (JobError, DataError, SpecError, OSError) as error:
         st.session_state[f"refused-{name}"] = words.plain(error)
 

@@ -12,7 +12,7 @@ from dmlcore.storage import locks
 from dmlcore.storage.run_directory import LAST
 from dmlcore.storage.runs import Run, RunError, RunState
 from pages.shared.state import run_reader
-from pages.shared.widgets import menu, run_status, waiting
+from pages.shared.widgets import machines, menu, run_status, waiting
 from pages.shared.widgets.run_status import literal
 from pages.shared.words import sentences as words
 from pages.shared.words import titles
@@ -62,7 +62,7 @@ def _progress(run: Run, status: str, state: RunState, waits: Waiting | None) -> 
         left = run_reader.time_left(state, run_reader.reader().history(run).pace)
         st.progress(done, text=f"{where} · {left} · {asked}{on}")
     elif status == "queued":
-        st.progress(done, text=f"{where} · {_place(waits)}")
+        st.progress(done, text=f"{where} · {state.message if state.backend and state.message else _place(waits)}")
     elif status == "lost":
         st.progress(done, text=f"{where}, then its process ended without a word")
         st.warning("Lost, not gone: all up to the last checkpoint is kept. Resume goes on from there.")
@@ -77,6 +77,11 @@ def _where(state: RunState) -> str:
 
 def _on(state: RunState) -> str:
     return f" · {state.device}" if state.device else ""
+
+
+def _resume(run: Run) -> None:
+    """Where it was, or where the sidebar says."""
+    launch.resume(run, machines.chosen() if machines.any_other() else None)
 
 
 def _place(waits: Waiting | None) -> str:
@@ -97,7 +102,7 @@ def _buttons(run: Run, status: str) -> None:
     elif status != "done" and st.button(
         "Resume", key=f"resume-{run.id}", icon=":material/resume:", type="primary", help=RESUME
     ):
-        _ask(run, launch.resume)
+        _ask(run, _resume)
     if (run.path / LAST).exists():
         menu.link("fork", "Continue from here with a change", {"run": run.id})
     menu.link("train", "Train another like it", {"like": run.id}, icon="tune")

@@ -33,6 +33,8 @@ def show(spec: RunSpec, summary: Summary | None, query: Mapping[str, str], *, re
         _describe_loss(spec)
         if spec.projection.pool:
             _describe_projections(spec)
+        if spec.conditioning.neighbours:
+            _describe_conditioning(spec)
     _describe_data(spec, summary)
     _lint(spec, summary)
     if ready and data.describe(spec.data.name).kind != "vectors":
@@ -110,6 +112,26 @@ def _describe_projections(spec: RunSpec) -> None:
         f"near its best weights $\\theta_k$, and the {per_class} proxies $w$ of each class become samples of it, {how}."
     )
     st.caption(f"Gürbüz 2022, Ch. 3, Alg. 1. $\\lambda$ = {chosen.weight:g}; the first projection has none.")
+
+
+def _describe_conditioning(spec: RunSpec) -> None:
+    chosen = spec.conditioning
+    st.subheader("Neighbours: a conditioned embedding", anchor=False)
+    formulas = {
+        "lstm": r"g=W\,[\,h\,;\,f(x)\,]+b,\quad h=\mathrm{LSTM}\big(f(x),f(x_1),\dots,f(x_K)\big)",
+        "average": r"g=W\,\big[\tfrac1K\textstyle\sum_k f(x_k)\,;\,f(x)\big]+b",
+        "concat": r"g=W\,[\,f(x_1);\dots;f(x_K);f(x)\,]+b",
+        "mean": r"g=\tfrac1{K+1}\big(f(x)+\textstyle\sum_k f(x_k)\big)",
+    }
+    st.latex(formulas[chosen.by])
+    where = "among the samples it is scored with" if chosen.transductive else "in the training split"
+    begins = f"After {chosen.after:,} steps of the network $f$ alone, " if chosen.after else "From the first step on "
+    st.markdown(
+        f"{begins}each sample $x$ is embedded with its {chosen.neighbours} nearest neighbours. A scored sample has "
+        f"them {where}: its scores are **{'transductive' if chosen.transductive else 'inductive'}**, and the other "
+        "way is scored beside it."
+    )
+    st.caption("Can 2018, Ch. 4, for the LSTM over 16 neighbours; there test samples have theirs in the test split.")
 
 
 def _describe_pooling(spec: RunSpec) -> None:

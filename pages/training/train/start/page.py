@@ -73,6 +73,9 @@ def button(head: steps.StepHead, spec: RunSpec | None) -> None:
     steps.start(spec, pressed=pressed)
 
 
+MUCH = 0.3  # of the time in validation, from where it is worth a sentence
+
+
 def _estimate(spec: RunSpec, summary: Summary) -> None:
     """Time and memory before the launch, and what that rests on."""
     estimate = preflight.estimated(spec, summary)
@@ -83,6 +86,12 @@ def _estimate(spec: RunSpec, summary: Summary) -> None:
     where = "of the GPU" if estimate.gpu else "of the machine"
     queued = len(device_queue.waiting(RunStore()))
     waits = f" {queued} run{'s wait' if queued > 1 else ' waits'} before it." if queued else ""
+    every = spec.schedule.validate_every
+    much = (
+        f" {estimate.validating:.0%} of it is validation, every {every} steps: validate less often to train more."
+        if estimate.validating > MUCH
+        else ""
+    )
     with st.container(horizontal=True, key="estimate"):
         st.metric(
             "time", f"≈ {duration(estimate.seconds)}{early}", estimate.basis, delta_color="off", delta_arrow="off"
@@ -92,7 +101,7 @@ def _estimate(spec: RunSpec, summary: Summary) -> None:
         st.metric("parameters", _count(estimate.parameters), flops, delta_color="off", delta_arrow="off")
     st.caption(
         "Estimated for a machine that does nothing else; up to twice or half of it is usual, less once a run like it "
-        "is done." + waits
+        "is done." + much + waits
     )
 
 
