@@ -29,6 +29,7 @@ from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parents[2]
 APP, TORCH, DEVELOPMENT = "requirements.lock", "requirements-torch.lock", "requirements-dev.lock"
+ENGINES = ("ray", "slurm")  # extras that neither the app nor a run here needs: locked with what tests need
 HEADS = {
     APP: "What the app needs, but for torch. Made by `make lock`; install with pip --require-hashes --no-deps.",
     TORCH: "torch as the registry serves it, and what that build alone needs. Made by `make lock`.",
@@ -120,11 +121,13 @@ def problems(root: Path = ROOT) -> list[str]:
 def _declared(root: Path) -> dict[str, list[Requirement]]:
     """What pyproject.toml asks for, by the file that pins it."""
     project = tomllib.loads((root / "pyproject.toml").read_text())
-    extras = itertools.chain.from_iterable(project["project"]["optional-dependencies"].values())
-    app = [Requirement(line) for line in (*project["project"]["dependencies"], *extras)]
+    extras = project["project"]["optional-dependencies"]
+    chosen = itertools.chain.from_iterable(lines for name, lines in extras.items() if name not in ENGINES)
+    app = [Requirement(line) for line in (*project["project"]["dependencies"], *chosen)]
+    engines = itertools.chain.from_iterable(lines for name, lines in extras.items() if name in ENGINES)
     return {
         "requirements.txt": [wanted for wanted in app if wanted.name != project["project"]["name"]],
-        "requirements-dev.txt": [Requirement(line) for line in project["dependency-groups"]["dev"]],
+        "requirements-dev.txt": [Requirement(line) for line in (*project["dependency-groups"]["dev"], *engines)],
     }
 
 
