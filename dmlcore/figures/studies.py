@@ -50,6 +50,11 @@ def ceiling_of(curves: Sequence[SeedCurve], variant: str) -> float | None:
     return float(np.mean(best)) if best else None
 
 
+def ceilings(curves: Sequence[SeedCurve]) -> dict[str, float | None]:
+    """The same of every variant, in order of appearance."""
+    return {name: ceiling_of(curves, name) for name in dict.fromkeys(curve.variant for curve in curves)}
+
+
 def curves(
     seed_curves: Sequence[SeedCurve],
     *,

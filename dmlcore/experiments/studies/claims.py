@@ -13,8 +13,9 @@ from functools import lru_cache
 
 from pydantic import Field, ValidationError
 
-from dmlcore.experiments.studies.results import Measured, best_folds, load
-from dmlcore.experiments.studies.spec import PRETRAINING, expand, names, read
+from dmlcore.experiments.studies.conductor import StudyRequest
+from dmlcore.experiments.studies.results import Measured, StudyResults, best_folds, load
+from dmlcore.experiments.studies.spec import PRETRAINING, Study, names, read
 from dmlcore.presets import TRIALS as FILE
 from dmlcore.significance import verdicts
 from dmlcore.spec import RunSpec, SpecError
@@ -108,9 +109,7 @@ def ledger(name: str) -> TrialLedger:
 
     Raises SpecError.
     """
-    claim = next((c for c in claims() if any(fnmatchcase(name, pattern) for pattern in c.studies)), None)
-    claim = claim or Claim(title=read(name).question, studies=(name,))
-    of_claim = [other for other in names() if any(fnmatchcase(other, pattern) for pattern in claim.studies)]
+    claim, of_claim = _claim(name)
     by_settings: dict[str, Trial] = {}
     for study in of_claim:
         for key, trial in _trials(study, claim.quoted).items():
@@ -120,9 +119,21 @@ def ledger(name: str) -> TrialLedger:
     return TrialLedger(claim, tuple(trials))
 
 
+def sources(name: str) -> tuple[Study | StudyResults | None, ...]:
+    """What the ledger of a study is counted from: the same objects until one of the files changes; raises SpecError."""
+    return tuple(source for study in _claim(name)[1] for source in (read(study), load(study)))
+
+
+def _claim(name: str) -> tuple[Claim, list[str]]:
+    """The claim that a study belongs to, and all studies that were run for it."""
+    claim = next((c for c in claims() if any(fnmatchcase(name, pattern) for pattern in c.studies)), None)
+    claim = claim or Claim(title=read(name).question, studies=(name,))
+    return claim, [other for other in names() if any(fnmatchcase(other, pattern) for pattern in claim.studies)]
+
+
 def here(name: str, store: RunStore) -> int:
     """How many training runs on the data of a study this store holds, whatever they were made for."""
-    data = {entry.spec.data.name for entry in expand(read(name))}
+    data = {entry.spec.data.name for entry in StudyRequest(study=name).entries()}
     return len(store.find(lambda run_id, brief: brief.data in data))
 
 
@@ -131,7 +142,8 @@ def _trials(name: str, quoted: tuple[str, str] | None) -> dict[str, Trial]:
     results, study = load(name), read(name)
     if results is None:
         return {}
-    keys = {entry.variant: _key(entry.spec) for entry in expand(study, study.seeds[:1])}
+    entries = StudyRequest(study=name, seeds=study.seeds[:1]).entries()
+    keys = {entry.variant: _key(entry.spec) for entry in entries}
     by_variant: dict[str, list[Measured]] = {}
     for run in results.runs:
         if run.variant != PRETRAINING and study.judged in run.scores:

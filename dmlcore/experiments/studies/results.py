@@ -23,6 +23,7 @@ from dmlcore.significance import verdicts
 from dmlcore.spec import SpecError
 from dmlcore.storage import atomic_files
 from dmlcore.storage.arrays import Unreadable
+from dmlcore.storage.listing import FileCache
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.runs import Run, RunError, RunStore, contenders, scores, series
 
@@ -230,6 +231,13 @@ def load(name: str) -> StudyResults | None:
     path = results_path(name)
     if not path.exists():
         path = path.with_suffix(".results.json")  # of an earlier release: all in one object
+    return _loaded.get(str(path), lambda: _load(path))
+
+
+_loaded: FileCache[StudyResults | None] = FileCache(64)
+
+
+def _load(path: Path) -> StudyResults | None:
     try:
         text = path.read_text("utf-8")
         return StudyResults.model_validate(json.loads(text) if path.suffix == ".json" else _from_lines(text))

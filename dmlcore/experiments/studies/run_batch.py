@@ -53,21 +53,20 @@ def find(entries: Sequence[StudyRun], store: RunStore) -> list[Run | None]:
 
     Of several the first that was made, so that a later one changes nothing; without a done one the furthest.
     """
-    made = _made({number: entry.spec for number, entry in enumerate(entries) if entry.starts is None}, store)
+    made = _made({number: entry.of_spec for number, entry in enumerate(entries) if entry.starts is None}, store)
     pretrained = {
-        _what(entries[number].spec): run.id for number, run in made.items() if entries[number].variant == PRETRAINING
+        entries[number].of_spec: run.id for number, run in made.items() if entries[number].variant == PRETRAINING
     }
-    started: dict[int, RunSpec] = {}
+    started: dict[int, str] = {}
     for number, entry in enumerate(entries):
         if entry.starts is not None and (run_id := pretrained.get(_what(entry.starts))):
-            started[number] = entry.after(run_id)
+            started[number] = _what(entry.after(run_id))
     made |= _made(started, store) if started else {}
     return [made.get(number) for number in range(len(entries))]
 
 
-def _made(specs: Mapping[int, RunSpec], store: RunStore) -> dict[int, Run]:
-    """The best run of each of these specs that has any."""
-    wanted = {number: _what(spec) for number, spec in specs.items()}
+def _made(wanted: Mapping[int, str], store: RunStore) -> dict[int, Run]:
+    """The best run of each of the specs with these digests that has any."""
     digests = set(wanted.values())
     by_digest: dict[str, list[Run]] = {}
     for made in reversed(store.find(lambda run_id, brief: brief.digest in digests)):  # oldest first

@@ -8,6 +8,7 @@ import os
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -178,8 +179,17 @@ class StudyRun:
 
     def digest(self) -> str:
         """SHA-256 of what decides the run, wherever its pretraining is stored: names do not count."""
-        specs = [nameless(self.spec), *([nameless(self.starts)] if self.starts else [])]
-        return hashlib.sha256("\n".join(spec.digest() for spec in specs).encode()).hexdigest()
+        return self._digest
+
+    @cached_property
+    def of_spec(self) -> str:
+        """The digest of the spec alone, without its name, as runs are searched by it."""
+        return nameless(self.spec).digest()
+
+    @cached_property
+    def _digest(self) -> str:
+        digests = [self.of_spec, *([nameless(self.starts).digest()] if self.starts else [])]
+        return hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
 
 def names() -> list[str]:
@@ -189,8 +199,13 @@ def names() -> list[str]:
 
 def _files() -> dict[str, Path]:
     own = os.environ.get("DML_STUDIES")
-    files = [*(sorted(Path(own).glob("*.toml")) if own else ()), *STUDIES.glob("*.toml")]  # no name of ours is taken
-    return {path.stem: path for path in files if NAME.fullmatch(path.stem)}
+    return {**(_files_of(Path(own)) if own else {}), **_files_of(STUDIES)}  # no name of ours is taken
+
+
+def _files_of(folder: Path) -> dict[str, Path]:
+    return _folders.get(
+        str(folder), lambda: {path.stem: path for path in folder.glob("*.toml") if NAME.fullmatch(path.stem)}
+    )
 
 
 def path_of(name: str) -> Path:
@@ -212,6 +227,7 @@ def read(name: str) -> Study:
     return _studies.get(str(path), lambda: _read(path))
 
 
+_folders: FileCache[dict[str, Path]] = FileCache(4)
 _studies: FileCache[Study] = FileCache(64)
 
 

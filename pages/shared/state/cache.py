@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from functools import update_wrapper
 from threading import Lock
-from typing import Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -62,3 +62,37 @@ class Cached(Generic[P, R]):
         """Forget all answers."""
         with self._lock:
             self._kept.clear()
+
+
+def derived(compute: Callable[..., R], *arguments: Any) -> R:
+    """`compute(*arguments)`, once for the very same objects, such as what a FileCache keeps until its file changes.
+
+    compute: a function of a module. Numbers and texts count by their value, lists and tuples item by item.
+    """
+    answer: R = _derived(compute, _Same(arguments))
+    return answer
+
+
+class _Same:
+    """Arguments as a key that holds them, so that no other object gets the identity of one."""
+
+    def __init__(self, arguments: tuple[Any, ...]) -> None:
+        self.arguments = arguments
+        self._identity = _identity(arguments)
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self._identity == other._identity
+
+
+def _identity(argument: Any) -> Hashable:
+    if isinstance(argument, (list, tuple)):
+        return type(argument), tuple(map(_identity, argument))
+    return argument if isinstance(argument, (str, int, float, bool, type(None))) else (object, id(argument))
+
+
+@cached(128)
+def _derived(compute: Callable[..., Any], same: _Same) -> Any:
+    return compute(*same.arguments)

@@ -6,8 +6,11 @@ the menu: its views or steps, which a row under the title offers, or what one co
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
@@ -17,6 +20,7 @@ from streamlit.navigation.page import StreamlitPage
 from pages.shared.widgets.component import HANDED_ON
 
 Query = Mapping[str, Any]
+FOLDER = Path(__file__).resolve().parents[2]
 _HERE = "address of the menu"  # of this session
 
 
@@ -137,8 +141,19 @@ PAGES: Mapping[str, Page] = {address: page for place in PLACES.values() for addr
 
 
 def navigation(here: str) -> dict[str, list[StreamlitPage]]:
-    """What st.navigation shows, as seen from an address: its section and its place are marked."""
-    current = PLACES.get(here, HOME)
+    """What st.navigation shows, as seen from an address: its section and its place are marked.
+
+    Copies, because Streamlit notes on a page that a session may run it now.
+    """
+    return {
+        label: [copy.copy(page) for page in pages] for label, pages in _menu(PLACES.get(here, HOME).address).items()
+    }
+
+
+@cache
+def _menu(place: str) -> dict[str, list[StreamlitPage]]:
+    """The pages, whose files Streamlit looks up; place: the address of the one that is marked."""
+    current = PLACES[place]
     shown = {"": [page for place in BRAND for page in _pages(place, current)]}
     for section, places in SECTIONS.items():
         label = f":blue[**{section} · {current.title}**]" if current in places else section
@@ -154,7 +169,7 @@ def _pages(place: Place, current: Place) -> list[StreamlitPage]:
     title = f":blue[**{place.title}**]" if place is current and place not in BRAND else place.title
     return [
         st.Page(
-            page.file,
+            FOLDER / page.file,
             title=title if address == place.address else page.title,
             icon="" if place in BRAND else page.symbol,
             url_path=address,
@@ -163,6 +178,12 @@ def _pages(place: Place, current: Place) -> list[StreamlitPage]:
         )
         for address, page in place.pages.items()
     ]
+
+
+@cache
+def _pages_by_address() -> dict[str, StreamlitPage]:
+    """What links lead to: one page of each address, since the place where a link stands does not matter to it."""
+    return {page.url_path or FIRST: page for pages in _menu(FIRST).values() for page in pages}
 
 
 def _redirect(to: str) -> Callable[[], None]:
@@ -217,7 +238,11 @@ def link(
     about = PAGES[page]
     symbol = f":material/{icon}:" if icon else about.symbol
     (into or st).page_link(
-        about.file, label=label or about.title, icon=symbol, query_params=onward(query or {}), disabled=disabled
+        _pages_by_address()[page],
+        label=label or about.title,
+        icon=symbol,
+        query_params=onward(query or {}),
+        disabled=disabled,
     )
 
 

@@ -17,6 +17,7 @@ from dmlcore.figures import studies as figures
 from dmlcore.jobs.launch import JobError
 from dmlcore.spec import SpecError
 from dmlcore.storage.runs import Run, RunError, RunStore
+from pages.shared.state.cache import derived
 from pages.shared.widgets import machines, waiting
 from pages.shared.widgets.study import scores as study_scores
 from pages.shared.widgets.study import trials as study_trials
@@ -51,11 +52,9 @@ def show(name: str, layout: Layout, head: DeltaGenerator | None = None) -> None:
     study_scores.table(name, results, layout.columns)
     st.caption(f"Mean and standard deviation over the {study.repeats}. {layout.scores}")
     if curves := study_scores.seed_curves(results):
-        level = studies.levels(results, "validation.map_at_r").get("inputs", {})
+        level = dict(derived(studies.levels, results, "validation.map_at_r").get("inputs", {}))
         level.pop(study.ceiling, None)
-        best = "; ".join(
-            f"{v}: {percent(figures.ceiling_of(curves, v))}" for v in dict.fromkeys(c.variant for c in curves)
-        )
+        best = "; ".join(f"{v}: {percent(value)}" for v, value in derived(figures.ceilings, curves).items())
         words = f"Validation MAP@R over the steps. Best, mean over the {study.repeats}: {best}"
         caption = study_scores.draw_curves(name, curves, level, words, study.ceiling or None)
         st.caption(f"{caption} {layout.curves}")
@@ -187,7 +186,7 @@ def _seeds(request: StudyRequest) -> str:
 def _minutes(name: str, request: StudyRequest, runs: float) -> str:
     """How long so many runs take, as far as the study says; "" where its settings are changed."""
     study = studies.read(name)
-    whole = len(studies.expand(study))
+    whole = len(StudyRequest(study=name).entries())
     return "" if request.overrides else f"About {duration(60 * study.minutes * runs / whole)} on two quiet cores"
 
 

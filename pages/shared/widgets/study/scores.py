@@ -10,13 +10,14 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from dmlcore.experiments import studies
-from dmlcore.experiments.studies import PRETRAINING, Measured, StudyRequest, StudyResults
-from dmlcore.figures import baselines
+from dmlcore.experiments.studies import PRETRAINING, Measured, Study, StudyRequest, StudyResults
+from dmlcore.figures import baselines, vega_lite
 from dmlcore.figures import studies as figures
 from dmlcore.significance import verdicts
 from dmlcore.significance.verdicts import CLEARLY
 from dmlcore.spec import SpecError
 from dmlcore.storage.runs import RunStore
+from pages.shared.state.cache import derived
 from pages.shared.widgets.chart import chart
 from pages.shared.words import sentences as words
 
@@ -82,7 +83,7 @@ def _origin(results: StudyResults, request: StudyRequest) -> None:
 
 def table(name: str, results: Sequence[Measured], columns: Columns) -> None:
     rows: list[dict[str, Any]] = []
-    for row in [*studies.baseline_rows(results), *studies.table(results)]:
+    for row in [*derived(studies.baseline_rows, results), *derived(studies.table, results)]:
         shown = {"variant": row["variant"], "seeds": row["seeds"]}
         rows.append(shown | {title: _cell(key, *row[key]) for key, title in columns.items() if key in row})
     if rows:
@@ -99,6 +100,10 @@ def _cell(score: str, mean: float, deviation: float | None) -> str:
 
 def seed_curves(results: Sequence[Measured]) -> list[figures.SeedCurve]:
     """Validation MAP@R of each seed of the variants, of its best fold where it has folds; the pretraining left out."""
+    return derived(_seed_curves, results)
+
+
+def _seed_curves(results: Sequence[Measured]) -> list[figures.SeedCurve]:
     return [
         figures.SeedCurve(r.variant, r.seed, r.validation.step, r.validation.map_at_r)
         for r in studies.best_folds(results)
@@ -111,12 +116,18 @@ def draw_curves(
 ) -> str:
     """The curves beside the mean of what raw inputs score; returns what they are, for the line below."""
     study = studies.read(name)
-    against = {"inputs": statistics.fmean(inputs.values())} if inputs else {}
-    chart(f"curves-{name}", figures.curves(curves, ceiling=ceiling, against=against), alt)
+    level = statistics.fmean(inputs.values()) if inputs else None
+    chart(f"curves-{name}", derived(_curves, curves, level, ceiling), alt)
     return (
         f"Validation MAP@R; step 0 is the network before its first step. Thin: one {study.repeats[:-1]} each; "
         "thick: their mean."
     )
+
+
+def _curves(
+    curves: Sequence[figures.SeedCurve], level: float | None, ceiling: str | None
+) -> tuple[vega_lite.Spec, vega_lite.Columns]:
+    return figures.curves(curves, ceiling=ceiling, against={} if level is None else {"inputs": level})
 
 
 def verdict(name: str, results: Sequence[Measured], rest: DeltaGenerator | None = None) -> str:
@@ -125,7 +136,7 @@ def verdict(name: str, results: Sequence[Measured], rest: DeltaGenerator | None 
     rest: where all but the first two sentences stand, if not with them.
     """
     study = studies.read(name)
-    judged = studies.judge(study, results)
+    judged = derived(studies.judge, study, results)
     if judged.headline:
         with st.container(border=True, key=f"verdict-{name}"):
             st.markdown(" ".join([f"**{judged.headline}**", *(judged.more[:1] if rest else [])]))
@@ -137,7 +148,19 @@ def verdict(name: str, results: Sequence[Measured], rest: DeltaGenerator | None 
 
 def bars(name: str, results: Sequence[Measured]) -> None:
     """The chart of the score that a study judges by: its variants from best to worst, their baselines through them."""
-    study, results = studies.read(name), studies.best_folds(results)
+    study = studies.read(name)
+    drawn, words, whole = derived(_bars, study, results)
+    chart(f"bars-{name}", drawn, words)
+    full = "" if whole else "Full colour: the best and all that cannot be told from it; pale: clearly behind. "
+    st.caption(
+        f"{full}Bars: mean over the {study.repeats}; rules: plus and minus one standard deviation; points: the "
+        f"{study.repeats}. Lines through the bars: what the same samples score without training."
+    )
+
+
+def _bars(study: Study, results: Sequence[Measured]) -> tuple[tuple[vega_lite.Spec, vega_lite.Columns], str, bool]:
+    """The chart; the same in words; whether all bars have their full colour."""
+    results = studies.best_folds(results)
     title = studies.MEASURES.get(study.judged, study.judged)
     values = [
         figures.Bar(
@@ -149,9 +172,4 @@ def bars(name: str, results: Sequence[Measured]) -> None:
     top = None if study.rotate else studies.top(results, study.judged)  # folds are no independent training runs
     drawn = figures.bars(values, title=title, against=levels, top=top, over=study.repeats)
     words = "; ".join(f"{n}: {label} %" for n, label in zip(drawn[1]["variant"], drawn[1]["label"], strict=True))
-    chart(f"bars-{name}", drawn, f"{title}. {words}. Baselines: {baselines.words(levels) or 'none'}")
-    full = "" if top is None else "Full colour: the best and all that cannot be told from it; pale: clearly behind. "
-    st.caption(
-        f"{full}Bars: mean over the {study.repeats}; rules: plus and minus one standard deviation; points: the "
-        f"{study.repeats}. Lines through the bars: what the same samples score without training."
-    )
+    return drawn, f"{title}. {words}. Baselines: {baselines.words(levels) or 'none'}", top is None

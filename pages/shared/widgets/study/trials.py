@@ -11,6 +11,7 @@ from dmlcore.experiments import studies
 from dmlcore.experiments.studies import Measured, claims
 from dmlcore.spec import SpecError
 from dmlcore.storage.runs import RunStore
+from pages.shared.state.cache import derived
 from pages.shared.words import sentences as words
 
 
@@ -32,19 +33,24 @@ def seeds(name: str, results: Sequence[Measured]) -> None:
     second = right.selectbox("Against", others, index=0, key=f"against-{name}")
     stored = RunStore()
     chosen = [
-        run.model_copy(update={"classes": studies.by_class(run, stored)})
+        run if run.classes else run.model_copy(update={"classes": studies.by_class(run, stored)})
         for run in results
         if run.variant in (first, second)
     ]
-    difference, *more = studies.pair(study, chosen, (first, second))
+    difference, *more = derived(studies.pair, study, chosen, (first, second))
     st.markdown(difference)
     st.markdown("\n".join(f"- {sentence}" for sentence in more))
+
+
+def _ledger(name: str, _sources: Sequence[object]) -> tuple[claims.TrialLedger, list[dict[str, str | int]]]:
+    ledger = claims.ledger(name)
+    return ledger, claims.rows(ledger)
 
 
 def show_ledger(name: str) -> None:
     """Every configuration that was run for the claim of a study, the quoted one first."""
     try:
-        ledger = claims.ledger(name)
+        ledger, rows = derived(_ledger, name, claims.sources(name))
     except SpecError as error:
         st.error("The ledger of trials cannot be read.")
         st.text(words.plain(error))
@@ -54,7 +60,6 @@ def show_ledger(name: str) -> None:
     here = claims.here(name, RunStore())
     beside = f" This machine holds {here:,} runs on the same data, whatever they were made for." if here else ""
     st.markdown(f"{ledger.words}{beside}")
-    rows = claims.rows(ledger)
     if rows:
         with st.expander(f"All {len(rows)} rows", icon=":material/receipt_long:"):
             wide = {"configuration": st.column_config.TextColumn(width=320)}

@@ -13,6 +13,7 @@ from dmlcore.experiments.studies import PRETRAINING, Measured
 from dmlcore.figures import studies as figures
 from dmlcore.replay import toy_runs
 from dmlcore.storage.runs import RunStore
+from pages.shared.state.cache import derived
 from pages.shared.widgets.study import panel as study_panel
 from pages.shared.widgets.study import scores as study_scores
 from pages.shared.widgets.study import trials as study_trials
@@ -60,7 +61,7 @@ def _reached(name: str, place: DeltaGenerator) -> None:
 def _own_baselines(name: str, results: Sequence[Measured]) -> None:
     """What each method gains over the variant that it was built on, where the study names one."""
     study = studies.read(name)
-    rows, measure = studies.comparisons.rows(study, results), studies.MEASURES.get(study.judged, study.judged)
+    rows, measure = derived(studies.comparisons.rows, study, results), studies.MEASURES.get(study.judged, study.judged)
     if not rows:
         return
     st.subheader("Beside their own baselines", anchor=False)
@@ -85,7 +86,7 @@ def _own_baselines(name: str, results: Sequence[Measured]) -> None:
 def _table(name: str, results: Sequence[Measured]) -> None:
     """Means and deviations as numbers, so that every column can be sorted."""
     rows: list[dict[str, Any]] = []
-    for row in [*studies.baseline_rows(results), *studies.table(results)]:
+    for row in [*derived(studies.baseline_rows, results), *derived(studies.table, results)]:
         shown: dict[str, Any] = {"variant": row["variant"], "seeds": row["seeds"]}
         for key, title in studies.MEASURES.items():
             if key in row:
@@ -106,11 +107,12 @@ def _curves(name: str, results: Sequence[Measured]) -> None:
     variants = list(dict.fromkeys(curve.variant for curve in curves))
     if not variants:
         return
-    best = sorted(variants, key=lambda variant: -(figures.ceiling_of(curves, variant) or 0.0))[:CURVES_AT_FIRST]
+    ceilings = derived(figures.ceilings, curves)
+    best = sorted(variants, key=lambda variant: -(ceilings[variant] or 0.0))[:CURVES_AT_FIRST]
     chosen = st.multiselect("Validation curves of", variants, default=best, max_selections=8, key=f"curves-of-{name}")
     if not chosen:
         return
-    level = studies.levels(results, "validation.map_at_r").get("inputs", {})
+    level = derived(studies.levels, results, "validation.map_at_r").get("inputs", {})
     levels = {variant: value for variant, value in level.items() if variant in chosen}
     drawn = [curve for curve in curves if curve.variant in chosen]
     st.caption(study_scores.draw_curves(name, drawn, levels, f"Validation MAP@R of {', '.join(chosen)}"))
@@ -120,7 +122,7 @@ def _published(name: str) -> dict[str, toy_runs.ThesisRow]:
     """The row of Table 4.1 of each variant whose loss it lists; only for studies of that table."""
     if name not in ("toy-table", "toy-table-raw"):
         return {}
-    variants = {entry.variant: entry.spec for entry in studies.expand(studies.read(name), seeds=(0,))}
+    variants = {entry.variant: entry.spec for entry in studies.StudyRequest(study=name, seeds=(0,)).entries()}
     rows = toy_runs.published()
     return {variant: row for variant, spec in variants.items() for row in rows if toy_runs.matches(row, spec)}
 
@@ -129,7 +131,7 @@ def _beside(name: str, results: Sequence[Measured], published: dict[str, toy_run
     """Training scores here and in the thesis, in per cent."""
     st.markdown("**Beside Table 4.1**, training scores in per cent: here (mean ± deviation over the seeds) | printed.")
     rows = []
-    for row in studies.table(results):
+    for row in derived(studies.table, results):
         shown = {"variant": row["variant"]}
         for key, title in PUBLISHED.items():
             mean, deviation = row[key]

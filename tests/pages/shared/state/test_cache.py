@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pages.shared.state.cache import cached
+from pages.shared.state.cache import cached, derived
 
 
 def counting(most: int = 2, **options: float):
@@ -78,3 +78,17 @@ def test_who_asks_meanwhile_waits_for_the_one_who_computes():
         go_on.set()
         assert all(other.result(10) is first.result(10) for other in others)
     assert asked == [1]
+
+
+def test_what_is_derived_from_the_very_same_objects_is_computed_once_whatever_list_they_stand_in():
+    one, two, asked = {"of": 1}, {"of": 2}, []
+
+    def total(numbers: list[dict[str, int]], factor: float, name: str) -> float:
+        asked.append(name)
+        return factor * sum(number["of"] for number in numbers)
+
+    assert [derived(total, [one, two], 2.0, "a"), derived(total, [one, two], 2.0, "a")] == [6.0, 6.0]
+    assert asked == ["a"]
+    for others in (([two, one], 2.0, "b"), ([one], 2.0, "c"), ([one, two], 3.0, "a"), ([{"of": 1}, two], 2.0, "a")):
+        derived(total, *others)
+    assert asked == ["a", "b", "c", "a", "a"]
