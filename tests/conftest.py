@@ -25,6 +25,26 @@ def pytest_collection() -> Generator[None, object, object]:
     return collected
 
 
+@pytest.fixture
+def tasks_begin_warm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is started as a process of its own has torch from another one (tests/warm.py)."""
+    from tests import warm
+
+    for module in warm.starters():
+        monkeypatch.setattr(module, "detached", warm.begin)
+
+
+@pytest.fixture
+def torch_as_it_was() -> Generator[None, None, None]:
+    """A training in this process sets the threads of torch and its deterministic mode; the next test has its own."""
+    import torch
+
+    threads, deterministic = torch.get_num_threads(), torch.get_deterministic_debug_mode()
+    yield
+    torch.set_num_threads(threads)
+    torch.set_deterministic_debug_mode(deterministic)
+
+
 BROWSER = "tests/browser/test_"
 STARTS = (BROWSER + "fi", BROWSER + "le")  # where the second and the last third of their seconds begin
 

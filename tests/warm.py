@@ -1,63 +1,161 @@
-"""Tasks begin as forks of a process that has torch loaded: two seconds of processor less for each.
+"""Processes begin as forks of one that has torch loaded and has trained once: three seconds of processor less for each.
 
-`begin` stands for `dmlcore.storage.task.detached` in tests of what pages show of a task (tests/pages/conftest.py).
-How a task really begins is tested in tests/jobs, tests/faults and tests/browser. Run as a script, this is that process:
-for each line of standard input, an order as JSON, it says the number of the child that follows it.
+`begin` stands for `dmlcore.storage.task.detached`, `run` for `subprocess.run` of Python: for tests of what comes of a
+process. How one really begins is tested in tests/jobs/test_launch.py, tests/cli/test_main.py and tests/browser.
+Run as a script, this is the process that is forked, one for all of the suite; it ends with the last who uses it.
 """
 
 from __future__ import annotations
 
-import atexit
+import contextlib
+import fcntl
 import json
 import os
 import runpy
+import select
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
+import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from dmlcore.storage.home import HOME
 
+ADDRESS = "DML_WARM"  # the environment variable that names its socket
+DIGITS = 12
+
+
+class Begun:
+    """A process that was begun, with what its users ask of a `subprocess.Popen`; one that was killed ends with -9."""
+
+    def __init__(self, connection: socket.socket, arguments: Sequence[str]) -> None:
+        self.connection, self.args, self.returncode = connection, arguments, None
+        self.pid = self._told()
+
+    def _told(self) -> int:
+        """The next number that it tells: its own, then its status."""
+        return int(self.connection.recv(DIGITS, socket.MSG_WAITALL) or -signal.SIGKILL)
+
+    def poll(self) -> int | None:
+        """Its exit status; None while it works."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit status, once it has ended."""
+        if self.returncode is None:
+            if not select.select([self.connection], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired([*self.args], timeout or 0)
+            self.returncode = self._told()
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal, if it has not ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End it at once."""
+        self.send_signal(signal.SIGKILL)
+
+
+def _connection() -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect("\0" + os.environ[ADDRESS])
+    return connection
+
 
 @cache
-def _parent() -> subprocess.Popen[str]:
-    environment = os.environ | {"PYTHONPATH": str(HOME), "OMP_NUM_THREADS": "1"}
-    pipe = subprocess.PIPE
-    process = subprocess.Popen([sys.executable, __file__], env=environment, stdin=pipe, stdout=pipe, text=True)
-    atexit.register(process.communicate)
-    return process
+def _use() -> socket.socket:
+    """What keeps the forked process there while this one needs it; the first who does starts it."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
+    os.environ.setdefault(ADDRESS, f"dml-{run}")
+    deadline = time.monotonic() + 300
+    process = None
+    while True:
+        try:
+            return _connection()
+        except ConnectionRefusedError:
+            if process is None or process.poll():
+                environment, script = os.environ | {"OMP_NUM_THREADS": "1"}, [sys.executable, "-m", "tests.warm"]
+                process = subprocess.Popen(script, cwd=HOME, env=environment, start_new_session=True)
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
 
 
-def begin(arguments: Sequence[str], log: Path | None = None) -> int:
-    """Start Python with these arguments, -m MODULE first, in a session of its own; its process id."""
-    parent = _parent()
-    assert parent.stdin
-    assert parent.stdout
-    order = {"arguments": [*arguments], "environment": dict(os.environ), "log": str(log or os.devnull)}
-    parent.stdin.write(json.dumps(order) + "\n")
-    parent.stdin.flush()
-    return int(parent.stdout.readline())
+def _ordered(
+    arguments: Sequence[str], files: Mapping[int, int], cwd: Path, environment: Mapping[str, str] | None = None
+) -> Begun:
+    """files: which of our descriptors it has as which of its own."""
+    _use()
+    connection = _connection()
+    order = json.dumps(
+        {
+            "arguments": [*arguments],
+            "files": [*files],
+            "cwd": str(cwd),
+            "environment": {**(environment or os.environ), ADDRESS: os.environ[ADDRESS]},
+        }
+    ).encode()
+    socket.send_fds(connection, [len(order).to_bytes(8, "big")], [*files.values()])
+    connection.sendall(order)
+    return Begun(connection, arguments)
 
 
-def _follow(order: dict[str, Any]) -> int:
+def begin(arguments: Sequence[str], log: Path | None = None) -> Begun:
+    """Start Python with these arguments, -m MODULE or -c CODE first, in a session of its own."""
+    with open(os.devnull) as nothing, open(log or os.devnull, "ab") as output:
+        return _ordered(arguments, {0: nothing.fileno(), 1: output.fileno(), 2: output.fileno()}, HOME)
+
+
+def popen(command: Sequence[str], *, env: Mapping[str, str], pass_fds: Sequence[int] = (), **_: Any) -> Begun:
+    """Start a command that begins with Python, whose output is ours."""
+    with open(os.devnull) as nothing:
+        return _ordered(command[1:], {0: nothing.fileno(), 1: 1, 2: 2} | {fd: fd for fd in pass_fds}, HOME, env)
+
+
+def run(*arguments: str, cwd: Path = HOME, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+    """What Python says and returns with these arguments."""
+    with open(os.devnull) as nothing, tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        status = _ordered(arguments, {0: nothing.fileno(), 1: out.fileno(), 2: err.fileno()}, cwd).wait(timeout)
+        out.seek(0)
+        err.seek(0)
+        return subprocess.CompletedProcess(arguments, status, out.read(), err.read())
+
+
+def starters() -> list[Any]:
+    """The modules that begin a task by `detached`."""
+    from dmlcore.jobs import launch
+    from dmlcore.monitoring.estimate import speed
+    from dmlcore.storage import task
+
+    return [launch, speed, task]
+
+
+def _follow(order: dict[str, Any], files: Sequence[int]) -> int:
     """What a new process would do; its exit status."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()
-    os.chdir(HOME)
+    os.chdir(order["cwd"])
     os.environ.clear()
     os.environ.update(order["environment"])
-    output = os.open(order["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
-    for descriptor, target in ((os.open(os.devnull, os.O_RDONLY), 0), (output, 1), (output, 2)):
+    tempfile.tempdir = None
+    for descriptor, target in zip(files, order["files"], strict=True):
         os.dup2(descriptor, target)
-    dash, module, *rest = order["arguments"]
-    assert dash == "-m"
-    sys.argv = [module, *rest]
+    kind, program, *rest = order["arguments"]
+    sys.argv = [program if kind == "-m" else kind, *rest]
     try:
-        runpy.run_module(module, run_name="__main__", alter_sys=True)
+        if kind == "-m":
+            runpy.run_module(program, run_name="__main__", alter_sys=True)
+        else:
+            exec(compile(program, "<string>", "exec"), {"__name__": "__main__"})
     except SystemExit as end:
         if isinstance(end.code, str):
             print(end.code, file=sys.stderr)
@@ -68,24 +166,60 @@ def _follow(order: dict[str, Any]) -> int:
     return 0
 
 
-def main() -> None:
-    """Load, then follow the orders."""
+def _load() -> None:
+    """Train once, since torch and scikit-learn import much of themselves at first use: 2.5 of 3 seconds."""
     import torch
 
-    import dmlcore.cli.main
-    import dmlcore.inspection.maps.maps
-    import dmlcore.training.loop  # noqa: F401
+    from dmlcore.spec import RunSpec
+    from dmlcore.storage.runs import RunStore
+    from dmlcore.training import loop
 
     torch.set_num_threads(1)  # a forked child cannot use the threads of its parent
+    with tempfile.TemporaryDirectory() as folder:
+        trained = RunStore(folder).create(RunSpec().with_overrides(["schedule.steps=1"]))
+        with trained.lock():
+            loop.train(trained)
+    # A training run starts a second sooner without what torch.compile needs, and a third of one without SymPy.
+    assert not {"torch._dynamo", "torch._inductor", "sympy"} & {*sys.modules}, "a plain training imported a compiler"
+    for module in starters():  # what a fork begins is a fork, too
+        module.detached = begin
+
+
+def main() -> None:
+    """Load, then follow the orders of whoever connects; a connection without one is somebody who is there."""
+    with socket.socket(socket.AF_UNIX) as listener, contextlib.suppress(OSError):  # another one was first
+        listener.bind("\0" + os.environ[ADDRESS])
+        listener.listen(64)
+        _load()
+        _serve(listener)
+
+
+def _serve(listener: socket.socket) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no zombies
-    for line in sys.stdin:
-        if pid := os.fork():
-            print(pid, flush=True)
-            continue
-        status = _follow(json.loads(line))
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
+    users: list[socket.socket] = []
+    while ready := select.select([listener, *users], [], [], None if users else 30)[0]:
+        for one in ready:
+            if one is listener:
+                users.append(listener.accept()[0])
+                continue
+            length, files, _, _ = socket.recv_fds(one, 8, 8)
+            users.remove(one)
+            if length:
+                order = json.loads(one.recv(int.from_bytes(length, "big"), socket.MSG_WAITALL))
+                if not os.fork():
+                    for other in (listener, *users):
+                        other.close()
+                    one = socket.socket(fileno=fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, 500))  # out of the way
+                    one.sendall(f"{os.getpid():{DIGITS}}".encode())
+                    status = _follow(order, files)
+                    sys.stdout.flush()
+                    sys.stderr.flush()
+                    with contextlib.suppress(OSError):  # whoever began it is gone
+                        one.sendall(f"{status:{DIGITS}}".encode())
+                    os._exit(status)
+                for descriptor in files:
+                    os.close(descriptor)
+            one.close()
 
 
 if __name__ == "__main__":

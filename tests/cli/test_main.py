@@ -7,13 +7,17 @@ import pytest
 
 from dmlcore.spec import RunSpec, keys
 from dmlcore.storage.runs import RunStore
+from tests import warm
 from tests.cli.here import here
 
 REPOSITORY = Path(__file__).parents[2]
 
 
-def dml(*arguments: str, cwd: Path = REPOSITORY) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "dmlcore", *arguments]
+DML = ("-m", "dmlcore")
+
+
+def dml(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *DML, *arguments]
     environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
@@ -30,10 +34,10 @@ def test_train_list_evaluate_resume(tmp_path: Path) -> None:
     listed = here("list", "--runs", str(tmp_path / "store"))
     assert run_id in listed.stdout
     assert "done" in listed.stdout
-    evaluated = dml("evaluate", run_id, "--runs", str(tmp_path / "store"))
+    evaluated = warm.run(*DML, "evaluate", run_id, "--runs", str(tmp_path / "store"))
     assert evaluated.returncode == 0, evaluated.stderr
     assert evaluated.stdout.startswith(f"{run_id}: test MAP@R ")
-    again = dml("resume", run_id, "--runs", str(tmp_path / "store"))
+    again = warm.run(*DML, "resume", run_id, "--runs", str(tmp_path / "store"))
     assert again.returncode == 1
     assert again.stderr == f"error: {run_id} is done; there is nothing left to resume\n"
 
@@ -59,7 +63,7 @@ def test_errors_are_one_line(arguments: tuple[str, ...], message: str, tmp_path:
 
 
 def test_failed_training_exits_1_with_its_reason(tmp_path: Path) -> None:
-    found = dml("train", "digits", "batch.classes=11", "--runs", str(tmp_path))
+    found = warm.run(*DML, "train", "digits", "batch.classes=11", "--runs", str(tmp_path))
     assert found.returncode == 1
     assert "a batch needs 11 classes" in found.stderr
     assert "Traceback" not in found.stderr

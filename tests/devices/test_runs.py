@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from dmlcore.data import Dataset
 from dmlcore.spec import RunSpec
@@ -72,12 +70,8 @@ KINDS: dict[str, list[str]] = {
 
 
 @pytest.fixture(autouse=True)
-def _torch_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _cache_of_its_own(torch_as_it_was: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DML_CACHE", str(tmp_path / "cache"))
-    threads, deterministic = torch.get_num_threads(), torch.get_deterministic_debug_mode()
-    yield
-    torch.set_num_threads(threads)
-    torch.set_deterministic_debug_mode(deterministic)
 
 
 @functools.cache

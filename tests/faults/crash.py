@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from dmlcore.jobs import device_queue, launch
@@ -56,24 +56,28 @@ def crash(store: RunStore, queued: int, running: int) -> list[Run]:
     return [*at_work, *waiting]
 
 
-def recover(store: RunStore, at_once: int = 2) -> list[str]:
+Python = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def cold(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """What a new Python says with these arguments."""
+    return subprocess.run([sys.executable, *arguments], cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=600)
+
+
+def recover(store: RunStore, at_once: int, python: Python) -> list[str]:
     """Several recoveries at the same time; every line that they print."""
-    command = [sys.executable, "-m", "dmlcore", "recover", "--runs", str(store.root)]
-    with contextlib.ExitStack() as stack:
-        begun = [
-            stack.enter_context(subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True))
-            for _ in range(at_once)
-        ]
-        return [line for process in begun for line in process.communicate(timeout=600)[0].splitlines()]
+    with ThreadPoolExecutor(at_once) as threads:
+        begun = [threads.submit(python, "-m", "dmlcore", "recover", "--runs", str(store.root)) for _ in range(at_once)]
+        return [line for one in begun for line in one.result().stdout.splitlines()]
 
 
-def after_a_crash(root: Path, queued: int, running: int) -> str:
+def after_a_crash(root: Path, queued: int, running: int, python: Python = cold) -> str:
     """Crash and recovery of so many runs, each looked at; raises AssertionError, returns the numbers in words."""
     store = RunStore(root)
     runs = crash(store, queued, running)
     reached = {run.id: run.state().step for run in runs}
     began = time.monotonic()
-    said = recover(store)
+    said = recover(store, 2, python)
     seconds = time.monotonic() - began
     resumed = [run for run in runs for line in said if line.startswith(f"{run.id}: goes on")]
     assert resumed == sorted(resumed, key=runs.index), "the order of the queue was lost"
@@ -87,5 +91,5 @@ def after_a_crash(root: Path, queued: int, running: int) -> str:
     for run in runs:
         steps = [row["step"] for row in run.metrics()[0] if row["kind"] == "step"]
         assert steps == list(range(1, run.state().step + 1)), "a step is missing or doubled"
-    assert recover(store, 1) == ["nothing was interrupted"]
+    assert recover(store, 1, python) == ["nothing was interrupted"]
     return f"{len(resumed)} of {len(runs)} resumed by two recoveries at once in {seconds:.1f} s, none twice"

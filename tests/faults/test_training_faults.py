@@ -33,6 +33,7 @@ from dmlcore.training.build import load_data
 from dmlcore.training.forks import fork_spec
 from dmlcore.training.samplers import BalancedSampler
 from dmlcore.training.state import TrainingState
+from tests import warm as forks
 from tests.wording import says
 
 REPOSITORY = Path(__file__).parents[2]
@@ -44,13 +45,7 @@ IMAGES = SPEC.with_overrides(
 )
 EVENTS_PER_SAVE = 4  # fsync and three renames
 
-
-@pytest.fixture(autouse=True)
-def _torch_as_it_was() -> Iterator[None]:
-    threads, deterministic = torch.get_num_threads(), torch.get_deterministic_debug_mode()
-    yield
-    torch.set_num_threads(threads)
-    torch.set_deterministic_debug_mode(deterministic)
+pytestmark = pytest.mark.usefixtures("torch_as_it_was")
 
 
 @pytest.fixture
@@ -130,11 +125,6 @@ def until(condition: Callable[[], object], seconds: float = 180.0) -> None:
 
 def steps_done(run: Run) -> int:
     return max((row["step"] for row in run.metrics()[0]), default=-1)
-
-
-def command_line(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "dmlcore", *arguments]
-    return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=300, check=False)
 
 
 def half_trained(store: RunStore, warm: WarmParent) -> Run:
@@ -319,11 +309,7 @@ def test_a_run_from_before_fused_kernels_goes_on_with_plain_ones(
 
 def test_row_2_sigterm_finishes_the_step_and_saves(store: RunStore) -> None:
     run = store.create(SPEC.with_overrides(["schedule.steps=1000000"]))
-    worker = subprocess.Popen(
-        [sys.executable, "-m", "dmlcore", "work", "train", run.id, "--runs", str(store.root)],
-        cwd=REPOSITORY,
-        stderr=subprocess.DEVNULL,
-    )
+    worker = forks.begin(["-m", "dmlcore", "work", "train", run.id, "--runs", str(store.root)])
     until(lambda: steps_done(run) >= 3)
     worker.send_signal(signal.SIGTERM)
     assert worker.wait(180) == 130
@@ -578,7 +564,7 @@ def test_row_10_second_process_exits_75(store: RunStore) -> None:
     run = store.create(SPEC)
     with run.lock():
         for arguments in (("resume", run.id), ("work", "train", run.id)):
-            second = command_line(*arguments, "--runs", str(store.root))
+            second = forks.run("-m", "dmlcore", *arguments, "--runs", str(store.root))
             assert second.returncode == 75
             assert f"in use by process {os.getpid()}" in second.stderr
             assert "Traceback" not in second.stderr

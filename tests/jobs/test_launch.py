@@ -28,6 +28,8 @@ os.killpg(0, signal.SIGKILL)  # with all that its session holds, as a closed ter
 SHORT = RunSpec().with_overrides(["schedule.steps=40", "schedule.validate_every=20", "schedule.checkpoint_every=10"])
 ENDLESS = SHORT.with_overrides(["schedule.steps=1000000"])
 
+pytestmark = pytest.mark.usefixtures("tasks_begin_warm")  # but for what the launcher above starts
+
 
 @pytest.fixture
 def store(tmp_path: Path) -> RunStore:

@@ -16,14 +16,10 @@ from streamlit.util import calc_hash
 from dmlcore.experiments import example
 from dmlcore.inspection import neighbours
 from dmlcore.inspection.maps import maps
-from dmlcore.jobs import launch
-from dmlcore.monitoring.estimate import speed
 from dmlcore.spec import RunSpec
-from dmlcore.storage import task
 from dmlcore.storage.runs import Run, RunStore
 from dmlcore.training.loop import train
 from pages.shared.widgets import menu
-from tests import warm
 from tests.browser.harness import ROOT
 from tests.once import once
 from tests.pages.leaks import leaks, spoken
@@ -62,10 +58,8 @@ def page_opened(page: str, **query: str) -> AppTest:
 
 
 @pytest.fixture(autouse=True)
-def tasks_begin_warm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a page starts works in a process of its own, which has torch from another one."""
-    for module in (launch, speed, task):
-        monkeypatch.setattr(module, "detached", warm.begin)
+def _warm(tasks_begin_warm: None) -> None:
+    """What a page starts costs no import of torch."""
 
 
 @pytest.fixture(autouse=True)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
+import time
 
 import pytest
 
@@ -14,8 +11,7 @@ from dmlcore.experiments.search import Dimension, parse, prepare, ready
 from dmlcore.jobs.backends.side_by_side import Pause
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.storage.runs import MetricsWriter, RunStore
-
-ROOT = Path(__file__).parents[3]
+from tests import warm
 
 
 def made(best=0.3, fail=()):
@@ -266,13 +262,15 @@ search.conduct(search.prepare(RunSpec(), ["loss.m=0..1"], "x", trials=4), RunSto
 
 
 def killed_worker(folder):
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-c", WORKER, str(folder)]
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "begun\n"
+    said = folder / "said.txt"
+    process = warm.begin(["-c", WORKER, str(folder)], said)
+    deadline = time.monotonic() + 120
+    while not said.exists() or said.read_text() != "begun\n":
+        assert time.monotonic() < deadline, said.read_text()
+        time.sleep(0.01)
     process.kill()
     process.wait()
-    process.stdout.close()
+    said.unlink()
 
 
 def test_a_killed_worker_costs_nothing_but_is_tried_only_once_more(tmp_path):
@@ -294,7 +292,7 @@ def test_a_killed_worker_costs_nothing_but_is_tried_only_once_more(tmp_path):
 
 def test_two_workers_share_the_trials(tmp_path):
     store, wanted = RunStore(tmp_path), prepare(RunSpec(), ["loss.m=0..1"], "x", trials=4)
-    other = subprocess.Popen([sys.executable, "-c", OTHER, str(tmp_path)], env=os.environ | {"PYTHONPATH": str(ROOT)})
+    other = warm.begin(["-c", OTHER, str(tmp_path)])
     assert search.conduct(wanted, store, where=Here(made()))
     assert other.wait(120) == 0
     rows = search.trials(wanted, store)

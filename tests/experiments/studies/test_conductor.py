@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -26,11 +24,12 @@ from dmlcore.spec import SpecError
 from dmlcore.storage import locks
 from dmlcore.storage.runs import RunStore
 from dmlcore.training.loop import train
+from tests import warm
 from tests.cli.here import here
 from tests.experiments.studies import forged
 from tests.wording import says
 
-ROOT = Path(__file__).parents[3]
+pytestmark = pytest.mark.usefixtures("tasks_begin_warm")
 TOML = """
 title = "Tiny"
 question = "Does it run?"
@@ -70,11 +69,6 @@ def study(folder: Path, steps: int = 3, name: str = "tiny") -> studies.StudyRequ
     return studies.StudyRequest(study=str(folder / f"{name}.toml"))
 
 
-def dml(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "dmlcore", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
-
-
 def until(condition, why, seconds=120.0):
     deadline = time.monotonic() + seconds
     while not condition():
@@ -105,7 +99,7 @@ def test_runs_are_found_by_what_they_are_not_by_their_name(tmp_path):
 
 def test_the_command_makes_the_runs_keeps_them_and_writes_what_they_reached(tmp_path, monkeypatch, capsys):
     request, runs = study(tmp_path), str(tmp_path / "runs")
-    made = dml("study", request.study, "--runs", runs, "--write")
+    made = warm.run("-m", "dmlcore", "study", request.study, "--runs", runs, "--write")
     assert made.returncode == 0, made.stderr
     store = RunStore(runs)
     found = studies.find(request.entries(), store)

@@ -1,5 +1,3 @@
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +8,7 @@ from dmlcore.training import loop
 from dmlcore.training.build import load_data
 from dmlcore.training.errors import TrainingError
 from dmlcore.training.forks import fork_spec
+from tests import warm
 
 
 @pytest.fixture(scope="module")
@@ -77,9 +76,7 @@ def test_the_command_line_forks_and_a_fork_of_a_fork_keeps_its_training_split(pa
     store = RunStore(parent.path.parent)
     words = ["loss.name=contrastive", "schedule.keep_every=2", "--step", "4", "--more", "3"]
     words += ["--leave-out", "9", "--without", "2,3"]
-    command = [sys.executable, "-m", "dmlcore", "fork", parent.id, *words, "--runs", str(store.root)]
-    home = Path(__file__).parents[3]
-    said = subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=120, check=False)
+    said = warm.run("-m", "dmlcore", "fork", parent.id, *words, "--runs", str(store.root))
     assert said.returncode == 0, said.stderr
     made = store.open(said.stdout.splitlines()[0])
     assert series(made.metrics()[0], "step", "loss")[0] == [5, 6, 7]
