@@ -10,13 +10,14 @@ from typing import Any
 from dmlcore.data import DataError
 from dmlcore.experiments import protocols, studies
 from dmlcore.experiments.protocols.expansion import PUBLISHED
+from dmlcore.experiments.studies import Study, StudyRequest, StudyResults
 from dmlcore.metrics import SCORES
 from dmlcore.published.collection import SAME, PublishedRow, PublishedTable
 from dmlcore.significance.transductive import marked
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.runs import Run, RunError, RunStore, scores
-from pages.shared.state.cache import cached
+from pages.shared.state.cache import cached, derived
 from pages.shared.words import sentences as words
 from pages.shared.words.titles import loss_title
 
@@ -60,11 +61,7 @@ def baselines(table: PublishedTable) -> list[Ours]:
     rows = []
     name = STUDIES.get(table.key)
     if name and (results := studies.load(name)):
-        spec = studies.expand(studies.read(name), seeds=(0,))[0].spec
-        for row in studies.baseline_rows(results.runs):
-            own = {key.removeprefix(prefix): value for key, value in row.items() if key.startswith(prefix)}
-            if reached := _columns(table, own):
-                rows.append(Ours(f"{row['variant']}, {row['seeds']} seeds", spec, row["seeds"], reached))
+        rows += derived(_study_baselines, table, name, studies.read(name), results)
     tested = [run for run in of_protocol(table.protocol) if _fits(table, run.spec)] if table.protocol else []
     for subject, title in {"inputs": "raw inputs", "untrained": "network before its first step"}.items():
         members = [
@@ -76,6 +73,19 @@ def baselines(table: PublishedTable) -> list[Ours]:
             mean = _group(members)
             rows.append(Ours(f"{title}, {mean.count} runs", mean.spec, mean.count, mean.scores))
     return rows
+
+
+def _study_baselines(table: PublishedTable, name: str, _study: Study, results: StudyResults) -> list[Ours]:
+    """Those of the study that repeats the table."""
+    spec = StudyRequest(study=name, seeds=(0,)).entries()[0].spec
+    rows = [(row, _own(table, row)) for row in studies.baseline_rows(results.runs)]
+    return [Ours(f"{row['variant']}, {row['seeds']} seeds", spec, row["seeds"], own) for row, own in rows if own]
+
+
+def _own(table: PublishedTable, row: Mapping[str, Any]) -> Scores:
+    """A row of the table of a study in the columns of a published one, of the same split."""
+    prefix = "train." if table.split == "train" else ""
+    return _columns(table, {key.removeprefix(prefix): value for key, value in row.items() if key.startswith(prefix)})
 
 
 def of_protocol(name: str) -> list[Run]:
@@ -211,15 +221,17 @@ def _study(table: PublishedTable) -> list[Ours]:
     results = studies.load(name) if name else None
     if name is None or results is None:
         return []
-    specs = {entry.variant: entry.spec for entry in studies.expand(studies.read(name), seeds=(0,))}
+    return list(derived(_variants, table, name, studies.read(name), results))
+
+
+def _variants(table: PublishedTable, name: str, _study: Study, results: StudyResults) -> list[Ours]:
+    specs = {entry.variant: entry.spec for entry in StudyRequest(study=name, seeds=(0,)).entries()}
     summaries = []
     for row in studies.table(results.runs):
-        prefix = "train." if table.split == "train" else ""
-        own = {key.removeprefix(prefix): value for key, value in row.items() if key.startswith(prefix)}
         if row["variant"] in specs:
             spec = specs[row["variant"]]
             what = marked(f"study {name}, {row['seeds']} seeds", spec.conditioning.transductive)
-            summaries.append(Ours(what, spec, row["seeds"], _columns(table, own)))
+            summaries.append(Ours(what, spec, row["seeds"], _own(table, row)))
     return summaries
 
 

@@ -69,30 +69,31 @@ def derived(compute: Callable[..., R], *arguments: Any) -> R:
 
     compute: a function of a module. Numbers and texts count by their value, lists and tuples item by item.
     """
-    answer: R = _derived(compute, _Same(arguments))
+    answer: R = _derived(compute, Same(arguments))
     return answer
 
 
-class _Same:
+class Same:
     """Arguments as a key that holds them, so that no other object gets the identity of one."""
 
     def __init__(self, arguments: tuple[Any, ...]) -> None:
         self.arguments = arguments
-        self._identity = _identity(arguments)
+        self.identity = identity(arguments)
 
     def __hash__(self) -> int:
-        return hash(self._identity)
+        return hash(self.identity)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self._identity == other._identity
+        return isinstance(other, Same) and self.identity == other.identity
 
 
-def _identity(argument: Any) -> Hashable:
+def identity(argument: Any) -> Hashable:
+    """What tells an argument from another one as long as it is held."""
     if isinstance(argument, (list, tuple)):
-        return type(argument), tuple(map(_identity, argument))
+        return type(argument), tuple(map(identity, argument))
     return argument if isinstance(argument, (str, int, float, bool, type(None))) else (object, id(argument))
 
 
 @cached(128)
-def _derived(compute: Callable[..., Any], same: _Same) -> Any:
+def _derived(compute: Callable[..., Any], same: Same) -> Any:
     return compute(*same.arguments)

@@ -14,6 +14,7 @@ from dmlcore.published.collection import PublishedRow, PublishedTable
 from pages.library.published import service as published_service
 from pages.library.published.service import Ours
 from pages.shared.widgets import menu
+from pages.shared.widgets.drawn import drawn
 from pages.shared.widgets.linked_box import as_csv
 
 MARK = "●"
@@ -35,12 +36,11 @@ def show(table: PublishedTable, passed: set[int]) -> None:
     rows = [row for row in table.rows if id(row) in passed]
     if len(rows) < len(table.rows):
         st.caption(f"{len(rows)} of {len(table.rows)} rows pass the filters.")
-    marks = _marks(table)
     with st.spinner("Counting the training samples …"):
         ours = published_service.beside(table)
         untrained = published_service.baselines(table)
-    _frame(table, rows, marks, [*ours, *untrained])
-    _legend(table)
+    drawn(_frame, table, rows, [*ours, *untrained])
+    drawn(_legend, table)
     _beside(table, ours, untrained)
     _notes(table)
     st.download_button(
@@ -105,10 +105,9 @@ def _in_line(table: PublishedTable, rows: Sequence[PublishedRow], ours: Sequence
     return {}
 
 
-def _frame(
-    table: PublishedTable, rows: Sequence[PublishedRow], marks: dict[str, set[int]], ours: Sequence[Ours]
-) -> None:
+def _frame(table: PublishedTable, rows: Sequence[PublishedRow], ours: Sequence[Ours]) -> None:
     """The printed rows, sortable, ours in line with them; what is best within the noise is bold and has a dot."""
+    marks = _marks(table)
     frame = pd.DataFrame(_records(table, rows)).assign(**_in_line(table, rows, ours))
     frame = frame.drop(columns=[name for name in ("setting", "data", "network", "size") if not frame[name].any()])
     constant = [name for name in ("data", "network", "size") if name in frame and frame[name].nunique() == 1]
@@ -174,6 +173,11 @@ def _beside(table: PublishedTable, ours: Sequence[Ours], untrained: Sequence[Our
         st.code(f"python -m dmlcore protocol {table.protocol} --data {data}", language="bash")
         menu.link("train", "Or choose the protocol on the Train page")
         return
+    drawn(_ours, table, ours, untrained)
+    _differ(table, ours)
+
+
+def _ours(table: PublishedTable, ours: Sequence[Ours], untrained: Sequence[Ours]) -> None:
     frame = pd.DataFrame(
         [
             {
@@ -201,7 +205,6 @@ def _beside(table: PublishedTable, ours: Sequence[Ours], untrained: Sequence[Our
     if not any(one.deviations for one in ours):
         frame = frame.drop(columns=["deviates in"])
     st.dataframe(frame, hide_index=True, key=f"ours {table.key}", column_config=config, placeholder="–")
-    _differ(table, ours)
 
 
 def _differ(table: PublishedTable, ours: Sequence[Ours]) -> None:

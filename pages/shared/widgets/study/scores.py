@@ -19,6 +19,7 @@ from dmlcore.spec import SpecError
 from dmlcore.storage.runs import RunStore
 from pages.shared.state.cache import derived
 from pages.shared.widgets.chart import chart
+from pages.shared.widgets.drawn import drawn
 from pages.shared.words import sentences as words
 
 HERE, SHIPPED = "on this machine", "as shipped"
@@ -82,10 +83,14 @@ def _origin(results: StudyResults, request: StudyRequest) -> None:
 
 
 def table(name: str, results: Sequence[Measured], columns: Columns) -> None:
+    drawn(_draw_table, name, results, tuple(columns.items()))
+
+
+def _draw_table(name: str, results: Sequence[Measured], titles: Sequence[tuple[str, str]]) -> None:
     rows: list[dict[str, Any]] = []
-    for row in [*derived(studies.baseline_rows, results), *derived(studies.table, results)]:
+    for row in [*studies.baseline_rows(results), *studies.table(results)]:
         shown = {"variant": row["variant"], "seeds": row["seeds"]}
-        rows.append(shown | {title: _cell(key, *row[key]) for key, title in columns.items() if key in row})
+        rows.append(shown | {title: _cell(key, *row[key]) for key, title in titles if key in row})
     if rows:
         wide = {"variant": st.column_config.TextColumn(width=280)}
         st.dataframe(rows, hide_index=True, key=f"scores-{name}", width="content", placeholder="–", column_config=wide)
@@ -117,17 +122,17 @@ def draw_curves(
     """The curves beside the mean of what raw inputs score; returns what they are, for the line below."""
     study = studies.read(name)
     level = statistics.fmean(inputs.values()) if inputs else None
-    chart(f"curves-{name}", derived(_curves, curves, level, ceiling), alt)
+    drawn(_draw_curves, f"curves-{name}", curves, level, ceiling, alt)
     return (
         f"Validation MAP@R; step 0 is the network before its first step. Thin: one {study.repeats[:-1]} each; "
         "thick: their mean."
     )
 
 
-def _curves(
-    curves: Sequence[figures.SeedCurve], level: float | None, ceiling: str | None
-) -> tuple[vega_lite.Spec, vega_lite.Columns]:
-    return figures.curves(curves, ceiling=ceiling, against={} if level is None else {"inputs": level})
+def _draw_curves(
+    key: str, curves: Sequence[figures.SeedCurve], level: float | None, ceiling: str | None, alt: str
+) -> None:
+    chart(key, figures.curves(curves, ceiling=ceiling, against={} if level is None else {"inputs": level}), alt)
 
 
 def verdict(name: str, results: Sequence[Measured], rest: DeltaGenerator | None = None) -> str:
@@ -148,9 +153,12 @@ def verdict(name: str, results: Sequence[Measured], rest: DeltaGenerator | None 
 
 def bars(name: str, results: Sequence[Measured]) -> None:
     """The chart of the score that a study judges by: its variants from best to worst, their baselines through them."""
-    study = studies.read(name)
-    drawn, words, whole = derived(_bars, study, results)
-    chart(f"bars-{name}", drawn, words)
+    drawn(_draw_bars, name, studies.read(name), results)
+
+
+def _draw_bars(name: str, study: Study, results: Sequence[Measured]) -> None:
+    figure, words, whole = _bars(study, results)
+    chart(f"bars-{name}", figure, words)
     full = "" if whole else "Full colour: the best and all that cannot be told from it; pale: clearly behind. "
     st.caption(
         f"{full}Bars: mean over the {study.repeats}; rules: plus and minus one standard deviation; points: the "
@@ -170,6 +178,6 @@ def _bars(study: Study, results: Sequence[Measured]) -> tuple[tuple[vega_lite.Sp
     ]
     levels = studies.levels(results, study.judged)
     top = None if study.rotate else studies.top(results, study.judged)  # folds are no independent training runs
-    drawn = figures.bars(values, title=title, against=levels, top=top, over=study.repeats)
-    words = "; ".join(f"{n}: {label} %" for n, label in zip(drawn[1]["variant"], drawn[1]["label"], strict=True))
-    return drawn, f"{title}. {words}. Baselines: {baselines.words(levels) or 'none'}", top is None
+    figure = figures.bars(values, title=title, against=levels, top=top, over=study.repeats)
+    words = "; ".join(f"{n}: {label} %" for n, label in zip(figure[1]["variant"], figure[1]["label"], strict=True))
+    return figure, f"{title}. {words}. Baselines: {baselines.words(levels) or 'none'}", top is None

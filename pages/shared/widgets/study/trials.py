@@ -12,6 +12,7 @@ from dmlcore.experiments.studies import Measured, claims
 from dmlcore.spec import SpecError
 from dmlcore.storage.runs import RunStore
 from pages.shared.state.cache import derived
+from pages.shared.widgets.drawn import drawn
 from pages.shared.words import sentences as words
 
 
@@ -62,9 +63,13 @@ def show_ledger(name: str) -> None:
     st.markdown(f"{ledger.words}{beside}")
     if rows:
         with st.expander(f"All {len(rows)} rows", icon=":material/receipt_long:"):
-            wide = {"configuration": st.column_config.TextColumn(width=320)}
-            st.dataframe(rows, hide_index=True, key=f"ledger-{name}", column_config=wide)
-            st.caption(
-                "By the score of each study, mean and deviation over its seeds; rows of other data or another network "
-                "are not to be ranked with each other. The more was tried, the more the best of it owes to luck."
-            )
+            drawn(_draw_rows, name, rows)
+
+
+def _draw_rows(name: str, rows: Sequence[dict[str, str | int]]) -> None:
+    wide = {"configuration": st.column_config.TextColumn(width=320)}
+    st.dataframe(rows, hide_index=True, key=f"ledger-{name}", column_config=wide)
+    st.caption(
+        "By the score of each study, mean and deviation over its seeds; rows of other data or another network "
+        "are not to be ranked with each other. The more was tried, the more the best of it owes to luck."
+    )

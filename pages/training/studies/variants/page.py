@@ -9,11 +9,12 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from dmlcore.experiments import studies
-from dmlcore.experiments.studies import PRETRAINING, Measured
+from dmlcore.experiments.studies import PRETRAINING, Measured, Study
 from dmlcore.figures import studies as figures
 from dmlcore.replay import toy_runs
 from dmlcore.storage.runs import RunStore
 from pages.shared.state.cache import derived
+from pages.shared.widgets.drawn import drawn
 from pages.shared.widgets.study import panel as study_panel
 from pages.shared.widgets.study import scores as study_scores
 from pages.shared.widgets.study import trials as study_trials
@@ -49,19 +50,18 @@ def _reached(name: str, place: DeltaGenerator) -> None:
         study_scores.verdict(name, results, rest)
     with figure:
         study_scores.bars(name, results)
-    _own_baselines(name, results)
+    drawn(_own_baselines, name, studies.read(name), results)
     if beside:
         _beside(name, results, beside)
     with st.expander("All scores", icon=":material/table:"):
-        _table(name, results)
+        drawn(_table, name, studies.read(name).repeats, results)
     study_trials.seeds(name, results)
     _curves(name, results)
 
 
-def _own_baselines(name: str, results: Sequence[Measured]) -> None:
+def _own_baselines(name: str, study: Study, results: Sequence[Measured]) -> None:
     """What each method gains over the variant that it was built on, where the study names one."""
-    study = studies.read(name)
-    rows, measure = derived(studies.comparisons.rows, study, results), studies.MEASURES.get(study.judged, study.judged)
+    rows, measure = studies.comparisons.rows(study, results), studies.MEASURES.get(study.judged, study.judged)
     if not rows:
         return
     st.subheader("Beside their own baselines", anchor=False)
@@ -83,10 +83,10 @@ def _own_baselines(name: str, results: Sequence[Measured]) -> None:
     )
 
 
-def _table(name: str, results: Sequence[Measured]) -> None:
+def _table(name: str, repeats: str, results: Sequence[Measured]) -> None:
     """Means and deviations as numbers, so that every column can be sorted."""
     rows: list[dict[str, Any]] = []
-    for row in [*derived(studies.baseline_rows, results), *derived(studies.table, results)]:
+    for row in [*studies.baseline_rows(results), *studies.table(results)]:
         shown: dict[str, Any] = {"variant": row["variant"], "seeds": row["seeds"]}
         for key, title in studies.MEASURES.items():
             if key in row:
@@ -96,10 +96,10 @@ def _table(name: str, results: Sequence[Measured]) -> None:
         rows.append(shown)
     columns = [title for title in rows[0] if title not in ("variant", "seeds", "steps")]
     config: dict[str, Any] = {c: st.column_config.NumberColumn(c, format="%.2f %%") for c in columns if c[0] != "±"}
-    config |= {"seeds": st.column_config.NumberColumn(studies.read(name).repeats)}
+    config |= {"seeds": st.column_config.NumberColumn(repeats)}
     config |= {c: st.column_config.NumberColumn("±", format="%.2f", help=c) for c in columns if c[0] == "±"}
     st.dataframe(rows, hide_index=True, key=f"scores-{name}", placeholder="–", column_config=config)
-    st.caption(f"Mean over the {studies.read(name).repeats} and standard deviation of a sample; click a head to sort.")
+    st.caption(f"Mean over the {repeats} and standard deviation of a sample; click a head to sort.")
 
 
 def _curves(name: str, results: Sequence[Measured]) -> None:
@@ -114,8 +114,8 @@ def _curves(name: str, results: Sequence[Measured]) -> None:
         return
     level = derived(studies.levels, results, "validation.map_at_r").get("inputs", {})
     levels = {variant: value for variant, value in level.items() if variant in chosen}
-    drawn = [curve for curve in curves if curve.variant in chosen]
-    st.caption(study_scores.draw_curves(name, drawn, levels, f"Validation MAP@R of {', '.join(chosen)}"))
+    shown = [curve for curve in curves if curve.variant in chosen]
+    st.caption(study_scores.draw_curves(name, shown, levels, f"Validation MAP@R of {', '.join(chosen)}"))
 
 
 def _published(name: str) -> dict[str, toy_runs.ThesisRow]:
@@ -131,7 +131,7 @@ def _beside(name: str, results: Sequence[Measured], published: dict[str, toy_run
     """Training scores here and in the thesis, in per cent."""
     st.markdown("**Beside Table 4.1**, training scores in per cent: here (mean ± deviation over the seeds) | printed.")
     rows = []
-    for row in derived(studies.table, results):
+    for row in studies.table(results):
         shown = {"variant": row["variant"]}
         for key, title in PUBLISHED.items():
             mean, deviation = row[key]
