@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 
+from dmlcore.cli import together
 from dmlcore.cli.options import CommandError, stop_on_signal
 from dmlcore.jobs import launch
 from dmlcore.jobs.backends import backend as backends
@@ -16,17 +18,22 @@ from dmlcore.storage.task import JobError, Progress
 LOOK = 0.2  # seconds between two looks
 
 
-def elsewhere(backend: str, processes: int | None = None) -> str:
+def elsewhere(backend: str) -> str:
     """What `--backend` names, "" for this machine; raises JobError, CommandError."""
-    where = parse(backend).require().text
-    if where and processes:
-        raise CommandError("--processes: a run elsewhere has as many as it began with; leave it or --backend out")
-    return where
+    chosen = parse(backend)
+    if chosen.text and "WORLD_SIZE" in os.environ:
+        raise CommandError("--backend: torchrun has started the processes of this run here; use one or the other")
+    return chosen.require().text
 
 
-def train_at(backend: str, run: Run) -> RunState:
-    """Have a run trained by a backend, and wait for its end."""
-    attend(backends.of(backend).begin(run, "train"), stop_on_signal())
+def train_at(backend: str, run: Run, processes: int | None = None) -> RunState:
+    """Have a run trained by a backend, on so many processes or as many as before, and wait for its end."""
+    with run.lock():
+        before = run.state()
+        number = together.count(processes, before.processes)
+        if number != before.processes and before.state != "done":
+            run.update(processes=number)
+        attend(backends.of(backend).begin(run, "train"), stop_on_signal())
     return run.state()
 
 

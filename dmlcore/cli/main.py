@@ -64,14 +64,14 @@ def train(
     """Train in the foreground; prints the run id, exits 0 when finished. Ctrl-C stops after the current step."""
     together.lead_or_follow()
     chosen = read_spec(spec).with_overrides(overrides or [])
-    if (where := attended.elsewhere(backend, processes)) == "":
+    if (where := attended.elsewhere(backend)) == "":
         from dmlcore.training.build import refuse_unusable  # late: it imports torch
 
         refuse_unusable(chosen)
     run = store_at(runs).create(chosen)
     print(run.id, flush=True)
     workers.log_to(run)
-    workers.finish(attended.train_at(where, run) if where else workers.train(run, processes=processes))
+    workers.finish(attended.train_at(where, run, processes) if where else workers.train(run, processes=processes))
 
 
 @app.command()
@@ -80,8 +80,8 @@ def resume(run: RunId, processes: together.Processes = None, backend: Backend = 
     together.lead_or_follow()
     opened = store_at(runs).open(run)
     workers.log_to(opened)
-    if where := attended.elsewhere(backend, processes):
-        workers.finish(attended.train_at(where, opened))
+    if where := attended.elsewhere(backend):
+        workers.finish(attended.train_at(where, opened, processes))
     else:
         workers.finish(workers.train(opened, resume=True, processes=processes))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import AbstractContextManager
 
 import typer
 
@@ -99,15 +100,15 @@ def train(run: Run, *, resume: bool = False, wait: bool = False, processes: int 
             return loop.train(run, stop=stop, before_done=keep_neighbours, company=together.company(number))
 
 
-def train_now(run: Run) -> RunState:
-    """Train a queued run at once; it is asked to end by its file alone."""
+def train_now(run: Run, company: AbstractContextManager[None] | None) -> RunState:
+    """Train a queued run at once, in company of other processes if there are any; its file alone asks it to end."""
     from dmlcore.training import loop
 
     with run.lock():
         if run.cancel_requested():
             return run.update(state="cancelled", message="cancelled before it began")
         run.begin()
-        return loop.train(run, before_done=keep_neighbours, company=together.company(run.state().processes))
+        return loop.train(run, before_done=keep_neighbours, company=company)
 
 
 def evaluate(run: Run) -> str:

@@ -25,6 +25,7 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor
+from torch._C._distributed_c10d import Store
 
 # A process that dies closes its connections, which ends the waiting of all others at once; one that computes (feature
 # maps, clusterings) may keep them waiting for long.
@@ -57,16 +58,17 @@ class Share:
         return self.stop - self.start
 
 
-def join(place: str = "env://") -> None:
+def join(place: str | Store = "env://") -> None:
     """Become a member of the group that the environment tells of, as torchrun sets it: RANK, WORLD_SIZE and so on.
 
-    place: where the processes find each other, as torch.distributed reads it: a file, else MASTER_ADDR and MASTER_PORT.
-    Tensors on the CPU travel by gloo, those on GPUs by NCCL.
+    place: where the processes find each other, as torch.distributed reads it: a file, else MASTER_ADDR and MASTER_PORT;
+    or the store itself. Tensors on the CPU travel by gloo, those on GPUs by NCCL.
     """
     global _joined
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     count = int(os.environ["WORLD_SIZE"])
-    dist.init_process_group(backend, place, rank=rank(), world_size=count, timeout=PATIENCE)
+    where, store = (place, None) if isinstance(place, str) else (None, place)
+    dist.init_process_group(backend, where, store=store, rank=rank(), world_size=count, timeout=PATIENCE)
     _joined = True
 
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -88,15 +88,21 @@ def companions(arguments: Sequence[str], count: int) -> Iterator[None]:
 
 
 @contextmanager
-def member() -> Iterator[None]:
-    """Be one of the processes that `companions` or torchrun has started; raises ProcessError if another one ends."""
+def member(
+    join: Callable[[], object] | None = None, leave_word: Callable[[str], object] | None = None
+) -> Iterator[None]:
+    """Be one of the processes that `companions`, torchrun or a cluster has started.
+
+    join: how they meet, else `meet`. leave_word: told why this one ends, before the others notice. Raises ProcessError
+    if another one ends.
+    """
     starter = os.getppid()
     try:
-        meet()
+        (join or meet)()
         yield
     except Exception as error:
         if not _is_lost(error):
-            _leave_word(str(error))
+            (leave_word or _leave_word)(str(error))
             raise
         raise ProcessError(f"another process of the run has ended. {REMEDY}") from error
     finally:

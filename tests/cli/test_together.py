@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dmlcore.cli import together
+from dmlcore.cli import attended, together
 from dmlcore.cli.options import CommandError
 from dmlcore.jobs import launch
 from dmlcore.spec import RunSpec
@@ -89,3 +89,5 @@ def test_as_many_processes_as_torchrun_has_started_or_as_before(monkeypatch: pyt
     assert [together.count(None, 1), together.count(4, 2)] == [4, 4]
     with pytest.raises(CommandError, match="torchrun has started 4"):
         together.count(2, 1)
+    with pytest.raises(CommandError, match="torchrun has started the processes of this run here"):
+        attended.elsewhere("ray")

@@ -25,10 +25,11 @@ class BackendChoice(BaseModel):
 
     kind: Literal["local", "ray", "slurm"] = "local"
     address: str = ""  # of the cluster, or the partition; "": the cluster of this machine, or the default partition
-    cpus: Annotated[int, Field(ge=1, le=1024)] = 1
+    cpus: Annotated[int, Field(ge=1, le=1024)] = 1  # this and the next two: of each process of a run
     gpus: Annotated[int, Field(ge=0, le=64)] | None = None  # None: one for a run that may use it, where there are any
     gigabytes: Annotated[float, Field(gt=0, le=1e5, allow_inf_nan=False)] | None = None
     minutes: Annotated[int, Field(ge=1, le=10**6)] | None = None  # SLURM's limit of a job
+    nodes: Annotated[int, Field(ge=1, le=4096)] | None = None  # of SLURM, that share the processes of a run; None: one
     folder: str = ""  # shared by all nodes, or an fsspec address; "": .away of the run store, on a shared file system
 
     @property
@@ -76,6 +77,8 @@ def parse(text: str) -> BackendChoice:
         raise JobError(f"backend {text!r}: expected {SYNTAX}") from None
     if choice.kind == "local" and (address or options):
         raise JobError(f"backend {text!r}: local takes nothing more; runs wait for their turn on this machine")
+    if choice.kind == "ray" and choice.nodes:
+        raise JobError(f"backend {text!r}: nodes is for SLURM; Ray places the processes of a run where there is room")
     if choice.kind == "slurm" and "://" in choice.folder:
         raise JobError(f"backend {text!r}: folder has to be a path that all nodes of SLURM see, not an address")
     if "://" in choice.address:

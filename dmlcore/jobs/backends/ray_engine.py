@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import signal
 import socket
@@ -10,13 +11,14 @@ import sys
 import tempfile
 import threading
 import time
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from dmlcore.jobs.backends.choice import BackendChoice
-from dmlcore.jobs.backends.order import ON_NODE
+from dmlcore.jobs.backends.order import ON_NODE, ProcessPlace
 from dmlcore.spec import RunSpec
 from dmlcore.storage.task import JobError
 
@@ -26,9 +28,19 @@ LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 LOOK = 5.0  # seconds between two questions what the nodes have
 
 
-def carry_out(folder: str) -> None:
-    """On the node: what the command line does with an order there."""
-    import_module(ON_NODE).carry_out(folder)
+def carry_out(folder: str, rank: int = 0) -> None:
+    """On the node: what the command line does with an order there; Ray shows each process its own GPUs alone."""
+    import ray
+
+    import_module(ON_NODE).carry_out(folder, ProcessPlace(rank=rank, address=ray.util.get_node_ip_address()))
+
+
+@dataclass(frozen=True)
+class RayWork:
+    """One Ray task for each process, and the room that several have together: a placement group."""
+
+    tasks: list[Any]
+    room: Any = None
 
 
 class RayEngine:
@@ -38,64 +50,103 @@ class RayEngine:
 
     def __init__(self, choice: BackendChoice) -> None:
         self._choice = choice
-        self._asked, self._largest = 0.0, (0.0, 0.0)
+        self._asked = 0.0
+        self._known: list[tuple[float, float]] = []
 
-    def submit(self, folder: str, spec: RunSpec) -> Any:
-        """A Ray task; raises JobError where there is no cluster."""
+    def submit(self, folder: str, spec: RunSpec, processes: int) -> RayWork:
+        """A Ray task, or one for each process, which begin together; raises JobError where there is no cluster."""
         ray = connected(self._choice.address)
-        demand = {"num_cpus": self._choice.cpus, "num_gpus": self._gpus(spec)}
+        demand = {"CPU": self._choice.cpus, "GPU": self._gpus(spec)}
         if self._choice.gigabytes:
             demand["memory"] = int(self._choice.gigabytes * 2**30)
+        room: Any = None
+        places: list[dict[str, Any]] = [{}]
+        if processes > 1:
+            bundle = {what: number for what, number in demand.items() if number}
+            room = ray.util.placement_group([bundle] * processes, strategy="PACK")
+            places = [
+                {"scheduling_strategy": ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy(room, rank)}
+                for rank in range(processes)
+            ]
         # A lost task is tried again by its attendant, from what came through, in a folder of its own.
-        task = ray.remote(carry_out).options(name=Path(folder).name, max_retries=0, **demand)
-        return task.remote(folder)
+        asked: dict[str, Any] = {"num_cpus": demand.pop("CPU"), "num_gpus": demand.pop("GPU"), **demand}
+        asked |= {"name": Path(folder).name, "max_retries": 0}
+        task = ray.remote(carry_out)
+        tasks = [task.options(**asked, **place).remote(folder, rank) for rank, place in enumerate(places)]
+        return RayWork(tasks, room)
 
-    def ended(self, work: Any) -> bool:
-        """Whether the task has ended."""
-        ray = connected(self._choice.address)
-        return bool(ray.wait([work], timeout=0)[0])
+    def ended(self, work: RayWork) -> bool:
+        """Whether the first task has ended, or any other one with an error: those that do not lead say theirs."""
+        return any(task == work.tasks[0] or error for task, error in self._over(work))
 
-    def reason(self, work: Any) -> tuple[str, bool]:
-        """An exception of the task, or what happened to its worker or node."""
+    def reason(self, work: RayWork) -> tuple[str, bool]:
+        """An exception of a task, or what happened to its worker or node."""
         ray = connected(self._choice.address)
-        try:
-            ray.get(work)
-        except ray.exceptions.RayTaskError as error:
-            why = str(error.cause or error).strip().splitlines()[-1]
-            lacks = "ModuleNotFoundError" in why or isinstance(error.cause, ModuleNotFoundError)
-            return why + ("; install the same release of the lab on every node" if lacks else ""), False
-        except ray.exceptions.RayError as error:
+        errors = [error for _, error in self._over(work) if error]
+        for error in errors:
+            if isinstance(error, ray.exceptions.RayTaskError):
+                why = str(error.cause or error).strip().splitlines()[-1]
+                lacks = "ModuleNotFoundError" in why or isinstance(error.cause, ModuleNotFoundError)
+                return why + ("; install the same release of the lab on every node" if lacks else ""), False
+        for error in errors:
             return str(error).strip().partition("\n")[0].partition(". ")[0], True
         return "the folder of its order was gone before it began", False
 
-    def withdraw(self, work: Any) -> None:
-        """Take a task out of the queue."""
-        connected(self._choice.address).cancel(work)
+    def _over(self, work: RayWork) -> list[tuple[Any, Exception | None]]:
+        """The tasks that have ended, and with what error."""
+        ray = connected(self._choice.address)
+        over: list[tuple[Any, Exception | None]] = []
+        for task in ray.wait(work.tasks, num_returns=len(work.tasks), timeout=0)[0]:
+            try:
+                ray.get(task)
+            except ray.exceptions.RayError as error:
+                over.append((task, error))
+            else:
+                over.append((task, None))
+        return over
 
-    def waits_for(self, spec: RunSpec) -> str:
+    def withdraw(self, work: RayWork) -> None:
+        """Take tasks out of the queue; with their room those end that are at work in it."""
+        ray = connected(self._choice.address)
+        for task in work.tasks:
+            ray.cancel(task)
+        self.release(work)
+
+    def release(self, work: RayWork) -> None:
+        """Give back the room of several."""
+        if work.room is not None:
+            connected(self._choice.address).util.remove_placement_group(work.room)
+
+    def waits_for(self, spec: RunSpec, processes: int) -> str:
         """The demands, and whether any node could ever meet them."""
         cpus, gpus = self._choice.cpus, self._gpus(spec)
         wanted = f"{cpus} CPU{'s' if cpus > 1 else ''}" + (f" and {gpus} GPU{'s' if gpus > 1 else ''}" if gpus else "")
-        most_cpus, most_gpus = self._nodes()
-        if cpus > most_cpus or gpus > most_gpus:
+        nodes = self._nodes()
+        room = int(sum(min(node[0] // cpus, node[1] // gpus if gpus else math.inf) for node in nodes))
+        if not room:
+            most_cpus, most_gpus = (max((node[i] for node in nodes), default=0.0) for i in (0, 1))
             most = f"{most_cpus:g} CPUs, {most_gpus:g} GPUs"
             return f"waiting for a node with {wanted}: the cluster has none (at most {most})"
-        return f"waiting in the queue of Ray for {wanted}"
+        if room < processes:
+            return f"waiting for nodes: {processes} processes need {wanted} each, and the cluster has room for {room}"
+        return f"waiting in the queue of Ray for {f'{processes} times ' if processes > 1 else ''}{wanted}"
 
     def _gpus(self, spec: RunSpec) -> int:
         if spec.device == "cpu":
             return 0
         if self._choice.gpus is not None:
             return self._choice.gpus
-        return 1 if spec.device == "cuda" or self._nodes()[1] else 0
+        return 1 if spec.device == "cuda" or any(gpus for _, gpus in self._nodes()) else 0
 
-    def _nodes(self) -> tuple[float, float]:
-        """Most CPUs and most GPUs of a node that is alive."""
+    def _nodes(self) -> list[tuple[float, float]]:
+        """CPUs and GPUs of each node that is alive."""
         if time.monotonic() - self._asked > LOOK or not self._asked:
             nodes = [node["Resources"] for node in connected(self._choice.address).nodes() if node["Alive"]]
-            most = [max((node.get(what, 0.0) for node in nodes), default=0.0) for what in ("CPU", "GPU")]
-            self._asked, self._largest = time.monotonic(), (most[0], most[1])
-        return self._largest
+            self._asked, self._known = (
+                time.monotonic(),
+                [(node.get("CPU", 0.0), node.get("GPU", 0.0)) for node in nodes],
+            )
+        return self._known
 
 
 def connected(address: str) -> ModuleType:

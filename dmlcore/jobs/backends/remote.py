@@ -21,7 +21,7 @@ from dmlcore.jobs.backends import order
 from dmlcore.jobs.backends.address import Address, is_address
 from dmlcore.jobs.backends.choice import BackendChoice
 from dmlcore.jobs.backends.mirror import Mirror, seed
-from dmlcore.jobs.backends.order import Begun, NodeOutcome, Order
+from dmlcore.jobs.backends.order import Begun, Lost, NodeOutcome, Order
 from dmlcore.spec import RunSpec
 from dmlcore.storage import atomic_files, leftovers, locks
 from dmlcore.storage.run_directory import LOCK, LOG, STATE
@@ -39,19 +39,25 @@ class Engine(Protocol):
 
     title: str
 
-    def submit(self, folder: str, spec: RunSpec) -> Any:
-        """Have `order.ON_NODE` called with the folder on some node, once there is room; what names this work."""
+    def submit(self, folder: str, spec: RunSpec, processes: int) -> Any:
+        """Have `order.ON_NODE` called with the folder on some node, once there is room; what names this work.
+
+        processes: in so many at once, each of which is told its place.
+        """
 
     def ended(self, work: Any) -> bool:
-        """Whether it is over, however."""
+        """Whether it is over, however, or can come to no good end, as one of its processes is gone."""
 
     def reason(self, work: Any) -> tuple[str, bool]:
         """Why it ended without an outcome, and whether its node was lost, so that it may be tried again."""
 
     def withdraw(self, work: Any) -> None:
-        """Forget work that has not begun."""
+        """Forget work that has not begun, and end what is left of work that lost a process."""
 
-    def waits_for(self, spec: RunSpec) -> str:
+    def release(self, work: Any) -> None:
+        """Free what work that is over still holds."""
+
+    def waits_for(self, spec: RunSpec, processes: int) -> str:
         """What work that has not begun waits for, in words."""
 
 
@@ -76,7 +82,12 @@ class RemoteWork:
         self.outcome: NodeOutcome | None = None
         self.standing = ProgressState()
         self._order = Order(
-            run=run.id, task=task, settings=settings, cpus=choice.cpus, data=os.environ.get("DML_DATA", "")
+            run=run.id,
+            task=task,
+            settings=settings,
+            cpus=choice.cpus,
+            processes=run.state().processes if task == "train" else 1,
+            data=os.environ.get("DML_DATA", ""),
         )
         self._losses, self._last_step, self._cancelled, self._looked = 0, -1, False, 0.0
         with ExitStack() as held:
@@ -113,6 +124,7 @@ class RemoteWork:
         self._looked = time.monotonic()
         if self._address:
             self._address.fetch(self._root)
+        lost = order.read(self._root, Lost)  # before the outcome: the one who fails says so before the others are lost
         outcome = order.read(self._root, NodeOutcome)
         begun = order.read(self._root, Begun)
         self._mirror.carry()
@@ -124,8 +136,8 @@ class RemoteWork:
                 outcome = NodeOutcome(state="cancelled", message="cancelled before it began")
             else:
                 self._pass_on_cancel()
-        if outcome is None and ended:
-            outcome = self._lost()
+        if outcome is None and (ended or lost):
+            outcome = self._lost(lost)
         if outcome is not None:
             self._end(outcome)
 
@@ -150,7 +162,7 @@ class RemoteWork:
             self._address = Address(folder)
             self._address.send(self._root)
             self._address.know_all()
-        self._work = self.engine.submit(folder, self.run.spec)
+        self._work = self.engine.submit(folder, self.run.spec, self._order.processes)
 
     def _bring_start(self, store: Path) -> None:
         """The run whose backbone this one starts with, if its spec names one of our store."""
@@ -165,7 +177,7 @@ class RemoteWork:
         there = Run(self._root / self.run.id)
         if self._order.task != "train":
             state = launch.Job(there).state() if begun else None
-            standing = state or ProgressState(message=self.engine.waits_for(self.run.spec))
+            standing = state or ProgressState(message=self._waits_for())
             self.standing = standing.changed(message=standing.message + where)
             return
         with contextlib.suppress(RunError):
@@ -174,10 +186,13 @@ class RemoteWork:
                 device = new.device + where if new.device else ""
                 seen = new.model_dump(include={"step", "steps", "seconds", "message"})
                 changes = seen | {"state": "running", "device": device}
-            else:  # a resume of it by the engine says so in its message
-                changes = {} if now.state == "running" else {"message": self.engine.waits_for(self.run.spec)}
+            else:
+                changes = {"message": self._waits_for()}
             if now.pid or any(getattr(now, key) != value for key, value in changes.items()):
                 self.run.update(**changes, pid=0)  # it ends by its file: this process may attend to others too
+
+    def _waits_for(self) -> str:
+        return self.engine.waits_for(self.run.spec, self._order.processes)
 
     def _asked_to_end(self) -> bool:
         return self._order.task == "train" and self.run.cancel_requested()
@@ -190,9 +205,10 @@ class RemoteWork:
             (self._root / name).parent.mkdir(parents=True, exist_ok=True)
             (self._root / name).touch()
 
-    def _lost(self) -> NodeOutcome | None:
-        """What comes of work that ended without an outcome; None: it is tried again."""
-        reason, lost = self.engine.reason(self._work)
+    def _lost(self, known: Lost | None) -> NodeOutcome | None:
+        """What comes of work that ended without an outcome, or says what it lost; None: it is tried again."""
+        reason, lost = (known.message, True) if known else self.engine.reason(self._work)
+        self.engine.withdraw(self._work)
         if self._cancelled:
             return NodeOutcome(state="cancelled", message="cancelled")
         step = self.run.state().step
@@ -222,6 +238,7 @@ class RemoteWork:
             file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')},000 WARNING {text}\n")
 
     def _clear(self) -> None:
+        self.engine.release(self._work)
         if self._address:
             self._address.remove()
         with contextlib.suppress(OSError):  # a node that was cut off may still be writing: swept later

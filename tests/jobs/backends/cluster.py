@@ -13,7 +13,7 @@ from typing import Any
 
 from dmlcore.jobs.backends.remote import AWAY
 from dmlcore.storage.run_directory import LAST
-from dmlcore.storage.runs import RunStore
+from dmlcore.storage.runs import Run, RunStore
 
 STORE = 80 * 2**20  # bytes, of each node's objects: nothing of ours lies there
 SOON = {  # a node that is gone is missed after a second
@@ -36,7 +36,8 @@ def two_nodes() -> Iterator[Any]:
 
     node = {"num_cpus": 1, "num_gpus": 0, "object_store_memory": STORE, "node_ip_address": "127.0.0.1"}
     cluster = Cluster(initialize_head=True, head_node_args=node | {"include_dashboard": False, "_system_config": SOON})
-    cluster.worker = cluster.add_node(**node)
+    cluster.join = lambda: setattr(cluster, "worker", cluster.add_node(**node))  # in place of one that was killed
+    cluster.join()
     try:
         yield cluster
     finally:
@@ -60,6 +61,20 @@ def parent(pid: int) -> int:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     except OSError:
         return 0
+
+
+def lose_node_with_part_of(run: Run, cluster: Any, second: int) -> bool:
+    """Kill the second node while it does its share of a run that has a checkpoint; False before that."""
+    if not (run.path / LAST).exists():
+        return False
+    workers = [int(path.name) for path in Path("/proc").glob("[0-9]*") if parent(int(path.name)) == second]
+    busy = [pid for pid in workers if f"ray::{run.id}".encode() in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    if not busy:
+        return False
+    cluster.remove_node(cluster.worker, allow_graceful=False)
+    for pid in busy:
+        os.kill(pid, signal.SIGKILL)
+    return True
 
 
 def lose_node_at_work(cluster: Any, second: int, store: RunStore) -> str:

@@ -67,20 +67,9 @@ overrides = ["loss.m=0.5"]
 name = "fourth"
 overrides = ["loss.name=contrastive"]
 """
-SMALLER = ["model.hidden=[8]", "model.embedding_dim=4", "batch.classes=4", "batch.samples=2", "schedule.steps=10"]
-SMALL = [
-    "model.hidden=[8]",
-    "model.embedding_dim=4",
-    "batch.classes=4",
-    "batch.samples=2",
-    "schedule.checkpoint_every=10",
-]
-
-
-SMALL = [
-    *("model.hidden=[8]", "model.embedding_dim=4", "batch.classes=4", "batch.samples=2"),
-    *("schedule.steps=40", "schedule.checkpoint_every=10"),
-]
+LITTLE = ["model.hidden=[8]", "model.embedding_dim=4", "batch.classes=4", "batch.samples=2"]
+SMALLER = [*LITTLE, "schedule.steps=10"]
+SMALL = [*LITTLE, "schedule.steps=40", "schedule.checkpoint_every=10"]
 
 
 @pytest.fixture(scope="module")
@@ -129,6 +118,25 @@ def test_a_study_of_twelve_runs_loses_a_node_and_equals_the_runs_made_here(clust
         with twin.lock():
             train(twin, before_done=workers.keep_neighbours)
         assert digests(run) == digests(twin), run.id
+
+
+def test_a_run_on_two_processes_loses_a_node_and_equals_the_one_made_here(cluster, tmp_path: Path) -> None:
+    """One process on each node; once one is killed, both wait for another one to join, and begin again."""
+    store, spec = RunStore(tmp_path), RunSpec().with_overrides([*SMALL, "schedule.steps=400"])
+    run, second = store.create(spec), clusters.raylet(cluster.worker)
+    with run.lock():
+        run.update(processes=2)
+        work = backends.of(f"ray:{cluster.address}").begin(run, "train")
+        until(lambda: work.over() or clusters.lose_node_with_part_of(run, cluster, second), run)
+        until(lambda: work.over() or "the cluster has room for 1" in run.state().message, run)
+        cluster.join()
+        until(work.over, run)
+    assert (run.state().state, run.state().processes) == ("done", 2), run.state()
+    assert "goes on from the last checkpoint elsewhere" in "\n".join(run.log_tail(100))
+    assert not list((store.root / AWAY).iterdir())
+    twin = RunStore(tmp_path / "here").create(spec)
+    assert workers.train(twin, processes=2).state == "done"
+    assert digests(run) == digests(twin)
 
 
 def test_every_other_kind_of_job_and_a_cancel_reach_the_cluster(cluster, tmp_path: Path) -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 
-from dmlcore.cli import on_node, workers
+from dmlcore.cli import on_node, together, workers
 from dmlcore.inspection.maps.settings import Settings
 from dmlcore.jobs import launch
 from dmlcore.jobs.backends import choice, order, ray_engine
@@ -48,7 +50,7 @@ class HereEngine:
         self.folders: list[str] = []
         self.withdrawn: list[str] = []
 
-    def submit(self, folder, spec):
+    def submit(self, folder, spec, processes):
         self.folders.append(folder)
         return folder
 
@@ -69,8 +71,43 @@ class HereEngine:
     def withdraw(self, folder):
         self.withdrawn.append(folder)
 
-    def waits_for(self, spec):
+    def release(self, folder):
+        """Nothing is held."""
+
+    def waits_for(self, spec, processes):
         return "waiting for room"
+
+
+FOLLOW = """
+import sys
+from dmlcore.cli import on_node
+from dmlcore.jobs.backends.order import ProcessPlace
+{first}
+on_node.carry_out(sys.argv[1], ProcessPlace(rank=1))
+"""
+LACKS = """
+from dmlcore.data import DataError
+from dmlcore.training import starts
+def load_data(spec):
+    raise DataError("digits: no such data here")
+starts.load_data = load_data
+"""
+
+
+class PairEngine(HereEngine):
+    """As before, and a process beside it that is the second one of the run; `firsts`: what those do first, in turn."""
+
+    def __init__(self, *firsts: str) -> None:
+        super().__init__(self.begin_second)
+        self.firsts, self.seconds = list(firsts), []
+
+    def begin_second(self, folder):
+        code = FOLLOW.format(first=self.firsts.pop(0) if self.firsts else "")
+        environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
+        self.seconds.append(subprocess.Popen([sys.executable, "-c", code, folder], env=environment))
+
+    def release(self, folder):
+        assert self.seconds.pop().wait(60) <= 0
 
 
 def finish(work: RemoteWork) -> RemoteWork:
@@ -89,7 +126,15 @@ def digests(run: Run) -> dict[str, str]:
 def twin(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What the run is that was made here, without a break."""
     run = RunStore(tmp_path_factory.mktemp("here")).create(SPEC)
-    workers.train_now(run)
+    workers.train_now(run, None)
+    return digests(run)
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What the run is that two processes have made here, without a break: `dml train --processes 2`."""
+    run = RunStore(tmp_path_factory.mktemp("pair")).create(SPEC)
+    workers.train_now(run, together.company(2))
     return digests(run)
 
 
@@ -119,6 +164,44 @@ def test_a_lost_node_costs_nothing_and_the_run_equals_the_one_made_here(folder, 
     assert "the node is gone; it goes on from the last checkpoint elsewhere" in log
     left = [path for place in (store.root / AWAY, tmp_path / "shared", tmp_path / "bucket") for path in place.glob("*")]
     assert not left
+
+
+def test_a_lost_process_of_two_has_both_begin_again_and_the_run_equals_the_one_made_here(
+    tmp_path, monkeypatch, pair
+) -> None:
+    run = RunStore(tmp_path / "runs").create(SPEC)
+    with run.lock():
+        run.update(processes=2)
+    step, steps = loop.step, []
+
+    def kills_once(state, number, *more):
+        steps.append(number)
+        if steps == list(range(1, 26)):
+            engine.seconds[0].kill()
+        return step(state, number, *more)
+
+    monkeypatch.setattr(loop, "step", kills_once)
+    engine = PairEngine()
+    chosen = choice.parse(f"ray?folder=file://{tmp_path}/bucket")  # where the second one reads and the first one writes
+    work = finish(RemoteBackend(chosen, engine).begin(run, "train"))
+    assert work.outcome == order.NodeOutcome(state="done", message=run.state().message)
+    assert steps == [*range(1, 26), *range(21, 41)]  # both from the last checkpoint
+    assert (run.state().step, run.state().processes, len(engine.folders), len(engine.withdrawn)) == (40, 2, 2, 1)
+    assert run.state().device.startswith("2 processes, each ")
+    assert digests(run) == pair
+    assert "another process of the run has ended" in "\n".join(run.log_tail(100))
+    assert "RANK" not in os.environ
+
+
+def test_what_fails_on_one_of_two_nodes_alone_is_told_and_not_tried_again(tmp_path) -> None:
+    run = RunStore(tmp_path).create(SPEC)
+    with run.lock():
+        run.update(processes=2)
+    engine = PairEngine(LACKS)
+    work = finish(RemoteBackend(choice.parse("ray"), engine).begin(run, "train"))
+    assert work.outcome.state == "failed"
+    assert run.state().message == f"digits: no such data here (on {os.uname().nodename})"
+    assert len(engine.folders) == 1
 
 
 def test_a_node_that_is_lost_again_and_again_is_no_accident(tmp_path) -> None:
@@ -248,6 +331,7 @@ def test_rows_that_a_resume_has_cut_are_replaced_and_checkpoints_never_come_befo
         ("local?cpus=2", "local takes nothing more"),
         ("ray:ray://head:10001", "let this machine join the cluster"),
         ("slurm?folder=s3://bucket", "folder has to be a path"),
+        ("ray?nodes=2", "nodes is for SLURM"),
     ],
 )
 def test_a_backend_that_cannot_be_is_refused_with_what_to_write(text, message) -> None:
