@@ -1,58 +1,155 @@
-"""Training runs killed with SIGKILL at random points and resumed: do they end byte for byte like one that was not?
+"""Work killed with SIGKILL at random points and taken up again: does it end byte for byte like work that was not?
 
 For each way to train (memory, proxies, schedules, plateau, warm-up, mined batches, bfloat16; those of
 tests/faults/test_training_faults.py) one run is left alone, and as many as asked for are killed twice each: after a
 random step, and at a random system call inside a save. Compared are checkpoint (weights, optimiser, progress), metrics
-and embeddings. Prints how many ended the same; exits 1 if one did not.
+and embeddings. Then evaluations, maps, and the making and deleting of runs are killed before each call of the file
+system in the store in turn, and asked for again; compared is every file of the run. Last the store is swept. Prints how
+many ended the same; exits 1 if one did not, or if anything was left. --trials 46 are some 1,000 kills.
 """
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import random
+import shutil
 import signal
 import sys
 import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from benchmarks.harness import command_line
+from dmlcore.inspection.maps.settings import Settings
+from dmlcore.spec import RunSpec
+from dmlcore.storage.runs import Run, RunError, RunStore
+from tests.faults import test_training_faults as faults
+from tests.faults.crash import remains
+
+TOLD = {"log.txt", "state.json", "lock"}  # of a run: they tell what was done, and differ
+MAP = Settings("tsne", iterations=100).to_json()
+
+
+@dataclass
+class Kills:
+    """What was killed so far, in one store."""
+
+    store: RunStore
+    choose: random.Random
+    warm: faults.WarmParent = field(default_factory=faults.WarmParent)
+    numbers: Iterator[int] = field(default_factory=itertools.count)
+    killed: int = 0
+    inside: int = 0  # of these, at a call of the file system
+    wrong: int = 0
+
+    def count(self, kind: str, ends: Iterator[tuple[int, int, bool]], trials: int) -> None:
+        """Make trials of a kind; each tells its kills, those while saving, and whether it ended the same."""
+        killed, inside, same = (sum(column) for column in zip(*itertools.islice(ends, trials), strict=True))
+        self.killed, self.inside, self.wrong = self.killed + killed, self.inside + inside, self.wrong + trials - same
+        print(f"{kind:46} {killed:4} kills, {inside:3} while saving; {same} of {trials} ended the same", flush=True)
+
+    def trainings(self, spec: RunSpec) -> Iterator[tuple[int, int, bool]]:
+        """Trainings of a spec, each killed after a step and at a call inside a save."""
+        whole = self.store.create(spec)
+        if self.warm.run(whole) or whole.status() != "done":
+            sys.exit(whole.state().message)
+        expected = faults.outcome(whole)
+        while True:
+            run = self.store.create(spec)
+            step = self.choose.randrange(1, spec.schedule.steps)
+            saves = 1 + (spec.schedule.steps - step) // spec.schedule.checkpoint_every
+            killed = []
+            for fate in {"die_at_step": step}, {"die_at_event": self.choose.randrange(faults.EVENTS_PER_SAVE * saves)}:
+                killed.append(self.warm.run(run, **fate) == signal.SIGKILL)
+                if run.status() == "done":
+                    break
+                faults.put_back(run)
+            if run.status() != "done":
+                self.warm.run(run)
+            yield sum(killed), sum(killed[1:]), run.status() == "done" and faults.outcome(run) == expected
+            run.delete()
+
+    def jobs(self, task: str, before: Run, settings: str = "") -> Iterator[tuple[int, int, bool]]:
+        """Jobs on copies of a run, killed before each call of the file system in turn."""
+        whole = self._copy(before)
+        if self.warm.run(whole, task=task, settings=settings):
+            sys.exit(f"{task}: the job failed")
+        expected = files(whole)
+        if expected == files(before):
+            sys.exit(f"{task}: nothing was made")
+        number = 0
+        while True:
+            run = self._copy(before)
+            killed = self.warm.run(run, task=task, settings=settings, die_at_call=number) == signal.SIGKILL
+            number = number + 1 if killed else 0
+            if killed:
+                self.warm.run(run, task=task, settings=settings)
+            yield killed, killed, files(run) == expected
+            run.delete()
+
+    def making(self, like: Run) -> Iterator[tuple[int, int, bool]]:
+        """Runs killed while they are made: whole, or not there; what is left of them the sweep takes."""
+        files_of_new = files(self.store.create(like.spec))
+        number = 0
+        while True:
+            known = {run.id for run in self.store.list()}
+            killed = self.warm.run(like, task="create", die_at_call=number) == signal.SIGKILL
+            number = number + 1 if killed else 0
+            made = [run for run in self.store.list() if run.id not in known]
+            yield killed, killed, all(files(run) == files_of_new for run in made) and not list(self.store.unreadable())
+            for run in made:
+                run.delete()
+
+    def deleting(self, like: Run) -> Iterator[tuple[int, int, bool]]:
+        """Runs killed while they are deleted: gone, or there and whole until asked for again."""
+        expected = files(like)
+        number = 0
+        while True:
+            run = self._copy(like)
+            killed = self.warm.run(run, task="delete", die_at_call=number) == signal.SIGKILL
+            number = number + 1 if killed else 0
+            try:
+                there = self.store.open(run.id)
+            except RunError:
+                yield killed, killed, run.id not in {known.id for known in self.store.list()}
+                continue
+            yield killed, killed, killed and files(there) == expected
+            there.delete()
+
+    def _copy(self, run: Run) -> Run:
+        name = f"{run.id}-{next(self.numbers)}"
+        return self.store.put(name, lambda building: shutil.copytree(run.path, building, dirs_exist_ok=True))
+
+
+def files(run: Run) -> dict[str, str]:
+    """SHA-256 of every file of a run but those that tell what was done."""
+    paths = (path for path in run.path.rglob("*") if path.is_file() and path.name not in TOLD)
+    return {str(path.relative_to(run.path)): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
 
 
 def main() -> None:
     parser = command_line(__doc__)
-    parser.add_argument("--trials", type=int, default=25, help="for each way to train")
+    parser.add_argument("--trials", type=int, default=25, help="of each kind of training; of the others twice as many")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-
-    from dmlcore.storage.runs import RunStore
-    from tests.faults import test_training_faults as faults
-
-    choose, wrong = random.Random(arguments.seed), 0
-    warm = faults.WarmParent()
     with tempfile.TemporaryDirectory() as folder:
         store = RunStore(folder)
-        for kind, overrides in faults.STRENGTHS.items():
+        kills, trials = Kills(store, random.Random(arguments.seed)), arguments.trials
+        for kind, overrides in {"plain": [], **faults.STRENGTHS}.items():
             spec = faults.SPEC.with_overrides([*faults.SHORT, *overrides])
-            whole = store.create(spec)
-            if warm.run(whole) or whole.status() != "done":
-                sys.exit(f"{kind}: {whole.state().message}")
-            expected, same, killed = faults.outcome(whole), 0, 0
-            for _ in range(arguments.trials):
-                run = store.create(spec)
-                step = choose.randrange(1, spec.schedule.steps)
-                saves = 1 + (spec.schedule.steps - step) // spec.schedule.checkpoint_every
-                fates = {"die_at_step": step}, {"die_at_event": choose.randrange(faults.EVENTS_PER_SAVE * saves)}
-                for fate in fates:
-                    killed += warm.run(run, **fate) == signal.SIGKILL
-                    if run.status() == "done":
-                        break
-                    faults.put_back(run)
-                if run.status() != "done":
-                    warm.run(run)
-                same += run.status() == "done" and faults.outcome(run) == expected
-                run.delete()
-            wrong += arguments.trials - same
-            print(f"{kind:40} {killed:4} kills, {same} of {arguments.trials} runs ended the same", flush=True)
-    warm.process.communicate()
-    sys.exit(wrong > 0)
+            kills.count(f"training: {kind}", kills.trainings(spec), trials)
+        cut, whole = (store.create(faults.SPEC) for _ in range(2))
+        kills.warm.run(cut, die_at_step=25)
+        kills.warm.run(whole)
+        kills.count("evaluation", kills.jobs("evaluate", cut), 2 * trials)
+        kills.count("map", kills.jobs("project", whole, MAP), 2 * trials)
+        kills.count("creation", kills.making(whole), 2 * trials)
+        kills.count("deletion", kills.deleting(whole), 2 * trials)
+        left = remains(store)
+    kills.warm.process.communicate()
+    print(f"{kills.killed} kills, {kills.inside} while saving; {kills.wrong} ended otherwise; left over: {len(left)}")
+    sys.exit(bool(kills.wrong or left))
 
 
 if __name__ == "__main__":

@@ -32,10 +32,10 @@ from benchmarks.sessions import PAGES, Visitor
 from dmlcore.experiments import recovery
 from dmlcore.jobs import launch
 from dmlcore.spec import RunSpec
-from dmlcore.storage import leftovers, locks
+from dmlcore.storage import locks
 from dmlcore.storage.runs import Run, RunStore
 from tests.browser.harness import ROOT, free_port
-from tests.faults.crash import until
+from tests.faults.crash import remains, until
 from tests.faults.test_training_faults import outcome
 
 SEEDS = 4  # different trainings; each is repeated as often as there is time
@@ -185,16 +185,6 @@ def ended(store: RunStore) -> list[Run]:
 
     until(done, 3600)
     return list(store.list())
-
-
-def remains(store: RunStore) -> list[str]:
-    """Half-made folders and files that no sweep takes, whatever their age."""
-    leftovers.FOLDER_AGE = leftovers.FILE_AGE = 0.0
-    leftovers.sweep(store.root)
-    names = (path.relative_to(store.root) for path in store.root.rglob("*"))
-    return [
-        str(name) for name in names if name.name.startswith((".new-", ".deleted-")) or name.suffix in (".tmp", ".new")
-    ]
 
 
 def main() -> None:

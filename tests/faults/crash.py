@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dmlcore.jobs import device_queue, launch
 from dmlcore.spec import RunSpec
-from dmlcore.storage import locks
+from dmlcore.storage import leftovers, locks
 from dmlcore.storage.runs import Run, RunStore
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -93,3 +93,13 @@ def after_a_crash(root: Path, queued: int, running: int, python: Python = cold) 
         assert steps == list(range(1, run.state().step + 1)), "a step is missing or doubled"
     assert recover(store, 1, python) == ["nothing was interrupted"]
     return f"{len(resumed)} of {len(runs)} resumed by two recoveries at once in {seconds:.1f} s, none twice"
+
+
+def remains(store: RunStore) -> list[str]:
+    """Half-made folders and files that no sweep takes, whatever their age."""
+    leftovers.FOLDER_AGE = leftovers.FILE_AGE = 0.0
+    leftovers.sweep(store.root)
+    names = (path.relative_to(store.root) for path in store.root.rglob("*"))
+    return [
+        str(name) for name in names if name.name.startswith((".new-", ".deleted-")) or name.suffix in (".tmp", ".new")
+    ]

@@ -1,9 +1,10 @@
 """A process that has torch loaded and forks one child per line of standard input, so that a kill costs no import.
 
 A line is JSON: runs, run (folder and id), and how the child shall meet its end: die_at_step (SIGKILL itself after that
-step), die_at_event (SIGKILL itself before the n-th system call of its checkpoint saves, the write half done), fill_at
-(from that step on no file may grow beyond 2,000 bytes), images (train on generated images). Answers "started PID",
-then "ended STATUS".
+step), die_at_event (SIGKILL itself before the n-th system call of its checkpoint saves, the write half done),
+die_at_call (the same before the n-th call that changes or opens anything in that folder), fill_at (from that step on
+no file may grow beyond 2,000 bytes), images (train on generated images). task: instead of a training a job, as
+`dml work` does it, or "create" (a run like it) or "delete". Answers "started PID", then "ended STATUS".
 """
 
 import json
@@ -11,17 +12,21 @@ import logging
 import os
 import resource
 import signal
+import stat
 import sys
 import tempfile
 
 import numpy as np
 import torch
 
+from dmlcore.cli import workers
 from dmlcore.cli.options import stop_on_signal
 from dmlcore.data import Dataset
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import RunStore
 from dmlcore.training import loop
+
+FILES = ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.truncate")
 
 torch.set_num_threads(1)  # a forked child cannot use the threads of its parent
 
@@ -62,8 +67,41 @@ def die_at_event(countdown: int) -> None:
     os.fsync, os.replace, os.link = dying_fsync, dying_replace, dying_link
 
 
+def die_at_call(folder: str, countdown: int) -> None:
+    """Make every call of the file system in a folder a possible end."""
+    fsync = os.fsync
+
+    def count(path: object) -> bool:
+        nonlocal countdown
+        countdown -= os.fsdecode(path).startswith(folder) if isinstance(path, (str, bytes, os.PathLike)) else 0
+        return countdown < 0
+
+    def look(event: str, arguments: tuple) -> None:
+        if event in FILES and count(arguments[0]):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def dying_fsync(descriptor: int) -> None:
+        if count(os.readlink(f"/proc/self/fd/{descriptor}")):
+            if stat.S_ISREG(os.fstat(descriptor).st_mode):
+                os.ftruncate(descriptor, os.fstat(descriptor).st_size // 2)
+            os.kill(os.getpid(), signal.SIGKILL)
+        fsync(descriptor)
+
+    os.fsync = dying_fsync
+    sys.addaudithook(look)
+
+
 def child(order: dict) -> None:
-    run = RunStore(order["runs"]).open(order["run"])
+    store = RunStore(order["runs"])
+    run = store.open(order["run"])
+    if "die_at_call" in order:
+        die_at_call(order["runs"], order["die_at_call"])
+    if task := order.get("task"):
+        acts = {"create": lambda: store.create(run.spec), "delete": run.delete}
+        act = acts.get(task, lambda: workers.work(task, run.id, store.root, order.get("settings", "")))
+        with open(os.devnull, "w") as sys.stdout, open(os.devnull, "w") as sys.stderr:
+            act()
+        return
     logging.basicConfig(filename=run.path / "log.txt", level=logging.INFO, force=True)
     steps, stopped = 0, stop_on_signal()
 
@@ -83,7 +121,7 @@ def child(order: dict) -> None:
 
 
 def warm_up() -> None:
-    """Train once, since torch and scikit-learn import much of themselves at first use: 2.5 of 3 seconds."""
+    """Train once, as torch and scikit-learn import much of themselves at first use: 2.5 of 3 seconds."""
     with tempfile.TemporaryDirectory() as folder:
         run = RunStore(folder).create(RunSpec().with_overrides(["schedule.steps=1"]))
         with run.lock():
