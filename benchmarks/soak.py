@@ -1,9 +1,11 @@
 """The lab for hours: sessions on pages and trainings, while servers and trainings are killed at random; what is lost?
 
-`dml serve` keeps a server up. In the first half a process of it is killed every minute or so and one of the trainings
-several times a minute, which `dml recover` resumes; in the second half only trainings are, so that memory and
-descriptors of one server can be followed. Then every run is compared byte for byte with one of the same spec that
-nobody disturbed, and the store is looked through for what is left over. Exits 1 if anything was lost.
+`dml serve` keeps a server up, and every other training goes to a Ray cluster of two nodes (without Ray all stay here).
+In the first half a process of the server is killed every minute or so, one of the trainings (or who attends to it)
+several times a minute, which `dml recover` resumes, and a node as often as the server, for which a new one comes; in
+the second half the server is left alone, so that its memory and descriptors can be followed. Then every run is
+compared byte for byte with one of the same spec that nobody disturbed, and the store is looked through for what is left
+over. Exits 1 if anything was lost.
 
 python -m benchmarks.soak, two hours; --minutes 10 for a look.
 """
@@ -23,7 +25,9 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -37,6 +41,7 @@ from dmlcore.storage.runs import Run, RunStore
 from tests.browser.harness import ROOT, free_port
 from tests.faults.crash import remains, until
 from tests.faults.test_training_faults import outcome
+from tests.jobs.backends import cluster as clusters
 
 SEEDS = 4  # different trainings; each is repeated as often as there is time
 SPEC = RunSpec(device="cpu").with_overrides(
@@ -57,7 +62,7 @@ class Soak:
     times: list[float] = field(default_factory=list)  # milliseconds of reruns
     lost: int = 0  # sessions that were cut and connected again
     samples: list[tuple[int, float]] = field(default_factory=list)  # reruns, MiB of the server, in the second half
-    kills: dict[str, int] = field(default_factory=lambda: {"server": 0, "training": 0})
+    kills: dict[str, int] = field(default_factory=lambda: {"server": 0, "training": 0, "node": 0})
     over: threading.Event = field(default_factory=threading.Event)
     quiet: threading.Event = field(default_factory=threading.Event)  # no visitors
 
@@ -106,15 +111,16 @@ async def visit(soak: Soak, sessions: int) -> None:
     await asyncio.gather(*(one(number) for number in range(sessions)))
 
 
-def train(soak: Soak, count: int, choose: random.Random) -> None:
-    """Keep so many trainings at work, and kill one of them every few seconds."""
-    seed = 0
+def train(soak: Soak, count: int, choose: random.Random, cluster: Any) -> None:
+    """Keep so many trainings at work, every other one on the cluster, and kill one every few seconds."""
+    begun = 0
     due = time.monotonic() + choose.uniform(*TRAINING_LIVES)
     while not soak.over.is_set():
         recovery.recover(soak.store, report=lambda _: None)
         while len(launch.active(soak.store)) < count:
-            launch.launch(SPEC.with_overrides([f"seed={seed % SEEDS}"]), soak.store)
-            seed += 1
+            backend = f"ray:{cluster.address}" if cluster and begun % 2 else ""
+            launch.launch(SPEC.with_overrides([f"seed={begun // 2 % SEEDS}"]), soak.store, backend=backend)
+            begun += 1
         if time.monotonic() > due:
             at_work = [run for run in launch.active(soak.store) if run.status() == "running" and run.state().step]
             if at_work and (process := locks.holder(choose.choice(at_work).path / "lock")):
@@ -125,16 +131,21 @@ def train(soak: Soak, count: int, choose: random.Random) -> None:
         time.sleep(1)
 
 
-def watch(soak: Soak, seconds: float, choose: random.Random | None) -> None:
-    """Kill the server at random; without `choose` follow its memory instead."""
+def watch(soak: Soak, seconds: float, choose: random.Random | None, cluster: Any) -> None:
+    """Kill the server and a node at random; without `choose` follow the server's memory instead."""
     end, begin = time.monotonic() + seconds, time.monotonic()
-    due = begin + choose.uniform(*SERVER_LIVES) / 2 if choose else end + 1
+    due, node_due = (begin + choose.uniform(*SERVER_LIVES) / 2 if choose else end + 1 for _ in range(2))
     while (now := time.monotonic()) < end:
         if choose and now > due:
             if process := soak.server():
                 os.kill(process, signal.SIGKILL)
                 soak.kills["server"] += 1
             due = now + choose.uniform(*SERVER_LIVES)
+        if cluster and choose and now > node_due:
+            cluster.remove_node(cluster.worker, allow_graceful=False)
+            cluster.join()  # in this thread: Ray sets a signal handler
+            soak.kills["node"] += 1
+            node_due = now + choose.uniform(*SERVER_LIVES)
         if not choose and now - begin > min(SETTLES, seconds / 4):
             soak.samples.append((len(soak.times), memory(pid=soak.server()) / 2**20))
         time.sleep(1)
@@ -152,11 +163,11 @@ def descriptors(soak: Soak) -> int:
 
 
 @contextlib.contextmanager
-def begun(soak: Soak, sessions: int, trainings: int, seed: int) -> Iterator[None]:
+def begun(soak: Soak, sessions: int, trainings: int, seed: int, cluster: Any) -> Iterator[None]:
     """Sessions and trainings, each in a thread; over when left."""
     threads = [
         threading.Thread(target=lambda: asyncio.run(visit(soak, sessions))),
-        threading.Thread(target=train, args=(soak, trainings, random.Random(seed))),
+        threading.Thread(target=train, args=(soak, trainings, random.Random(seed), cluster)),
     ]
     for thread in threads:
         thread.start()
@@ -197,7 +208,8 @@ def main() -> None:
     os.environ |= {"DML_CPU_RUNS": str(arguments.trainings), "OMP_NUM_THREADS": "1"}
     print(machine("streamlit", "torch"), flush=True)
     half = arguments.minutes * 30
-    with tempfile.TemporaryDirectory() as folder:
+    nodes = clusters.two_nodes() if find_spec("ray") else contextlib.nullcontext()
+    with tempfile.TemporaryDirectory() as folder, nodes as cluster:
         store, port = RunStore(Path(folder) / "runs"), free_port()
         store.root.mkdir()
         command = [sys.executable, "-m", "dmlcore", "serve", "--port", str(port), "--runs", str(store.root)]
@@ -207,11 +219,11 @@ def main() -> None:
         try:
             until(soak.ready)
             choose = random.Random(arguments.seed)
-            with begun(soak, arguments.sessions, arguments.trainings, arguments.seed):
-                watch(soak, half, choose)
+            with begun(soak, arguments.sessions, arguments.trainings, arguments.seed, cluster):
+                watch(soak, half, choose, cluster)
                 until(soak.ready)
                 before = descriptors(soak)
-                watch(soak, half, None)
+                watch(soak, half, None, cluster)
                 after = descriptors(soak)
         finally:
             serving.terminate()
@@ -219,12 +231,13 @@ def main() -> None:
         runs = ended(store)
         expected = undisturbed(Path(folder) / "undisturbed")
         wrong = [run.id for run in runs if run.status() != "done" or outcome(run) != expected[run.spec.seed]]
-        left = remains(store)
+        away, left = sum(bool(run.state().backend) for run in runs), remains(store)
     reruns, held = (np.array(column, float) for column in zip(*soak.samples, strict=True))
     drift = 1000 * np.polyfit(reruns, held, 1)[0]
     report(f"{arguments.sessions} sessions, reruns", soak.times, f"{soak.lost} connections cut and made again")
-    print(f"killed: server {soak.kills['server']} times, trainings {soak.kills['training']} times")
-    print(f"{len(runs)} runs, {len(runs) - len(wrong)} end as undisturbed ones byte for byte; left over: {len(left)}")
+    print("killed: " + ", ".join(f"{what} {count} times" for what, count in soak.kills.items()))
+    same = f"{len(runs) - len(wrong)} end as undisturbed ones byte for byte"
+    print(f"{len(runs)} runs, {away} of them on the cluster; {same}; left over: {len(left)}")
     print(f"descriptors of the server without visitors {before} -> {after}")
     goal = f"{verdict(drift <= MOST_DRIFT)} (goal {MOST_DRIFT:.0f})"
     slope = f"{drift:+.1f} MiB per 1,000 reruns of {np.ptp(reruns):.0f}"
