@@ -46,18 +46,18 @@ def torch_as_it_was() -> Generator[None, None, None]:
 
 
 BROWSER = "tests/browser/test_"
-STARTS = (BROWSER + "fi", BROWSER + "le")  # where the second and the last third of their seconds begin
+SECOND = BROWSER + "ga"  # where the second half of their seconds begins
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
-    """With `--dist loadfile` the browser tests are three pieces of work: three processes start a server and a
-    Chromium, twelve seconds of processor each, and one has the other tests from the start."""
+    """With `--dist loadfile` the browser tests are two pieces of work: two processes start a server and a Chromium,
+    twelve seconds of processor each, and two have the other tests from the start."""
     from xdist.scheduler import LoadFileScheduling
 
-    class Thirds(LoadFileScheduling):
+    class Halves(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = super()._split_scope(nodeid)
-            return f"browser {sum(file >= start for start in STARTS)}" if file.startswith(BROWSER) else file
+            return f"browser {file >= SECOND}" if file.startswith(BROWSER) else file
 
-    return Thirds(config, log) if config.getoption("dist") == "loadfile" else None
+    return Halves(config, log) if config.getoption("dist") == "loadfile" else None

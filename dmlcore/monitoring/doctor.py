@@ -84,8 +84,8 @@ def _machine() -> Iterator[Diagnosis]:
 
 def _settings() -> Iterator[Diagnosis]:
     """The variables of the environment that are read without a complaint of their own."""
-    runs, threads = os.environ.get("DML_CPU_RUNS", ""), os.environ.get("OMP_NUM_THREADS", "")
-    for name, value in (("DML_CPU_RUNS", runs), ("OMP_NUM_THREADS", threads)):
+    for name in ("DML_CPU_RUNS", "DML_FIELD_WORKERS", "OMP_NUM_THREADS"):
+        value = os.environ.get(name, "")
         if value and not (value.isdecimal() and int(value)):
             yield Diagnosis("settings", "fault", f"{name} is {value!r}", f"Set {name} to a whole number, or unset it.")
     token = os.environ.get("DML_TOKEN", "")

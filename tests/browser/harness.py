@@ -208,8 +208,10 @@ class Server:
 
 @contextlib.contextmanager
 def served(runs: Path, data: Path | None = None) -> Iterator[Server]:
-    """A server started where a shell allows few descriptors, ended afterwards."""
-    server = Server(runs, descriptors=(256, 4096), data=data).start()
+    """A server started where a shell allows few descriptors, with one process for fields, ended afterwards."""
+    server = Server(runs, descriptors=(256, 4096), data=data)
+    server.environment["DML_FIELD_WORKERS"] = "1"  # another one costs two seconds of processor
+    server.start()
     try:
         yield server
     finally:

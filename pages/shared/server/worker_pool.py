@@ -70,9 +70,10 @@ class WorkerPool:
         self._coming: asyncio.Task[None] | None = None
 
     async def start(self, size: int | None = None) -> None:
-        """Start `size` workers, by default one for every core this process may use."""
+        """Start `size` workers, by default $DML_FIELD_WORKERS, or else one for every core this process may use."""
         self._idle: asyncio.Queue[Worker | None] = asyncio.Queue()
-        self._size = size or len(os.sched_getaffinity(0))
+        asked = os.environ.get("DML_FIELD_WORKERS", "")
+        self._size = size or max(1, int(asked) if asked.isdecimal() else len(os.sched_getaffinity(0)))
         for _ in range(self._size):
             await self._add()
 

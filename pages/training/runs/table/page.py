@@ -19,7 +19,7 @@ from pages.training.runs.table.columns.page import CURVE, DIFFERS, NOISE, POINTS
 from pages.training.runs.table.groups import Group, groups
 from pages.training.runs.table.rows import Line
 
-KEY, GROUPS = "runs-table", "runs-groups"
+KEY, GROUPS, ORDERS = "runs-table", "runs-groups", "runs-orders"
 ROW = 32  # pixels
 IN_SIGHT, GROUPED_IN_SIGHT, GROUPS_IN_SIGHT = 6.5, 2.5, 5.5  # rows, the half one says that there are more
 
@@ -174,8 +174,12 @@ def _runs(
     table = {"run": table["run"], CURVE: marks} | table
     selected = sorted(ids.index(run.id) for run in shown if run.id in ids)
     state = st.session_state.get(KEY)
+    orders = st.session_state.get(ORDERS, [])
     if state is not None and sorted(state.selection.rows) != selected:
         st.session_state[KEY] = {"selection": {"rows": selected}}
+    elif state is None or orders[-1:] == [ids]:  # the browser speaks of this order
+        orders = []
+    st.session_state[ORDERS] = [*(order for order in orders if order != ids), ids][-4:]
     st.dataframe(
         table,
         key=KEY,
@@ -185,7 +189,7 @@ def _runs(
         row_height=ROW,
         selection_mode="multi-row",
         selection_default={"selection": {"rows": selected}},
-        on_select=lambda: _select(ids),
+        on_select=_select,
         column_config=configured(table),
         alt="The runs, one a row",
     )
@@ -196,11 +200,21 @@ def _height(most: float, rows: int) -> int:
     return int(ROW * (1 + min(most, rows))) + 2
 
 
-def _select(ids: Sequence[str]) -> None:
-    """What was chosen before keeps its order, and so its colours; what a search hides stays chosen."""
-    marked = [ids[row] for row in st.session_state[KEY].selection.rows if row < len(ids)]
-    hides = bool(st.session_state.get("find"))
+def _select() -> None:
+    """What was chosen before keeps its order, and so its colours; what a search hides stays chosen.
+
+    The browser may speak of an order from before another run joined, which it has not drawn yet: its rows are those of
+    the order in which it is fewer clicks away from what is chosen, of the last one where that is undecided.
+    """
+    rows, orders = set(st.session_state[KEY].selection.rows), st.session_state[ORDERS]
     named = [run_id for run_id in st.query_params.get("run", "").split(",") if run_id]
+
+    def clicks(ids: Sequence[str]) -> int:
+        return len(rows ^ {row for row, run_id in enumerate(ids) if run_id in named})
+
+    ids = min(reversed(orders), key=clicks)
+    marked = [ids[row] for row in sorted(rows) if row < len(ids)]
+    hides = bool(st.session_state.get("find"))
     before = [run_id for run_id in named if run_id in marked or (hides and run_id not in ids)]
     _choose(list(dict.fromkeys([*before, *marked]))[: run_status.MOST_CHOSEN])
 

@@ -55,7 +55,7 @@ def one_pool():
 
     async def main():
         pool = WorkerPool(WORKERS.module)
-        await pool.start(2)
+        await pool.start()
         try:
             return await test(pool)
         finally:
@@ -63,6 +63,8 @@ def one_pool():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pages.shared.server.worker_pool.REST", 0.1)
+        patch.setattr(os, "sched_getaffinity", lambda _: range(5))
+        patch.setenv("DML_FIELD_WORKERS", "2")  # not one for each core
         return alone(main())
 
 

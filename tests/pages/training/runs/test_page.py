@@ -427,13 +427,30 @@ def test_what_was_chosen_keeps_its_place_and_a_search_hides_it_only(monkeypatch)
     from pages.training.runs.table import page as table
 
     state = {table.KEY: SimpleNamespace(selection=SimpleNamespace(rows=[0, 2])), "find": "ranking"}
+    state[table.ORDERS] = [["a", "b", "c"]]
     page = SimpleNamespace(session_state=state, query_params={"run": "hidden,c,b"})
     monkeypatch.setattr(table, "st", page)
-    table._select(["a", "b", "c"])
+    table._select()
     assert page.query_params["run"] == "hidden,c,a"
     state["find"] = ""
-    table._select(["a", "b", "c"])
+    table._select()
     assert page.query_params["run"] == "c,a"
+
+
+@pytest.mark.parametrize(
+    ("rows", "chosen"),
+    [([1, 3], "d,b"), ([2, 4], "d,b"), ([1, 2, 3], "d,b,c"), ([0, 2, 4], "d,b,new"), ([4], "d"), ([1], "b")],
+    ids=["sent before", "sent after", "a click before", "a click after", "one less after", "one less before"],
+)
+def test_rows_sent_before_another_run_joined_are_those_of_the_table_then(monkeypatch, rows, chosen):
+    from pages.training.runs.table import page as table
+
+    state = {table.KEY: SimpleNamespace(selection=SimpleNamespace(rows=rows))}
+    state[table.ORDERS] = [["a", "b", "c", "d"], ["new", "a", "b", "c", "d"]]
+    page = SimpleNamespace(session_state=state, query_params={"run": "d,b"})
+    monkeypatch.setattr(table, "st", page)
+    table._select()
+    assert page.query_params["run"] == chosen
 
 
 def test_runs_are_grouped_by_a_setting_and_a_group_is_chosen(opened, sweep):
