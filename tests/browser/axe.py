@@ -113,7 +113,7 @@ def rested(page: Any) -> None:
         assert page.evaluate(_COMPLETE), "the page is being drawn"
         assert motion(page) == (0, []), f"{page.url} moves"
 
-    eventually(still, 30)
+    eventually(still)
 
 
 def themed(page: Any, theme: str) -> None:

@@ -73,7 +73,7 @@ def hidden(page) -> list[str]:
         assert not found
 
     with contextlib.suppress(AssertionError):
-        eventually(whole, 8)
+        eventually(whole, 20)
     return found
 
 
@@ -97,7 +97,7 @@ def grave(page, theme: str, options: dict[str, object]) -> list[str]:
         assert not found
 
     with contextlib.suppress(AssertionError):
-        eventually(none, 8)
+        eventually(none, 20)
     return found
 
 
