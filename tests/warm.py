@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import runpy
@@ -27,7 +28,7 @@ from typing import Any
 
 from dmlcore.storage.home import HOME
 
-ADDRESS = "DML_WARM"  # the environment variable that names its socket
+SUITE = "DML_WARM"  # the environment variable that names the run of the suite
 DIGITS = 12
 
 
@@ -66,17 +67,21 @@ class Begun:
         self.send_signal(signal.SIGKILL)
 
 
+def _address() -> str:
+    """Of one run of the suite in one tree: that of a mutant has other code."""
+    return f"\0dml-{os.environ[SUITE]}-{hashlib.sha256(str(HOME).encode()).hexdigest()[:16]}"
+
+
 def _connection() -> socket.socket:
     connection = socket.socket(socket.AF_UNIX)
-    connection.connect("\0" + os.environ[ADDRESS])
+    connection.connect(_address())
     return connection
 
 
 @cache
 def _use() -> socket.socket:
     """What keeps the forked process there while this one needs it; the first who does starts it."""
-    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
-    os.environ.setdefault(ADDRESS, f"dml-{run}")
+    os.environ.setdefault(SUITE, os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid())))
     deadline = time.monotonic() + 300
     process = None
     while True:
@@ -101,7 +106,7 @@ def _ordered(
             "arguments": [*arguments],
             "files": [*files],
             "cwd": str(cwd),
-            "environment": {**(environment or os.environ), ADDRESS: os.environ[ADDRESS]},
+            "environment": {**(environment or os.environ), SUITE: os.environ[SUITE]},
         }
     ).encode()
     socket.send_fds(connection, [len(order).to_bytes(8, "big")], [*files.values()])
@@ -188,7 +193,7 @@ def _load() -> None:
 def main() -> None:
     """Load, then follow the orders of whoever connects; a connection without one is somebody who is there."""
     with socket.socket(socket.AF_UNIX) as listener, contextlib.suppress(OSError):  # another one was first
-        listener.bind("\0" + os.environ[ADDRESS])
+        listener.bind(_address())
         listener.listen(64)
         _load()
         _serve(listener)

@@ -57,7 +57,7 @@ def slopes(value: Tensor, points: Tensor, module: nn.Module) -> list[Tensor]:
 
 
 def forms(name: str) -> list[dict[str, str]]:
-    """What a loss is made with: its defaults, each of its choices, each reduction."""
+    """What a loss is made with: its defaults, each of its choices; of one loss each reduction, as all share these."""
     info = losses.describe(name)
     choices = [
         {key: option}
@@ -66,7 +66,7 @@ def forms(name: str) -> list[dict[str, str]]:
         for option in parameter.options
         if option != info.defaults[key]
     ]
-    reductions = [{"reduction": word} for word in losses.REDUCTIONS[1:]] if name in losses.names() else []
+    reductions = [{"reduction": word} for word in losses.REDUCTIONS[1:]] if name == "ranking" else []
     return [{}, *reductions, *(choice for choice in choices if fits(name, choice))]
 
 

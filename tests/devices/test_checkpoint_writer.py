@@ -17,6 +17,7 @@ from dmlcore.training import loop
 from dmlcore.training import state as training_state
 from dmlcore.training.checkpoint_writer import CheckpointWriter
 from tests.devices.pretended import pretended
+from tests.devices.samples import few_of
 
 SPEC = RunSpec().with_overrides(
     [
@@ -29,7 +30,7 @@ save = checkpoint.save
 
 def train(run: Run, stop: Callable[[], bool] = lambda: False) -> RunState:
     with run.lock(), pretended():
-        return loop.train(run, stop=stop)
+        return loop.train(run, dataset=few_of("toy"), stop=stop)
 
 
 def test_training_goes_on_while_one_is_written_and_leaves_out_what_is_due_meanwhile(

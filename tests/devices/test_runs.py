@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +14,8 @@ from dmlcore.spec import RunSpec
 from dmlcore.storage import checkpoint
 from dmlcore.storage.runs import Run, RunStore, scores
 from dmlcore.training import batches, loop, metrics_log, samplers
-from dmlcore.training.build import load_data
 from tests.devices.pretended import NAME, Record, pretended
+from tests.devices.samples import few_of
 
 SHORT = RunSpec().with_overrides(
     [
@@ -75,13 +74,6 @@ def _cache_of_its_own(torch_as_it_was: None, tmp_path: Path, monkeypatch: pytest
 
 
 @functools.cache
-def dataset(name: str) -> Dataset:
-    """A few samples of a data set: what is tested is where tensors lie."""
-    data = load_data(RunSpec().with_overrides([f"data.name={name}"]))
-    return replace(data, splits={split: rows[:: 1 + len(rows) // 80] for split, rows in data.splits.items()})
-
-
-@functools.cache
 def noise() -> Dataset:
     labels = np.arange(36) % 3
     images = np.random.default_rng(0).integers(0, 256, (36, 3, 28, 28), np.uint8)
@@ -93,7 +85,7 @@ def train(run: Run, upto: int | None = None) -> Run:
     steps = iter(range(1000))
     with run.lock():
         run.update(state="queued")
-        data = noise() if run.spec.model.name.startswith("conv") else dataset(run.spec.data.name)
+        data = noise() if run.spec.model.name.startswith("conv") else few_of(run.spec.data.name)
         state = loop.train(run, dataset=data, stop=lambda: upto is not None and next(steps) == upto - 1)
     assert state.state == ("done" if upto is None else "cancelled"), state.message
     return run

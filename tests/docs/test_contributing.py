@@ -12,6 +12,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tests import warm
+
 ROOT = Path(__file__).parents[2]
 # What each recipe adds, and the contract of its family: the suite that is generated over the catalogue.
 RECIPES = {
@@ -30,10 +32,6 @@ RECIPES = {
 def blocks(name: str, language: str = "python") -> list[str]:
     fence = "````" if language.startswith("`") else "```"  # a lesson has fences of its own
     return re.findall(rf"^```{language}\n(.*?)^{fence}$", (ROOT / name).read_text("utf-8"), flags=re.DOTALL | re.M)
-
-
-def run(code: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=300)
 
 
 def follow(recipe: str, tree: Path) -> Path:
@@ -86,5 +84,5 @@ def test_what_a_recipe_adds_fulfils_the_contract_of_its_family(name, outcomes):
 
 @pytest.mark.parametrize("code", blocks("README.md"))
 def test_the_readme_runs(code):
-    result = run(code)
+    result = warm.run("-c", code)
     assert result.returncode == 0, result.stderr[-3000:]

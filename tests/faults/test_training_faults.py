@@ -10,6 +10,7 @@ import pickle
 import random
 import resource
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
@@ -127,10 +128,18 @@ def steps_done(run: Run) -> int:
     return max((row["step"] for row in run.metrics()[0]), default=-1)
 
 
-def half_trained(store: RunStore, warm: WarmParent) -> Run:
-    """A run that was killed after step 25: checkpoints of steps 21 and 14."""
-    run = store.create(SPEC)
+@pytest.fixture(scope="module")
+def killed_half_way(warm: WarmParent, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    run = RunStore(tmp_path_factory.mktemp("half")).create(SPEC)
     assert warm.run(run, die_at_step=25) == signal.SIGKILL
+    return run
+
+
+@pytest.fixture
+def half_trained(killed_half_way: Run, store: RunStore) -> Run:
+    """A run that was killed after step 25: checkpoints of steps 21 and 14."""
+    shutil.copytree(killed_half_way.path, store.root / killed_half_way.id)
+    run = store.open(killed_half_way.id)
     assert run.status() == "lost"
     return run
 
@@ -145,7 +154,7 @@ def killed_from_outside(warm: WarmParent, run: Run, step: int) -> int:
     return 0 if run.status() == "done" else status
 
 
-@pytest.mark.parametrize("trial", range(10))
+@pytest.mark.parametrize("trial", range(4))  # benchmarks.kills makes as many as asked for
 def test_row_1_kill_9_changes_nothing(trial: int, warm: WarmParent, uninterrupted: Run, store: RunStore) -> None:
     seed = secrets.randbits(32)
     print(f"replay with seed = {seed}")
@@ -367,6 +376,8 @@ def test_row_3_not_finite_stops_before_the_optimiser(value: float, store: RunSto
     assert saved.facts["step"] == 14
     assert all(torch.isfinite(t).all() for t in saved.tensors.values())
 
+    if not np.isnan(value):
+        return  # goes on as after the others
     put_back(run)
     train_here(run)
     whole = store.create(spec)
@@ -434,9 +445,9 @@ def offset(run: Run, name: str) -> int:
 
 
 def test_metrics_cut_below_the_last_checkpoint_fall_back_to_the_one_before(
-    warm: WarmParent, uninterrupted: Run, store: RunStore
+    warm: WarmParent, uninterrupted: Run, half_trained: Run
 ) -> None:
-    run = half_trained(store, warm)
+    run = half_trained
     os.truncate(run.path / "metrics.jsonl", offset(run, "last.ckpt") - 1)
     put_back(run)
     assert warm.run(run) == 0
@@ -448,9 +459,9 @@ def test_metrics_cut_below_the_last_checkpoint_fall_back_to_the_one_before(
 
 @pytest.mark.parametrize("gone", [False, True], ids=["cut", "gone"])
 def test_metrics_cut_below_both_checkpoints_say_what_to_do_and_that_works(
-    gone: bool, warm: WarmParent, store: RunStore
+    gone: bool, warm: WarmParent, store: RunStore, half_trained: Run
 ) -> None:
-    run = half_trained(store, warm)
+    run = half_trained
     metrics = run.path / "metrics.jsonl"
     whole = metrics.read_bytes()
     metrics.unlink() if gone else os.truncate(metrics, offset(run, "prev.ckpt") - 1)
@@ -497,9 +508,9 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.mark.parametrize("kind", DAMAGE)
 def test_row_6_damaged_checkpoint_falls_back_and_warns(
-    kind: str, warm: WarmParent, uninterrupted: Run, store: RunStore
+    kind: str, warm: WarmParent, uninterrupted: Run, half_trained: Run
 ) -> None:
-    run = half_trained(store, warm)
+    run = half_trained
     last = run.path / "last.ckpt"
     last.write_bytes(DAMAGE[kind](last.read_bytes()))
     put_back(run)
@@ -511,8 +522,8 @@ def test_row_6_damaged_checkpoint_falls_back_and_warns(
 
 
 @pytest.mark.parametrize("kind", ["flipped", "gone"])
-def test_row_7_without_a_good_generation_it_refuses(kind: str, warm: WarmParent, store: RunStore) -> None:
-    run = half_trained(store, warm)
+def test_row_7_without_a_good_generation_it_refuses(kind: str, warm: WarmParent, half_trained: Run) -> None:
+    run = half_trained
     before = (run.path / "metrics.jsonl").read_bytes()
     for name in ("last.ckpt", "prev.ckpt"):
         path = run.path / name
@@ -527,8 +538,8 @@ def test_row_7_without_a_good_generation_it_refuses(kind: str, warm: WarmParent,
     assert (run.path / "metrics.jsonl").read_bytes() == before
 
 
-def test_row_8_hostile_pickle_is_refused_and_not_run(store: RunStore, warm: WarmParent, tmp_path: Path) -> None:
-    run, marker = half_trained(store, warm), tmp_path / "executed"
+def test_row_8_hostile_pickle_is_refused_and_not_run(half_trained: Run, tmp_path: Path) -> None:
+    run, marker = half_trained, tmp_path / "executed"
     evil = pickle.dumps(Evil(marker))
     wrapped = hashlib.sha256(evil).hexdigest().encode() + b"\n" + evil
     (run.path / "last.ckpt").write_bytes(evil)
@@ -571,8 +582,8 @@ def test_row_10_second_process_exits_75(store: RunStore) -> None:
         assert run.alive()  # and the first one has not lost its lock
 
 
-def test_row_13_edited_spec_is_refused_with_the_difference(store: RunStore, warm: WarmParent) -> None:
-    run = half_trained(store, warm)
+def test_row_13_edited_spec_is_refused_with_the_difference(half_trained: Run, warm: WarmParent) -> None:
+    run = half_trained
     (run.path / "spec.json").write_text(SPEC.with_overrides(["optimiser.learning_rate=0.5"]).to_json())
     put_back(run)
     assert warm.run(run) == 0

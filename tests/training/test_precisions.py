@@ -24,7 +24,7 @@ VECTORS = RunSpec().with_overrides(
     ]
 )
 IMAGES = RunSpec().with_overrides(
-    ["model.name=resnet20", "model.embedding_dim=8", "batch.classes=4", "batch.samples=2"]
+    ["model.name=conv4_32", "model.embedding_dim=8", "batch.classes=4", "batch.samples=2"]
 )
 PROTOTYPES = ["pooling.prototypes=4", "pooling.memory=8"]  # in place from the second batch of eight on
 STARTS_LATE = {"gsp": PROTOTYPES, "gsp_gmp": PROTOTYPES}

@@ -11,6 +11,7 @@ from html import unescape
 import numpy as np
 import pytest
 from PIL import Image
+from scipy.spatial.distance import cdist
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
@@ -314,7 +315,7 @@ def test_near_duplicates_are_the_nearest_pairs_of_different_classes(run):
     pairs = [tuple(map(int, re.findall(r'data-index="(\d+)"', part))) for part in body.split('class="pair"')[1:]]
     found = learned(run.embeddings())
     x, labels = found.embeddings.astype(float), found.labels
-    distance = np.linalg.norm(x[:, None] - x, axis=2)
+    distance = cdist(x, x)
     distance[labels[:, None] == labels] = np.inf
     nearest = np.unravel_index(distance.argmin(), distance.shape)
     assert set(pairs[0]) == set(found.indices[list(nearest)].tolist())

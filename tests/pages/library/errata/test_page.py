@@ -36,7 +36,7 @@ def decisions(app: AppTest) -> list[str]:
 
 
 @in_one_case(number=NUMBERS)
-def test_each_erratum_shows_both_sides_and_its_numbers(number):
+def test_each_erratum_shows_both_sides_its_numbers_and_a_figure_or_why_there_is_none(number):
     e = erratum(number)
     app = opened(erratum=str(number))
     assert not app.exception
@@ -57,11 +57,7 @@ def test_each_erratum_shows_both_sides_and_its_numbers(number):
     for x in checks.decisions(number):
         assert f"| {literal(x.what)} |" in decided[0]
     assert "✗" not in "".join(found + decided)
-
-
-@in_one_case(number=NUMBERS)
-def test_a_figure_or_the_reason_why_there_is_none(number):
-    app = opened(erratum=str(number))
+    # A figure, or the reason why there is none.
     reasons = [x.value for x in app.caption if "nothing to plot" in x.value or "no figure" in x.value]
     assert len(reasons) == (number not in COUNTEREXAMPLES and number not in checks.CURVES)
     assert len(app.slider) == (number in checks.CURVES)

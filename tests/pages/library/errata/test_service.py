@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dmlcore.published.printed_formulas import COUNTEREXAMPLES, compare
@@ -71,6 +71,7 @@ scenes = st.fixed_dictionaries(
 )
 
 
+@settings(max_examples=40)
 @given(scene=scenes | junk, n=numbers, scale=numbers)
 def test_any_message_gets_a_finite_answer(scene, n, scale):
     found = unpack(answer({"scene": scene, "n": n, "scale": scale, "id": n}))  # pack refuses NaN

@@ -246,7 +246,7 @@ def test_extreme_hyper_parameters_get_a_field(name, value):
     for shade in Scene.kinds["shade"].options:
         scene = EVERYTHING | {"loss": name, "hyper": hyper, "positive": [0, 0], "negative": [0, 100], "shade": shade}
         assert ask(scene, n=40, settle=True)["scale"] > 0
-        assert ask(scene | {"margin": "normalised", "mu": value, "lines": "clamped"}, n=40)["scale"] > 0
+    assert ask(scene | {"margin": "normalised", "mu": value, "lines": "clamped"}, n=40)["scale"] > 0
 
 
 def test_the_socket_answers_and_survives_bad_messages(client):

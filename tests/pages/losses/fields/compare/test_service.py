@@ -244,11 +244,9 @@ def test_the_arrays_are_those_of_the_library(client):
     assert (file["energy_difference"] == file["energy1"] - file["energy3"]).all()
 
 
-@pytest.mark.parametrize(("suffix", "begins"), [("svg", b"<?xml"), ("pdf", b"%PDF"), ("png", b"\x89PNG")])
-def test_the_planes_are_drawn_for_print(client, suffix, begins):
+def test_the_planes_are_drawn_for_print(client):
     query = PAIRS[4].comparison().link()
-    response = client.get(f"/api/compare.{suffix}?{query}&dark=1")
-    assert response.content.startswith(begins)
+    assert client.get(f"/api/compare.pdf?{query}&dark=1").content.startswith(b"%PDF")
 
 
 def test_a_senseless_link_is_drawn_for_print_and_a_senseless_format_is_not(client):

@@ -176,10 +176,9 @@ def test_any_value_in_the_view_gets_an_answer(client, key, bad):
 @in_one_case(value=[-1e9, 0.0, 1e9, None], name=losses.names())
 def test_extreme_hyper_parameters_get_maps(name, value):
     one = {"loss": name, "hyper": dict.fromkeys(losses.formula(name).parameters, value)}
-    for at in ([0.995, 0.995], [-1, 1], [0, 0]):
-        for rival in RIVALS:
-            view = {"panels": [one, one], "rival": rival, "pn": 0.995, "at": at}
-            assert unpack(pair_weights_service.answer({"view": view, "n": 25}))["top"] > 0
+    for at, rival in zip(([0.995, 0.995], [-1, 1], [0, 0]), RIVALS, strict=True):
+        view = {"panels": [one, one], "rival": rival, "pn": 0.995, "at": at}
+        assert unpack(pair_weights_service.answer({"view": view, "n": 25}))["top"] > 0
 
 
 def test_a_full_request_fits_the_socket_and_its_answer_is_small():

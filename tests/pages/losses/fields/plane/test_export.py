@@ -25,7 +25,7 @@ def client():
         yield client
 
 
-@pytest.mark.parametrize("format", exports.VIEW)
+@pytest.mark.parametrize("format", [format for format in exports.VIEW if format != "svg"])  # which is drawn below
 def test_every_format_of_the_shown_view(client, format):
     response = client.get(f"/api/field/export.{format}?{VIEW}")
     assert response.status_code == 200
@@ -43,10 +43,8 @@ def test_every_format_of_the_shown_view(client, format):
         assert (found["loss"], found["hyper"], found["probe"]) == ("ranking", {"m": 0.3, "m2": None}, "positive")
     elif format == "py":
         assert "losses.create('ranking', m=0.3, m2=None)" in response.text
-    elif format == "svg":
-        assert response.content == plane_export.export(scene, format)
     else:
-        assert response.content.startswith({"pdf": b"%PDF", "png": b"\x89PNG"}[format])
+        assert response.content.startswith({"svg": b"<?xml", "pdf": b"%PDF", "png": b"\x89PNG"}[format])
 
 
 def test_the_switches_of_the_page_reach_the_figure():
@@ -74,9 +72,11 @@ def test_the_switches_of_the_page_reach_the_figure():
     assert plane_export.drawing(Scene()) == {}
 
 
-def test_dark_figures_differ(client):
+def test_the_figure_is_that_of_the_view_and_dark_ones_differ(client):
     light, dark = (client.get(f"/api/field/export.svg?{VIEW}{more}").content for more in ("", "&dark=1"))
-    assert light != dark
+    assert (
+        light == plane_export.export(Scene.from_query(dict(pair.split("=") for pair in VIEW.split("&"))), "svg") != dark
+    )
 
 
 BAD = ("nan", "1e999", "../x", "%00", "x" * 200, "1,2,3,4", "inf")
@@ -95,8 +95,7 @@ def test_a_senseless_query_gets_a_valid_file(client, bad, format):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [("distance_sensitive", "-1e9"), ("distance_sensitive", "inf"), ("moving", "0"), ("moving", "1e9")],
+    ("name", "value"), [("distance_sensitive", "-1e9"), ("distance_sensitive", "inf"), ("moving", "1e9")]
 )
 def test_extreme_parameters_are_drawn(client, name, value):
     hyper = "&".join(f"{k}={value}" for k in losses.formula(name).parameters)
