@@ -26,6 +26,7 @@ from pages.shared.widgets.spec_form import folders
 from pages.shared.widgets.spec_form.form import command, overrides, presets
 from pages.shared.widgets.spec_form.preflight import Submits
 from tests.data import layouts
+from tests.members import of
 from tests.pages.conftest import go_to, make_run, page_opened
 from tests.wording import says
 
@@ -91,12 +92,13 @@ def test_the_first_form_is_the_default_spec(opened):
     ]
 
 
-@pytest.mark.parametrize("name", list(presets()))
-def test_a_preset_fills_the_whole_form(opened, name):
+def test_a_preset_fills_the_whole_form(opened):
     app = opened()
-    app.selectbox(key="train-preset").select(name).run()
-    assert not app.exception
-    assert shown_spec(app) == presets()[name]
+    for name, spec in presets().items():
+        with of(name):
+            app.selectbox(key="train-preset").select(name).run()
+            assert not app.exception
+            assert shown_spec(app) == spec
 
 
 def test_every_key_of_a_spec_has_a_widget_with_its_description_as_help(opened):
@@ -240,31 +242,31 @@ def test_a_pooling_shows_its_sliders_its_formula_and_gives_a_valid_spec(opened):
         assert any(info.latex in latex.value for latex in app.latex)
 
 
-@pytest.mark.parametrize("name", losses.batch_names()[::4])  # each opens the page anew
-def test_losses_of_pairs_proxies_and_classes_are_offered_too(opened, name):
+def test_losses_of_pairs_proxies_and_classes_are_offered_too(opened):
     app = opened()
-    app.selectbox(key="train-loss-name").select(name).run()
-    assert not app.exception
-    spec = shown_spec(app)
-    assert (spec.loss.name, spec.loss.parameters) == (name, losses.describe(name).defaults)
+    for name in losses.batch_names()[::4]:
+        with of(name):
+            app.selectbox(key="train-loss-name").select(name).run()
+            assert not app.exception
+            spec = shown_spec(app)
+            assert (spec.loss.name, spec.loss.parameters) == (name, losses.describe(name).defaults)
 
 
-@pytest.mark.parametrize("name", losses.names())
-def test_a_loss_shows_its_own_sliders_at_once_and_gives_a_valid_spec(opened, name):
-    app = opened()
-    app.selectbox(key="train-loss-name").select(name).run()
-    assert not app.exception
-    formula = losses.formula(name)
-    sliders = {w.key for kind in ("slider", "select_slider") for w in app.get(kind)}
-    assert sliders == {
-        f"train-loss-{name.replace('_', '-')}-{key}" for key, p in formula.sliders.items() if isinstance(p, Slider)
-    }
-    spec = shown_spec(app)
-    assert set(spec.loss.parameters) == set(formula.sliders)
-    given = presets()["digits"].loss
-    start = given.parameters if given.name == name else {}
-    assert losses.create(name, **spec.loss.parameters).hyper == losses.create(name, **start).hyper
-    assert any(formula.energy_latex in latex.value for latex in app.latex)
+def test_a_loss_shows_its_own_sliders_at_once_and_gives_a_valid_spec(opened):
+    app, given = opened(), presets()["digits"].loss
+    for name in losses.names():
+        with of(name):
+            app.selectbox(key="train-loss-name").select(name).run()
+            assert not app.exception
+            formula = losses.formula(name)
+            sliders = {w.key for kind in ("slider", "select_slider") for w in app.get(kind)}
+            prefix = f"train-loss-{name.replace('_', '-')}-"
+            assert sliders == {prefix + key for key, p in formula.sliders.items() if isinstance(p, Slider)}
+            spec = shown_spec(app)
+            assert set(spec.loss.parameters) == set(formula.sliders)
+            start = given.parameters if given.name == name else {}
+            assert losses.create(name, **spec.loss.parameters).hyper == losses.create(name, **start).hyper
+            assert any(formula.energy_latex in latex.value for latex in app.latex)
 
 
 def test_the_upper_clamp_opens_and_closes_and_each_loss_keeps_its_values(opened):
