@@ -72,11 +72,17 @@ class Job(Task[JobState]):
 
 
 def launch(
-    spec: RunSpec, store: RunStore, *, check: Callable[[RunSpec], object] | None = None, backend: str = ""
+    spec: RunSpec,
+    store: RunStore,
+    *,
+    check: Callable[[RunSpec], object] | None = None,
+    backend: str = "",
+    processes: int = 1,
 ) -> str:
     """Create a run and queue it, in a process of its own that trains it when its turn comes; return the run id.
 
-    backend: where that is done, as `choice.parse` reads it; then the process only attends to it. Raises DataError if
+    backend: where that is done, as `choice.parse` reads it; then the process only attends to it. processes: so many,
+    from 1 to runs.MOST_PROCESSES, train it together. Raises DataError if
     the data set is not there, JobError while MOST_QUEUED runs are waiting or working, and what check(spec) raises. What
     only the worker can find (it alone imports torch) becomes the state "failed".
     """
@@ -91,9 +97,9 @@ def launch(
     if len(busy) >= MOST_QUEUED:
         raise JobError(f"{len(busy)} runs are waiting or working already; cancel one or wait: {', '.join(busy)}")
     run = store.create(spec)
-    if backend:
+    if backend or processes != 1:
         with run.lock():
-            run.update(backend=backend)
+            run.update(backend=backend, processes=processes)
     start(run, "train", *at(backend))
     return run.id
 

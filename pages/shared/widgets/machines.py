@@ -1,14 +1,26 @@
-"""Where what a visitor starts is done: this machine, or a cluster that its owner names in $DML_BACKENDS."""
+"""Where what a visitor starts is done, and on how many processes: here, or on a cluster named in $DML_BACKENDS."""
 
 from __future__ import annotations
 
 import os
+import shlex
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
+if TYPE_CHECKING:
+    from dmlcore.spec import RunSpec
+
 _KEY = "machine"
+_PROCESSES = "processes"
+MOST_ELSEWHERE = 64
 _HERE = {"": "This machine"}
 HELP = "What you start from here on: training runs, studies, evaluations, maps. What is under way stays where it is."
+TOGETHER = (
+    "So many train the one run together, each with its share of every batch; it learns what one alone would, up to "
+    "rounding. Each takes memory for the whole network. On the cores of one machine hardly a step comes sooner; it is "
+    "for several GPUs, or several machines."
+)
 
 
 def sidebar() -> None:
@@ -29,6 +41,25 @@ def chosen() -> str:
 def chosen_title() -> str:
     """What was chosen, in words."""
     return _offered()[0][chosen()]
+
+
+def processes(spec: RunSpec) -> int:
+    """The choice of how many processes train a run of this spec, beside that of the machine; 1 where there is none."""
+    from dmlcore.jobs import device_queue
+
+    here = len(device_queue.gpus()) if device_queue.device_of(spec) == "cuda" else os.cpu_count() or 1
+    most = min(MOST_ELSEWHERE if chosen() else here, spec.batch.classes * spec.batch.samples)
+    if most < 2:
+        return 1
+    st.session_state[_PROCESSES] = min(st.session_state.get(_PROCESSES, 1), most)  # of another machine
+    return int(st.sidebar.number_input("Processes", 1, most, key=_PROCESSES, help=TOGETHER))
+
+
+def on_command_line(command: str, processes: int = 1) -> str:
+    """A command as it does the same in the place that was chosen."""
+    more = [*(("--processes", str(processes)) if processes > 1 else ())]
+    more += [*(("--backend", chosen()) if chosen() else ())]
+    return f"{command} {shlex.join(more)}" if more else command
 
 
 def any_other() -> bool:

@@ -144,11 +144,11 @@ class Submits:
         self._lock = threading.Lock()
         self._runs: OrderedDict[str, str] = OrderedDict()
 
-    def launch(self, token: str, spec: RunSpec, store: RunStore) -> str:
+    def launch(self, token: str, spec: RunSpec, store: RunStore, processes: int = 1) -> str:
         """The run id of this token; raises what jobs.launch raises, and then the token may be used again."""
         with self._lock:  # one after the other, so that the ceiling of jobs.launch holds too
             if token not in self._runs:
-                self._runs[token] = jobs.launch(spec, store, backend=machines.chosen())
+                self._runs[token] = jobs.launch(spec, store, backend=machines.chosen(), processes=processes)
                 if len(self._runs) > self.KEPT:
                     self._runs.popitem(last=False)
             return self._runs[token]

@@ -71,7 +71,7 @@ def panel(form: Form) -> None:
         )
         _queue_all(request, entries)
         st.caption("All of it from the command line; the same command goes on where it stopped, and sums up:")
-        st.code(_command(request), language="bash", wrap_lines=True)
+        st.code(machines.on_command_line(_command(request)), language="bash", wrap_lines=True)
 
 
 def _queue_all(request: ProtocolRequest, entries: list[StudyRun]) -> None:

@@ -8,7 +8,7 @@ from dmlcore import data, losses
 from dmlcore.jobs import device_queue
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import RunStore
-from pages.shared.widgets import menu
+from pages.shared.widgets import machines, menu
 from pages.shared.widgets.error_boundary import refusal
 from pages.shared.widgets.spec_form import form as spec_form
 from pages.shared.widgets.spec_form import preflight
@@ -34,18 +34,19 @@ TESTED = {
 
 
 def main() -> None:
-    head = steps.StepHead("start", "Start", "Read what will happen and what it costs on this machine, then start it.")
+    head = steps.StepHead("start", "Start", "Read what will happen and what it costs, then start it.")
     form = steps.form()
     steps.begin(form, "start")
     spec, faults = steps.spec_of(form)
     head.row({"data": form.values["data.name"]} | steps.carried(spec))
     if spec is None:
-        button(head, None)
+        button(head, None, 1)
         refusal(steps.REFUSED, *faults)
         menu.link("train", "Put it right in step 2")
         return
     summary, ready = steps.checked(spec)
-    button(head, spec if ready else None)
+    processes = machines.processes(spec)
+    button(head, spec if ready else None, processes)
     if summary is None:
         menu.link("data", "Fetch the data in step 1", {"data": spec.data.name})
         return
@@ -55,28 +56,28 @@ def main() -> None:
             menu.link("runs", "Open it", {"run": same.id})
             menu.link("explore", "Explore what it learned", {"run": same.id})
     if ready:
-        _estimate(spec, summary)
+        _estimate(spec, summary, processes)
     _what_happens(spec, summary)
     _what_to_expect(spec)
     command = spec_form.command(spec)
     if command:
         st.caption("The same from the command line:")
-        st.code(command, language=None, wrap_lines=True)
+        st.code(machines.on_command_line(command, processes), language=None, wrap_lines=True)
 
 
-def button(head: steps.StepHead, spec: RunSpec | None) -> None:
+def button(head: steps.StepHead, spec: RunSpec | None, processes: int) -> None:
     """What starts it, once there is a spec that can be trained."""
     with head.onward:
         pressed = st.button(
             "Start training", key="start", type="primary", icon=":material/play_arrow:", disabled=spec is None
         )
-    steps.start(spec, pressed=pressed)
+    steps.start(spec, processes, pressed=pressed)
 
 
 MUCH = 0.3  # of the time in validation, from where it is worth a sentence
 
 
-def _estimate(spec: RunSpec, summary: Summary) -> None:
+def _estimate(spec: RunSpec, summary: Summary, processes: int) -> None:
     """Time and memory before the launch, and what that rests on."""
     estimate = preflight.estimated(spec, summary)
     if estimate is None:
@@ -84,7 +85,8 @@ def _estimate(spec: RunSpec, summary: Summary) -> None:
         return
     early = " at most" if spec.schedule.patience else ""
     where = "of the GPU" if estimate.gpu else "of the machine"
-    queued = len(device_queue.waiting(RunStore()))
+    elsewhere = machines.chosen()
+    queued = 0 if elsewhere else len(device_queue.waiting(RunStore()))
     waits = f" {queued} run{'s wait' if queued > 1 else ' waits'} before it." if queued else ""
     every = spec.schedule.validate_every
     much = (
@@ -103,6 +105,16 @@ def _estimate(spec: RunSpec, summary: Summary) -> None:
         "Estimated for a machine that does nothing else; up to twice or half of it is usual, less once a run like it "
         "is done." + much + waits
     )
+    if elsewhere:
+        st.caption(
+            f"**It runs on {machines.chosen_title()}.** The figures are those of this machine: nodes may be faster or "
+            "slower, and how long it waits there is not known here."
+        )
+    if processes > 1:
+        st.caption(
+            f"**{processes} processes train it together.** The time is that of one: what several gain, only a try "
+            f"tells, and on the cores of one machine it is next to nothing. Memory: up to {processes} times as much."
+        )
 
 
 def _bytes(number: float) -> str:

@@ -169,13 +169,13 @@ def checked(spec: RunSpec) -> tuple[Summary | None, bool]:
     return summary, not hindrances
 
 
-def start(spec: RunSpec | None, *, pressed: bool) -> None:
+def start(spec: RunSpec | None, processes: int = 1, *, pressed: bool) -> None:
     """Start it and show it under Runs; a double click finds its token used, the run the same."""
     submits = preflight.submits()
     token: str = st.session_state.setdefault("train-token", secrets.token_hex(16))
     if pressed and spec is not None:
         try:
-            run_id = submits.launch(token, spec, RunStore())
+            run_id = submits.launch(token, spec, RunStore(), processes)
         except (launch.JobError, DataError, SpecError, OSError) as error:
             refusal(REFUSED, words.plain(error))
             return

@@ -21,6 +21,7 @@ from dmlcore.jobs.launch import JobError
 from dmlcore.monitoring.estimate import speed
 from dmlcore.spec import RunSpec, keys
 from dmlcore.storage.runs import RunStore
+from pages.shared.widgets import machines
 from pages.shared.widgets.forms import _log_stops
 from pages.shared.widgets.spec_form import folders
 from pages.shared.widgets.spec_form.form import command, overrides, presets
@@ -469,6 +470,30 @@ def test_one_press_starts_one_detached_run_and_leads_to_it(opened, store):
     assert app.query_params["run"] in (run.id, [run.id])
     assert run.spec.data.name == "toy"
     wait(lambda: run.status() == "done")
+
+
+def test_the_place_and_the_number_of_processes_are_in_estimate_command_and_run(opened, store, monkeypatch):
+    begun = []
+    monkeypatch.setattr(launch, "start", lambda run, task, *more: begun.append((task, *more)))
+    monkeypatch.setattr(machines.os, "cpu_count", lambda: 2)
+    monkeypatch.setenv("DML_BACKENDS", "slurm:gpu?gpus=1")
+    app = started(opened())
+    assert "--processes" not in app.code[0].value
+    assert "train it together" not in " ".join(caption.value for caption in app.caption)
+
+    app.sidebar.number_input(key="processes").set_value(2).run()
+    assert app.code[0].value.endswith(" --processes 2")
+    assert "2 processes train it together" in " ".join(caption.value for caption in app.caption)
+    assert "--backend" not in app.code[0].value
+
+    app.sidebar.selectbox(key="machine").select("slurm:gpu?gpus=1").run()
+    assert app.sidebar.number_input(key="processes").max > 2
+    assert shlex.split(app.code[0].value)[-4:] == ["--processes", "2", "--backend", "slurm:gpu?gpus=1"]
+    assert "runs on SLURM (gpu), gpus 1" in " ".join(caption.value for caption in app.caption)
+    app.button(key="start").click().run()
+    (run,) = store.list()
+    assert (run.state().processes, run.state().backend) == (2, "slurm:gpu?gpus=1")
+    assert begun == [("train", "--backend", "slurm:gpu?gpus=1")]
 
 
 def test_two_hundred_presses_with_one_token_start_one_job(store):
