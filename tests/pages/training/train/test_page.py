@@ -231,6 +231,8 @@ def test_time_and_memory_are_told_before_the_start(opened):
 
 
 def test_a_pooling_shows_its_sliders_its_formula_and_gives_a_valid_spec(opened):
+    if data.available("cub") is None:  # the formula is that of a spec that can be trained
+        pytest.skip("the images of CUB-200-2011 are not on this machine")
     app = opened()
     app.selectbox(key="train-preset").select("glyphs").run()  # images that need no download
     for name in pooling.names():
