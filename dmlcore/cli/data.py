@@ -1,4 +1,4 @@
-"""Commands about data sets: data show | check | split | download."""
+"""Commands about data sets: data show | check | split | pack | download."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import typer
 from dmlcore.cli.options import CommandError
 
 app = typer.Typer(
-    help="List the data sets, show and check what is there of one, save a split, download.", add_completion=False
+    help="List the data sets, show and check what is there of one, save a split, pack into shards, download.",
+    add_completion=False,
 )
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Data set, as `python -m dmlcore data` lists them")]
@@ -78,6 +79,8 @@ def show(
         _locate(name, root)
     if info.needs_files:
         print(f"Found: {shown.located.place}")
+        if size := report.packed_size(shown.located.place):
+            print(f"Packed into {size}")
     report.remember(shown.located)
     # Splits as split here, then the publisher's counts, classes and what is wrong.
     for size in shown.splits:
@@ -135,6 +138,28 @@ def save(
     made = data.load(name, root=root, **_asked(split, validation, folds, fold, fold_order, seed))
     report.save_split(made, into)
     print(into)
+
+
+@app.command()
+def pack(
+    name: Name,
+    root: Root = None,
+    into: Annotated[
+        Path | None, typer.Option("--into", help="New folder of the shards [default: NAME-shards in $DML_DATA or data]")
+    ] = None,
+    shard_mb: Annotated[int, typer.Option("--shard-mb", min=1, help="Megabytes of a shard")] = 256,
+) -> None:
+    """Write a data set of image files as shards, tar files that are read like it; an interrupted one goes on."""
+    from dmlcore import data
+    from dmlcore.data.files import locate, sources
+    from dmlcore.data.shards import pack as packing
+
+    target = (into or sources.default_folder() / locate.shards_folder(data.describe(name))).expanduser().absolute()
+    try:
+        size = packing.pack(name, data.read(name, root=root), target, shard_bytes=shard_mb * 10**6)
+    except KeyboardInterrupt:
+        raise CommandError("stopped; what is packed is kept, and the same command goes on from there", 130) from None
+    print(f"{target}: {size}; with data.root={target} it is read from there")
 
 
 @app.command()

@@ -16,6 +16,7 @@ from dmlcore.data import report
 from dmlcore.data.dataset import DataError, Dataset, Samples
 from dmlcore.data.files import images, locate
 from dmlcore.data.report import Report
+from dmlcore.data.shards.index import ShardImages
 from dmlcore.storage import atomic_files
 from dmlcore.storage.task import Progress, ProgressState, Task
 
@@ -111,6 +112,8 @@ def examine(made: Dataset | Samples, progress: Callable[[int, int], object] = la
             unreadable.append((_key(made, index), str(digest)))
         else:
             digests.setdefault(digest, []).append(index)
+    if isinstance(made.files, ShardImages) and not unreadable:  # what lies between the images may be damaged, too
+        unreadable = made.files.shards.damaged_shards()
     copies = [tuple(group) for group in digests.values() if len(group) > 1]
     copies.sort(key=lambda group: -len({int(made.labels[index]) for index in group}))
     return DataCheck(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import IO, Any, Literal, Protocol
 
 import numpy as np
 
@@ -26,6 +26,24 @@ def rows_of(index: Any, count: int) -> Ints:
         raise IndexError("these inputs are indexed along the first axis alone")
     rows: Ints = np.arange(count)[index]
     return rows
+
+
+class FileStatus(Protocol):
+    """Of an image file: bytes, and when it was changed."""
+
+    @property
+    def st_size(self) -> int: ...
+
+    @property
+    def st_mtime_ns(self) -> int: ...
+
+
+class ImageFile(Protocol):
+    """Where an image lies: a Path, or a part of a shard; `str` names it."""
+
+    def open(self, mode: Literal["rb"], /) -> IO[bytes]: ...
+
+    def stat(self) -> FileStatus: ...
 
 
 class Inputs(Protocol):
@@ -103,7 +121,7 @@ class Samples:
     official_train: Bools | None = None
     gallery: Bools | None = None
     keys: Sequence[str] | None = None
-    files: Sequence[Path] | None = None
+    files: Sequence[ImageFile] | None = None
     splits: Mapping[str, Ints] | None = None
     image: Callable[[int], Pixels] | None = None
     notes: tuple[str, ...] = ()
@@ -132,7 +150,7 @@ class Dataset:
     notes: tuple[str, ...]
     facts: Mapping[str, Array] = field(default_factory=dict)
     keys: Sequence[str] | None = None
-    files: Sequence[Path] | None = None
+    files: Sequence[ImageFile] | None = None
     settings: Mapping[str, str | int] = field(default_factory=dict)
     features: Features | None = None
 

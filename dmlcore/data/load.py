@@ -21,6 +21,8 @@ from dmlcore.data.dataset import (
     Validation,
 )
 from dmlcore.data.files import locate as folders
+from dmlcore.data.shards.index import is_sharded
+from dmlcore.data.shards.read import read_folder as read_shards
 
 discover(
     "dmlcore.data.readers",
@@ -92,7 +94,10 @@ def read(name: str, *, root: Path | str | None = None, image_size: int | None = 
     info = describe(name)
     _check_image_size(info, image_size)
     with _readable(info):
-        return DATASETS[name][1](locate(name, root), image_size or info.image_size, seed)
+        place = locate(name, root)
+        if is_sharded(place):
+            return read_shards(info, place, image_size or info.image_size)
+        return DATASETS[name][1](place, image_size or info.image_size, seed)
 
 
 def divide(

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from dmlcore.data.files import cache_folder as cache_files
 from dmlcore.data.files.locate import cache_folder
+from dmlcore.data.shards import pack
 from dmlcore.inspection import notes, tags_and_views
 from dmlcore.jobs.launch import Job
 from dmlcore.storage import locks
@@ -35,6 +36,7 @@ class Rules:
     runs: whole runs whose state is one of `states`, but the `keep` newest of the store. checkpoints: of finished runs
     those kept on the way and the older of the two generations; the last stays, so scores, maps and resuming do.
     cache: unpacked images, features and downloads that nobody has used; they are made again when they are asked for.
+    With them go the halves of packings into shards that were stopped and not gone on with.
     """
 
     runs: float | None = None
@@ -77,6 +79,7 @@ def plan(store: RunStore, rules: Rules) -> list[Removal]:
         removals += _old_checkpoints([run for run in runs if run not in going], rules.checkpoints, now)
     if rules.cache is not None:
         removals += _unused(cache_folder(), rules.cache, now)
+        removals += _half_packed(rules.cache, now)
     return sorted(removals, key=lambda removal: -removal.age)
 
 
@@ -92,7 +95,7 @@ def apply(removals: Sequence[Removal]) -> Iterator[tuple[Removal, str]]:
                 with removal.run.lock(wait=0.0):
                     for path in removal.paths:
                         path.unlink(missing_ok=True)
-            elif not cache_files.remove(removal.paths[0]):
+            elif not all(map(cache_files.remove, removal.paths)):
                 raise locks.Busy("it is being made anew")
         except (OSError, RunError, locks.Busy) as error:
             yield removal, str(error)
@@ -152,7 +155,7 @@ def _age(run: Run, now: float) -> float:
 
 def _unused(cache: Path, days: float, now: float) -> Iterator[Removal]:
     """What lies in the cache: folders that were made whole, and what lies in the others; their users note the time."""
-    for entry in sorted(cache.glob("*")):
+    for entry in sorted(set(cache.glob("*")) - {pack.notes_folder()}):
         for path in [entry] if MADE_ONCE.fullmatch(entry.name) else sorted(entry.glob("*")) if entry.is_dir() else []:
             if path.suffix == ".lock" or path.is_symlink():
                 continue
@@ -161,6 +164,14 @@ def _unused(cache: Path, days: float, now: float) -> Iterator[Removal]:
                 if age >= days:
                     name = path.relative_to(cache)
                     yield Removal(f"cached {name}", (path,), None, False, _size(path), age)
+
+
+def _half_packed(days: float, now: float) -> Iterator[Removal]:
+    for staging, note in pack.leftovers():
+        with contextlib.suppress(OSError):
+            age = (now - max(path.stat().st_mtime for path in (staging, *staging.iterdir()))) / DAY
+            if age >= days:
+                yield Removal(f"half-packed {staging}", (staging, note), None, False, _size(staging), age)
 
 
 def _size(path: Path) -> int:

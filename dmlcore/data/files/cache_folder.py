@@ -27,10 +27,10 @@ def made_once(folder: Path, kind: str, name: str, last: str, make: Callable[[Pat
     try:
         if not (place / last).is_file():
             folder.mkdir(parents=True, exist_ok=True)
-            with _alone(folder / f"{place.name}.lock", what):
+            with alone(place, what):
                 if not (place / last).is_file():
                     _remove_others(folder, kind, place.name)
-                    _make(place, make)
+                    make_whole(place, make)
         with contextlib.suppress(OSError):  # a cache may be read-only
             os.utime(place)  # when it was last used
         return place
@@ -65,8 +65,9 @@ def make_room(folder: Path, needed: int, most: int) -> None:
 
 
 @contextlib.contextmanager
-def _alone(lock: Path, what: str) -> Iterator[None]:
-    """Let one process, and one thread of it, make it; the others wait and then find it done."""
+def alone(place: Path, what: str) -> Iterator[None]:
+    """Let one process, and one thread of it, make the folder `place`; the others wait and then find it done."""
+    lock = lock_of(place)
     try:
         held = locks.ProcessLock(lock, wait=0.0).__enter__()
     except locks.Busy:
@@ -87,7 +88,7 @@ def _remove_others(folder: Path, kind: str, name: str) -> None:
 
 def remove(place: Path) -> bool:
     """Remove a folder or file of the cache unless it is being made; whoever has its files mapped keeps them."""
-    lock = place.with_name(f"{place.name.partition('.')[0]}.lock")
+    lock = lock_of(place)
     if locks.holder(lock) != 0:
         return False
     if place.is_dir():
@@ -98,8 +99,19 @@ def remove(place: Path) -> bool:
     return True
 
 
-def _make(place: Path, make: Callable[[Path], None]) -> None:
-    staging = place.with_name(f"{place.name}.staging")
+def lock_of(place: Path) -> Path:
+    """What is locked while a folder, or its staging folder, is made."""
+    return place.with_name(f"{place.name.partition('.')[0]}.lock")
+
+
+def staging_of(place: Path) -> Path:
+    """The folder in which a folder is made."""
+    return place.with_name(f"{place.name}.staging")
+
+
+def make_whole(place: Path, make: Callable[[Path], None]) -> None:
+    """Make the folder `place` by `make(staging)`, as `made_once` does; one that is there goes. Be `alone`."""
+    staging = staging_of(place)
     staging.mkdir(exist_ok=True)
     try:
         make(staging)

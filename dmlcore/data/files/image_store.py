@@ -1,23 +1,26 @@
-"""Image files decoded once, into one memory-mapped file of the cache, where batches of any cut are copied from."""
+"""Images decoded once, into one memory-mapped file of the cache, or where that would be too large as they are read."""
 
 from __future__ import annotations
 
 import hashlib
 import logging
 import os
+import shutil
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import numpy as np
 
-from dmlcore.data.dataset import DataError, rows_of
+from dmlcore.data.dataset import DataError, ImageFile, rows_of
 from dmlcore.data.files import images
-from dmlcore.data.files.cache_folder import damaged, made_once, unkept
+from dmlcore.data.files.cache_folder import damaged, made_once, staging_of, unkept
 from dmlcore.data.files.locate import cache_folder
+from dmlcore.data.shards.index import ShardImages
 from dmlcore.typing import Array, Ints, Pixels
 
 VERSION = 1  # of the layout and of how images are resized: a store of another version is not read
@@ -36,17 +39,18 @@ class StoredImages:
     """The images `paths` as (N, 3, size, size) uint8 centre cuts of their copies with a short side of 256/227 size.
 
     Indexing is numpy's along the first axis and returns a copy; `whole` returns the copies uncut. They are made when
-    first asked for, in the cache, and found there by every later process until a file changes. Raises DataError naming
-    the first unreadable file and how many there are, or why the cache cannot hold the copies.
+    first asked for, in the cache, and found there by every later process until a file changes; where they would be too
+    many (`decoded_once`) each is made when it is read, the same to the bit. Raises DataError naming the first
+    unreadable file and how many there are, or why the cache cannot hold the copies.
     """
 
     dtype = np.dtype(np.uint8)
 
-    def __init__(self, paths: Sequence[Path], size: int) -> None:
+    def __init__(self, paths: Sequence[ImageFile], size: int) -> None:
         self._paths = paths
         self.shape = (len(self._paths), 3, size, size)
         self._guard = threading.Lock()
-        self._opened: tuple[Pixels, Ints, Ints] | None = None
+        self._opened: Callable[[Ints], Iterator[Pixels]] | None = None
 
     def __len__(self) -> int:
         return len(self._paths)
@@ -77,16 +81,16 @@ class StoredImages:
         with self._guard:
             if self._opened is None:
                 self._opened = _open(self._paths, short_side(self.shape[-1]))
-        pixels, sizes, offsets = self._opened
-        for row in rows.ravel().tolist():
-            height, width = sizes[row].tolist()
-            yield pixels[offsets[row] : offsets[row + 1]].reshape(height, width, 3)
+        yield from self._opened(rows.ravel())
 
 
-def _open(paths: Sequence[Path], short: int) -> tuple[Pixels, Ints, Ints]:
-    """Map the store of these files, decoded first if need be: pixels, sizes (N, 2), offsets (N + 1,)."""
+def _open(paths: Sequence[ImageFile], short: int) -> Callable[[Ints], Iterator[Pixels]]:
+    """What gives the images (h, w, 3) in some rows: from their copies, made first if need be and if there is room."""
     folder, what = cache_folder() / "pictures", "the decoded images"
-    place = made_once(folder, *names(paths, short), "sizes", lambda staging: _decode(paths, short, staging), what)
+    kind, name = names(paths, short)
+    if not decoded_once(folder / f"{kind}-{name}", len(paths), short):
+        return partial(_decoded_now, paths, short)
+    place = made_once(folder, kind, name, "sizes", lambda staging: _decode(paths, short, staging), what)
     try:
         sizes, offsets = _read_sizes(place)
         pixels = np.memmap(place / "pixels", np.uint8, mode="r")
@@ -94,11 +98,62 @@ def _open(paths: Sequence[Path], short: int) -> tuple[Pixels, Ints, Ints]:
         raise unkept(folder, what, error) from error
     if len(sizes) != len(paths) or len(pixels) != offsets[-1]:
         raise damaged(place, what)
-    return pixels, sizes, offsets
+
+    def copied(rows: Ints) -> Iterator[Pixels]:
+        for row in rows.tolist():
+            height, width = sizes[row].tolist()
+            yield pixels[offsets[row] : offsets[row + 1]].reshape(height, width, 3)
+
+    return copied
 
 
-def names(paths: Sequence[Path], size: int) -> tuple[str, str]:
-    """What names these images decoded at a size: a digest of where the files are, and one of how they are now."""
+def decoded_once(place: Path, count: int, short: int) -> bool:
+    """Whether images are decoded once, into `place`, and not each time that they are read.
+
+    They are if the copies are there or begun, or take less than $DML_DECODED_GB, left out: half of the space that is
+    free. Raises DataError for a number that is none.
+    """
+    if place.exists() or staging_of(place).exists():
+        return True
+    needed = count * short * short * 4  # three bytes a pixel, of photographs that are 4:3
+    given = os.environ.get("DML_DECODED_GB")
+    try:
+        existing = next(folder for folder in place.parents if folder.exists())
+        most = float(given) * 1e9 if given else shutil.disk_usage(existing).free / 2
+    except (OSError, ValueError):
+        if given:
+            raise DataError(f"DML_DECODED_GB has to be a number of gigabytes, got {given!r}") from None
+        return True  # making them says what is wrong with the cache
+    if needed <= most:
+        return True
+    log.info(
+        "%s decoded images would take %.1f GB of the %.1f GB that they may; each is decoded whenever it is read",
+        *(f"{count:,}", needed / 1e9, most / 1e9),
+    )
+    return False
+
+
+def _decoded_now(paths: Sequence[ImageFile], short: int, rows: Ints) -> Iterator[Pixels]:
+    """The images in these rows, a few at a time, so that never many are in memory."""
+    for begin in range(0, len(rows), CHUNK):
+        chunk = [paths[row] for row in rows[begin : begin + CHUNK].tolist()]
+        yield from _threads().map(lambda file: images.with_short_side(file, short), chunk)
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(images.WORKERS, "decode")  # Pillow decodes outside the interpreter lock
+
+
+def names(paths: Sequence[ImageFile], size: int) -> tuple[str, str]:
+    """What names these images decoded at a size: a digest of where they are, and one of how they are now."""
+    if isinstance(paths, ShardImages):
+        place = f"{VERSION} {size} {os.path.realpath(paths.shards.folder)} {len(paths)} shards"
+        return hashlib.sha256(place.encode(errors="surrogateescape")).hexdigest()[:20], paths.shards.stamp[:20]
+    return _names(cast("Sequence[Path]", paths), size)
+
+
+def _names(paths: Sequence[Path], size: int) -> tuple[str, str]:
     root = os.path.commonpath([os.path.abspath(path.parent) for path in paths])
     where, now = hashlib.sha256(f"{VERSION} {size} {os.path.realpath(root)}".encode()), hashlib.sha256()
     for path in paths:
@@ -111,7 +166,7 @@ def names(paths: Sequence[Path], size: int) -> tuple[str, str]:
     return where.hexdigest()[:20], now.hexdigest()[:20]
 
 
-def _decode(paths: Sequence[Path], short: int, staging: Path) -> None:
+def _decode(paths: Sequence[ImageFile], short: int, staging: Path) -> None:
     """Make the two files of a store, going on where a killed process stopped; raises DataError."""
     with open(staging / "pixels", "ab") as pixels, open(staging / "sizes", "ab") as sizes:
         done = _rewind(staging, pixels, sizes)
@@ -120,10 +175,10 @@ def _decode(paths: Sequence[Path], short: int, staging: Path) -> None:
         raise DataError(f"{len(failures)} of {len(paths)} images are unreadable; first: {failures[0]}")
 
 
-def _append(paths: Sequence[Path], done: int, short: int, pixels: IO[bytes], sizes: IO[bytes]) -> list[DataError]:
+def _append(paths: Sequence[ImageFile], done: int, short: int, pixels: IO[bytes], sizes: IO[bytes]) -> list[DataError]:
     """Decode paths[done:] to the ends of both files; return what went wrong with which image."""
 
-    def decode(path: Path) -> Pixels | DataError:
+    def decode(path: ImageFile) -> Pixels | DataError:
         try:
             return images.with_short_side(path, short)
         except DataError as error:

@@ -11,7 +11,7 @@ from typing import overload
 import numpy as np
 
 from dmlcore.data import published_counts
-from dmlcore.data.dataset import Description, MissingImages, Samples
+from dmlcore.data.dataset import Description, ImageFile, MissingImages, Samples
 from dmlcore.data.files.images import image_inputs, thumbnail
 from dmlcore.typing import Bools, Ints, Pixels
 
@@ -23,12 +23,13 @@ SUFFIXES = (".jpg", ".jpeg", ".png")
 class ImageTable:
     """The lists, joined: one row an image, in their order.
 
-    paths are relative to the folder of the images; labels (N,) in 0..C-1 number the classes that have images, in
-    official order; the first `train_classes` of them train in the class-disjoint split; `official_train` (N,) is the
-    image-wise split; `gallery` (N,) are the test images that are only searched.
+    paths are relative to the folder of the images, or else names that no two images share; labels (N,) in 0..C-1
+    number the classes that have images, in official order; the first `train_classes` of them train in the
+    class-disjoint split; `official_train` (N,) is the image-wise split; `gallery` (N,) are the test images that are
+    only searched.
     """
 
-    paths: tuple[str, ...]
+    paths: Sequence[str]
     labels: Ints
     class_names: tuple[str, ...]
     train_classes: int
@@ -65,11 +66,22 @@ def compact(numbers: Sequence[int]) -> tuple[Ints, Ints]:
 def samples(info: Description, folder: Path, table: ImageTable, image_size: int | None) -> Samples:
     """Check that every image exists in `folder`: inputs (N, 3, S, S) uint8, decoded when indexed."""
     files = Files(folder, table.paths)
+    samples_read = of_files(info, files, table, image_size)
+    missing = Files(folder, _missing(folder, table.paths))
+    if missing:
+        few = f"{len(missing):,} of {len(files):,} images are missing, first {missing[0]}; see {info.url}"
+        none = f"{info.title} has its lists but no images: put them at {files[0]} and so on; see {info.url}"
+        raise MissingImages(none if len(missing) == len(files) else few, samples_read, missing)
+    return samples_read
+
+
+def of_files(info: Description, files: Sequence[ImageFile], table: ImageTable, image_size: int | None) -> Samples:
+    """The samples of a table whose images lie in `files`."""
 
     def image(index: int) -> Pixels:
         return thumbnail(files[index])
 
-    samples_read = Samples(
+    return Samples(
         inputs=image_inputs(files, image_size or IMAGE_SIZE),
         labels=table.labels,
         class_names=table.class_names,
@@ -81,12 +93,6 @@ def samples(info: Description, folder: Path, table: ImageTable, image_size: int 
         image=image,
         notes=published_counts.deviations(info.name, table.labels, table.train_classes, table.gallery) + table.notes,
     )
-    missing = Files(folder, _missing(folder, table.paths))
-    if missing:
-        few = f"{len(missing):,} of {len(files):,} images are missing, first {missing[0]}; see {info.url}"
-        none = f"{info.title} has its lists but no images: put them at {files[0]} and so on; see {info.url}"
-        raise MissingImages(none if len(missing) == len(files) else few, samples_read, missing)
-    return samples_read
 
 
 def _missing(folder: Path, paths: Sequence[str]) -> tuple[str, ...]:

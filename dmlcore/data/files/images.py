@@ -6,12 +6,13 @@ import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from dmlcore.data.dataset import DataError, Inputs
+from dmlcore.data.dataset import DataError, ImageFile, Inputs
+from dmlcore.data.shards.index import ShardImage
 from dmlcore.typing import Pixels
 
 MAX_PIXELS = (
@@ -20,14 +21,14 @@ MAX_PIXELS = (
 WORKERS = min(8, os.cpu_count() or 1)
 
 
-def thumbnail(path: Path, longest: int = 256) -> Pixels:
+def thumbnail(path: ImageFile, longest: int = 256) -> Pixels:
     """Decode `path` to (h, w, 3), uncropped, neither side over `longest` pixels."""
     image = decode(path, longest=longest)
     image.thumbnail((longest, longest), Image.Resampling.BICUBIC)
     return np.array(image)
 
 
-def with_short_side(path: Path | BinaryIO, short: int) -> Pixels:
+def with_short_side(path: ImageFile | BinaryIO, short: int) -> Pixels:
     """Decode `path` to (h, w, 3), the shorter side resized to `short` pixels; of what is longer than 4:1 the middle."""
     return shortened(decode(path, 2 * short), short)
 
@@ -47,13 +48,14 @@ def shortened(image: Image.Image, short: int) -> Pixels:
     return np.asarray(image.resize(size, Image.Resampling.BILINEAR, box))  # Pillow's averages where it reduces
 
 
-def decode(path: Path | BinaryIO, at_least: int | None = None, longest: int | None = None) -> Image.Image:
+def decode(path: ImageFile | BinaryIO, at_least: int | None = None, longest: int | None = None) -> Image.Image:
     """Return the whole image as upright RGB; raises DataError naming `path`, or the `name` of an open file.
 
     at_least, longest: a JPEG may be read at 1/2, 1/4 or 1/8 of its size, several times faster, if no side, or the
     longer one, gets shorter than this.
     """
-    source, path = path, path if isinstance(path, Path) else Path(str(getattr(path, "name", "given")))
+    source: Any = path.open("rb") if isinstance(path, ShardImage) else path
+    path = path if isinstance(path, Path) else Path(str(getattr(source, "name", "given")))
     try:
         with Image.open(source, formats=("JPEG", "PNG")) as image:
             if image.width * image.height > MAX_PIXELS:
@@ -82,8 +84,8 @@ def _to_rgb(image: Image.Image) -> Image.Image:
     return image.convert("RGB")
 
 
-def image_inputs(paths: Sequence[Path], size: int) -> Inputs:
-    """Return the image files `paths` as network inputs (N, 3, size, size) uint8; THE place that chooses how."""
+def image_inputs(paths: Sequence[ImageFile], size: int) -> Inputs:
+    """Return the images `paths` as network inputs (N, 3, size, size) uint8; THE place that chooses how."""
     from dmlcore.data.files.image_store import StoredImages  # which decodes with this module
 
     return StoredImages(paths, size)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from dmlcore.data.dataset import DataError, Description
 from dmlcore.data.files import archives
+from dmlcore.data.shards.index import is_sharded, read_manifest
 from dmlcore.storage.home import HOME
 
 
@@ -25,9 +26,10 @@ def cache_folder() -> Path:
 
 
 def find(info: Description, root: Path | None) -> Path | None:
-    """Return the folder in the official layout, else a known archive, else None; unpacks nothing.
+    """Return the folder in the official layout, else that of its shards, else a known archive, else None.
 
     root: that folder, a folder that holds it or an archive of it, or the archive itself; None: `search_folders()`.
+    Unpacks nothing.
     """
     if root is not None and root.is_file():
         return root
@@ -36,6 +38,7 @@ def find(info: Description, root: Path | None) -> Path | None:
     bases = [root] if root is not None else search_folders()
     layouts = [(base, folder) for base in bases for folder in _layouts(info, base)]
     places = [folder for _, folder in layouts if any((folder / images).is_dir() for images in info.images)]
+    places += [folder for base in bases for folder in (base, base / shards_folder(info)) if _has_shards(folder, info)]
     # Copies of the lists alone are common, and lists that lie open beside a packed archive of the images.
     for base in bases:
         places += [base / name for name in info.archives if (base / name).is_file()]
@@ -52,7 +55,8 @@ def locate(info: Description, root: Path | None) -> Path:
         where = root if root is not None else ", ".join(map(str, search_folders()))
         raise DataError(
             f"{info.title} was not found: looked in {where} for the folder "
-            f"{' or '.join((info.folder, *info.other_folders))} and for {', '.join(info.archives)}. "
+            f"{' or '.join((info.folder, *info.other_folders))}, for {shards_folder(info)} and for "
+            f"{', '.join(info.archives)}. "
             f"Download {info.url} and unpack it, or leave it packed, in {root or search_folders()[0]}"
         )
     if places.is_dir():
@@ -74,6 +78,15 @@ def locate(info: Description, root: Path | None) -> Path:
     if folder is None:
         raise DataError(f"{unpacked} lacks the folder {info.folder}; remove it, so that {places} is unpacked again")
     return folder
+
+
+def shards_folder(info: Description) -> str:
+    """What the folder of its shards is called."""
+    return f"{info.name}-shards"
+
+
+def _has_shards(folder: Path, info: Description) -> bool:
+    return is_sharded(folder) and read_manifest(folder).data == info.name
 
 
 def unpacked_at(archive: archives.Archive) -> Path:

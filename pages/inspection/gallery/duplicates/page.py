@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import filecmp
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import streamlit as st
 
 from dmlcore.data import DataError
+from dmlcore.data.dataset import ImageFile
 from dmlcore.inspection import duplicates
 from dmlcore.inspection.duplicates import SamplePairs
 from dmlcore.inspection.neighbours import TestNeighbours
@@ -133,13 +132,16 @@ def _same_inputs(shown: ShownRun) -> Callable[[int, int], bool]:
     files, inputs = data.files, data.inputs
     if files is None:
         return lambda first, second: bool(np.array_equal(inputs[first], inputs[second]))
-    return lambda first, second: _equal(Path(files[first]), Path(files[second]))  # inputs would decode all images
+    return lambda first, second: _equal(files[first], files[second])  # inputs would decode all images
 
 
-def _equal(first: Path, second: Path) -> bool:
+def _equal(first: ImageFile, second: ImageFile) -> bool:
     try:
-        return filecmp.cmp(first, second, shallow=False)
-    except OSError:
+        if first.stat().st_size != second.stat().st_size:
+            return False
+        with first.open("rb") as one, second.open("rb") as other:
+            return one.read() == other.read()
+    except (OSError, DataError):
         return False
 
 

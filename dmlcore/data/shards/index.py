@@ -1,0 +1,322 @@
+"""A data set in shards: tar files of images, and an index of byte offsets by which any image is read alone.
+
+`shards.json` lists the shards and the digests of the other three files; `index.npy` has a row a sample; `keys.bin`
+their names, one behind the other; `classes.json` the names of the classes. Nothing of it is a pickle.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import io
+import os
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple, overload
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from dmlcore.data.dataset import DataError
+from dmlcore.storage import atomic_files
+from dmlcore.typing import Array
+
+MANIFEST, ROWS, KEYS, CLASSES = "shards.json", "index.npy", "keys.bin", "classes.json"
+LARGEST = 2**28  # bytes of a shards.json or classes.json
+OPEN = 128  # shards that stay open at once
+AGAIN = "copy it again from where the shards came from, or pack the data set again"
+
+ROW = np.dtype(
+    [
+        ("shard", "<u4"),
+        ("offset", "<u8"),  # of its first byte in the shard
+        ("size", "<u4"),
+        ("crc", "<u4"),  # CRC-32, where the manifest says that they are `checked`
+        ("key_end", "<u8"),  # of its name in keys.bin
+        ("label", "<u4"),
+        ("train", "?"),  # of the image-wise split, where there is one
+        ("gallery", "?"),
+    ]
+)
+
+Count = Annotated[int, Field(ge=0, lt=2**53)]
+
+
+class Shard(BaseModel):
+    """A tar file: its name, samples, bytes, and its SHA-256 ("": nobody has computed it)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: Annotated[str, Field(pattern=r"^[^/\x00]+\.tar$", max_length=255)]
+    samples: Count
+    size: Count
+    sha256: str = ""
+
+
+class Manifest(BaseModel):
+    """What shards.json holds; unknown keys of later releases are ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    version: Literal[1] = 1
+    data: str
+    samples: Count
+    train_classes: Count
+    image_wise: bool  # whether `train` of the rows means anything
+    searched: bool  # whether `gallery` does
+    checked: bool  # whether `crc` does
+    notes: tuple[str, ...] = ()
+    source: str = ""  # digest of what was packed
+    digests: dict[str, str]  # SHA-256 of the other files
+    shards: tuple[Shard, ...]
+
+
+class Size(NamedTuple):
+    """How large a data set in shards is."""
+
+    shards: int
+    bytes: int
+
+    def __str__(self) -> str:
+        unit, name = next(((by, name) for by, name in ((10**9, "GB"), (10**6, "MB")) if self.bytes >= by), (1000, "kB"))
+        return f"{self.shards:,} {'shard' if self.shards == 1 else 'shards'}, {self.bytes / unit:,.1f} {name}"
+
+
+def is_sharded(place: Path) -> bool:
+    """Whether a folder holds a data set in shards with its index."""
+    return (place / MANIFEST).is_file()
+
+
+def read_manifest(place: Path) -> Manifest:
+    """The manifest of such a folder; raises DataError."""
+    path = place / MANIFEST
+    try:
+        return Manifest.model_validate(atomic_files.read_json(path, LARGEST))
+    except FileNotFoundError:
+        raise DataError(f"{path} is missing; {AGAIN}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise DataError(f"{path} is damaged, or of a later release ({where}: {first['msg']}); {AGAIN}") from None
+    except ValueError as error:
+        raise DataError(f"{path} is damaged ({error}); {AGAIN}") from None
+
+
+class ShardIndex:
+    """The index in `place` of the shards in `folder`, checked: every shard is there, as long as it was.
+
+    `rows` (N,) are of ROW and mapped, not read. Raises DataError naming the shard or file that is missing, cut or
+    does not belong to the others.
+    """
+
+    def __init__(self, place: Path, folder: Path | None = None) -> None:
+        self.place, self.folder = place, folder or place
+        self.manifest = read_manifest(place)
+        self._now = hashlib.sha256()  # of the index and of the shards as they are
+        for name in (ROWS, KEYS, CLASSES):
+            self._verify(name)
+        self._stat_shards()
+        self.rows = self._read_rows()
+        self.class_names = self._read_class_names()
+        self._keys: Array = _mapped(place / KEYS)
+        self._check_bounds()
+        self._descriptor = functools.lru_cache(OPEN)(_Descriptor)
+
+    def key(self, row: int) -> str:
+        """Name of a sample in the lists of its data set."""
+        begin = int(self.rows["key_end"][row - 1]) if row else 0
+        return os.fsdecode(self._keys[begin : int(self.rows["key_end"][row])].tobytes())
+
+    def shard_of(self, row: int) -> Path:
+        """The shard that a sample lies in."""
+        return self.folder / self.manifest.shards[int(self.rows["shard"][row])].name
+
+    def read(self, row: int) -> bytes:
+        """The bytes of an image as they were packed.
+
+        They are read, not mapped: a shard that is cut while it is in use ends in an error here, and would in a signal
+        there; and what is mapped counts as memory of this process. Raises DataError naming the shard.
+        """
+        shard, offset, size, crc = self.rows[row].tolist()[:4]
+        path = self.folder / self.manifest.shards[shard].name
+        try:
+            descriptor = self._descriptor(path)  # held meanwhile, as another thread may put it out of the cache
+            content = os.pread(descriptor.number, size, offset)
+        except OSError as error:
+            raise DataError(f"{path} cannot be read ({error}); {AGAIN}") from error
+        if len(content) < size:
+            raise DataError(f"{path} ends within image {self.key(row)}: it was cut short; {AGAIN}")
+        if self.manifest.checked and zlib.crc32(content) != crc:
+            raise DataError(f"{path} is damaged: image {self.key(row)} is not what was packed; {AGAIN}")
+        return content
+
+    def damaged_shards(self) -> list[tuple[str, str]]:
+        """Name and fault of each shard whose SHA-256 is another than when it was written; reads all of them."""
+        faults = []
+        for shard in self.manifest.shards:
+            path = self.folder / shard.name
+            try:
+                with path.open("rb") as file:
+                    same = not shard.sha256 or hashlib.file_digest(file, "sha256").hexdigest() == shard.sha256
+                if not same:
+                    faults.append((shard.name, f"{path} is damaged: its SHA-256 is another; {AGAIN}"))
+            except OSError as error:
+                faults.append((shard.name, f"{path} cannot be read ({error}); {AGAIN}"))
+        return faults
+
+    @property
+    def stamp(self) -> str:
+        """A digest of the index, and of sizes and times of the shards: changes when they change."""
+        return self._now.hexdigest()
+
+    def _verify(self, name: str) -> None:
+        path = self.place / name
+        try:
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+        except FileNotFoundError:
+            raise DataError(f"{path} is missing; {AGAIN}") from None
+        if digest != self.manifest.digests.get(name):
+            raise DataError(f"{path} does not belong to the {MANIFEST} beside it: it is damaged or another's; {AGAIN}")
+        self._now.update(digest.encode())
+
+    def _stat_shards(self) -> None:
+        for shard in self.manifest.shards:
+            path = self.folder / shard.name
+            try:
+                status = path.stat()
+            except FileNotFoundError:
+                raise DataError(f"{path} is missing, with {shard.samples:,} images; {AGAIN}") from None
+            if status.st_size != shard.size:
+                raise DataError(
+                    f"{path} has {status.st_size:,} bytes instead of {shard.size:,}: cut short or altered; {AGAIN}"
+                )
+            self._now.update(f"{shard.name}\0{status.st_size} {status.st_mtime_ns}\n".encode())
+
+    def _read_rows(self) -> Array:
+        path = self.place / ROWS
+        try:
+            rows: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (ValueError, EOFError) as error:
+            raise DataError(f"{path} is damaged ({error}); {AGAIN}") from None
+        if rows.dtype != ROW or rows.shape != (self.manifest.samples,):
+            raise DataError(f"{path} is no index of {self.manifest.samples:,} samples; {AGAIN}")
+        return rows
+
+    def _read_class_names(self) -> tuple[str, ...]:
+        path = self.place / CLASSES
+        try:
+            names = atomic_files.read_json(path, LARGEST)
+        except ValueError as error:
+            raise DataError(f"{path} is damaged ({error}); {AGAIN}") from None
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise DataError(f"{path} is no list of names; {AGAIN}")
+        return tuple(names)
+
+    def _check_bounds(self) -> None:
+        """Refuse an index that points outside, whoever wrote it."""
+        rows, sizes = self.rows, np.array([shard.size for shard in self.manifest.shards], np.uint64)
+        ends = np.concatenate([np.zeros(1, np.uint64), rows["key_end"]])
+        inside = bool((rows["shard"] < len(sizes)).all()) and bool(
+            (rows["offset"] <= sizes[rows["shard"]]).all()
+            and (rows["size"] <= sizes[rows["shard"]] - rows["offset"]).all()
+            and (rows["label"] < len(self.class_names)).all()
+            and (ends[:-1] <= ends[1:]).all()
+            and ends[-1] <= len(self._keys)
+        )
+        if not inside:
+            raise DataError(f"{self.place / ROWS} points outside of its shards or classes; {AGAIN}")
+
+
+def size_of(manifest: Manifest) -> Size:
+    """How many shards there are, and their bytes."""
+    return Size(len(manifest.shards), sum(shard.size for shard in manifest.shards))
+
+
+def _mapped(path: Path) -> Array:
+    return np.memmap(path, np.uint8, mode="r") if path.stat().st_size else np.empty(0, np.uint8)
+
+
+class _Descriptor:
+    """An open file, closed once nobody reads from it any more."""
+
+    def __init__(self, path: Path) -> None:
+        self.number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def __del__(self) -> None:
+        if hasattr(self, "number"):
+            os.close(self.number)
+
+
+class _Content(io.BytesIO):
+    """Bytes in memory, with a name as open files have one."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class ShardImageStatus:
+    """Bytes of an image, and in place of a time a number that changes when any of the shards does."""
+
+    st_size: int
+    st_mtime_ns: int
+
+
+@dataclass(frozen=True, eq=False)
+class ShardImage:
+    """An image in a shard, which is opened like a file."""
+
+    shards: ShardIndex
+    row: int
+
+    def open(self, mode: Literal["rb"], /) -> io.BytesIO:
+        content = _Content(self.shards.read(self.row))
+        content.name = str(self)
+        return content
+
+    def stat(self) -> ShardImageStatus:
+        return ShardImageStatus(int(self.shards.rows["size"][self.row]), int(self.shards.stamp[:15], 16))
+
+    def __str__(self) -> str:
+        return f"{self.shards.key(self.row)} in {self.shards.shard_of(self.row)}"
+
+
+class ShardImages(Sequence[ShardImage]):
+    """The images of an index, or those in a range of its rows."""
+
+    def __init__(self, shards: ShardIndex, rows: range | None = None) -> None:
+        self.shards, self._rows = shards, range(len(shards.rows)) if rows is None else rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, index: int) -> ShardImage: ...
+    @overload
+    def __getitem__(self, index: slice) -> ShardImages: ...
+    def __getitem__(self, index: int | slice) -> ShardImage | ShardImages:
+        if isinstance(index, slice):
+            return ShardImages(self.shards, self._rows[index])
+        return ShardImage(self.shards, self._rows[int(index)])
+
+
+class ShardKeys(Sequence[str]):
+    """Names of the samples of an index, each made when it is asked for."""
+
+    def __init__(self, shards: ShardIndex) -> None:
+        self._shards = shards
+
+    def __len__(self) -> int:
+        return len(self._shards.rows)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        rows = range(len(self))
+        if isinstance(index, slice):
+            return [self._shards.key(row) for row in rows[index]]
+        return self._shards.key(rows[int(index)])

@@ -1,0 +1,312 @@
+"""Packing a data set of image files into shards: whole or not at all, going on where a killed packing stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import re
+import shutil
+import tarfile
+import time
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from dmlcore.data import published_counts
+from dmlcore.data.dataset import DataError, ImageFile, Samples
+from dmlcore.data.files import cache_folder as folders
+from dmlcore.data.files.image_table import ImageTable
+from dmlcore.data.files.locate import cache_folder
+from dmlcore.data.shards import index
+from dmlcore.data.shards.index import ROW, Manifest, Shard
+from dmlcore.storage import atomic_files
+from dmlcore.typing import Array
+
+SHARD_BYTES = 2**28  # of a shard, unless asked for otherwise
+BLOCK, RECORD = tarfile.BLOCKSIZE, tarfile.RECORDSIZE
+PLAN, PARTS = "plan", "parts"  # in the staging folder: what is being packed, and what is known of finished shards
+SAY_EVERY = 5.0  # seconds between two lines about the progress
+_PLAIN = re.compile(r"([^/]+/)*[^./]+\.[A-Za-z]+")  # a path whose key, as WebDataset takes it, is all but the ending
+
+log = logging.getLogger(__name__)
+
+
+def pack(name: str, samples: Samples, target: Path, *, shard_bytes: int = SHARD_BYTES) -> index.Size:
+    """Write the images of a data set, as `data.read` has read it, into the new folder `target`; return its size.
+
+    Each shard holds KEY.jpg (or .png) and KEY.cls, the number of the class, of successive samples, as WebDataset has
+    them. The same files make the same bytes. A killed packing leaves `target`.staging, where the next one goes on;
+    what is there already is left as it is. Raises DataError naming what cannot be packed, or why it cannot be kept.
+    """
+    files, keys = samples.files, samples.keys
+    if files is None or keys is None or samples.splits is not None or samples.facts:
+        raise DataError(f"{name} is not a data set of image files that are listed one by one: there is nothing to pack")
+    if isinstance(files, index.ShardImages):
+        raise DataError(f"{files.shards.folder} is packed already; give --root of the image files")
+    if shard_bytes < 1:
+        raise DataError(f"a shard holds one byte at least, got {shard_bytes}")
+    sizes, plan = _plan(name, samples, files, keys, shard_bytes)
+    what = "the shards"
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with folders.alone(target, what), _known_to_the_sweep(target):
+            if not _is_there(target, plan):
+                _start_anew_unless(folders.staging_of(target), plan)
+                make = _Packing(name, samples, files, keys, sizes, shard_bytes, plan)
+                folders.make_whole(target, make.into)
+    except OSError as error:
+        raise DataError(f"{what} cannot be written to {target} ({error}); make room, or give another --into") from error
+    return index.size_of(index.read_manifest(target))
+
+
+def notes_folder() -> Path:
+    """Where a note tells of each packing that is under way, or was stopped."""
+    return cache_folder() / "packing"
+
+
+def leftovers() -> Iterator[tuple[Path, Path]]:
+    """Staging folders of packings that did not end, wherever they lie, and the note in the cache that tells of each."""
+    for note in sorted(notes_folder().glob("*")):
+        with contextlib.suppress(OSError):
+            staging = Path(os.fsdecode(atomic_files.contents(note, 2**16)))
+            if (staging / PLAN).is_file():
+                yield staging, note
+
+
+@contextlib.contextmanager
+def _known_to_the_sweep(target: Path) -> Iterator[None]:
+    staging = folders.staging_of(target.absolute())
+    note = notes_folder() / hashlib.sha256(os.fsencode(staging)).hexdigest()[:16]
+    note.parent.mkdir(parents=True, exist_ok=True)
+    atomic_files.replace(note, lambda file: file.write(os.fsencode(staging)))
+    try:
+        yield
+    finally:
+        if not staging.exists():
+            note.unlink(missing_ok=True)
+            folders.lock_of(target).unlink(missing_ok=True)
+
+
+def _plan(
+    name: str, samples: Samples, files: Sequence[ImageFile], keys: Sequence[str], shard_bytes: int
+) -> tuple[Array, str]:
+    """Bytes of each file (N,), and a digest of all that is to be packed."""
+    digest = hashlib.sha256(f"{index.Manifest.model_fields['version'].default} {name} {shard_bytes}\n".encode())
+    sizes = np.empty(len(files), np.int64)
+    for row, (file, key) in enumerate(zip(files, keys, strict=True)):
+        try:
+            status = file.stat()
+        except OSError as error:
+            raise DataError(f"image {file} cannot be read ({error}); complete the data set") from None
+        sizes[row] = status.st_size
+        digest.update(os.fsencode(key) + f"\0{status.st_size} {status.st_mtime_ns}\n".encode())
+    for part in (samples.labels, samples.official_train, samples.gallery):
+        digest.update(b"-" if part is None else part.tobytes())
+    digest.update(repr((samples.class_names, samples.train_classes, samples.notes)).encode(errors="surrogatepass"))
+    if (largest := int(sizes.max(initial=0))) >= 2**32:
+        raise DataError(f"image {files[int(sizes.argmax())]} has {largest:,} bytes, where an image has less than 2^32")
+    return sizes, digest.hexdigest()
+
+
+def _is_there(target: Path, plan: str) -> bool:
+    """Whether just this has been packed there; raises DataError if anything else is there."""
+    if index.is_sharded(target) and index.read_manifest(target).source == plan:
+        return True
+    if target.exists() or target.is_symlink():
+        raise DataError(f"{target} is there already and holds something else; remove it, or give another --into")
+    return False
+
+
+def _start_anew_unless(staging: Path, plan: str) -> None:
+    """Remove what was packed of other files, or of these as they were."""
+    if not staging.exists() and not staging.is_symlink():
+        return
+    with contextlib.suppress(OSError):
+        if (staging / PLAN).read_text() == plan:
+            return
+    if not (staging / PLAN).exists() and any(staging.iterdir()):
+        raise DataError(f"{staging} is no packing that was stopped; remove it, or give another --into")
+    shutil.rmtree(staging)
+
+
+class _Packing:
+    """One data set, and how its samples are divided into shards."""
+
+    def __init__(
+        self,
+        name: str,
+        samples: Samples,
+        files: Sequence[ImageFile],
+        keys: Sequence[str],
+        sizes: Array,
+        shard_bytes: int,
+        plan: str,
+    ) -> None:
+        self.name, self.samples, self.files, self.keys, self.plan = name, samples, files, keys, plan
+        begins = np.cumsum(_padded(sizes) + 3 * BLOCK) - 1  # with the header, and with the class and its header
+        self.sizes, self.shard = sizes, begins // shard_bytes
+        self.cuts = [0, *(np.flatnonzero(np.diff(self.shard)) + 1).tolist(), len(sizes)]
+
+    def into(self, staging: Path) -> None:
+        """Write shards, index and manifest into a folder where some shards may be whole already."""
+        atomic_files.replace(staging / PLAN, lambda file: file.write(self.plan.encode()))
+        (staging / PARTS).mkdir(exist_ok=True)
+        shards, rows = [], np.zeros(len(self.files), ROW)
+        last_report = time.monotonic()
+        for number, (begin, end) in enumerate(zip(self.cuts, self.cuts[1:], strict=False)):
+            shard, rows[begin:end] = self._shard(staging, number, begin, end)
+            shards.append(shard)
+            if time.monotonic() > last_report + SAY_EVERY:
+                log.info("packed %s of %s images", f"{end:,}", f"{len(self.files):,}")
+                last_report = time.monotonic()
+        write_index(staging, self.name, _table_of(self.name, self.samples, self.keys), rows, shards, source=self.plan)
+        shutil.rmtree(staging / PARTS)
+        (staging / PLAN).unlink()
+
+    def _shard(self, staging: Path, number: int, begin: int, end: int) -> tuple[Shard, Array]:
+        """A shard and its rows of the index: as it is if it is whole, else written."""
+        path, part = staging / f"{self.name}-{number:05d}.tar", staging / PARTS / f"{number:05d}.json"
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            known = atomic_files.read_json(part, index.LARGEST)
+            shard = Shard.model_validate(known["shard"])
+            if path.stat().st_size == shard.size and shard.samples == end - begin:
+                return shard, self._rows(number, begin, end, known["offset"], known["crc"])
+        offsets: list[int] = []
+        checksums: list[int] = []
+
+        def write(file: IO[bytes]) -> None:
+            written = _Written(file)
+            for key, row in zip(self._member_names(begin, end), range(begin, end), strict=True):
+                content = self._content(row)
+                offsets.append(written.member(key, content))
+                checksums.append(zlib.crc32(content))
+                written.member(f"{os.path.splitext(key)[0]}.cls", str(self.samples.labels[row]).encode())
+            written.end()
+            shards.append(Shard(name=path.name, samples=end - begin, size=written.size, sha256=written.digest))
+
+        shards: list[Shard] = []
+        atomic_files.replace(path, write)
+        (shard,) = shards
+        known = {"shard": shard.model_dump(), "offset": offsets, "crc": checksums}
+        atomic_files.replace(part, lambda file: file.write(json.dumps(known).encode()))
+        return shard, self._rows(number, begin, end, offsets, checksums)
+
+    def _rows(self, number: int, begin: int, end: int, offsets: list[int], checksums: list[int]) -> Array:
+        rows = np.zeros(end - begin, ROW)
+        rows["shard"], rows["size"] = number, self.sizes[begin:end]
+        rows["offset"], rows["crc"] = offsets, checksums
+        return rows
+
+    def _content(self, row: int) -> bytes:
+        try:
+            with self.files[row].open("rb") as file:
+                content = file.read()
+        except OSError as error:
+            raise DataError(f"image {self.files[row]} cannot be read ({error}); complete the data set") from None
+        if len(content) != self.sizes[row]:
+            raise DataError(f"image {self.files[row]} changed while it was packed; pack the data set again")
+        return content
+
+    def _member_names(self, begin: int, end: int) -> Iterator[str]:
+        """What each image of a shard is called there: its path, or a number where WebDataset would misread that."""
+        taken = set()
+        for row in range(begin, end):
+            name = self.keys[row]
+            stem, ending = os.path.splitext(name)
+            if not _PLAIN.fullmatch(name) or stem in taken or not name.isprintable():
+                name = f"{row:09d}{ending.lower() if ending.isascii() and ending.isprintable() else ''}"
+            taken.add(stem)
+            yield name
+
+
+class _Written:
+    """A tar file while it is written, hashed on the way."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._sha, self.size = file, hashlib.sha256(), 0
+
+    @property
+    def digest(self) -> str:
+        return self._sha.hexdigest()
+
+    def member(self, name: str, content: bytes) -> int:
+        """Append a file; return the offset of its first byte."""
+        info = tarfile.TarInfo(name)  # of nobody, at no time: so the same files make the same shard
+        info.size = len(content)
+        self._write(info.tobuf(tarfile.PAX_FORMAT))
+        offset = self.size
+        self._write(content)
+        self._write(bytes(-len(content) % BLOCK))
+        return offset
+
+    def end(self) -> None:
+        """Append what ends a tar file."""
+        self._write(bytes(2 * BLOCK))
+        self._write(bytes(-self.size % RECORD))
+
+    def _write(self, content: bytes) -> None:
+        self._file.write(content)
+        self._sha.update(content)
+        self.size += len(content)
+
+
+def write_index(
+    folder: Path, name: str, table: ImageTable, rows: Array, shards: Sequence[Shard], *, source: str = ""
+) -> None:
+    """Write index and manifest of shards into a folder, the manifest last.
+
+    rows (N,) of ROW with shard, offset, size and, where `source` names what was packed, crc; the rest is of the table.
+    """
+    names = [os.fsencode(path) for path in table.paths]
+    rows["key_end"] = np.cumsum([len(name) for name in names])
+    rows["label"] = table.labels
+    for field, flags in (("train", table.official_train), ("gallery", table.gallery)):
+        if flags is not None:
+            rows[field] = flags
+    writers: dict[str, Callable[[IO[bytes]], Any]] = {
+        index.ROWS: lambda file: np.save(file, rows, allow_pickle=False),
+        index.KEYS: lambda file: file.write(b"".join(names)),
+        index.CLASSES: lambda file: file.write(json.dumps(table.class_names).encode()),
+    }
+    digests = {}
+    for file_name, write in writers.items():
+        atomic_files.replace(folder / file_name, write)
+        with (folder / file_name).open("rb") as file:
+            digests[file_name] = hashlib.file_digest(file, "sha256").hexdigest()
+    manifest = Manifest(
+        data=name,
+        samples=len(rows),
+        train_classes=table.train_classes,
+        image_wise=table.official_train is not None,
+        searched=table.gallery is not None,
+        checked=bool(source),
+        notes=table.notes,
+        source=source,
+        digests=digests,
+        shards=tuple(shards),
+    )
+    atomic_files.replace_json(folder / index.MANIFEST, manifest.model_dump())
+
+
+def _table_of(name: str, samples: Samples, keys: Sequence[str]) -> ImageTable:
+    """The table that samples were made of; how they deviate from the published counts is told anew when it is read."""
+    deviations = published_counts.deviations(name, samples.labels, samples.train_classes, samples.gallery)
+    return ImageTable(
+        paths=keys,
+        labels=samples.labels,
+        class_names=samples.class_names,
+        train_classes=samples.train_classes,
+        official_train=samples.official_train,
+        gallery=samples.gallery,
+        notes=samples.notes[len(deviations) :],
+    )
+
+
+def _padded(sizes: Array) -> Array:
+    return (sizes + BLOCK - 1) // BLOCK * BLOCK

@@ -1,0 +1,32 @@
+"""A data set read from its shards: the same samples in the same order as from the files that were packed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dmlcore.data.dataset import DataError, Description, Samples
+from dmlcore.data.files.image_table import ImageTable, of_files
+from dmlcore.data.shards.index import ShardImages, ShardIndex, ShardKeys
+
+
+def read(info: Description, index: ShardIndex, image_size: int | None) -> Samples:
+    """The samples of an index: inputs (N, 3, S, S) uint8, decoded when indexed; raises DataError."""
+    manifest, rows = index.manifest, index.rows
+    table = ImageTable(
+        paths=ShardKeys(index),
+        labels=rows["label"].astype("int64"),
+        class_names=index.class_names,
+        train_classes=manifest.train_classes,
+        official_train=rows["train"].copy() if manifest.image_wise else None,
+        gallery=rows["gallery"].copy() if manifest.searched else None,
+        notes=manifest.notes,
+    )
+    return of_files(info, ShardImages(index), table, image_size)
+
+
+def read_folder(info: Description, place: Path, image_size: int | None) -> Samples:
+    """The samples of a packed folder, which has to be of this data set."""
+    index = ShardIndex(place)
+    if index.manifest.data != info.name:
+        raise DataError(f"{place} holds the shards of {index.manifest.data}; choose that data set, not {info.name}")
+    return read(info, index, image_size)
