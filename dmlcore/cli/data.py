@@ -79,8 +79,8 @@ def show(
         _locate(name, root)
     if info.needs_files:
         print(f"Found: {shown.located.place}")
-        if size := report.packed_size(shown.located.place):
-            print(f"Packed into {size}")
+        if packed := report.packed_size(shown.located.place):
+            print(f"Packed into {packed}")
     report.remember(shown.located)
     # Splits as split here, then the publisher's counts, classes and what is wrong.
     for size in shown.splits:

@@ -111,10 +111,10 @@ def is_packed(place: Path) -> bool:
         return False  # reading it says what is wrong
 
 
-def packed_size(place: Path) -> Size | None:
+def packed_size(place: Path | None) -> Size | None:
     """How many shards the data set in a folder is packed into, and their bytes; None if it is not, or damaged."""
     try:
-        return size_of(read_manifest(place)) if is_sharded(place) else None
+        return size_of(read_manifest(place)) if place and is_sharded(place) else None
     except DataError:
         return None  # reading it says what is wrong
 
