@@ -47,6 +47,8 @@ def list_all(context: typer.Context) -> None:
             report.remember(presence)
             if presence.samples is not None:
                 counts = f"{len(presence.samples.labels):,} samples of {len(presence.samples.class_names):,} classes"
+            if packed := report.packed_size(presence.samples):
+                counts += f", {packed}"
             if presence.problems:
                 counts += f"{', ' if counts else ''}incomplete: see data show {name}"
         print(f"{name:20} {info.title:38} {counts:42} {where}".rstrip(), flush=True)
@@ -79,7 +81,7 @@ def show(
         _locate(name, root)
     if info.needs_files:
         print(f"Found: {shown.located.place}")
-        if packed := report.packed_size(shown.located.place):
+        if packed := report.packed_size(shown.located.samples):
             print(f"Packed into {packed}")
     report.remember(shown.located)
     # Splits as split here, then the publisher's counts, classes and what is wrong.

@@ -16,7 +16,7 @@ from dmlcore.data.class_folds import Folds
 from dmlcore.data.dataset import DataError, Dataset, MissingImages, Samples, Split, Validation
 from dmlcore.data.files import archives, locate
 from dmlcore.data.published_counts import PUBLISHED, SplitSize
-from dmlcore.data.shards.index import Size, is_sharded, read_manifest, size_of
+from dmlcore.data.shards.index import ShardImages, Size, size_of
 from dmlcore.storage import atomic_files
 from dmlcore.storage.csv_text import as_csv
 from dmlcore.typing import Ints
@@ -111,12 +111,10 @@ def is_packed(place: Path) -> bool:
         return False  # reading it says what is wrong
 
 
-def packed_size(place: Path | None) -> Size | None:
-    """How many shards the data set in a folder is packed into, and their bytes; None if it is not, or damaged."""
-    try:
-        return size_of(read_manifest(place)) if place and is_sharded(place) else None
-    except DataError:
-        return None  # reading it says what is wrong
+def packed_size(made: Samples | Dataset | None) -> Size | None:
+    """How many shards a data set is read from, and their bytes; None if it is not read from shards."""
+    files = made.files if made else None
+    return size_of(files.shards.manifest) if isinstance(files, ShardImages) else None
 
 
 def divide(

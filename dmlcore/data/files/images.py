@@ -55,7 +55,7 @@ def decode(path: ImageFile | BinaryIO, at_least: int | None = None, longest: int
     longer one, gets shorter than this.
     """
     source: Any = path.open("rb") if isinstance(path, ShardImage) else path
-    path = path if isinstance(path, Path) else Path(str(getattr(source, "name", "given")))
+    named: object = path if isinstance(path, Path | ShardImage) else getattr(source, "name", "given")
     try:
         with Image.open(source, formats=("JPEG", "PNG")) as image:
             if image.width * image.height > MAX_PIXELS:
@@ -67,11 +67,11 @@ def decode(path: ImageFile | BinaryIO, at_least: int | None = None, longest: int
                 image.draft(None, (math.ceil(width), math.ceil(height)))
             return upright(image)
     except FileNotFoundError as error:
-        raise DataError(f"image {path} is missing; complete the data set") from error
+        raise DataError(f"image {named} is missing; complete the data set") from error
     except UnidentifiedImageError as error:
-        raise DataError(f"image {path} is neither JPEG nor PNG; replace it by the original file") from error
+        raise DataError(f"image {named} is neither JPEG nor PNG; replace it by the original file") from error
     except Exception as error:  # decoders raise nearly anything when a file is cut or forged
-        raise DataError(f"image {path} cannot be decoded ({error}); replace it by the original file") from error
+        raise DataError(f"image {named} cannot be decoded ({error}); replace it by the original file") from error
 
 
 def _to_rgb(image: Image.Image) -> Image.Image:

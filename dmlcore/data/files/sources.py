@@ -138,6 +138,8 @@ SOURCES: Mapping[str, DataSource] = {
             "<any folder>/           one folder a class; by name, the first half of the classes train\n"
             "  <class name>/*.jpg, *.png",
             "<any folder>/           split on disk\n  train/<class name>/*.jpg\n  test/<class name>/*.jpg",
+            "<any folder>/           shards as WebDataset names them; a .cls or .json beside each image has its class\n"
+            "  *.tar",
         ),
     ),
 }

@@ -1,4 +1,4 @@
-"""Any folder of class folders: no lists, no standard, the names decide."""
+"""Any folder of class folders, or of tar files with classes in them: no lists, no standard, the names decide."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import numpy as np
 
 from dmlcore.data.dataset import DataError, Description, Samples, reader
 from dmlcore.data.files.image_table import IMAGE_SIZE, SUFFIXES, ImageTable, folders_in, samples
+from dmlcore.data.shards import scan
+from dmlcore.data.shards.read import read as read_shards
 
 MOST_FOLDERS = 50_000  # that are walked: the largest public sets have 22,000 classes, a system has more
 SPLITS = ("train", "test", "val", "valid", "validation")  # folders of which a tree that is split on disk consists
@@ -27,7 +29,9 @@ INFO = Description(
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """List the images of `folder`: inputs (N, 3, S, S) uint8, decoded when indexed."""
+    """List the images of `folder`, or of the tar files in it: inputs (N, 3, S, S) uint8, decoded when indexed."""
+    if (shards := scan.shards_in(folder)) and not folders_in(folder):
+        return read_shards(INFO, scan.index_of(folder, shards), image_size)
     return samples(INFO, folder, read_table(folder), image_size)
 
 

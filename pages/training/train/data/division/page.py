@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 
 from dmlcore.data import Dataset
-from dmlcore.data.report import Report
+from dmlcore.data.report import Report, packed_size
 from pages.training.train.data import samples
 from pages.training.train.data.service import Where
 
@@ -15,9 +15,11 @@ FOR = {"train": "learned from", "validation": "chooses the best weights", "test"
 
 
 def show(at: Where, report: Report) -> None:
-    """The splits side by side, what follows for the test, and how they compare with what was published."""
+    """The splits side by side, what follows for the test, how they compare with the published, and shards if any."""
     made = report.dataset
     assert made is not None
+    if packed := packed_size(made):
+        st.caption(f":material/inventory_2: Packed into {packed}.")
     with st.container(horizontal=True, key="splits"):
         for split in report.splits:
             if split.samples:

@@ -16,6 +16,7 @@ from streamlit.testing.v1 import AppTest
 from dmlcore import data
 from dmlcore.data import checks
 from dmlcore.data.files import sources
+from dmlcore.data.shards import pack
 from dmlcore.jobs import launch
 from dmlcore.storage.runs import RunStore
 from dmlcore.storage.task import ProgressState
@@ -23,6 +24,7 @@ from pages.shared.state import spec_link
 from pages.training.train.data import links, samples
 from pages.training.train.data import service as data_service
 from pages.training.train.data.service import Cut, Where
+from tests.data import layouts
 from tests.pages.conftest import page_opened
 
 HOSTILE = "<img src=x onerror=alert(1)>&\u202edrow"
@@ -129,6 +131,21 @@ def test_a_link_to_nothing_shows_the_first_and_the_box_writes_the_link(opened, m
     app.selectbox(key="data-set").select("folder").run()
     assert app.query_params["data"] == "folder"
     assert not app.exception
+
+
+def test_a_packed_set_says_how_many_shards_it_is_read_from(opened, tmp_path):
+    layouts.sop(tmp_path / "tree" / "Stanford_Online_Products")
+    read = data.read("sop", root=tmp_path / "tree")
+    size = pack.pack("sop", read, tmp_path / "data" / "sop-shards", shard_bytes=20_000)
+    app = opened(data="sop")
+    assert not app.exception
+    assert f"Packed into {size}." in texts(app)
+    assert str(size).startswith(f"{size.shards} shards, ")
+    assert str(tmp_path / "data" / "sop-shards") in texts(app)
+    assert [split.value for split in app.metric] == ["16", "16", "32"]
+    (tmp_path / "data" / "sop-shards" / "sop-00001.tar").unlink()
+    data_service.forget()
+    assert any("sop-00001.tar is missing" in html.proto.body for html in opened(data="sop").get("html"))
 
 
 @pytest.mark.parametrize(("name", "words"), [("cub", "CUB_200_2011.tgz (1.15 GB)"), ("cars", "are gone")])

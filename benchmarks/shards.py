@@ -1,0 +1,147 @@
+"""Images a second and memory of a data set read from shards, against the same images read from files.
+
+A tree of small JPEGs in class folders is written and packed. Each rival is a process of its own, in turns: it opens
+and splits the data set, takes balanced batches as a training does, and reads the test split in chunks as an evaluation
+does. The first two decode each image when it is read (`DML_DECODED_GB=0`), the third keeps decoded copies. Seconds are
+those of the processor, all threads together, so that other work on the machine weighs little. Printed are the medians:
+seconds to open the set, images a second of one core, the peak memory (VmHWM) less what the process had before, and what
+it has at the end that is no mapped file (RssAnon: interpreter and torch are in it).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.harness import command_line, machine, memory
+
+RIVALS = {
+    "files": ("tree", "0"),
+    "shards": ("shards", "0"),
+    "shards, decoded once": ("shards", "1000"),
+}
+DML = (sys.executable, "-m", "dmlcore")
+CLASSES, SAMPLES = 8, 4  # of a batch
+CHUNK = 256
+
+
+def main() -> None:
+    parser = command_line(__doc__)
+    parser.add_argument("--images", type=int, default=200_000)
+    parser.add_argument("--per-class", type=int, default=50)
+    parser.add_argument("--side", type=int, default=64, help="pixels of a file, and of an input")
+    parser.add_argument("--batches", type=int, default=300)
+    parser.add_argument(
+        "--evaluated", type=int, default=20_000, help="images of the test split that are read in chunks"
+    )
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--measure", help="internal: what one process reads")
+    arguments = parser.parse_args()
+    if arguments.measure:
+        measure(Path(arguments.measure), arguments.side, arguments.batches, arguments.evaluated)
+        return
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        began = time.perf_counter()
+        write(folder / "tree", arguments.images, arguments.per_class, arguments.side)
+        print(f"{machine('numpy', 'pillow')}: {arguments.images:,} files in {time.perf_counter() - began:.0f} s")
+        began = time.perf_counter()
+        subprocess.run(
+            [*DML, "data", "pack", "folder", "--root", str(folder / "tree"), "--into", str(folder / "shards")],
+            check=True,
+        )
+        print(f"packed in {time.perf_counter() - began:.0f} s")
+        results: dict[str, list[dict[str, float]]] = {name: [] for name in RIVALS}
+        for number in range(arguments.rounds):
+            for rival in list(RIVALS)[:: -1 if number % 2 else 1]:
+                results[rival].append(of_process(folder, rival))
+    show(results)
+
+
+def write(tree: Path, images: int, each: int, side: int) -> None:
+    """Class folders of JPEGs, a hundred different ones under many names, as decoding costs the same."""
+    import io
+
+    import numpy as np
+    from PIL import Image
+
+    random, originals = np.random.default_rng(0), []
+    for _ in range(100):
+        file = io.BytesIO()
+        coarse = Image.fromarray(random.integers(0, 256, (side // 8, side // 8, 3), dtype=np.uint8))
+        coarse.resize((side * 256 // 227 + 8, side * 256 // 227), Image.Resampling.BICUBIC).save(
+            file, "JPEG", quality=90
+        )
+        originals.append(file.getvalue())
+    for number in range(images):
+        path = tree / f"{number // each:05d}" / f"{number:07d}.jpg"
+        if number % each == 0:
+            path.parent.mkdir(parents=True)
+        path.write_bytes(originals[number % 100])
+
+
+def of_process(folder: Path, rival: str) -> dict[str, float]:
+    """What a process of its own measured."""
+    place, most = RIVALS[rival]
+    environment = os.environ | {"DML_CACHE": str(folder / "cache"), "DML_DECODED_GB": most}
+    command = [sys.executable, "-m", "benchmarks.shards", *sys.argv[1:], "--measure", str(folder / place)]
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    measured: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return measured
+
+
+def measure(place: Path, side: int, batches: int, evaluated: int) -> None:
+    """Print what one rival takes, as JSON."""
+    import numpy as np
+
+    from dmlcore import data
+    from dmlcore.training.samplers import BalancedSampler
+
+    before, began = memory("VmHWM"), time.process_time()
+    made = data.load("folder", root=place, image_size=side, validation="none")
+    opened = time.process_time() - began
+    train, test = made.splits["train"], made.splits["test"][:evaluated]
+    sampler = BalancedSampler(made.labels[train], CLASSES, SAMPLES, seed=0)
+    made.inputs[:1]  # what is decoded once is decoded here
+    once = time.process_time() - began - opened
+
+    def drawn() -> Iterator[np.ndarray]:
+        for step in range(1, batches + 1):
+            yield train[sampler.batch(step, None)]
+
+    spent = [rate(made.inputs, drawn()), rate(made.inputs, np.split(test, range(CHUNK, len(test), CHUNK)))]
+    peak, anonymous = memory("VmHWM") - before, memory("RssAnon")
+    figures = {"open s": opened, "decoding once s": once, "batches images/s": spent[0], "chunks images/s": spent[1]}
+    print(json.dumps(figures | {"peak MB": peak / 1e6, "anonymous MB": anonymous / 1e6}))
+
+
+def rate(inputs, chunks) -> float:
+    """Images a second of one core."""
+    count, began = 0, time.process_time()
+    for rows in chunks:
+        inputs[rows].sum()
+        count += len(rows)
+    return count / (time.process_time() - began)
+
+
+def show(results: dict[str, list[dict[str, float]]]) -> None:
+    """A table of medians, and shards against files by rounds."""
+    print(f"{'':28}" + "".join(f"{rival:>24}" for rival in results))
+    for figure in results["files"][0]:
+        medians = [statistics.median(one[figure] for one in rounds) for rounds in results.values()]
+        print(f"{figure:28}" + "".join(f"{median:>24,.1f}" for median in medians))
+    for figure in ("open s", "batches images/s", "chunks images/s", "peak MB"):
+        pairs = zip(results["shards"], results["files"], strict=True)
+        ratio = statistics.median(shards[figure] / files[figure] for shards, files in pairs)
+        print(f"{figure}: shards / files = {ratio:.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,188 @@
+"""Tar files that others have packed, as WebDataset names what is in them: an index, made once and kept in the cache."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from dmlcore.data.dataset import DataError
+from dmlcore.data.files import cache_folder as folders
+from dmlcore.data.files.image_table import SUFFIXES, ImageTable
+from dmlcore.data.files.locate import cache_folder
+from dmlcore.data.shards.index import MANIFEST, ROW, Shard, ShardIndex
+from dmlcore.data.shards.pack import write_index
+
+VERSION = 1  # of how they are read: an index of another version is not used
+LABELS = ("cls", "json")  # endings of what names the class of a sample, the first that is there
+MOST = 2**20  # bytes of a label
+SPLITS = {"train": True, "training": True, "test": False, "val": False, "valid": False, "validation": False}
+
+
+def shards_in(folder: Path) -> list[Path]:
+    """The tar files directly in a folder, by name."""
+    return sorted(path for path in folder.glob("*.tar") if path.is_file() and not path.name.startswith("."))
+
+
+def index_of(folder: Path, shards: list[Path]) -> ShardIndex:
+    """The index of tar files whose samples are KEY.jpg or KEY.png with KEY.cls or KEY.json beside it.
+
+    A .cls holds the number or name of the class, a .json has it as "label", "cls" or "class"; without either, the
+    folder of the image in the tar file is its class. Where the names of some shards have the word train and those of
+    all others test or val, they are the image-wise split, or if no class is on both sides the class-disjoint one.
+    Raises DataError naming the shard and the sample.
+    """
+    now = hashlib.sha256()
+    for shard in shards:
+        status = shard.stat()
+        now.update(f"{shard.name}\0{status.st_size} {status.st_mtime_ns}\n".encode(errors="surrogateescape"))
+    kind = hashlib.sha256(f"{VERSION} {os.path.realpath(folder)}".encode(errors="surrogateescape")).hexdigest()[:20]
+    place = folders.made_once(
+        *(cache_folder() / "shards", kind, now.hexdigest()[:20], MANIFEST),
+        lambda staging: _make(staging, shards),
+        "indices of shards",
+    )
+    return ShardIndex(place, folder)
+
+
+class _Sample(NamedTuple):
+    """An image in a tar file, and its class."""
+
+    path: str
+    offset: int
+    size: int
+    label: str
+
+
+def _make(staging: Path, shards: list[Path]) -> None:
+    rows, samples, listed = [], [], []
+    for number, shard in enumerate(shards):
+        in_shard = list(_samples(shard))
+        samples += in_shard
+        rows += [(number, sample.offset, sample.size) for sample in in_shard]
+        listed.append(Shard(name=shard.name, samples=len(in_shard), size=shard.stat().st_size))
+    table = np.zeros(len(rows), ROW)
+    for field, values in zip(("shard", "offset", "size"), zip(*rows, strict=True), strict=False):
+        table[field] = values
+    write_index(staging, "folder", _table(shards, samples, table["shard"]), table, listed)
+
+
+def _table(shards: list[Path], samples: list[_Sample], shard_of: np.ndarray) -> ImageTable:
+    names = sorted({sample.label for sample in samples}, key=_by_number)
+    if len(names) < 2:
+        raise DataError(
+            f"{shards[0].parent} has tar files with images of {len(names)} classes, where two at least are needed: "
+            "KEY.jpg with KEY.cls or KEY.json beside it"
+        )
+    number = {name: place for place, name in enumerate(names)}
+    labels = np.array([number[sample.label] for sample in samples], np.int64)
+    train_classes, official = len(names) // 2, None
+    notes: tuple[str, ...] = ()
+    sides = [_side(shard) for shard in shards]
+    if True in sides and False in sides and None not in sides:
+        is_train = np.array(sides, bool)[shard_of]
+        trained, tested = np.unique(labels[is_train]), np.unique(labels[~is_train])
+        if np.intersect1d(trained, tested).size:
+            official = is_train
+            notes = ("shards of train and test: taken as the image-wise split, as they share classes",)
+        else:
+            order = np.concatenate([trained, tested])
+            labels, names = np.argsort(order)[labels], [names[place] for place in order]
+            train_classes = len(trained)
+            notes = ("shards of train and test: taken as the class-disjoint split, as they share no class",)
+    return ImageTable(
+        paths=[f"{shards[shard].name}/{sample.path}" for sample, shard in zip(samples, shard_of, strict=True)],
+        labels=labels,
+        class_names=tuple(names),
+        train_classes=train_classes,
+        official_train=official,
+        notes=notes,
+    )
+
+
+def _by_number(name: str) -> tuple[int, int, str]:
+    """Numbers as numbers, before all names."""
+    return (0, int(name), name) if name.isdecimal() and len(name) < 20 else (1, 0, name)
+
+
+def _side(shard: Path) -> bool | None:
+    """Whether a shard trains, by a word of its name; None if none says so."""
+    words = shard.stem.lower().replace("_", "-").replace(".", "-").split("-")
+    return next((SPLITS[word] for word in words if word in SPLITS), None)
+
+
+@dataclass
+class _Group:
+    """What successive members of one key have: the image, and the bytes of each label."""
+
+    key: str
+    image: tarfile.TarInfo | None
+    labels: dict[str, bytes]
+
+
+def _samples(shard: Path) -> Iterator[_Sample]:
+    """The samples of a tar file in their order; raises DataError."""
+    try:
+        group = _Group("", None, {})
+        with tarfile.open(shard, "r:") as tar, shard.open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - 2 * tarfile.BLOCKSIZE))
+            if any(file.read()):
+                raise DataError(f"{shard} lacks the zeros that end a tar file: it was cut short; copy it again")
+            for member in tar:
+                vars(tar)["members"] = []  # which would grow to all
+                if member.isdir():
+                    continue
+                if not member.isreg() or member.issparse():
+                    raise DataError(f"{shard}: member {member.name!r} is neither a plain file nor a folder; refused")
+                key, ending = _split(member.name)
+                if key != group.key:
+                    yield from _sample(shard, group)
+                    group = _Group(key, None, {})
+                if f".{ending.rpartition('.')[2]}" in SUFFIXES:
+                    group.image = member
+                elif ending in LABELS and (content := tar.extractfile(member)):
+                    group.labels[ending] = content.read(MOST)
+        yield from _sample(shard, group)
+    except tarfile.TarError as error:
+        raise DataError(
+            f"{shard} is no plain tar file ({error}); copy it again, or if it is compressed, unpack it to .tar"
+        ) from None
+
+
+def _split(name: str) -> tuple[str, str]:
+    """Key and lower-case ending of a member, at the first dot of its file name, as WebDataset has it."""
+    folder, _, file = name.removeprefix("./").rpartition("/")
+    stem, _, ending = file.partition(".")
+    return f"{folder}/{stem}" if folder else stem, ending.lower()
+
+
+def _sample(shard: Path, group: _Group) -> Iterator[_Sample]:
+    if group.image is not None:
+        path = group.image.name.removeprefix("./")
+        yield _Sample(path, group.image.offset_data, group.image.size, _label(shard, group))
+
+
+def _label(shard: Path, group: _Group) -> str:
+    try:
+        if "cls" in group.labels:
+            label: object = group.labels["cls"].decode().strip()
+        elif "json" in group.labels:
+            known = json.loads(group.labels["json"])
+            label = next(known[name] for name in ("label", "cls", "class") if name in known)
+        else:
+            label = group.key.rpartition("/")[0]
+        if isinstance(label, str | int) and not isinstance(label, bool) and str(label):
+            return str(label)
+    except (ValueError, TypeError, StopIteration, RecursionError):
+        pass
+    raise DataError(
+        f"{shard}: sample {group.key!r} does not say its class: beside the image there should be {group.key}.cls "
+        f'with its number or name, or {group.key}.json with "label"'
+    )
