@@ -90,9 +90,10 @@ def write(tree: Path, images: int, each: int, side: int) -> None:
 def of_process(folder: Path, rival: str) -> dict[str, float]:
     """What a process of its own measured."""
     place, most = RIVALS[rival]
-    environment = os.environ | {"DML_CACHE": str(folder / "cache"), "DML_DECODED_GB": most}
     command = [sys.executable, "-m", "benchmarks.shards", *sys.argv[1:], "--measure", str(folder / place)]
-    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    with tempfile.TemporaryDirectory(dir=folder) as cache:  # its own, as copies that are there are used
+        environment = os.environ | {"DML_CACHE": cache, "DML_DECODED_GB": most}
+        done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
     measured: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return measured
 

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 from pathlib import Path
 
+import numpy as np
+import pytest
+
+from dmlcore import data
 from dmlcore.jobs.backends import choice, ray_engine
+from dmlcore.spec import RunSpec
+from tests.cli.here import here
+from tests.data import layouts
 
 TEXT = (Path(__file__).parents[2] / "docs" / "cluster.md").read_text()
 
@@ -25,3 +33,35 @@ def test_every_backend_it_names_can_be_chosen_and_the_start_of_ray_is_the_one_th
         assert choice.parse(text).kind in ("ray", "slurm")
     (offered,) = re.findall(r'DML_BACKENDS="([^"]+)"', TEXT)
     assert [choice.parse(word).kind for word in offered.split()] == ["ray", "slurm"]
+
+
+def test_the_commands_on_larger_sets_do_what_they_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    section = TEXT.partition("## Larger sets")[2].partition("\n## ")[0]
+    lines = [line for block in re.findall(r"```\n(.*?)```", section, re.S) for line in block.splitlines()]
+    shared, usual = tmp_path / "shared", tmp_path / "data"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DML_DATA", str(usual))
+    monkeypatch.setenv("DML_CACHE", str(tmp_path / "cache"))
+    layouts.sop(usual / "Stanford_Online_Products")
+    layouts.class_folders(tmp_path / "photographs")
+    samples = {"sop": data.read("sop"), "folder": data.read("folder", root="photographs")}
+    done = []
+    for line in lines:
+        program, command, *words = shlex.split(line.replace("/shared", str(shared)), comments=True)
+        assert program == "dml"
+        done.append(command)
+        if command == "data":
+            ended = here(command, *words)
+            assert ended.returncode == 0, ended.stderr
+        else:  # the spec is one's own
+            assert command == "train"
+            name = words[0].removesuffix(".toml")
+            root = RunSpec().with_overrides([f"data.name={name}", *words[1:]]).data.root
+            assert np.array_equal(data.read(name, root=root).inputs[:], samples[name].inputs[:])
+        if words[:2] == ["pack", "sop"]:
+            shutil.copytree(usual / "sop-shards", shared / "sop-shards")
+        if words[:2] == ["pack", "folder"]:
+            (shared / "shards-of-others").mkdir()
+            for shard in (shared / "photographs-shards").glob("*.tar"):
+                shutil.copy(shard, shared / "shards-of-others")
+    assert done == ["data", "data", "data", "train", "train"]
