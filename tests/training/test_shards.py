@@ -96,12 +96,12 @@ def test_a_run_on_files_that_was_killed_goes_on_from_shards(
     use(monkeypatch, on["files"])
     whole = trained(store, SPEC)
     killed = store.create(SPEC)
-    use(monkeypatch, on["streamed"])
     command = [sys.executable, "-c", DYING, str(killed.path), str(KILLED_AT)]
     assert subprocess.run(command, env=dict(os.environ), check=False).returncode == -signal.SIGKILL
     saved = checkpoint.load(killed.path)
     assert saved is not None
     assert 0 < saved.facts["step"] < STEPS
+    use(monkeypatch, on["streamed"])
     with killed.lock():
         launch.prepare_resume(killed)
         assert loop.train(killed).state == "done"
