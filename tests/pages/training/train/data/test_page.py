@@ -145,7 +145,7 @@ def test_a_packed_set_says_how_many_shards_it_is_read_from(opened, tmp_path):
     assert [split.value for split in app.metric] == ["16", "16", "32"]
     (tmp_path / "data" / "sop-shards" / "sop-00001.tar").unlink()
     data_service.forget()
-    assert any("sop-00001.tar is missing" in html.proto.body for html in opened(data="sop").get("html"))
+    assert "sop-00001.tar is missing, with" in texts(opened(data="sop"))
 
 
 @pytest.mark.parametrize(("name", "words"), [("cub", "CUB_200_2011.tgz (1.15 GB)"), ("cars", "are gone")])
