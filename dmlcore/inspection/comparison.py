@@ -92,6 +92,8 @@ def compare(learned: Sequence[TestNeighbours]) -> Comparison:
             if other:
                 raise Incomparable(f"run {number} was tested on other samples than run 1: {_other(other, len(order))}")
     scored = ~np.isnan(first.average_precision[orders[0]])
+    for one, order in zip(learned, orders, strict=True):
+        scored &= one.queries[order]  # a sample is drawn by the number of the samples, so that of others is the same
     return Comparison(tuple(learned), np.stack([order[scored] for order in orders]))
 
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from dmlcore.metrics import ClassScores
+from dmlcore.metrics.mapped import nearest_others
 from dmlcore.metrics.nearest_neighbours import CHUNK, SPARE, NeighbourSearch
 from dmlcore.typing import Floats, Ints
 
@@ -87,26 +88,30 @@ def of_class_size(
     labels: ArrayLike,
     is_gallery: ArrayLike | None = None,
     neighbours: Ints | None = None,
+    queries: ArrayLike | None = None,
 ) -> Confusions:
     """Count the classes of the R nearest neighbours of each query, R being how many others of its class there are.
 
     The diagonal is then the R-precision of each class, weighted by R. Queries with R = 0 are left out. embeddings
     (n, D), labels (n,); is_gallery (n,): rows that are searched by the others, which then are the queries.
-    neighbours (n, m), if known, spares the search where no R is beyond m.
+    neighbours (n, m), if known, spares the search where no R is beyond m. queries (n,): those that are counted, all by
+    default; some of many are searched without a copy of the embeddings.
     """
     labels = np.asarray(labels)
     searched = np.zeros(len(labels), bool) if is_gallery is None else np.asarray(is_gallery, bool)
     classes, codes = np.unique(labels, return_inverse=True)
     alone = not searched.any()
-    rows = np.arange(len(labels)) if alone else np.flatnonzero(~searched)
-    pool = rows if alone else np.flatnonzero(searched)
+    every = np.arange(len(labels)) if alone else np.flatnonzero(~searched)
+    pool = every if alone else np.flatnonzero(searched)
+    rows = every if queries is None else every[np.asarray(queries, bool)[every]]
+    some = len(rows) < len(every)
     size = np.bincount(codes[pool], minlength=len(classes))[codes[rows]] - alone
     rows, asked, size = rows[size > 0], np.flatnonzero(size > 0), size[size > 0]
     counts = _table(len(classes))
-    known = neighbours is not None and len(size) > 0 and int(size.max()) <= neighbours.shape[1]
+    lists = neighbours if neighbours is not None and len(size) and int(size.max()) <= neighbours.shape[1] else None
     search = (
         None
-        if known
+        if lists is not None or some
         else NeighbourSearch(embeddings[~searched], None if alone else embeddings[searched], exclude_self=alone)
     )
     order = np.argsort(-size, kind="stable")
@@ -116,8 +121,8 @@ def of_class_size(
         part = np.sort(order[start : start + max(1, CHUNK // (k + SPARE))])
         start += len(part)
         if search is None:
-            assert neighbours is not None
-            nearest = codes[neighbours[rows[part], :k]]
+            others = nearest_others(embeddings, rows[part], k, pool)[1] if lists is None else lists[rows[part], :k]
+            nearest = codes[others]
         else:
             # Only classes are asked for, so neighbours of one class need not be told apart.
             nearest = codes[pool[search.ranked(asked[part], k, mark=lambda _, items: codes[pool[items]])]]

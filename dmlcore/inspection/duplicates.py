@@ -35,12 +35,13 @@ def across_classes(learned: TestNeighbours, quantile: float = 0.01) -> SamplePai
     """Pairs of different classes no farther apart than this quantile of the distances to nearest neighbours.
 
     Candidates for the same thing photographed twice, for one label too many, and for classes that look alike. Where
-    the data set has a gallery of its own, at least one of each pair is in it. Raises ValueError for a quantile outside
-    0..1.
+    the data set has a gallery of its own, at least one of each pair is in it; where only some queries were asked, at
+    least one of each pair is among them. Raises ValueError for a quantile outside 0..1.
     """
     if not 0 <= quantile <= 1:
         raise ValueError(f"quantile must lie in 0..1, got {quantile}")
-    cutoff = float(np.quantile(learned.distances[:, 0], quantile))
+    known = learned.distances[learned.neighbours[:, 0] >= 0, 0]
+    cutoff = float(np.quantile(known, quantile))
     near = (learned.distances <= cutoff) & ~learned.right
     row, place = np.nonzero(near)
     other, distance = learned.neighbours[row, place], learned.distances[row, place]

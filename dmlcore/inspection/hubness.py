@@ -79,13 +79,13 @@ class Hubness:
 def hubness(labels: ArrayLike, neighbours: ArrayLike, is_gallery: ArrayLike, k: int) -> Hubness:
     """Count how often each sample is found among the k nearest neighbours of the queries.
 
-    labels (n,) integers; neighbours (n, m) rows, nearest first; is_gallery (n,): rows that are only searched; without
-    any every row is a query and can be found. k in 1..m. Raises ValueError naming it.
+    labels (n,) integers; neighbours (n, m) rows, nearest first, -1 for a row that was not asked; is_gallery (n,): rows
+    that are only searched; without any every row is a query and can be found. k in 1..m. Raises ValueError naming it.
     """
     labels, neighbours, searched = np.asarray(labels), np.asarray(neighbours), np.asarray(is_gallery, bool)
     if not 1 <= k <= neighbours.shape[1]:
         raise ValueError(f"k must be in 1..{neighbours.shape[1]} (neighbours that are kept), got {k}")
-    n, queries = len(labels), np.flatnonzero(~searched)
+    n, queries = len(labels), np.flatnonzero(~searched & (neighbours[:, 0] >= 0))
     rows = np.flatnonzero(searched) if searched.any() else np.arange(n)
     lists = neighbours[queries, :k]
     wrong = labels[lists] != labels[queries, None]

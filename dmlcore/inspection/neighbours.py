@@ -1,34 +1,40 @@
 """What a run has learned, ready to look at: neighbours and scores of its test embeddings, computed once and kept.
 
 Beside embeddings/DIGEST.npz stands DIGEST.neighbours.npz, which `keep` writes after an evaluation and `read` where it
-is missing: of 60,502 embeddings the search takes half a minute, the file a tenth of a second.
+is missing: of 60,502 embeddings the search takes half a minute, the file a tenth of a second. Of so many that the
+search would take long (`neighbour_lists.too_many`) `read` asks a sample of the queries alone, until all were asked in a
+job.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
+import threading
 import zipfile
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 import numpy as np
 
+from dmlcore.inspection import neighbour_lists
+from dmlcore.inspection.neighbour_lists import MOST_NEIGHBOURS
 from dmlcore.inspection.positives import Positives, positives
 from dmlcore.metrics import nearest, retrieval
 from dmlcore.storage import arrays, atomic_files
 from dmlcore.storage.arrays import EMBEDDINGS, FLOATS, INTEGERS, TEXT, Of, Unreadable
 from dmlcore.typing import Array, Bools, Floats, Ints, Singles
 
-MOST_NEIGHBOURS = 24
 VERSION = 1  # of the kept file: one of another version is made anew
 AGAIN = "Evaluate the run again"
+PART = 2**16  # rows
 log = logging.getLogger(__name__)
 
 
-N, NK = ("n",), ("n", "k")
+N, NK = ("n",), ("n", "k")  # n: all embeddings, or the rows that were asked
 NEIGHBOURS = {
     "source": Of(TEXT, ()),
+    "rows": Of(INTEGERS, N, optional=True),
     "neighbours": Of(INTEGERS, NK),
     "distances": Of(FLOATS, NK),
     "average_precision": Of(FLOATS, N, nan=True),
@@ -44,7 +50,8 @@ NEIGHBOURS = {
 class TestNeighbours:
     """Row i is sample `indices[i]` of the data set, of class `labels[i]`; neighbours are rows too, nearest first.
 
-    Where the data set has a gallery of its own, neighbours are rows of it, and its rows are no queries.
+    Where the data set has a gallery of its own, neighbours are rows of it, and its rows are no queries. Rows that were
+    not asked for their neighbours have -1, NaN and 0 until `ask` fills them in; scores are of the `queries` alone.
     """
 
     embeddings: Singles  # (n, D)
@@ -59,11 +66,39 @@ class TestNeighbours:
     is_gallery: Bools  # (n,)
     content: Ints | None  # (n, 8): which samples these are; None in an evaluation of an earlier release
     positives: Positives  # of each row: the nearest and the farthest of its class, and the rank of the nearest
+    queries: Bools  # (n,): those that count in scores: all, or of so many that all would take long a sample
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether scores are those of some of the queries."""
+        return bool((~self.queries & ~self.is_gallery).any())
 
     @property
     def failures(self) -> Bools:
         """(n,): the nearest neighbour is of another class although there is one of the same."""
-        return ~self.right[:, 0] & ~np.isnan(self.average_precision)
+        return self.queries & ~self.right[:, 0] & ~np.isnan(self.average_precision)
+
+    def ask(self, rows: Ints | list[int]) -> None:
+        """Search for the neighbours of these rows, exactly, where they are not known yet; they count in no score."""
+        asked = np.unique(np.asarray(rows, np.int64))
+        with self._lock:
+            asked = asked[self.neighbours[asked, 0] < 0]
+            if not len(asked):
+                return
+            search = neighbour_lists.exact(self.embeddings, self.is_gallery)
+            lists = neighbour_lists.ask(self.embeddings, self.labels, self.is_gallery, asked, search)
+            self.right[asked] = self.labels[lists["neighbours"]] == self.labels[asked, None]
+            for name, values in lists.items():
+                (getattr(self.positives, name) if hasattr(self.positives, name) else getattr(self, name))[asked] = (
+                    values
+                )
+
+    def off(self, values: Floats | Bools) -> float | None:
+        """Half the 95 % interval of a mean over all queries, from the values (n,) of those asked; None where all "
+        "were."""
+        scored = values[self.queries & ~np.isnan(self.average_precision)]
+        return 1.96 * float(scored.std()) / max(1, len(scored)) ** 0.5 if self.is_sample else None
 
     def row(self, index: str) -> int | None:
         """The row of a sample named in a link, or None."""
@@ -88,9 +123,13 @@ def read(path: Path) -> TestNeighbours:
         except (ValueError, TypeError) as error:
             raise Unreadable(f"{path.name} cannot be shown: {error}. {AGAIN}.") from None
         _keep(path, lists)
-    neighbours, precision = lists["neighbours"].astype(np.int64), lists["average_precision"]
-    queries = ~is_gallery & ~np.isnan(precision)
-    right = labels[neighbours] == labels[:, None]
+    queries = ~is_gallery
+    if "rows" in lists:
+        lists = _spread(lists, len(labels))
+        queries &= lists["neighbours"][:, 0] >= 0
+    neighbours, precision = lists["neighbours"], lists["average_precision"]
+    scored = queries & ~np.isnan(precision)
+    right = _right(labels, neighbours)
     return TestNeighbours(
         embeddings=embeddings,
         indices=indices,
@@ -99,11 +138,12 @@ def read(path: Path) -> TestNeighbours:
         distances=lists["distances"],
         right=right,
         average_precision=precision,
-        recall_at_1=float(right[queries, 0].mean()) if queries.any() else None,
-        map_at_r=float(precision[queries].mean()) if queries.any() else None,
+        recall_at_1=float(right[scored, 0].mean()) if scored.any() else None,
+        map_at_r=float(precision[scored].mean()) if scored.any() else None,
         is_gallery=is_gallery,
         content=table.get("content"),
         positives=Positives(**{field.name: lists[field.name] for field in fields(Positives)}),
+        queries=queries,
     )
 
 
@@ -135,32 +175,58 @@ def _kept(path: Path, count: int) -> dict[str, Array] | None:
     if not path_of(path).exists():
         return None
     try:
-        stored = arrays.read(path_of(path), NEIGHBOURS, remedy="They are computed anew", n=count)
+        stored = arrays.read(path_of(path), NEIGHBOURS, remedy="They are computed anew")
     except Unreadable as error:
         log.warning("%s", error)
         return None
-    rows = (stored[name] for name in ("neighbours", "nearest", "farthest"))
-    if str(stored.pop("source")) != fingerprint(path) or not all(row.size and row.max() < count for row in rows):
-        return None
-    return stored
+    numbers = [stored[name] for name in ("neighbours", "nearest", "farthest", "rows") if name in stored]
+    fits = all(row.size and row.max() < count for row in numbers) and ("rows" in stored or len(numbers[0]) == count)
+    return stored if str(stored.pop("source")) == fingerprint(path) and fits else None
 
 
 def _keep(path: Path, lists: dict[str, Array]) -> None:
-    source = np.array(fingerprint(path))
+    rows = lists["neighbours"]
+    narrow = rows if rows.nbytes >= arrays.MAPPED else rows.astype(np.int32)  # what is mapped is mapped as it is
+    content = lists | {"neighbours": narrow, "source": np.array(fingerprint(path))}
     try:
-        atomic_files.replace(path_of(path), lambda file: np.savez(file, allow_pickle=False, source=source, **lists))
+        atomic_files.replace(path_of(path), lambda file: arrays.save(file, **content))
     except OSError as error:  # a full disk or a folder that only others may write to: it is computed again next time
         log.warning("%s cannot be kept: %s", path_of(path).name, error)
 
 
 def _computed(embeddings: Singles, labels: Ints, is_gallery: Bools) -> dict[str, Array]:
+    """What is kept: of all rows, or where that takes long of some queries, which `rows` (m,) then names."""
+    if neighbour_lists.too_many(is_gallery):
+        rows = neighbour_lists.drawn(is_gallery)
+        search = neighbour_lists.exact(embeddings, is_gallery)
+        return neighbour_lists.ask(embeddings, labels, is_gallery, rows, search) | {"rows": rows}
     distances, neighbours = _neighbours(embeddings, is_gallery)
     ranked = positives(embeddings, labels, is_gallery, neighbours)
     precision = _average_precision(embeddings, labels, is_gallery, neighbours)
     more = {field.name: getattr(ranked, field.name) for field in fields(Positives)}
-    return {
-        "neighbours": neighbours.astype(np.int32), "distances": distances, "average_precision": precision, **more
-    }  # fmt: skip
+    return {"neighbours": neighbours, "distances": distances, "average_precision": precision, **more}
+
+
+def _spread(lists: dict[str, Array], count: int) -> dict[str, Array]:
+    """Arrays of all rows from those of some, in half the precision, as most of them say nothing: -1, NaN, rank 0."""
+    rows, whole = lists["rows"], dict[str, Array]()
+    for name, values in lists.items():
+        if name != "rows":
+            missing = np.nan if values.dtype.kind == FLOATS else 0 if name == "rank" else -1
+            narrow = {"neighbours": np.int32, "distances": np.float32}.get(name, values.dtype)
+            whole[name] = np.full((count, *values.shape[1:]), missing, narrow)
+            whole[name][rows] = values
+    return whole
+
+
+def _right(labels: Ints, neighbours: Ints) -> Bools:
+    """(n, k): of the class of the row; part by part, as classes of all neighbours at once would be the largest "
+    "array."""
+    right = np.empty(neighbours.shape, bool)
+    for start in range(0, len(labels), PART):
+        part = slice(start, start + PART)
+        right[part] = (labels[neighbours[part]] == labels[part, None]) & (neighbours[part] >= 0)
+    return right
 
 
 def _neighbours(embeddings: Singles, is_gallery: Bools) -> tuple[Floats, Ints]:
@@ -188,14 +254,10 @@ def _average_precision(
     queries, searched = ~is_gallery, is_gallery if is_gallery.any() else np.ones(len(labels), bool)
     values, codes = np.unique(labels, return_inverse=True)
     matches = np.bincount(codes[searched], minlength=len(values))[codes] - (not is_gallery.any())
-    precision = np.full(len(labels), np.nan)
     if matches[queries].max(initial=0) > neighbours.shape[1]:  # R reaches beyond the kept neighbours
+        precision = np.full(len(labels), np.nan)
         gallery = (embeddings[searched], labels[searched]) if is_gallery.any() else (None, None)
         scores = retrieval(embeddings[queries], labels[queries], gallery=gallery[0], gallery_labels=gallery[1], ks=(1,))
         precision[queries] = scores.per_query_average_precision
         return precision
-    scored = queries & (matches > 0)
-    r, place = matches[scored, None], np.arange(1, neighbours.shape[1] + 1)
-    relevant = (labels[neighbours[scored]] == labels[scored, None]) & (place <= r)
-    precision[scored] = (relevant * relevant.cumsum(axis=1) / place).sum(axis=1) / r[:, 0]
-    return precision
+    return neighbour_lists.average_precision(_right(labels, neighbours), np.where(queries, matches, 0))

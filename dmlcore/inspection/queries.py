@@ -68,10 +68,11 @@ def select(
 ) -> Ints:
     """Rows (m,) of the queries that pass the filters, in this order; samples that are only searched are no queries.
 
+    By index these are all queries; in an order by what was found only those that were asked (`TestNeighbours.queries`).
     label: of this class alone; failures: with a wrong nearest neighbour; indices: of these samples of the data set.
     """
     rows = ordered(learned, order)
-    keep = ~learned.is_gallery[rows]
+    keep = ~learned.is_gallery[rows] if order == "by index" else learned.queries[rows]
     if failures:
         keep &= learned.failures[rows]
     if label is not None:

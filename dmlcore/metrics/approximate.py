@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import beta
 
+from dmlcore.metrics.mapped import nearest_others
 from dmlcore.metrics.nearest_neighbours import matrix
-from dmlcore.typing import Array, Floats, Ints, Singles
+from dmlcore.typing import Array, Bools, Ints, Singles
 
 IndexKind = Literal["exact", "ivf", "hnsw", "ivf_pq"]
 TITLES: dict[IndexKind, str] = {
@@ -138,15 +139,20 @@ def recall(search: ApproximateSearch, points: Array, k: int, *, queries: int = Q
     rows = np.sort(np.random.default_rng(seed).choice(len(points), min(queries, len(points)), replace=False))
     _, near = search.others(points, rows, k)
     asked = _single(points[rows])
-    exact = _exact_kth(points, asked, rows, k)
+    exact = nearest_others(points, rows, k)[0][:, -1]
     hits = np.zeros(near.shape, bool)
     for row in range(len(rows)):
         there = near[row] >= 0
         differences = _single(points[near[row][there]]).astype(np.float64) - asked[row]
         hits[row, there] = np.sqrt((differences**2).sum(axis=1)) <= exact[row] * (1 + 1e-6)
-    whole = int(hits.all(axis=1).sum())
-    least = float(beta.ppf(1 - CONFIDENCE, whole, len(rows) - whole + 1)) if whole else 0.0
-    return Recall(k, len(rows), float(hits.mean()), whole / len(rows), least)
+    return of_hits(hits)
+
+
+def of_hits(hits: Bools) -> Recall:
+    """The recall of some queries from what was found of the exact nearest of each, (Q, k)."""
+    queries, whole = len(hits), int(hits.all(axis=1).sum())
+    least = float(beta.ppf(1 - CONFIDENCE, whole, queries - whole + 1)) if whole else 0.0
+    return Recall(hits.shape[1], queries, float(hits.mean()), whole / queries, least)
 
 
 def costs(n: int, d: int, *, seed: int = 0) -> list[IndexCost]:
@@ -224,17 +230,3 @@ def _sample(points: Array, most: int, seed: int) -> Singles:
 
 def _single(points: Array) -> Singles:
     return np.ascontiguousarray(points, np.float32)
-
-
-def _exact_kth(points: Array, queries: Singles, rows: Ints, k: int) -> Floats:
-    """Distance (Q,) of the exact k-th nearest of each, itself left out; the points are read once, part by part."""
-    best = np.empty((len(queries), 0), np.float64)
-    for start in range(0, len(points), PART):
-        part = _single(points[start : start + PART])
-        index = faiss.IndexFlatL2(part.shape[1])
-        index.add(part)
-        _, near = index.search(queries, min(k + 2, len(part)))
-        squares = ((part[near].astype(np.float64) - queries[:, None]) ** 2).sum(axis=2)
-        squares[near + start == rows[:, None]] = np.inf
-        best = np.sort(np.concatenate([best, squares], axis=1), axis=1)[:, :k]
-    return np.sqrt(best[:, -1])

@@ -181,7 +181,7 @@ class NeighbourSearch:
         return indices[:, :k]
 
     def _candidates(self, rows: Ints, listed: int) -> tuple[Singles, Ints]:
-        with _faiss_at_its_best():
+        with faiss_at_its_best():
             squares, indices = self._index.search(self._queries32[rows], listed)
         return squares, indices
 
@@ -222,7 +222,7 @@ class NeighbourSearch:
 
 
 @contextmanager
-def _faiss_at_its_best() -> Iterator[None]:
+def faiss_at_its_best() -> Iterator[None]:
     """Settings of faiss that change no answer: a search of 66 among 5,924 takes 163 instead of 208 ms.
 
     They are the process's; threads that search at once may put back each other's, which costs time alone.

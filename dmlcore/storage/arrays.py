@@ -1,11 +1,18 @@
 """Arrays of the .npz files in a run directory, read in one place: what their headers say is compared before a byte of
 them is, so that arrays which do not fit each other, or claim more than the file holds, are an error with a sentence.
+
+Arrays of MAPPED bytes and more that are stored as they are (float, or int64) are memory-mapped: a million embeddings
+take no memory of the process's own. Files are replaced, never written into (`atomic_files.replace`), so a map stays
+whole.
 """
 
 from __future__ import annotations
 
 import math
+import mmap
+import struct
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +28,9 @@ MOST = 2**34  # bytes of a file, and of an array once it is unpacked
 LARGEST = 1e18  # of a number: its square is still finite in float32
 MOST_INTEGER = 2**31  # samples, steps
 MOST_CLASSES = 2**22
+MAPPED = 2**26  # bytes from which an array is mapped
+PART = 2**22  # numbers of a mapped array that are looked at together
+ALIGNED = 64  # bytes: every array of `save` begins at a multiple, so that any may be mapped
 
 
 class Unreadable(RuntimeError):
@@ -83,7 +93,7 @@ def _compared(archive: zipfile.ZipFile, schema: Schema, sizes: dict[str, int]) -
                 raise ValueError(f"the array {name} is missing")
             continue
         with archive.open(info) as member:
-            shape, dtype = _header(member)
+            shape, _, dtype = _header(member)
         if dtype.kind not in form.kinds or len(shape) != len(form.shape):
             raise ValueError(f"{name} is {_type(dtype, shape)}")
         for size, wanted in zip(shape, form.shape, strict=True):
@@ -96,29 +106,79 @@ def _compared(archive: zipfile.ZipFile, schema: Schema, sizes: dict[str, int]) -
     return differences
 
 
-def _header(member: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def _header(member: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     version = npy.read_magic(member)
     read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-    shape, _, dtype = read_header(member)
-    return shape, dtype
+    shape, fortran, dtype = read_header(member)
+    return shape, fortran, dtype
+
+
+def save(file: IO[bytes], **content: Array) -> None:
+    """Write arrays as np.savez does, nothing pickled, each at a multiple of ALIGNED bytes."""
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        for name, values in content.items():
+            info = zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0))
+            fixed = file.tell() + 30 + len(info.filename) + 20 + 4  # header, and what says the sizes of large files
+            padding = -fixed % ALIGNED
+            info.extra = struct.pack("<HH", 0xD935, padding) + bytes(padding)
+            with archive.open(info, "w", force_zip64=True) as member:
+                npy.write_array(member, np.asanyarray(values), allow_pickle=False)
 
 
 def _loaded(archive: zipfile.ZipFile, name: str, form: Of) -> Array:
-    with archive.open(f"{name}.npy") as member:
-        values: Array = npy.read_array(member, allow_pickle=False)
-        if member.read(1):  # at the end the checksum of the archive is compared
-            raise ValueError(f"{name} is longer than it says")
+    values = _mapped(archive, name)
+    if values is None:
+        with archive.open(f"{name}.npy") as member:
+            values = npy.read_array(member, allow_pickle=False)
+            if member.read(1):  # at the end the checksum of the archive is compared
+                raise ValueError(f"{name} is longer than it says")
     if values.dtype.kind in INTEGERS:
         if values.size and not form.least <= values.min() <= values.max() < form.below:
             raise ValueError(f"{name} holds {values.min()} to {values.max()}")
-        return values.astype(np.int64)
+        return values.astype(np.int64, copy=False)
     if values.dtype.kind == FLOATS:
         values = values.astype(values.dtype.newbyteorder("="), copy=False)
-        fits = np.isfinite(values) | (form.nan & np.isnan(values))
-        if values.dtype.itemsize > 2:  # float16 ends long before
-            fits &= ~(np.abs(values) > LARGEST)
-        if not fits.all():
-            raise ValueError(f"{name} must hold numbers, and holds {values[~fits].flat[0]:g}")
+        flat = values.reshape(-1)
+        for start in range(0, flat.size, PART):
+            part = flat[start : start + PART]
+            fits = np.isfinite(part) | (form.nan & np.isnan(part))
+            if part.dtype.itemsize > 2:  # float16 ends long before
+                fits &= ~(np.abs(part) > LARGEST)
+            if not fits.all():
+                raise ValueError(f"{name} must hold numbers, and holds {part[~fits][0]:g}")
+    return values
+
+
+def _mapped(archive: zipfile.ZipFile, name: str) -> Array | None:
+    """A large array in place, its checksum compared (what is written to it stays in memory); None for one that is "
+    "small or must be converted."""
+    info = archive.getinfo(f"{name}.npy")
+    if info.file_size < MAPPED or info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
+        return None
+    with archive.open(info) as member:  # compares the name with that of the local header
+        shape, fortran, dtype = _header(member)
+        begin = member.tell()
+    file = archive.fp
+    assert file is not None
+    file.seek(info.header_offset)
+    name_length, extra_length = struct.unpack("<26x2H", file.read(30))
+    start = info.header_offset + 30 + name_length + extra_length
+    size = math.prod(shape) * dtype.itemsize
+    if begin + size != info.file_size:
+        raise ValueError(f"{name} is longer than it says")
+    as_it_is = dtype.isnative and not fortran and (start + begin) % dtype.itemsize == 0
+    if not as_it_is or (dtype.kind != FLOATS and dtype != np.int64):
+        return None
+    content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    if start + info.file_size > len(content):
+        raise ValueError("the file is cut")
+    checksum = 0
+    with memoryview(content) as view:
+        for at in range(start, start + info.file_size, PART):
+            checksum = zlib.crc32(view[at : min(at + PART, start + info.file_size)], checksum)
+    if checksum != info.CRC:
+        raise ValueError(f"{name} is not as it was written")
+    values: Array = np.frombuffer(content, dtype, math.prod(shape), start + begin).reshape(shape)
     return values
 
 

@@ -22,7 +22,7 @@ from dmlcore.data.synthetic.tokens import counts
 from dmlcore.metrics import ClusteringScores, RetrievalScores, clustering, per_class, retrieval
 from dmlcore.metrics.clustering import affordable
 from dmlcore.metrics.scores import scores as by_name
-from dmlcore.storage import atomic_files, checkpoint
+from dmlcore.storage import arrays, atomic_files, checkpoint
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.run_directory import embeddings_path
 from dmlcore.storage.runs import Run
@@ -240,7 +240,7 @@ def save_embeddings(
         }
     atomic_files.replace(
         path,
-        lambda file: np.savez(file, allow_pickle=False, embeddings=embeddings, labels=labels, indices=indices, **more),
+        lambda file: arrays.save(file, embeddings=embeddings, labels=labels, indices=indices, **more),
     )
 
 

@@ -88,6 +88,7 @@ def evaluated_on(data_set, content):
         indices=rows,
         labels=data_set.labels[rows],
         is_gallery=np.zeros(50, bool),
+        queries=np.ones(50, bool),
         average_precision=random.random(50),
         content=identities(data_set, rows) if content else None,
     )

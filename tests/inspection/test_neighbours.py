@@ -1,10 +1,13 @@
 """Neighbours, scores and positives by their definitions; kept beside the embeddings, and never those of others."""
 
+import mmap
+
 import numpy as np
 import pytest
 
-from dmlcore.inspection import neighbours
-from dmlcore.metrics import retrieval
+from dmlcore.inspection import neighbour_lists, neighbours, queries
+from dmlcore.metrics import mapped, retrieval
+from dmlcore.storage import arrays
 
 
 def written(path, *, classes=7, n=80, gallery=False, seed=0):
@@ -112,3 +115,66 @@ def test_damaged_embeddings_are_named(tmp_path):
     np.savez(path, embeddings=np.full((3, 2), np.nan), labels=[0, 0, 1], indices=[0, 1, 2])
     with pytest.raises(neighbours.Unreadable, match="must hold numbers"):
         neighbours.read(path)
+
+
+@pytest.mark.parametrize("gallery", [False, True])
+def test_of_many_a_sample_is_asked_and_the_others_when_they_are_shown(tmp_path, monkeypatch, gallery):
+    path = written(tmp_path / "a.npz", gallery=gallery, classes=25, n=200)
+    whole = neighbours.read(path)
+    neighbours.path_of(path).unlink()
+    monkeypatch.setattr(neighbour_lists, "MOST_PAIRS", 10_000)
+    monkeypatch.setattr(neighbour_lists, "SAMPLE", 40)
+    monkeypatch.setattr(neighbour_lists, "ENTRIES", 200)  # several parts
+    monkeypatch.setattr(mapped, "PART", 64)
+    found = neighbours.read(path)
+    assert found.is_sample
+    assert found.queries.sum() == 40
+    assert not (found.queries & found.is_gallery).any()
+    scored = found.queries & ~np.isnan(whole.average_precision)
+    assert found.map_at_r == pytest.approx(whole.average_precision[scored].mean())
+    assert found.recall_at_1 == pytest.approx(whole.right[scored, 0].mean())
+    assert found.off(found.average_precision) == pytest.approx(
+        1.96 * whole.average_precision[scored].std() / scored.sum() ** 0.5
+    )
+    others = np.flatnonzero(~found.queries)
+    assert (found.neighbours[others] == -1).all()
+    assert not found.right[others].any()
+    failures = found.failures.copy()
+    found.ask(others[::-1])
+    assert (found.failures == failures).all(), "what is shown on the way counts in no score"
+    again = neighbours.read(path)
+    assert again.queries.sum() == 40, "the sample was kept"
+    for each in (found, again):
+        rows = each.neighbours[:, 0] >= 0
+        np.testing.assert_array_equal(each.neighbours[rows], whole.neighbours[rows])
+        np.testing.assert_allclose(each.distances[rows], whole.distances[rows], rtol=1e-6)
+        np.testing.assert_allclose(each.average_precision[rows], whole.average_precision[rows], atol=1e-12)
+        np.testing.assert_array_equal(each.positives.rank[rows], whole.positives.rank[rows])
+        np.testing.assert_array_equal(each.positives.nearest[rows], whole.positives.nearest[rows])
+        np.testing.assert_array_equal(each.positives.farthest[rows], whole.positives.farthest[rows])
+    worst = queries.select(again)
+    assert again.queries[worst].all()
+    assert len(queries.select(again, "by index")) == (~again.is_gallery).sum()
+
+
+def test_twenty_thousand_are_open_without_all_pairs(tmp_path, monkeypatch):
+    random = np.random.default_rng(3)
+    labels = np.repeat(np.arange(400), 50)
+    embeddings = (random.normal(size=(400, 32))[labels] + random.normal(size=(20_000, 32))).astype(np.float32)
+    np.savez(tmp_path / "a.npz", embeddings=embeddings, labels=labels, indices=np.arange(20_000))
+    monkeypatch.setattr(neighbour_lists, "MOST_PAIRS", 20_000 * 1000)
+    monkeypatch.setattr(arrays, "MAPPED", 2**20)
+    compared = []
+    search = mapped.faiss.knn
+    monkeypatch.setattr(mapped.faiss, "knn", lambda q, g, k: compared.append(len(q) * len(g)) or search(q, g, k))
+    found = neighbours.read(tmp_path / "a.npz")
+    assert sum(compared) == 1000 * 20_000, "a thousand queries, not all"
+    base = found.embeddings
+    while isinstance(base, np.ndarray):
+        base = base.base
+    assert isinstance(base.obj, mmap.mmap)
+    row = int(np.flatnonzero(~found.queries)[0])
+    found.ask([row])
+    distance = np.linalg.norm(embeddings.astype(float) - embeddings[row], axis=1)
+    order = np.lexsort((np.arange(20_000), distance))
+    assert found.neighbours[row].tolist() == [other for other in order.tolist() if other != row][:24]

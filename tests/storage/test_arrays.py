@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import mmap
 import os
 import random
 import tracemalloc
@@ -163,3 +164,31 @@ def test_neighbours_of_other_embeddings_or_out_of_range_are_made_anew(tmp_path: 
     ):
         np.savez(kept, **(table | changes))
         np.testing.assert_array_equal(neighbours.read(path).neighbours, first.neighbours)
+
+
+def test_large_arrays_are_mapped_and_checked_as_others_are(tmp_path, monkeypatch):
+    path = tmp_path / "a.npz"
+    with open(path, "wb") as file:
+        arrays.save(file, **GOOD)
+    with np.load(path) as by_numpy:
+        assert all(np.array_equal(by_numpy[name], GOOD[name], equal_nan=name == "class_map_at_r") for name in GOOD)
+    monkeypatch.setattr(arrays, "MAPPED", 1)
+    stored = read(path)
+    for name, values in GOOD.items():
+        assert stored[name].dtype == values.dtype
+        assert np.array_equal(stored[name], values, equal_nan=values.dtype.kind == "f")
+        base = stored[name]
+        while isinstance(base, np.ndarray):
+            base = base.base
+        assert isinstance(base.obj, mmap.mmap), f"{name} is a view of the file"
+        assert stored[name].__array_interface__["data"][0] % arrays.ALIGNED == 0
+    content = bytearray(path.read_bytes())
+    content[content.index(GOOD["embeddings"].tobytes()) + 17] ^= 1
+    (tmp_path / "b.npz").write_bytes(content)
+    with pytest.raises(Unreadable, match=r"as it was written|CRC-32"):
+        read(tmp_path / "b.npz")
+    with_value("embeddings", np.nan)(path)
+    with pytest.raises(Unreadable, match="must hold numbers"):
+        read(path)
+    np.savez_compressed(path, **GOOD)
+    assert np.array_equal(read(path)["embeddings"], GOOD["embeddings"])

@@ -175,7 +175,7 @@ class RetrievalFailure:
 
 def failures(learned: TestNeighbours) -> Ints:
     """Rows of the queries whose nearest neighbour is wrong, lowest AP@R first; of all with a match where none fails."""
-    scored = ~np.isnan(learned.average_precision) & ~learned.is_gallery
+    scored = ~np.isnan(learned.average_precision) & learned.queries
     chosen = learned.failures & scored
     rows = np.flatnonzero(chosen if chosen.any() else scored)
     return rows[np.argsort(learned.average_precision[rows], kind="stable")]

@@ -187,7 +187,7 @@ def used_perplexity(settings: Settings, count: int) -> float | None:
 def keep(path: Path, facts: dict[str, Any], **content: Array) -> None:
     """Write arrays and facts (plain data) atomically."""
     text = np.array(json.dumps(facts, sort_keys=True, allow_nan=False))
-    atomic_files.replace(path, lambda file: np.savez(file, allow_pickle=False, facts=text, **content))
+    atomic_files.replace(path, lambda file: arrays.save(file, facts=text, **content))
 
 
 def _facts(path: Path) -> tuple[dict[str, Any], Settings]:

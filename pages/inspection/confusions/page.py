@@ -15,6 +15,7 @@ from pages.inspection.confusions.density import page as density_view
 from pages.inspection.confusions.distances import page as distances_view
 from pages.inspection.confusions.hubs import page as hubs_view
 from pages.inspection.confusions.pairs import page as pairs_view
+from pages.shared.widgets import sampled
 from pages.shared.widgets.results import beside
 from pages.shared.widgets.shown_run import ShownRun, headed
 from pages.shared.words import sentences as words
@@ -71,13 +72,14 @@ def browse(view: ShownRun) -> None:
 
 
 def _summary(run: Run, table: TestNeighbours) -> None:
-    queries = int((~table.is_gallery).sum())
+    queries = int((~table.is_gallery).sum())  # all of them; where some were asked, the sentence below says so
     searched = f", which search a gallery of {int(table.is_gallery.sum()):,}" if table.is_gallery.any() else ""
     st.markdown(
         f"**R@1 {percent(table.recall_at_1)}** · **MAP@R {percent(table.map_at_r)}** · {queries:,} test samples of "
         f"{len(np.unique(table.labels)):,} classes{searched}.{beside(run)}",
         help=SCORES,
     )
+    sampled.note(table)
 
 
 page()

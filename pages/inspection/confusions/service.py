@@ -30,9 +30,9 @@ def confused(path: Path, k: int | str) -> Confusions:
     neighbours = learned(path)
     if isinstance(k, str):
         return confusions.of_class_size(
-            neighbours.embeddings, neighbours.labels, neighbours.is_gallery, neighbours.neighbours
+            neighbours.embeddings, neighbours.labels, neighbours.is_gallery, neighbours.neighbours, neighbours.queries
         )
-    return confusions.of_neighbours(neighbours.labels, neighbours.neighbours, ~neighbours.is_gallery, k)
+    return confusions.of_neighbours(neighbours.labels, neighbours.neighbours, neighbours.queries, k)
 
 
 @cached(32)

@@ -18,7 +18,7 @@ from pages.inspection.gallery.runs_beside import page as runs_beside_view
 from pages.inspection.gallery.upload import page as upload_view
 from pages.inspection.gallery.weights import page as weights_view
 from pages.shared.server import thumbnails
-from pages.shared.widgets import export_menu, menu, neighbour_grid, run_picker, selection
+from pages.shared.widgets import export_menu, menu, neighbour_grid, run_picker, sampled, selection
 from pages.shared.widgets.results import beside
 from pages.shared.widgets.shown_run import ShownRun, headed
 from pages.shared.words.labels import SCORES
@@ -95,6 +95,7 @@ def browse(shown: ShownRun, label: int | None, others: Sequence[str]) -> None:
         f"{beside(run)}",
         help=SCORES,
     )
+    sampled.note(learned)
     selected = selection.chosen(run)
     if selected is not None:
         selection.bar(run, selected, here="gallery")

@@ -34,7 +34,7 @@ class Column(NamedTuple):
 
 def columns(neighbours: TestNeighbours) -> dict[str, Column]:
     """Every column by its name."""
-    no_query = np.isnan(neighbours.average_precision)
+    no_query = np.isnan(neighbours.average_precision) | ~neighbours.queries
     return {
         "right": _right(neighbours, no_query),
         "rank": _rank(neighbours, no_query),
@@ -72,6 +72,8 @@ def _hubness(neighbours: TestNeighbours) -> Column:
     k = min(COUNTED, neighbours.neighbours.shape[1])
     hubs = hubness(neighbours.labels, neighbours.neighbours, neighbours.is_gallery, k)
     kind, times = np.full(len(neighbours.labels), NOWHERE), np.zeros(len(neighbours.labels))
+    if neighbours.is_sample:  # some queries make no hubs
+        return Column(kind.astype(np.uint8), {"names": ["known once all queries were asked"]})
     kind[hubs.rows] = 1
     for number, places in ((0, hubs.orphans), (2, hubs.hubs), (3, hubs.bad_hubs)):
         kind[hubs.rows[places]] = number
@@ -88,7 +90,7 @@ def _hubness(neighbours: TestNeighbours) -> Column:
 def _doubted(neighbours: TestNeighbours) -> Column:
     doubted = np.zeros(len(neighbours.labels))
     doubted[duplicates.suspects(neighbours, NEAREST).rows] = 1
-    doubted[neighbours.is_gallery] = NOWHERE
+    doubted[~neighbours.queries] = NOWHERE
     return Column(doubted.astype(np.uint8), {"names": ["label not doubted", "label doubted"]})
 
 
@@ -98,7 +100,7 @@ def _purity(neighbours: TestNeighbours) -> Column:
     others = np.bincount(group[searched], minlength=len(classes))[group] - searched  # of the class, itself not counted
     k = min(NEAREST, neighbours.right.shape[1])
     looked = np.minimum(others, k)
-    alone = looked == 0
+    alone = (looked == 0) | (neighbours.neighbours[:, 0] < 0)
     hits = np.cumsum(neighbours.right, axis=1)[np.arange(len(looked)), np.maximum(looked, 1) - 1]
     share = np.divide(hits, looked, out=np.zeros(len(looked)), where=~alone)
     return Column(
@@ -115,8 +117,8 @@ def _purity(neighbours: TestNeighbours) -> Column:
 def _density(neighbours: TestNeighbours) -> Column:
     k = min(NEAREST, neighbours.distances.shape[1])
     reach = neighbours.distances[:, k - 1]
-    low, high = np.quantile(reach, [0.01, 0.99])
-    dense = np.clip((high - reach) / ((high - low) or 1.0), 0, 1)
+    low, high = np.nanquantile(reach, [0.01, 0.99])
+    dense = np.where(np.isnan(reach), 0, np.clip((high - reach) / ((high - low) or 1.0), 0, 1))
     facts = {"title": f"distance to the neighbour {k}", "low": f"{high:.3g} sparse", "high": f"{low:.3g} dense"}
     return Column(np.rint(254 * dense).astype(np.uint8), facts)
 

@@ -18,6 +18,7 @@ from pages.shared.widgets.test_neighbours import learned
 def near(source: Path, row: int) -> dict[str, Any]:
     """The neighbours of a row, nearest first, its AP@R, and the rank of its first hit; raises Unreadable."""
     known = learned(source)
+    known.ask([row])
     nearest = zip(known.neighbours[row].tolist(), known.right[row].tolist(), known.distances[row].tolist(), strict=True)
     return {
         "neighbours": [{"row": other, "right": right, "distance": distance} for other, right, distance in nearest],

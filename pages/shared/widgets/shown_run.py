@@ -63,6 +63,7 @@ class ShownRun:
     def near(self, row: int, k: int, *, forces: bool = True) -> list[neighbour_grid.Neighbour]:
         """Its k nearest with their distances; forces: whether each leads to its own."""
         test = self.test
+        test.ask([row])
         nearest = zip(test.neighbours[row, :k], test.distances[row, :k], test.right[row, :k], strict=True)
         return [
             self.neighbour(other, bool(right), f"{distance:.3f}", forces=self.forces(row, other) if forces else "")

@@ -31,6 +31,9 @@ def show(view: ShownRun) -> None:
             help="A sample counts once for each query that has it among its k nearest neighbours",
         )
     )
+    if view.test.is_sample:
+        st.info("Some queries make no hubs: these are counted once all queries were searched.", icon=":material/info:")
+        return
     hubness = hubs(view.source, k)
     _numbers(hubness)
     left, right = st.columns([3, 2], gap="medium")

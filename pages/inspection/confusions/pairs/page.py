@@ -242,7 +242,7 @@ def _examples(view: ShownRun, confusions: Confusions, chosen: tuple[int, int], k
             )
     counted = len(view.test.neighbours[0]) if k == R else int(k)
     hits = view.test.labels[view.test.neighbours[:, :counted]] == other
-    number = np.where((view.test.labels == query) & ~view.test.is_gallery, hits.sum(axis=1), -1)
+    number = np.where((view.test.labels == query) & view.test.queries, hits.sum(axis=1), -1)
     if first == second:
         rows = np.flatnonzero(number >= 0)
         rows = rows[np.argsort(number[rows], kind="stable")]

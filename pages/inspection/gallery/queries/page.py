@@ -25,6 +25,7 @@ PAGE = "gallery page"  # of the session: what is asked for, its number, how many
 def one(shown: Sequence[ShownRun], row: int, back: str = "All queries") -> None:
     """A single query with as many neighbours as are kept. back: what the button says that leaves it."""
     first, searched = shown[0], shown[0].test
+    searched.ask([row])
     index = int(searched.indices[row])
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(back, key="all_queries", icon=":material/arrow_back:", on_click=forget_query)

@@ -34,6 +34,7 @@ def query(shown: ShownRun, row: int, *lines: str) -> neighbour_grid.Tile:
 def one_run(shown: ShownRun, rows: Sequence[int] | Ints, k: int, words: Callable[[int], str]) -> None:
     """Queries and their neighbours; words(row) stands under a query beside its AP@R."""
     tiles: list[neighbour_grid.Row] = []
+    shown.test.ask(list(rows))
     for row in rows:
         lines = [f"AP@R {percent(shown.test.average_precision[row])}", words(row)]
         tiles.append((query(shown, row, *filter(None, lines)), shown.near(row, k)))
@@ -43,6 +44,8 @@ def one_run(shown: ShownRun, rows: Sequence[int] | Ints, k: int, words: Callable
 def several_runs(shown: Sequence[ShownRun], rows: Ints, k: int) -> None:
     """The same queries in several runs; rows (runs, n)."""
     tiles = []
+    for each, asked in zip(shown, rows, strict=True):
+        each.test.ask(asked)
     for column in rows.T:
         lines = [
             neighbour_grid.RunNeighbours(
@@ -59,8 +62,9 @@ def several_runs(shown: Sequence[ShownRun], rows: Ints, k: int) -> None:
 
 
 def images(shown: Sequence[ShownRun], rows: Ints, k: int) -> list[int]:
-    """The indices of all images of these rows (runs, n) and of their k nearest."""
-    shown_indices = [each.test.indices[each.test.neighbours[part, :k]] for each, part in zip(shown, rows, strict=True)]
+    """The indices of all images of these rows (runs, n) and of their k nearest, as far as these are known."""
+    lists = [each.test.neighbours[part, :k] for each, part in zip(shown, rows, strict=True)]
+    shown_indices = [each.test.indices[near[near >= 0]] for each, near in zip(shown, lists, strict=True)]
     indices: list[int] = np.unique(
         np.concatenate([shown[0].test.indices[rows[0]], *map(np.ravel, shown_indices)])
     ).tolist()

@@ -1,0 +1,71 @@
+"""Exact nearest neighbours of a few among millions of points that lie in a file: nothing is copied or prepared.
+
+The answer is that of `nearest_neighbours`: by (d, row), d in float64. faiss lists more candidates than needed of each
+part of the points in float32; these are ranked by d. No point that a part left out can belong to the answer if the last
+one it listed is further than the k-th of all by more than the error of float32 (`error_bound`); a query of which that
+cannot be said, which needs many points at nearly one distance, is compared with all points by d.
+"""
+
+from __future__ import annotations
+
+import faiss
+import numpy as np
+import torch
+
+from dmlcore.metrics.nearest_neighbours import SPARE, chunks, direct_distances, error_bound, faiss_at_its_best
+from dmlcore.typing import Floats, Ints, Reals, Singles
+
+PART = 2**17  # points that are searched at once
+
+
+def nearest_others(points: Reals, rows: Ints, k: int, pool: Ints | None = None) -> tuple[Floats, Ints]:
+    """Distances and rows (m, k) of the exact nearest others of some `rows` (m,) of the points (n, D), ties by row.
+
+    pool: ascending rows that can be found, all by default. Raises ValueError where it holds fewer than k others.
+    """
+    count = len(points) if pool is None else len(pool)
+    if not 1 <= k < count:
+        raise ValueError(f"k must be in 1..{count - 1} (others that are searched), got {k}")
+    queries = _single(points[rows])
+    lengths = np.linalg.norm(queries.astype(np.float64), axis=1)
+    distances, near = np.empty((len(rows), 0)), np.empty((len(rows), 0), np.int64)
+    beyond = np.full(len(rows), np.inf)  # squared: what no part has listed is at least as far
+    for start in range(0, count, PART):
+        part = np.arange(start, min(start + PART, count)) if pool is None else pool[start : start + PART]
+        gallery = _single(points[part[0] : part[-1] + 1] if pool is None else points[part])
+        listed = min(k + 1 + SPARE, len(part))
+        with faiss_at_its_best():
+            squares, places = faiss.knn(queries, gallery, listed)
+        if listed < len(part):
+            longest = float(np.sqrt(np.einsum("nd,nd->n", gallery, gallery).max())) * (1 + 2.0**-10)
+            last = squares[:, -1]
+            beyond = np.minimum(beyond, last - error_bound(lengths, np.maximum(last, 0), longest, queries.shape[1]))
+        found = part[np.maximum(places, 0)]
+        d = _distances(points, rows, found)
+        d[(found == rows[:, None]) | (places < 0)] = np.inf
+        distances, near = _first(np.hstack([distances, d]), np.hstack([near, found]), k)
+    for at in np.flatnonzero(~(beyond > distances[:, -1] ** 2)):
+        every = np.arange(len(points)) if pool is None else pool
+        every = every[every != rows[at]]
+        d = np.concatenate([_distances(points, rows[[at]], part[None])[0] for part in chunks(every, points.shape[1])])
+        distances[[at]], near[[at]] = _first(d[None], every[None], k)
+    return distances, near
+
+
+def _first(distances: Floats, rows: Ints, k: int) -> tuple[Floats, Ints]:
+    """The k first of each row (m, l) by (distance, row)."""
+    order = np.lexsort((rows, distances), axis=1)[:, :k]
+    return np.take_along_axis(distances, order, 1), np.take_along_axis(rows, order, 1)
+
+
+def _distances(points: Reals, rows: Ints, others: Ints) -> Floats:
+    """d (m, l) of each of these rows to its others (m, l)."""
+    out = np.empty(others.shape)
+    for part in chunks(np.arange(len(rows)), others.shape[1] * points.shape[1]):
+        queries, found = (torch.from_numpy(points[which].astype(np.float64)) for which in (rows[part], others[part]))
+        out[part] = direct_distances(queries[:, None], found)[:, 0].numpy()
+    return out
+
+
+def _single(points: Reals) -> Singles:
+    return np.ascontiguousarray(points, np.float32)
