@@ -40,10 +40,10 @@ def nearest_others(points: Reals, rows: Ints, k: int, pool: Ints | None = None) 
             longest = float(np.sqrt(np.einsum("nd,nd->n", gallery, gallery).max())) * (1 + 2.0**-10)
             last = squares[:, -1]
             beyond = np.minimum(beyond, last - error_bound(lengths, np.maximum(last, 0), longest, queries.shape[1]))
-        found = part[np.maximum(places, 0)]
-        d = _distances(points, rows, found)
-        d[(found == rows[:, None]) | (places < 0)] = np.inf
-        distances, near = _first(np.hstack([distances, d]), np.hstack([near, found]), k)
+        members = part[np.maximum(places, 0)]
+        d = _distances(points, rows, members)
+        d[(members == rows[:, None]) | (places < 0)] = np.inf
+        distances, near = _first(np.hstack([distances, d]), np.hstack([near, members]), k)
     for at in np.flatnonzero(~(beyond > distances[:, -1] ** 2)):
         every = np.arange(len(points)) if pool is None else pool
         every = every[every != rows[at]]
@@ -62,8 +62,8 @@ def _distances(points: Reals, rows: Ints, others: Ints) -> Floats:
     """d (m, l) of each of these rows to its others (m, l)."""
     out = np.empty(others.shape)
     for part in chunks(np.arange(len(rows)), others.shape[1] * points.shape[1]):
-        queries, found = (torch.from_numpy(points[which].astype(np.float64)) for which in (rows[part], others[part]))
-        out[part] = direct_distances(queries[:, None], found)[:, 0].numpy()
+        queries, compared = (torch.from_numpy(points[which].astype(np.float64)) for which in (rows[part], others[part]))
+        out[part] = direct_distances(queries[:, None], compared)[:, 0].numpy()
     return out
 
 
