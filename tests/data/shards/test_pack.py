@@ -180,7 +180,9 @@ def test_a_packing_of_files_that_changed_meanwhile_begins_anew(tmp_path):
     root, target = packed(tmp_path)
     target.rename(tmp_path / "whole")
     killed(60, tmp_path)
-    image = next((root / "Stanford_Online_Products").rglob("*_0.JPG"))
+    assert target.with_name("sop-shards.staging").joinpath("sop-00000.tar").is_file()
+    image = root / "Stanford_Online_Products" / "coffee_maker_final" / "10815_0.JPG"  # the first in that shard
+    assert image.is_file()
     layouts.write_image(image, 7)
     packed(tmp_path)
     made, again = (dmlcore.data.read("sop", root=place) for place in (root, target))
