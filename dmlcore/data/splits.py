@@ -124,8 +124,15 @@ def _require_disjoint(protocol: str, result: Mapping[str, Ints], samples: Sample
 def _same_image(keys: Sequence[str] | None, one: Ints, other: Ints) -> list[str]:
     if keys is None:
         return []
-    rows = {keys[row]: row for row in one}
-    return [f"image {keys[row]} (rows {rows[keys[row]]} and {row})" for row in other if keys[row] in rows]
+    # by hashes of 8 bytes first, as the names of all images of a set in shards are more than need be in memory
+    here, there = (np.fromiter((hash(keys[row]) for row in side), np.int64, len(side)) for side in (one, other))
+    alike = np.intersect1d(here, there)
+    rows = {keys[row]: row for row in one[np.isin(here, alike)]}
+    return [
+        f"image {keys[row]} (rows {rows[keys[row]]} and {row})"
+        for row in other[np.isin(there, alike)]
+        if keys[row] in rows
+    ]
 
 
 def _listed(shared: list[str]) -> str:
