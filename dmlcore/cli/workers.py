@@ -69,6 +69,11 @@ def do(run: Run, task: str, settings: str, progress: Progress[launch.JobState]) 
         from dmlcore.inspection.influence import failure
 
         outcome = f"traced: {failure.make(run, failure.FailureQuestion.from_json(settings), progress.say).name}"
+    elif task == "search-all":
+        from dmlcore.inspection import whole_search
+
+        known = whole_search.make(run, whole_search.Choice.from_json(settings), progress.say)
+        outcome = f"searched all queries: {'exactly' if known is None else known.words}"
     else:
         chosen = Settings.from_json(settings) if settings else None
         outcome = experiments.make_map(run, chosen, task != "project", progress)

@@ -74,7 +74,10 @@ def ask(
         reach, near = search(rows[some], int(depth[some].max()))
         neighbours[some], distances[some] = near[:, :k], reach[:, :k]
         precision[some] = average_precision(labels[near] == labels[rows[some], None], matches[some])
-        ranked.append((some, positives(embeddings, labels, is_gallery, near, rows[some], deep=deep)))
+        own = positives(embeddings, labels, is_gallery, near, rows[some], deep=deep)
+        if not deep:  # a list is as deep as its own class is large, whichever it was searched with
+            np.minimum(own.rank, depth[some] + 1, out=own.rank)
+        ranked.append((some, own))
         tell(start)
     lists = {"neighbours": neighbours, "distances": distances, "average_precision": precision}
     back = np.argsort(order)

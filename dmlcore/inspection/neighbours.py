@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from dmlcore.inspection import neighbour_lists
+from dmlcore.inspection.approximation import Approximation
 from dmlcore.inspection.neighbour_lists import MOST_NEIGHBOURS
 from dmlcore.inspection.positives import Positives, positives
 from dmlcore.metrics import nearest, retrieval
@@ -34,6 +35,7 @@ log = logging.getLogger(__name__)
 N, NK = ("n",), ("n", "k")  # n: all embeddings, or the rows that were asked
 NEIGHBOURS = {
     "source": Of(TEXT, ()),
+    "facts": Of(TEXT, (), optional=True),
     "rows": Of(INTEGERS, N, optional=True),
     "neighbours": Of(INTEGERS, NK),
     "distances": Of(FLOATS, NK),
@@ -66,6 +68,7 @@ class TestNeighbours:
     is_gallery: Bools  # (n,)
     content: Ints | None  # (n, 8): which samples these are; None in an evaluation of an earlier release
     positives: Positives  # of each row: the nearest and the farthest of its class, and the rank of the nearest
+    approximation: Approximation | None  # where lists are those of an index
     queries: Bools  # (n,): those that count in scores: all, or of so many that all would take long a sample
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -78,6 +81,16 @@ class TestNeighbours:
     def failures(self) -> Bools:
         """(n,): the nearest neighbour is of another class although there is one of the same."""
         return self.queries & ~self.right[:, 0] & ~np.isnan(self.average_precision)
+
+    def place(self, row: int) -> str:
+        """Where the nearest of its class stands, in words: "place 3", of an index "place ≈ 3" or "after place ≈ 24"."""
+        rank = int(self.positives.rank[row])
+        if self.approximation is None:
+            return f"place {rank:,}"
+        searched = self.is_gallery if self.is_gallery.any() else np.ones(len(self.labels), bool)
+        others = int((searched & (self.labels == self.labels[row])).sum()) - int(searched[row])
+        deepest = min(max(self.neighbours.shape[1], others), int(searched.sum()) - 1)
+        return f"place ≈ {rank:,}" if rank <= deepest else f"after place ≈ {deepest:,}"
 
     def ask(self, rows: Ints | list[int]) -> None:
         """Search for the neighbours of these rows, exactly, where they are not known yet; they count in no score."""
@@ -123,7 +136,7 @@ def read(path: Path) -> TestNeighbours:
         except (ValueError, TypeError) as error:
             raise Unreadable(f"{path.name} cannot be shown: {error}. {AGAIN}.") from None
         _keep(path, lists)
-    queries = ~is_gallery
+    queries, facts = ~is_gallery, lists.pop("facts", None)
     if "rows" in lists:
         lists = _spread(lists, len(labels))
         queries &= lists["neighbours"][:, 0] >= 0
@@ -143,6 +156,7 @@ def read(path: Path) -> TestNeighbours:
         is_gallery=is_gallery,
         content=table.get("content"),
         positives=Positives(**{field.name: lists[field.name] for field in fields(Positives)}),
+        approximation=None if facts is None else Approximation.from_json(str(facts)),
         queries=queries,
     )
 
@@ -179,19 +193,29 @@ def _kept(path: Path, count: int) -> dict[str, Array] | None:
     except Unreadable as error:
         log.warning("%s", error)
         return None
+    try:
+        Approximation.from_json(str(stored["facts"])) if "facts" in stored else None
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        log.warning("%s: %s", path_of(path).name, error)
+        return None
     numbers = [stored[name] for name in ("neighbours", "nearest", "farthest", "rows") if name in stored]
     fits = all(row.size and row.max() < count for row in numbers) and ("rows" in stored or len(numbers[0]) == count)
     return stored if str(stored.pop("source")) == fingerprint(path) and fits else None
 
 
 def _keep(path: Path, lists: dict[str, Array]) -> None:
+    try:
+        write(path, lists)
+    except OSError as error:  # a full disk or a folder that only others may write to: it is computed again next time
+        log.warning("%s cannot be kept: %s", path_of(path).name, error)
+
+
+def write(path: Path, lists: dict[str, Array]) -> None:
+    """Keep these lists beside an embeddings file; `facts`: the JSON of an `Approximation`. Raises OSError."""
     rows = lists["neighbours"]
     narrow = rows if rows.nbytes >= arrays.MAPPED else rows.astype(np.int32)  # what is mapped is mapped as it is
     content = lists | {"neighbours": narrow, "source": np.array(fingerprint(path))}
-    try:
-        atomic_files.replace(path_of(path), lambda file: arrays.save(file, **content))
-    except OSError as error:  # a full disk or a folder that only others may write to: it is computed again next time
-        log.warning("%s cannot be kept: %s", path_of(path).name, error)
+    atomic_files.replace(path_of(path), lambda file: arrays.save(file, **content))
 
 
 def _computed(embeddings: Singles, labels: Ints, is_gallery: Bools) -> dict[str, Array]:

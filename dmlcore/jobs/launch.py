@@ -23,7 +23,9 @@ from dmlcore.storage.task import JobError as JobError  # what `launch` and its l
 
 MOST_QUEUED = 32  # runs waiting or working in one store, and as many jobs: each that waits is a process of some 50 MB
 ASKED = Path(".queue") / "asked"
-JobName = Literal["evaluate", "project", "weigh", "snapshots", "project-over-training", "true-step", "influence"]
+JobName = Literal[
+    "evaluate", "project", "weigh", "snapshots", "project-over-training", "true-step", "influence", "search-all"
+]
 _FROM_CHECKPOINTS = ("snapshots", "project-over-training")
 
 
@@ -148,8 +150,9 @@ def ask(run: Run, task: JobName, settings: str = "", backend: str = "") -> None:
     """Start a job and note it; raises JobError while the run is in use, or MOST_QUEUED jobs wait or work.
 
     Also before an evaluation, and without kept checkpoints where a job goes over them. "weigh": where the pooling looks
-    in each test image; "snapshots": the test split by each kept checkpoint. settings: JSON, of a map `maps.Settings`,
-    of a true step or an influence its `Question`.
+    in each test image; "snapshots": the test split by each kept checkpoint; "search-all": the neighbours of all queries
+    of many. settings: JSON, of a map `maps.Settings`, of a true step or an influence its `Question`, of a search
+    `whole_search.Choice`.
     """
     if task in _FROM_CHECKPOINTS and not kept(run.path):
         raise JobError(f"{run.id} has kept no checkpoints; train one with schedule.keep_every, for example 50")

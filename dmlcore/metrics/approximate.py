@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -77,10 +78,19 @@ class ApproximateSearch:
     """Points (n, d) in an index. Points may be memory-mapped: they are read part by part; all but ivf_pq hold a copy.
 
     breadth: how many lists (ivf, ivf_pq) or candidates (hnsw) a query looks at: more finds more and takes longer.
-    Equal points, kind and seed give an equal index on one thread; a graph built by several may differ in a few links.
+    tell: how many points are in it. Equal points, kind and seed give an equal index on one thread; a graph built by
+    several may differ in a few links.
     """
 
-    def __init__(self, points: Array, kind: IndexKind = "hnsw", *, breadth: int | None = None, seed: int = 0) -> None:
+    def __init__(
+        self,
+        points: Array,
+        kind: IndexKind = "hnsw",
+        *,
+        breadth: int | None = None,
+        seed: int = 0,
+        tell: Callable[[int], object] = lambda done: None,
+    ) -> None:
         if kind not in TITLES:
             raise ValueError(f"kind must be one of {', '.join(TITLES)}, got {kind!r}")
         if points.ndim != 2 or 0 in points.shape:
@@ -96,6 +106,7 @@ class ApproximateSearch:
             self.index.train(_sample(points, max(LEAST, PER_LIST * self.index.nlist), seed))
         for start in range(0, len(points), PART):
             self.index.add(_single(points[start : start + PART]))
+            tell(self.index.ntotal)
         self.breadth = BREADTH[kind] if breadth is None else breadth
 
     @property

@@ -41,25 +41,25 @@ def nearest_others(points: Reals, rows: Ints, k: int, pool: Ints | None = None) 
             last = squares[:, -1]
             beyond = np.minimum(beyond, last - error_bound(lengths, np.maximum(last, 0), longest, queries.shape[1]))
         members = part[np.maximum(places, 0)]
-        d = _distances(points, rows, members)
+        d = distances_to(points, rows, members)
         d[(members == rows[:, None]) | (places < 0)] = np.inf
-        distances, near = _first(np.hstack([distances, d]), np.hstack([near, members]), k)
+        distances, near = first(np.hstack([distances, d]), np.hstack([near, members]), k)
     for at in np.flatnonzero(~(beyond > distances[:, -1] ** 2)):
         every = np.arange(len(points)) if pool is None else pool
         every = every[every != rows[at]]
-        d = np.concatenate([_distances(points, rows[[at]], part[None])[0] for part in chunks(every, points.shape[1])])
-        distances[[at]], near[[at]] = _first(d[None], every[None], k)
+        d = np.concatenate([distances_to(points, rows[[at]], part[None])[0] for part in chunks(every, points.shape[1])])
+        distances[[at]], near[[at]] = first(d[None], every[None], k)
     return distances, near
 
 
-def _first(distances: Floats, rows: Ints, k: int) -> tuple[Floats, Ints]:
+def first(distances: Floats, rows: Ints, k: int) -> tuple[Floats, Ints]:
     """The k first of each row (m, l) by (distance, row)."""
     order = np.lexsort((rows, distances), axis=1)[:, :k]
     return np.take_along_axis(distances, order, 1), np.take_along_axis(rows, order, 1)
 
 
-def _distances(points: Reals, rows: Ints, others: Ints) -> Floats:
-    """d (m, l) of each of these rows to its others (m, l)."""
+def distances_to(points: Reals, rows: Ints, others: Ints) -> Floats:
+    """Exact distances (m, l) of each of these rows to its others (m, l)."""
     out = np.empty(others.shape)
     for part in chunks(np.arange(len(rows)), others.shape[1] * points.shape[1]):
         queries, compared = (torch.from_numpy(points[which].astype(np.float64)) for which in (rows[part], others[part]))

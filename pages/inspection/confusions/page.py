@@ -72,14 +72,15 @@ def browse(view: ShownRun) -> None:
 
 
 def _summary(run: Run, table: TestNeighbours) -> None:
-    queries = int((~table.is_gallery).sum())  # all of them; where some were asked, the sentence below says so
+    queries, about = int((~table.is_gallery).sum()), sampled.about(table)
     searched = f", which search a gallery of {int(table.is_gallery.sum()):,}" if table.is_gallery.any() else ""
     st.markdown(
-        f"**R@1 {percent(table.recall_at_1)}** · **MAP@R {percent(table.map_at_r)}** · {queries:,} test samples of "
+        f"**R@1 {about}{percent(table.recall_at_1)}** · **MAP@R {about}{percent(table.map_at_r)}** · {queries:,} test "
+        f"samples of "
         f"{len(np.unique(table.labels)):,} classes{searched}.{beside(run)}",
         help=SCORES,
     )
-    sampled.note(table)
+    sampled.note(run, table)
 
 
 page()

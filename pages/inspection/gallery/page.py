@@ -87,15 +87,16 @@ def browse(shown: ShownRun, label: int | None, others: Sequence[str]) -> None:
     run, learned = shown.run, shown.test
     if not run_picker.present(run):
         return
-    failures = int(learned.failures.sum())
+    failures, about = int(learned.failures.sum()), sampled.about(learned)
     st.markdown(
-        f"**R@1 {percent(learned.recall_at_1)}** · **MAP@R {percent(learned.map_at_r)}** · {len(learned.labels):,} "
+        f"**R@1 {about}{percent(learned.recall_at_1)}** · **MAP@R {about}{percent(learned.map_at_r)}** · "
+        f"{len(learned.labels):,} "
         f"test "
         f"samples of {len(np.unique(learned.labels)):,} classes · {failures:,} failures (nearest neighbour wrong)."
         f"{beside(run)}",
         help=SCORES,
     )
-    sampled.note(learned)
+    sampled.note(run, learned)
     selected = selection.chosen(run)
     if selected is not None:
         selection.bar(run, selected, here="gallery")

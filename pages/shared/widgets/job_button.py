@@ -26,6 +26,7 @@ _DOING: dict[JobName, str] = {
     "project-over-training": "Making the map over training",
     "true-step": "Stepping and embedding the test split",
     "influence": "Taking steps of the training again",
+    "search-all": "Searching for the neighbours of all queries",
 }
 
 

@@ -14,7 +14,7 @@ from dmlcore.inspection.selections import Selection
 from dmlcore.typing import Ints
 from pages.inspection.gallery.rows import page as rows_view
 from pages.inspection.gallery.runs_beside import page as runs_beside_view
-from pages.shared.widgets import menu
+from pages.shared.widgets import menu, sampled
 from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.words.numbers import percent
 
@@ -36,7 +36,8 @@ def one(shown: Sequence[ShownRun], row: int, back: str = "All queries") -> None:
                 "Forces of this failure" if searched.failures[row] else "Forces on this query",
                 {"run": first.run.id, "query": str(index)},
             )
-        st.markdown(f"Sample {index} · AP@R {percent(searched.average_precision[row])} · {_first_right(searched, row)}")
+        precision = f"{sampled.about(searched)}{percent(searched.average_precision[row])}"
+        st.markdown(f"Sample {index} · AP@R {precision} · {_first_right(searched, row)}")
     if len(shown) > 1:
         rows = [each.test.row(str(index)) for each in shown]
         rows_view.several_runs(shown, np.array(rows)[:, None], searched.neighbours.shape[1])
@@ -145,7 +146,7 @@ def _words(searched: TestNeighbours, order: Order) -> Callable[[int], str]:
     """What a query is sorted by, where that is not AP@R."""
     p = searched.positives
     if order == "late matches first":
-        return lambda row: f"first right: place {p.rank[row]:,}" if p.rank[row] else "alone in its class"
+        return lambda row: f"first right: {searched.place(row)}" if p.rank[row] else "alone in its class"
     if order == "far matches first":
         return lambda row: f"nearest right: {p.nearest_distance[row]:.3f}"
     if order == "far positives first":
@@ -156,10 +157,9 @@ def _words(searched: TestNeighbours, order: Order) -> Callable[[int], str]:
 
 
 def _first_right(searched: TestNeighbours, row: int) -> str:
-    rank = int(searched.positives.rank[row])
-    if not rank:
+    if not searched.positives.rank[row]:
         return "no other sample of its class"
-    return f"first right neighbour at place {rank:,}, distance {searched.positives.nearest_distance[row]:.3f}"
+    return f"first right neighbour at {searched.place(row)}, distance {searched.positives.nearest_distance[row]:.3f}"
 
 
 def _hand_on(shown: ShownRun, rows: Ints, selected: Selection | None, origin: str) -> None:

@@ -12,7 +12,7 @@ import streamlit as st
 from dmlcore.storage.runs import Run
 from dmlcore.typing import Ints
 from pages.shared.server import thumbnails
-from pages.shared.widgets import neighbour_grid, selection
+from pages.shared.widgets import neighbour_grid, sampled, selection
 from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.words.numbers import percent
 
@@ -36,7 +36,7 @@ def one_run(shown: ShownRun, rows: Sequence[int] | Ints, k: int, words: Callable
     tiles: list[neighbour_grid.Row] = []
     shown.test.ask(list(rows))
     for row in rows:
-        lines = [f"AP@R {percent(shown.test.average_precision[row])}", words(row)]
+        lines = [f"AP@R {sampled.about(shown.test)}{percent(shown.test.average_precision[row])}", words(row)]
         tiles.append((query(shown, row, *filter(None, lines)), shown.near(row, k)))
     st.html(neighbour_grid.html(tiles, thumbnails.address(shown.run), link(shown.run)))
 
@@ -51,7 +51,7 @@ def several_runs(shown: Sequence[ShownRun], rows: Ints, k: int) -> None:
             neighbour_grid.RunNeighbours(
                 MARKS[number],
                 each.run.id,
-                (f"AP@R {percent(each.test.average_precision[row])}",),
+                (f"AP@R {sampled.about(each.test)}{percent(each.test.average_precision[row])}",),
                 each.near(int(row), k),
             )
             for number, (each, row) in enumerate(zip(shown, column, strict=True))

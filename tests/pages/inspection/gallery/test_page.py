@@ -17,13 +17,14 @@ from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
 
 from dmlcore import data
-from dmlcore.inspection import selections
+from dmlcore.inspection import neighbour_lists, neighbours, selections, whole_search
 from dmlcore.inspection.local import weight_maps
 from dmlcore.inspection.queries import select
+from dmlcore.inspection.whole_search import Choice
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import EXAMPLE, EXAMPLE_REMOVED, RunStore, scores
 from pages.inspection.gallery import service as gallery_service
-from pages.shared.widgets import neighbour_grid
+from pages.shared.widgets import job_button, neighbour_grid, test_neighbours
 from pages.shared.widgets.test_neighbours import learned, outdated
 from tests.pages.conftest import go_to, make_run, page_opened
 
@@ -409,3 +410,35 @@ def test_other_weights_than_the_embeddings_are_named(run):
     app = opened(run=run.id, view="Own picture")
     assert not app.exception
     assert any("other weights" in x.value for x in app.get("text"))
+
+
+def test_of_many_queries_some_are_asked_and_then_all_by_an_index(run, monkeypatch):
+    neighbours.path_of(run.embeddings()).unlink()
+    monkeypatch.setattr(neighbour_lists, "MOST_PAIRS", 1)
+    monkeypatch.setattr(neighbour_lists, "SAMPLE", 20)
+    test_neighbours._learned.clear()
+    app = opened(run=run.id)
+    assert not app.exception
+    assert any("20 queries drawn at random" in each.value and "±" in each.value for each in app.caption)
+    asked = []
+    monkeypatch.setattr(
+        job_button, "begin", lambda run, task, settings: asked.append((task, Choice.from_json(settings)))
+    )
+    app.toggle(key="search-all").set_value(True).run()
+    assert "minutes" not in str(app.radio(key="search-all how").options)
+    app.radio(key="search-all how").set_value("ivf").run()
+    app.button(key="search-all begin").click().run()
+    assert asked == [("search-all", Choice("ivf"))]
+    others = learned(run.embeddings())
+    unasked = int(np.flatnonzero(~others.queries)[0])
+    order, _ = plain_neighbours(run, unasked)
+    app = opened(run=run.id, query=str(others.indices[unasked]))
+    assert [index for _, index, *_ in figures(app)[0]][1:4] == others.indices[order[:3]].tolist()
+
+    known = whole_search.make(run, asked[0][1])
+    test_neighbours._learned.clear()
+    app = opened(run=run.id)
+    assert not app.exception
+    assert any(known.words in each.value for each in app.caption)
+    assert any("R@1 ≈" in each.value and "MAP@R ≈" in each.value for each in app.markdown)
+    assert "AP@R ≈" in figures(app)[0][0][3]
