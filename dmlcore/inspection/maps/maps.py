@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dmlcore import projection
+from dmlcore.inspection.maps import placing
 from dmlcore.inspection.maps.quality import Quality, quality
 from dmlcore.inspection.maps.settings import METHODS, TITLES, Method, Settings
 from dmlcore.storage import arrays, atomic_files
@@ -45,14 +46,19 @@ class Map:
     quality: Quality | None
     source: Path
     perplexity: float | None  # as used: lowered where there are few points; None where the method has none
+    drawn: int | None = None  # of very many: how many were mapped, the others placed among them (`placing`)
 
     @property
     def words(self) -> str:
         """For example "t-SNE, perplexity 30, 400 iterations, seed 0", with the perplexity that was used."""
         words = self.settings.words
-        if self.perplexity is None:
+        if self.perplexity is not None:
+            words = words.replace(f"perplexity {self.settings.perplexity:g}", f"perplexity {self.perplexity:.4g}")
+        if self.drawn is None:
             return words
-        return words.replace(f"perplexity {self.settings.perplexity:g}", f"perplexity {self.perplexity:.4g}")
+        how = "by its axes" if self.settings.method == "pca" else f"by their {placing.NEIGHBOURS} nearest of these"
+        others = len(self.points) - self.drawn
+        return f"{words}, of {self.drawn:,} samples balanced over the classes; the other {others:,} placed {how}"
 
 
 def path_of(source: Path, settings: Settings) -> Path:
@@ -90,8 +96,10 @@ def read(path: Path) -> Map:
     recorded = facts.get("quality")
     try:
         measured = Quality(**recorded) if recorded else None
-        used = float(table["perplexity"])
-        return Map(table["points"].astype(np.float32), settings, measured, source, None if np.isnan(used) else used)
+        used, drawn = float(table["perplexity"]), facts.get("drawn")
+        points = table["points"].astype(np.float32, copy=False)
+        perplexity = None if np.isnan(used) else used
+        return Map(points, settings, measured, source, perplexity, None if drawn is None else int(drawn))
     except (TypeError, ValueError) as error:
         raise Unreadable(f"{path.name} cannot be read ({error}). {AGAIN}.") from None
 
@@ -110,15 +118,31 @@ def make(run: Run, settings: Settings | None = None, tell: Report = lambda done,
     if path.is_file() and _whole(path):
         os.utime(path)  # the newest
         return path
-    embeddings = arrays.read(source, EMBEDDINGS, "embeddings", remedy="Evaluate the run again")["embeddings"]
+    table = arrays.read(source, EMBEDDINGS, "embeddings", "labels", remedy="Evaluate the run again")
+    embeddings, sample = table["embeddings"], None
+    if len(embeddings) > placing.MOST_MAPPED:
+        sample = placing.balanced(table["labels"], placing.SAMPLE, settings.seed)
+    drawn = embeddings if sample is None else embeddings[sample]
+    share = 0.95 if sample is None else 0.5
     try:
-        points = draw(embeddings, settings, report=lambda done, words: tell(0.95 * done, words))
+        points = draw(drawn, settings, report=lambda done, words: tell(share * done, words))
     except ValueError as error:
         raise RunError(f"{run.id} has no {TITLES[settings.method]} map: {error}") from None
-    tell(0.95, "measuring the quality")
-    measured = quality(embeddings, points)
-    facts = {"settings": settings.to_json(), "quality": measured.as_dict() if measured else None}
     perplexity = used_perplexity(settings, len(points))
+    facts: dict[str, Any] = {"settings": settings.to_json()}
+    if sample is None:
+        tell(0.95, "measuring the quality")
+        measured = quality(embeddings, points)
+    else:
+        words = f"placing {len(embeddings) - len(sample):,} points among {len(sample):,}"
+        linear = settings.method == "pca"
+        points = placing.spread(
+            embeddings, sample, points, linear=linear, tell=lambda done: tell(share + 0.45 * done, words)
+        )
+        tell(0.95, "measuring the quality")
+        measured = placing.quality_of_many(embeddings, points, sample, settings.seed)
+        facts |= {"drawn": len(sample)}
+    facts |= {"quality": measured.as_dict() if measured else None}
     keep(path, facts, points=points, perplexity=np.array(np.nan if perplexity is None else perplexity))
     return path
 
@@ -165,18 +189,22 @@ def place(layout: Map, embeddings: ArrayLike) -> Singles:
     """Where new embeddings (m, D) belong on a map, (m, 2) float32, by the method of the map.
 
     PCA: exactly. t-SNE: moved by its gradient among the points of the map, which stand still (`projection.place_tsne`).
-    UMAP: the mean of the neighbours, weighted as UMAP weighs them (`projection.place_umap`). Raises ValueError for
+    UMAP, and every map of very many points: the mean of the neighbours, weighted as UMAP weighs them
+    (`projection.place_umap`). Raises ValueError for
     embeddings of another dimension, Unreadable where those of the map are gone.
     """
-    known = arrays.read(layout.source, EMBEDDINGS, "embeddings", remedy="Evaluate the run again")["embeddings"]
-    if len(known) != len(layout.points):
-        raise Unreadable(f"the map has {len(layout.points)} points, its embeddings {len(known)}. {AGAIN}.")
-    settings = layout.settings
+    table = arrays.read(layout.source, EMBEDDINGS, "embeddings", "labels", remedy="Evaluate the run again")
+    known, points, settings = table["embeddings"], layout.points, layout.settings
+    if len(known) != len(points):
+        raise Unreadable(f"the map has {len(points)} points, its embeddings {len(known)}. {AGAIN}.")
+    if layout.drawn is not None:  # as all others were placed on it
+        sample = placing.balanced(table["labels"], layout.drawn, settings.seed)
+        return placing.among(known[sample], points[sample], np.asarray(embeddings), linear=settings.method == "pca")
     if settings.method == "pca":
         return projection.place_pca(known, embeddings)
     if settings.method == "tsne":
-        return projection.place_tsne(known, layout.points, embeddings, perplexity=settings.perplexity)
-    return projection.place_umap(known, layout.points, embeddings, neighbours=settings.neighbours)
+        return projection.place_tsne(known, points, embeddings, perplexity=settings.perplexity)
+    return projection.place_umap(known, points, embeddings, neighbours=settings.neighbours)
 
 
 def used_perplexity(settings: Settings, count: int) -> float | None:

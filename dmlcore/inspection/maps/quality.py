@@ -22,6 +22,7 @@ class Quality:
 
     trustworthiness: points that are neighbours on the map without being so in the embedding cost it, by their rank
     there. kept_neighbours: mean share of a point's neighbours in the embedding that are its neighbours on the map.
+    among: of a map of very many, how many of the points placed on it were drawn; neighbours are those among them.
     """
 
     trustworthiness: float
@@ -29,11 +30,14 @@ class Quality:
     k: int
     sampled: int
     points: int
+    among: int | None = None
 
     @property
     def words(self) -> str:
         """For example "trustworthiness 0.962, 58.1 % of the 15 nearest neighbours kept (measured on 2,237 points)"."""
         sample = "" if self.sampled == self.points else f" (measured on {self.sampled:,} of {self.points:,} points)"
+        if self.among is not None:
+            sample = f" (measured on {self.sampled:,} of {self.points:,} points, among {self.among:,} that were placed)"
         kept = f"{100 * self.kept_neighbours:.1f} % of the {self.k} nearest neighbours kept"
         return f"trustworthiness {self.trustworthiness:.3f}, {kept}{sample}"
 

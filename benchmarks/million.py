@@ -1,0 +1,156 @@
+"""Inspection over a million test embeddings: seconds and memory of what the pages of Inspection do with them.
+
+python -m benchmarks.million [POINTS [DIMENSIONS [KIND]]]: 1,000,000 x 128 in classes of 50, all queries by KIND (hnsw; "-"
+for none). Each step in a process of its own: seconds, seconds of processor, and at most how much memory of its own
+(RssAnon; the embeddings are mapped and belong to the page cache).
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+CLASS = 50
+NOISE = 1.6  # so that a third of the queries fail
+EVERY = 0.1  # seconds between two looks at the memory
+
+
+def main() -> None:
+    """Print a line for each step."""
+    given = sys.argv[1:] + ["1000000", "128", "hnsw"][len(sys.argv) - 1 :]
+    count, dimensions, kind = int(given[0]), int(given[1]), given[2]
+    load = os.getloadavg()[0]
+    print(f"{count:,} x {dimensions}, classes of {CLASS}, {os.cpu_count()} cores, load {load:.1f}", flush=True)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "embeddings.npz"
+        write(path, count, dimensions)
+        for step in STEPS:
+            if step == "searched_all" and kind == "-":
+                continue
+            subprocess.run([sys.executable, "-m", "benchmarks.million", "--step", step, str(path), kind], check=True)
+    print(f"load {os.getloadavg()[0]:.1f}")
+
+
+def write(path: Path, count: int, dimensions: int) -> None:
+    """Embeddings as an evaluation writes them: unit vectors around a random centre for each class."""
+    from dmlcore.storage import arrays
+
+    generator = np.random.default_rng(0)
+    points = np.empty((count, dimensions), np.float32)
+    for start in range(0, count, 100_000):
+        rows = min(100_000, count - start)
+        centres = generator.standard_normal((-(-rows // CLASS), dimensions), dtype=np.float32)
+        part = np.repeat(centres, CLASS, axis=0)[:rows]
+        part += NOISE * generator.standard_normal(part.shape, dtype=np.float32)
+        points[start : start + rows] = part / np.linalg.norm(part, axis=1, keepdims=True)
+    content = generator.integers(0, 2**31, (count, 8))
+    with path.open("wb") as file:
+        indices = np.arange(count)
+        arrays.save(file, embeddings=points, labels=indices // CLASS, indices=indices, content=content)
+
+
+def opened(path: Path, kind: str) -> str:
+    """The first time: a sample of the queries is searched."""
+    from dmlcore.inspection import neighbours
+
+    test = neighbours.read(path)
+    assert test.is_sample or len(test.labels) < 200_000
+    recall, precision = test.off(test.right[:, 0]), test.off(test.average_precision)
+    return f"R@1 {test.recall_at_1:.3f} ± {recall or 0:.3f}, MAP@R {test.map_at_r:.3f} ± {precision or 0:.3f}"
+
+
+def opened_again(path: Path, kind: str) -> str:
+    """As another server does later."""
+    return opened(path, kind)
+
+
+def ten_shown(path: Path, kind: str) -> str:
+    """A page of the gallery by index: ten queries that nobody asked yet."""
+    from dmlcore.inspection import neighbours
+
+    test = neighbours.read(path)
+    rows = np.flatnonzero(~test.queries)[:10]
+    begin = time.perf_counter()
+    test.ask(rows)
+    return f"{time.perf_counter() - begin:.1f} s of it the search"
+
+
+def confused(path: Path, kind: str) -> str:
+    """Class pairs and the distances of the Confusions page."""
+    from dmlcore.inspection import confusions, distance_density, neighbours
+
+    test = neighbours.read(path)
+    table = confusions.of_neighbours(test.labels, test.neighbours, test.queries, 8)
+    pairs = confusions.pairs(table)
+    density = distance_density.measure(test.embeddings, test.labels, test.is_gallery)
+    return f"{len(pairs.first)} pairs of {len(table.classes):,} classes, {density.queries:,} queries measured"
+
+
+def searched_all(path: Path, kind: str) -> str:
+    """The job of all queries."""
+    from dmlcore.inspection import neighbours, whole_search
+
+    test = neighbours.read(path)
+    foreseen = {cost.kind: cost for cost in whole_search.forecast(len(test.labels), *test.embeddings.shape)}
+    choice = whole_search.Choice.from_json(f'{{"kind": "{kind}"}}')
+    lists, known = whole_search.searched(test.embeddings, test.labels, test.is_gallery, choice)
+    cost = foreseen[choice.kind]
+    words = "exact" if known is None else f"{known.words}; MAP@R {known.precision:+.4f} ± {known.precision_off:.4f}"
+    scores = f"MAP@R {np.nanmean(lists['average_precision']):.4f}"
+    return f"foreseen {cost.seconds:.0f} s, {cost.bytes / 1e9:.1f} GB; {scores}; {words}"
+
+
+def mapped(path: Path, kind: str) -> str:
+    """A map of a balanced sample, the rest placed."""
+    from dmlcore.inspection import neighbours
+    from dmlcore.inspection.maps import placing
+    from dmlcore.inspection.maps.maps import draw
+    from dmlcore.inspection.maps.settings import Settings
+
+    test = neighbours.read(path)
+    sample = placing.balanced(test.labels, placing.SAMPLE)
+    plane = draw(test.embeddings[sample], Settings())
+    begin = time.perf_counter()
+    points = placing.spread(test.embeddings, sample, plane, linear=False)
+    placed = time.perf_counter() - begin
+    known = placing.quality_of_many(test.embeddings, points, sample)
+    return f"{len(sample):,} by t-SNE, the others placed in {placed:.0f} s; {known.words if known else ''}"
+
+
+STEPS: dict[str, Callable[[Path, str], str]] = {
+    each.__name__: each for each in (opened, opened_again, ten_shown, confused, searched_all, mapped)
+}
+
+
+def measured(step: str, path: Path, kind: str) -> None:
+    """One step in this process, its time and the peak of its own memory."""
+    peak, over = [0], threading.Event()
+
+    def look() -> None:
+        while not over.wait(EVERY):
+            status = Path("/proc/self/status").read_text()
+            peak[0] = max(peak[0], int(status.split("RssAnon:")[1].split()[0]))
+
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    begin, processor = time.perf_counter(), time.process_time()
+    words = STEPS[step](path, kind)
+    seconds, processor = time.perf_counter() - begin, time.process_time() - processor
+    over.set()
+    watcher.join()
+    print(f"{step:13} {seconds:8.1f} s {processor:8.1f} s of processor {peak[0] / 1e6:6.2f} GB  {words}", flush=True)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--step"]:
+        measured(sys.argv[2], Path(sys.argv[3]), sys.argv[4])
+    else:
+        main()
