@@ -20,8 +20,11 @@ from numpy.typing import NDArray
 from dmlcore.geometry.embedded_triplet import EmbeddedTriplet, PlaneForces, embed, forces_in_plane
 from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.losses import TripletLoss
-from dmlcore.typing import Bools, Floats, Ints
+from dmlcore.typing import Array, Bools, Floats, Ints
 
+DIRECT = "donot_use_mm_for_euclid_dist"
+HELD = 2**26  # numbers that are held in double precision: 512 MB
+PART = 2**17  # embeddings that are compared at once
 UNIT = 1e-3  # how far a length may be from 1 for an embedding to lie on the sphere
 
 
@@ -84,10 +87,10 @@ class RetrievalFailure:
                     f"{name} must be of {'the class' if wanted else 'another class than that'} of the query"
                 )
         self.query, self.right, self.wrong = query, right, wrong
-        self._all = torch.as_tensor(learned.embeddings, dtype=torch.float64)
+        self._all = held(learned.embeddings)
         self._left_out = torch.from_numpy(~searched)
         self._relevant = same & searched
-        self.points = self._all[[query, right, wrong]].numpy()
+        self.points = self._all[[query, right, wrong]].astype(np.float64)
         self.searched, self.matches = int(searched.sum()), int(self._relevant.sum())
         self.on_sphere = on_sphere and bool((np.abs(np.linalg.norm(self.points, axis=1) - 1) < UNIT).all())
 
@@ -154,7 +157,8 @@ class RetrievalFailure:
         Distances are Euclidean in float64, ties go to the lower row: the order of `metrics.nearest`.
         """
         query, *neighbours = torch.from_numpy(np.ascontiguousarray(points)).unbind(1)
-        distances = torch.cdist(query, self._all, compute_mode="donot_use_mm_for_euclid_dist")
+        parts = (torch.from_numpy(part.astype(np.float64, copy=False)) for part in _parts(self._all))
+        distances = torch.cat([torch.cdist(query, part, compute_mode=DIRECT) for part in parts], dim=1)
         distances[:, self._left_out] = torch.inf
         for row, moved in zip((self.right, self.wrong), neighbours, strict=True):
             distances[:, row] = torch.linalg.vector_norm(query - moved, dim=-1)
@@ -184,9 +188,19 @@ def failures(learned: TestNeighbours) -> Ints:
 def neighbours(learned: Embedded, query: int, *, right: bool) -> Ints:
     """Rows that the query searches, of its class or of the others, nearest first (ties by row)."""
     rows = np.flatnonzero(_searched(learned, query) & ((learned.labels == learned.labels[query]) == right))
-    gallery, point = (torch.from_numpy(learned.embeddings[i].astype(np.float64)) for i in (rows, [query]))
-    distances = torch.cdist(point, gallery, compute_mode="donot_use_mm_for_euclid_dist")[0].numpy()
+    point = torch.from_numpy(learned.embeddings[[query]].astype(np.float64))
+    parts = (torch.from_numpy(learned.embeddings[part].astype(np.float64)) for part in _parts(rows))
+    distances = np.concatenate([torch.cdist(point, part, compute_mode=DIRECT)[0].numpy() for part in parts] or [rows])
     return rows[np.argsort(distances, kind="stable")]
+
+
+def held(embeddings: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Embeddings (n, D) in double precision, or as they are, perhaps memory-mapped, where that were more than HELD."""
+    return embeddings.astype(np.float64, copy=False) if embeddings.size <= HELD else embeddings
+
+
+def _parts(values: Array) -> list[Array]:
+    return [values[start : start + PART] for start in range(0, len(values), PART)]
 
 
 def _searched(learned: Embedded, query: int) -> Bools:

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from starlette.routing import BaseRoute
 
 from dmlcore import losses
 from dmlcore.geometry.embedded_triplet import EmbeddedTriplet, embed, needs_origin, remarks
 from dmlcore.inspection.failure.best_loss import best_loss
-from dmlcore.inspection.failure.one_step import NeighbourRanks, RetrievalFailure, Step
+from dmlcore.inspection.failure.one_step import NeighbourRanks, RetrievalFailure, Step, held
 from dmlcore.spec import RunSpec
 from dmlcore.storage import arrays
 from dmlcore.storage.arrays import EMBEDDINGS, Unreadable
@@ -43,9 +44,9 @@ Triple = tuple[int, int, int]
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Embeddings of a run in float64, as `one_step.Embedded`, and the row of each sample."""
+    """Embeddings of a run as `one_step.held` has them, for `one_step.Embedded`, and the row of each sample."""
 
-    embeddings: Floats
+    embeddings: NDArray[np.floating]
     labels: Ints
     is_gallery: Bools
     row: dict[int, int]
@@ -125,7 +126,7 @@ def _table(source: Path) -> Table:
     wanted = ("embeddings", "labels", "indices", "is_gallery")
     stored = arrays.read(source, EMBEDDINGS, *wanted, remedy="Evaluate the run again")
     return Table(
-        stored["embeddings"].astype(np.float64),
+        held(stored["embeddings"]),
         stored["labels"],
         stored.get("is_gallery", np.zeros(len(stored["labels"]), bool)),
         {int(index): row for row, index in enumerate(stored["indices"])},
