@@ -1,6 +1,7 @@
 // The points of a map as they arrive from Python (pages/inspection/map/service.py), and questions
 // about them.
 /** @import { Points, Window } from "./types.js" */
+import { Grid, MOST } from "./grid.js";
 export const STEPS = 65535;
 const MOST_CORNERS = 64;
 
@@ -14,6 +15,10 @@ export class Cloud {
       return Int32Array.from(steps, (d) => (sum += d));
     };
     this.count = shapes.xy[0];
+    /** @type {Uint32Array | null} */
+    this.every = null;
+    /** @type {{ xy: Uint16Array, cells: Grid } | null} */
+    this.grid = null;
     this.group = group;
     this.indices = sums(index_steps);
     const labels = sums(label_steps);
@@ -58,6 +63,16 @@ export class Cloud {
     });
   }
 
+  // The rows that may lie in a window, in any order: of few points all, of very many those in its
+  // cells.
+  /** @param {Window} window */
+  near(window) {
+    if (this.count <= MOST || this.share) return (this.every ??= rowsTo(this.count));
+    if (this.grid?.xy !== this.from)
+      this.grid = { xy: this.from, cells: new Grid(this.from, (this.every ??= rowsTo(this.count))) };
+    return this.grid.cells.take(window);
+  }
+
   // The nearest point within `reach` of a place (all in shares of the square) that `wanted` lets
   // through, or -1.
   /**
@@ -69,11 +84,12 @@ export class Cloud {
   nearest(px, py, reach, wanted) {
     let best = -1,
       least = reach * reach;
-    for (let i = 0; i < this.count; i++) {
+    const window = { left: px - reach, right: px + reach, bottom: py - reach, top: py + reach };
+    for (const i of this.near(window)) {
       const dx = this.x(i) - px,
         dy = this.y(i) - py,
         d = dx * dx + dy * dy;
-      if (d <= least && wanted(i)) {
+      if ((d < least || (d === least && i > best)) && wanted(i)) {
         best = i;
         least = d;
       }
@@ -122,7 +138,8 @@ export class Cloud {
   within(window, most) {
     /** @type {number[]} */
     const found = [];
-    for (let i = 0; i < this.count && found.length <= most; i++) {
+    for (const i of this.near(window)) {
+      if (found.length > most) break;
       const x = this.x(i),
         y = this.y(i);
       if (x >= window.left && x <= window.right && y >= window.bottom && y <= window.top)
@@ -165,6 +182,8 @@ export class Cloud {
     return mask;
   }
 }
+
+const rowsTo = (/** @type {number} */ count) => Uint32Array.from({ length: count }, (_, i) => i);
 
 // A hand-drawn line [[x, y], ...] in shares of the square as at most 64 corners of whole places,
 // those that matter most.

@@ -1,7 +1,8 @@
 // The points on a WebGL2 canvas: one draw call for those in the background, one for those that
 // stand out.
 /** @import { Cloud } from "./cloud.js" */
-/** @import { Marks } from "./types.js" */
+/** @import { Marks, Window } from "./types.js" */
+import { Grid, MOST } from "./grid.js";
 const TINY = 2; // pixels of radius below which no shape is told from a circle
 const VERTEX = `#version 300 es
 precision highp float;
@@ -52,8 +53,10 @@ void main() {
 export class Painter {
   /** @type {{ [k: string]: WebGLUniformLocation | null; }} */
   at;
-  /** @type {null | { states: Uint8Array<ArrayBuffer>; front: number; buffer: WebGLBuffer; }} */
+  /** @type {null | { states: Uint8Array<ArrayBuffer>; front: number; count: number; buffer: WebGLBuffer; }} */
   order;
+  /** @type {null | { states: Uint8Array; xy: Uint16Array; seen: string; back: Grid; front: Grid; }} */
+  grids;
   /** @type {WebGLTexture} */
   texture;
   /** @type {Uint32Array<ArrayBuffer>} */
@@ -109,8 +112,8 @@ export class Painter {
     );
     /** @type {Map<number, { buffer: WebGLBuffer, array: ArrayBufferView }>} */
     this.buffers = new Map();
-    /** @type {{ states: Uint8Array, front: number, buffer: WebGLBuffer } | null} */
     this.order = null;
+    this.grids = null;
     this.texture = gl.createTexture();
     gl.bindTexture(gl.TEXTURE_2D, this.texture);
     for (const kind of [gl.TEXTURE_MIN_FILTER, gl.TEXTURE_MAG_FILTER])
@@ -143,7 +146,6 @@ export class Painter {
   // part begins.
   /** @param {Uint8Array<ArrayBuffer>} states */
   ordered(states) {
-    const { gl } = this;
     if (this.order?.states !== states) {
       const count = states.length,
         rows = new Uint32Array(count),
@@ -153,12 +155,65 @@ export class Painter {
       for (const i of shuffle)
         if (states[i] & 1) rows[--front] = i;
         else rows[back++] = i;
-      this.order = { states, front, buffer: this.order?.buffer ?? gl.createBuffer() };
-      gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, this.order.buffer);
-      gl.bufferData(gl.ELEMENT_ARRAY_BUFFER, rows, gl.STATIC_DRAW);
+      this.send(rows, states, front);
     }
+    return this.bound();
+  }
+
+  // The same of very many points: those in the window alone, thinned out where they are more than
+  // MOST, first of all those that stand back. While points move the window is the whole.
+  /**
+   * @param {Uint8Array<ArrayBuffer>} states
+   * @param {Cloud} cloud
+   * @param {Window} view
+   */
+  thinned(states, cloud, view) {
+    const seen = cloud.share ? "" : Object.values(view).join(),
+      window = cloud.share ? undefined : view;
+    if (this.grids?.states !== states || this.grids.xy !== cloud.from) {
+      const order = this.shuffled(cloud.count),
+        part = (/** @type {number} */ bit) =>
+          new Grid(
+            cloud.from,
+            order.filter((i) => (states[i] & 1) === bit),
+          );
+      this.grids = { states, xy: cloud.from, seen: "none", back: part(0), front: part(1) };
+    }
+    const { grids } = this;
+    if (grids.seen !== seen) {
+      const front = grids.front.take(window, MOST),
+        back = grids.back.take(window, Math.max(1, MOST - front.length)),
+        rows = new Uint32Array(back.length + front.length);
+      rows.set(back);
+      rows.set(front, back.length);
+      this.send(rows, states, back.length);
+      grids.seen = seen;
+    }
+    return this.bound();
+  }
+
+  /**
+   * @param {Uint32Array<ArrayBuffer>} rows
+   * @param {Uint8Array<ArrayBuffer>} states
+   * @param {number} front
+   */
+  send(rows, states, front) {
+    const { gl } = this;
+    this.order = {
+      states,
+      front,
+      count: rows.length,
+      buffer: this.order?.buffer ?? gl.createBuffer(),
+    };
     gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, this.order.buffer);
-    return this.order.front;
+    gl.bufferData(gl.ELEMENT_ARRAY_BUFFER, rows, gl.STATIC_DRAW);
+  }
+
+  bound() {
+    const { gl } = this,
+      order = /** @type {NonNullable<Painter["order"]>} */ (this.order);
+    gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, order.buffer);
+    return order;
   }
 
   /** @param {number} count */
@@ -180,7 +235,8 @@ export class Painter {
    * @param {Cloud} cloud
    * @param {Marks} marks
    */
-  paint(cloud, { keys, states, colours, shaped, middle, scale, radius, faint, paper, ink }) {
+  paint(cloud, marks) {
+    const { keys, states, colours, shaped, middle, scale, radius, faint, paper, ink } = marks;
     const { gl, at, canvas } = this;
     if (gl.isContextLost()) return;
     gl.viewport(0, 0, canvas.width, canvas.height);
@@ -200,7 +256,8 @@ export class Painter {
       false,
     );
     this.attribute(3, states, 1, gl.UNSIGNED_BYTE, false);
-    const front = this.ordered(states),
+    const many = cloud.count > MOST,
+      { front, count } = many ? this.thinned(states, cloud, marks.window) : this.ordered(states),
       plain = radius < TINY;
     gl.uniform2fv(at.middle, middle);
     gl.uniform2fv(at.scale, scale);
@@ -213,7 +270,7 @@ export class Painter {
     gl.uniform3fv(at.ink, ink);
     for (const [veil, first, past] of /** @type {const} */ ([
       [faint, 0, front],
-      [1, front, cloud.count],
+      [1, front, count],
     ])) {
       gl.uniform1f(at.veil, veil);
       if (past > first) gl.drawElements(gl.POINTS, past - first, gl.UNSIGNED_INT, 4 * first);
@@ -222,6 +279,7 @@ export class Painter {
 
   lost() {
     this.buffers.clear();
+    this.grids = null;
     this.shown = null;
   }
 }

@@ -855,6 +855,7 @@ export class MapView {
       colours: this.table,
       shaped: SHAPED[this.look.colour] ?? 0,
       ...camera.clip(),
+      window: camera.window(),
       radius: this.radius() * sharpness,
       faint: FAINT,
       paper: rgb(this.paper),

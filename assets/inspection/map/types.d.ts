@@ -121,6 +121,7 @@ export interface Marks {
   shaped: number;
   middle: number[];
   scale: number[];
+  window: Window;
   radius: number;
   faint: number;
   paper: number[];

@@ -58,7 +58,7 @@ class Map:
             return words
         how = "by its axes" if self.settings.method == "pca" else f"by their {placing.NEIGHBOURS} nearest of these"
         others = len(self.points) - self.drawn
-        return f"{words}, of {self.drawn:,} samples balanced over the classes; the other {others:,} placed {how}"
+        return f"{words} (of {self.drawn:,} samples balanced over the classes; the other {others:,} placed {how})"
 
 
 def path_of(source: Path, settings: Settings) -> Path:

@@ -40,6 +40,7 @@ VIEWS = (
     ("Suspicious labels", "Suspicious labels", "rule"),
     ("Own picture", "Your own picture", "upload"),
 )
+MOST_DRAWN = 150_000  # points at once: MOST of assets/inspection/map/grid.js
 MOST_ROWS = 1000  # of the table of selected classes
 
 
@@ -172,8 +173,13 @@ def caption(run: Run, data: MapData, method: str) -> str:
         if measured
         else ""
     )
+    many = (
+        f" Of more than {MOST_DRAWN:,} points in sight each place shows its share; come closer to see all."
+        if len(data.sheet.indices) > MOST_DRAWN
+        else ""
+    )
     return (
-        f"{frames} {MEANING[method]}{believed} A name stands at the most central sample of its class. Zoom with the "
+        f"{frames} {MEANING[method]}{believed}{many} A name stands at the most central sample of its class. Zoom with the "
         "wheel or + and −; drag to move; arrow keys go from point to point, Enter opens one, Space selects it, L draws "
         "a lasso, M moves, T fills the window with the map for a lecture."
     )
@@ -185,6 +191,11 @@ def trust(data: MapData) -> str | None:
     if measured is None:
         return None
     sampled = f" Measured on {measured.sampled:,} of the points." if measured.sampled < measured.points else ""
+    if measured.among is not None:
+        sampled = (
+            f" Measured on {measured.sampled:,} points among {measured.among:,} of those that were placed on the map of "
+            "others."
+        )
     return f"**Trustworthiness**: {TRUST}\n\n**Kept neighbours**: {KEPT}{sampled}"
 
 
