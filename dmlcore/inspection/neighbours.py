@@ -194,7 +194,8 @@ def _kept(path: Path, count: int) -> dict[str, Array] | None:
         log.warning("%s", error)
         return None
     try:
-        Approximation.from_json(str(stored["facts"])) if "facts" in stored else None
+        if "facts" in stored:
+            Approximation.from_json(str(stored["facts"]))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         log.warning("%s: %s", path_of(path).name, error)
         return None
