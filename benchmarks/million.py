@@ -1,7 +1,7 @@
 """Inspection over a million test embeddings: seconds and memory of what the pages of Inspection do with them.
 
-python -m benchmarks.million [POINTS [DIMENSIONS [KIND]]]: 1,000,000 x 128 in classes of 50, all queries by KIND (hnsw; "-"
-for none). Each step in a process of its own: seconds, seconds of processor, and at most how much memory of its own
+python -m benchmarks.million [POINTS [DIMENSIONS [KIND]]]: 1,000,000 x 128 in classes of 50, all queries by KIND (hnsw;
+"-" for none). Each step in a process of its own: seconds, seconds of processor, and at most how much memory of its own
 (RssAnon; the embeddings are mapped and belong to the page cache).
 """
 

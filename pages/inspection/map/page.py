@@ -40,7 +40,6 @@ VIEWS = (
     ("Suspicious labels", "Suspicious labels", "rule"),
     ("Own picture", "Your own picture", "upload"),
 )
-MOST_DRAWN = 150_000  # points at once: MOST of assets/inspection/map/grid.js
 MOST_ROWS = 1000  # of the table of selected classes
 
 
@@ -173,13 +172,10 @@ def caption(run: Run, data: MapData, method: str) -> str:
         if measured
         else ""
     )
-    many = (
-        f" Of more than {MOST_DRAWN:,} points in sight each place shows its share; come closer to see all."
-        if len(data.sheet.indices) > MOST_DRAWN
-        else ""
-    )
+    if measured and measured.among is not None:
+        believed += " Where more points are in sight than can be told apart, each place shows its share of them."
     return (
-        f"{frames} {MEANING[method]}{believed}{many} A name stands at the most central sample of its class. Zoom with the "
+        f"{frames} {MEANING[method]}{believed} A name stands at the most central sample of its class. Zoom with the "
         "wheel or + and −; drag to move; arrow keys go from point to point, Enter opens one, Space selects it, L draws "
         "a lasso, M moves, T fills the window with the map for a lecture."
     )
@@ -193,8 +189,8 @@ def trust(data: MapData) -> str | None:
     sampled = f" Measured on {measured.sampled:,} of the points." if measured.sampled < measured.points else ""
     if measured.among is not None:
         sampled = (
-            f" Measured on {measured.sampled:,} points among {measured.among:,} of those that were placed on the map of "
-            "others."
+            f" Measured on {measured.sampled:,} points among {measured.among:,} of those that were placed on the map "
+            "of others."
         )
     return f"**Trustworthiness**: {TRUST}\n\n**Kept neighbours**: {KEPT}{sampled}"
 
