@@ -88,8 +88,7 @@ def ask(
 
 
 def average_precision(relevant: Bools, matches: Ints) -> Floats:
-    """AP@R (m,) of queries with so many matches (m,) from which of their nearest (m, k >= R) are right; NaN for R = "
-    "0."""
+    """AP@R (m,) of queries with R matches (m,) from which of their nearest (m, k >= R) are right; NaN for R = 0."""
     precision = np.full(len(matches), np.nan)
     scored = matches > 0
     place = np.arange(1, relevant.shape[1] + 1)

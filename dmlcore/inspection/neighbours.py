@@ -108,8 +108,7 @@ class TestNeighbours:
                 )
 
     def off(self, values: Floats | Bools) -> float | None:
-        """Half the 95 % interval of a mean over all queries, from the values (n,) of those asked; None where all "
-        "were."""
+        """Half the 95 % interval of a mean over all queries, from values (n,) of those asked; None where all were."""
         scored = values[self.queries & ~np.isnan(self.average_precision)]
         return 1.96 * float(scored.std()) / max(1, len(scored)) ** 0.5 if self.is_sample else None
 
@@ -245,8 +244,7 @@ def _spread(lists: dict[str, Array], count: int) -> dict[str, Array]:
 
 
 def _right(labels: Ints, neighbours: Ints) -> Bools:
-    """(n, k): of the class of the row; part by part, as classes of all neighbours at once would be the largest "
-    "array."""
+    """(n, k): of the class of the row; part by part, as all classes at once would be the largest array."""
     right = np.empty(neighbours.shape, bool)
     for start in range(0, len(labels), PART):
         part = slice(start, start + PART)

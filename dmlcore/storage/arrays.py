@@ -150,8 +150,10 @@ def _loaded(archive: zipfile.ZipFile, name: str, form: Of) -> Array:
 
 
 def _mapped(archive: zipfile.ZipFile, name: str) -> Array | None:
-    """A large array in place, its checksum compared (what is written to it stays in memory); None for one that is "
-    "small or must be converted."""
+    """A large array in place, its checksum compared; what is written to it stays in memory.
+
+    None for one that is small or must be converted.
+    """
     info = archive.getinfo(f"{name}.npy")
     if info.file_size < MAPPED or info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
         return None

@@ -69,7 +69,10 @@ export class Cloud {
   near(window) {
     if (this.count <= MOST || this.share) return (this.every ??= rowsTo(this.count));
     if (this.grid?.xy !== this.from)
-      this.grid = { xy: this.from, cells: new Grid(this.from, (this.every ??= rowsTo(this.count))) };
+      this.grid = {
+        xy: this.from,
+        cells: new Grid(this.from, (this.every ??= rowsTo(this.count))),
+      };
     return this.grid.cells.take(window);
   }
 

@@ -14,8 +14,7 @@ export class Grid {
    * @param {Uint32Array} rows
    */
   constructor(xy, rows) {
-    const cell = (/** @type {number} */ i) =>
-      (xy[2 * i + 1] >> BITS) * CELLS + (xy[2 * i] >> BITS);
+    const cell = (/** @type {number} */ i) => (xy[2 * i + 1] >> BITS) * CELLS + (xy[2 * i] >> BITS);
     this.starts = new Uint32Array(CELLS * CELLS + 1);
     for (const i of rows) this.starts[cell(i) + 1]++;
     for (let c = 0; c < CELLS * CELLS; c++) this.starts[c + 1] += this.starts[c];

@@ -1,5 +1,4 @@
-"""What the pages of Inspection say where not all queries were searched, or by an index, and the search of all of "
-"them."""
+"""What pages of Inspection say where not all queries were searched, or by an index, and the search of all of them."""
 
 from __future__ import annotations
 
@@ -24,8 +23,7 @@ def about(test: TestNeighbours) -> str:
 
 
 def note(run: Run, test: TestNeighbours) -> None:
-    """Of what the scores are and how far off that may be, and the search of all queries; nothing where all are "
-    "exact."""
+    """Of what the scores are, how far off that may be, and the search of all queries; nothing where all are exact."""
     recall, precision = test.off(test.right[:, 0]), test.off(test.average_precision)
     if recall is not None and precision is not None:
         st.caption(
