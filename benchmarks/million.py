@@ -100,7 +100,7 @@ def searched_all(path: Path, kind: str) -> str:
 
     test = neighbours.read(path)
     foreseen = {cost.kind: cost for cost in whole_search.forecast(len(test.labels), *test.embeddings.shape)}
-    choice = whole_search.Choice.from_json(f'{{"kind": "{kind}"}}')
+    choice = whole_search.WholeSearch.from_json(f'{{"kind": "{kind}"}}')
     lists, known = whole_search.searched(test.embeddings, test.labels, test.is_gallery, choice)
     cost = foreseen[choice.kind]
     words = "exact" if known is None else f"{known.words}; MAP@R {known.precision:+.4f} ± {known.precision_off:.4f}"

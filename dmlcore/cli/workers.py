@@ -72,7 +72,7 @@ def do(run: Run, task: str, settings: str, progress: Progress[launch.JobState]) 
     elif task == "search-all":
         from dmlcore.inspection import whole_search
 
-        known = whole_search.make(run, whole_search.Choice.from_json(settings), progress.say)
+        known = whole_search.make(run, whole_search.WholeSearch.from_json(settings), progress.say)
         outcome = f"searched all queries: {'exactly' if known is None else known.words}"
     else:
         chosen = Settings.from_json(settings) if settings else None

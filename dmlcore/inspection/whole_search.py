@@ -30,7 +30,7 @@ PER_SAMPLE = (MOST_NEIGHBOURS * 3 + 40) * 8  # bytes: its lists twice while they
 
 
 @dataclass(frozen=True)
-class Choice:
+class WholeSearch:
     """How all queries are searched: kind of `metrics.approximate.TITLES`; seed of the index."""
 
     kind: IndexKind = "hnsw"
@@ -47,7 +47,7 @@ class Choice:
         return json.dumps(asdict(self))
 
     @classmethod
-    def from_json(cls, text: str) -> Choice:
+    def from_json(cls, text: str) -> WholeSearch:
         """The choice of a job; raises ValueError or TypeError for another text."""
         return cls(**json.loads(text))
 
@@ -77,7 +77,7 @@ def forecast(queries: int, searched: int, dimensions: int) -> list[WholeCost]:
     return ways
 
 
-def make(run: Run, choice: Choice, tell: Tell = lambda words, done, total: None) -> Approximation | None:
+def make(run: Run, choice: WholeSearch, tell: Tell = lambda words, done, total: None) -> Approximation | None:
     """Search for the neighbours of all queries of the newest embeddings and keep them; None where they are exact.
 
     Raises RunError before an evaluation, Unreadable, MemoryError.
@@ -96,7 +96,11 @@ def make(run: Run, choice: Choice, tell: Tell = lambda words, done, total: None)
 
 
 def searched(
-    embeddings: Singles, labels: Ints, is_gallery: Bools, choice: Choice, tell: Tell = lambda words, done, total: None
+    embeddings: Singles,
+    labels: Ints,
+    is_gallery: Bools,
+    choice: WholeSearch,
+    tell: Tell = lambda words, done, total: None,
 ) -> tuple[dict[str, Array], Approximation | None]:
     """What is kept of all rows, as `neighbour_lists.ask` gives it, and how far it may be off."""
     rows = np.arange(len(labels))
@@ -133,14 +137,14 @@ def by_index(embeddings: Singles, index: ApproximateSearch, pool: Ints | None) -
 
     def search(rows: Ints, k: int) -> tuple[Floats, Ints]:
         _, near = index.nearest(embeddings[rows], min(k + 1, index.count))
-        found = np.maximum(near, 0) if pool is None else pool[np.maximum(near, 0)]
-        distances = distances_to(embeddings, rows, found)
-        distances[(near < 0) | (found == rows[:, None])] = np.inf
-        distances, found = first(distances, found, k)
+        members = np.maximum(near, 0) if pool is None else pool[np.maximum(near, 0)]
+        distances = distances_to(embeddings, rows, members)
+        distances[(near < 0) | (members == rows[:, None])] = np.inf
+        distances, members = first(distances, members, k)
         short = np.flatnonzero(np.isinf(distances[:, -1]))  # the lists looked at held fewer
         if len(short):
-            distances[short], found[short] = nearest_others(embeddings, rows[short], k, pool)
-        return distances, found
+            distances[short], members[short] = nearest_others(embeddings, rows[short], k, pool)
+        return distances, members
 
     return search
 

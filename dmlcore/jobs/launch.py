@@ -152,7 +152,7 @@ def ask(run: Run, task: JobName, settings: str = "", backend: str = "") -> None:
     Also before an evaluation, and without kept checkpoints where a job goes over them. "weigh": where the pooling looks
     in each test image; "snapshots": the test split by each kept checkpoint; "search-all": the neighbours of all queries
     of many. settings: JSON, of a map `maps.Settings`, of a true step or an influence its `Question`, of a search
-    `whole_search.Choice`.
+    `whole_search.WholeSearch`.
     """
     if task in _FROM_CHECKPOINTS and not kept(run.path):
         raise JobError(f"{run.id} has kept no checkpoints; train one with schedule.keep_every, for example 50")

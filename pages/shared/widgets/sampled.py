@@ -6,7 +6,7 @@ import streamlit as st
 
 from dmlcore.inspection import whole_search
 from dmlcore.inspection.neighbours import TestNeighbours
-from dmlcore.inspection.whole_search import Choice, WholeCost
+from dmlcore.inspection.whole_search import WholeCost, WholeSearch
 from dmlcore.jobs.launch import JobName
 from dmlcore.metrics.approximate import TITLES
 from dmlcore.storage.runs import Run
@@ -69,7 +69,7 @@ def _offer(run: Run, test: TestNeighbours) -> None:
         type="primary",
         icon=":material/play_arrow:",
         on_click=job_button.begin,
-        args=(run, TASK, Choice(chosen).to_json()),
+        args=(run, TASK, WholeSearch(chosen).to_json()),
     )
 
 

@@ -20,7 +20,7 @@ from dmlcore import data
 from dmlcore.inspection import neighbour_lists, neighbours, selections, whole_search
 from dmlcore.inspection.local import weight_maps
 from dmlcore.inspection.queries import select
-from dmlcore.inspection.whole_search import Choice
+from dmlcore.inspection.whole_search import WholeSearch
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import EXAMPLE, EXAMPLE_REMOVED, RunStore, scores
 from pages.inspection.gallery import service as gallery_service
@@ -422,13 +422,13 @@ def test_of_many_queries_some_are_asked_and_then_all_by_an_index(run, monkeypatc
     assert any("20 queries drawn at random" in each.value and "±" in each.value for each in app.caption)
     asked = []
     monkeypatch.setattr(
-        job_button, "begin", lambda run, task, settings: asked.append((task, Choice.from_json(settings)))
+        job_button, "begin", lambda run, task, settings: asked.append((task, WholeSearch.from_json(settings)))
     )
     app.toggle(key="search-all").set_value(True).run()
     assert "minutes" not in str(app.radio(key="search-all how").options)
     app.radio(key="search-all how").set_value("ivf").run()
     app.button(key="search-all begin").click().run()
-    assert asked == [("search-all", Choice("ivf"))]
+    assert asked == [("search-all", WholeSearch("ivf"))]
     others = learned(run.embeddings())
     unasked = int(np.flatnonzero(~others.queries)[0])
     order, _ = plain_neighbours(run, unasked)
