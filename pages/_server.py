@@ -21,6 +21,7 @@ from streamlit import App
 
 from dmlcore.monitoring import logs
 from pages.shared.server import descriptors
+from pages.shared.widgets import session_state
 
 # Modules with ROUTES: what the first page needs, and the rest, which loads for longer than the first page may take.
 # Neither is imported here: the server listens first (torch alone takes a second and a half).
@@ -186,6 +187,7 @@ async def lifespan(_: App) -> AsyncIterator[None]:
     logs.of_server()
     descriptors.raise_limit()
     asyncio.set_event_loop_policy(descriptors.SessionLoopPolicy())
+    session_state.look_up_one_by_one()
     loading = asyncio.create_task(_load())
     yield
     loading.cancel()

@@ -7,6 +7,7 @@ import json
 import math
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Annotated, Any, Literal, Self
 
 import tomli_w
@@ -203,7 +204,8 @@ def flat(spec: RunSpec) -> dict[str, Any]:
     return dict(_flatten(spec.model_dump()))
 
 
-def keys() -> dict[str, FieldInfo]:
+@cache
+def keys() -> Mapping[str, FieldInfo]:
     """Every settable key in dotted form with its type, default and description, for forms and --help."""
     fields: dict[str, FieldInfo] = {}
     for name, field in RunSpec.model_fields.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from dmlcore.data.dataset import DataError, Description
@@ -16,8 +17,12 @@ def search_folders() -> list[Path]:
     """Return the folders searched, each once: $DML_DATA, then data, ../data and ../shared/data of the repository
     (of the working directory, where the library is installed without it)."""
     chosen = os.environ.get("DML_DATA")
-    beside = [(HOME / folder).resolve() for folder in ("data", "../data", "../shared/data")]
-    return list(dict.fromkeys([*([Path(chosen).expanduser().resolve()] if chosen else []), *beside]))
+    return list(dict.fromkeys([*([Path(chosen).expanduser().resolve()] if chosen else []), *_beside(HOME)]))
+
+
+@cache
+def _beside(home: Path) -> tuple[Path, ...]:
+    return tuple((home / folder).resolve() for folder in ("data", "../data", "../shared/data"))
 
 
 def cache_folder() -> Path:
@@ -95,8 +100,10 @@ def unpacked_at(archive: archives.Archive) -> Path:
 
 
 def _layouts(info: Description, base: Path) -> Iterator[Path]:
+    if not base.is_dir():  # a page asks for all data sets in folders that mostly are not there
+        return
     # Some copies nest the folder twice.
     names = (info.folder, *info.other_folders)
     for folder in (base, *(base / name for name in names), *(base / name / name for name in names)):
-        if any(next(folder.glob(marker), None) is not None for marker in info.markers):
+        if folder.is_dir() and any(next(folder.glob(marker), None) is not None for marker in info.markers):
             yield folder

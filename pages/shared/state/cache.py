@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import Future
 from functools import update_wrapper
 from threading import Lock
@@ -30,15 +30,21 @@ class Cached(Generic[P, R]):
     def __init__(self, compute: Callable[P, R], most: int, lifetime: float) -> None:
         self._compute, self._most, self._lifetime = compute, most, lifetime
         self._signature = inspect.signature(compute)
+        self._names = tuple(self._signature.parameters)
         self._kept: OrderedDict[Hashable, tuple[float, Future[R]]] = OrderedDict()
         self._lock = Lock()
         update_wrapper(self, compute)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """The kept answer, or a new one."""
-        bound = self._signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        key = tuple(value for name, value in bound.arguments.items() if not name.startswith("_"))
+        given: Iterable[tuple[str, object]]
+        if kwargs or len(args) != len(self._names):
+            bound = self._signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            given = bound.arguments.items()
+        else:
+            given = zip(self._names, args, strict=True)
+        key = tuple(value for name, value in given if name[0] != "_")
         mine: Future[R] = Future()
         with self._lock:
             until, entry = self._kept.get(key, (0.0, mine))

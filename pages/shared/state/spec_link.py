@@ -13,6 +13,7 @@ import tomli_w
 from dmlcore.presets import SPECS
 from dmlcore.spec import RunSpec, SpecError, keys
 from dmlcore.training import objective
+from pages.shared.state.cache import cached
 
 FIRST = "glyphs"
 BASES = {"vectors": "digits", "images": "cub", "tokens": "digits"}  # what data without a spec start from
@@ -28,27 +29,40 @@ def presets() -> dict[str, RunSpec]:
 
 def command(spec: RunSpec) -> str | None:
     """The command line that trains exactly this, starting from the preset with the fewest changes; None without one."""
-    tries = [(name, changes) for name, preset in presets().items() if (changes := overrides(preset, spec)) is not None]
-    if not tries:
-        return None
-    name, changes = min(tries, key=lambda match: len(match[1]))
-    return shlex.join(["python", "-m", "dmlcore", "train", name, *changes])
+    closest = _closest(_key(spec), spec)
+    return closest and shlex.join(["python", "-m", "dmlcore", "train", closest[0], *closest[1]])
 
 
 def link(spec: RunSpec) -> str:
     """The query under which the Train page opens with this spec; of the default where a spec has no spelling."""
-    tries = [(name, changes) for name, preset in presets().items() if (changes := overrides(preset, spec)) is not None]
-    name, changes = min(tries, key=lambda match: len(match[1]), default=(FIRST, []))
+    name, changes = _closest(_key(spec), spec) or (FIRST, [])
     return urlencode({"base": name, "set": ";".join(changes)})
 
 
 def query(spec: RunSpec) -> dict[str, str] | None:
     """What stands behind the ? of a link under which exactly this spec opens; None where it has no spelling."""
-    given = dict(parse_qsl(link(spec)))
+    known = _query(_key(spec), spec)
+    return known and dict(known)
+
+
+@cached(256)
+def _query(key: str, _spec: RunSpec) -> dict[str, str] | None:
+    given = dict(parse_qsl(link(_spec)))
     try:
-        return given if linked(given) == spec else None
+        return given if linked(given) == _spec else None
     except SpecError:
         return None
+
+
+@cached(256)
+def _closest(key: str, _spec: RunSpec) -> tuple[str, list[str]] | None:
+    """The preset with the fewest changes, and these; None where none leads to the spec."""
+    tries = [(name, changes) for name, preset in presets().items() if (changes := overrides(preset, _spec)) is not None]
+    return min(tries, key=lambda match: len(match[1]), default=None)
+
+
+def _key(spec: RunSpec) -> str:
+    return repr(spec.model_dump())
 
 
 def linked(query: Mapping[str, str]) -> RunSpec:

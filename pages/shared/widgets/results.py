@@ -13,11 +13,14 @@ from dmlcore.figures.curves import CurvePanel, RunCurve, averaged, linked
 from dmlcore.metrics import SCORES
 from dmlcore.significance import verdicts
 from dmlcore.significance.transductive import marked
+from dmlcore.spec import RunSpec
 from dmlcore.storage.metrics_rows import REPRESENTATIONS, Row
 from dmlcore.storage.runs import Run
 from pages.shared.state import run_reader
+from pages.shared.state.cache import derived
 from pages.shared.state.run_reader import RunHistory
 from pages.shared.widgets.chart import chart
+from pages.shared.widgets.drawn import drawn
 from pages.shared.words import titles
 from pages.shared.words.numbers import percent
 
@@ -55,6 +58,8 @@ SMOOTH = (
 )
 FIRST = ("loss", "validation", "active", "member_weights")
 Histories = Sequence[tuple[str, Sequence[RunHistory]]]  # of one run or of a group, by the name in the legend
+# The same with how far each was read: a history grows, so that it alone does not say what is derived from it.
+AsRead = Sequence[tuple[str, Sequence[tuple[RunHistory, int]]]]
 
 
 def show(runs: Sequence[Run], forks: Sequence[int] = (), *, table: bool = True) -> None:
@@ -68,7 +73,7 @@ def show(runs: Sequence[Run], forks: Sequence[int] = (), *, table: bool = True) 
     if ends:
         band += "; a line across, that a projection ended and its proxies were put on samples anew"
     if _curves([(name, [history]) for name, history in histories], runs, [*forks, *ends], band):
-        _scores(runs, histories, table=table)
+        drawn(_scores, [run.spec for run in runs], _as_read([(name, [history]) for name, history in histories]), table)
 
 
 def show_groups(groups: Sequence[tuple[str, Sequence[Run]]]) -> None:
@@ -76,7 +81,7 @@ def show_groups(groups: Sequence[tuple[str, Sequence[Run]]]) -> None:
     histories = [(name, [run_reader.reader().history(run) for run in runs]) for name, runs in groups]
     every = [run for _, runs in groups for run in runs]
     if _curves(histories, every, (), "A line is the mean of a group, its band goes from the lowest run to the highest"):
-        _verdict(every, [history for _, members in histories for history in members])
+        _verdict([run.spec for run in every], [history for _, members in histories for history in members])
 
 
 def _curves(histories: Histories, runs: Sequence[Run], forks: Sequence[int], band: str) -> bool:
@@ -88,24 +93,36 @@ def _curves(histories: Histories, runs: Sequence[Run], forks: Sequence[int], ban
     drawing = st.container()  # above its controls: the curves are to stand in sight with the run
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         chosen = _chosen(there)
-        panels = [_panel(name, histories) for name in PANELS if name in chosen]
+        panels = derived(_panels, _as_read(histories), chosen)
         smoothing = st.slider(
             "Smoothing", 0.0, MOST_SMOOTHING, 0.0, 0.01, key="smooth", bind="query-params", help=SMOOTH, width=260
         )
         if _spans(panels) and st.toggle("Logarithmic axes", key="curves-log", bind="query-params", help=HOW):
-            panels = [_logarithmic(panel) for panel in panels]
+            panels = derived(_all_logarithmic, panels)
     if panels:
-        shown = ", ".join(panel.title for panel in panels)
         steps = max(run.state().steps for run in runs)
-        drawn = linked(panels, steps=steps, forks=forks, smoothing=smoothing)
         with drawing:
-            chart("curves", drawn, f"Over the steps: {shown}")
+            drawn(_draw_curves, panels, steps, tuple(forks), smoothing)
     st.caption(
         f"Hover to read values at the same step in all panels. {band}; "
         "active tuples, the triplets or pairs of a loss, are those that still move a point. Tested are the weights "
         "with the best validation score."
     )
     return True
+
+
+def _as_read(histories: Histories) -> AsRead:
+    return [(name, [(history, history.offset) for history in members]) for name, members in histories]
+
+
+def _panels(read: AsRead, chosen: Sequence[str]) -> list[CurvePanel]:
+    histories = [(name, [history for history, _ in members]) for name, members in read]
+    return [_panel(name, histories) for name in PANELS if name in chosen]
+
+
+def _draw_curves(panels: Sequence[CurvePanel], steps: int, forks: Sequence[int], smoothing: float) -> None:
+    shown = ", ".join(panel.title for panel in panels)
+    chart("curves", linked(panels, steps=steps, forks=forks, smoothing=smoothing), f"Over the steps: {shown}")
 
 
 def _chosen(there: Sequence[str]) -> list[str]:
@@ -156,6 +173,10 @@ def _logarithmic(panel: CurvePanel) -> CurvePanel:
     return replace(panel, bend=bend, ticks=(0.0, *(10.0**decade for decade in decades)))
 
 
+def _all_logarithmic(panels: Sequence[CurvePanel]) -> list[CurvePanel]:
+    return [_logarithmic(panel) for panel in panels]
+
+
 def _panel(name: str, histories: Histories) -> CurvePanel:
     title, unit, height = PANELS[name]
     curves = [_curve(label, [_series(history, name) for history in runs]) for label, runs in histories]
@@ -196,7 +217,8 @@ def score_columns(score: Row) -> dict[str, Any]:
     return {"MAP@R": percent(score["map_at_r"])} | recall | columns
 
 
-def _scores(runs: Sequence[Run], histories: Sequence[tuple[str, RunHistory]], *, table: bool) -> None:
+def _scores(specs: Sequence[RunSpec], read: AsRead, table: bool) -> None:
+    histories = [(name, history) for name, members in read for history, _ in members]
     rows = []
     for name, history in histories:
         for subject, words in REPRESENTATIONS.items():
@@ -205,7 +227,7 @@ def _scores(runs: Sequence[Run], histories: Sequence[tuple[str, RunHistory]], *,
     if not rows:
         return
     st.subheader("Scores on the test split", anchor=False)
-    _verdict(runs, [history for _, history in histories])
+    _verdict(specs, [history for _, history in histories])
     if len(histories) == 1:
         rows = [{key: value for key, value in row.items() if key != "run"} for row in rows]
     if table:
@@ -214,19 +236,18 @@ def _scores(runs: Sequence[Run], histories: Sequence[tuple[str, RunHistory]], *,
         st.caption("The trained network is tested at the end of the run.")
 
 
-def _verdict(runs: Sequence[Run], histories: Sequence[RunHistory]) -> None:
+def _verdict(specs: Sequence[RunSpec], histories: Sequence[RunHistory]) -> None:
     """What the scores say beside their baselines; runs that differ in the seed alone are one variant with its noise."""
     values: dict[str, dict[int, float]] = {}
     against: dict[str, dict[str, dict[int, float]]] = {}
     tested = set()
-    for run, history in zip(runs, histories, strict=True):
+    for spec, history in zip(specs, histories, strict=True):
         if (score := history.scores.get("trained", {}).get("map_at_r")) is None:
             continue
-        spec = run.spec
         name = f"{titles.data_title(spec.data.name)} · {titles.loss_title(spec.loss.name)}"
         key = spec.model_copy(update={"name": "", "seed": 0}).digest()
         name = marked(name, spec.conditioning.transductive)
-        label = name if len(runs) == 1 else f"{name} ({key[:4]})"
+        label = name if len(specs) == 1 else f"{name} ({key[:4]})"
         values.setdefault(label, {})[spec.seed] = score
         rows = [*history.scores.values(), *history.baselines.values()]
         for subject, scores in verdicts.baselines(rows, started=bool(spec.model.start)).items():

@@ -19,6 +19,7 @@ from pages.shared.state import run_reader
 from pages.shared.state.run_reader import Histogram
 from pages.shared.state.spec_link import command
 from pages.shared.widgets.chart import chart
+from pages.shared.widgets.drawn import drawn
 from pages.shared.words import sentences as words
 
 AGAIN = 10  # seconds between two readings of all rows of a run that goes on
@@ -56,9 +57,10 @@ def _distances(run: Run, histograms: list[Histogram], goes_on: bool) -> None:
     key = f"distances-{run.id}"
     step = _step(key, steps, goes_on) if len(steps) > 1 else steps[0]
     chosen = histograms[steps.index(step)]
-    chart(f"{key}-chart", _bars(chosen, _window(run)), _words(chosen))
+    window = _window(run)
+    drawn(_draw_bars, f"{key}-chart", chosen, window)
     shaded = ""
-    if window := _window(run):
+    if window:
         least = "" if math.isinf(window[0]) else f"at least {window[0]:.3g} and "
         shaded = (
             f" A triplet has a gradient while its negative is {least}at most {window[1]:.3g} farther than its "
@@ -89,6 +91,10 @@ def _window(run: Run) -> tuple[float, float] | None:
     except (TypeError, ValueError):  # parameters that this release does not know
         return None
     return -math.inf if math.isinf(loss.m2) else loss.margin - loss.m2, loss.margin
+
+
+def _draw_bars(key: str, chosen: Histogram, window: tuple[float, float] | None) -> None:
+    chart(key, _bars(chosen, window), _words(chosen))
 
 
 def _bars(chosen: Histogram, window: tuple[float, float] | None) -> tuple[Spec, Columns]:
