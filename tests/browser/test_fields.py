@@ -34,27 +34,33 @@ def at_rest(plane) -> None:
     quiet(lambda: seq(plane))
 
 
-def readout(page, name) -> str:
-    return page.locator(f'[data-readout="{name}"]').inner_text()
+# The boxes and menus by their labels, and what the page has computed of them, of one moment.
+SHOWN = """plane => {
+  const root = plane.getRootNode(), all = (selector) => [...root.querySelectorAll(selector)];
+  return [
+    Object.fromEntries(all("input[aria-label], select[aria-label]").map((box) => [box.ariaLabel, box.value])),
+    Object.fromEntries(all("[data-readout]").map((node) => [node.dataset.readout, node.innerText])),
+  ];
+}"""
 
 
-def shown_scene(page) -> Scene:
-    """The state of the controls, read from the screen rather than from the link."""
-    loss = page.get_by_label("loss", exact=True).input_value()
+def shown(page) -> tuple[Scene, dict[str, str]]:
+    """The state of the controls, read from the screen rather than from the link, and the numbers beside them."""
+    boxes, numbers = page.locator("canvas.plane").evaluate(SHOWN)
     hyper = {}
-    for name, parameter in losses.formula(loss).sliders.items():
+    for name, parameter in losses.formula(boxes["loss"]).sliders.items():
         if hasattr(parameter, "options"):
-            hyper[name] = page.get_by_label(name, exact=True).input_value()
+            hyper[name] = boxes[name]
         else:
-            value = page.get_by_label(f"{name} value", exact=True).input_value()
+            value = boxes[f"{name} value"]
             hyper[name] = float(value) if value else None
-    points = {name: [float(page.get_by_label(f"{name} {axis}").input_value()) for axis in "xy"] for name in POINTS}
-    return Scene.of({"loss": loss, "hyper": hyper} | points)
+    points = {name: [float(boxes[f"{name} {axis}"]) for axis in "xy"] for name in POINTS}
+    return Scene.of({"loss": boxes["loss"], "hyper": hyper} | points), numbers
 
 
 def assert_numbers_are_exact(page) -> None:
     def exact() -> None:
-        scene = shown_scene(page)
+        scene, numbers = shown(page)
         loss, points = scene.module(), as_tensors(scene)
         expected = {"loss": loss.clamped(*points).item(), "before clamp": loss.raw(*points).item()}
         for letter, force in zip("APN", forces(loss, *points), strict=True):
@@ -62,7 +68,7 @@ def assert_numbers_are_exact(page) -> None:
         a, p, n = (x.numpy() for x in points)
         expected |= {"d(A,P)": np.hypot(*(a - p)), "d(A,N)": np.hypot(*(a - n)), "d(P,N)": np.hypot(*(p - n))}
         for name, value in expected.items():
-            text = readout(page, name)
+            text = numbers[name]
             if math.isinf(value):
                 assert text == "∞"
             else:
@@ -70,7 +76,7 @@ def assert_numbers_are_exact(page) -> None:
                 assert float(text) == pytest.approx(value, abs=5.1e-4, rel=tolerance), name
         raw = expected["before clamp"]
         state = "active" if 0 < raw < loss.m2 else "satisfied" if raw <= 0 else "clamped"
-        assert readout(page, "triplet") == state
+        assert numbers["triplet"] == state
 
     eventually(exact)
 
@@ -79,10 +85,9 @@ def assert_link_reopens(page, again, server) -> None:
     """The link of a page gives the same state and numbers in another tab, or in its own after a walk elsewhere."""
     plane = page.locator("canvas.plane")
     at_rest(plane)
-    scene, numbers = shown_scene(page), page.locator(".readout").inner_text()
+    before = shown(page)
     opened(again, server, page.url.removeprefix(f"{server.url}/fields"))
-    becomes(lambda: shown_scene(again), scene)
-    becomes(lambda: again.locator(".readout").inner_text(), numbers)
+    becomes(lambda: shown(again), before)
 
 
 def test_dragging_a_point_keeps_every_number_exact_and_the_link_reopens_it(page, server):
@@ -138,7 +143,7 @@ def test_while_the_hand_moves_and_after_streamlit_is_not_asked(page, server):
     assert sent("_stcore/stream") == streamlit
 
 
-def test_hovering_reads_out_the_place_under_the_pointer(page, server):
+def test_hovering_reads_out_the_place_under_the_pointer_and_keys_move_and_undo(page, server):
     plane = opened(page, server, "?n=0.3,0.8")
     at_rest(plane)
     box = quiet(plane.bounding_box)
@@ -148,7 +153,7 @@ def test_hovering_reads_out_the_place_under_the_pointer(page, server):
         lines = page.locator(".tip:visible > div").all()
         rows = {line.locator("span").inner_text(): line.locator("b").inner_text() for line in lines}
         place = torch.tensor([float(v) for v in rows["N here"].split(",")], dtype=torch.float64)
-        scene = shown_scene(page)
+        scene, _ = shown(page)
         loss, (a, p, _) = scene.module(), as_tensors(scene)
         assert float(rows["loss"]) == pytest.approx(loss.clamped(a, p, place).item(), abs=0.02)
         assert float(rows["force"]) == pytest.approx(forces(loss, a, p, place)[2].norm().item(), rel=0.02)
@@ -159,17 +164,17 @@ def test_hovering_reads_out_the_place_under_the_pointer(page, server):
     page.locator(".tip:visible").wait_for()
     page.keyboard.press("Escape")
     page.locator(".tip").wait_for(state="hidden")
+    moves_undoes_and_snaps(page)
 
 
-def test_undo_redo_snap_and_keys(page, server):
-    opened(page, server, "?n=0.3,0.8")
+def moves_undoes_and_snaps(page) -> None:
     negative = page.get_by_role("button", name="negative at")
     page.get_by_role("button", name="anchor at").focus()
     page.keyboard.press("Shift+ArrowUp")
     page.wait_for_url(re.compile(r"[?&]a=0%2C0.1"))
     page.get_by_label("snap").select_option("equilateral")
     page.wait_for_url(re.compile("snap=equilateral"))
-    sides = lambda: [float(readout(page, name)) for name in ("d(A,P)", "d(A,N)", "d(P,N)")]  # noqa: E731
+    sides = lambda: [float(shown(page)[1][name]) for name in ("d(A,P)", "d(A,N)", "d(P,N)")]  # noqa: E731
     becomes(sides, lambda d: max(d) - min(d) < 0.002)
     page.get_by_role("button", name="undo (Ctrl+Z)").click()
     expect(negative).to_have_attribute("aria-label", re.compile("0.3, 0.8"))

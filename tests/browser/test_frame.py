@@ -33,7 +33,7 @@ def test_a_page_without_a_sidebar_gets_rid_of_that_of_the_page_before(page, serv
 @pytest.mark.usefixtures("in_motion")
 def test_a_copied_link_opens_what_was_seen_be_the_clipboard_shut_and_the_page_in_play(page, server):
     # Plain http knows no navigator.clipboard; without a socket the page itself answers.
-    page.goto(f"{server.url}/toys?data=moons&classes=2&samples=4&step=2&socket=off")
+    go(page, f"{server.url}/toys?data=moons&classes=2&samples=4&step=2&socket=off")
     page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined, configurable: true })")
     work = page.locator(".work[data-step]")
     becomes(lambda: work.get_attribute("data-step"), "2")

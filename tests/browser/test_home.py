@@ -20,7 +20,7 @@ def test_home_fits_the_screen_and_its_field_answers_without_an_address(page, ser
     negative.press("ArrowUp")  # ends the opening show
     before = negative.get_attribute("aria-label")
     drag(page, negative, 40, -30)
-    assert negative.get_attribute("aria-label") != before
+    expect(negative).not_to_have_attribute("aria-label", before)
     assert page.url.removesuffix("/") == server.url
     bottom = "links => Math.max(...links.map((link) => link.getBoundingClientRect().bottom))"
     doors = page.get_by_test_id("stPageLink-NavLink")

@@ -1,4 +1,4 @@
-"""The whole way, with a real mouse and keyboard: fields, training, a killed server, gallery, map; and the dark."""
+"""The whole way in the dark, with a real mouse and keyboard: fields, training, a killed server, gallery, map."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def sound_in_the_dark(page) -> None:
 
 
 def test_from_a_force_field_to_a_trained_gallery(visitor, lab):
-    # Home, in the dark: the first door. There the loss falls as the negative is dragged out of the active region. A key
+    # Home: the first door. There the loss falls as the negative is dragged out of the active region. A key
     # ends the opening show.
     page = visitor(color_scheme="dark")
     go(page, lab.url)
@@ -51,7 +51,6 @@ def test_from_a_force_field_to_a_trained_gallery(visitor, lab):
     drag(page, negative, -78, -138)
     expect(page.locator('[data-readout="triplet"]')).to_have_text("satisfied")
     sound_in_the_dark(page)
-    page.emulate_media(color_scheme="light")
 
     # A training run, by the three steps: data, settings in the sidebar, start.
     page.get_by_test_id("stTopNavSection").filter(has_text="Training").click()
@@ -66,6 +65,7 @@ def test_from_a_force_field_to_a_trained_gallery(visitor, lab):
     expect(onward).to_have_attribute("href", re.compile(f"schedule.steps(=|%3D){STEPS}"))
     onward.click()
     settled(page, f"{STEPS} steps of")
+    sound_in_the_dark(page)
     page.get_by_role("button", name="Start training").click()
     page.wait_for_url(re.compile(r"/runs\?run="))
     run_id = re.search(r"run=([a-z0-9-]+)", page.url)[1]
@@ -91,6 +91,8 @@ def test_from_a_force_field_to_a_trained_gallery(visitor, lab):
     eventually(lambda: expect(pairs).to_have_text(re.compile(f"at step {STEPS}")))  # it stayed open, and kept up
     assert run.state().state == "done"
     assert run.state().step == STEPS > before
+    page.locator("[data-testid=stVegaLiteChart] :is(canvas, svg)").first.wait_for()
+    sound_in_the_dark(page)
 
     # The gallery: right and wrong are told apart without colour, and failures can be picked out.
     page.get_by_role("link", name="Explore").first.click()
@@ -106,6 +108,8 @@ def test_from_a_force_field_to_a_trained_gallery(visitor, lab):
     becomes(kinds, lambda wrong: wrong and all(wrong))
     page.locator(".neighbours .found a.frame").first.click()
     page.wait_for_url(re.compile("query="))
+    page.locator(".neighbours .found img").first.wait_for()
+    sound_in_the_dark(page)
 
     # The map, with an image under the pointer.
     go(page, f"{lab.url}/explore?run={run_id}")
@@ -117,15 +121,5 @@ def test_from_a_force_field_to_a_trained_gallery(visitor, lab):
     image = page.locator(".card img")
     image.wait_for()
     becomes(lambda: image.evaluate("(img) => img.decode().then(() => img.naturalWidth)"), lambda width: width > 0)
-
-    # The same in the dark.
-    page.emulate_media(color_scheme="dark")
-    for name, shown in (
-        ("start", "[data-testid=stMain] button:has-text('Start training')"),
-        (f"runs?run={run_id}", "[data-testid=stVegaLiteChart] :is(canvas, svg)"),
-        (f"gallery?run={run_id}", ".neighbours .found img"),
-        (f"explore?run={run_id}", "canvas.map[data-painted]"),
-    ):
-        go(page, f"{lab.url}/{name}")
-        page.locator(shown).first.wait_for()
-        sound_in_the_dark(page)
+    page.locator("canvas.map[data-painted]").wait_for()
+    sound_in_the_dark(page)

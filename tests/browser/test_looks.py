@@ -26,8 +26,8 @@ def test_a_slider_tells_its_value_and_boxes_keep_apart(page, server):
     page.get_by_label("loss", exact=True).select_option("distance_sensitive")
     gaps = """boxes => boxes.map((box) => box.getBoundingClientRect())
       .map((box, i, all) => i ? box.top - all[i - 1].bottom : 9)"""
-    becomes(lambda: page.locator(".sliders input[type=number]").evaluate_all(gaps), lambda all: len(all) == 5)
-    assert min(page.locator(".sliders input[type=number]").evaluate_all(gaps)) >= 4
+    boxes = page.locator(".sliders input[type=number]")
+    becomes(lambda: boxes.evaluate_all(gaps), lambda all: len(all) == 5 and min(all) >= 4)
 
 
 def test_images_of_a_failure_cover_neither_each_other_nor_a_point(page, server):
@@ -84,6 +84,10 @@ def test_no_tick_of_the_comparison_lies_under_its_buttons(page, server):
     go(page, f"{server.url}/compare")
     zoom = page.locator(".zoom")
     expect(zoom).to_be_visible()
-    frame, box = page.locator(".frame").first.bounding_box(), zoom.bounding_box()
-    assert box["y"] + box["height"] < frame["y"] + frame["height"] - 20  # ticks of x along the lower edge
-    assert box["x"] > frame["x"] + 40  # ticks of y along the left one
+
+    def apart() -> None:
+        frame, box = page.locator(".frame").first.bounding_box(), zoom.bounding_box()
+        assert box["y"] + box["height"] < frame["y"] + frame["height"] - 20  # ticks of x along the lower edge
+        assert box["x"] > frame["x"] + 40  # ticks of y along the left one
+
+    eventually(apart)

@@ -67,8 +67,29 @@ def selected(page: Any, run: Run) -> np.ndarray:
     return kept.indices
 
 
+def the_one_under_the_mouse_is_ringed_and_opened(page: Any, canvas: Any, shown: Run) -> None:
+    def on_a_point() -> str:
+        """Along the middle until a point is near."""
+        box = quiet(canvas.bounding_box)
+        for share in range(20, 80, 2):
+            page.mouse.move(box["x"] + box["width"] * share / 100, box["y"] + box["height"] / 2)
+            if index := canvas.get_attribute("data-hovered"):
+                return index
+        raise AssertionError("the pointer met no point")
+
+    under = eventually(on_a_point)
+    page.locator(f'.card img[src$="/{shown.id}/{under}"]').wait_for()
+    page.mouse.down()
+    page.mouse.up()
+    page.locator(".card.pinned").wait_for()
+    canvas.focus()
+    page.keyboard.press("Escape")
+    page.locator(".card").wait_for(state="hidden")
+
+
 def test_a_point_shows_its_image_and_its_neighbours_and_leads_to_the_gallery(page, server, shown):
     canvas = opened(page, server, shown)
+    the_one_under_the_mouse_is_ringed_and_opened(page, canvas, shown)
     canvas.focus()
     page.keyboard.press("ArrowRight")
     page.locator(".card img").wait_for()
@@ -89,28 +110,6 @@ def test_a_point_shows_its_image_and_its_neighbours_and_leads_to_the_gallery(pag
     page.get_by_role("link", name="All its neighbours").click()
     page.wait_for_url(re.compile(f"gallery.*query={hovered}"))
     assert page.evaluate("window.same_page"), "the app was not loaded again"
-
-
-def test_the_point_under_the_mouse_is_ringed_and_opened(page, server, shown):
-    canvas = opened(page, server, shown)
-
-    def on_a_point() -> str:
-        """Along the middle until a point is near."""
-        box = quiet(canvas.bounding_box)
-        for share in range(20, 80, 2):
-            page.mouse.move(box["x"] + box["width"] * share / 100, box["y"] + box["height"] / 2)
-            if index := canvas.get_attribute("data-hovered"):
-                return index
-        raise AssertionError("the pointer met no point")
-
-    under = eventually(on_a_point)
-    page.locator(f'.card img[src$="/{shown.id}/{under}"]').wait_for()
-    page.mouse.down()
-    page.mouse.up()
-    page.locator(".card.pinned").wait_for()
-    canvas.focus()
-    page.keyboard.press("Escape")
-    page.locator(".card").wait_for(state="hidden")
 
 
 def test_a_lasso_selects_and_another_adds_and_both_carry_over(page, server, shown):
@@ -147,7 +146,7 @@ def test_colours_and_classes_stand_out_and_the_link_says_so(page, server, shown)
     page.locator('.legend button[aria-pressed="true"]').wait_for()
     expect(page.locator(".legend button.faint")).to_have_count(9)
     becomes(lambda: address(page), lambda url: "colour=right" in url and "classes=3" in url)
-    page.reload()
+    go(page, address(page))
     page.locator('canvas.map[data-colour="right"]').wait_for()
     expect(page.locator(".legend button.faint")).to_have_count(9)
     page.get_by_role("button", name="all classes again").click()
@@ -221,7 +220,31 @@ def test_a_lasso_shows_its_images_one_opens_in_full_and_the_link_reopens_it(page
     becomes(lambda: int(guest.locator(".wall .view").get_attribute("data-count")), 1)
 
 
-def test_the_wheel_zooms_at_once_and_a_view_is_kept_and_opened(page, server, shown):
+DRAWN = """(points) => new Promise((done) => {
+  const map = points.parentElement.querySelector("canvas.map");
+  map.dispatchEvent(new KeyboardEvent("keydown", { key: "+" }));
+  requestAnimationFrame(() => { // what WebGL has drawn can be read within the frame that drew it
+    const copy = document.createElement("canvas"), ctx = copy.getContext("2d");
+    [copy.width, copy.height] = [points.width, points.height];
+    ctx.drawImage(points, 0, 0);
+    done(ctx.getImageData(0, 0, copy.width, copy.height).data.some((v, i) => i % 4 === 3 && v > 200));
+  });
+})"""
+
+
+def survives_the_loss_of_its_graphics(page: Any) -> None:
+    points = page.locator("canvas.points")
+    becomes(lambda: points.evaluate(DRAWN), True)
+    points.evaluate(
+        "(c) => { window.gl = c.getContext('webgl2'); window.lose = gl.getExtension('WEBGL_lose_context'); }"
+    )
+    page.evaluate("lose.loseContext()")
+    becomes(lambda: points.evaluate(DRAWN), False)
+    becomes(lambda: page.evaluate("gl.isContextLost() && lose.restoreContext(), gl.isContextLost()"), False)
+    becomes(lambda: points.evaluate(DRAWN), True)
+
+
+def test_the_wheel_zooms_at_once_a_view_is_kept_and_graphics_that_are_lost_come_back(page, server, shown):
     canvas = opened(page, server, shown)
     box = quiet(canvas.bounding_box)
     page.mouse.move(box["x"] + 100, box["y"] + 100)
@@ -236,6 +259,7 @@ def test_the_wheel_zooms_at_once_and_a_view_is_kept_and_opened(page, server, sho
     becomes(lambda: "at=" in address(page), False)
     link.click()
     becomes(lambda: re.search("at=([^&]+)", address(page)), lambda match: match and match[1] == near)
+    survives_the_loss_of_its_graphics(page)
 
 
 def test_the_map_plays_over_training(page, server, shown):
@@ -248,31 +272,6 @@ def test_the_map_plays_over_training(page, server, shown):
     page.get_by_role("button", name="play").click()
     becomes(lambda: bar.get_attribute("aria-valuetext"), "step 8")
     page.get_by_role("button", name="play").wait_for()
-
-
-DRAWN = """(points) => new Promise((done) => {
-  const map = points.parentElement.querySelector("canvas.map");
-  map.dispatchEvent(new KeyboardEvent("keydown", { key: "+" }));
-  requestAnimationFrame(() => { // what WebGL has drawn can be read within the frame that drew it
-    const copy = document.createElement("canvas"), ctx = copy.getContext("2d");
-    [copy.width, copy.height] = [points.width, points.height];
-    ctx.drawImage(points, 0, 0);
-    done(ctx.getImageData(0, 0, copy.width, copy.height).data.some((v, i) => i % 4 === 3 && v > 200));
-  });
-})"""
-
-
-def test_the_map_survives_the_loss_of_its_graphics(page, server, shown):
-    opened(page, server, shown)
-    points = page.locator("canvas.points")
-    becomes(lambda: points.evaluate(DRAWN), True)
-    points.evaluate(
-        "(c) => { window.gl = c.getContext('webgl2'); window.lose = gl.getExtension('WEBGL_lose_context'); }"
-    )
-    page.evaluate("lose.loseContext()")
-    becomes(lambda: points.evaluate(DRAWN), False)
-    becomes(lambda: page.evaluate("gl.isContextLost() && lose.restoreContext(), gl.isContextLost()"), False)
-    becomes(lambda: points.evaluate(DRAWN), True)
 
 
 def test_without_webgl_the_map_is_drawn_and_says_so(page, server, shown):

@@ -69,7 +69,7 @@ def test_a_recording_plays_on_opening_and_pause_stops_it(page, server):
     page.locator("table tr.ours", has_text="untrained network").wait_for()
 
 
-def test_numbers_are_the_librarys_and_a_change_forks_the_future(page, server):
+def test_numbers_are_the_librarys_and_a_change_forks_the_future(page, guest, server):
     work = opened(page, server)
     at_step(work, 2)
     before = trainings(TOY, 12)
@@ -101,17 +101,16 @@ def test_numbers_are_the_librarys_and_a_change_forks_the_future(page, server):
 
     page.get_by_role("group", name="forces of B").get_by_role("button", name="pushes").click()
     link = becomes(lambda: linked(page), lambda q: "b.moves=pushes" in q.get("then", "") and q.get("step") == "10")
-    again = page.context.new_page()
-    other = opened(again, server, f"?{urlencode(link)}")
+    other = opened(guest, server, f"?{urlencode(link)}")
     at_step(other, 10)
-    pushes = again.get_by_role("group", name="forces of B").get_by_role("button", name="pushes")
+    pushes = guest.get_by_role("group", name="forces of B").get_by_role("button", name="pushes")
     expect(pushes).to_have_attribute("aria-pressed", "true")
-    shows(again, 0, "loss", before[0].frames[10].loss)
-    becomes(lambda: linked(again), link)
+    shows(guest, 0, "loss", before[0].frames[10].loss)
+    becomes(lambda: linked(guest), link)
 
 
-def test_space_is_turned_by_hand_and_reduced_motion_stands_still(visitor, server):
-    page = visitor(viewport={"width": 390, "height": 844})
+def test_space_is_turned_by_hand_and_reduced_motion_stands_still(page, server):
+    page.set_viewport_size({"width": 390, "height": 844})
     work = opened(page, server, "")
     quiet(lambda: work.get_attribute("data-seq"))  # painted, and at rest
     at_step(work, 0)
