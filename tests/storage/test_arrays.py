@@ -182,10 +182,12 @@ def test_large_arrays_are_mapped_and_checked_as_others_are(tmp_path, monkeypatch
             base = base.base
         assert isinstance(base.obj, mmap.mmap), f"{name} is a view of the file"
         assert stored[name].__array_interface__["data"][0] % arrays.ALIGNED == 0
-    content = bytearray(path.read_bytes())
-    content[content.index(GOOD["embeddings"].tobytes()) + 17] ^= 1
+    wide = np.tile(GOOD["embeddings"], 1000)  # more than is read with its header, whose checksum zipfile compares
+    np.savez(tmp_path / "b.npz", **GOOD | {"embeddings": wide})
+    content = bytearray((tmp_path / "b.npz").read_bytes())
+    content[content.index(wide.tobytes()) + wide.nbytes - 4] ^= 1
     (tmp_path / "b.npz").write_bytes(content)
-    with pytest.raises(Unreadable, match=r"as it was written|CRC-32"):
+    with pytest.raises(Unreadable, match="as it was written"):
         read(tmp_path / "b.npz")
     with_value("embeddings", np.nan)(path)
     with pytest.raises(Unreadable, match="must hold numbers"):
