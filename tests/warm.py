@@ -28,7 +28,7 @@ from typing import Any
 
 from dmlcore.storage.home import HOME
 
-SUITE = "DML_WARM"  # the environment variable that names the run of the suite
+SUITE = "DML_TESTS_WARM"  # the environment variable that names the run of the suite
 DIGITS = 12
 
 

@@ -93,7 +93,7 @@ def serve(
     if port + workers - 1 > 65_535:
         raise CommandError(f"--port {port} leaves no room for {workers} servers: the last port is 65535")
     store = store_at(runs)
-    settings = {"DML_RUNS": str(store.root)}
+    settings = {"DML_RUNS": str(store.root), "DML_WARM": "all"}
     settings |= {"DML_METRICS": "1"} if metrics else {}
     settings |= {"DML_LOG": "json"} if json_log else {}
     code = servers.serve(address, range(port, port + workers), settings, token=secrets.token_hex(24))

@@ -1,15 +1,23 @@
-"""What the server asks of Streamlit: where the app is served, and the files that Streamlit serves itself."""
+"""What the server asks of Streamlit: where the app is served, the files that Streamlit serves itself, and to open
+pages before visitors do, so that none of a crowd waits for what is computed once."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+from collections.abc import Iterable
 from pathlib import Path
 
 import streamlit
 from streamlit import net_util
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime import Runtime
+from streamlit.runtime.session_manager import SessionClient
 from streamlit.runtime.stats import ACTIVE_SESSIONS_FAMILY, GaugeStat
 
 STATIC = Path(streamlit.__file__).parent / "static"
+LONGEST = 120.0  # seconds that a page may take before the next one is opened
 
 
 def base() -> str:
@@ -31,3 +39,39 @@ def sessions() -> int:
     """How many tabs are connected now."""
     stats = Runtime.instance().stats_mgr.get_stats([ACTIVE_SESSIONS_FAMILY]) if Runtime.exists() else {}
     return sum(int(stat.value) for stat in stats.get(ACTIVE_SESSIONS_FAMILY, ()) if isinstance(stat, GaugeStat))
+
+
+class _Visitor(SessionClient):
+    """A tab that shows nothing; it knows when a page is complete."""
+
+    def __init__(self) -> None:
+        self.complete = asyncio.Event()
+
+    @property
+    def client_context(self) -> None:
+        """Of no connection."""
+        return None
+
+    def write_forward_msg(self, msg: ForwardMsg) -> None:
+        """A message for the browser."""
+        if msg.WhichOneof("type") == "script_finished":
+            self.complete.set()
+
+
+async def open_pages(addresses: Iterable[str]) -> None:
+    """Open these pages one after another, in a session of their own that ends; nothing without Streamlit's server."""
+    if not Runtime.exists():
+        return
+    runtime, visitor = Runtime.instance(), _Visitor()
+    session = runtime.connect_session(client=visitor, user_info={})
+    try:
+        for address in addresses:
+            visitor.complete.clear()
+            message = BackMsg()
+            message.rerun_script.query_string = ""
+            message.rerun_script.page_name = address
+            runtime.handle_backmsg(session, message)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(visitor.complete.wait(), LONGEST)
+    finally:
+        runtime.close_session(session)
