@@ -11,7 +11,7 @@ import os
 import platform
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -115,21 +115,31 @@ def processor_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def browser_seconds(server: int) -> float:
-    """Processor time so far of what this process has started, without the server: the browser."""
+def started_by(process: int, but: int = 0) -> set[int]:
+    """What a process has started, and what that has; but: one that does not count, nor what it has started."""
     parents = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
-    ours, newer = {os.getpid()}, True
+    ours, newer = {process}, {process}
     while newer:
-        newer = {pid for pid, parent in parents.items() if parent in ours and pid not in ours and pid != server}
+        newer = {pid for pid, parent in parents.items() if parent in ours and pid not in ours and pid != but}
         ours |= newer
+    return ours - {process}
+
+
+def seconds_of(processes: Iterable[int]) -> float:
+    """Processor time so far of those that are still there."""
     seconds = 0.0
-    for pid in ours - {os.getpid()}:
+    for pid in processes:
         with contextlib.suppress(OSError):
             seconds += processor_seconds(pid)
     return seconds
+
+
+def browser_seconds(server: int) -> float:
+    """Processor time so far of what this process has started, without the server: the browser."""
+    return seconds_of(started_by(os.getpid(), but=server))
 
 
 @contextlib.contextmanager

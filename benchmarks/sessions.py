@@ -5,32 +5,65 @@ drives it: one request in flight, the newest wins, coarser grids once answers ge
 slider move is five requests in 80 ms and the rest; its time is from the first request to the last answer. The rival, in
 the same run: 100 sessions that rerun a page of one slider and one number (benchmarks/empty_rerun) once a second.
 
-With --browse the sessions open ten pages one after another instead, a second apart, from the moment a fresh server
-listens (cold), and again when all of them have been through (warm); the server's CPU a page is told too.
+With --browse the sessions open ten pages one after another instead, a second apart, from the moment `dml serve` says
+that it is ready (fresh), and again when all of them have been through (warm). --workers N: so many servers, over which
+the sessions are spread evenly, as a proxy does (docs/reverse-proxy.md). What a page takes of the processor is told too.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import math
+import socket
+import subprocess
+import sys
 import tempfile
 import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import WebSocketException
 
-from benchmarks.harness import EMPTY_RERUN, Server, command_line, memory, pid_of, processor_seconds, report, served
+from benchmarks.harness import (
+    EMPTY_RERUN,
+    ROOT,
+    Server,
+    command_line,
+    memory,
+    pid_of,
+    report,
+    seconds_of,
+    served,
+    started_by,
+    verdict,
+)
 from pages.shared.plane.state import Scene
 from pages.shared.server.wire import unpack
 
 FINE, COARSE, RESTING, MODEST, SLOW = 81, 41, 201, 101, 0.024  # as in assets/shared/plane/plane.js
 
+GOALS = {"fresh": 5.0, "warm": 1.5}  # seconds in which 95 of 100 pages are to be there
+PATIENCE = 60.0  # seconds until a page that does not come counts as failed
+TO_BE_READY = 300.0  # seconds
 PAGES = ("fields", "compare", "charges", "truth", "data", "train", "runs", "studies", "gallery", "published")
+
+
+@dataclass(frozen=True)
+class Opening:
+    """A page that was opened; failure: why it did not come."""
+
+    page: str
+    seconds: float
+    failure: str = ""
 
 
 class Visitor:
@@ -39,12 +72,18 @@ class Visitor:
     def __init__(self, address: str) -> None:
         self.address = address.replace("http", "ws")
         self.trip, self.scene = 0.0, Scene().to_json()
+        self.lost = False
 
     async def arrive(self, fields: bool) -> None:
         """Open the page and wait until its script has run."""
-        self.page = await connect(f"{self.address}/_stcore/stream", subprotocols=["streamlit"], max_size=None)
+        await self.connect()
         await self.rerun()
         self.field = await connect(f"{self.address}/api/field", max_size=None) if fields else None
+
+    async def connect(self) -> None:
+        """Begin a session."""
+        stream = f"{self.address}/_stcore/stream"  # a browser pings nobody, and waits
+        self.page = await connect(stream, subprotocols=["streamlit"], max_size=None, ping_interval=None)
 
     async def rerun(self, page: str = "") -> float:
         """Seconds of one rerun of a page, by its name in the address."""
@@ -57,6 +96,19 @@ class Visitor:
             answer.ParseFromString(await self.page.recv())
             if answer.WhichOneof("type") == "script_finished":
                 return time.perf_counter() - start
+
+    async def open(self, page: str) -> Opening:
+        """Open a page, by its name in the address; after a failure in a new session."""
+        start, failure = time.perf_counter(), ""
+        try:
+            async with asyncio.timeout(PATIENCE):
+                if self.lost:
+                    await self.connect()
+                await self.rerun(page)
+                self.lost = False
+        except (OSError, TimeoutError, WebSocketException) as error:
+            self.lost, failure = True, f"{type(error).__name__}: {error}".rstrip(": ")
+        return Opening(page, time.perf_counter() - start, failure)
 
     async def ask(self, n: int, settle: bool = False) -> float:
         """Seconds of one field."""
@@ -107,32 +159,90 @@ async def once_a_second(visitors: list[Visitor], act: str, seconds: int) -> list
     return [1000 * t for times in await asyncio.gather(*spread) for t in times]
 
 
-async def browsing(visitors: list[Visitor], pause: float = 1.0) -> list[float]:
-    """Every visitor opens all pages, each beginning with another one; milliseconds of each opening."""
+async def browsing(visitors: list[Visitor], pause: float = 1.0) -> list[Opening]:
+    """Every visitor opens all pages, each beginning with another one."""
 
-    async def one(visitor: Visitor, first: int) -> list[float]:
+    async def one(visitor: Visitor, first: int) -> list[Opening]:
         await asyncio.sleep(pause * first / len(visitors))
-        times = []
+        openings = []
         for number in range(len(PAGES)):
-            times.append(await visitor.rerun(PAGES[(first + number) % len(PAGES)]))
+            openings.append(await visitor.open(PAGES[(first + number) % len(PAGES)]))
             await asyncio.sleep(pause)
-        return times
+        return openings
 
     visits = await asyncio.gather(*(one(visitor, number) for number, visitor in enumerate(visitors)))
-    return [1000 * seconds for times in visits for seconds in times]
+    return [opening for openings in visits for opening in openings]
 
 
-async def browse(server: Server, arguments: argparse.Namespace) -> None:
-    """Cold and warm, of a server that has just begun to listen."""
-    visitors = [Visitor(server.url) for _ in range(arguments.sessions)]
-    pid = pid_of(server)
-    before = processor_seconds(pid)
-    await asyncio.gather(*(visitor.arrive(fields=False) for visitor in visitors))
-    for name in ("cold", "warm"):
-        times = await browsing(visitors)
-        used, before = processor_seconds(pid) - before, processor_seconds(pid)
-        busy = f"CPU {1000 * used / len(times):.0f} ms a page"
-        report(f"{len(visitors)} sessions, {len(PAGES)} pages, {name}", times, busy)
+async def browse(addresses: Sequence[str], serving: int, arguments: argparse.Namespace) -> None:
+    """Fresh and warm, of servers that have just said that they are ready; serving: the process that started them."""
+    visitors = [Visitor(addresses[number % len(addresses)]) for number in range(arguments.sessions)]
+    for visitor in visitors:
+        visitor.lost = True  # begins with its first page
+    for name, goal in GOALS.items():
+        before, own = seconds_of(started_by(serving)), time.process_time()
+        openings = await browsing(visitors)
+        used, own = seconds_of(started_by(serving)) - before, time.process_time() - own
+        failures = [opening.failure for opening in openings if opening.failure]
+        times = [1000 * opening.seconds for opening in openings]
+        busy = f"CPU a page {1000 * used / len(times):.0f} ms, of the visitor {1000 * own / len(times):.0f} ms"
+        report(f"{len(visitors)} sessions, {len(addresses)} servers, {len(PAGES)} pages, {name}", times, busy)
+        reached = not failures and float(np.percentile(times, 95)) <= 1000 * goal
+        print(f"{verdict(reached)}: p95 at most {goal:g} s, no failure ({len(failures)} of {len(times)})")
+        for failure in sorted(set(failures)):
+            print(f"  {failures.count(failure)} times {failure}")
+    await _each(visitors[0], serving, openings)
+
+
+async def _each(visitor: Visitor, serving: int, openings: Sequence[Opening], times: int = 5) -> None:
+    """A line for each page: as the crowd had it, and what it takes of the processor where one visitor opens it."""
+    for page in PAGES:
+        before = seconds_of(started_by(serving))
+        for _ in range(times):
+            await visitor.open(page)
+        used = 1000 * (seconds_of(started_by(serving)) - before) / times
+        of_page = [opening for opening in openings if opening.page == page]
+        failed = sum(bool(opening.failure) for opening in of_page)
+        report(f"  {page}", [1000 * opening.seconds for opening in of_page], f"CPU {used:.0f} ms, {failed} failures")
+
+
+@contextlib.contextmanager
+def crowd_served(runs: Path, workers: int) -> Iterator[tuple[list[str], int]]:
+    """`dml serve --workers N` over these runs, once all say that they are ready: addresses, and the process."""
+    port = _ports_in_a_row(workers)
+    addresses = [f"http://127.0.0.1:{port + number}" for number in range(workers)]
+    command = [sys.executable, "-m", "dmlcore", "serve", "--workers", str(workers), "--port", str(port)]
+    with open(runs.parent / "serve.log", "ab") as log:
+        process = subprocess.Popen([*command, "--runs", str(runs)], cwd=ROOT, stdout=log, stderr=log)
+    try:
+        began = time.monotonic()
+        while not all(map(_is_ready, addresses)):
+            if process.poll() is not None or time.monotonic() - began > TO_BE_READY:
+                raise RuntimeError(f"it does not serve: {(runs.parent / 'serve.log').read_text()[-2000:]}")
+            time.sleep(0.2)
+        print(f"ready after {time.monotonic() - began:.1f} s, CPU {seconds_of(started_by(process.pid)):.1f} s")
+        yield addresses, process.pid
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _is_ready(address: str) -> bool:
+    with contextlib.suppress(OSError), urllib.request.urlopen(f"{address}/api/ready", timeout=60) as answer:
+        return bool(answer.status == 200)
+    return False
+
+
+def _ports_in_a_row(count: int) -> int:
+    """The first of so many ports that nobody listens on."""
+    while True:
+        with contextlib.ExitStack() as stack, contextlib.suppress(OSError, OverflowError):
+            sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+            sockets[0].bind(("127.0.0.1", 0))
+            first = int(sockets[0].getsockname()[1])
+            for number, each in enumerate(sockets[1:], 1):
+                each.bind(("127.0.0.1", first + number))
+            return first
 
 
 async def gathered(server: Server, count: int, fields: bool) -> list[Visitor]:
@@ -172,12 +282,13 @@ def main() -> None:
     parser.add_argument("--dragging", type=int, default=32)
     parser.add_argument("--seconds", type=int, default=10)
     parser.add_argument("--browse", action="store_true", help="open pages instead of moving sliders")
+    parser.add_argument("--workers", type=int, default=1, help="servers, with --browse")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         runs = Path(folder) / "runs"
         if arguments.browse:
-            with served(runs) as (server,):
-                asyncio.run(browse(server, arguments))
+            with crowd_served(runs, arguments.workers) as (addresses, process):
+                asyncio.run(browse(addresses, process, arguments))
         else:
             with served(runs, EMPTY_RERUN, rest=15) as (server, rival):
                 asyncio.run(measure(server, rival, arguments))
