@@ -1,0 +1,133 @@
+"""Every line of the README's way from laptop to cluster runs, with fewer steps and what stands in for other machines.
+
+Ray is started by its own line, on a free port; SLURM is submitit's
+local executor, a bucket a folder.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from dmlcore.cli.main import app
+from dmlcore.storage.runs import RunStore
+
+ROOT = Path(__file__).parents[2]
+SECTION = (ROOT / "README.md").read_text("utf-8").partition("## From laptop to cluster")[2].partition("\n## ")[0]
+LINES = [line for block in re.findall(r"```bash\n(.*?)```", SECTION, re.S) for line in block.splitlines()]
+STARTS = [line for line in LINES if " ray start " in line]
+LITTLE = ["batch.classes=4", "batch.samples=2", "schedule.steps=10", "schedule.validate_every=10"]
+LITTLE_OF = {"train": LITTLE, "search": LITTLE, "study": LITTLE, "protocol": LITTLE}
+
+
+def needs(line: str) -> str:
+    """The package without which a line cannot run."""
+    return "ray" if "ray" in line else "submitit" if "slurm" in line else ""
+
+
+@pytest.fixture(scope="module")
+def ray_address() -> Iterator[str]:
+    """The nodes, started as printed and kept in the foreground, so that they, and no others, are ended."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    folder = tempfile.mkdtemp(prefix="dml-")
+    more = {"RAY_TMPDIR": folder, "PYTHONPATH": str(ROOT), "RAY_worker_niceness": "0", "OMP_NUM_THREADS": "1"}
+    more["RAY_ADDRESS"] = f"127.0.0.1:{port}"
+    os.environ |= more | {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+    nodes = []
+    for line in STARTS:
+        words = line.replace("6379", str(port)).split()[2:]  # after the variable and "ray"
+        words += ["--block", "--object-store-memory", str(80 * 2**20)] + (
+            ["--port", str(port)] if "--head" in words else []
+        )
+        command = [sys.executable, "-m", "ray.scripts.scripts", *words]
+        nodes.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True))
+        until_it_answers(port)
+    try:
+        yield f"127.0.0.1:{port}"
+    finally:
+        import ray
+
+        ray.shutdown()
+        for node in reversed(nodes):
+            node.send_signal(signal.SIGTERM)
+        for node in nodes:
+            node.wait(60)
+        shutil.rmtree(folder, ignore_errors=True)
+        for name in (*more, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"):
+            os.environ.pop(name, None)
+
+
+def until_it_answers(port: int) -> None:
+    deadline = time.monotonic() + 120
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        except OSError:
+            assert time.monotonic() < deadline, "Ray does not answer"
+            time.sleep(0.2)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("laptop")
+
+
+@pytest.mark.parametrize("line", [line for line in LINES if line not in STARTS])
+def test_a_line_of_the_way_runs(
+    line: str, folder: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = needs(line)
+    if package and find_spec(package) is None:
+        pytest.skip(f"{package} is not installed")
+    address = request.getfixturevalue("ray_address") if package == "ray" else ""
+    if package == "submitit":
+        from dmlcore.jobs.backends.slurm_engine import SlurmEngine
+
+        monkeypatch.setattr(SlurmEngine.__init__, "__defaults__", ("local",))
+    store = RunStore(folder / "runs")
+    monkeypatch.setenv("DML_RUNS", str(store.root))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    photographs = folder / "photographs"  # of two classes
+    stands_for = {
+        "photographs": str(photographs),
+        "10.0.0.1:6379": address,
+        "/shared/dml": str(folder / "shared"),
+        "s3://bucket": f"file://{folder}/bucket",
+    }
+    for printed, here in stands_for.items():
+        line = line.replace(printed, here)
+    before = {run.id for run in store.list()}
+    _, command, *words = shlex.split(line)
+    newest = store.list()[0].id if before else ""
+    words = [newest if word == "RUN" else word for word in words] + LITTLE_OF.get(command, [])
+    if command == "data":
+        for name in ("a/1.png", "a/2.png", "b/1.png", "b/2.png"):
+            (photographs / name).parent.mkdir(parents=True, exist_ok=True)
+            Image.new("RGB", (8, 8)).save(photographs / name)
+    else:
+        words += ["--runs", str(store.root)]
+    answer = CliRunner().invoke(app, [command, *words])
+    assert answer.exit_code == 0, (line, answer.output, answer.exception)
+    made = [run for run in store.list() if run.id not in before]
+    assert bool(made) == (command in LITTLE_OF)
+    for run in made:
+        state = run.state()
+        assert (state.state, state.processes) == ("done", 2 if "--processes" in words else 1)
+        assert bool(state.backend) == ("--backend" in words)
