@@ -73,9 +73,17 @@ SMALL = [*LITTLE, "schedule.steps=40", "schedule.checkpoint_every=10"]
 
 
 @pytest.fixture(scope="module")
-def cluster():
+def started():
     with clusters.two_nodes() as made:
         yield made
+
+
+@pytest.fixture
+def cluster(started):
+    """With both its nodes, whichever test has killed one."""
+    if started.worker not in started.worker_nodes:
+        started.join()
+    return started
 
 
 def until(condition: Callable[[], object], run: Run) -> None:
