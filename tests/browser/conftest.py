@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from dmlcore.storage.runs import RunStore
 from tests.browser.harness import (
     BETWEEN,
     CHROMIUM_FLAGS,
@@ -23,6 +24,7 @@ from tests.data import layouts
 from tests.experiments.studies import forged
 
 FAILED = pytest.StashKey[bool]()
+SERVING = pytest.StashKey[Server]()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -67,10 +69,20 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory, images: Path) -> Iterator[Server]:
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, images: Path) -> Iterator[Server]:
     """The server of all browser tests of this process: another one costs twelve seconds of processor."""
     with served(tmp_path_factory.mktemp("app") / "runs", images) as running:
+        request.config.stash[SERVING] = running
         yield running
+
+
+@pytest.fixture(scope="module", autouse=True)
+def its_runs_go_with_a_module(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The next one finds the server as if it were the first: the table of runs counts and sorts what there is."""
+    yield
+    if serving := request.config.stash.get(SERVING, None):
+        for run in RunStore(serving.runs).list():
+            run.delete()
 
 
 # What plays by itself costs more than half a second of processor a second: where motion is tested, a test asks for it.

@@ -92,7 +92,7 @@ def test_a_point_shows_its_image_and_its_neighbours_and_leads_to_the_gallery(pag
     the_one_under_the_mouse_is_ringed_and_opened(page, canvas, shown)
     canvas.focus()
     page.keyboard.press("ArrowRight")
-    page.locator(".card img").wait_for()
+    page.locator(".card img").first.wait_for()
     first = canvas.get_attribute("data-hovered")
     page.keyboard.press("ArrowUp")
     hovered = becomes(lambda: canvas.get_attribute("data-hovered"), lambda index: index not in ("", first))
