@@ -13,6 +13,7 @@ from dmlcore.typing import Floats, Ints
 K = 15  # neighbours that are looked at
 MOST_PAIRS = 2**27  # of points whose distances are compared: all of 11,585 points, 2,237 of 60,000
 ROUNDING = 1e-12  # of a squared distance in units of the spread: copies are at distance 0
+NEAR_CHANCE = 0.6
 CHUNK = 2**23  # numbers held at once by one temporary array
 
 
@@ -33,13 +34,21 @@ class Quality:
     among: int | None = None
 
     @property
+    def doubt(self) -> str:
+        """What to say where neighbours on the map are hardly better than others, else nothing."""
+        if self.trustworthiness >= NEAR_CHANCE:
+            return ""
+        return "Points strewn at random have a trustworthiness of 0.5: who lies beside whom on this map says nothing."
+
+    @property
     def words(self) -> str:
         """For example "trustworthiness 0.962, 58.1 % of the 15 nearest neighbours kept (measured on 2,237 points)"."""
         sample = "" if self.sampled == self.points else f" (measured on {self.sampled:,} of {self.points:,} points)"
         if self.among is not None:
             sample = f" (measured on {self.sampled:,} of {self.points:,} points, among {self.among:,} that were placed)"
         kept = f"{100 * self.kept_neighbours:.1f} % of the {self.k} nearest neighbours kept"
-        return f"trustworthiness {self.trustworthiness:.3f}, {kept}{sample}"
+        words = f"trustworthiness {self.trustworthiness:.3f}, {kept}{sample}"
+        return f"{words}. {self.doubt}" if self.doubt else words
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data."""

@@ -172,6 +172,8 @@ def caption(run: Run, data: MapData, method: str) -> str:
         if measured
         else ""
     )
+    if measured and measured.doubt:
+        believed += f" {measured.doubt}"
     if measured and measured.among is not None:
         believed += " Where more points are in sight than can be told apart, each place shows its share of them."
     return (

@@ -46,6 +46,14 @@ def test_the_best_and_the_worst_map():
     assert torn.trustworthiness < 0.6
 
 
+def test_points_strewn_at_random_are_told_from_a_map():
+    strewn = quality(POINTS, RNG.normal(size=(120, 2)))
+    assert strewn.trustworthiness == pytest.approx(0.5, abs=0.06)
+    assert strewn.doubt in strewn.words
+    assert "says nothing" in strewn.doubt
+    assert not quality(POINTS, PLANE).doubt
+
+
 def test_copies_cost_nothing():
     copies = np.repeat(POINTS[:6], 20, axis=0)
     found = quality(copies, RNG.normal(size=(6, 2))[np.repeat(np.arange(6), 20)] * 50 + RNG.normal(size=(120, 2)) * 0.1)
