@@ -1,7 +1,9 @@
 """Settings for all tests."""
 
 import gc
+import subprocess
 from collections.abc import Generator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -32,6 +34,15 @@ def tasks_begin_warm(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for module in warm.starters():
         monkeypatch.setattr(module, "detached", warm.begin)
+
+
+@pytest.fixture
+def companions_begin_warm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So have those that train a run together with this one."""
+    from dmlcore.processes import local
+    from tests import warm
+
+    monkeypatch.setattr(local, "subprocess", SimpleNamespace(**vars(subprocess) | {"Popen": warm.popen}))
 
 
 @pytest.fixture

@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 
-from dmlcore.cli import workers
 from dmlcore.experiments import studies
 from dmlcore.storage.runs import RunStore
-from dmlcore.training.loop import train
 from tests.browser.harness import Server, becomes, eventually
 from tests.jobs.backends import cluster as clusters
-from tests.jobs.backends.test_ray import STUDY, digests
+from tests.jobs.backends.test_ray import STUDY, equal_those_made_here, made_here
+from tests.once import once
 
 pytestmark = [
     pytest.mark.browser,
@@ -31,16 +30,20 @@ def cluster() -> Iterator[Any]:
 
 
 def test_a_study_started_in_the_app_loses_a_node_and_equals_the_runs_made_here(
-    browser: Any, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    browser: Any,
+    cluster: Any,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "twelve.toml").write_text(STUDY)
     monkeypatch.setenv("DML_STUDIES", str(tmp_path / "own"))
     monkeypatch.setenv("DML_BACKENDS", f"ray:{cluster.address}")
-    store, second = RunStore(tmp_path / "runs"), clusters.raylet(cluster.worker)
+    store = RunStore(tmp_path / "runs")
 
     def kill_a_node_at_work() -> str:
-        run = clusters.lose_node_at_work(cluster, second, store)
+        run = clusters.lose_node_at_work(cluster, store)
         assert run, "nothing with a checkpoint on the second node"
         return run
 
@@ -58,13 +61,6 @@ def test_a_study_started_in_the_app_loses_a_node_and_equals_the_runs_made_here(
         page.close()
         server.kill()
     request = studies.StudyRequest(study="twelve")
-    entries = request.entries()
-    here = RunStore(tmp_path / "here")
-    for entry, run in zip(entries, studies.find(entries, store), strict=True):
-        assert (run.state().state, run.state().backend) == ("done", f"ray:{cluster.address}")
-        twin = here.create(entry.spec)
-        with twin.lock():
-            train(twin, before_done=workers.keep_neighbours)
-        assert digests(run) == digests(twin), run.id
+    equal_those_made_here(store, f"ray:{cluster.address}", request, once(tmp_path_factory, "twelve", made_here))
     log = store.open(killed).log_tail(100)
     becomes(lambda: any("goes on from the last checkpoint elsewhere" in line for line in log), True)

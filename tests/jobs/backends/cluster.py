@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 
 from dmlcore.jobs.backends.remote import AWAY
 from dmlcore.storage.run_directory import LAST
-from dmlcore.storage.runs import Run, RunStore
+from dmlcore.storage.runs import RunStore
 
 STORE = 80 * 2**20  # bytes, of each node's objects: nothing of ours lies there
 SOON = {  # a node that is gone is missed after a second
@@ -35,7 +35,8 @@ def two_nodes() -> Iterator[Any]:
     from ray.cluster_utils import Cluster
 
     node = {"num_cpus": 1, "num_gpus": 0, "object_store_memory": STORE, "node_ip_address": "127.0.0.1"}
-    cluster = Cluster(initialize_head=True, head_node_args=node | {"include_dashboard": False, "_system_config": SOON})
+    head = node | {"include_dashboard": False, "include_log_monitor": False, "no_monitor": True, "_system_config": SOON}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
     cluster.join = lambda: setattr(cluster, "worker", cluster.add_node(**node))  # in place of one that was killed
     cluster.join()
     try:
@@ -63,33 +64,38 @@ def parent(pid: int) -> int:
         return 0
 
 
-def lose_node_with_part_of(run: Run, cluster: Any, second: int) -> bool:
-    """Kill the second node while it does its share of a run that has a checkpoint; False before that."""
-    if not (run.path / LAST).exists():
-        return False
-    workers = [int(path.name) for path in Path("/proc").glob("[0-9]*") if parent(int(path.name)) == second]
-    busy = [pid for pid in workers if f"ray::{run.id}".encode() in Path(f"/proc/{pid}/cmdline").read_bytes()]
-    if not busy:
-        return False
-    cluster.remove_node(cluster.worker, allow_graceful=False)
-    for pid in busy:
-        os.kill(pid, signal.SIGKILL)
-    return True
+def lose_node_at_work(cluster: Any, store: RunStore) -> str:
+    """Kill the second node while it trains a run whose checkpoint has come through; the run's id, "" before that.
 
-
-def lose_node_at_work(cluster: Any, second: int, store: RunStore) -> str:
-    """Kill the second node (its raylet: `second`) while it trains a run that has a checkpoint; its id, "" before that.
-
-    Its worker is stopped before it is looked at, so that it cannot end in between.
+    What it does is stopped before it is looked at, and until the next look where the checkpoint is still on its way,
+    so that it cannot end in between: a few steps suffice.
     """
-    for begun in (store.root / AWAY).glob("*/begun.json"):
-        run, pid = begun.parent.name.partition(".")[0], json.loads(begun.read_text())["pid"]
-        if parent(pid) != second:
-            continue
-        os.kill(pid, signal.SIGSTOP)
-        if (begun.parent / run / LAST).exists() and not (begun.parent / "outcome.json").exists():
-            cluster.remove_node(cluster.worker, allow_graceful=False)
-            os.kill(pid, signal.SIGKILL)
-            return run
-        os.kill(pid, signal.SIGCONT)
+    second = raylet(cluster.worker)
+    for pid in [int(path.name) for path in Path("/proc").glob("[0-9]*") if parent(int(path.name)) == second]:
+        for _ in range(50):
+            if not (name := task(pid)):
+                break
+            os.kill(pid, signal.SIGSTOP)
+            folder, run = store.root / AWAY / name, name.partition(".")[0]
+            if (folder / "outcome.json").exists() or task(pid) != name:
+                os.kill(pid, signal.SIGCONT)
+                break
+            if (store.root / run / LAST).exists():
+                cluster.remove_node(cluster.worker, allow_graceful=False)
+                os.kill(pid, signal.SIGKILL)
+                return run
+            if (folder / run / LAST).exists():
+                break
+            os.kill(pid, signal.SIGCONT)
+            time.sleep(0.02)
     return ""
+
+
+def task(pid: int) -> str:
+    """What a worker of Ray is at, as the folder of its order is called; "" if nothing."""
+    try:
+        title = Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0 ").decode()
+    except OSError:
+        return ""
+    kind, _, name = title.partition("::")
+    return name if kind == "ray" and "." in name else ""

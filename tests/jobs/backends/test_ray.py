@@ -23,8 +23,10 @@ from dmlcore.spec import RunSpec
 from dmlcore.storage.run_directory import LAST, METRICS, step_of
 from dmlcore.storage.runs import Run, RunStore
 from dmlcore.training.loop import train
+from tests.cli.here import here
 from tests.docs import test_cluster as page
 from tests.jobs.backends import cluster as clusters
+from tests.once import once
 
 pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install 'dml-lab[ray]'")
 
@@ -48,9 +50,9 @@ classes = 4
 samples = 2
 
 [base.schedule]
-steps = 60
-validate_every = 30
-checkpoint_every = 10
+steps = 20
+validate_every = 10
+checkpoint_every = 5
 
 [[variants]]
 name = "first"
@@ -69,7 +71,7 @@ overrides = ["loss.name=contrastive"]
 """
 LITTLE = ["model.hidden=[8]", "model.embedding_dim=4", "batch.classes=4", "batch.samples=2"]
 SMALLER = [*LITTLE, "schedule.steps=10"]
-SMALL = [*LITTLE, "schedule.steps=40", "schedule.checkpoint_every=10"]
+SMALL = [*LITTLE, "schedule.steps=20", "schedule.checkpoint_every=5"]
 
 
 @pytest.fixture(scope="module")
@@ -100,42 +102,16 @@ def digests(run: Run) -> dict[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def test_a_study_of_twelve_runs_loses_a_node_and_equals_the_runs_made_here(cluster, tmp_path: Path) -> None:
-    (tmp_path / "twelve.toml").write_text(STUDY)
-    request = studies.StudyRequest(study=str(tmp_path / "twelve.toml"))
-    store, here = RunStore(tmp_path / "runs"), RunStore(tmp_path / "here")
-    killed: list[str] = []
-    second = clusters.raylet(cluster.worker)
-
-    def kill_a_node_at_work() -> bool:
-        """Once a run on the second node has a checkpoint, and is not done yet."""
-        if not killed and (run := clusters.lose_node_at_work(cluster, second, store)):
-            killed.append(run)
-        return False
-
-    backend = f"ray:{cluster.address}"
-    state = studies.conduct(request, store, stop=kill_a_node_at_work, backend=backend)
-    assert (state.state, state.backend) == ("done", backend), state
-    assert killed
-    assert "goes on from the last checkpoint elsewhere" in "\n".join(store.open(killed[0]).log_tail(100))
-    assert not list((store.root / AWAY).iterdir())
-
-    for entry, run in zip(request.entries(), studies.find(request.entries(), store), strict=True):
-        assert (run.state().state, run.state().backend, run.alive()) == ("done", backend, False)
-        twin = here.create(entry.spec)
-        with twin.lock():
-            train(twin, before_done=workers.keep_neighbours)
-        assert digests(run) == digests(twin), run.id
-
-
-def test_a_run_on_two_processes_loses_a_node_and_equals_the_one_made_here(cluster, tmp_path: Path) -> None:
+def test_a_run_on_two_processes_loses_a_node_and_equals_the_one_made_here(
+    cluster, companions_begin_warm: None, tmp_path: Path
+) -> None:
     """One process on each node; once one is killed, both wait for another one to join, and begin again."""
-    store, spec = RunStore(tmp_path), RunSpec().with_overrides([*SMALL, "schedule.steps=400"])
-    run, second = store.create(spec), clusters.raylet(cluster.worker)
+    store, spec = RunStore(tmp_path), RunSpec().with_overrides([*SMALL, "schedule.validate_every=10"])
+    run = store.create(spec)
     with run.lock():
         run.update(processes=2)
         work = backends.of(f"ray:{cluster.address}").begin(run, "train")
-        until(lambda: work.over() or clusters.lose_node_with_part_of(run, cluster, second), run)
+        until(lambda: work.over() or clusters.lose_node_at_work(cluster, store), run)
         until(lambda: work.over() or "the cluster has room for 1" in run.state().message, run)
         cluster.join()
         until(work.over, run)
@@ -147,7 +123,51 @@ def test_a_run_on_two_processes_loses_a_node_and_equals_the_one_made_here(cluste
     assert digests(run) == digests(twin)
 
 
-def test_every_other_kind_of_job_and_a_cancel_reach_the_cluster(cluster, tmp_path: Path) -> None:
+def made_here(folder: Path) -> None:
+    """The runs of the study, made in this process without a break."""
+    (folder / "twelve.toml").write_text(STUDY)
+    for entry in studies.StudyRequest(study=str(folder / "twelve.toml")).entries():
+        run = RunStore(folder).create(entry.spec)
+        with run.lock():
+            train(run, before_done=workers.keep_neighbours)
+
+
+def equal_those_made_here(store: RunStore, backend: str, request: studies.StudyRequest, here: Path) -> None:
+    entries = request.entries()
+    runs = [studies.find(entries, each) for each in (store, RunStore(here))]
+    for run, twin in zip(*runs, strict=True):
+        state = run.state()
+        assert (state.state, state.backend, run.alive()) == ("done", backend, False)
+        assert digests(run) == digests(twin), run.id
+    assert len(runs[0]) == 12
+
+
+def test_a_study_of_twelve_runs_loses_a_node_and_equals_the_runs_made_here(
+    cluster, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    (tmp_path / "twelve.toml").write_text(STUDY)
+    request = studies.StudyRequest(study=str(tmp_path / "twelve.toml"))
+    store = RunStore(tmp_path / "runs")
+    killed: list[str] = []
+
+    def kill_a_node_at_work() -> bool:
+        if not killed and (run := clusters.lose_node_at_work(cluster, store)):
+            killed.append(run)
+        return False
+
+    backend = f"ray:{cluster.address}"
+    state = studies.conduct(request, store, stop=kill_a_node_at_work, backend=backend)
+    assert (state.state, state.backend) == ("done", backend), state
+    assert killed
+    assert "goes on from the last checkpoint elsewhere" in "\n".join(store.open(killed[0]).log_tail(100))
+    assert not list((store.root / AWAY).iterdir())
+
+    equal_those_made_here(store, backend, request, once(tmp_path_factory, "twelve", made_here))
+
+
+def test_every_other_kind_of_job_and_a_cancel_reach_the_cluster(
+    cluster, tasks_begin_warm: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     backend = f"ray:{cluster.address}"
     store = RunStore(tmp_path)
     # A search: its trials are tasks beside each other, its list a journal, made for many machines.
@@ -160,14 +180,15 @@ def test_every_other_kind_of_job_and_a_cancel_reach_the_cluster(cluster, tmp_pat
     assert [row.state for row in rows] == ["complete", "complete"]
     assert len({row.run for row in rows}) == 2
 
-    # Jobs on a run of it, by the process that attends to them; then a run, cancelled while it trains.
+    # A job on a run of it, attended to here; then a run by the process that attends to it, cancelled while it trains.
     run = store.open(rows[0].run)
-    launch.ask(run, "project", Settings(method="pca").to_json(), backend)
-    until(run.projection, run)
-    until(lambda: not run.alive(), run)
+    with monkeypatch.context() as patch:
+        patch.setattr(launch, "detached", lambda arguments, log: here(*arguments[2:]))
+        launch.ask(run, "project", Settings(method="pca").to_json(), backend)
+    assert run.projection()
     long = RunSpec().with_overrides([*SMALL, "schedule.steps=1000000"])
     endless = store.open(launch.launch(long, store, backend=backend))
-    until(lambda: endless.state().step > 20, endless)
+    until(lambda: endless.state().step > 10, endless)
     launch.cancel(endless)
     until(lambda: not endless.alive(), endless)
     state = endless.state()
@@ -180,8 +201,8 @@ def test_the_commands_of_the_page_on_clusters_run(cluster, tmp_path: Path, monke
     monkeypatch.setenv("DML_RUNS", str(tmp_path / "runs"))  # which commands set for what they start
     lines = [line for line in page.commands() if line.startswith(".venv/bin/dml")]
     for line in lines:
-        here = line.replace("10.0.0.1:6379", cluster.address).replace("/shared/dml", str(tmp_path / "shared"))
-        answer = CliRunner().invoke(app, [*shlex.split(here)[1:], *SMALLER, "--runs", str(tmp_path / "runs")])
+        words = line.replace("10.0.0.1:6379", cluster.address).replace("/shared/dml", str(tmp_path / "shared"))
+        answer = CliRunner().invoke(app, [*shlex.split(words)[1:], *SMALLER, "--runs", str(tmp_path / "runs")])
         assert answer.exit_code == 0, (line, answer.output, answer.exception)
     runs = RunStore(tmp_path / "runs").list()
     assert [run.state().state for run in runs] == ["done"] * len(lines)  # the search makes one, and has the other
