@@ -27,6 +27,14 @@ def pytest_collection() -> Generator[None, object, object]:
     return collected
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    """What the processes of the suite import, one imports for all of them (tests/workers.py)."""
+    from tests import workers
+
+    workers.fork_them(config)
+
+
 @pytest.fixture
 def tasks_begin_warm(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is started as a process of its own has torch from another one (tests/warm.py)."""
