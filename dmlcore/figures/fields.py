@@ -163,7 +163,8 @@ def sheet(width: float, height: float, dark: bool) -> Iterator[Figure]:
 
         figure = Figure(figsize=(width, height), dpi=DPI, layout="constrained", facecolor=strokes.INK[dark]["page"])
         yield figure
-        figure.draw_without_rendering()  # fixes the layout, which would otherwise change with each save
+        if (layout := figure.get_layout_engine()) is not None:
+            layout.execute(figure)  # once, as it would otherwise change with each save
         figure.set_layout_engine(None)  # and not "none", with which each save draws the figure twice
 
 

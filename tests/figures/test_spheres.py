@@ -130,9 +130,10 @@ def test_the_snippet_reproduces_the_arrays_exactly(name, on, tmp_path, monkeypat
     assert f"raw {arrays['triplet'][0]:.6g}" in capsys.readouterr().out
     if name not in ("ranking", "distance_sensitive"):  # one drawing of each surface
         return
-    exec(f"figure = {drawing_lines}", found)
+    assert f"{on}.pdf" in drawing_lines  # a PNG takes a third of the time
+    exec(f"figure = {drawing_lines.replace('.pdf', '.png')}", found)
     expected = draw(loss, *places, probe="positive", **drawing)
-    assert (tmp_path / f"{on}.pdf").read_bytes() == fields.save_figure(expected, format="pdf")
+    assert (tmp_path / f"{on}.png").read_bytes() == fields.save_figure(expected, format="png")
 
 
 @pytest.mark.parametrize("on", SURFACES)
@@ -149,14 +150,12 @@ def test_npz_and_json_hold_the_arrays(on):
     assert found["anchor"] == (list(places[0]) if on == "sphere" else places[0])
 
 
-@pytest.mark.parametrize(("on", "formats"), [("sphere", ("svg", "png")), ("circle", ("svg",))])
-def test_equal_views_give_equal_bytes_and_dark_ones_differ(on, formats):
+@pytest.mark.parametrize("on", SURFACES)
+def test_equal_views_give_equal_bytes_and_dark_ones_differ(on):
     places, _, draw = SURFACES[on]
     loss = losses.create("ranking")
-    figures = [draw(loss, *places, dark=dark) for dark in (False, False, True)]
-    for format in formats:
-        first, second, dark = (fields.save_figure(figure, format=format) for figure in figures)
-        assert first == second != dark
+    first, second, dark = (fields.save_figure(draw(loss, *places, dark=dark)) for dark in (False, False, True))
+    assert first == second != dark
 
 
 def texts(figure) -> str:
