@@ -13,7 +13,7 @@ from tests.browser.harness import Server, becomes, drag, eventually, go, quiet
 pytestmark = pytest.mark.browser
 
 
-STEPS = 500
+STEPS = 200
 
 
 @pytest.fixture
