@@ -23,6 +23,7 @@ import time
 import traceback
 from collections.abc import Mapping, Sequence
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,7 @@ def _connection() -> socket.socket:
 
 
 @cache
-def _use() -> socket.socket:
+def use() -> socket.socket:
     """What keeps the forked process there while this one needs it; the first who does starts it."""
     os.environ.setdefault(SUITE, os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid())))
     deadline = time.monotonic() + 300
@@ -99,7 +100,7 @@ def _ordered(
     arguments: Sequence[str], files: Mapping[int, int], cwd: Path, environment: Mapping[str, str] | None = None
 ) -> Begun:
     """files: which of our descriptors it has as which of its own."""
-    _use()
+    use()
     connection = _connection()
     order = json.dumps(
         {
@@ -199,6 +200,13 @@ def main() -> None:
         _serve(listener)
 
 
+def _import_ray(environment: Mapping[str, str]) -> None:
+    """Once, for all workers of Ray: it takes a second, and reads on which addresses to listen as it is imported."""
+    if "ray" not in sys.modules:
+        os.environ.update({name: value for name, value in environment.items() if name.startswith("RAY_")})
+        import_module("ray._private.workers.default_worker")
+
+
 def _serve(listener: socket.socket) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no zombies
     users: list[socket.socket] = []
@@ -211,6 +219,8 @@ def _serve(listener: socket.socket) -> None:
             users.remove(one)
             if length:
                 order = json.loads(one.recv(int.from_bytes(length, "big"), socket.MSG_WAITALL))
+                if order["arguments"][1].startswith("ray."):
+                    _import_ray(order["environment"])
                 if not os.fork():
                     for other in (listener, *users):
                         other.close()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +16,8 @@ from typing import Any
 from dmlcore.jobs.backends.remote import AWAY
 from dmlcore.storage.run_directory import LAST
 from dmlcore.storage.runs import RunStore
+from tests import warm
+from tests.jobs.backends import warm_worker
 
 STORE = 80 * 2**20  # bytes, of each node's objects: nothing of ours lies there
 SOON = {  # a node that is gone is missed after a second
@@ -27,6 +31,7 @@ SOON = {  # a node that is gone is missed after a second
 @contextmanager
 def two_nodes() -> Iterator[Any]:
     """The cluster; `address` is what `--backend ray:ADDRESS` takes, `worker` the node that may be killed."""
+    warm.use()
     before, path = dict(os.environ), list(sys.path)  # Ray adds packages that it brings along, which others would see
     os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # read when Ray is imported: bind to the loopback alone
     os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_enable_metrics_collection": "0", "OMP_NUM_THREADS": "1"}
@@ -34,7 +39,14 @@ def two_nodes() -> Iterator[Any]:
     os.environ["PYTHONPATH"] = str(Path(__file__).parents[3])  # of the nodes
     from ray.cluster_utils import Cluster
 
-    node = {"num_cpus": 1, "num_gpus": 0, "object_store_memory": STORE, "node_ip_address": "127.0.0.1"}
+    os.environ[warm_worker.NODES] = nodes = tempfile.mkdtemp(prefix="dml-")
+    node: dict[str, Any] = {
+        "setup_worker_path": warm_worker.__file__,
+        "num_cpus": 1,
+        "num_gpus": 0,
+        "object_store_memory": STORE,
+        "node_ip_address": "127.0.0.1",
+    }
     head = node | {"include_dashboard": False, "include_log_monitor": False, "no_monitor": True, "_system_config": SOON}
     cluster = Cluster(initialize_head=True, head_node_args=head)
     cluster.join = lambda: setattr(cluster, "worker", cluster.add_node(**node))  # in place of one that was killed
@@ -46,22 +58,16 @@ def two_nodes() -> Iterator[Any]:
 
         ray.shutdown()
         cluster.shutdown()
+        shutil.rmtree(nodes)
         sys.path[:] = path
         os.environ.clear()
         os.environ.update(before)
 
 
-def raylet(node: Any) -> int:
-    """Process id of a node's raylet, whose children its workers are."""
-    return int(node.all_processes["raylet"][0].process.pid)
-
-
-def parent(pid: int) -> int:
-    """The parent of a process, 0 if it is gone."""
-    try:
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    except OSError:
-        return 0
+def workers(node: Any) -> list[int]:
+    """Process ids of the workers that a node has begun."""
+    raylet = str(node.all_processes["raylet"][0].process.pid)
+    return [int(path.name) for path in Path(os.environ[warm_worker.NODES]).iterdir() if path.read_text() == raylet]
 
 
 def lose_node_at_work(cluster: Any, store: RunStore) -> str:
@@ -70,8 +76,7 @@ def lose_node_at_work(cluster: Any, store: RunStore) -> str:
     What it does is stopped before it is looked at, and until the next look where the checkpoint is still on its way,
     so that it cannot end in between: a few steps suffice.
     """
-    second = raylet(cluster.worker)
-    for pid in [int(path.name) for path in Path("/proc").glob("[0-9]*") if parent(int(path.name)) == second]:
+    for pid in workers(cluster.worker):
         for _ in range(50):
             if not (name := task(pid)):
                 break

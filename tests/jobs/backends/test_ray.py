@@ -102,6 +102,50 @@ def digests(run: Run) -> dict[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
+def test_every_other_kind_of_job_and_a_cancel_reach_the_cluster(
+    cluster, tasks_begin_warm: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = f"ray:{cluster.address}"
+    store = RunStore(tmp_path)
+    # A search: its trials are tasks beside each other, its list a journal, made for many machines.
+    wanted = search.prepare(RunSpec().with_overrides(SMALL), ["loss.m=0.1,0.5"], "two", method="grid")
+    where = backends.of(backend)
+    journal = search.storage_of(wanted, store, many_nodes=where.at_once > 1)
+    assert search.conduct(wanted, store, storage=journal, where=where)
+    assert Path(journal).read_text().startswith("{")
+    rows = search.trials(wanted, store)
+    assert [row.state for row in rows] == ["complete", "complete"]
+    assert len({row.run for row in rows}) == 2
+
+    # A job on a run of it, attended to here; then a run by the process that attends to it, cancelled while it trains.
+    run = store.open(rows[0].run)
+    with monkeypatch.context() as patch:
+        patch.setattr(launch, "detached", lambda arguments, log: here(*arguments[2:]))
+        launch.ask(run, "project", Settings(method="pca").to_json(), backend)
+    assert run.projection()
+    long = RunSpec().with_overrides([*SMALL, "schedule.steps=1000000"])
+    endless = store.open(launch.launch(long, store, backend=backend))
+    until(lambda: endless.state().step > 10, endless)
+    launch.cancel(endless)
+    until(lambda: not endless.alive(), endless)
+    state = endless.state()
+    assert (state.state, state.backend, " on " in state.device) == ("cancelled", backend, True)
+    assert step_of(endless.path / LAST) == state.step
+
+
+def test_the_commands_of_the_page_on_clusters_run(cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", cluster.address)
+    monkeypatch.setenv("DML_RUNS", str(tmp_path / "runs"))  # which commands set for what they start
+    lines = [line for line in page.commands() if line.startswith(".venv/bin/dml")]
+    for line in lines:
+        words = line.replace("10.0.0.1:6379", cluster.address).replace("/shared/dml", str(tmp_path / "shared"))
+        answer = CliRunner().invoke(app, [*shlex.split(words)[1:], *SMALLER, "--runs", str(tmp_path / "runs")])
+        assert answer.exit_code == 0, (line, answer.output, answer.exception)
+    runs = RunStore(tmp_path / "runs").list()
+    assert [run.state().state for run in runs] == ["done"] * len(lines)  # the search makes one, and has the other
+    assert (tmp_path / "shared").is_dir()
+
+
 def test_a_run_on_two_processes_loses_a_node_and_equals_the_one_made_here(
     cluster, companions_begin_warm: None, tmp_path: Path
 ) -> None:
@@ -163,47 +207,3 @@ def test_a_study_of_twelve_runs_loses_a_node_and_equals_the_runs_made_here(
     assert not list((store.root / AWAY).iterdir())
 
     equal_those_made_here(store, backend, request, once(tmp_path_factory, "twelve", made_here))
-
-
-def test_every_other_kind_of_job_and_a_cancel_reach_the_cluster(
-    cluster, tasks_begin_warm: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    backend = f"ray:{cluster.address}"
-    store = RunStore(tmp_path)
-    # A search: its trials are tasks beside each other, its list a journal, made for many machines.
-    wanted = search.prepare(RunSpec().with_overrides(SMALL), ["loss.m=0.1,0.5"], "two", method="grid")
-    where = backends.of(backend)
-    journal = search.storage_of(wanted, store, many_nodes=where.at_once > 1)
-    assert search.conduct(wanted, store, storage=journal, where=where)
-    assert Path(journal).read_text().startswith("{")
-    rows = search.trials(wanted, store)
-    assert [row.state for row in rows] == ["complete", "complete"]
-    assert len({row.run for row in rows}) == 2
-
-    # A job on a run of it, attended to here; then a run by the process that attends to it, cancelled while it trains.
-    run = store.open(rows[0].run)
-    with monkeypatch.context() as patch:
-        patch.setattr(launch, "detached", lambda arguments, log: here(*arguments[2:]))
-        launch.ask(run, "project", Settings(method="pca").to_json(), backend)
-    assert run.projection()
-    long = RunSpec().with_overrides([*SMALL, "schedule.steps=1000000"])
-    endless = store.open(launch.launch(long, store, backend=backend))
-    until(lambda: endless.state().step > 10, endless)
-    launch.cancel(endless)
-    until(lambda: not endless.alive(), endless)
-    state = endless.state()
-    assert (state.state, state.backend, " on " in state.device) == ("cancelled", backend, True)
-    assert step_of(endless.path / LAST) == state.step
-
-
-def test_the_commands_of_the_page_on_clusters_run(cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RAY_ADDRESS", cluster.address)
-    monkeypatch.setenv("DML_RUNS", str(tmp_path / "runs"))  # which commands set for what they start
-    lines = [line for line in page.commands() if line.startswith(".venv/bin/dml")]
-    for line in lines:
-        words = line.replace("10.0.0.1:6379", cluster.address).replace("/shared/dml", str(tmp_path / "shared"))
-        answer = CliRunner().invoke(app, [*shlex.split(words)[1:], *SMALLER, "--runs", str(tmp_path / "runs")])
-        assert answer.exit_code == 0, (line, answer.output, answer.exception)
-    runs = RunStore(tmp_path / "runs").list()
-    assert [run.state().state for run in runs] == ["done"] * len(lines)  # the search makes one, and has the other
-    assert (tmp_path / "shared").is_dir()
