@@ -4,7 +4,9 @@ Ray, torch and a first training take four seconds of processor in each worker, a
 How Ray starts them itself is tested by the lines of README (tests/docs/test_laptop_to_cluster.py).
 """
 
+import contextlib
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -15,11 +17,17 @@ SETUP = ("--language", "--serialized-runtime-env-context")  # what the start of 
 
 
 def main() -> None:
-    """Begin the worker, and end as it does."""
+    """Begin the worker, and end as it does; it ends with its node."""
     worker = [argument for argument in sys.argv[2:] if not argument.startswith(SETUP)]
     begun = warm.popen([sys.executable, "-m", "ray._private.workers.default_worker", *worker], env=os.environ)
-    (Path(os.environ[NODES]) / str(begun.pid)).write_text(str(os.getppid()))
-    sys.exit(begun.wait())
+    raylet = os.getppid()
+    (Path(os.environ[NODES]) / str(begun.pid)).write_text(str(raylet))
+    while begun.poll() is None:
+        if os.getppid() != raylet:  # its node is gone
+            begun.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            begun.wait(1)
+    sys.exit(begun.returncode)
 
 
 if __name__ == "__main__":
