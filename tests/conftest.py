@@ -1,9 +1,7 @@
 """Settings for all tests."""
 
 import gc
-import subprocess
 from collections.abc import Generator
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -50,7 +48,7 @@ def companions_begin_warm(monkeypatch: pytest.MonkeyPatch) -> None:
     from dmlcore.processes import local
     from tests import warm
 
-    monkeypatch.setattr(local, "subprocess", SimpleNamespace(**vars(subprocess) | {"Popen": warm.popen}))
+    monkeypatch.setattr(local, "subprocess", warm.as_subprocess())
 
 
 @pytest.fixture

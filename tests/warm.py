@@ -25,7 +25,8 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import IO, Any
 
 from dmlcore.storage.home import HOME
 
@@ -121,10 +122,24 @@ def begin(arguments: Sequence[str], log: Path | None = None) -> Begun:
         return _ordered(arguments, {0: nothing.fileno(), 1: output.fileno(), 2: output.fileno()}, HOME)
 
 
-def popen(command: Sequence[str], *, env: Mapping[str, str], pass_fds: Sequence[int] = (), **_: Any) -> Begun:
-    """Start a command that begins with Python, whose output is ours."""
+def popen(
+    command: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    pass_fds: Sequence[int] = (),
+    stdout: IO[Any] | None = None,
+    stderr: IO[Any] | None = None,
+    **_: Any,
+) -> Begun:
+    """Start a command that begins with Python; its output is ours, unless it says where."""
     with open(os.devnull) as nothing:
-        return _ordered(command[1:], {0: nothing.fileno(), 1: 1, 2: 2} | {fd: fd for fd in pass_fds}, HOME, env)
+        own = {0: nothing.fileno(), 1: stdout.fileno() if stdout else 1, 2: stderr.fileno() if stderr else 2}
+        return _ordered(command[1:], own | {fd: fd for fd in pass_fds}, HOME, env)
+
+
+def as_subprocess() -> SimpleNamespace:
+    """The module `subprocess`, for one that starts Python by it."""
+    return SimpleNamespace(**vars(subprocess) | {"Popen": popen})
 
 
 def run(*arguments: str, cwd: Path = HOME, timeout: float = 300) -> subprocess.CompletedProcess[str]:

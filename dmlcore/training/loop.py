@@ -123,7 +123,11 @@ def begin(state: TrainingState, number: int) -> None:
 
 def _seed_dropout(state: TrainingState, number: int, rank: int = 0) -> None:
     """Dropout draws from torch's generator, in the network otherwise on each process that trains the run."""
-    torch.manual_seed((seed_of(state.spec.seed, "dropout") >> 1) + number + (rank << 32))
+    seed = (seed_of(state.spec.seed, "dropout") >> 1) + number + (rank << 32)
+    if state.device.type == "cpu":  # the generators of other devices would note each time who seeds them: 0.4 ms
+        torch.default_generator.manual_seed(seed)
+    else:
+        torch.manual_seed(seed)
 
 
 def decay(schedule: ScheduleSpec, number: int) -> float:

@@ -91,7 +91,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("line", [line for line in LINES if line not in STARTS])
 def test_a_line_of_the_way_runs(
-    line: str, folder: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+    line: str,
+    folder: Path,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    tasks_begin_warm: None,
+    companions_begin_warm: None,
 ) -> None:
     package = needs(line)
     if package and find_spec(package) is None:
@@ -99,8 +104,10 @@ def test_a_line_of_the_way_runs(
     address = request.getfixturevalue("ray_address") if package == "ray" else ""
     if package == "submitit":
         from dmlcore.jobs.backends.slurm_engine import SlurmEngine
+        from tests.jobs.backends import warm_slurm
 
         monkeypatch.setattr(SlurmEngine.__init__, "__defaults__", ("local",))
+        warm_slurm.use(monkeypatch)
     store = RunStore(folder / "runs")
     monkeypatch.setenv("DML_RUNS", str(store.root))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))

@@ -39,10 +39,10 @@ from tests.wording import says
 
 REPOSITORY = Path(__file__).parents[2]
 SPEC = RunSpec().with_overrides(
-    ["schedule.steps=60", "schedule.validate_every=10", "schedule.checkpoint_every=7", "model.hidden=[16]"]
+    ["schedule.steps=30", "schedule.validate_every=10", "schedule.checkpoint_every=7", "model.hidden=[16]"]
 )
 IMAGES = SPEC.with_overrides(
-    ["model.name=resnet20", "batch.classes=2", "batch.samples=2", "schedule.steps=8", "schedule.checkpoint_every=3"]
+    ["model.name=resnet20", "batch.classes=2", "batch.samples=2", "schedule.steps=6", "schedule.checkpoint_every=3"]
 )
 EVENTS_PER_SAVE = 4  # fsync and three renames
 
@@ -164,10 +164,10 @@ def test_row_1_kill_9_changes_nothing(trial: int, warm: WarmParent, uninterrupte
         saves = SPEC.schedule.steps // SPEC.schedule.checkpoint_every
         status = warm.run(run, die_at_event=choose.randrange(EVENTS_PER_SAVE * saves))
     else:  # anywhere, shortly after a step
-        status = killed_from_outside(warm, run, choose.randrange(50))
+        status = killed_from_outside(warm, run, choose.randrange(22))
         while status != signal.SIGKILL:  # on a busy machine it was done before the signal: another one
             run = store.create(SPEC)
-            status = killed_from_outside(warm, run, choose.randrange(50))
+            status = killed_from_outside(warm, run, choose.randrange(22))
     assert status == signal.SIGKILL
     assert run.status() == "lost"
     put_back(run)
@@ -208,7 +208,7 @@ def test_row_1_kill_9_of_a_fork(warm: WarmParent, uninterrupted: Run, store: Run
     parent = store.create(SPEC.with_overrides(["schedule.steps=14"]))
     assert warm.run(parent) == 0
     spec = parent.spec.with_overrides(
-        [f"fork.run={parent.id}", "fork.step=14", "schedule.steps=60", "loss.name=contrastive", "fork.leave_out=[3]"]
+        [f"fork.run={parent.id}", "fork.step=14", "schedule.steps=37", "loss.name=contrastive", "fork.leave_out=[3]"]
     )
     whole, killed = store.create(spec), store.create(spec)
     assert warm.run(whole) == 0
@@ -285,7 +285,13 @@ def test_row_1_kill_9_changes_nothing_at_full_strength(kind: str, warm: WarmPare
 def test_row_1_kill_9_of_a_convolutional_network_in_bfloat16(warm: WarmParent, store: RunStore) -> None:
     spec = IMAGES.with_overrides(
         [
-            *("compute.precision=bfloat16", "batch.sampler=neighbourhood", "batch.neighbours=2", "batch.refresh=4"),
+            *(
+                "model.name=conv4_32",
+                "compute.precision=bfloat16",
+                "batch.sampler=neighbourhood",
+                "batch.neighbours=2",
+                "batch.refresh=4",
+            ),
             *("schedule.warm_up=3", "data.crop=resized", "optimiser.name=adamw", "optimiser.weight_decay=0.01"),
         ]
     )
@@ -454,7 +460,7 @@ def test_metrics_cut_below_the_last_checkpoint_fall_back_to_the_one_before(
     assert outcome(run) == outcome(uninterrupted)
     log = "\n".join(run.log_tail())
     assert "metrics.jsonl has" in log
-    assert "from step 14 to 60" in log
+    assert "from step 14 to 30" in log
 
 
 @pytest.mark.parametrize("gone", [False, True], ids=["cut", "gone"])
@@ -518,7 +524,7 @@ def test_row_6_damaged_checkpoint_falls_back_and_warns(
     assert outcome(run) == outcome(uninterrupted)
     log = "\n".join(run.log_tail())
     assert "last.ckpt is damaged" in log
-    assert "from step 14 to 60" in log
+    assert "from step 14 to 30" in log
 
 
 @pytest.mark.parametrize("kind", ["flipped", "gone"])

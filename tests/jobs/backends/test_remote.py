@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -20,12 +19,15 @@ from dmlcore.jobs.backends import choice, order, ray_engine
 from dmlcore.jobs.backends.mirror import Mirror, seed
 from dmlcore.jobs.backends.remote import AWAY, RemoteBackend, RemoteWork
 from dmlcore.jobs.backends.side_by_side import Pause, SideBySide
+from dmlcore.processes import local
 from dmlcore.spec import RunSpec
 from dmlcore.storage import locks
 from dmlcore.storage.run_directory import LAST, LOCK, METRICS
 from dmlcore.storage.runs import Run, RunStore
 from dmlcore.storage.task import JobError
 from dmlcore.training import loop
+from tests import warm
+from tests.once import once
 
 SPEC = RunSpec().with_overrides(
     [
@@ -103,8 +105,7 @@ class PairEngine(HereEngine):
 
     def begin_second(self, folder):
         code = FOLLOW.format(first=self.firsts.pop(0) if self.firsts else "")
-        environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
-        self.seconds.append(subprocess.Popen([sys.executable, "-c", code, folder], env=environment))
+        self.seconds.append(warm.popen([sys.executable, "-c", code, folder], env=os.environ))
 
     def release(self, folder):
         assert self.seconds.pop().wait(60) <= 0
@@ -122,19 +123,23 @@ def digests(run: Run) -> dict[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
 
 
+def made_here(folder: Path, processes: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local, "subprocess", warm.as_subprocess())
+        workers.train_now(RunStore(folder).create(SPEC), together.company(processes))
+
+
 @pytest.fixture(scope="module")
 def twin(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What the run is that was made here, without a break."""
-    run = RunStore(tmp_path_factory.mktemp("here")).create(SPEC)
-    workers.train_now(run, None)
+    (run,) = RunStore(once(tmp_path_factory, "alone", lambda folder: made_here(folder, 1))).list()
     return digests(run)
 
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What the run is that two processes have made here, without a break: `dml train --processes 2`."""
-    run = RunStore(tmp_path_factory.mktemp("pair")).create(SPEC)
-    workers.train_now(run, together.company(2))
+    (run,) = RunStore(once(tmp_path_factory, "pair", lambda folder: made_here(folder, 2))).list()
     return digests(run)
 
 

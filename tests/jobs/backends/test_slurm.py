@@ -85,6 +85,10 @@ def test_a_job_of_the_local_executor_makes_the_same_run(
     from dmlcore.jobs.backends.slurm_engine import SlurmEngine
 
     expected = request.getfixturevalue("twin" if processes == 1 else "pair")
+    if processes > 1:  # how one begins by itself, the other case sees
+        from tests.jobs.backends import warm_slurm
+
+        warm_slurm.use(monkeypatch)
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))
     run = RunStore(tmp_path).create(SPEC)
     with run.lock():

@@ -1,0 +1,40 @@
+"""Jobs of submitit's local executor begin as forks of tests/warm.py: what controls a job, and each of its tasks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from submitit.local import local
+
+from tests import warm
+
+FORKS = SimpleNamespace(**vars(subprocess))
+CONTROL = f"from {__name__} import control; control()"
+
+
+def popen(command: Sequence[str], **more: Any) -> warm.Begun:
+    """As subprocess.Popen does it: what controls a job, or `python -u -m` for one of its tasks."""
+    python, *words = [word for word in command if word != "-u"]
+    if words[:2] == ["-m", "submitit.local._local"]:
+        words[:2] = ["-c", CONTROL]
+    return warm.popen([python, *words], **more)
+
+
+FORKS.Popen = popen
+
+
+def control() -> None:
+    """What `python -m submitit.local._local FOLDER` does."""
+    local.subprocess = FORKS  # type: ignore[attr-defined]
+    local.Controller(Path(sys.argv[1])).run()
+
+
+def use(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on, in this test."""
+    monkeypatch.setattr(local, "subprocess", FORKS)
