@@ -218,9 +218,8 @@ def main() -> None:
 def _import_ray(environment: Mapping[str, str]) -> None:
     """Once, for all workers of Ray: it takes a second, and reads on which addresses to listen as it is imported."""
     if "ray" not in sys.modules:
-        own = {name: value for name, value in environment.items() if name.startswith("RAY_")}
-        own.pop("RAY_RAYLET_PID", None)  # of this one's node, with which all of them would end
-        os.environ.update(own)
+        os.environ.update({name: value for name, value in environment.items() if name.startswith("RAY_")})
+        os.environ["RAY_RAYLET_PID"] = str(os.getpid())  # whose end is theirs, read as Ray is imported
         import_module("ray._private.workers.default_worker")
 
 
