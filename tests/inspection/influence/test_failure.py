@@ -21,13 +21,14 @@ from tests.pages.conftest import make_run
 
 IMAGES = [
     *("data.name=glyphs", "data.split=classes", "data.crop=affine", "model.name=conv4_32", "batch.classes=4"),
-    *("batch.samples=3", "loss.name=multi_similarity", "schedule.steps=4", "schedule.validate_every=4"),
+    *("batch.samples=2", "loss.name=multi_similarity", "schedule.steps=4", "schedule.validate_every=4"),
 ]
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return make_run(tmp_path_factory.mktemp("runs"), "data.validation=none", "schedule.keep_every=3")
+    small = ["batch.classes=5", "batch.samples=4"]  # a step costs a pass back for each triplet of each sample
+    return make_run(tmp_path_factory.mktemp("runs"), *small, "data.validation=none", "schedule.keep_every=3")
 
 
 def worst(run: Run, count: int) -> list[tuple[int, int, int]]:
