@@ -91,11 +91,13 @@ DESKTOP = {"viewport": {"width": 1440, "height": 900}, "reduced_motion": "reduce
 
 @contextlib.contextmanager
 def watched(browser: Any) -> Iterator[tuple[Callable[..., Any], list[str]]]:
-    """What opens a page of a fresh context, and the errors of those pages: of JavaScript, and of the content policy."""
+    """What opens a page of a fresh context, and the errors of those pages: of JavaScript, of policy and of cache."""
     contexts, errors = [], []
 
     def blocked(said: Any) -> None:
         if "Content Security Policy" in said.text and said.page.url.startswith("http"):  # a report, a file, has its own
+            errors.append(said.text)
+        if "ForwardMsg MISS" in said.text:  # the page stands still: see maxCachedMessageAge
             errors.append(said.text)
 
     def spoken(dialog: Any) -> None:

@@ -26,6 +26,7 @@ SHIPPED = {
         "scriptHealthCheckEnabled": False,
         "showEmailPrompt": False,
     },
+    "global": {"maxCachedMessageAge": 20},
     "logger": {"hideWelcomeMessage": True},  # the greeting asks a server elsewhere for the public address
     "runner": {"postScriptGC": False, "magicEnabled": False},
     "client": {"showErrorDetails": "none", "toolbarMode": "viewer"},
