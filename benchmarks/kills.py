@@ -147,7 +147,7 @@ def main() -> None:
         kills.count("creation", kills.making(whole), 2 * trials)
         kills.count("deletion", kills.deleting(whole), 2 * trials)
         left = remains(store)
-    kills.warm.process.communicate()
+    kills.warm.end()
     print(f"{kills.killed} kills, {kills.inside} while saving; {kills.wrong} ended otherwise; left over: {len(left)}")
     sys.exit(bool(kills.wrong or left))
 

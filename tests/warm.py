@@ -137,6 +137,14 @@ def popen(
         return _ordered(command[1:], own | {fd: fd for fd in pass_fds}, HOME, env)
 
 
+def begin_between(arguments: Sequence[str], reads: int, writes: int) -> Begun:
+    """Start Python that reads from one descriptor and writes to another, which are its alone from then on."""
+    begun = _ordered(arguments, {0: reads, 1: writes, 2: 2}, HOME)
+    for descriptor in (reads, writes):
+        os.close(descriptor)
+    return begun
+
+
 def as_subprocess() -> SimpleNamespace:
     """The module `subprocess`, for one that starts Python by it."""
     return SimpleNamespace(**vars(subprocess) | {"Popen": popen})

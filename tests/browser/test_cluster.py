@@ -12,7 +12,7 @@ import pytest
 
 from dmlcore.experiments import studies
 from dmlcore.storage.runs import RunStore
-from tests.browser.harness import Server, becomes, eventually
+from tests.browser.harness import BETWEEN, Server, becomes, eventually, go
 from tests.jobs.backends import cluster as clusters
 from tests.jobs.backends.test_ray import STUDY, equal_those_made_here, made_here
 from tests.once import once
@@ -47,15 +47,24 @@ def test_a_study_started_in_the_app_loses_a_node_and_equals_the_runs_made_here(
         assert run, "nothing with a checkpoint on the second node"
         return run
 
-    server = Server(store.root).start()
+    def ten_are_done() -> None:
+        assert sum(run.state().state == "done" for run in store.list()) >= 10
+
+    server = Server(store.root)
+    server.environment["DML_FIELD_WORKERS"] = "1"
+    server.start()
     page = browser.new_page(viewport={"width": 1440, "height": 900}, reduced_motion="reduce")
     try:
-        page.goto(f"{server.url}/studies?study=twelve")
+        page.goto(address := f"{server.url}/studies?study=twelve")
         # The choice of the machine stands in the sidebar.
         page.get_by_role("combobox", name=re.compile("Runs on")).click()
         page.get_by_role("option", name=f"Ray ({cluster.address})").click()
         page.get_by_role("button", name="Start the study").click()
+        becomes(lambda: studies.conduct_of("twelve", store).state(), bool)
+        go(page, f"{server.url}/{BETWEEN}")  # a page that looks at runs costs as much as they do
         killed = eventually(kill_a_node_at_work, 180)
+        eventually(ten_are_done, 240)
+        go(page, address)
         page.get_by_text("All 12 runs are done").wait_for(timeout=240_000)
     finally:
         page.close()

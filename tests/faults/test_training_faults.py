@@ -13,7 +13,6 @@ import secrets
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -58,15 +57,13 @@ class WarmParent:
     """Talks to warm_parent.py."""
 
     def __init__(self) -> None:
-        script = [sys.executable, str(Path(__file__).with_name("warm_parent.py"))]
-        environment = os.environ | {"PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1"}
-        pipe = subprocess.PIPE
-        self.process = subprocess.Popen(script, env=environment, stdin=pipe, stdout=pipe, text=True)
+        (reads, orders), (answers, writes) = os.pipe(), os.pipe()
+        self.process = forks.begin_between(["-m", "tests.faults.warm_parent"], reads, writes)
+        self.orders, self.answers = os.fdopen(orders, "w"), os.fdopen(answers)
 
     def start(self, run: Run, **fate: Any) -> int:
-        assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps({"runs": str(run.path.parent), "run": run.id} | fate) + "\n")
-        self.process.stdin.flush()
+        self.orders.write(json.dumps({"runs": str(run.path.parent), "run": run.id} | fate) + "\n")
+        self.orders.flush()
         return self._answer("started")
 
     def wait(self) -> int:
@@ -77,9 +74,13 @@ class WarmParent:
         self.start(run, **fate)
         return self.wait()
 
+    def end(self) -> None:
+        self.orders.close()
+        assert self.process.wait(180) == 0
+        self.answers.close()
+
     def _answer(self, word: str) -> int:
-        assert self.process.stdout is not None
-        said, number = self.process.stdout.readline().split()
+        said, number = self.answers.readline().split()
         assert said == word
         return int(number)
 
@@ -88,7 +89,7 @@ class WarmParent:
 def warm() -> Iterator[WarmParent]:
     parent = WarmParent()
     yield parent
-    parent.process.communicate()
+    parent.end()
 
 
 @pytest.fixture(scope="module")
