@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pages.shared.widgets import menu
-from tests.browser.harness import CHROMIUM_FLAGS, ROOT, THEMES, chromium_path, eventually, go
+from tests.browser.harness import CHROMIUM_FLAGS, LOOK, ROOT, THEMES, chromium_path, eventually, go
 
 SOURCE = ROOT / "node_modules" / "axe-core" / "axe.min.js"  # package.json
 GRAVE = ("serious", "critical")
@@ -130,6 +130,7 @@ def themed(page: Any, theme: str) -> None:
     page.wait_for_function(
         "(paper) => getComputedStyle(document.querySelector('[data-testid=\"stApp\"]')).backgroundColor === paper",
         arg=paper,
+        polling=1000 * LOOK,
     )
 
 

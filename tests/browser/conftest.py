@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from dmlcore.jobs import launch
 from dmlcore.storage.runs import RunStore
 from tests.browser.harness import (
     BETWEEN,
@@ -18,6 +19,7 @@ from tests.browser.harness import (
     PATIENCE,
     Server,
     chromium_path,
+    eventually,
     served,
 )
 from tests.data import layouts
@@ -82,7 +84,9 @@ def its_runs_go_with_a_module(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     if serving := request.config.stash.get(SERVING, None):
         for run in RunStore(serving.runs).list():
-            run.delete()
+            if run.alive():
+                launch.cancel(run)
+            eventually(run.delete)
 
 
 # What plays by itself costs more than half a second of processor a second: where motion is tested, a test asks for it.

@@ -112,7 +112,7 @@ def walk(page: Any, url: str) -> None:
         return
     before = page.title()
     page.evaluate(FOLLOW, url)
-    page.wait_for_function("before => document.title !== before", arg=before)
+    page.wait_for_function("before => document.title !== before", arg=before, polling=1000 * LOOK)
 
 
 # Counts what a page sends by its sockets, from now on, by address; it stays until the page is loaded again.

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 from dmlcore.jobs.backends.remote import AWAY
@@ -39,6 +40,7 @@ def two_nodes() -> Iterator[Any]:
     os.environ["PYTHONPATH"] = str(Path(__file__).parents[3])  # of the nodes
     from ray.cluster_utils import Cluster
 
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     os.environ[warm_worker.NODES] = nodes = tempfile.mkdtemp(prefix="dml-")
     node: dict[str, Any] = {
         "setup_worker_path": warm_worker.__file__,
@@ -49,8 +51,15 @@ def two_nodes() -> Iterator[Any]:
     }
     head = node | {"include_dashboard": False, "include_log_monitor": False, "no_monitor": True, "_system_config": SOON}
     cluster = Cluster(initialize_head=True, head_node_args=head)
-    cluster.join = lambda: setattr(cluster, "worker", cluster.add_node(**node))  # in place of one that was killed
-    cluster.join()
+
+    def join() -> None:
+        """Add the node that may be killed, or one in place of that."""
+        cluster.worker = cluster.add_node(**node)
+        for number, handler in handlers.items():  # a node's own ends the process
+            signal.signal(number, handler)
+
+    cluster.join = join
+    join()
     try:
         yield cluster
     finally:
@@ -77,7 +86,7 @@ def lose_node_at_work(cluster: Any, store: RunStore) -> str:
     so that it cannot end in between: a few steps suffice.
     """
     for pid in workers(cluster.worker):
-        for _ in range(50):
+        for _ in range(200):
             if not (name := task(pid)):
                 break
             os.kill(pid, signal.SIGSTOP)
@@ -92,8 +101,31 @@ def lose_node_at_work(cluster: Any, store: RunStore) -> str:
             if (folder / run / LAST).exists():
                 break
             os.kill(pid, signal.SIGCONT)
-            time.sleep(0.02)
+            time.sleep(0.005)
     return ""
+
+
+@contextmanager
+def losing_a_node(cluster: Any, store: RunStore) -> Iterator[list[str]]:
+    """What begins in here loses the second node; the list has the run that it was at.
+
+    Looked at all the while: between two looks of who attends to the runs one may begin and end.
+    """
+    killed: list[str] = []
+    over = Event()
+
+    def look() -> None:
+        while not killed and not over.wait(0.005):
+            if run := lose_node_at_work(cluster, store):
+                killed.append(run)
+
+    looking = Thread(target=look)
+    looking.start()
+    try:
+        yield killed
+    finally:
+        over.set()
+        looking.join()
 
 
 def task(pid: int) -> str:

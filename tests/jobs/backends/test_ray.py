@@ -50,9 +50,9 @@ classes = 4
 samples = 2
 
 [base.schedule]
-steps = 20
-validate_every = 10
-checkpoint_every = 5
+steps = 60
+validate_every = 30
+checkpoint_every = 2
 
 [[variants]]
 name = "first"
@@ -71,6 +71,7 @@ overrides = ["loss.name=contrastive"]
 """
 LITTLE = ["model.hidden=[8]", "model.embedding_dim=4", "batch.classes=4", "batch.samples=2"]
 SMALLER = [*LITTLE, "schedule.steps=10"]
+OFTEN = ["schedule.steps=60", "schedule.checkpoint_every=2"]  # so that a node can be killed in between
 SMALL = [*LITTLE, "schedule.steps=20", "schedule.checkpoint_every=5"]
 
 
@@ -150,7 +151,7 @@ def test_a_run_on_two_processes_loses_a_node_and_equals_the_one_made_here(
     cluster, companions_begin_warm: None, tmp_path: Path
 ) -> None:
     """One process on each node; once one is killed, both wait for another one to join, and begin again."""
-    store, spec = RunStore(tmp_path), RunSpec().with_overrides([*SMALL, "schedule.validate_every=10"])
+    store, spec = RunStore(tmp_path), RunSpec().with_overrides([*LITTLE, *OFTEN, "schedule.validate_every=30"])
     run = store.create(spec)
     with run.lock():
         run.update(processes=2)
@@ -192,15 +193,9 @@ def test_a_study_of_twelve_runs_loses_a_node_and_equals_the_runs_made_here(
     (tmp_path / "twelve.toml").write_text(STUDY)
     request = studies.StudyRequest(study=str(tmp_path / "twelve.toml"))
     store = RunStore(tmp_path / "runs")
-    killed: list[str] = []
-
-    def kill_a_node_at_work() -> bool:
-        if not killed and (run := clusters.lose_node_at_work(cluster, store)):
-            killed.append(run)
-        return False
-
     backend = f"ray:{cluster.address}"
-    state = studies.conduct(request, store, stop=kill_a_node_at_work, backend=backend)
+    with clusters.losing_a_node(cluster, store) as killed:
+        state = studies.conduct(request, store, backend=backend)
     assert (state.state, state.backend) == ("done", backend), state
     assert killed
     assert "goes on from the last checkpoint elsewhere" in "\n".join(store.open(killed[0]).log_tail(100))
