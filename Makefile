@@ -15,7 +15,7 @@ run: $(VENV)/.run
 # What the four import and collect, one does for all of them (tests/workers.py).
 # Bytecode is kept whatever the environment says: each of the trainings, servers and commands that tests start saves 0.6 s.
 test: $(VENV)/.dev browsers node_modules/.package-lock.json
-	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 check: $(VENV)/.dev node_modules/.package-lock.json
 	$(BIN)/ruff check .

@@ -1,11 +1,16 @@
 """Settings for all tests."""
 
 import gc
+import os
+import sys
 from collections.abc import Generator
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# The bits of a sum depend on how many threads add it up: one, here and in what tests start, as their tensors are small.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # Shared and slow machines must not fail a test, and a failure must come again: no clocks, the same examples each time.
 settings.register_profile(
@@ -51,15 +56,14 @@ def companions_begin_warm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local, "subprocess", warm.as_subprocess())
 
 
-@pytest.fixture
-def torch_as_it_was() -> Generator[None, None, None]:
-    """A training in this process sets the threads of torch and its deterministic mode; the next test has its own."""
-    import torch
-
-    threads, deterministic = torch.get_num_threads(), torch.get_deterministic_debug_mode()
-    yield
-    torch.set_num_threads(threads)
-    torch.set_deterministic_debug_mode(deterministic)
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    """What trainings, and UMAP by numba, set is not for the next test: the threads of torch, its deterministic mode."""
+    ran = yield
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+        torch.set_deterministic_debug_mode("default")
+    return ran
 
 
 BROWSER = "tests/browser/test_"

@@ -69,7 +69,7 @@ KINDS: dict[str, list[str]] = {
 
 
 @pytest.fixture(autouse=True)
-def _cache_of_its_own(torch_as_it_was: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _cache_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DML_CACHE", str(tmp_path / "cache"))
 
 

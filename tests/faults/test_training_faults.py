@@ -45,8 +45,6 @@ IMAGES = SPEC.with_overrides(
 )
 EVENTS_PER_SAVE = 4  # fsync and three renames
 
-pytestmark = pytest.mark.usefixtures("torch_as_it_was")
-
 
 @pytest.fixture
 def store(tmp_path: Path) -> RunStore:

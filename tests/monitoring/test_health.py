@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 
 from dmlcore import data
 from dmlcore.monitoring.health import watch
@@ -171,11 +170,3 @@ def test_a_spec_whose_loss_cannot_be_made_is_no_reason_to_fail():
     rows = [{"kind": "step", "step": step, "loss": 1.0} for step in range(1, 100)]
     for override in ("loss.name=unheard_of", "loss.name=proxy_anchor"):
         assert [warning.kind for warning in watch(rows, RunSpec().with_overrides([override]))] == ["flat"]
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)

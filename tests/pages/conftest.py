@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
@@ -33,12 +32,9 @@ SHORT = ["schedule.steps=8", "schedule.checkpoint_every=4", "schedule.validate_e
 
 def make_run(root: Path, *overrides: str) -> Run:
     """Train a spec of a few steps in this process."""
-    threads, exact = torch.get_num_threads(), torch.get_deterministic_debug_mode()
     run = RunStore(root).create(RunSpec().with_overrides([*SHORT, *overrides]))
     with run.lock():
         state = train(run)
-    torch.set_num_threads(threads)
-    torch.set_deterministic_debug_mode(exact)
     assert state.state == "done", state.message
     return run
 

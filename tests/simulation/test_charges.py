@@ -16,14 +16,6 @@ from dmlcore.simulation import REACH, STARTS, STRIDE, Change, Dynamics, Simulati
 SMALL = Spec(classes=3, per_class=6, seed=1)
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def law(**given) -> Spec:
     return replace(SMALL, law=Dynamics(**given))
 

@@ -4,7 +4,6 @@ The processes of each number are started once, and do all that is asked of them;
 """
 
 import itertools
-from collections.abc import Iterator
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -139,11 +138,8 @@ class Trained:
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trained]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield Trained(tmp_path_factory.mktemp("processes"))
-    torch.set_num_threads(threads)
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    return Trained(tmp_path_factory.mktemp("processes"))
 
 
 @pytest.mark.parametrize("case", together.cases(), ids=lambda case: case.name)

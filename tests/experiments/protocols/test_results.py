@@ -7,7 +7,6 @@ import statistics
 
 import numpy as np
 import pytest
-import torch
 
 from dmlcore import data
 from dmlcore.data.identities import identities
@@ -200,7 +199,6 @@ def test_a_protocol_from_end_to_end_on_digits(tmp_path, monkeypatch):
         wait = poll
 
     monkeypatch.setattr("dmlcore.jobs.launch.start", Here)
-    threads = torch.get_num_threads()
     request = ProtocolRequest(
         protocol="gurbuz-2022-fair",
         data="Digits",
@@ -213,7 +211,6 @@ def test_a_protocol_from_end_to_end_on_digits(tmp_path, monkeypatch):
     )  # fmt: skip
     said: list[str] = []
     assert protocols.conduct(request, store, report=said.append).state == "done", said
-    torch.set_num_threads(threads)
     entries = request.entries()
     results = protocols.collect(request, entries, store)
     assert [(m.fold, m.seed, m.steps) for m in results.runs] == [(1, 0, 3), (2, 0, 3)]

@@ -155,8 +155,9 @@ def test_a_run_on_two_processes_loses_a_node_and_equals_the_one_made_here(
     run = store.create(spec)
     with run.lock():
         run.update(processes=2)
-        work = backends.of(f"ray:{cluster.address}").begin(run, "train")
-        until(lambda: work.over() or clusters.lose_node_at_work(cluster, store), run)
+        with clusters.losing_a_node(cluster, store) as killed:
+            work = backends.of(f"ray:{cluster.address}").begin(run, "train")
+            until(lambda: work.over() or killed, run)
         until(lambda: work.over() or "the cluster has room for 1" in run.state().message, run)
         cluster.join()
         until(work.over, run)

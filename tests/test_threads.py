@@ -1,0 +1,15 @@
+"""What one test sets of torch is not there for the next."""
+
+import os
+
+import torch
+
+
+def test_a_test_may_change_what_the_next_one_must_not_meet() -> None:
+    torch.set_num_threads(2)
+    torch.set_deterministic_debug_mode("error")
+
+
+def test_the_next_one_meets_torch_as_it_was() -> None:
+    assert torch.get_num_threads() == int(os.environ["OMP_NUM_THREADS"])
+    assert torch.get_deterministic_debug_mode() == 0
