@@ -5,6 +5,7 @@ from pathlib import Path
 import streamlit as st
 
 from pages.shared.server.measured import rerun
+from pages.shared.server.turns import turn
 from pages.shared.widgets import machines, menu
 
 ICON = str(Path(__file__).resolve().parents[1] / "assets" / "icon.svg")
@@ -15,5 +16,5 @@ st.logo(ICON, size="large")
 page = menu.shown()
 st.set_page_config(page_title=menu.title_of(page))
 machines.sidebar()
-with rerun(page.url_path):
+with rerun(page.url_path), turn():
     page.run()
