@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from dmlcore.cli import workers
 from dmlcore.cli.main import app
-from dmlcore.experiments import search, studies
+from dmlcore.experiments import protocols, search, studies
 from dmlcore.inspection.maps.settings import Settings
 from dmlcore.jobs import launch
 from dmlcore.jobs.backends import backend as backends
@@ -118,7 +118,17 @@ def test_every_other_kind_of_job_and_a_cancel_reach_the_cluster(
     assert [row.state for row in rows] == ["complete", "complete"]
     assert len({row.run for row in rows}) == 2
 
-    # A job on a run of it, attended to here; then a run by the process that attends to it, cancelled while it trains.
+    # A protocol: each fold of it is a task.
+    overrides = ("data.split=classes", "data.folds=2", *SMALLER, "batch.classes=2", "schedule.validate_every=5")
+    request = protocols.ProtocolRequest(
+        protocol="gurbuz-2022-fair", data="Digits", loss="triplet", overrides=overrides, seeds=(0,)
+    )
+    assert protocols.conduct(request, store, backend=backend).state == "done"
+    measured = protocols.collect(request, request.entries(), store).runs
+    assert [(one.fold, one.steps) for one in measured] == [(1, 10), (2, 10)]
+    assert {store.open(one.run).state().backend for one in measured} == {backend}
+
+    # A job on a run of the search, attended to here; a run by the process that attends to it, cancelled at work.
     run = store.open(rows[0].run)
     with monkeypatch.context() as patch:
         patch.setattr(launch, "detached", lambda arguments, log: here(*arguments[2:]))
