@@ -248,6 +248,11 @@ def remembered(name: str, place: Path) -> DataSummary | None:
         return None
 
 
+def counts_folder() -> Path:
+    """Where what `remember` keeps is kept."""
+    return locate.cache_folder() / "counts"
+
+
 def _remembered_at(name: str, place: Path) -> Path:
     try:
         state = place.stat()
@@ -256,4 +261,4 @@ def _remembered_at(name: str, place: Path) -> Path:
         now = ""
     if not data.describe(name).needs_files:
         now = "drawn or at hand"
-    return locate.cache_folder() / "counts" / f"{name}-{hashlib.sha256(now.encode()).hexdigest()[:16]}.json"
+    return counts_folder() / f"{name}-{hashlib.sha256(now.encode()).hexdigest()[:16]}.json"

@@ -19,12 +19,15 @@ from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import Run, RunStore
 from dmlcore.training.loop import train
 from pages.shared.widgets import menu
+from pages.shared.widgets.session_state import look_up_one_by_one
 from tests.browser.harness import ROOT
 from tests.once import once
 from tests.pages.leaks import leaks, spoken
 
 # Each AppTest has Streamlit look for components in all installed packages again: 0.14 s of processor.
 manifest_scanner.scan_component_manifests = cache(manifest_scanner.scan_component_manifests)
+
+look_up_one_by_one()  # as the server does
 
 MAIN = ROOT / "pages" / "_main.py"
 SHORT = ["schedule.steps=8", "schedule.checkpoint_every=4", "schedule.validate_every=8"]
