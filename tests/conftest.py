@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # The bits of a sum depend on how many threads add it up: one, here and in what tests start, as their tensors are small.
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+THREADS = int(os.environ.setdefault("OMP_NUM_THREADS", "1"))
 
 # Shared and slow machines must not fail a test, and a failure must come again: no clocks, the same examples each time.
 settings.register_profile(
@@ -61,7 +61,7 @@ def pytest_runtest_protocol() -> Generator[None, object, object]:
     """What trainings, and UMAP by numba, set is not for the next test: the threads of torch, its deterministic mode."""
     ran = yield
     if torch := sys.modules.get("torch"):
-        torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+        torch.set_num_threads(THREADS)
         torch.set_deterministic_debug_mode("default")
     return ran
 

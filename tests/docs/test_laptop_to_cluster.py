@@ -6,7 +6,6 @@ local executor, a bucket a folder.
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import shutil
@@ -48,7 +47,9 @@ def ray_address() -> Iterator[str]:
     folder = tempfile.mkdtemp(prefix="dml-")
     more = {"RAY_TMPDIR": folder, "PYTHONPATH": str(ROOT), "RAY_worker_niceness": "0", "OMP_NUM_THREADS": "1"}
     more["RAY_ADDRESS"] = f"127.0.0.1:{port}"
-    os.environ |= more | {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+    environment = pytest.MonkeyPatch()
+    for name, value in (more | {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}).items():
+        environment.setenv(name, value)
     nodes = []
     for line in STARTS:
         words = line.replace("6379", str(port)).split()[2:]  # after the variable and "ray"
@@ -69,8 +70,7 @@ def ray_address() -> Iterator[str]:
         for node in nodes:
             node.wait(60)
         shutil.rmtree(folder, ignore_errors=True)
-        for name in (*more, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"):
-            os.environ.pop(name, None)
+        environment.undo()
 
 
 def until_it_answers(port: int) -> None:

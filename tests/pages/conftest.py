@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from streamlit.components.v2 import manifest_scanner
-from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1 import AppTest, local_script_runner
 from streamlit.util import calc_hash
 
 from dmlcore.experiments import example
@@ -26,6 +26,17 @@ from tests.pages.leaks import leaks, spoken
 
 # Each AppTest has Streamlit look for components in all installed packages again: 0.14 s of processor.
 manifest_scanner.scan_component_manifests = cache(manifest_scanner.scan_component_manifests)
+
+
+def _until_it_ends(runner: local_script_runner.LocalScriptRunner, timeout: float = 3) -> None:
+    assert runner._script_thread is not None
+    runner._script_thread.join(timeout)
+    LOOKED(runner, 0 if runner._script_thread.is_alive() else 1)
+
+
+# AppTest looks a thousand times a second whether its page is done, and takes the interpreter from it each time.
+LOOKED = local_script_runner.require_widgets_deltas
+local_script_runner.require_widgets_deltas = _until_it_ends
 
 look_up_one_by_one()  # as the server does
 

@@ -8,12 +8,12 @@ from streamlit.testing.v1 import AppTest
 
 from pages.shared.widgets import session_state
 
-WHOLE = SafeSessionState.filtered_state
+WHOLE = property(lambda state: state._state.filtered_state)  # as Streamlit has it
 
 
 @pytest.fixture
 def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SafeSessionState, "filtered_state", WHOLE)  # as it was, at the end
+    monkeypatch.setattr(SafeSessionState, "filtered_state", WHOLE)
     session_state.look_up_one_by_one()
 
 
