@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -43,10 +44,14 @@ class ShownRun:
         test = self.test
         if test.positives.nearest[row] < 0:
             return ""
-        triplet = {"run": self.run.id, "query": int(test.indices[row])}
-        if other is not None:
-            triplet["right" if test.labels[other] == test.labels[row] else "wrong"] = int(test.indices[other])
-        return urlencode(triplet)
+        pair = f"{self._query}&query={test.indices[row]}"
+        if other is None:
+            return pair
+        return f"{pair}&{'right' if test.labels[other] == test.labels[row] else 'wrong'}={test.indices[other]}"
+
+    @cached_property
+    def _query(self) -> str:
+        return urlencode({"run": self.run.id})
 
     def tile(self, row: int, *lines: str, forces: str = "") -> neighbour_grid.Tile:
         """A sample as a query."""

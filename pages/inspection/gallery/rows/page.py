@@ -22,8 +22,12 @@ MARKS = "ABC"  # of runs side by side
 
 def link(run: Run) -> Callable[[int], str]:
     """The address of the gallery with a sample as the query."""
-    kept = {key: st.query_params[key] for key in KEPT if key in st.query_params}
-    return lambda index: f"?{urlencode({'run': run.id, 'query': index} | kept)}"
+    first, kept = (urlencode(part) for part in ({"run": run.id}, _kept()))
+    return lambda index: f"?{first}&query={index}{'&' if kept else ''}{kept}"
+
+
+def _kept() -> dict[str, str]:
+    return {key: st.query_params[key] for key in KEPT if key in st.query_params}
 
 
 def query(shown: ShownRun, row: int, *lines: str) -> neighbour_grid.Tile:
