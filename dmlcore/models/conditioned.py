@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from dmlcore.models.seeded import seeded
 from dmlcore.spec.sections import ConditioningSpec
 from dmlcore.typing import Ints
 
@@ -48,8 +49,7 @@ def create(spec: ConditioningSpec, dimension: int, *, seed: int) -> ConditionedE
     """The layers of a spec, initialised as a function of `seed`; None where it asks for none."""
     if not spec.neighbours:
         return None
-    with torch.random.fork_rng(devices=()):
-        torch.manual_seed(seed)
+    with seeded(seed):
         return ConditionedEmbedding(spec, dimension)
 
 

@@ -15,6 +15,7 @@ from dmlcore.models import backbones
 from dmlcore.models.backbones import IMAGENET, Normalisation
 from dmlcore.models.conditioned import ConditionedEmbedding
 from dmlcore.models.depths import GatheringHead
+from dmlcore.models.seeded import seeded
 from dmlcore.pooling.base import init_he_
 from dmlcore.spec import ModelSpec, PoolingSpec
 
@@ -52,8 +53,7 @@ def build(
         raise ModelError(
             f"{spec.name} takes {needed}, these inputs are {kind} of shape {shape}; choose model.name={fitting}"
         )
-    with torch.random.fork_rng(devices=()):
-        torch.manual_seed(seed)
+    with seeded(seed):
         try:
             if kind == "vectors":
                 return MLP(shape[0], spec, mean, std)

@@ -15,6 +15,7 @@ from dmlcore.losses.engine.ensemble import Ensemble
 from dmlcore.losses.engine.table import Counts
 from dmlcore.losses.memory import CrossBatchMemory
 from dmlcore.models.networks import Network
+from dmlcore.models.seeded import seeded
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.training.errors import TrainingError
 
@@ -102,8 +103,7 @@ def create(spec: RunSpec, classes: int, model: Network) -> Objective:
     if share:
         if model.shares is None:
             raise TrainingError(f"pooling.zero_shot: {spec.pooling.name} has no prototypes to predict from; choose gsp")
-        with torch.random.fork_rng(devices=()):
-            torch.manual_seed(seed_of(spec.seed, "zero-shot"))
+        with seeded(seed_of(spec.seed, "zero-shot")):
             zero_shot = pooling.ZeroShotPrediction(
                 classes, spec.model.embedding_dim, epsilon=spec.pooling.ridge, scale=spec.pooling.logit_scale
             )
@@ -116,8 +116,7 @@ def metric_loss(spec: RunSpec, classes: int, pooled_dim: int = 0) -> nn.Module:
     that the embedding layer takes.
     """
     sizes = {"classes": classes, "embedding_dim": spec.model.embedding_dim, "pooled_dim": pooled_dim}
-    with torch.random.fork_rng(devices=()):
-        torch.manual_seed(seed_of(spec.seed, "loss"))
+    with seeded(seed_of(spec.seed, "loss")):
         parameters: dict[str, Any] = dict(spec.loss.parameters)
         return losses.for_training(spec.loss.name, reduction=spec.loss.reduction, **sizes, **parameters)
 

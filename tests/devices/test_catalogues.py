@@ -80,7 +80,7 @@ def fits(name: str, choice: dict[str, str]) -> bool:
 
 def test_every_loss() -> None:
     def computed(device: str) -> list[Tensor]:
-        torch.manual_seed(0)
+        torch.default_generator.manual_seed(0)
         loss = losses.for_training(name, **SIZES, **form).double().to(device)
         if has_places(name):
             loss.trained = torch.tensor([0, 1, 3]).to(device)  # the classes that have samples, as in a fork
@@ -96,7 +96,7 @@ def test_every_loss() -> None:
 
 def test_every_loss_of_tuples_that_are_mined() -> None:
     def computed(device: str) -> list[Tensor]:
-        torch.manual_seed(0)
+        torch.default_generator.manual_seed(0)
         loss = losses.for_training(name, **SIZES).double().to(device)
         points, labels = embeddings().to(device).requires_grad_(), torch.tensor(LABELS).to(device)
         return slopes(loss(points, labels, mining.create("semi_hard_window", margin=1.0)(points, labels)), points, loss)
@@ -109,7 +109,7 @@ def test_every_loss_of_tuples_that_are_mined() -> None:
 
 def test_every_loss_with_a_memory() -> None:
     def computed(device: str) -> list[Tensor]:
-        torch.manual_seed(0)
+        torch.default_generator.manual_seed(0)
         metric = losses.for_training(name, **SIZES)
         loss = CrossBatchMemory(metric, 3, len(LABELS), DIMENSION, 1).double().to(device)
         labels = torch.tensor(LABELS).to(device)
@@ -139,7 +139,7 @@ def test_every_miner() -> None:
 
 def test_every_pooling() -> None:
     def computed(device: str) -> list[Tensor]:
-        torch.manual_seed(0)
+        torch.default_generator.manual_seed(0)
         sizes = {key: value for key, value in SMALL.items() if key in pooling.describe(name).parameters}
         layer = pooling.create(name, 6, **sizes).double().to(device)
         features = torch.randn(3, 6, 4, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))

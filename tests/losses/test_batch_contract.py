@@ -39,7 +39,7 @@ every_form = pytest.mark.parametrize(("name", "hyper"), forms())
 
 
 def make(name: str, hyper: dict, dtype: torch.dtype = torch.float32) -> nn.Module:
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)
     return losses.for_training(name, classes=5, embedding_dim=8, **hyper).to(dtype)
 
 

@@ -26,7 +26,7 @@ SMALL = {"prototypes": 4, "memory": 0, "hidden": 5, "width": 3, "grid": 2, "clus
 def made(name: str, channels: int = CHANNELS, seed: int = 0, **parameters) -> pooling.Pooling:
     """A pooling in float64 with prototypes in use and no weight at zero, where a start at 0 would hide its parts."""
     parameters = {**{k: v for k, v in SMALL.items() if k in pooling.describe(name).parameters}, **parameters}
-    torch.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)
     layer = pooling.create(name, channels, **parameters).double()
     for parameter in layer.parameters():
         if not parameter.any():
@@ -189,7 +189,7 @@ def test_parameters_are_described_checked_and_used(name):
 
 @every
 def test_a_head_gives_embeddings_and_their_local_features(name):
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)
     plain = {"memory": 0} if "memory" in pooling.describe(name).parameters else {}
     head, features = pooling.EmbeddingHead(name, CHANNELS, 5, **plain).double(), maps(3, 4)
     embeddings = head(features)

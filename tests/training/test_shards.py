@@ -1,9 +1,6 @@
 """A run on a data set in shards is the run on its files, byte for byte."""
 
-import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +15,7 @@ from dmlcore.spec import RunSpec
 from dmlcore.storage import checkpoint
 from dmlcore.storage.runs import Run, RunStore
 from dmlcore.training import loop
+from tests import warm
 from tests.data import layouts
 from tests.training.resumed import same_to_the_bit, trained
 
@@ -96,8 +94,7 @@ def test_a_run_on_files_that_was_killed_goes_on_from_shards(
     use(monkeypatch, on["files"])
     whole = trained(store, SPEC)
     killed = store.create(SPEC)
-    command = [sys.executable, "-c", DYING, str(killed.path), str(KILLED_AT)]
-    assert subprocess.run(command, env=dict(os.environ), check=False).returncode == -signal.SIGKILL
+    assert warm.run("-c", DYING, str(killed.path), str(KILLED_AT)).returncode == -signal.SIGKILL
     saved = checkpoint.load(killed.path)
     assert saved is not None
     assert 0 < saved.facts["step"] < STEPS
@@ -109,6 +106,7 @@ def test_a_run_on_files_that_was_killed_goes_on_from_shards(
     assert embeddings(whole) == embeddings(killed)
 
 
+@pytest.mark.usefixtures("companions_begin_warm")
 def test_two_processes_read_shards_as_they_read_files(
     on: dict[str, dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,7 +19,7 @@ def features(seed: int = 0) -> torch.Tensor:
 
 
 def made(name: str, **parameters) -> pooling.Pooling:
-    torch.manual_seed(3)
+    torch.default_generator.manual_seed(3)
     layer = pooling.create(name, C, **parameters).double().eval()
     for parameter in layer.parameters():  # biases and zero starts must show
         parameter.data += 0.2 * torch.randn_like(parameter)
@@ -145,7 +145,7 @@ def test_cbam():
 
 def test_gsop_on_its_own_grid():
     """At H = W = grid nothing is resampled; evaluation mode, running statistics 0 and 1."""
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)
     layer = pooling.create("gsop", C, width=3, grid=2).double().eval()
     x = torch.randn(2, C, 2, 2, dtype=torch.float64)
     s, unit = state(layer), 1 / math.sqrt(1 + 1e-5)  # a normalisation with mean 0, variance 1
