@@ -23,6 +23,7 @@ BINS = 100  # of the histograms
 PAIRS = 40_000_000  # pairs looked at: all of 6,300 samples; of more, those of anchors drawn at random
 TRIPLETS = 50_000  # drawn at random
 BLOCK = 2**22  # distances held at once
+AT_ONCE = 2**16  # embeddings held in double precision
 UNIT = 2e-3  # how far a squared length may be from 1 for embeddings to count as unit vectors
 
 
@@ -172,9 +173,7 @@ class _Part:
         if embeddings.ndim != 2 or len(embeddings) != len(labels) or searched.shape != labels.shape:
             raise ValueError(f"embeddings {embeddings.shape} and labels {labels.shape} do not fit together")
         self.lengths = np.einsum("nd,nd->n", embeddings, embeddings, dtype=np.float64)
-        self.points = torch.from_numpy(embeddings.astype(np.float64))
-        self.points -= self.points.mean(0)
-        self.squares = self.points.square().sum(1)
+        self.embeddings, self.mean = embeddings, embeddings.mean(0, dtype=np.float64)
         classes, self.codes = np.unique(labels, return_inverse=True)
         alone = not searched.any()
         pool = np.arange(len(labels)) if alone else np.flatnonzero(searched)
@@ -188,10 +187,15 @@ class _Part:
         if not len(self.queries):
             raise ValueError("no sample has both another one of its class and one of another class")
 
+    def points(self, rows: Ints) -> Tensor:
+        """(m, D) of these rows, centred, in double precision: all of a million at once would take gigabytes."""
+        return torch.from_numpy(self.embeddings[rows] - self.mean)
+
     def reach(self) -> float:
         """No distance is larger; 2 at most for unit vectors."""
         unit = bool((np.abs(self.lengths - 1) < UNIT).all())
-        far = 2 * float(self.squares.max()) ** 0.5
+        parts = np.array_split(np.arange(len(self.codes)), -(-len(self.codes) // AT_ONCE))
+        far = 2 * max(float(self.points(part).square().sum(1).max()) for part in parts) ** 0.5
         return (min(2.0, far) if unit else far) or 1.0
 
     def of_positives(self, rows: Ints, end: float) -> tuple[_Histogram, Ints, Ints]:
@@ -204,7 +208,7 @@ class _Part:
             code = self.codes[own[0]]
             group = self.pool[self.starts[code] : self.ends[code]]
             for part in np.array_split(own, -(-len(own) * len(group) // BLOCK)):
-                distances = torch.cdist(self.points[part], self.points[group]).clamp_(max=end)
+                distances = torch.cdist(self.points(part), self.points(group)).clamp_(max=end)
                 itself = torch.from_numpy(part[:, None] == group)
                 total = float(distances.masked_fill_(itself, 0.0).sum())
                 histogram.add(distances.masked_fill_(itself, torch.inf), total)
@@ -214,19 +218,29 @@ class _Part:
 
     def of_negatives(self, rows: Ints, end: float) -> tuple[_Histogram, Ints]:
         """Distances of queries (m,) to all of other classes, and the row of the nearest (m,)."""
-        histogram, nearest = _Histogram(end), np.empty(len(rows), np.int64)
-        pool, squares = self.points[self.pool].T, self.squares[self.pool]
-        for part in np.array_split(np.arange(len(rows)), -(-len(rows) * len(self.pool) // BLOCK)):
-            own = rows[part]
-            distances = torch.addmm(squares, self.points[own], pool, alpha=-2).add_(self.squares[own, None])
-            distances.clamp_(0, end**2).sqrt_()
-            for line, code in enumerate(self.codes[own]):
-                distances[line, self.starts[code] : self.ends[code]] = 0.0
-            total = float(distances.sum())
-            for line, code in enumerate(self.codes[own]):
-                distances[line, self.starts[code] : self.ends[code]] = torch.inf
-            histogram.add(distances, total)
-            nearest[part] = self.pool[distances.argmin(1)]
+        histogram, nearest, least = _Histogram(end), np.empty(len(rows), np.int64), np.full(len(rows), np.inf)
+        anchors = self.points(rows)
+        squares = anchors.square().sum(1)[:, None]
+        for first in range(0, len(self.pool), AT_ONCE):
+            there = self.pool[first : first + AT_ONCE]
+            points = self.points(there)
+            lengths = points.square().sum(1)
+            for part in np.array_split(np.arange(len(rows)), -(-len(rows) * len(there) // BLOCK)):
+                distances = torch.addmm(lengths, anchors[part], points.T, alpha=-2).add_(squares[part])
+                distances.clamp_(0, end**2).sqrt_()
+                codes = self.codes[rows[part]]
+                own = list(zip((self.starts[codes] - first).clip(0), (self.ends[codes] - first).clip(0), strict=True))
+                for line, (start, stop) in enumerate(own):
+                    distances[line, start:stop] = 0.0
+                total = float(distances.sum())
+                for line, (start, stop) in enumerate(own):
+                    distances[line, start:stop] = torch.inf
+                histogram.add(distances, total)
+                place = distances.argmin(1)
+                distance = distances[torch.arange(len(part)), place].numpy()
+                nearer = distance < least[part]
+                nearest[part] = np.where(nearer, there[place], nearest[part])
+                least[part] = np.minimum(distance, least[part])
         return histogram, nearest
 
     def drawn(self, count: int, random: np.random.Generator) -> Ints:
@@ -246,9 +260,9 @@ class _Part:
         """Triplets of rows (t, 3), each distance directly from its two points."""
         sides = {"ap": (0, 1), "an": (0, 2), "pn": (1, 2)}
         lengths = {name: np.empty(len(rows)) for name in sides}
-        for part in np.array_split(np.arange(len(rows)), -(-len(rows) * self.points.shape[1] // BLOCK)):
+        for part in np.array_split(np.arange(len(rows)), -(-len(rows) * self.embeddings.shape[1] // BLOCK)):
             for name, (i, j) in sides.items():
-                gap = self.points[rows[part, i]] - self.points[rows[part, j]]
+                gap = self.points(rows[part, i]) - self.points(rows[part, j])
                 lengths[name][part] = gap.norm(dim=1).numpy()
         return Triplets(lengths["ap"], lengths["an"], lengths["pn"], self.lengths[rows], rows)
 

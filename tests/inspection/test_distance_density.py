@@ -27,7 +27,8 @@ def split(n, gallery):
 
 @pytest.mark.parametrize("gallery", [False, True])
 @pytest.mark.parametrize("unit", [True, False])
-def test_all_pairs_are_counted(unit, gallery):
+def test_all_pairs_are_counted(unit, gallery, monkeypatch):
+    monkeypatch.setattr(distance_density, "AT_ONCE", 7 if unit else 100)
     x, labels = scene(unit)
     searched = split(len(x), gallery)
     found = distance_density.measure(x, labels, searched)
@@ -56,7 +57,8 @@ def test_all_pairs_are_counted(unit, gallery):
 
 
 @pytest.mark.parametrize("gallery", [False, True])
-def test_hardest_nearest_and_random_triplets(gallery):
+def test_hardest_nearest_and_random_triplets(gallery, monkeypatch):
+    monkeypatch.setattr(distance_density, "AT_ONCE", 7)
     x, labels = scene()
     searched = split(len(x), gallery)
     found = distance_density.measure(x, labels, searched, triplets=4000)
