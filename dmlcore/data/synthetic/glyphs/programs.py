@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -49,10 +50,14 @@ class _Taste(NamedTuple):
     counts: Floats  # (STROKES,) chances of so many strokes
 
 
+@lru_cache(maxsize=2)  # three quarters of a second, of a set that runs and pages read again and again
 def invent(alphabets: int, characters: int, seed: int) -> Programs:
-    """Draw alphabets of so many characters each; alphabet k is a function of (seed, k)."""
+    """Draw alphabets of so many characters each; alphabet k is a function of (seed, k). The arrays are read-only."""
     made = [_alphabet(characters, np.random.default_rng([seed, number])) for number in range(alphabets)]
-    return Programs(*map(np.concatenate, zip(*made, strict=True)))
+    invented = Programs(*map(np.concatenate, zip(*made, strict=True)))
+    for array in invented:
+        array.setflags(write=False)
+    return invented
 
 
 def _alphabet(characters: int, random: np.random.Generator) -> Programs:
