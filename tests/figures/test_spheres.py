@@ -165,7 +165,7 @@ def texts(figure) -> str:
 
 
 @pytest.mark.parametrize("on", SURFACES)
-def test_the_figure_says_what_it_shows(on):
+def test_the_figure_says_what_it_shows(on, words_alone):
     places, measure, draw = SURFACES[on]
     loss = losses.create("distance_sensitive")
     words, arrays = " ".join(texts(draw(loss, *places)).split()), measure(loss, *places)
@@ -178,7 +178,7 @@ def test_the_figure_says_what_it_shows(on):
     assert "hatched" not in texts(draw(loss, *places, region=False))
 
 
-def test_the_surface_turns_with_the_eye():
+def test_the_surface_turns_with_the_eye(words_alone):
     loss = losses.create("ranking")
     front = spheres.draw_sphere(loss, *PLACES, title="", eye=(20, 15))
     behind = texts(spheres.draw_sphere(loss, *PLACES, title="", eye=(-160, -15)))
@@ -191,7 +191,7 @@ def test_the_surface_turns_with_the_eye():
 
 
 @pytest.mark.parametrize("name", losses.names())
-def test_every_loss_is_drawn(name):
+def test_every_loss_is_drawn(name, words_alone):
     loss, i = losses.create(name), losses.names().index(name)  # every probe and both surfaces come up
     places, _, draw = SURFACES[("sphere", "circle")[i % 2]]
     assert loss.formula.title in texts(draw(loss, *places, probe=POINTS[i % 3]))
@@ -206,7 +206,7 @@ def test_coincident_and_opposite_points_are_drawn():
         spheres.draw_circle(satisfied, 0, 0, 180),
         spheres.draw_sphere(satisfied, (0, 0), (0, 0), (0, 0)),
     ):
-        assert len(fields.save_figure(figure)) > 10_000
+        assert len(fields.save_figure(figure, format="png", dpi=60)) > 10_000
 
 
 @pytest.mark.parametrize(
