@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ from dmlcore.spec import RunSpec
 from dmlcore.storage import checkpoint
 from dmlcore.storage.runs import RunStore
 from dmlcore.training import loop
+from tests import warm
 
 REPOSITORY = Path(__file__).parents[2]
 SPEC = RunSpec().with_overrides(
@@ -63,19 +62,13 @@ def test_the_death_of_a_process_ends_the_run_which_goes_on_from_its_checkpoint(
     assert "processes 2 before, 1 now" in state.message
 
 
-def test_torchrun_starts_the_processes_of_a_run(tmp_path: Path) -> None:
+def test_torchrun_starts_the_processes_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """torchrun is a fork; it starts Python for each of them."""
     (tmp_path / "short.toml").write_text(SPEC.to_toml())
     command = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "dmlcore", "train", "short.toml"]
-    environment = os.environ | {"PYTHONPATH": str(REPOSITORY), "DML_RUNS": str(tmp_path / "runs")}
-    ended = subprocess.run(
-        [sys.executable, "-m", *command],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
+    monkeypatch.setenv("DML_RUNS", str(tmp_path / "runs"))
+    ended = warm.run("-m", *command, cwd=tmp_path)
     assert ended.returncode == 0, ended.stderr
     (run,) = RunStore(tmp_path / "runs").list()  # one, though two processes were given the command
     assert ended.stdout.strip() == run.id

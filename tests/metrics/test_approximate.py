@@ -16,10 +16,17 @@ def points():
     return (np.repeat(centres, 20, axis=0) + 0.3 * generator.standard_normal((4000, 16))).astype(np.float32)
 
 
+@pytest.fixture(scope="module")
+def indices(points):
+    """Of each kind, built once; each test says how broadly it searches."""
+    return {kind: ApproximateSearch(points, kind) for kind in TITLES}
+
+
 @pytest.mark.parametrize("kind", TITLES)
-def test_recall_is_the_share_of_the_exact_neighbours_found(points, kind):
+def test_recall_is_the_share_of_the_exact_neighbours_found(points, indices, kind):
     """Against the exact search of the library, query by query, by another way than `recall` takes."""
-    search = ApproximateSearch(points, kind, breadth=2)
+    search = indices[kind]
+    search.breadth = 2
     rows = np.arange(0, 4000, 40)
     distances, others = search.others(points, rows, 5)
     exact_distances, exact = nearest(points[rows], points, 6)
@@ -38,8 +45,9 @@ def test_recall_is_the_share_of_the_exact_neighbours_found(points, kind):
 
 
 @pytest.mark.parametrize("kind", NEARLY)
-def test_more_breadth_finds_more(points, kind):
-    search = ApproximateSearch(points, kind, breadth=1)
+def test_more_breadth_finds_more(points, indices, kind):
+    search = indices[kind]
+    search.breadth = 1
     narrow = recall(search, points, 10, queries=300)
     search.breadth = 60
     wide = recall(search, points, 10, queries=300)
@@ -50,10 +58,11 @@ def test_more_breadth_finds_more(points, kind):
 
 
 @pytest.mark.parametrize("kind", TITLES)
-def test_a_score_is_off_by_no_more_than_is_said(points, kind):
+def test_a_score_is_off_by_no_more_than_is_said(points, indices, kind):
     """The share of queries whose nearest is of their class, exactly and nearly."""
     labels = np.repeat(np.arange(200), 20)
-    search = ApproximateSearch(points, kind, breadth=1)
+    search = indices[kind]
+    search.breadth = 1
     _, near = search.others(points, np.arange(4000), 1)
     _, exact = nearest(points, k=1)
     difference = abs((labels[near[:, 0]] == labels).mean() - (labels[exact[:, 0]] == labels).mean())
@@ -61,16 +70,17 @@ def test_a_score_is_off_by_no_more_than_is_said(points, kind):
 
 
 @pytest.mark.parametrize("kind", TITLES)
-def test_bytes_are_those_of_the_index(points, kind):
-    stored = len(faiss.serialize_index(ApproximateSearch(points, kind).index))
+def test_bytes_are_those_of_the_index(points, indices, kind):
+    stored = len(faiss.serialize_index(indices[kind].index))
     assert size(kind, *points.shape) == pytest.approx(stored, rel=0.05)
 
 
-def test_points_on_disk_give_the_same_index(points, tmp_path):
+def test_points_on_disk_give_the_same_index(points, indices, tmp_path):
     np.save(tmp_path / "points.npy", points)
     mapped = np.load(tmp_path / "points.npy", mmap_mode="r")
     for kind in ("exact", "ivf", "ivf_pq"):
-        there, here = ApproximateSearch(mapped, kind), ApproximateSearch(points, kind)
+        there, here = ApproximateSearch(mapped, kind), indices[kind]
+        here.breadth = there.breadth
         np.testing.assert_array_equal(there.nearest(points[:50], 5)[1], here.nearest(points[:50], 5)[1])
 
 

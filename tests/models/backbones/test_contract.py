@@ -17,8 +17,9 @@ FEW = 500_000  # parameters of what is also computed with
 def test_maps_have_the_channels_that_it_says(name):
     with torch.device("meta"):  # nothing is computed
         backbone = backbones.create(name)
-        for side in (backbones.smallest(name), 64, 97):
-            maps = backbone(torch.zeros(2, 3, side, side))
+    with torch.no_grad():
+        for side in (backbones.smallest(name), 97):
+            maps = backbone(torch.zeros(2, 3, side, side, device="meta"))
             assert maps.ndim == 4
             assert maps.shape[:2] == (2, backbone.out_channels)
             assert min(maps.shape[2:]) >= 1
