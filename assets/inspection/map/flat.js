@@ -4,7 +4,9 @@
 /** @import { Marks } from "./types.js" */
 import { drawing } from "../../shared/dom.js";
 import { shape } from "../../shared/plot.js";
+import { Order } from "./order.js";
 
+const MOST = 30_000; // images that are stamped at once
 const SHAPES = ["circle", "square", "triangle", "diamond"];
 
 export class Painter {
@@ -12,6 +14,7 @@ export class Painter {
   constructor(canvas) {
     this.canvas = canvas;
     this.ctx = drawing(canvas);
+    this.order = new Order(MOST);
   }
   build() {}
   lost() {}
@@ -20,7 +23,10 @@ export class Painter {
    * @param {Cloud} cloud
    * @param {Marks} marks
    */
-  paint(cloud, { keys, states, colours, shaped, middle, scale, radius, faint, paper, ink }) {
+  paint(
+    cloud,
+    { keys, states, colours, shaped, middle, scale, radius, faint, paper, ink, window },
+  ) {
     const { ctx, canvas } = this,
       { width, height } = canvas,
       /** @type {Map<number, OffscreenCanvas>} */
@@ -42,18 +48,16 @@ export class Painter {
       return stamped;
     };
     ctx.clearRect(0, 0, width, height);
-    for (const front of [0, 1]) {
-      ctx.globalAlpha = front ? 1 : faint;
-      for (let i = 0; i < cloud.count; i++) {
-        if ((states[i] & 1) !== front) continue;
-        const x = (width / 2) * (1 + (cloud.x(i) - middle[0]) * scale[0]),
-          y = (height / 2) * (1 - (cloud.y(i) - middle[1]) * scale[1]);
-        if (x < -9 || y < -9 || x > width + 9 || y > height + 9) continue;
-        const name = 2 * (keys[i] & 255) + (states[i] >> 1);
-        const stamped = stamps.get(name) ?? stamp(keys[i], states[i] >> 1);
-        stamps.set(name, stamped);
-        ctx.drawImage(stamped, x - stamped.width / 2, y - stamped.height / 2);
-      }
-    }
+    const { rows, front } = this.order.of(cloud, states, window);
+    rows.forEach((i, k) => {
+      const x = (width / 2) * (1 + (cloud.x(i) - middle[0]) * scale[0]),
+        y = (height / 2) * (1 - (cloud.y(i) - middle[1]) * scale[1]);
+      if (x < -9 || y < -9 || x > width + 9 || y > height + 9) return;
+      const name = 2 * (keys[i] & 255) + (states[i] >> 1);
+      const stamped = stamps.get(name) ?? stamp(keys[i], states[i] >> 1);
+      stamps.set(name, stamped);
+      ctx.globalAlpha = k < front ? faint : 1;
+      ctx.drawImage(stamped, x - stamped.width / 2, y - stamped.height / 2);
+    });
   }
 }

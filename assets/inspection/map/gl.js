@@ -1,8 +1,9 @@
 // The points on a WebGL2 canvas: one draw call for those in the background, one for those that
 // stand out.
 /** @import { Cloud } from "./cloud.js" */
-/** @import { Marks, Window } from "./types.js" */
-import { Grid, MOST } from "./grid.js";
+/** @import { Marks } from "./types.js" */
+/** @import { Drawn } from "./order.js" */
+import { Order } from "./order.js";
 const TINY = 2; // pixels of radius below which no shape is told from a circle
 const VERTEX = `#version 300 es
 precision highp float;
@@ -53,14 +54,8 @@ void main() {
 export class Painter {
   /** @type {{ [k: string]: WebGLUniformLocation | null; }} */
   at;
-  /** @type {null | { states: Uint8Array<ArrayBuffer>; front: number; count: number; buffer: WebGLBuffer; }} */
-  order;
-  /** @type {null | { states: Uint8Array; xy: Uint16Array; seen: string; back: Grid; front: Grid; }} */
-  grids;
   /** @type {WebGLTexture} */
   texture;
-  /** @type {Uint32Array<ArrayBuffer>} */
-  shuffle;
   /** @type {Uint8Array<ArrayBuffer> | null} */
   shown;
 
@@ -74,6 +69,7 @@ export class Painter {
     });
     if (!gl) throw new Error("no WebGL2");
     this.gl = gl;
+    this.order = new Order();
     this.build();
   }
 
@@ -112,8 +108,10 @@ export class Painter {
     );
     /** @type {Map<number, { buffer: WebGLBuffer, array: ArrayBufferView }>} */
     this.buffers = new Map();
-    this.order = null;
-    this.grids = null;
+    /** @type {WebGLBuffer | null} */
+    this.rows = null;
+    /** @type {Drawn | null} */
+    this.sent = null;
     this.texture = gl.createTexture();
     gl.bindTexture(gl.TEXTURE_2D, this.texture);
     for (const kind of [gl.TEXTURE_MIN_FILTER, gl.TEXTURE_MAG_FILTER])
@@ -141,94 +139,14 @@ export class Painter {
     gl.vertexAttribPointer(place, size, type, normalised, 0, 0);
   }
 
-  // The order of drawing: first the points that stand back, then the others, and in either part a
-  // fixed shuffle: by row, the last class would lie on top of all others. Tells where the second
-  // part begins.
-  /** @param {Uint8Array<ArrayBuffer>} states */
-  ordered(states) {
-    if (this.order?.states !== states) {
-      const count = states.length,
-        rows = new Uint32Array(count),
-        shuffle = this.shuffled(count);
-      let back = 0,
-        front = count;
-      for (const i of shuffle)
-        if (states[i] & 1) rows[--front] = i;
-        else rows[back++] = i;
-      this.send(rows, states, front);
-    }
-    return this.bound();
-  }
-
-  // The same of very many points: those in the window alone, thinned out where they are more than
-  // MOST, first of all those that stand back. While points move the window is the whole.
-  /**
-   * @param {Uint8Array<ArrayBuffer>} states
-   * @param {Cloud} cloud
-   * @param {Window} view
-   */
-  thinned(states, cloud, view) {
-    const seen = cloud.share ? "" : Object.values(view).join(),
-      window = cloud.share ? undefined : view;
-    if (this.grids?.states !== states || this.grids.xy !== cloud.from) {
-      const order = this.shuffled(cloud.count),
-        part = (/** @type {number} */ bit) =>
-          new Grid(
-            cloud.from,
-            order.filter((i) => (states[i] & 1) === bit),
-          );
-      this.grids = { states, xy: cloud.from, seen: "none", back: part(0), front: part(1) };
-    }
-    const { grids } = this;
-    if (grids.seen !== seen) {
-      const front = grids.front.take(window, MOST),
-        back = grids.back.take(window, Math.max(1, MOST - front.length)),
-        rows = new Uint32Array(back.length + front.length);
-      rows.set(back);
-      rows.set(front, back.length);
-      this.send(rows, states, back.length);
-      grids.seen = seen;
-    }
-    return this.bound();
-  }
-
-  /**
-   * @param {Uint32Array<ArrayBuffer>} rows
-   * @param {Uint8Array<ArrayBuffer>} states
-   * @param {number} front
-   */
-  send(rows, states, front) {
+  // The rows that are drawn; sent again only if they are others.
+  /** @param {Drawn} drawn */
+  elements(drawn) {
     const { gl } = this;
-    this.order = {
-      states,
-      front,
-      count: rows.length,
-      buffer: this.order?.buffer ?? gl.createBuffer(),
-    };
-    gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, this.order.buffer);
-    gl.bufferData(gl.ELEMENT_ARRAY_BUFFER, rows, gl.STATIC_DRAW);
-  }
-
-  bound() {
-    const { gl } = this,
-      order = /** @type {NonNullable<Painter["order"]>} */ (this.order);
-    gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, order.buffer);
-    return order;
-  }
-
-  /** @param {number} count */
-  shuffled(count) {
-    if (this.shuffle?.length === count) return this.shuffle;
-    const order = Uint32Array.from({ length: count }, (_, i) => i);
-    let seed = 1;
-    for (let i = count - 1; i > 0; i--) {
-      seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0;
-      const j = Math.floor((seed / 2 ** 32) * (i + 1)),
-        kept = order[i];
-      order[i] = order[j];
-      order[j] = kept;
-    }
-    return (this.shuffle = order);
+    this.rows ??= gl.createBuffer();
+    gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, this.rows);
+    if (this.sent !== drawn) gl.bufferData(gl.ELEMENT_ARRAY_BUFFER, drawn.rows, gl.STATIC_DRAW);
+    this.sent = drawn;
   }
 
   /**
@@ -256,9 +174,9 @@ export class Painter {
       false,
     );
     this.attribute(3, states, 1, gl.UNSIGNED_BYTE, false);
-    const many = cloud.count > MOST,
-      { front, count } = many ? this.thinned(states, cloud, marks.window) : this.ordered(states),
+    const drawn = this.order.of(cloud, states, marks.window),
       plain = radius < TINY;
+    this.elements(drawn);
     gl.uniform2fv(at.middle, middle);
     gl.uniform2fv(at.scale, scale);
     gl.uniform1f(at.share, cloud.share);
@@ -269,8 +187,8 @@ export class Painter {
     gl.uniform3fv(at.paper, paper);
     gl.uniform3fv(at.ink, ink);
     for (const [veil, first, past] of /** @type {const} */ ([
-      [faint, 0, front],
-      [1, front, count],
+      [faint, 0, drawn.front],
+      [1, drawn.front, drawn.rows.length],
     ])) {
       gl.uniform1f(at.veil, veil);
       if (past > first) gl.drawElements(gl.POINTS, past - first, gl.UNSIGNED_INT, 4 * first);
@@ -279,7 +197,6 @@ export class Painter {
 
   lost() {
     this.buffers.clear();
-    this.grids = null;
     this.shown = null;
   }
 }
