@@ -8,6 +8,8 @@ ones; the weights go on as they are. Source: Gurbuz 2022, Ch. 3, Alg. 1, whose g
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -92,9 +94,9 @@ def _end(state: TrainingState) -> Row:
     row: Row = {"kind": "projection", "step": progress.step, "projection": progress.projection}
     row |= {"score": progress.projection_score, "radius_before": float(covered), "radius_after": float(covers)}
     if before:
-        # In the order of the network: a checkpoint gives them back in another, which adds up to other last digits.
-        names = [name for name, _ in state.model.named_parameters()]
-        row["moved"] = torch.stack([(state.anchor[name] - before[name]).square().sum() for name in names]).sum().sqrt()
+        # In whichever order a checkpoint has given them back: fsum rounds once.
+        squares = (float((state.anchor[name] - was).square().sum()) for name, was in before.items())
+        row["moved"] = math.sqrt(math.fsum(squares))
     progress.projection += 1
     progress.projection_score, progress.projection_stale, state.candidate = None, 0, {}
     return row
