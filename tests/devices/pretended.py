@@ -19,7 +19,7 @@ import importlib
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
@@ -175,7 +175,7 @@ class _Functions(TorchFunctionMode):
         first = args[0] if args and isinstance(args[0], Tensor) else None
         if first is not None and (answer := _ABOUT.get(func)):
             return answer(device, func, *args, **kwargs)
-        here = any(device.holds(tensor) for tensor in _tensors((args, kwargs)))
+        here = any(device.holds(tensor) for tensor in _tensors(args, kwargs))
         if here and func in _READS:
             raise TypeError(
                 f"can't convert {CUDA} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory"
@@ -192,7 +192,7 @@ class _Functions(TorchFunctionMode):
             raise RuntimeError(f"Expected a 'cuda' device type for generator but found '{generator.device.type}'")
         with device.calling(here, there):
             found = func(*args, **kwargs | {"device": "cpu"})
-            for tensor in _tensors((found,)) if there else ():
+            for tensor in _tensors(found) if there else ():
                 if not device.holds(tensor):  # memory of NumPy, or a tensor that was made of numbers
                     tensor.data = device.put(tensor.clone())
         return found
@@ -205,10 +205,18 @@ class _Kernels(TorchDispatchMode):
         super().__init__()
         self.device = device
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # nothing is compiled here, and to ask for it takes as long as what is looked at
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs, device = kwargs or {}, self.device
+        with torch._C.DisableTorchFunction():  # in a backward pass `_Functions` is asked of each storage, too
+            return self._computed(func, args, kwargs or {})
+
+    def _computed(self, func: Any, args: Any, kwargs: Any) -> Any:
+        device = self.device
         name = func._schema.name.removeprefix("aten::")
-        inputs = list(_tensors((args, kwargs)))
+        inputs = _tensors(args, kwargs)
         here = any(map(device.holds, inputs))
         if here:
             self._refuse_mixtures(func, name, args, kwargs, inputs)
@@ -219,7 +227,7 @@ class _Kernels(TorchDispatchMode):
         target = getattr(device.thread, "target", None)
         if (here or getattr(device.thread, "inside", False)) if target is None else target:
             old = {tensor.untyped_storage()._cdata for tensor in inputs}
-            for tensor in _tensors((found,)):
+            for tensor in _tensors(found):
                 if tensor.untyped_storage()._cdata not in old:
                     device.put(tensor)
         return found
@@ -240,16 +248,17 @@ class _Kernels(TorchDispatchMode):
                 )
 
 
-def _tensors(values: Any) -> Iterable[Tensor]:
+def _tensors(*values: Any) -> list[Tensor]:
     """All tensors in nested arguments."""
-    if isinstance(values, Tensor):
-        yield values
-    elif isinstance(values, dict):
-        for value in values.values():
-            yield from _tensors(value)
-    elif isinstance(values, (tuple, list)):
-        for value in values:
-            yield from _tensors(value)
+    found: list[Tensor] = []
+    for value in values:
+        if isinstance(value, Tensor):
+            found.append(value)
+        elif isinstance(value, (tuple, list)):
+            found += _tensors(*value)
+        elif isinstance(value, dict):
+            found += _tensors(*value.values())
+    return found
 
 
 def _to(device: _Device, func: Any, tensor: Tensor, /, *options: Any, **more: Any) -> Tensor:
