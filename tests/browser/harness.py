@@ -147,9 +147,9 @@ def press(page: Any, locator: Any) -> tuple[float, float]:
 
 
 def drag(page: Any, locator: Any, dx: float, dy: float, release: bool = True) -> None:
-    """Take something by its middle along."""
+    """Take something by its middle along, in small steps where the hand holds it: each is a frame to be drawn."""
     x, y = press(page, locator)
-    page.mouse.move(x + dx, y + dy, steps=12)
+    page.mouse.move(x + dx, y + dy, steps=4 if release else 12)
     if release:
         page.mouse.up()
 

@@ -133,8 +133,8 @@ def test_while_the_hand_moves_and_after_streamlit_is_not_asked(page, server):
     x, y = press(page, slider)
 
     def followed() -> None:  # one question is in flight at a time: a slow server is asked less often
-        page.mouse.move(x + 40, y, steps=20)
-        page.mouse.move(x + 20, y, steps=20)
+        page.mouse.move(x + 40, y, steps=8)
+        page.mouse.move(x + 20, y, steps=8)
         assert sent("api/field") > before + 5
 
     eventually(followed)

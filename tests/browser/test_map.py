@@ -49,8 +49,8 @@ def around(page: Any, canvas: Any, share: float = 0.3) -> None:
     x, y, r = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, share * box["height"]
     page.mouse.move(x + r, y)
     page.mouse.down()
-    for k in range(1, 33):
-        page.mouse.move(x + r * math.cos(k * math.pi / 16), y + r * math.sin(k * math.pi / 16))
+    for k in range(1, 13):
+        page.mouse.move(x + r * math.cos(k * math.pi / 6), y + r * math.sin(k * math.pi / 6))
     page.mouse.up()
 
 
@@ -184,8 +184,8 @@ def test_a_lasso_shows_its_images_one_opens_in_full_and_the_link_reopens_it(page
     x, y, r = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, 0.2 * box["height"]
     page.mouse.move(x + r, y)
     page.mouse.down()
-    for k in range(1, 30):
-        page.mouse.move(x + r * math.cos(k * math.pi / 16), y + r * math.sin(k * math.pi / 16))
+    for k in range(1, 12):
+        page.mouse.move(x + r * math.cos(k * math.pi / 6), y + r * math.sin(k * math.pi / 6))
     page.get_by_text("in the lasso").wait_for()
     assert int(view.get_attribute("data-count")) < every, "live, before the hand lets go"
     assert "selection=" not in address(page)

@@ -58,17 +58,3 @@ def test_beside_the_form_of_train_no_page_is_hidden(page, server):
     expect(links).to_have_count(15)
     becomes(lambda: links.evaluate_all(WHOLE), [True] * 15)
     expect(page.get_by_text("Start from")).to_be_in_viewport()
-
-
-def test_the_toolbar_of_a_table_lies_over_no_text(page, server):
-    go(page, f"{server.url}/data")
-    page.get_by_test_id("stElementToolbar").first.wait_for()
-    covered = """bars => bars.flatMap((bar) => {
-      const box = bar.getBoundingClientRect(), range = document.createRange();
-      return [...document.querySelectorAll(".stMarkdown p, .stMarkdown li")].filter((text) => {
-        range.selectNodeContents(text);
-        return [...range.getClientRects()].some((line) => line.left < box.right && line.right > box.left
-          && line.top < box.bottom && line.bottom > box.top);
-      }).map((text) => text.textContent);
-    })"""
-    becomes(lambda: page.get_by_test_id("stElementToolbar").evaluate_all(covered), [])
