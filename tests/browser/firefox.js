@@ -59,7 +59,11 @@ async function trains(page) {
   await arrives(page, /\/data/);
   await click(page, "a:not([disabled]) ::-p-text(Next: what to train)");
   await arrives(page, /\/train/);
-  await click(page, "a:not([disabled]) ::-p-text(Next: start)");
+  const steps = await found(page, "input[aria-label^=Steps]");
+  await steps.click({ count: 3 });
+  await steps.type("20000"); // minutes: it works until it is cancelled
+  await steps.press("Enter");
+  await click(page, "a[href*='20000']:not([disabled]) ::-p-text(Next: start)");
   await arrives(page, /\/start/);
   await click(page, "button:not([disabled]) ::-p-text(Start training)");
   await arrives(page, /\/runs\?.*run=/);

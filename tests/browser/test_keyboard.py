@@ -13,6 +13,7 @@ from tests.browser.harness import becomes, eventually, go
 pytestmark = pytest.mark.browser
 
 FOCUSED = "node => node.getRootNode().activeElement === node || node.contains(node.getRootNode().activeElement)"
+STEPS = 20_000  # minutes: no page is as slow
 FAR = 150  # presses of Tab after which something counts as out of reach
 
 
@@ -53,7 +54,7 @@ def changes_a_field(page, server) -> None:
 
 
 def starts_a_run(page, server) -> None:
-    """From the menu along the three steps to a run that works, which is ended again."""
+    """From the menu along the three steps to a run that works, too long to be done by itself, which is ended again."""
     section = page.get_by_test_id("stTopNavSection").filter(has_text="Training")
     tab_to(page, section, "Shift+Tab")
     page.keyboard.press("Enter")
@@ -67,9 +68,16 @@ def starts_a_run(page, server) -> None:
     becomes(chosen, True)
     page.keyboard.press("Enter")
     page.wait_for_url(re.compile("/data"))
-    for step in ("Next: what to train", "Next: start"):
-        tab_to(page, page.get_by_role("link", name=step))
-        page.keyboard.press("Enter")
+    tab_to(page, page.get_by_role("link", name="Next: what to train"))
+    page.keyboard.press("Enter")
+    tab_to(page, page.get_by_role("spinbutton", name=re.compile("^Steps")))
+    page.keyboard.press("Control+A")
+    page.keyboard.type(str(STEPS))
+    page.keyboard.press("Enter")
+    onward = page.get_by_role("link", name="Next: start")
+    expect(onward).to_have_attribute("href", re.compile(f"schedule.steps(=|%3D){STEPS}"))
+    tab_to(page, onward)
+    page.keyboard.press("Enter")
     start = page.get_by_role("button", name="Start training")
     expect(start).to_be_enabled()
     tab_to(page, start)
