@@ -1,6 +1,7 @@
 """Settings for all tests."""
 
 import gc
+import logging
 import os
 import sys
 from collections.abc import Generator
@@ -27,6 +28,10 @@ def pytest_collection() -> Generator[None, object, object]:
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)  # the tests of pages make little that is garbage: 5 % of their processor
     gc.enable()
+    # To each logger that stands alone, forty of torch, pytest ties its two handlers in three phases of every test.
+    for name, logger in logging.root.manager.loggerDict.items():
+        if name.startswith("torch") and isinstance(logger, logging.Logger):
+            logger.propagate = True
     return collected
 
 
