@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from streamlit.components.v2 import manifest_scanner
-from streamlit.testing.v1 import AppTest, local_script_runner
+from streamlit.runtime.scriptrunner.script_cache import ScriptCache
+from streamlit.testing.v1 import AppTest, app_test, local_script_runner
 from streamlit.util import calc_hash
 
 from dmlcore.experiments import example
@@ -39,6 +40,8 @@ LOOKED = local_script_runner.require_widgets_deltas
 local_script_runner.require_widgets_deltas = _until_it_ends
 
 look_up_one_by_one()  # as the server does
+SCRIPTS = ScriptCache()  # compiled once, as the server has it
+app_test.ScriptCache = local_script_runner.ScriptCache = lambda: SCRIPTS
 
 MAIN = ROOT / "pages" / "_main.py"
 SHORT = ["schedule.steps=8", "schedule.checkpoint_every=4", "schedule.validate_every=8"]
