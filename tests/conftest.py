@@ -3,6 +3,7 @@
 import gc
 import logging
 import os
+import signal
 import sys
 from collections.abc import Generator
 from typing import Any
@@ -63,8 +64,14 @@ def companions_begin_warm(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol() -> Generator[None, object, object]:
-    """What trainings, and UMAP by numba, set is not for the next test: the threads of torch, its deterministic mode."""
+    """What trainings, UMAP by numba, commands and Ray set is not for the next test.
+
+    These are torch's threads and deterministic mode, and who answers the signals that ask to end.
+    """
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     ran = yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
     if torch := sys.modules.get("torch"):
         torch.set_num_threads(THREADS)
         torch.set_deterministic_debug_mode("default")

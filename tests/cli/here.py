@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import signal
 import subprocess
 import sys
 
@@ -16,14 +15,11 @@ from dmlcore.cli.main import main
 def here(*arguments: str) -> subprocess.CompletedProcess[str]:
     """What `python -m dmlcore` says and returns, for what trains nothing: two seconds of processor less."""
     out, err = io.StringIO(), io.StringIO()
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         patch.setenv("DML_RUNS", "")  # which the command sets
         patch.setattr(sys, "argv", ["dmlcore", *arguments])
         with pytest.raises(SystemExit) as ended:
             main()
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
     status = ended.value.code
     assert isinstance(status, int)
     return subprocess.CompletedProcess(arguments, status, out.getvalue(), err.getvalue())

@@ -53,7 +53,8 @@ def test_row_14_a_run_of_each_release_goes_on_as_it_would_have_then(release, tmp
     assert (state.state, state.step) == ("done", 12), state.message
     ours, theirs = numbers(run), numbers(then)
     assert theirs.keys() <= ours.keys()  # a later release may measure more
-    assert {key: ours[key] for key in theirs} == pytest.approx(theirs, rel=1e-3, abs=1e-3, nan_ok=True)
+    # Other processors round otherwise: of 896 queries two may find another neighbour.
+    assert {key: ours[key] for key in theirs} == pytest.approx(theirs, rel=1e-3, abs=2.5e-3, nan_ok=True)
     mine, stored = checkpoint.load(run.path), checkpoint.load(then.path)
     for name, tensor in stored.tensors.items():
         torch.testing.assert_close(mine.tensors[name], tensor, rtol=1e-3, atol=1e-4)
