@@ -9,6 +9,7 @@ from collections.abc import Generator
 from typing import Any
 
 import pytest
+from _pytest.runner import runtestprotocol
 from hypothesis import HealthCheck, settings
 
 # The bits of a sum depend on how many threads add it up: one, here and in what tests start, as their tensors are small.
@@ -62,8 +63,8 @@ def companions_begin_warm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local, "subprocess", warm.as_subprocess())
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol() -> Generator[None, object, object]:
+@pytest.hookimpl(wrapper=True, specname="pytest_runtest_protocol")
+def pytest_runtest_leaves_nothing_set() -> Generator[None, object, object]:
     """What trainings, UMAP by numba, commands and Ray set is not for the next test.
 
     These are torch's threads and deterministic mode, and who answers the signals that ask to end.
@@ -78,19 +79,27 @@ def pytest_runtest_protocol() -> Generator[None, object, object]:
     return ran
 
 
-BROWSER = "tests/browser/test_"
-SECOND = BROWSER + "ga"  # where the second half of their seconds begins
+@pytest.hookimpl
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """A process of `pytest -n` tells of a test once, not five times, unless there is more to tell or somebody asks.
+
+    That it passed says its call. Its begin, setup and teardown are told only where they fail or skip, as to tell them
+    takes a third of what a case costs.
+    """
+    option = item.config.option
+    asked = any(getattr(option, name, None) for name in ("durations", "xmlpath", "reruns"))
+    if asked or item.get_closest_marker("flaky") or not hasattr(item.config, "workerinput"):
+        return None
+    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        if report.when == "call" or not report.passed:
+            item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
-    """With `--dist loadfile` the browser tests are two pieces of work: two processes start a server and a Chromium,
-    twelve seconds of processor each, and two have the other tests from the start."""
-    from xdist.scheduler import LoadFileScheduling
-
-    class Halves(LoadFileScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            file = super()._split_scope(nodeid)
-            return f"browser {file >= SECOND}" if file.startswith(BROWSER) else file
+    """With `--dist loadfile` files are handed out by a schedule of our own (tests/schedule.py)."""
+    from tests.schedule import Halves
 
     return Halves(config, log) if config.getoption("dist") == "loadfile" else None
