@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
+
+import pytest
 
 
 @contextmanager
@@ -29,10 +31,29 @@ def in_one_case(**families: Iterable[Any]) -> Callable[[Callable[..., None]], Ca
                 with of(member):
                     test(**fixtures, **member)
 
-        signature = inspect.signature(test)
-        asked = [parameter for name, parameter in signature.parameters.items() if name not in families]
-        whole.__name__, whole.__doc__, whole.__module__ = test.__name__, test.__doc__, test.__module__
-        whole.__signature__ = signature.replace(parameters=asked)  # type: ignore[attr-defined]
-        return whole
+        return _asking_for(whole, test, families)
 
     return whole_of
+
+
+def in_a_case_each(variant: str, families: Mapping[str, Iterable[Any]], member: str = "name") -> Callable[..., Any]:
+    """A test of members and variants of them: a case for each member, which goes through its variants."""
+
+    def whole_of(test: Callable[..., None]) -> Callable[..., None]:
+        def whole(**fixtures: Any) -> None:
+            for value in families[fixtures[member]]:
+                with of(f"{variant} {value}"):
+                    test(**fixtures, **{variant: value})
+
+        return pytest.mark.parametrize(member, families)(_asking_for(whole, test, {variant}))
+
+    return whole_of
+
+
+def _asking_for(whole: Callable[..., None], test: Callable[..., None], given: Collection[str]) -> Callable[..., None]:
+    """It stands for the test, and asks for what is not given."""
+    signature = inspect.signature(test)
+    asked = [parameter for name, parameter in signature.parameters.items() if name not in given]
+    whole.__name__, whole.__doc__, whole.__module__ = test.__name__, test.__doc__, test.__module__
+    whole.__signature__ = signature.replace(parameters=asked)  # type: ignore[attr-defined]
+    return whole

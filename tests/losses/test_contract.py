@@ -12,7 +12,7 @@ import torch
 from dmlcore import losses
 from dmlcore.catalogue import Choice, Slider
 from dmlcore.geometry import Triplet, forces, scan
-from tests.members import of
+from tests.members import in_a_case_each, of
 
 REDUCTIONS = losses.REDUCTIONS
 
@@ -28,9 +28,8 @@ def settings(name: str) -> list[dict]:
     return found
 
 
-CASES = [pytest.param(n, h, id=f"{n}-{h}") for n in losses.names() for h in settings(n)]
 every_loss = pytest.mark.parametrize("name", losses.names())
-every_setting = pytest.mark.parametrize(("name", "hyper"), CASES)
+every_setting = in_a_case_each("hyper", {name: settings(name) for name in losses.names()})
 
 
 LABELS = 4, 4, 4, 4, 7, 7, 7, 2, 2, 2, 2, 9, -3  # unequal classes, two of them singletons
