@@ -3,9 +3,8 @@
 import doctest
 import inspect
 
-import pytest
-
 from dmlcore import geometry, losses, metrics, mining, pooling, projection
+from tests.members import in_one_case
 
 PROMISES = {  # which sections besides an example
     losses.names: (),
@@ -35,7 +34,7 @@ PROMISES = {  # which sections besides an example
 }
 
 
-@pytest.mark.parametrize("public", PROMISES, ids=lambda f: f"{f.__module__}.{f.__qualname__}")
+@in_one_case(public=PROMISES)
 def test_the_example_of_a_public_name_is_true(public):
     (example,) = doctest.DocTestFinder(recurse=False).find(public, globs={})
     assert example.examples, "an example, please"
@@ -44,7 +43,7 @@ def test_the_example_of_a_public_name_is_true(public):
     assert not said, "".join(said)
 
 
-@pytest.mark.parametrize("public", PROMISES, ids=lambda f: f"{f.__module__}.{f.__qualname__}")
+@in_one_case(public=PROMISES)
 def test_a_public_docstring_says_shapes_errors_and_source(public):
     lines = inspect.getdoc(public).splitlines()
     missing = [section for section in PROMISES[public] if not any(line.startswith(f"{section}: ") for line in lines)]

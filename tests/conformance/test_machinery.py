@@ -10,6 +10,7 @@ from dmlcore.cli.main import app, main
 from dmlcore.conformance import table
 from dmlcore.conformance.case import Case, Library, LibraryMissing, NotRun, Outcome, chosen, compare, deviation, run
 from dmlcore.conformance.vectors import BALANCED, UNEVEN
+from tests.members import in_one_case
 
 
 def times(factor: float, noise: float = 0.0):
@@ -34,9 +35,8 @@ def case(**rest) -> Case:
     return Case("sum", "loss", "A sum", "nobody", times(1.0), on=(BALANCED,), **rest)
 
 
-@pytest.mark.parametrize(
-    ("ours", "theirs", "verdict"),
-    [
+@in_one_case(
+    given=[
         (times(1.0), times(1.0), "agrees"),
         (None, times(1.0), "agrees"),
         (None, times(1.0, 1e-8), "agrees, to float32"),
@@ -50,9 +50,10 @@ def case(**rest) -> Case:
         (None, fails(AssertionError()), "the library raises AssertionError"),
         (None, fails(NotRun("no gloo")), "not run: no gloo"),
         (None, fails(ModuleNotFoundError("No module named 'x'")), "not run: No module named 'x'"),
-    ],
+    ]
 )
-def test_who_is_right_follows_from_the_numbers(ours, theirs, verdict):
+def test_who_is_right_follows_from_the_numbers(given):
+    ours, theirs, verdict = given
     row = compare(case(ours=ours, variants={"twice as much": times(2.0)}), BALANCED, theirs)
     assert row.verdict == verdict
     assert row.as_printed == verdict.startswith("agrees")

@@ -13,6 +13,7 @@ from dmlcore.geometry import forces
 from dmlcore.geometry.embedded_triplet import EmbeddedTriplet, embed, forces_in_plane, needs_origin, remarks
 from dmlcore.geometry.sphere import random_triplets, sphere_forces
 from dmlcore.loss_analysis.offset_plane import RaisedLoss
+from tests.members import in_one_case
 
 # Every triplet is active with these, so that the clamp hides no force.
 OPEN = {"ratio": {"m": 3.0}, "distance_sensitive": {"m1": 40.0, "m2": None}, "facenet_mined": {"m": 90.0}}
@@ -83,7 +84,7 @@ def test_forces_of_the_plane_are_those_of_autograd_among_the_embeddings(name, di
             assert found.tangential_sizes == pytest.approx(np.linalg.norm(tangential, axis=1), abs=EXACT * size)
 
 
-@pytest.mark.parametrize("name", losses.names())
+@in_one_case(name=losses.names())
 def test_a_loss_of_distances_keeps_its_forces_in_the_plane_and_the_others_are_named(name):
     loss = open_loss(name)
     assert needs_origin(loss) == (name in ("npairs", "moving", "location_aware"))
@@ -110,7 +111,7 @@ def test_a_raised_loss_sees_the_embeddings_from_their_coordinates(name):
     assert flat / unit == pytest.approx(found.in_plane, rel=EXACT, abs=EXACT)
 
 
-@pytest.mark.parametrize("name", losses.names())
+@in_one_case(name=losses.names())
 def test_degenerate_triplets_have_words_and_no_nan(name):
     loss = losses.create(name)
     e = np.eye(8)

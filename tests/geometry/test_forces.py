@@ -11,6 +11,7 @@ from dmlcore.geometry import field_table, forces, scan, snapshot
 from dmlcore.geometry.field_table import CHUNK
 from dmlcore.geometry.forces import direction
 from dmlcore.geometry.streams import streamlets
+from tests.members import in_one_case
 
 PROBES = ("anchor", "positive", "negative")
 
@@ -20,8 +21,7 @@ def random_triplets(count: int, dim: int, seed: int = 0) -> list[torch.Tensor]:
     return [torch.randn(count, dim, generator=generator, dtype=torch.float64) for _ in range(3)]
 
 
-@pytest.mark.parametrize("name", losses.names())
-@pytest.mark.parametrize("dim", [2, 3, 128])
+@in_one_case(dim=[2, 3, 128], name=losses.names())
 def test_the_parts_along_the_edges_add_up_to_the_forces(name, dim):
     loss, (a, p, n) = losses.create(name), random_triplets(200, dim)
     split = field_table(loss, a, p, n)
@@ -36,7 +36,7 @@ def test_the_parts_along_the_edges_add_up_to_the_forces(name, dim):
     torch.testing.assert_close(split.energy, loss.clamped(a, p, n))
 
 
-@pytest.mark.parametrize("name", losses.names())
+@in_one_case(name=losses.names())
 def test_at_coincident_points_there_is_no_direction(name):
     loss, x = losses.create(name), torch.tensor([0.3, 0.4], dtype=torch.float64)
     y = torch.tensor([1.0, 0.0], dtype=torch.float64)
@@ -45,8 +45,7 @@ def test_at_coincident_points_there_is_no_direction(name):
             torch.testing.assert_close(whole, autograd)
 
 
-@pytest.mark.parametrize("name", losses.names())
-@pytest.mark.parametrize("probe", PROBES)
+@in_one_case(probe=PROBES, name=losses.names())
 def test_a_scanned_place_feels_what_the_point_itself_would(name, probe):
     loss, points = losses.create(name), dict(zip(PROBES, (x[0] for x in random_triplets(1, 2, 3)), strict=True))
     at = random_triplets(300, 2, 4)[0]
@@ -72,8 +71,7 @@ def test_an_unknown_probe_is_named():
         field_table(loss, a, p, n, probe="proxy", at=a)
 
 
-@pytest.mark.parametrize("name", losses.names())
-@pytest.mark.parametrize("probe", PROBES)
+@in_one_case(probe=PROBES, name=losses.names())
 def test_one_pass_says_the_same_as_three(name, probe):
     loss, points = losses.create(name), [x[0] for x in random_triplets(1, 2, 7)]
     at, reach = random_triplets(50, 2, 8)[0].numpy(), np.linspace(0.1, 2, 20)

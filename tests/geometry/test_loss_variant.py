@@ -10,14 +10,14 @@ import torch
 from dmlcore import losses
 from dmlcore.geometry import forces, scan
 from dmlcore.geometry.loss_variant import Variant, scan_variant
+from tests.members import in_one_case
 
 A, P, N = (torch.tensor(x, dtype=torch.float64) for x in ([0.1, -0.2], [0.6, 0.1], [0.3, 0.7]))
 X = torch.linspace(-1.0, 1.4, 23, dtype=torch.float64)
 Y = torch.linspace(-1.2, 1.1, 19, dtype=torch.float64)
 
 
-@pytest.mark.parametrize("probe", ["anchor", "positive", "negative"])
-@pytest.mark.parametrize("name", losses.names())
+@in_one_case(name=losses.names(), probe=["anchor", "positive", "negative"])
 def test_a_plain_variant_is_the_scan(name, probe):
     loss = losses.create(name)
     plain, scanned = (
@@ -29,10 +29,12 @@ def test_a_plain_variant_is_the_scan(name, probe):
     assert torch.equal(plain.active, scanned.active)
 
 
-@pytest.mark.parametrize("clamp", [True, False])
-@pytest.mark.parametrize("both", [True, False])
-@pytest.mark.parametrize("probe", ["anchor", "positive", "negative"])
-@pytest.mark.parametrize("name", ["ranking", "distance_sensitive", "moving", "npairs"])
+@in_one_case(
+    name=["ranking", "distance_sensitive", "moving", "npairs"],
+    probe=["anchor", "positive", "negative"],
+    both=[True, False],
+    clamp=[True, False],
+)
 def test_energy_and_force_at_every_node(name, probe, both, clamp):
     loss = losses.create(name)
     field = scan_variant(Variant(loss, clamp, both, factor=2.5, shift=0.5), A, P, N, probe=probe, x=X, y=Y)
@@ -69,8 +71,7 @@ def test_each_order_is_clamped_by_itself():
     assert found.energy == loss.raw(p, a, n)
 
 
-@pytest.mark.parametrize("clamp", [True, False])
-@pytest.mark.parametrize("name", losses.names())
+@in_one_case(name=losses.names(), clamp=[True, False])
 def test_a_reading_is_energy_and_forces_of_the_variant(name, clamp):
     variant = Variant(losses.create(name), clamp=clamp, both_orders=True, factor=3.0)
     found = variant.table(A, P, N)
@@ -86,7 +87,7 @@ def test_the_upper_end_of_the_energy():
     assert Variant(loss, clamp=False).m2 == math.inf
 
 
-@pytest.mark.parametrize("factor", [0.0, -1.0, math.nan, math.inf])
+@in_one_case(factor=[0.0, -1.0, math.nan, math.inf])
 def test_a_factor_is_positive_and_finite(factor):
     with pytest.raises(ValueError, match="factor must be positive and finite"):
         Variant(losses.create("ranking"), factor=factor)

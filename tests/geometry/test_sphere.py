@@ -22,6 +22,7 @@ from dmlcore.geometry.sphere import (
     sphere_forces,
     tangent,
 )
+from tests.members import in_one_case
 
 PROBES = ("anchor", "positive", "negative")
 # Every triplet of the sphere is active with these, so that the clamp does not hide a force.
@@ -39,8 +40,7 @@ def moved(point: torch.Tensor, direction: torch.Tensor, by: float) -> torch.Tens
     return math.cos(by) * point + math.sin(by) * direction
 
 
-@pytest.mark.parametrize("dimension", [2, 3, 16])
-@pytest.mark.parametrize("name", losses.names())
+@in_one_case(name=losses.names(), dimension=[2, 3, 16])
 def test_tangential_forces_are_the_slope_of_the_loss_along_the_sphere(name, dimension):
     loss = active_loss(name)
     triplets = random_triplets(40, dimension, seed=3)
@@ -64,7 +64,7 @@ def test_tangential_forces_are_the_slope_of_the_loss_along_the_sphere(name, dime
     assert checked > 30
 
 
-@pytest.mark.parametrize("name", losses.names())
+@in_one_case(name=losses.names())
 def test_tangential_and_radial_parts_make_up_the_force(name):
     loss = active_loss(name)
     triplets = random_triplets(60, 3, seed=5)
@@ -77,8 +77,7 @@ def test_tangential_and_radial_parts_make_up_the_force(name):
         assert ((along + outward[:, None] * point - whole).norm(dim=-1) / size).max() < 1e-14
 
 
-@pytest.mark.parametrize("probe", PROBES)
-@pytest.mark.parametrize("dimension", [2, 3])
+@in_one_case(dimension=[2, 3], probe=PROBES)
 def test_a_scan_is_the_forces_with_the_probe_put_there(probe, dimension):
     loss = losses.create("distance_sensitive")
     at = torch.tensor([0.0, 0.9, 2.0], dtype=torch.float64)
@@ -99,7 +98,7 @@ def test_a_scan_is_the_forces_with_the_probe_put_there(probe, dimension):
     torch.testing.assert_close(raw_on_sphere(loss, a, p, n, probe=probe, nodes=nodes), field.raw)
 
 
-@pytest.mark.parametrize("name", losses.names())
+@in_one_case(name=losses.names())
 def test_the_angle_map_holds_for_every_place_of_the_anchor(name):
     loss = losses.create(name)
     delta_p, delta_n = torch.linspace(-3.1, 3.1, 11).double(), torch.linspace(-3.0, 2.9, 8).double()
@@ -136,7 +135,7 @@ def test_fibonacci_nodes_are_spread_evenly():
     assert nodes.mean(dim=0).abs().max() < 0.01
 
 
-@pytest.mark.parametrize("which", [0, 1, 2])
+@in_one_case(which=[0, 1, 2])
 def test_a_point_off_the_sphere_is_named(which):
     triplet = [x[0] for x in random_triplets(1, 3)]
     triplet[which] = 1.01 * triplet[which]

@@ -20,6 +20,7 @@ from dmlcore.loss_analysis import active_region as regions
 from dmlcore.loss_analysis.active_region import CLOSED_FORMS, active_region
 from dmlcore.loss_analysis.level_sets import LOGARITHM, PlanePair, cassini, two_distances
 from dmlcore.losses.engine.formula import LOSSES, Margin, triplet_loss
+from tests.members import in_one_case
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "triplet_losses.json").read_text())["closed_forms"]
 BALANCED = 12 / 7
@@ -144,7 +145,7 @@ def test_areas_of_the_errata():
         assert found.area == pytest.approx(2 * math.pi / BALANCED, rel=1e-12)
 
 
-@pytest.mark.parametrize("step", [1e-3, -1e-3, 1e-6, -1e-6, 1e-10, -1e-10])
+@in_one_case(step=[1e-3, -1e-3, 1e-6, -1e-6, 1e-10, -1e-10])
 def test_regions_are_continuous_through_r_1(step):
     def region(r):
         return active_region(charges(1, r, 1, margin_from_normalised(0.2, 1, r, 1), 2.0), ORIGIN, (0.5, 0.0))
@@ -244,8 +245,9 @@ AREAS = [  # bounded regions, with and without a hole, round, in two lobes, abou
 ANCHOR, POSITIVE = (0.4, 0.2), (0.9, 0.75)
 
 
-@pytest.mark.parametrize(("name", "hyper"), AREAS, ids=lambda x: x if isinstance(x, str) else None)
-def test_area_against_a_grid_count(name, hyper):
+@in_one_case(case=AREAS)
+def test_area_against_a_grid_count(case):
+    name, hyper = case
     loss = losses.create(name, **hyper)
     found = active_region(loss, ANCHOR, POSITIVE)
     corners = np.concatenate(found.outer + found.inner)

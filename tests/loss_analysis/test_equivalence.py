@@ -9,14 +9,14 @@ import pytest
 from dmlcore import losses
 from dmlcore.loss_analysis.equivalence import same_loss
 from dmlcore.losses import create
+from tests.members import in_one_case
 
 
 def charges(s, r, rho, m1=0.0):
     return create("distance_sensitive", s=s, r=r, rho=rho, m1=m1, m2=None)
 
 
-@pytest.mark.parametrize("dim", [2, 128])
-@pytest.mark.parametrize("rho", [0.3, 0.6, math.pi / 4, 1.2])
+@in_one_case(rho=[0.3, 0.6, math.pi / 4, 1.2], dim=[2, 128])
 def test_angular_is_distance_sensitive(dim, rho):
     factor = 2 / math.cos(rho) ** 2
     found = same_loss(create("angular", rho=rho, m=0.5), charges(1, -1, 2 * math.sin(rho) ** 2, 0.5 / factor), dim=dim)
@@ -64,9 +64,9 @@ def test_sums_over_both_orders(dim, first, second, factor):
     assert alone.largest > 0.1
 
 
-@pytest.mark.parametrize("dim", [2, 3, 128])
-@pytest.mark.parametrize(("variant", "shift"), [("printed", 2.5), ("rule", 1.5)])
-def test_location_aware_is_entangle_with_another_margin_on_the_sphere(dim, variant, shift):
+@in_one_case(case=[("printed", 2.5), ("rule", 1.5)], dim=[2, 3, 128])
+def test_location_aware_is_entangle_with_another_margin_on_the_sphere(dim, case):
+    variant, shift = case
     first, second = create("location_aware", variant=variant, m=0.2), create("entangle", m=0.2)
     found = same_loss(first, second, space="sphere", dim=dim)
     assert found.same
@@ -82,7 +82,7 @@ def test_both_location_aware_variants_agree_on_the_sphere_only():
     assert (in_plane.same, in_plane.shift) == (False, None)
 
 
-@pytest.mark.parametrize("name", losses.names())
+@in_one_case(name=losses.names())
 def test_a_loss_is_itself_whatever_its_margin(name):
     loss = create(name)
     found = same_loss(loss, loss)
@@ -129,7 +129,8 @@ def test_the_seed_decides():
     assert same_loss(first, second, seed=1) != same_loss(first, second, seed=2)
 
 
-@pytest.mark.parametrize(("name", "value"), [("space", "torus"), ("dim", 1), ("triplets", 1)])
-def test_bad_input_is_named(name, value):
+@in_one_case(case=[("space", "torus"), ("dim", 1), ("triplets", 1)])
+def test_bad_input_is_named(case):
+    name, value = case
     with pytest.raises(ValueError, match=name):
         same_loss(create("ranking"), create("facenet"), **{name: value})

@@ -10,6 +10,7 @@ import torch
 from dmlcore import losses
 from dmlcore.geometry.sphere import random_triplets
 from dmlcore.loss_analysis.normalised import normalisation
+from tests.members import in_one_case
 
 T = math.tan(0.6) ** 2
 # The smallest margin that switches the lower clamp off everywhere on the unit sphere (section 1.3).
@@ -33,13 +34,15 @@ SWITCHING = [
 ]
 
 
-@pytest.mark.parametrize(("name", "hyper", "margin"), SWITCHING)
-def test_the_margin_that_switches_the_clamp_off(name, hyper, margin):
+@in_one_case(case=SWITCHING)
+def test_the_margin_that_switches_the_clamp_off(case):
+    name, hyper, margin = case
     assert normalisation(losses.create(name, **hyper)).margin_off == pytest.approx(margin, abs=1e-9)
 
 
-@pytest.mark.parametrize(("name", "hyper", "margin"), SWITCHING[:-1])
-def test_with_that_margin_every_triplet_is_active_and_just_below_one_is_not(name, hyper, margin):
+@in_one_case(case=SWITCHING[:-1])
+def test_with_that_margin_every_triplet_is_active_and_just_below_one_is_not(case):
+    name, hyper, margin = case
     parameter = losses.formula(name).margin.name if losses.formula(name).margin else "m"
     opposite = torch.tensor([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]], dtype=torch.float64)
     triplets = random_triplets(5000, 3, seed=6)
@@ -49,7 +52,7 @@ def test_with_that_margin_every_triplet_is_active_and_just_below_one_is_not(name
     assert float(enough.raw(*opposite)) > 0 > float(short.raw(*opposite))
 
 
-@pytest.mark.parametrize("name", ["hoffer", "npairs"])
+@in_one_case(name=["hoffer", "npairs"])
 def test_losses_without_a_margin_are_never_clamped(name):
     found = normalisation(losses.create(name))
     assert found.margin_off is None
@@ -71,7 +74,7 @@ def test_the_ranges_that_have_a_closed_form():
         assert found.greatest.value == pytest.approx(high, abs=1e-12)
 
 
-@pytest.mark.parametrize("name", losses.names())
+@in_one_case(name=losses.names())
 def test_residuals_vanish_on_the_sphere(name):
     found = normalisation(losses.create(name))
     assert found.residual_tangential < 1e-12

@@ -20,6 +20,7 @@ from dmlcore.loss_analysis.pair_weights import (
     triplet_weights,
     unit_triplet,
 )
+from tests.members import in_one_case
 
 ONE = (torch.tensor([0]), torch.tensor([1]), torch.tensor([2]))
 
@@ -36,8 +37,9 @@ def close(a, b):
     torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize(("rival", "pn"), [("perpendicular", 0.0), ("symmetric", 0.0), ("fixed", 0.3)])
-def test_unit_vectors_have_the_similarities(rival, pn):
+@in_one_case(case=[("perpendicular", 0.0), ("symmetric", 0.0), ("fixed", 0.3)])
+def test_unit_vectors_have_the_similarities(case):
+    rival, pn = case
     s = grid(rival, pn)
     points = unit_triplet(s, dimension=5)
     gram = points @ points.mT
@@ -74,7 +76,7 @@ def test_the_direct_route_equals_the_gradient_of_the_module(name, rival, pn):
     close(direct.raw, loss.raw(*points.unbind(-2)))
 
 
-@pytest.mark.parametrize("name", losses.names())
+@in_one_case(name=losses.names())
 def test_weights_are_the_slopes_of_the_loss(name):
     """Against central differences in each similarity alone."""
     loss, s, h = losses.create(name), grid(n=4), 1e-6

@@ -13,6 +13,7 @@ from dmlcore import losses
 from dmlcore.geometry import field_table, forces, margin_for_ellipse
 from dmlcore.geometry.boundary import level_lines
 from dmlcore.loss_analysis.thesis_figures import PRESETS
+from tests.members import in_one_case
 
 FORCES = {  # figure, panel -> force on a, p, n
     ("3.4", "ρ = 0.5"): ((0.75, -0.4330), (-0.75, -0.4330), (0, 0.8660)),
@@ -80,8 +81,9 @@ def test_unequal_sides_under_constant_and_falling_push():
         assert [x.item() for x in strengths] == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(("panel", "probe"), [("(a) negative", "negative"), ("(b) positive", "positive")])
-def test_the_mining_figure_scans_a_semi_hard_point(panel, probe):
+@in_one_case(case=[("(a) negative", "negative"), ("(b) positive", "positive")])
+def test_the_mining_figure_scans_a_semi_hard_point(case):
+    panel, probe = case
     preset = preset_of("2.5", panel)
     a, p, n = points(preset)
     d_ap, d_an = math.dist(a, p), math.dist(a, n)
@@ -138,7 +140,7 @@ def test_discs_and_ellipse_of_figure_b_1():
         assert min(raw_at(ellipse, *circle)) > 0
 
 
-@pytest.mark.parametrize("preset", PRESETS, ids=lambda p: f"{p.figure} {p.panel}")
+@in_one_case(preset=PRESETS)
 def test_every_panel_is_active_and_in_view(preset):
     loss = module(preset)
     x, y, half = preset.view

@@ -9,6 +9,7 @@ import torch
 
 from dmlcore import losses
 from dmlcore.geometry import forces
+from tests.members import in_one_case
 
 
 @pytest.fixture
@@ -86,9 +87,7 @@ def test_half_precision_embeddings_may_have_squares_beyond_its_range():
     assert loss(x, labels).item() == pytest.approx(loss(x.double(), labels).item(), rel=1e-6)
 
 
-@pytest.mark.parametrize("r", [4.0, 6.0, 8.0, 20.0])
-@pytest.mark.parametrize("m2", [5.0, None])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@in_one_case(dtype=[torch.float32, torch.float64], m2=[5.0, None], r=[4.0, 6.0, 8.0, 20.0])
 def test_steep_pushes_stay_finite_at_tiny_distances(r, m2, dtype):
     x = (1e-7 * torch.randn(12, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))).to(dtype)
     x.requires_grad_()
@@ -98,7 +97,7 @@ def test_steep_pushes_stay_finite_at_tiny_distances(r, m2, dtype):
     assert torch.isfinite(x.grad).all()
 
 
-@pytest.mark.parametrize("r", [1.0, 2.0, 3.0])
+@in_one_case(r=[1.0, 2.0, 3.0])
 def test_an_open_clamp_freezes_the_push_below_the_floor(r):
     loss = losses.create("distance_sensitive", r=r, m2=None)
     a, p, n = torch.tensor([[0.0, 0.0], [0.5, 0.0], [0.0, 0.0]], dtype=torch.float64)
@@ -123,8 +122,7 @@ def test_large_classes_are_evaluated_in_bounded_blocks():
     assert value.item() == pytest.approx(total / loss.counts.valid, rel=1e-12)
 
 
-@pytest.mark.parametrize("name", losses.names())
-@pytest.mark.parametrize("size", [10.0, 1e3, 1e6])
+@in_one_case(size=[10.0, 1e3, 1e6], name=losses.names())
 def test_row_41_large_embeddings_overflow_nowhere_in_float32(name, size):
     """exp(89) is infinite in float32, as inner products of embeddings of length 10 already reach."""
     near = torch.randn(3, 20, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) * size

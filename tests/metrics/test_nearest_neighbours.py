@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from dmlcore.metrics import nearest, nearest_neighbours
 from dmlcore.metrics.nearest_neighbours import NeighbourSearch
+from tests.members import in_one_case
 
 
 def oracle(queries, gallery, k, exclude_self):
@@ -86,7 +87,7 @@ def test_ties_at_the_last_place_beyond_all_spare_candidates():
     assert indices[0].tolist() == list(range(7))
 
 
-@pytest.mark.parametrize("k", range(1, 30, 4))
+@in_one_case(k=range(1, 30, 4))
 def test_more_ties_at_the_last_place_than_candidates(k):
     """Nine places hold 200 points: a wide gap before the k-th neighbour proves nothing about the k-th."""
     agree(np.random.default_rng(2).integers(0, 3, (200, 2)), None, k)
@@ -106,7 +107,7 @@ def test_all_equal_points_rank_by_index():
     assert (indices[3:] == [0, 1, 2]).all()
 
 
-@pytest.mark.parametrize("size", [1e300, 1e30, 1e-30, 1e-300])
+@in_one_case(size=[1e300, 1e30, 1e-30, 1e-300])
 def test_neither_overflow_nor_underflow(size):
     points = np.array([[0.0, 1.0], [0.0, 2.0], [0.0, 4.0], [0.0, 8.0]]) * size
     distances, indices = nearest(points, k=1)
@@ -136,7 +137,7 @@ def test_the_error_bound_holds_and_is_not_idle(offset, scale, dimensions):
     assert bound.max() < 1e-3 * squares.max()
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int64])
+@in_one_case(dtype=[torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int64])
 def test_torch_tensors_of_every_kind(dtype):
     points = torch.tensor([[0, 0], [3, 4], [0, 1]], dtype=dtype)
     distances, indices = nearest(points, k=1)
@@ -180,7 +181,7 @@ def test_what_is_not_a_real_number_is_refused(queries):
         nearest(queries, k=1)
 
 
-@pytest.mark.parametrize("k", [30, 80, 250])
+@in_one_case(k=[30, 80, 250])
 def test_long_lists_with_ties_and_faiss_as_it_was(k):
     settings = nearest_neighbours.faiss.cvar
     before = settings.distance_compute_min_k_reservoir, settings.distance_compute_blas_query_bs

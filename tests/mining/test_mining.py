@@ -11,6 +11,7 @@ import torch
 from torch.nn import functional as F
 
 from dmlcore import losses, mining
+from tests.members import in_one_case
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "losses.json").read_text())
 
@@ -202,8 +203,7 @@ def golden_batch(name: str) -> tuple[torch.Tensor, torch.Tensor]:
     return x, torch.tensor(b["labels"])
 
 
-@pytest.mark.parametrize("name", mining.names())
-@pytest.mark.parametrize("labels", [[0, 0, 0], [0, 1, 2], [0], [0, 0, 1, 1]])
+@in_one_case(labels=[[0, 0, 0], [0, 1, 2], [0], [0, 0, 1, 1]], name=mining.names())
 def test_created_miners_keep_their_word(name, labels):
     """What they give, without a graph, in any precision and for batches without a triplet."""
     x = torch.randn(len(labels), 4, generator=torch.Generator().manual_seed(0)).bfloat16().requires_grad_()

@@ -19,6 +19,7 @@ from dmlcore.published import checks
 from dmlcore.published.checks.printed_tables import printed
 from dmlcore.published.errata import KINDS, METHODS, errata, erratum, search
 from dmlcore.published.printed_formulas import COUNTEREXAMPLES, POINTS, compare, points
+from tests.members import in_one_case
 
 
 def agrees(stated: tuple[str, str], gradient: torch.Tensor) -> bool:
@@ -74,7 +75,7 @@ def test_every_gradient_erratum_of_a_triplet_loss_has_a_counterexample():
     assert {1, 2, 3, 4, 5, 6, 7, 8, 9, 20, 21, 22, 85} == set(COUNTEREXAMPLES)
 
 
-@pytest.mark.parametrize("number", COUNTEREXAMPLES)
+@in_one_case(number=COUNTEREXAMPLES)
 def test_the_stated_coordinates_are_those_of_both_sides(number):
     example = COUNTEREXAMPLES[number]
     found = compare(example, *points(example), losses.formula(example.loss).resolve(example.hyper or {}))
@@ -86,7 +87,7 @@ def test_the_stated_coordinates_are_those_of_both_sides(number):
     assert float(found.difference) > 0.1
 
 
-@pytest.mark.parametrize("number", COUNTEREXAMPLES)
+@in_one_case(number=COUNTEREXAMPLES)
 def test_printed_and_true_differ_in_general(number):
     """No erratum is an accident of its triplet: printed and true differ on random triplets too."""
     example = COUNTEREXAMPLES[number]
@@ -97,7 +98,7 @@ def test_printed_and_true_differ_in_general(number):
     assert float(found.difference.median()) > 0.01
 
 
-@pytest.mark.parametrize("number", [n for n, e in COUNTEREXAMPLES.items() if e.truth is None])
+@in_one_case(number=[n for n, e in COUNTEREXAMPLES.items() if e.truth is None])
 def test_the_true_side_is_what_training_uses(number):
     """Where the loss is active its batch gradient is the true side's."""
     example = COUNTEREXAMPLES[number]
@@ -141,7 +142,7 @@ def test_what_an_example_states_is_among_what_is_computed(e):
         assert any(checks.Number("", stated, x).agrees for x in computed), (stated, computed)
 
 
-@pytest.mark.parametrize("number", checks.CURVES)
+@in_one_case(number=checks.CURVES)
 def test_a_counterexample_along_a_number_is_decided_all_the_way(number):
     curve = checks.CURVES[number]
     assert curve.low <= curve.at <= curve.high
@@ -219,7 +220,7 @@ def test_search():
     assert search(text="no such words") == []
 
 
-@pytest.mark.parametrize("number", [0, 1000, -1])
+@in_one_case(number=[0, 1000, -1])
 def test_an_unknown_number_names_the_range(number):
     with pytest.raises(KeyError, match=f"1 to {len(errata())}"):
         erratum(number)

@@ -15,6 +15,7 @@ from dmlcore.geometry.field_table import edge_gradient
 from dmlcore.geometry.forces import direction
 from dmlcore.geometry.triplet import Edges
 from dmlcore.published.gradients import CLOSED_FORMS
+from tests.members import in_one_case
 
 
 @st.composite
@@ -59,7 +60,7 @@ def test_edge_laws_are_the_derivatives_by_the_edges(name, data):
         assert close(found[..., 0], expected)
 
 
-@pytest.mark.parametrize("name", CLOSED_FORMS)
+@in_one_case(name=CLOSED_FORMS)
 def test_a_residual_is_named_exactly_where_there_is_one(name):
     form, (a, p, n) = CLOSED_FORMS[name], triplets(3, 0)
     hyper = {k: v for k, v in losses.formula(name).defaults.items() if k in losses.formula(name).own}
@@ -78,7 +79,7 @@ def test_every_loss_of_the_thesis_has_its_closed_form():
     assert set(CLOSED_FORMS) == set(thesis)
 
 
-@pytest.mark.parametrize("name", CLOSED_FORMS)
+@in_one_case(name=CLOSED_FORMS)
 def test_the_twin_takes_the_hyper_parameters_of_the_loss(name):
     taken = inspect.signature(CLOSED_FORMS[name].gradient).parameters
     assert set(taken) - {"a", "p", "n"} == set(losses.formula(name).own)

@@ -11,6 +11,7 @@ from dmlcore import losses
 from dmlcore.losses.engine.formula import LOSSES, Margin, triplet_loss
 from dmlcore.published import karaman
 from dmlcore.published.reference import invariances, markdown, reference
+from tests.members import in_one_case
 
 ROOT = Path(__file__).parents[2]
 
@@ -21,7 +22,7 @@ DEGREE = {"ranking": 1, "modified_entangle": 1, "facenet": 2, "facenet_mined": 2
 DEGREE |= {"location_aware": 2}
 
 
-@pytest.mark.parametrize("name", [name for name in losses.names() if "Karaman 2021" in losses.formula(name).source])
+@in_one_case(name=[name for name in losses.names() if "Karaman 2021" in losses.formula(name).source])
 def test_properties_are_those_of_the_table(name):
     found = invariances(losses.create(name))
     holds = {what: yes for what, yes, _ in found.rows}
@@ -31,8 +32,9 @@ def test_properties_are_those_of_the_table(name):
     assert holds["the same on the unit sphere, tangentially"]
 
 
-@pytest.mark.parametrize(("s", "degree"), [(0.0, 1), (1.0, 2), (0.5, 1.5)])
-def test_distance_sensitive_is_homogeneous_where_s_is_minus_r(s, degree):
+@in_one_case(case=[(0.0, 1), (1.0, 2), (0.5, 1.5)])
+def test_distance_sensitive_is_homogeneous_where_s_is_minus_r(case):
+    s, degree = case
     assert invariances(losses.create("distance_sensitive", s=s, r=-s)).degree == pytest.approx(degree)
     assert invariances(losses.create("distance_sensitive", s=s, r=-s + 0.5)).degree is None
 
@@ -47,8 +49,9 @@ MARGINS |= {"angular": f"{16 * math.tan(0.6) ** 2:.4f}", "lifted": "1.3069", "lo
 MARGINS |= {"distance_sensitive": "-1.0000", "ratio": "2.0000"}
 
 
-@pytest.mark.parametrize(("name", "margin"), MARGINS.items())
-def test_the_margin_that_switches_the_clamp_off(name, margin):
+@in_one_case(case=MARGINS.items())
+def test_the_margin_that_switches_the_clamp_off(case):
+    name, margin = case
     assert f"= {margin} is the smallest margin" in reference(name).clamp_off
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dmlcore.published.tournament import COMPETITIONS, compete, printed_ranks, scores
+from tests.members import in_one_case
 
 RANKS = Path(__file__).parents[1] / "golden" / "psomas_ranks.json"
 
@@ -59,8 +60,7 @@ def test_differences_within_the_band_are_ties():
     assert result.duels[1][0] == (0, 1, 1)
 
 
-@pytest.mark.parametrize("key", COMPETITIONS)
-@pytest.mark.parametrize("band", [0.0, 0.6, 100.0])
+@in_one_case(band=[0.0, 0.6, 100.0], key=COMPETITIONS)
 def test_ranks_and_duels_add_up(key, band):
     found = compete(scores(COMPETITIONS[key]), band)
     n, experiments = len(found.standings), len(found.experiments)

@@ -7,10 +7,10 @@ import pytest
 from scipy import stats
 
 from dmlcore.significance.power import MOST, pairs_needed, power
+from tests.members import in_one_case
 
 
-@pytest.mark.parametrize("pairs", [2, 3, 5, 20])
-@pytest.mark.parametrize("effect", [0.0, 0.3, 1.0, 1.7])
+@in_one_case(effect=[0.0, 0.3, 1.0, 1.7], pairs=[2, 3, 5, 20])
 def test_power_is_that_of_the_noncentral_t(effect, pairs):
     least, shift = stats.t.isf(0.025, pairs - 1), effect * math.sqrt(pairs)
     expected = stats.nct.sf(least, pairs - 1, shift) + stats.nct.cdf(-least, pairs - 1, shift)
@@ -23,8 +23,9 @@ def test_power_is_a_probability_where_the_noncentral_t_of_scipy_is_none():
     assert found[-1] == 1.0
 
 
-@pytest.mark.parametrize(("effect", "pairs"), [(0.2, 199), (0.5, 34), (0.8, 15)])  # Cohen 1988, small, medium, large
-def test_published_sample_sizes_come_out(effect, pairs):
+@in_one_case(case=[(0.2, 199), (0.5, 34), (0.8, 15)])
+def test_published_sample_sizes_come_out(case):
+    effect, pairs = case
     assert pairs_needed(effect, 1.0) == pairs
     assert power(effect, pairs) >= 0.8 > power(effect, pairs - 1)
 

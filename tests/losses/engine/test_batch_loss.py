@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from dmlcore import losses
+from tests.members import in_one_case
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "losses.json").read_text())
 BATCHES: dict[str, Any] = GOLDEN["batches"]
@@ -81,7 +82,7 @@ def test_refusals_name_the_culprit() -> None:
         loss(torch.zeros(2, 5), torch.tensor([0, 1]))
 
 
-@pytest.mark.parametrize("name", losses.batch_names())
+@in_one_case(name=losses.batch_names())
 def test_each_has_a_page_of_facts_and_finite_gradients(name: str) -> None:
     formula = losses.describe(name)
     assert formula.title
