@@ -57,11 +57,10 @@ def test_the_plane_keeps_distances_norms_and_leads_back(dimension, unit):
             assert np.hypot(*found.points.T) == pytest.approx(math.sqrt(1 - found.height**2))
 
 
-@pytest.mark.parametrize("unit", [True, False])
-@pytest.mark.parametrize("dimension", [64, 128])
-@pytest.mark.parametrize("name", losses.names())
-def test_forces_of_the_plane_are_those_of_autograd_among_the_embeddings(name, dimension, unit):
+@in_one_case(name=losses.names(), case=[(64, True), (128, False)])
+def test_forces_of_the_plane_are_those_of_autograd_among_the_embeddings(name, case):
     """Energy, force, and its radial and tangential parts, to 1e-9 of the largest force."""
+    dimension, unit = case
     loss = open_loss(name)
     for x in triplets(dimension, unit=unit):
         if name == "facenet_mined" and np.linalg.norm(x[0] - x[1]) > np.linalg.norm(x[0] - x[2]):

@@ -189,7 +189,7 @@ PAIRS = st.tuples(
 
 @pytest.mark.parametrize("name", CLOSED_FORMS)
 @given(data=st.data())
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_boundaries_lie_on_their_levels(name, data):
     loss = data.draw(_setting(name))
     a, d, angle = data.draw(PAIRS)
@@ -252,19 +252,20 @@ def test_area_against_a_grid_count(case):
     found = active_region(loss, ANCHOR, POSITIVE)
     corners = np.concatenate(found.outer + found.inner)
     (x0, y0), (x1, y1) = corners.min(axis=0) - 0.05, corners.max(axis=0) + 0.05
-    x, y = np.linspace(x0, x1, 1500), np.linspace(y0, y1, 1500)
+    x, y = np.linspace(x0, x1, 600), np.linspace(y0, y1, 600)
     raw = raw_of(loss, ANCHOR, POSITIVE, np.stack(np.meshgrid(x, y), axis=-1))
     cell = (x[1] - x[0]) * (y[1] - y[0])
     assert found.area == pytest.approx(((raw > 0) & (raw < loss.m2)).sum() * cell, rel=3e-3)
 
 
-@pytest.mark.parametrize("exact", [True, False])
-@pytest.mark.parametrize(("name", "hyper"), AREAS, ids=lambda x: x if isinstance(x, str) else None)
-def test_curves_are_closed_and_run_in_order(name, hyper, exact, monkeypatch):
+@in_one_case(case=AREAS, exact=[True, False])
+def test_curves_are_closed_and_run_in_order(case, exact, monkeypatch):
     """The polygons have the area of the region: points in any other order would cross."""
-    if not exact:
-        monkeypatch.delitem(regions.CLOSED_FORMS, name)
-    found = active_region(losses.create(name, **hyper), ANCHOR, POSITIVE, points=512)
+    name, hyper = case
+    with monkeypatch.context() as here:
+        if not exact:
+            here.delitem(regions.CLOSED_FORMS, name)
+        found = active_region(losses.create(name, **hyper), ANCHOR, POSITIVE, points=512)
     total = 0.0
     for curves, sign in ((found.outer, 1), (found.inner, -1)):
         for curve in curves:
@@ -280,12 +281,14 @@ def polygon_area(curve):
     return abs(np.sum(x[:-1] * y[1:] - x[1:] * y[:-1])) / 2
 
 
-@pytest.mark.parametrize(("name", "hyper"), AREAS, ids=lambda x: x if isinstance(x, str) else None)
-def test_contours_agree_with_the_closed_form(name, hyper, monkeypatch):
+@in_one_case(case=AREAS)
+def test_contours_agree_with_the_closed_form(case, monkeypatch):
+    name, hyper = case
     loss = losses.create(name, **hyper)
     exact = active_region(loss, ANCHOR, POSITIVE)
-    monkeypatch.delitem(regions.CLOSED_FORMS, name)
-    found = active_region(loss, ANCHOR, POSITIVE)
+    with monkeypatch.context() as here:
+        here.delitem(regions.CLOSED_FORMS, name)
+        found = active_region(loss, ANCHOR, POSITIVE)
     assert (found.closed_form, found.latex) == (False, "")
     assert found.area == pytest.approx(exact.area, rel=1e-5)
     assert (len(found.outer), len(found.inner)) == (len(exact.outer), len(exact.inner))
@@ -294,9 +297,8 @@ def test_contours_agree_with_the_closed_form(name, hyper, monkeypatch):
             assert level_errors(loss, ANCHOR, POSITIVE, curve, level).max() < 1e-9
 
 
-@pytest.mark.parametrize(
-    ("name", "hyper", "area"),
-    [
+@in_one_case(
+    case=[
         ("hoffer", {}, math.inf),
         ("hoffer", {"m2": 0.2}, math.inf),
         ("npairs", {}, math.inf),
@@ -309,12 +311,14 @@ def test_contours_agree_with_the_closed_form(name, hyper, monkeypatch):
         ("npairs", {"m2": 0.1}, math.inf),
     ],
 )
-def test_contours_of_unbounded_and_empty_regions(name, hyper, area, monkeypatch):
+def test_contours_of_unbounded_and_empty_regions(case, monkeypatch):
+    name, hyper, area = case
     loss = losses.create(name, **hyper)
     exact = active_region(loss, ANCHOR, POSITIVE)
     assert exact.area == area
-    monkeypatch.delitem(regions.CLOSED_FORMS, name)
-    found = active_region(loss, ANCHOR, POSITIVE)
+    with monkeypatch.context() as here:
+        here.delitem(regions.CLOSED_FORMS, name)
+        found = active_region(loss, ANCHOR, POSITIVE)
     assert found.area == area
     assert bool(found.outer) == bool(exact.outer)
     assert bool(found.inner) == bool(exact.inner)

@@ -63,9 +63,9 @@ def test_the_perpendicular_rival_exists_everywhere_and_others_do_not():
             similarities(axis, axis, **bad)
 
 
-@pytest.mark.parametrize("name", losses.names())
-@pytest.mark.parametrize(("rival", "pn"), [("perpendicular", 0.0), ("symmetric", 0.0), ("fixed", -0.2)])
-def test_the_direct_route_equals_the_gradient_of_the_module(name, rival, pn):
+@in_one_case(case=[("perpendicular", 0.0), ("symmetric", 0.0), ("fixed", -0.2)], name=losses.names())
+def test_the_direct_route_equals_the_gradient_of_the_module(name, case):
+    rival, pn = case
     loss, s = losses.create(name), grid(rival, pn)
     direct = triplet_weights(loss, s)
     through = gram_weights(lambda x: loss(x, torch.tensor([0, 0, 1]), ONE), s)

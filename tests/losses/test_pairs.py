@@ -13,6 +13,7 @@ from torch import Tensor
 from dmlcore import losses
 from dmlcore.losses.engine.distances import distance_table, euclidean, unit
 from dmlcore.losses.hinges import triplet_counts
+from tests.members import in_one_case
 
 LABELS = {
     "balanced": [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3],
@@ -76,8 +77,7 @@ def twins() -> list:
     ]
 
 
-@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
-@pytest.mark.parametrize("index", range(10))
+@in_one_case(index=range(10), labels=list(LABELS.values()))
 def test_twins_in_pytorch_metric_learning(index: int, labels: list[int]) -> None:
     name, hyper, twin = twins()[index]  # made late: importing them takes seconds
     x, y = batch(labels)

@@ -110,7 +110,7 @@ def test_bad_input_is_named(call, message):
 
 
 def test_the_threads_of_faiss_do_not_change_the_clusters():
-    points = np.random.default_rng(4).normal(size=(3000, 16)).astype(np.float32)
+    points = np.random.default_rng(4).normal(size=(1000, 16)).astype(np.float32)
     before = faiss.omp_get_max_threads()
     try:
         found = []

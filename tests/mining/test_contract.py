@@ -10,9 +10,12 @@ import torch
 from torch import Tensor
 
 from dmlcore import losses, mining
+from tests.members import in_a_case_each
 
 every = pytest.mark.parametrize("name", mining.names())
 LABELS = [4, 4, 4, 4, 7, 7, 7, 2, 2, 2, 2, 9, -3]  # unequal classes, two of them singletons
+SMALL = [0] * 5, [0, 1, 2, 3], [0], [0, 0, 1, 1]
+BATCHES = [(labels, place) for labels in (LABELS, *SMALL) for place in ("random", "one point")]
 
 
 def batch(labels: list[int], seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -24,10 +27,9 @@ def mined(name: str, embeddings: Tensor, labels: Tensor, **parameters: float) ->
     return mining.create(name, **parameters)(embeddings, labels, torch.Generator().manual_seed(1))
 
 
-@every
-@pytest.mark.parametrize("labels", [LABELS, [0] * 5, [0, 1, 2, 3], [0], [0, 0, 1, 1]], ids=str)
-@pytest.mark.parametrize("place", ["random", "one point"])
-def test_what_it_gives_are_valid_tuples_of_the_batch(name, labels, place):
+@in_a_case_each("given", dict.fromkeys(mining.names(), BATCHES))
+def test_what_it_gives_are_valid_tuples_of_the_batch(name, given):
+    labels, place = given
     embeddings, labels = batch(labels)
     found = mined(name, embeddings * (place == "random"), labels)
     gives = mining.describe(name).gives

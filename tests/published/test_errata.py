@@ -61,7 +61,7 @@ def test_all_are_there_and_whole():
         assert bool(e.printed_latex) == bool(e.true_latex)
 
 
-@pytest.mark.parametrize("e", [e for e in errata() if e.printed_latex], ids=lambda e: e.number)
+@in_one_case(e=[e for e in errata() if e.printed_latex])
 def test_both_formulas_are_balanced_and_mark_a_difference(e):
     for latex in (e.printed_latex, e.true_latex):
         plain = latex.replace(r"\diff", "")
@@ -133,7 +133,7 @@ def test_the_stated_numbers_are_recomputed(number):
         assert decision.decides, decision
 
 
-@pytest.mark.parametrize("e", [e for e in errata() if e.source != "K"], ids=lambda e: e.number)
+@in_one_case(e=[e for e in errata() if e.source != "K"])
 def test_what_an_example_states_is_among_what_is_computed(e):
     """A decimal of the text, printed or true, is one that the check found, a table has, or an example sets out from."""
     computed = [x for d in checks.decisions(e.number) for x in (d.printed, d.true, d.referee) if x is not None]

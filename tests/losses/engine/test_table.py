@@ -7,10 +7,10 @@ import torch
 
 from dmlcore import losses
 from dmlcore.losses.engine import table
+from tests.members import in_one_case
 
 
-@pytest.mark.parametrize("name", losses.names())
-@pytest.mark.parametrize("reduction", losses.REDUCTIONS)
+@in_one_case(name=losses.names(), reduction=losses.REDUCTIONS)
 def test_dense_blocks_give_what_blocks_by_class_give(
     name: str, reduction: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -18,14 +18,14 @@ def test_dense_blocks_give_what_blocks_by_class_give(
     points = torch.randn(10, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     found = []
     for dense in (False, True):
-        if dense:
-            monkeypatch.setattr(table, "DENSE_BLOCK", 300)  # three anchors at once
-            monkeypatch.setattr(
-                table, "valid_blocks", lambda labels, symmetric, *_: table.dense_blocks(labels, symmetric)
-            )
         loss, x = losses.create(name, reduction=reduction), points.clone().requires_grad_()
-        value = loss(x, labels)
-        found.append((value.detach(), torch.autograd.grad(value, x)[0], loss.counts))
+        with monkeypatch.context() as here:
+            if dense:
+                here.setattr(table, "DENSE_BLOCK", 300)  # three anchors at once
+                here.setattr(table, "valid_blocks", lambda labels, symmetric, *_: table.dense_blocks(labels, symmetric))
+            value = loss(x, labels)
+            gradient = torch.autograd.grad(value, x)[0]
+        found.append((value.detach(), gradient, loss.counts))
     torch.testing.assert_close(found[1][:2], found[0][:2], rtol=1e-11, atol=1e-12)
     assert found[1][2] == found[0][2]
     assert found[0][2].valid == 4 * 3 * 6 + 3 * 2 * 7 + 2 * 1 * 8

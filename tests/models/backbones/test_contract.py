@@ -14,7 +14,8 @@ FEW = 500_000  # parameters of what is also computed with
 
 
 @every
-def test_maps_have_the_channels_that_it_says(name):
+def test_maps_have_the_channels_that_it_says(name, monkeypatch):
+    monkeypatch.setattr(torch.nn.functional, "batch_norm", lambda maps, *_: maps)  # of the size that it was
     with torch.device("meta"):  # nothing is computed
         backbone = backbones.create(name)
     with torch.no_grad():

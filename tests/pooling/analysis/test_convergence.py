@@ -12,6 +12,7 @@ import torch
 
 from dmlcore.pooling.analysis.convergence import contraction, newton_errors, steps_below, sweep_biases, sweep_errors
 from dmlcore.pooling.transport import sweeps, transport
+from tests.members import in_one_case
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "gsp.json").read_text())["cases"]
 CASES = [pytest.param(c, id=c["name"]) for c in GOLDEN]
@@ -39,8 +40,7 @@ def test_the_biases_are_those_of_the_published_iteration(case):
     assert found[-1].item() == pytest.approx(case["after_k"]["log_t"], rel=1e-9)
 
 
-@pytest.mark.parametrize("count", [1, 7])
-@pytest.mark.parametrize("case", CASES)
+@in_one_case(case=[case.values[0] for case in CASES], count=[1, 7])
 def test_errors_of_sweeps_are_the_deviation_of_their_plan(case, count):
     cost = tensor(case["c"])
     n = cost.shape[-1]
