@@ -88,7 +88,7 @@ def test_values_and_gradients_stay_finite(name):
 
 @every
 def test_autograd_equals_central_differences(name):
-    layer, features = made(name), maps(2, 3, seed=4, batch=2)
+    layer, features = made(name), maps(2, 3, seed=4, batch=1)
     if layer.stops_gradient:
         pytest.skip("its weights count as constants: the gradient is not that of the function")
     layer.eval()  # running statistics would change with each evaluation
@@ -97,7 +97,10 @@ def test_autograd_equals_central_differences(name):
     def pooled(x, *given):
         return torch.func.functional_call(layer, dict(zip(values, given, strict=True)), (x,))
 
-    assert torch.autograd.gradcheck(pooled, (features.requires_grad_(), *values.values()), atol=1e-6)
+    # In fast mode along directions that move all.
+    assert torch.autograd.gradcheck(
+        pooled, (features.requires_grad_(), *values.values()), atol=1e-6, rtol=1e-5, fast_mode=True
+    )
 
 
 @every

@@ -81,8 +81,7 @@ def test_a_constant_cost_changes_nothing_and_gradients_sum_to_zero(problem):
     assert gradient.sum().item() == pytest.approx(0, abs=1e-11 * max(1, epsilon))
 
 
-@pytest.mark.parametrize("mu", [0.2, 0.5, 0.9, 1.0])
-@pytest.mark.parametrize("epsilon", [0.5, 5.0, 20.0])
+@pytest.mark.parametrize(("mu", "epsilon"), [(0.2, 0.5), (0.2, 20.0), (0.5, 5.0), (0.9, 0.5), (0.9, 20.0), (1.0, 5.0)])
 def test_first_and_second_derivatives(mu, epsilon):
     cost = random_cost(2, 4, 1)[None].repeat(2, 1, 1).requires_grad_()
     with torch.no_grad():
@@ -90,8 +89,8 @@ def test_first_and_second_derivatives(mu, epsilon):
     parts = (lambda pair: pair, lambda pair: pair[0], lambda pair: pair[1])  # both, rho alone, pi alone
     for part in parts[: 3 if (mu, epsilon) == (0.5, 5.0) else 1]:  # one alone is the same formula without the other
         solve = lambda c, part=part: part(transport(c, mu, epsilon))  # noqa: E731
-        assert torch.autograd.gradcheck(solve, cost, atol=1e-6)
-        assert torch.autograd.gradgradcheck(solve, cost, atol=1e-5)
+        assert torch.autograd.gradcheck(solve, cost, atol=1e-6, rtol=1e-5, fast_mode=True)
+        assert torch.autograd.gradgradcheck(solve, cost, atol=1e-5, rtol=1e-5, fast_mode=True)
 
 
 def test_the_gradient_is_that_of_many_sweeps():
