@@ -4,7 +4,9 @@ The processes of each number are started once, and do all that is asked of them;
 """
 
 import itertools
+import json
 from dataclasses import replace
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from dmlcore.storage import checkpoint
 from dmlcore.storage.runs import Run, RunStore, series
 from dmlcore.training import loop
 from dmlcore.training.batches import Batches
+from tests import warm
 from tests.training import together
 
 COUNTS = (2, 4)
@@ -114,22 +117,7 @@ class Trained:
 
     def __init__(self, folder: Path) -> None:
         self.folder, store = folder, RunStore(folder / "runs")
-        runs = {f"{name} {count}": store.create(SPEC) for name in ("whole", "interrupted") for count in COUNTS}
-        runs |= {name: store.create(SPEC) for name in ("alone", "by turns")}
-        methods = {name: store.create(SHORT.with_overrides(keys)) for name, keys in METHODS.items()}
-        runs |= methods | {f"{name} alone": store.create(run.spec) for name, run in methods.items()}
-        for name in METHODS:
-            conduct(runs[f"{name} alone"])
-        self.runs = runs
-        conduct(runs["alone"])
-        # 2 -> 1 -> 4 processes
-        for count, name in zip(COUNTS, ("first", "last"), strict=True):
-            own = {each: runs[f"{each} {count}"].path for each in ("whole", "interrupted")}
-            if count == COUNTS[0]:
-                own |= {each: run.path for each, run in methods.items()}
-            together.run_together(count, examine, folder, own | {name: runs["by turns"].path})
-            if count == COUNTS[0]:
-                conduct(runs["by turns"], until=2 * PAUSE)
+        self.runs = {name: store.open(run) for name, run in json.loads((folder / "runs.json").read_text()).items()}
 
     def of(self, count: int, name: str) -> np.ndarray:
         with np.load(self.folder / f"{count}.npz") as file:
@@ -137,9 +125,35 @@ class Trained:
         return values
 
 
+def make(folder: Path) -> None:
+    """What the tests look at; in a fork of tests/warm.py, of which the processes of a group are forks."""
+    store = RunStore(folder / "runs")
+    runs = {f"{name} {count}": store.create(SPEC) for name in ("whole", "interrupted") for count in COUNTS}
+    runs |= {name: store.create(SPEC) for name in ("alone", "by turns")}
+    methods = {name: store.create(SHORT.with_overrides(keys)) for name, keys in METHODS.items()}
+    runs |= methods | {f"{name} alone": store.create(run.spec) for name, run in methods.items()}
+    (folder / "runs.json").write_text(json.dumps({name: run.id for name, run in runs.items()}))
+    for name in METHODS:
+        conduct(runs[f"{name} alone"])
+    conduct(runs["alone"])
+    if find_spec("pytorch_metric_learning"):
+        import_module("pytorch_metric_learning.utils.distributed")  # once for all of them
+    # 2 -> 1 -> 4 processes
+    for count, name in zip(COUNTS, ("first", "last"), strict=True):
+        own = {each: runs[f"{each} {count}"].path for each in ("whole", "interrupted")}
+        if count == COUNTS[0]:
+            own |= {each: run.path for each, run in methods.items()}
+        together.run_together(count, examine, folder, own | {name: runs["by turns"].path}, fork=True)
+        if count == COUNTS[0]:
+            conduct(runs["by turns"], until=2 * PAUSE)
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
-    return Trained(tmp_path_factory.mktemp("processes"))
+    folder = tmp_path_factory.mktemp("processes")
+    made = warm.run("-c", f"from {__name__} import make, Path; make(Path({str(folder)!r}))")
+    assert made.returncode == 0, made.stderr
+    return Trained(folder)
 
 
 @pytest.mark.parametrize("case", together.cases(), ids=lambda case: case.name)

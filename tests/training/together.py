@@ -156,10 +156,16 @@ def error(one: Floats, other: Floats) -> float:
     return float((np.linalg.norm(one - other, axis=1) / np.linalg.norm(other, axis=1)).max())
 
 
-def run_together(count: int, work: Callable[..., Any], *arguments: Any, timeout: float = 120) -> None:
-    """Call work(*arguments), a function of a module, in each process of a group; raises if one of them does."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__, "pytorch_metric_learning.utils.distributed"])  # if it is there
+def run_together(
+    count: int, work: Callable[..., Any], *arguments: Any, timeout: float = 120, fork: bool = False
+) -> None:
+    """Call work(*arguments), a function of a module, in each process of a group; raises if one of them does.
+
+    fork: this process has torch loaded and no threads, so they are forks of it.
+    """
+    context: Any = multiprocessing.get_context("fork" if fork else "forkserver")
+    if not fork:
+        context.set_forkserver_preload([__name__])
     with tempfile.TemporaryDirectory() as folder:
         members = [
             context.Process(target=_member, args=(Path(folder), rank, count, work, arguments)) for rank in range(count)
