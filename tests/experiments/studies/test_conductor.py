@@ -213,7 +213,7 @@ def test_variants_start_from_the_pretraining_of_their_own_store_and_collages_are
     )
     root = forged.cifar100(tmp_path / "data", train=4, test=1)
     store = RunStore(tmp_path / "runs")
-    overrides = ("schedule.steps=1", f"data.root={root}", "batch.classes=16", "batch.samples=2")
+    overrides = ("schedule.steps=1", f"data.root={root}", "batch.classes=16", "batch.samples=2", "model.name=conv4_32")
     request = studies.StudyRequest(study="collage", overrides=overrides, seeds=(0,), only=("GAP",))
     said: list[str] = []
     state = studies.conduct(request, store, report=said.append)
