@@ -5,6 +5,7 @@ import pytest
 
 import dmlcore.data
 from tests.data import layouts
+from tests.members import in_one_case
 
 NAMES = dmlcore.data.names()
 
@@ -38,7 +39,7 @@ def load(pack, tmp_path_factory):
     return load
 
 
-@pytest.mark.parametrize("name", NAMES)
+@in_one_case(name=NAMES)
 def test_a_description_is_complete(name):
     info = dmlcore.data.describe(name)
     assert info.name == name
@@ -52,9 +53,8 @@ def test_a_description_is_complete(name):
     assert set(info.companions) <= set(info.archives)
 
 
-@pytest.mark.parametrize("split", ["classes", "samples"])
-@pytest.mark.parametrize("validation", ["classes", "samples", "none"])
 @pytest.mark.parametrize("name", CHOOSING)
+@in_one_case(split=["classes", "samples"], validation=["classes", "samples", "none"])
 def test_every_partition_is_into_usable_splits(load, name, split, validation):
     dataset = load(name, split=split, validation=validation)
     splits = dataset.splits
@@ -91,15 +91,14 @@ def test_own_splits_are_a_partition_with_every_class_in_each_or_in_one_alone(loa
     assert np.array_equal(load(name, split="own", validation="own").labels, dataset.labels)
 
 
-@pytest.mark.parametrize(("key", "value"), [("split", "classes"), ("split", "samples"), ("validation", "none")])
-@pytest.mark.parametrize("name", OWN)
-def test_own_splits_cannot_be_cut_otherwise(name, key, value):
+@in_one_case(name=OWN, cut=[("split", "classes"), ("split", "samples"), ("validation", "none")])
+def test_own_splits_cannot_be_cut_otherwise(name, cut):
+    key, value = cut
     with pytest.raises(dmlcore.data.DataError, match=f"{key} must be left out for {name}, .* got '{value}'"):
         dmlcore.data.load(name, **{key: value})
 
 
-@pytest.mark.parametrize("key", ["split", "validation"])
-@pytest.mark.parametrize("name", CHOOSING)
+@in_one_case(name=CHOOSING, key=["split", "validation"])
 def test_a_set_without_splits_of_its_own_says_so(name, key):
     with pytest.raises(dmlcore.data.DataError, match=f"{key} cannot be 'own' for {name}"):
         dmlcore.data.load(name, **{key: "own"})
@@ -185,9 +184,9 @@ def test_a_bad_argument_is_named(name, options, message):
         dmlcore.data.load(name, **options)
 
 
-@pytest.mark.parametrize("name", [name for name in dmlcore.data.names() if dmlcore.data.describe(name).needs_files])
-@pytest.mark.parametrize(
-    "ask", [dmlcore.data.available, dmlcore.data.locate, lambda name, root: dmlcore.data.load(name, root=root)]
+@in_one_case(
+    name=[name for name in NAMES if dmlcore.data.describe(name).needs_files],
+    ask=[dmlcore.data.available, dmlcore.data.locate, lambda name, root: dmlcore.data.load(name, root=root)],
 )
 def test_what_the_system_refuses_is_a_data_error(name, ask):
     with pytest.raises(dmlcore.data.DataError, match="File name too long"):
