@@ -29,6 +29,12 @@ def trained(store: RunStore, *overrides: str, dataset: Dataset | None = None) ->
     return run
 
 
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The run of BASE; it is only read."""
+    return trained(RunStore(tmp_path_factory.mktemp("plain")))
+
+
 @pytest.mark.parametrize("path", SPECS, ids=lambda path: path.stem)
 def test_shipped_specs_are_valid(path: Path) -> None:
     spec = RunSpec.from_toml(path.read_text())
@@ -45,33 +51,32 @@ def test_default_digits_rise_by_forty_points(store: RunStore) -> None:
     assert found["trained"]["map_at_r"] - found["untrained"]["map_at_r"] > 0.40
 
 
-def test_metrics_hold_a_row_per_step_and_no_clock(store: RunStore) -> None:
-    first, second = trained(store), trained(store)
-    assert (first.path / "metrics.jsonl").read_bytes() == (second.path / "metrics.jsonl").read_bytes()
-    rows = first.metrics()[0]
+def test_metrics_hold_a_row_per_step_and_no_clock(plain: Run, store: RunStore) -> None:
+    second = trained(store)
+    assert (plain.path / "metrics.jsonl").read_bytes() == (second.path / "metrics.jsonl").read_bytes()
+    rows = plain.metrics()[0]
     assert series(rows, "step", "loss")[0] == list(range(1, 31))
     assert series(rows, "validation", "map_at_r")[0] == [0, 10, 20, 30]
     assert all(0 <= share <= 1 for name in ("nonzero", "active") for share in series(rows, "step", name)[1])
 
 
-def test_another_seed_is_another_training(store: RunStore) -> None:
-    a, b = (series(trained(store, f"seed={seed}").metrics()[0], "step", "loss")[1] for seed in (1, 2))
+def test_another_seed_is_another_training(plain: Run, store: RunStore) -> None:
+    a, b = (series(run.metrics()[0], "step", "loss")[1] for run in (plain, trained(store, "seed=1")))
     assert a != b
 
 
-def test_embeddings_belong_to_the_best_weights(store: RunStore) -> None:
-    run = trained(store)
-    row = scores(run.metrics()[0])["trained"]
-    path = run.embeddings()
+def test_embeddings_belong_to_the_best_weights(plain: Run) -> None:
+    row = scores(plain.metrics()[0])["trained"]
+    path = plain.embeddings()
     assert path is not None
     assert path.name == f"{row['weights']}.npz"
-    data = load_data(run.spec)
+    data = load_data(plain.spec)
     with np.load(path, allow_pickle=False) as arrays:
         assert np.array_equal(arrays["indices"], data.splits["test"])
         assert np.array_equal(arrays["labels"], data.labels[data.splits["test"]])
         assert arrays["embeddings"].dtype == np.float32
         assert np.allclose(np.linalg.norm(arrays["embeddings"], axis=1), 1, atol=1e-5)
-    steps, values = series(run.metrics()[0], "validation", "map_at_r")
+    steps, values = series(plain.metrics()[0], "validation", "map_at_r")
     assert row["step"] == steps[int(np.argmax(values))]
 
 
@@ -126,8 +131,8 @@ def test_evaluate_needs_a_checkpoint(store: RunStore) -> None:
         loop.evaluate(run)
 
 
-def test_evaluate_of_a_stopped_run_is_forgotten_by_its_resume(store: RunStore) -> None:
-    whole, stopped = trained(store), store.create(BASE)
+def test_evaluate_of_a_stopped_run_is_forgotten_by_its_resume(plain: Run, store: RunStore) -> None:
+    stopped = store.create(BASE)
     with stopped.lock():
         loop.train(stopped, stop=lambda: True)
         assert stopped.state().step == 1
@@ -135,7 +140,7 @@ def test_evaluate_of_a_stopped_run_is_forgotten_by_its_resume(store: RunStore) -
         assert scores(stopped.metrics()[0])["trained"]["map_at_r"] > 0
         stopped.update(state="queued")
         loop.train(stopped)
-    assert (stopped.path / "metrics.jsonl").read_bytes() == (whole.path / "metrics.jsonl").read_bytes()
+    assert (stopped.path / "metrics.jsonl").read_bytes() == (plain.path / "metrics.jsonl").read_bytes()
 
 
 def test_the_best_weights_are_of_the_pooling_that_was_asked_for(tmp_path) -> None:
