@@ -2,7 +2,9 @@
 
 import os
 import signal
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +17,6 @@ from dmlcore.storage.runs import RunStore
 from dmlcore.training import loop
 from tests import warm
 
-REPOSITORY = Path(__file__).parents[2]
 SPEC = RunSpec().with_overrides(
     ["schedule.steps=6", "schedule.checkpoint_every=2", "schedule.validate_every=6", "model.hidden=[16]", "device=cpu"]
 )
@@ -62,13 +63,23 @@ def test_the_death_of_a_process_ends_the_run_which_goes_on_from_its_checkpoint(
     assert "processes 2 before, 1 now" in state.message
 
 
+def torchrun() -> None:
+    """What `python -m torch.distributed.run` does, but what it starts are forks of tests/warm.py."""
+    from torch.distributed import run
+    from torch.distributed.elastic.multiprocessing.subprocess_handler import subprocess_handler
+
+    def popen(args: Sequence[str], **more: Any) -> warm.Begun:
+        return warm.popen([word for word in args if word != "-u"], **more)
+
+    subprocess_handler.Popen = popen  # type: ignore[attr-defined, assignment]
+    run.main()
+
+
 def test_torchrun_starts_the_processes_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """torchrun is a fork; it starts Python for each of them."""
     (tmp_path / "short.toml").write_text(SPEC.to_toml())
-    command = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "dmlcore", "train", "short.toml"]
-    monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
+    command = ["--standalone", "--nproc-per-node", "2", "-m", "dmlcore", "train", str(tmp_path / "short.toml")]
     monkeypatch.setenv("DML_RUNS", str(tmp_path / "runs"))
-    ended = warm.run("-m", *command, cwd=tmp_path)
+    ended = warm.run("-c", f"from {__name__} import torchrun; torchrun()", *command)
     assert ended.returncode == 0, ended.stderr
     (run,) = RunStore(tmp_path / "runs").list()  # one, though two processes were given the command
     assert ended.stdout.strip() == run.id
