@@ -98,8 +98,15 @@ def test_the_sides_add_up_and_each_does_what_it_says():
     assert spread(pushed.frame(10), False) > spread(pushed.frame(0), False)
 
 
-@pytest.mark.parametrize("optimiser", ["sgd", "momentum", "rmsprop", "adam"])
-@pytest.mark.parametrize("extra", [{}, {"normalise": "project"}, {"loss": "npairs", "miner": "semi_hard"}])
+@pytest.mark.parametrize(
+    ("optimiser", "extra"),
+    [
+        ("sgd", {}),
+        ("momentum", {"normalise": "project"}),
+        ("rmsprop", {"loss": "npairs", "miner": "semi_hard"}),
+        ("adam", {"loss": "npairs", "miner": "semi_hard", "normalise": "project"}),
+    ],
+)
 def test_a_history_repeats_to_the_last_bit(optimiser, extra):
     spec = law(optimiser=optimiser, step_size=0.02, **extra)
     first, second = Simulation(spec), Simulation(spec)
@@ -127,8 +134,11 @@ CHANGES = (
 )
 
 
-@pytest.mark.parametrize("optimiser", ["sgd", "momentum", "rmsprop", "adam"])
-@pytest.mark.parametrize("at", range(len(CHANGES)))
+# What an optimiser remembers is most with adam: it meets each change, each of the others meets one or two.
+@pytest.mark.parametrize(
+    ("at", "optimiser"),
+    [*((at, "adam") for at in range(len(CHANGES))), *enumerate(["sgd", "momentum", "rmsprop", "momentum"])],
+)
 def test_a_fork_is_what_would_have_been_computed_from_the_start(optimiser, at):
     parent = Simulation(replace(law(optimiser=optimiser, step_size=0.02), changes=CHANGES[:at]))
     parent.frame(12)
@@ -158,8 +168,19 @@ def test_normalised_points_stay_on_the_circle(normalise):
     assert simulation.frame(7).largest_step > 0
 
 
-@pytest.mark.parametrize("name", losses.names())
-@pytest.mark.parametrize("start", STARTS)
+# Where points coincide, each loss has poles of its own: each starts from a heap. The others come in turn.
+HEAPS = ["collapsed"]
+SPREAD = [start for start in STARTS if start not in HEAPS]
+
+
+@pytest.mark.parametrize(
+    ("name", "start"),
+    [
+        (name, start)
+        for i, name in enumerate(losses.names())
+        for start in (*HEAPS, SPREAD[i % len(SPREAD)], SPREAD[(i + 2) % len(SPREAD)])
+    ],
+)
 def test_every_loss_stays_finite_and_bounded_from_every_start(name, start):
     hyper = {"m2": float("inf")} if "m2" in losses.formula(name).parameters else {}
     simulation = Simulation(replace(law(loss=name, hyper=hyper, step_size=1.0), start=start, per_class=4))
