@@ -554,7 +554,10 @@ def test_what_only_removing_a_key_can_reach_has_no_overrides():
     assert overrides(sized, presets()["digits"]) is None
 
 
-def test_data_and_network_fit_together_for_every_data_set(opened):
+def test_data_and_network_fit_together_for_every_data_set(opened, tmp_path, monkeypatch):
+    for name in ("sop", "inshop"):  # the published lists, a hundred thousand rows, would be read
+        layouts.WRITERS[name](tmp_path / "data" / data.describe(name).folder)
+    monkeypatch.setenv("DML_DATA", str(tmp_path / "data"))
     app = opened()
     for name in data.names():
         app.selectbox(key="train-data-name").select(name).run()
