@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from dmlcore import losses
+from dmlcore.replay import recorded_training
 from dmlcore.replay.recorded_training import LiveSpec, LiveTraining, SpecChange, _sided
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.storage.runs import RunStore
@@ -52,26 +53,29 @@ def test_frames_are_kept_and_scored_now_and_then() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        SpecChange(70, ("loss.m=0.5",)),
-        SpecChange(70, ("loss.name=distance_sensitive", "optimiser.learning_rate=0.01")),
-        SpecChange(70, ("loss.name=proxy_nca",)),
-        SpecChange(70, moves="pulls"),
+        SpecChange(20, ("loss.m=0.5",)),
+        SpecChange(20, ("loss.name=distance_sensitive", "optimiser.learning_rate=0.01")),
+        SpecChange(20, ("loss.name=proxy_nca",)),
+        SpecChange(20, moves="pulls"),
     ],
 )
-def test_a_fork_shares_the_past_and_equals_a_fresh_training(change: SpecChange) -> None:
+def test_a_fork_shares_the_past_and_equals_a_fresh_training(
+    change: SpecChange, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorded_training, "SNAPSHOT_EVERY", 16)  # the fork is between two
     live = LiveTraining(LiveSpec(TOY, per_class=5))
-    live.frame(90)
+    live.frame(26)
     fork = live.forked(replace(live.spec, changes=(change,)))
-    assert fork.recorded == 70
-    assert fork.frames[70] is live.frames[70]
-    fork.frame(80)
-    assert not np.array_equal(fork.frames[71].embeddings, live.frames[71].embeddings)
+    assert fork.recorded == 20
+    assert fork.frames[20] is live.frames[20]
+    fork.frame(24)
+    assert not np.array_equal(fork.frames[21].embeddings, live.frames[21].embeddings)
     fresh = LiveTraining(LiveSpec(TOY, (change,), per_class=5))
-    fresh.frame(80)
+    fresh.frame(24)
     assert same(fork, fresh)
-    live.frame(95)  # the first one goes on undisturbed
+    live.frame(35)  # the first one goes on undisturbed
     alone = LiveTraining(LiveSpec(TOY, per_class=5))
-    alone.frame(95)
+    alone.frame(35)
     assert same(live, alone)
 
 
