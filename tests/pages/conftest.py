@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from streamlit.components.v2 import manifest_scanner
 from streamlit.runtime.scriptrunner.script_cache import ScriptCache
-from streamlit.testing.v1 import AppTest, app_test, local_script_runner
+from streamlit.testing.v1 import AppTest, app_test, element_tree, local_script_runner
 from streamlit.util import calc_hash
 
 from dmlcore.experiments import example
@@ -38,6 +39,26 @@ def _until_it_ends(runner: local_script_runner.LocalScriptRunner, timeout: float
 # AppTest looks a thousand times a second whether its page is done, and takes the interpreter from it each time.
 LOOKED = local_script_runner.require_widgets_deltas
 local_script_runner.require_widgets_deltas = _until_it_ends
+
+
+def _each(block: element_tree.Block) -> Iterator[element_tree.Node]:
+    """The block and all within, in order: whatever is looked for is looked for there, by a generator in each block."""
+    yield block
+    waiting = [iter(block.children.values())]
+    while waiting:
+        for node in waiting[-1]:
+            yield node
+            if isinstance(node, element_tree.Block):
+                waiting.append(iter(node.children.values()))
+                break
+        else:
+            waiting.pop()
+
+
+element_tree.Block.__iter__ = _each
+
+SERVER = app_test.MagicMock(spec=app_test.Runtime)  # each run of a page sets its stores; a new one takes 1 ms
+app_test.MagicMock = lambda spec: SERVER
 
 look_up_one_by_one()  # as the server does
 SCRIPTS = ScriptCache()  # compiled once, as the server has it

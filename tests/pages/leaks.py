@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 
 from streamlit.testing.v1 import AppTest
 
@@ -23,17 +24,17 @@ PATTERNS = {
 }
 
 
+@cache
 def leaks(text: str) -> list[str]:
-    """What of a text is no word for users."""
+    """What of a text is no word for users; looked for once where pages say the same again."""
     return [f"{what}: {match[0]!r}" for what, pattern in PATTERNS.items() for match in pattern.finditer(text)]
 
 
 def spoken(app: AppTest) -> Iterator[str]:
     """The sentences of a page, with labels and helps of its widgets; code is what is to be typed, and may say all."""
-    for kind in SPOKEN:
-        for element in app.get(kind):
+    for element in app:  # once: `app.get` goes through all elements for each kind
+        if element.type in SPOKEN:
             if not str(element.value).lstrip().startswith("<style"):
                 yield str(element.value)
-    for kind in WIDGETS:
-        for element in app.get(kind):
+        elif element.type in WIDGETS:
             yield f"{element.label}\n{element.help or ''}"
