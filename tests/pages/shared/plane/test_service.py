@@ -240,10 +240,15 @@ def test_any_value_of_any_key_gets_an_answer(client, key, bad):
         assert "hover" in unpack(socket.receive_bytes())
 
 
-@in_one_case(value=[-1e9, 0.0, 1e9, None], name=losses.names())
+EXTREMES = [-1e9, 0.0, 1e9, None]
+
+
+@in_one_case(value=EXTREMES, name=losses.names())
 def test_extreme_hyper_parameters_get_a_field(name, value):
     hyper = dict.fromkeys(losses.formula(name).parameters, value)
-    for shade in Scene.kinds["shade"].options:
+    shades = [*Scene.kinds["shade"].options]  # two in turn: each loss meets each, each extreme does
+    turn = losses.names().index(name) + EXTREMES.index(value)
+    for shade in (shades[turn % len(shades)], shades[(turn + 1) % len(shades)]):
         scene = EVERYTHING | {"loss": name, "hyper": hyper, "positive": [0, 0], "negative": [0, 100], "shade": shade}
         assert ask(scene, n=40, settle=True)["scale"] > 0
     assert ask(scene | {"margin": "normalised", "mu": value, "lines": "clamped"}, n=40)["scale"] > 0

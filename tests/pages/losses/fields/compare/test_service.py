@@ -207,19 +207,19 @@ def test_any_value_of_any_key_gets_an_answer(client, key, bad):
         assert unpack(socket.receive_bytes())["n"] >= 40
 
 
-@pytest.mark.parametrize("value", [-1e9, 0.0, 1e9, None])
-@pytest.mark.parametrize("clamp", [True, False])
-def test_extreme_parameters_and_coincident_points_get_fields(value, clamp):
-    for shade in ("energy", "force"):
-        for start in range(0, len(losses.names()), 4):
-            names = losses.names()[start : start + 4]
-            panels = [{"loss": k, "hyper": dict.fromkeys(losses.formula(k).parameters, value)} for k in names]
-            comparison = ComparisonView.of(
-                {"panels": panels, "anchor": [0, 0], "positive": [0, 0], "negative": [0, 100], "shade": shade}
-                | {"clamp": clamp, "fit": True, "orders": True, "space": "sphere"}
-            )
-            answer = answered(comparison, n=40, at=[0, 0], settle=True)
-            assert min(answer["scale"], answer["span"], answer["reference"]) > 0
+# Each extreme with both shades, clamped with one and open with the other; each shade is clamped and open.
+@in_one_case(case=[(-1e9, True), (0.0, False), (1e9, True), (None, False)], shade=["energy", "force"])
+def test_extreme_parameters_and_coincident_points_get_fields(case, shade):
+    value, clamp = case[0], case[1] == (shade == "energy")
+    for start in range(0, len(losses.names()), 4):
+        names = losses.names()[start : start + 4]
+        panels = [{"loss": k, "hyper": dict.fromkeys(losses.formula(k).parameters, value)} for k in names]
+        comparison = ComparisonView.of(
+            {"panels": panels, "anchor": [0, 0], "positive": [0, 0], "negative": [0, 100], "shade": shade}
+            | {"clamp": clamp, "fit": True, "orders": True, "space": "sphere"}
+        )
+        answer = answered(comparison, n=40, at=[0, 0], settle=True)
+        assert min(answer["scale"], answer["span"], answer["reference"]) > 0
 
 
 def test_a_request_with_four_full_panels_fits_the_socket():
