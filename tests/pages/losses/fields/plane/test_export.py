@@ -33,7 +33,8 @@ def test_every_format_of_the_shown_view(client, format):
     assert response.headers["content-disposition"] == f'attachment; filename="dml-ranking-m0.3.{format}"'
     scene = Scene.from_query(dict(pair.split("=") for pair in VIEW.split("&")))
     points = scene.anchor, scene.positive, scene.negative
-    expected = fields.field_arrays(scene.module(), *points, probe="positive", view=scene.view)
+    if format in ("npz", "json"):
+        expected = fields.field_arrays(scene.module(), *points, probe="positive", view=scene.view)
     if format == "npz":
         with np.load(io.BytesIO(response.content)) as kept:
             np.testing.assert_array_equal(kept["raw"], expected["raw"])
