@@ -16,7 +16,7 @@ from typing import Any, Literal
 import faiss
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import beta
+from scipy.special import betaincinv
 
 from dmlcore.metrics.mapped import nearest_others
 from dmlcore.metrics.nearest_neighbours import matrix
@@ -162,7 +162,7 @@ def recall(search: ApproximateSearch, points: Array, k: int, *, queries: int = Q
 def of_hits(hits: Bools) -> Recall:
     """The recall of some queries from what was found of the exact nearest of each, (Q, k)."""
     queries, whole = len(hits), int(hits.all(axis=1).sum())
-    least = float(beta.ppf(1 - CONFIDENCE, whole, queries - whole + 1)) if whole else 0.0
+    least = float(betaincinv(whole, queries - whole + 1, 1 - CONFIDENCE)) if whole else 0.0
     return Recall(hits.shape[1], queries, float(hits.mean()), whole / queries, least)
 
 
