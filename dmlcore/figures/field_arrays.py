@@ -15,7 +15,7 @@ from dmlcore.geometry import Probe, distance, field_table, forces, scan
 from dmlcore.geometry.boundary import level_lines
 from dmlcore.geometry.forces import direction
 from dmlcore.losses import TripletLoss
-from dmlcore.typing import Arrays, Floats
+from dmlcore.typing import Array, Arrays, Floats
 
 Coordinates = Sequence[float]
 View = tuple[float, float, float]
@@ -95,13 +95,15 @@ def polylines(arrays: Arrays, name: str) -> list[Floats]:
 def as_npz(arrays: Arrays, about: Mapping[str, Any]) -> bytes:
     """The arrays as a compressed npz file; `about`, plain data, travels as JSON text under "about"."""
     file = io.BytesIO()
-    np.savez_compressed(file, about=np.array(_dumps(about)), **arrays)  # type: ignore[arg-type]
+    text = json.dumps(_finite(about), ensure_ascii=False, allow_nan=False)
+    np.savez_compressed(file, about=np.array(text), **arrays)  # type: ignore[arg-type]
     return file.getvalue()
 
 
 def as_json(arrays: Arrays, about: Mapping[str, Any]) -> bytes:
     """The arrays as nested lists beside `about`; a number that is not finite becomes null."""
-    return _dumps({**about, **{name: array.tolist() for name, array in arrays.items()}}).encode()
+    lists = {name: _lists(array) for name, array in arrays.items()}
+    return json.dumps({**_finite(about), **lists}, ensure_ascii=False, allow_nan=False).encode()
 
 
 def about(loss: TripletLoss, *, probe: Probe = "negative", view: View = (0.25, 0.0, 1.6)) -> dict[str, Any]:
@@ -192,8 +194,10 @@ def _point(name: str, value: Coordinates) -> torch.Tensor:
     return point
 
 
-def _dumps(data: Any) -> str:
-    return json.dumps(_finite(data), ensure_ascii=False, allow_nan=False)
+def _lists(array: Array) -> Any:
+    """Nested lists, with None for each number that JSON lacks."""
+    finite = np.isfinite(array)
+    return (array if finite.all() else np.where(finite, array, np.array(None))).tolist()
 
 
 def _finite(data: Any) -> Any:
