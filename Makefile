@@ -9,13 +9,14 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 run: $(VENV)/.run
 	$(BIN)/streamlit run app.py
 
-# Four processes of one thread each, as browser tests mostly wait; more threads wait for each other (0.3 s became 45). In the order of
+# Three processes of one thread each, as browser tests wait now and then: on two cores 458 s, where four, who take the caches from
+# each other, need 13 % more processor and 510 s, and two wait too long. More threads wait for each other (0.3 s became 45). In the order of
 # the folders: sorted by number of tests, the long journeys of a browser would come last and keep one process waiting. Browser tests
 # are two pieces of work (tests/schedule.py): each process that has some starts a server and a Chromium of its own.
-# What the four import and collect, one does for all of them (tests/workers.py).
+# What the three import and collect, one does for all of them (tests/workers.py).
 # Bytecode is kept whatever the environment says: each of the trainings, servers and commands that tests start saves 0.6 s.
 test: $(VENV)/.dev browsers node_modules/.package-lock.json
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 check: $(VENV)/.dev node_modules/.package-lock.json
 	$(BIN)/ruff check .
