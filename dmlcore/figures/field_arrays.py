@@ -95,15 +95,14 @@ def polylines(arrays: Arrays, name: str) -> list[Floats]:
 def as_npz(arrays: Arrays, about: Mapping[str, Any]) -> bytes:
     """The arrays as a compressed npz file; `about`, plain data, travels as JSON text under "about"."""
     file = io.BytesIO()
-    text = json.dumps(_finite(about), ensure_ascii=False, allow_nan=False)
-    np.savez_compressed(file, about=np.array(text), **arrays)  # type: ignore[arg-type]
+    np.savez_compressed(file, about=np.array(_dumps(_finite(about))), **arrays)  # type: ignore[arg-type]
     return file.getvalue()
 
 
 def as_json(arrays: Arrays, about: Mapping[str, Any]) -> bytes:
     """The arrays as nested lists beside `about`; a number that is not finite becomes null."""
     lists = {name: _lists(array) for name, array in arrays.items()}
-    return json.dumps({**_finite(about), **lists}, ensure_ascii=False, allow_nan=False).encode()
+    return _dumps({**_finite(about), **lists}).encode()
 
 
 def about(loss: TripletLoss, *, probe: Probe = "negative", view: View = (0.25, 0.0, 1.6)) -> dict[str, Any]:
@@ -192,6 +191,10 @@ def _point(name: str, value: Coordinates) -> torch.Tensor:
     if point.shape != (2,) or not bool(point.isfinite().all()):
         raise ValueError(f"{name} must be two finite numbers, got {value!r}")
     return point
+
+
+def _dumps(data: Any) -> str:
+    return json.dumps(data, ensure_ascii=False, allow_nan=False)
 
 
 def _lists(array: Array) -> Any:
