@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import hashlib
 import json
 import os
 import shutil
@@ -129,7 +128,7 @@ def evaluated(runs: Path, shop: Path, name: str, side: int, embeddings: np.ndarr
     run = RunStore(runs).create(spec)
     data = load_data(run.spec)
     state = build(run.spec, data, torch.device("cpu"), start=False)
-    digest = hashlib.sha256(checkpoint.pack(embedder(state).state_dict(), {})).hexdigest()
+    digest = checkpoint.digest_of(embedder(state).state_dict())
     save(run, state, 0)
     indices = data.splits["test"]
     np.savez(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -124,7 +123,7 @@ class Index:
         if self.checkpoint is None:
             use_best(state)
         network = embedder(state).eval().requires_grad_(False)
-        if self.weights and hashlib.sha256(checkpoint.pack(network.state_dict(), {})).hexdigest() != self.weights:
+        if self.weights and checkpoint.digest_of(network.state_dict()) != self.weights:
             raise RunError(
                 f"{self.run.id}: the embeddings are of other weights than its checkpoint, as it was trained on since; "
                 f"run: python -m dmlcore evaluate {self.run.id}"

@@ -11,7 +11,7 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,24 @@ from dmlcore.storage import atomic_files, run_directory
 from dmlcore.storage.run_directory import LAST, PREV
 
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)  # file systems without hard links, or enough
+# In the order in which they stand in a safetensors file, the widest first.
+TYPES = {
+    torch.uint64: "U64",
+    torch.int64: "I64",
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.uint32: "U32",
+    torch.int32: "I32",
+    torch.bfloat16: "BF16",
+    torch.float16: "F16",
+    torch.uint16: "U16",
+    torch.int16: "I16",
+    torch.int8: "I8",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+}
+ORDER = list(TYPES)
+PIECE = 2**22  # bytes of a file that are looked at together
 log = logging.getLogger(__name__)
 
 
@@ -47,11 +65,11 @@ def save(folder: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) 
 
     A crash at any point leaves at least one whole generation. Raises OSError (disk full) with both old ones intact.
     """
-    payload = pack(tensors, facts)
-    digest = hashlib.sha256(payload).hexdigest()
+    payload = pieces(tensors, facts)
+    digest = _sha256(payload)
     fresh = folder / f".{LAST}.new"
     try:
-        atomic_files.replace(fresh, lambda file: file.write(run_directory.sealed(digest, payload)))
+        atomic_files.replace(fresh, lambda file: file.writelines([run_directory.seal(digest), *payload]))
     except OSError:
         fresh.unlink(missing_ok=True)
         raise
@@ -130,18 +148,56 @@ def _checked(path: Path) -> tuple[str, bytes]:
 
 
 def _is_whole(path: Path) -> bool:
+    """Whether its digest holds; read piece by piece, as it may be larger than what is free of the memory.
+
+    Large pieces, as this thread waits for its turn after each, and one that trains for the next.
+    """
     try:
-        _checked(path)
-    except CheckpointError:
+        with open(path, "rb", buffering=0) as file:
+            stated, _ = run_directory.opened(file.read(run_directory.DIGEST + 1))
+            piece, digest = memoryview(bytearray(min(PIECE, os.stat(path).st_size))), hashlib.sha256()
+            while count := file.readinto(piece):
+                digest.update(piece[:count])
+            return digest.hexdigest() == stated
+    except (OSError, ValueError):
         return False
-    return True
+
+
+def pieces(tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> list[bytes | memoryview]:
+    """What follows each other in a safetensors file, the same for the same contents: its header, then the tensors.
+
+    These are views of the tensors: safetensors itself copies all of them twice, and nothing else runs meanwhile.
+    """
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    names = sorted(plain, key=lambda name: (ORDER.index(plain[name].dtype), name))
+    # One metadata key only: safetensors writes several in random order.
+    header: dict[str, Any] = {"__metadata__": {"facts": json.dumps(facts, sort_keys=True, allow_nan=False)}}
+    end = 0
+    for name in names:
+        begin, end = end, end + plain[name].nbytes
+        kind = TYPES[plain[name].dtype]
+        header[name] = {"dtype": kind, "shape": list(plain[name].shape), "data_offsets": [begin, end]}
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    flat = (plain[name].reshape(-1).view(torch.uint8).numpy().data for name in names)
+    return [len(text).to_bytes(8, "little") + text, *flat]
 
 
 def pack(tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> bytes:
-    """Safetensors bytes, the same for the same contents."""
-    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    # One metadata key only: safetensors writes several in random order.
-    return safetensors.torch.save(plain, {"facts": json.dumps(facts, sort_keys=True, allow_nan=False)})
+    """The bytes of a safetensors file."""
+    return b"".join(pieces(tensors, facts))
+
+
+def digest_of(tensors: Mapping[str, Tensor]) -> str:
+    """What tells these tensors from others: the SHA-256 of their safetensors file without facts."""
+    return _sha256(pieces(tensors, {}))
+
+
+def _sha256(payload: Iterable[bytes | memoryview]) -> str:
+    digest = hashlib.sha256()
+    for piece in payload:
+        digest.update(piece)
+    return digest.hexdigest()
 
 
 def unpack(payload: bytes) -> tuple[dict[str, Tensor], dict[str, Any]]:

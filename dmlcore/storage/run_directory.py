@@ -37,9 +37,9 @@ def kept(folder: Path) -> dict[int, Path]:
     return {int(name): folder / KEPT / f"{name}.ckpt" for name in sorted(names) if _STEP.fullmatch(name)}
 
 
-def sealed(digest: str, payload: bytes) -> bytes:
-    """The contents of a checkpoint file."""
-    return digest.encode() + b"\n" + payload
+def seal(digest: str) -> bytes:
+    """What stands before the payload in a checkpoint file."""
+    return digest.encode() + b"\n"
 
 
 def opened(contents: bytes) -> tuple[str, bytes]:

@@ -5,7 +5,6 @@ Where a data set has a gallery of its own, the samples of "test" are the queries
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -118,7 +117,7 @@ def final_test(run: Run, state: TrainingState) -> tuple[float | None, list[Row]]
 
 def _tested(run: Run, state: TrainingState, network: nn.Module, embeddings: Singles) -> tuple[float | None, list[Row]]:
     step = state.progress.best_step if state.best else state.progress.step
-    digest = hashlib.sha256(checkpoint.pack(network.state_dict(), {})).hexdigest()
+    digest = checkpoint.digest_of(network.state_dict())
     scores = score(embeddings, state.data, "test", state.spec.ks, state.device)
     write_embeddings(run, digest, embeddings, state.data, "test", scores)
     clusters = cluster(embeddings, state.data, "test", state.spec.seed)

@@ -1,7 +1,10 @@
+import hashlib
+import json
 import os
 from pathlib import Path
 
 import pytest
+import safetensors.torch
 import torch
 
 from dmlcore.storage import checkpoint
@@ -24,6 +27,21 @@ def test_tensors_and_facts_come_back_exactly(tmp_path: Path) -> None:
 def test_equal_contents_give_equal_bytes() -> None:
     backwards = dict(reversed(TENSORS.items())), dict(reversed(FACTS.items()))
     assert {checkpoint.pack(TENSORS, FACTS) for _ in range(20)} == {checkpoint.pack(*backwards)}
+
+
+def test_the_bytes_are_those_that_safetensors_writes() -> None:
+    generator = torch.Generator().manual_seed(0)
+    made = {
+        f"{kind}.{shape}".replace("torch.", 'm/ü"'): torch.randint(0, 2, shape, generator=generator).to(kind)
+        for kind in checkpoint.TYPES
+        for shape in ((), (3,), (2, 0), (4, 3, 2))
+    }
+    made["turned"] = torch.arange(6.0).view(2, 3).T
+    plain = {name: tensor.contiguous() for name, tensor in made.items()}
+    facts = {"words": 'é\n"\x1f', **FACTS}
+    expected = safetensors.torch.save(plain, {"facts": json.dumps(facts, sort_keys=True)})
+    assert checkpoint.pack(made, facts) == expected
+    assert checkpoint.digest_of(plain) == hashlib.sha256(checkpoint.pack(plain, {})).hexdigest()
 
 
 def test_two_generations_are_kept(tmp_path: Path) -> None:

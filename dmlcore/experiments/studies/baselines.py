@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -86,7 +85,7 @@ class _Measure:
             self._data[data] = load_data(spec)
         device = prepare_device("cpu", 1)
         state = build(spec, self._data[data], device)
-        weights = hashlib.sha256(checkpoint.pack(embedder(state).state_dict(), {})).hexdigest()
+        weights = checkpoint.digest_of(embedder(state).state_dict())
         key = f"{data} {weights}"
         if key not in self._known:
             self._known[key] = verdicts.baselines(baselines.first_rows(state), started=bool(spec.model.start))

@@ -8,7 +8,6 @@ in evaluation mode, as three samples make no statistics.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import math
@@ -137,7 +136,7 @@ def _state(run: Run) -> TrainingState:
     state = starts.evaluated(run, saved)
     use_best(state)
     network = embedder(state).eval()
-    if hashlib.sha256(checkpoint.pack(network.state_dict(), {})).hexdigest() != source.stem:
+    if checkpoint.digest_of(network.state_dict()) != source.stem:
         raise RunError(f"{run.id} was trained on since its last evaluation; evaluate it again")
     return state
 
