@@ -50,10 +50,12 @@ class SecondOrderAttention(Pooling):
         self.check(features)
         positive = features.relu()
         channel = torch.sigmoid(self.channel_gate(self.channel_rows(self.reduce_channels(positive).flatten(2))))
-        resampled = F.adaptive_avg_pool2d(self.reduce_positions(positive), self.grid)
+        down, across = (_averages(pixels, self.grid).to(features) for pixels in features.shape[2:])
+        resampled = down @ self.reduce_positions(positive) @ across.mT
         rows = self.position_rows(resampled.flatten(2).mT).relu()
         spatial = torch.sigmoid(self.position_gate(rows)).view(-1, 1, self.grid, self.grid)
-        spatial = F.interpolate(spatial, features.shape[2:], mode="bilinear", align_corners=False)
+        down, across = (_between(self.grid, pixels).to(spatial) for pixels in features.shape[2:])
+        spatial = down @ spatial @ across.mT
         return torch.maximum(features * channel[..., None, None], positive * spatial).mean((2, 3))
 
 
@@ -69,6 +71,17 @@ class _Rows(nn.Module):
         centred = samples - samples.mean(-1, keepdim=True)
         products: Tensor = self.rows(self.normalise(centred @ centred.mT / samples.shape[-1]))
         return products[..., 0]
+
+
+# As products, whose gradients are repeatable on a GPU, where those of the two operations themselves are not.
+def _averages(pixels: int, cells: int) -> Tensor:
+    """(cells, pixels): the share of each pixel in each cell of an adaptive average."""
+    return F.adaptive_avg_pool1d(torch.eye(pixels), cells).mT
+
+
+def _between(cells: int, pixels: int) -> Tensor:
+    """(pixels, cells): the share of each cell in each pixel, linear between the middles of the cells."""
+    return F.interpolate(torch.eye(cells)[None], pixels, mode="linear", align_corners=False)[0].mT
 
 
 def _reduce(channels: int, width: int) -> nn.Sequential:
