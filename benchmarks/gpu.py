@@ -51,14 +51,9 @@ class Stored:
         cuts = np.stack([self.images[row][:side, :side] for row in np.ravel(rows)])
         return cuts.reshape(*np.shape(rows), side, side, 3).swapaxes(-1, -2).swapaxes(-2, -3)
 
-    def uncut(self, indices: Ints) -> tuple[Bytes, Ints]:
-        """Uncut images, zeros below and right, channels last in memory; their sizes (n, 2)."""
-        uncut = [self.images[row] for row in indices]
-        sizes = np.array([image.shape[:2] for image in uncut], np.int64)
-        padded = np.zeros((len(uncut), *sizes.max(0), 3), np.uint8)
-        for place, image in zip(padded, uncut, strict=True):
-            place[: image.shape[0], : image.shape[1]] = image
-        return padded.transpose(0, 3, 1, 2), sizes
+    def uncut(self, indices: Ints) -> list[Bytes]:
+        """Images (h, w, 3) uncut."""
+        return [self.images[row] for row in indices]
 
 
 def main() -> None:

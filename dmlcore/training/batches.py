@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from dmlcore.spec.sections import DataSpec
 from dmlcore.training import samplers
 from dmlcore.training.errors import TrainingError
 from dmlcore.training.objective import Tuples, seed_of
-from dmlcore.typing import Array, Ints, Singles
+from dmlcore.typing import Array, Ints, Pixels, Singles
 
 TURN, SCALE, SHIFT = math.radians(12), 0.15, 0.1  # of affine moves, each to both sides
 TRIES = 10  # cuts drawn for an image before its centre is taken, as in torchvision's RandomResizedCrop
@@ -201,8 +201,21 @@ def gather(dataset: Dataset, indices: Ints, data: DataSpec, seed: int, rows: sli
         return Gathered(dataset.inputs.fresh(indices, seed, rows))
     indices = indices[rows]
     if data.augment and data.crop == "resized" and hasattr(dataset.inputs, "uncut"):
-        return Gathered(*dataset.inputs.uncut(indices))
+        return _padded(dataset.inputs.uncut(indices))
     return Gathered(dataset.inputs[indices])
+
+
+def _padded(images: Sequence[Pixels]) -> Gathered:
+    """Images (h, w, 3) in one tensor (n, 3, H, W), zeros below and right, with their sizes.
+
+    By one call for all of them. By one each, as NumPy would, this thread asks a hundred times for its turn, and the one
+    that trains waits for it as often: of 42 ms of a step on an H200 that were 11.
+    """
+    sizes = np.array([image.shape[:2] for image in images], np.int64).reshape(-1, 2)
+    padded = torch.zeros((len(images), *sizes.max(0, initial=0).tolist(), 3), dtype=torch.uint8)
+    places = [place[:height, :width] for place, (height, width) in zip(padded.numpy(), sizes.tolist(), strict=True)]
+    torch._foreach_copy_([*map(torch.from_numpy, places)], [*map(_tensor, images)])
+    return Gathered(padded.permute(0, 3, 1, 2), sizes)
 
 
 def augment(

@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from dmlcore.spec import RunSpec
 from dmlcore.spec.sections import DataSpec
 from dmlcore.training import batches
 
@@ -26,15 +27,26 @@ class Ragged:
         return np.zeros((len(rows), *self.shape[1:]), np.uint8)
 
     def uncut(self, rows):
-        sizes = self.sizes[rows]
-        whole = np.zeros((len(rows), *sizes.max(0), 3), np.uint8)
-        for place, row in enumerate(rows):
-            whole[place, : sizes[place, 0], : sizes[place, 1]] = self.images[row]
-        return whole.transpose(0, 3, 1, 2), sizes
+        return [self.images[row] for row in rows]
 
 
 def a_dataset(inputs):
     return SimpleNamespace(inputs=inputs)
+
+
+@pytest.mark.filterwarnings("error")  # as torch warns of arrays that cannot be written to
+def test_uncut_images_come_padded_with_their_sizes():
+    stored, data = Ragged(), RunSpec().with_overrides(["data.augment=true", "data.crop=resized"]).data
+    stored.images[3].flags.writeable = False
+    rows = np.array([3, 1, 4])
+    gathered = batches.gather(a_dataset(stored), rows, data, 0)
+    assert np.array_equal(gathered.sizes, stored.sizes[rows])
+    whole = gathered.inputs.numpy()
+    assert (whole.shape, whole.dtype) == ((3, 3, 70, 90), np.uint8)
+    for image, row, (height, width) in zip(whole, rows, gathered.sizes, strict=True):
+        assert np.array_equal(image[:, :height, :width], stored.images[row].transpose(2, 0, 1))
+        assert not image[:, height:].any()
+        assert not image[:, :, width:].any()
 
 
 def test_shifted_images_are_shifted_and_flipped_originals():

@@ -65,14 +65,9 @@ class StoredImages:
         # Channels first by a view alone: the device wants them last in memory.
         return cuts.reshape(*rows.shape, side, side, 3).swapaxes(-1, -2).swapaxes(-2, -3)
 
-    def uncut(self, indices: Ints) -> tuple[Pixels, Ints]:
-        """Return the images uncut, (n, 3, H, W) uint8 with zeros below and right, and their sizes (n, 2) int64."""
-        uncut = list(self._images(np.asarray(indices)))
-        sizes = np.array([image.shape[:2] for image in uncut], np.int64).reshape(-1, 2)
-        padded = np.zeros((len(uncut), *sizes.max(0, initial=0), 3), np.uint8)
-        for place, image in zip(padded, uncut, strict=True):
-            place[: image.shape[0], : image.shape[1]] = image
-        return padded.transpose(0, 3, 1, 2), sizes
+    def uncut(self, indices: Ints) -> list[Pixels]:
+        """Return views (h, w, 3) of the images uncut; nothing is to be written to them."""
+        return list(self._images(np.asarray(indices)))
 
     def _images(self, rows: Ints) -> Iterator[Pixels]:
         """Views (h, w, 3) of the images in these rows."""
@@ -93,7 +88,8 @@ def _open(paths: Sequence[ImageFile], short: int) -> Callable[[Ints], Iterator[P
     place = made_once(folder, kind, name, "sizes", lambda staging: _decode(paths, short, staging), what)
     try:
         sizes, offsets = _read_sizes(place)
-        pixels = np.memmap(place / "pixels", np.uint8, mode="r")
+        # Not "r", as torch warns of what cannot be written to; nobody does, and the file would not change.
+        pixels = np.memmap(place / "pixels", np.uint8, mode="c")
     except OSError as error:
         raise unkept(folder, what, error) from error
     if len(sizes) != len(paths) or len(pixels) != offsets[-1]:

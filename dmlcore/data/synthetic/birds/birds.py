@@ -59,10 +59,9 @@ class DrawnBirds:
         inside = slice(first, first + side)
         return self._images[index][..., inside, inside, :].swapaxes(-1, -2).swapaxes(-2, -3)
 
-    def uncut(self, indices: Ints) -> tuple[Pixels, Ints]:
-        """Return the images uncut, (n, 3, H, H) uint8, and their sizes (n, 2) int64."""
-        images = self._images[np.asarray(indices, np.int64)].transpose(0, 3, 1, 2)
-        return images, np.full((len(images), 2), images.shape[-1], np.int64)
+    def uncut(self, indices: Ints) -> list[Pixels]:
+        """Return the images uncut, (H, H, 3) uint8 each."""
+        return list(self._images[np.asarray(indices, np.int64)])
 
 
 def image(labels: Ints, seed: int, side: int, index: int) -> Pixels:
