@@ -116,10 +116,10 @@ def prepare_device(name: str, threads: int) -> torch.device:
     On a GPU the few operations that have no repeatable kernel warn and run. Products of float32 matrices are exact
     there (no TF32), so that distances are; convolutions in float32 may use TF32.
     """
-    present = has_cuda()
+    present = name != "cpu" and has_cuda()
     if name == "cuda" and not present:
         raise TrainingError("device: this machine has no usable CUDA device; use device=auto or device=cpu")
-    device = torch.device("cuda" if present and name != "cpu" else "cpu")
+    device = torch.device("cuda" if present else "cpu")
     if device.type == "cuda" and processes.size() > 1:
         if processes.local_size() > torch.cuda.device_count():
             raise TrainingError(
