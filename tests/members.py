@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import pytest
@@ -19,6 +19,24 @@ def of(member: object) -> Iterator[None]:
     except BaseException as error:
         error.add_note(f"of {member}")
         raise
+
+
+@contextmanager
+def all_of() -> Iterator[Callable[[object], AbstractContextManager[None]]]:
+    """Look at every member even where one fails, as a card is lent for minutes: what failed is raised at the end."""
+    failures: list[Exception] = []
+
+    @contextmanager
+    def of_member(member: object) -> Iterator[None]:
+        try:
+            with of(member):
+                yield
+        except Exception as error:
+            failures.append(error)
+
+    yield of_member
+    if failures:
+        raise ExceptionGroup(f"{len(failures)} members", failures)
 
 
 def in_one_case(**families: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:

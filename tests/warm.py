@@ -33,6 +33,7 @@ from dmlcore.storage.home import HOME
 
 SUITE = "DML_TESTS_WARM"  # the environment variable that names the run of the suite
 DIGITS = 12
+CARD = Path("/dev/nvidiactl")
 LATER = (  # what commands, the end of a run, and runs of images and bags import when they come to it: a second in each
     "dmlcore.cli.main",
     "dmlcore.experiments.recovery",
@@ -105,8 +106,15 @@ def use() -> socket.socket:
 
 def _ordered(
     arguments: Sequence[str], files: Mapping[int, int], cwd: Path, environment: Mapping[str, str] | None = None
-) -> Begun:
+) -> Begun | subprocess.Popen[bytes]:
     """files: which of our descriptors it has as which of its own."""
+    if CARD.exists():  # a fork of what has trained on a GPU cannot use it
+        pipes = dict(zip(("stdin", "stdout", "stderr"), (files[i] for i in range(3)), strict=True))
+        others = [descriptor for descriptor in files if descriptor > 2]
+        command = [sys.executable, *arguments]
+        return subprocess.Popen(
+            command, **pipes, pass_fds=others, cwd=cwd, env=environment or os.environ, start_new_session=True
+        )
     use()
     connection = _connection()
     order = json.dumps(

@@ -18,7 +18,7 @@ from dmlcore.spec.sections import DataSpec
 from dmlcore.training import batches
 from dmlcore.training.objective import has_places
 from tests.devices.pretended import Record, pretended
-from tests.members import in_one_case, of
+from tests.members import all_of, in_one_case
 
 DEVICES = "cpu", "cuda"
 LABELS = 0, 0, 0, 1, 1, 2, 2, 2, 3, 3
@@ -45,7 +45,7 @@ def compare(compute: Callable[[str], list[Tensor]]) -> Record:
         expected, found = (compute(device) for device in DEVICES)
         assert all(tensor.device.type == "cuda" for tensor in found)
     for one, other in zip(expected, found, strict=True):
-        torch.testing.assert_close(one.detach(), other.detach(), rtol=1e-9, atol=1e-11)
+        torch.testing.assert_close(one.detach(), other.detach().cpu(), rtol=1e-9, atol=1e-11)
     return record
 
 
@@ -88,10 +88,11 @@ def test_every_loss() -> None:
         labels = labels.where(labels != 2, 3) if has_places(name) else labels
         return slopes(loss(points, labels.to(device)), points, loss)
 
-    for name in losses.LOSSES:
-        for form in forms(name):
-            with of((name, form)):
-                compare(computed)
+    with all_of() as of:
+        for name in losses.LOSSES:
+            for form in forms(name):
+                with of((name, form)):
+                    compare(computed)
 
 
 def test_every_loss_of_tuples_that_are_mined() -> None:
@@ -101,10 +102,11 @@ def test_every_loss_of_tuples_that_are_mined() -> None:
         points, labels = embeddings().to(device).requires_grad_(), torch.tensor(LABELS).to(device)
         return slopes(loss(points, labels, mining.create("semi_hard_window", margin=1.0)(points, labels)), points, loss)
 
-    for name, loss in losses.LOSSES.items():
-        if mining.fits("semi_hard", loss):
-            with of(name):
-                compare(computed)
+    with all_of() as of:
+        for name, loss in losses.LOSSES.items():
+            if mining.fits("semi_hard", loss):
+                with of(name):
+                    compare(computed)
 
 
 def test_every_loss_with_a_memory() -> None:
@@ -118,10 +120,11 @@ def test_every_loss_with_a_memory() -> None:
         points = embeddings().to(device).requires_grad_()
         return slopes(loss(points, labels), points, loss)
 
-    for name in losses.LOSSES:
-        if getattr(losses.describe(name), "pairs", False):
-            with of(name):
-                compare(computed)
+    with all_of() as of:
+        for name in losses.LOSSES:
+            if getattr(losses.describe(name), "pairs", False):
+                with of(name):
+                    compare(computed)
 
 
 def test_every_miner() -> None:
@@ -132,9 +135,10 @@ def test_every_miner() -> None:
 
     usual, alone = torch.tensor(LABELS), torch.arange(len(LABELS))
 
-    for name in mining.names():
-        with of(name):
-            compare(computed)
+    with all_of() as of:
+        for name in mining.names():
+            with of(name):
+                compare(computed)
 
 
 def test_every_pooling() -> None:
@@ -148,9 +152,10 @@ def test_every_pooling() -> None:
         weights = [] if layer.weights is None else [layer.weights]
         return [pooled, *weights, *slopes(pooled.square().sum(), features, layer)]
 
-    for name in pooling.names():
-        with of(name):
-            compare(computed)
+    with all_of() as of:
+        for name in pooling.names():
+            with of(name):
+                compare(computed)
 
 
 @in_one_case(crop=get_args(DataSpec.model_fields["crop"].annotation))
@@ -163,12 +168,13 @@ def test_every_crop(crop: str) -> None:
 
 
 def test_every_network() -> None:
-    for name in [*networks.TAKES, *(name for name in backbones.names() if name not in LARGE)]:
-        with of(name), pretended():
-            shape = {"mlp": (6,), "tokens": (5,)}.get(name, (3, 64, 64))
-            known = {"pool": PoolingSpec(name="gsp"), "vocabulary": 9} if name == "tokens" else {}
-            model = networks.build(ModelSpec(name=name, embedding_dim=6, hidden=(8,)), shape, seed=0, **known)
-            inputs = torch.randint(0, 9, (2, *shape), dtype=torch.int64 if name == "tokens" else torch.uint8)
-            embedded = model.to("cuda").train()(inputs.float().to("cuda") if name == "mlp" else inputs.to("cuda"))
-            embedded.square().sum().backward()
-            assert {x.device.type for x in (embedded, *model.parameters(), *model.buffers())} == {"cuda"}
+    with all_of() as of:
+        for name in [*networks.TAKES, *(name for name in backbones.names() if name not in LARGE)]:
+            with of(name), pretended():
+                shape = {"mlp": (6,), "tokens": (5,)}.get(name, (3, 64, 64))
+                known = {"pool": PoolingSpec(name="gsp"), "vocabulary": 9} if name == "tokens" else {}
+                model = networks.build(ModelSpec(name=name, embedding_dim=6, hidden=(8,)), shape, seed=0, **known)
+                inputs = torch.randint(0, 9, (2, *shape), dtype=torch.int64 if name == "tokens" else torch.uint8)
+                embedded = model.to("cuda").train()(inputs.float().to("cuda") if name == "mlp" else inputs.to("cuda"))
+                embedded.square().sum().backward()
+                assert {x.device.type for x in (embedded, *model.parameters(), *model.buffers())} == {"cuda"}

