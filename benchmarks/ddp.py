@@ -6,6 +6,7 @@ a convolutional network by one process of one and of two threads, and by two pro
 
     python -m benchmarks.ddp            # all, some minutes
     python -m benchmarks.ddp --few      # the cases that the suite looks at in both precisions
+    python -m benchmarks.ddp --cuda     # gradients only: on cards by NCCL, or, where there is one, on it by gloo
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ WORK = together.Case(
 STEPS = 20
 
 
-def gradients(file: Path, names: list[str]) -> None:
+def gradients(file: Path, names: list[str], device: str) -> None:
     """Those of these cases, written by the first process."""
     results = {
-        f"{case.name}|{precision}": together.gradients(case, precision)
+        f"{case.name}|{precision}": together.gradients(case, precision, device)
         for case in together.cases()
         if case.name in names
         for precision in GOALS
@@ -58,11 +59,13 @@ def steps(file: Path, threads: int) -> None:
         np.save(file, [(time.perf_counter() - clock) / STEPS, (time.process_time() - own) / STEPS])
 
 
-def compare(cases: list[together.Case], folder: Path) -> bool:
+def compare(cases: list[together.Case], folder: Path, device: str) -> bool:
     """Print the table; whether every goal is reached."""
     names = [case.name for case in cases]
     for count in (1, *COUNTS):
-        together.run_together(count, gradients, folder / f"{count}.npz", names, timeout=900)
+        one_card = device == "cuda" and torch.cuda.device_count() < count
+        file = folder / f"{count}.npz"
+        together.run_together(count, gradients, file, names, device, timeout=900, one_card=one_card)
     files = {count: np.load(folder / f"{count}.npz") for count in (1, *COUNTS)}
     print(f"\n{'':38s}{'float32':>18s}{'':>14s}{'float64':>18s}")
     print(f"{'case':38s}{'2':>9s}{'4':>9s}{'one: rounding':>14s}{'2':>9s}{'4':>9s}   processes")
@@ -102,9 +105,12 @@ def scale(folder: Path) -> None:
 if __name__ == "__main__":
     parser = command_line(__doc__)
     parser.add_argument("--few", action="store_true", help="only the cases that the suite looks at in both precisions")
+    parser.add_argument("--cuda", action="store_true", help="on cards, without the steps that are timed")
     arguments = parser.parse_args()
     print(machine("torch"))
     with tempfile.TemporaryDirectory() as place:
         chosen = [case for case in together.cases() if case.few or not arguments.few]
-        print(f"\nall equal: {verdict(compare(chosen, Path(place)))}\n")
-        scale(Path(place))
+        reached = compare(chosen, Path(place), "cuda" if arguments.cuda else "cpu")
+        print(f"\nall equal: {verdict(reached)}\n")
+        if not arguments.cuda:
+            scale(Path(place))

@@ -1,10 +1,11 @@
-"""The first 45 minutes on a GPU, as one command: what is worth most comes first, and every answer is written at once.
+"""The first minutes on a GPU, as one command: what is worth most comes first, and every answer is written at once.
 
     python -m benchmarks.gpu_checklist --to gpu-numbers [--minutes 45] [--only 2,6] [--small]
 
-Writes FOLDER/NN-name.txt for each item (all that it printed) and FOLDER/summary.md after each, so that what was found
-stays where the time ends early. An item that fails is written down, and the next one begins. --small tries the commands
-on a machine without a GPU, in sizes that a CPU can bear; it says nothing about speed.
+Items that say whether something is right run beside each other, and after them those that say how long it takes, one
+by one. Writes FOLDER/NN-name.txt for each item (all that it printed) and FOLDER/summary.md after each, so that what was
+found stays where the time ends early. An item that fails is written down, and the next one begins. --small tries the
+commands on a machine without a GPU, in sizes that a CPU can bear; it says nothing about speed.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,13 +27,14 @@ LITTLE = ["model.name=conv4_32", "batch.classes=2", "batch.samples=2"]
 
 @dataclass(frozen=True)
 class Item:
-    """One line of the checklist; minutes: the most it may take."""
+    """One line of the checklist; minutes: the most it may take; alone: nothing else may run, as it is timed."""
 
     name: str
     question: str
     command: list[str]
     minutes: float = 4.0
     environment: dict[str, str] = field(default_factory=dict)
+    alone: bool = True
 
 
 def items(small: bool) -> list[Item]:
@@ -50,24 +53,37 @@ def items(small: bool) -> list[Item]:
     real = {} if small else {"DML_DEVICE_TESTS": "real"}
     long_test = "::test_row_1_kill_9_changes_nothing_at_full_strength"
     return [
-        Item("machine", "What is it?", [PYTHON, "-c", MACHINE], 1),
+        Item("machine", "What is it?", [PYTHON, "-c", MACHINE], 1, alone=False),
         Item(
             "devices",
             "Is the catalogue, are runs and search the CPU's, and are the pretended rules CUDA's?",
             tests("tests/devices"),
             6,
             real,
+            alone=False,
         ),
         Item(
             "faults",
             "Does a killed run end as one that was not?",
             tests("tests/faults/test_training_faults.py" + long_test),
             5,
+            alone=False,
         ),
-        Item("resume", "Are two runs, and a resumed one, the same to the byte?", check("resume"), 5),
-        Item("strict", "What has no repeatable kernel?", check("strict"), 2),
+        Item("resume", "Are two runs, and a resumed one, the same to the byte?", check("resume"), 5, alone=False),
+        Item("strict", "What has no repeatable kernel?", check("strict"), 2, alone=False),
+        Item("moved", "Do runs of the CPU go on here?", check("moved"), 2, alone=False),
+        Item(
+            "together",
+            "Are the gradients of two and of four processes those of one?",
+            [PYTHON, "-m", "benchmarks.ddp", "--few", *([] if small else ["--cuda"])],
+            5,
+            alone=False,
+        ),
+        Item("nccl", "Does what several processes say to each other go by NCCL?", check("nccl"), 2, alone=False),
         Item("step", "How near is a step to the bare step (ResNet-50, 227 px, bfloat16)?", gpu(blocks=6), 4),
+        Item("parts", "What is a step made of?", check("parts"), 3),
         Item("waits", "What makes the host wait, a step?", check("waits"), 3),
+        Item("times", "Checkpoint, embedding, exact search: how long?", check("times"), 5),
         Item("gsp", "What do prototypes cost?", gpu("batch.classes=32", "pooling.name=gsp"), 3),
         Item(
             "gsp-float32",
@@ -75,11 +91,8 @@ def items(small: bool) -> list[Item]:
             gpu("batch.classes=32", "pooling.name=gsp", "compute.precision=float32"),
             3,
         ),
-        Item("sgd", "Does SGD train past a warm-up?", gpu("optimiser.name=sgd", "schedule.warm_up=20"), 3),
-        Item("moved", "Do runs of the CPU go on here?", check("moved"), 2),
-        Item("compile", "What does compiling bring?", gpu("compute.compile=true"), 4),
+        Item("sgd", "Does SGD train past a warm-up?", gpu("optimiser.name=sgd", "schedule.warm_up=10"), 3),
         Item("free", "What does repeatable arithmetic cost the bare step?", gpu(options=("--free",)), 3),
-        Item("times", "Checkpoint, embedding, exact search: how long?", check("times"), 5),
         Item(
             "input",
             "Do images come fast enough?",
@@ -91,6 +104,7 @@ def items(small: bool) -> list[Item]:
             ],
             3,
         ),
+        Item("compile", "What does compiling bring?", gpu("compute.compile=true"), 4),
     ]
 
 
@@ -112,20 +126,28 @@ def main() -> None:
     arguments.to.mkdir(parents=True, exist_ok=True)
     chosen = {int(number) for number in arguments.only.split(",") if number}
     until = time.monotonic() + 60 * arguments.minutes
-    rows = []
-    for number, item in enumerate(items(arguments.small), 1):
-        if chosen and number not in chosen:
-            continue
+    rows: dict[int, str] = {}
+
+    def answer(number: int, item: Item) -> None:
         left = until - time.monotonic()
         verdict, seconds, printed = run(item, min(left, 60 * item.minutes)) if left > 10 else ("no time left", 0.0, "")
         (arguments.to / f"{number:02}-{item.name}.txt").write_text(printed)
         last = next((line for line in reversed(printed.splitlines()) if line.strip()), "")
-        rows.append(
+        rows[number] = (
             f"| {number} | {item.question} | {verdict} | {seconds:.0f} | {last.strip()[:160].replace('|', '/')} |"
         )
         head = "| | question | verdict | s | last line |\n|--:|---|---|--:|---|\n"
-        (arguments.to / "summary.md").write_text(head + "\n".join(rows) + "\n")
-        print(rows[-1], flush=True)
+        lines = "".join(rows[at] + "\n" for at in sorted(rows))
+        (arguments.to / "summary.md").write_text(head + lines)
+        print(rows[number], flush=True)
+
+    numbered = [(i, item) for i, item in enumerate(items(arguments.small), 1) if not chosen or i in chosen]
+    beside = [(i, item) for i, item in numbered if not item.alone]
+    with ThreadPoolExecutor(1 if arguments.small else max(1, len(beside))) as pool:
+        list(pool.map(lambda each: answer(*each), beside))
+    for number, item in numbered:
+        if item.alone:
+            answer(number, item)
 
 
 def run(item: Item, seconds: float) -> tuple[str, float, str]:

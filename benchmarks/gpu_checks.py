@@ -1,34 +1,41 @@
 """Single checks on a GPU, each for a minute or two, as `benchmarks.gpu_checklist` runs them; prints one JSON object.
 
-    python -m benchmarks.gpu_checks resume|strict|waits|moved|times [--small]
+    python -m benchmarks.gpu_checks resume|strict|waits|moved|times|nccl|parts [--small]
 
 resume: two runs, and one that is stopped and resumed, end with the same bytes. strict: which losses, miners and
 poolings have no repeatable kernel. waits: what made the host wait for the device, a step. moved: a run begun on the CPU
-goes on here. times: a checkpoint, embedding in both precisions, exact search. --small tries the code without a GPU.
+goes on here. times: a checkpoint, embedding in both precisions, exact search. nccl: what processes say to each other,
+said by as many as there are cards. parts: what a step is made of. --small tries the code without a GPU.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import statistics
 import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
 
 from benchmarks.gpu import idle, stored
 from benchmarks.harness import command_line
-from dmlcore import losses, mining, pooling
+from benchmarks.train_step import bare_step
+from dmlcore import losses, mining, pooling, processes
 from dmlcore.metrics import retrieval
 from dmlcore.spec import RunSpec
 from dmlcore.storage import checkpoint
 from dmlcore.storage.runs import Run, RunStore
-from dmlcore.training import build, evaluation, loop
+from dmlcore.training import batches, build, evaluation, loop
 from dmlcore.training.checkpoint_writer import CheckpointWriter
+from dmlcore.typing import Ints
+from tests.training import together
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 SPEC = RunSpec().with_overrides(
@@ -181,6 +188,101 @@ def times(small: bool) -> dict[str, Any]:
     return answers
 
 
+def parts(small: bool) -> dict[str, Any]:
+    """Milliseconds of a step of ResNet-50 (227 px, batch 112, bfloat16), without what its parts take one by one, and
+    what a profiler sees: how long the device computes a step, in which kernels, and how long the host takes to ask."""
+    spec = _sized(
+        SPEC.with_overrides(["model.name=resnet50", "model.embedding_dim=512", "batch.classes=28", "batch.samples=4"]),
+        small,
+    )
+    data = stored(32, 32 if small else 227)
+    state = build.build(spec, data, build.prepare_device("auto", torch.get_num_threads()))
+    state.model.train()
+    numbers = itertools.count(1)
+    count, blocks = (2, 2) if small else (20, 2)
+
+    def milliseconds(call: Callable[[], object]) -> float:
+        for _ in range(count // 2):
+            call()
+        seconds = []
+        for _ in range(blocks):
+            began = idle()
+            for _ in range(count):
+                call()
+            seconds.append((idle() - began) / count)
+        return round(1e3 * min(seconds), 2)
+
+    def step(objective: Callable[..., torch.Tensor] | None = None) -> None:
+        loop.step(state, next(numbers), objective)
+
+    def plain(embeddings: torch.Tensor, *_: object) -> torch.Tensor:
+        return embeddings.sum()
+
+    answers: dict[str, Any] = {"a step": milliseconds(step)}
+    answers["reading a batch"] = milliseconds(lambda: state.batches._read(next(numbers)))
+    batch = state.batches.make(next(numbers), lambda indices: np.empty(0, np.float32))
+    read = state.batches._read(1)
+    answers["making a batch of what was read"] = milliseconds(lambda: _remade(state, *read))
+    with mock.patch.object(state.batches, "make", return_value=batch):
+        answers["a step, its batch made"] = milliseconds(step)
+        answers["and without a loss"] = milliseconds(lambda: step(plain))
+        deferred, state.finite_check = state.finite_check, None
+        with mock.patch.object(loop, "_require_finite"):
+            answers["and without a look at NaN"] = milliseconds(lambda: step(plain))
+        state.finite_check = deferred
+    answers["bare step"] = milliseconds(bare_step(state, plain=False))
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    activities += [torch.profiler.ProfilerActivity.CUDA] if DEVICE.type == "cuda" else []
+    with torch.profiler.profile(activities=activities) as profile:
+        for _ in range(count):
+            step()
+        idle()
+    rows = profile.key_averages()
+    kernels = [row for row in rows if row.device_type != torch.autograd.DeviceType.CPU]
+    answers["device computes"] = round(sum(row.self_device_time_total for row in kernels) / 1e3 / count, 2)
+    answers["kernels"] = {
+        row.key[:70]: [round(row.self_device_time_total / 1e3 / count, 2), row.count // count]
+        for row in sorted(kernels, key=lambda row: -row.self_device_time_total)[:24]
+    }
+    host = [row for row in rows if row.device_type == torch.autograd.DeviceType.CPU]
+    answers["host asks"] = round(sum(row.self_cpu_time_total for row in host) / 1e3 / count, 2)
+    answers["host"] = {
+        row.key[:70]: [round(row.self_cpu_time_total / 1e3 / count, 2), row.count // count]
+        for row in sorted(host, key=lambda row: -row.self_cpu_time_total)[:24]
+    }
+    return answers
+
+
+def _remade(state: Any, indices: Ints, gathered: batches.Gathered) -> None:
+    batches.augment(gathered, state.data.inputs.shape[-1], state.spec.data, 1, state.device)
+    batches.upload(state.data.labels[indices], state.device)
+
+
+def nccl(small: bool) -> dict[str, Any]:
+    """Whether sums, rows and messages arrive; one process a card, so that with one card it talks to itself."""
+    count = 1 if small else torch.cuda.device_count()
+    with tempfile.TemporaryDirectory() as folder:
+        together.run_together(count, _said, Path(folder) / "said.json", small)
+        return {"processes": count, **json.loads((Path(folder) / "said.json").read_text())}
+
+
+def _said(file: Path, small: bool) -> None:
+    device = build.prepare_device("cpu" if small else "cuda", 1)
+    rank, count = processes.rank(), torch.distributed.get_world_size()
+    own = torch.full((3,), 1.0 + rank, device=device)
+    rows = [torch.empty_like(own) for _ in range(count)]
+    torch.distributed.all_gather(rows, own)
+    torch.distributed.all_reduce(own)
+    word = torch.full((2,), 7.0 * (rank == 0), device=device)
+    torch.distributed.broadcast(word, 0)
+    on_cpu = torch.ones(1)
+    torch.distributed.all_reduce(on_cpu)  # by gloo, in the same group
+    if rank == 0:
+        right = [row.tolist() == [1.0 + i] * 3 for i, row in enumerate(rows)]
+        right += [own.tolist() == [count * (count + 1) / 2] * 3, word.tolist() == [7, 7], on_cpu.item() == count]
+        file.write_text(json.dumps({"right": all(right), "group": torch.distributed.get_backend_config()}))
+
+
 def _median(call: Callable[[], object], before: Callable[[], object] = lambda: None) -> float:
     seconds = []
     for _ in range(3):
@@ -224,7 +326,15 @@ def _digest(run: Run) -> str:
     return saved.digest
 
 
-CHECKS = {"resume": resume, "strict": strict, "waits": waits, "moved": moved, "times": times}
+CHECKS = {
+    "resume": resume,
+    "strict": strict,
+    "waits": waits,
+    "moved": moved,
+    "times": times,
+    "nccl": nccl,
+    "parts": parts,
+}
 
 if __name__ == "__main__":
     main()

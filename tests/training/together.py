@@ -5,6 +5,7 @@ The processes are forks of one that has torch loaded, so that a group costs what
 
 from __future__ import annotations
 
+import functools
 import multiprocessing
 import os
 import tempfile
@@ -95,12 +96,14 @@ def data(kind: str, precision: str) -> Dataset:
     return Dataset("drawn", inputs, labels, tuple("abcdef"), splits, None, ())
 
 
-def made(case: Case, precision: str, threads: int = 1) -> TrainingState:
+def made(case: Case, precision: str, threads: int = 1, device: str = "cpu") -> TrainingState:
     """The state before the first step."""
-    state = build(case.spec(), data(case.kind, precision), prepare_device("cpu", threads))
+    state = build(case.spec(), data(case.kind, precision), prepare_device(device, threads))
     if precision == "float64":
         state.model.double()
         state.loss.double()
+        for moments in state.optimiser.state.values():
+            moments.update({name: moment.double() for name, moment in moments.items()})
         if state.reference is not None:
             state.reference.double()
     state.model.train()
@@ -113,9 +116,9 @@ def made(case: Case, precision: str, threads: int = 1) -> TrainingState:
     return state
 
 
-def gradients(case: Case, precision: str) -> Floats:
+def gradients(case: Case, precision: str, device: str = "cpu") -> Floats:
     """The gradient of each step (steps, parameters); a step with fewer parameters has zeros in their place."""
-    state = made(case, precision)
+    state = made(case, precision, device=device)
     if processes.shares_work():
         processes.synchronise(state.model)
     every = [*optimisers.parameters(state.optimiser)]
@@ -124,7 +127,7 @@ def gradients(case: Case, precision: str) -> Floats:
         step(state, number)
         rows.append(torch.cat([torch.zeros_like(p).flatten() if p.grad is None else p.grad.flatten() for p in every]))
     assert processes.size() == 1 or _alike(torch.cat([p.detach().flatten() for p in every])), case.name
-    return torch.stack(rows).double().numpy()
+    return torch.stack(rows).double().cpu().numpy()
 
 
 def efficient_gradients() -> Floats:
@@ -157,18 +160,25 @@ def error(one: Floats, other: Floats) -> float:
 
 
 def run_together(
-    count: int, work: Callable[..., Any], *arguments: Any, timeout: float = 120, fork: bool = False
+    count: int,
+    work: Callable[..., Any],
+    *arguments: Any,
+    timeout: float = 120,
+    fork: bool = False,
+    one_card: bool = False,
 ) -> None:
     """Call work(*arguments), a function of a module, in each process of a group; raises if one of them does.
 
-    fork: this process has torch loaded and no threads, so they are forks of it.
+    fork: this process has torch loaded and no threads, so they are forks of it. one_card: they share a GPU, which NCCL
+    refuses, so that gloo carries what lies there.
     """
     context: Any = multiprocessing.get_context("fork" if fork else "forkserver")
     if not fork:
         context.set_forkserver_preload([__name__])
     with tempfile.TemporaryDirectory() as folder:
         members = [
-            context.Process(target=_member, args=(Path(folder), rank, count, work, arguments)) for rank in range(count)
+            context.Process(target=_member, args=(Path(folder), rank, count, one_card, work, arguments))
+            for rank in range(count)
         ]
         for member in members:
             member.start()
@@ -180,9 +190,18 @@ def run_together(
         assert codes == [0] * count, codes
 
 
-def _member(folder: Path, rank: int, count: int, work: Callable[..., Any], arguments: Iterable[Any]) -> None:
+def _by_gloo(begin: Callable[..., None], backend: str, *where: Any, **more: Any) -> None:
+    begin("gloo", *where, **more)
+
+
+def _member(
+    folder: Path, rank: int, count: int, one_card: bool, work: Callable[..., Any], arguments: Iterable[Any]
+) -> None:
     torch.set_num_threads(1)
     os.environ.update(local._environment(folder, rank, count))
+    if one_card:  # as if each were on a machine of its own
+        os.environ.update(LOCAL_RANK="0", LOCAL_WORLD_SIZE="1")
+        group.dist.init_process_group = functools.partial(_by_gloo, group.dist.init_process_group)
     local.meet()
     try:
         work(*arguments)
