@@ -20,7 +20,7 @@ from starlette.types import Message, Receive, Scope, Send
 from streamlit import App
 
 from dmlcore.monitoring import logs
-from pages.shared.server import descriptors
+from pages.shared.server import descriptors, host
 from pages.shared.widgets import session_state
 
 # Modules with ROUTES: what the first page needs, and the rest, which loads for longer than the first page may take.
@@ -187,7 +187,7 @@ async def _load() -> None:
         await _pause()
     await anyio.to_thread.run_sync(_warm_up_later)
     from pages.shared.plane import service as plane_service
-    from pages.shared.server import host, operations
+    from pages.shared.server import operations
     from pages.shared.widgets import menu
 
     await plane_service.WORKERS.start()
@@ -204,6 +204,7 @@ async def lifespan(_: App) -> AsyncIterator[None]:
     descriptors.raise_limit()
     asyncio.set_event_loop_policy(descriptors.SessionLoopPolicy())
     session_state.look_up_one_by_one()
+    host.be_done_with_left_pages()
     loading = asyncio.create_task(_load())
     yield
     loading.cancel()

@@ -1,5 +1,5 @@
-"""What the server asks of Streamlit: where the app is served, the files that Streamlit serves itself, and to open
-pages before visitors do, so that none of a crowd waits for what is computed once."""
+"""What the server asks of Streamlit: where the app is served, the files that Streamlit serves itself, to open pages
+before visitors do, so that none of a crowd waits for what is computed once, and to be done with a page that is left."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ import asyncio
 import contextlib
 from collections.abc import Iterable
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 import streamlit
 from streamlit import net_util
 from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime import Runtime
+from streamlit.runtime.app_session import AppSession
 from streamlit.runtime.session_manager import SessionClient
 from streamlit.runtime.stats import ACTIVE_SESSIONS_FAMILY, GaugeStat
 
@@ -39,6 +42,29 @@ def sessions() -> int:
     """How many tabs are connected now."""
     stats = Runtime.instance().stats_mgr.get_stats([ACTIVE_SESSIONS_FAMILY]) if Runtime.exists() else {}
     return sum(int(stat.value) for stat in stats.get(ACTIVE_SESSIONS_FAMILY, ()) if isinstance(stat, GaugeStat))
+
+
+def be_done_with_left_pages() -> None:
+    """Let no fragment of a page run once a visitor has asked for another page.
+
+    Streamlit would run it after that page, find nothing to run, and tell the browser that the page before is the one
+    shown, which hides what has come. A component whose answers travel through Streamlit asks until it is gone: every
+    fifteenth page that was opened from there stayed empty.
+    """
+    request = AppSession.request_rerun
+    left: WeakKeyDictionary[AppSession, str] = WeakKeyDictionary()  # the page that is shown, where another is asked for
+
+    def request_rerun(session: AppSession, state: ClientState | None) -> None:
+        page = state.page_script_hash if state else ""
+        if state and state.fragment_id:
+            if page and page == left.get(session):
+                return
+        elif page:
+            shown = session._client_state.page_script_hash
+            left[session] = shown if page != shown else ""
+        request(session, state)
+
+    AppSession.request_rerun = request_rerun  # type: ignore[method-assign,assignment]
 
 
 class _Visitor(SessionClient):

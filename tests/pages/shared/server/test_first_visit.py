@@ -1,4 +1,4 @@
-"""A server opens its pages itself: each runs once, one after another, in a session that ends."""
+"""What a server asks of Streamlit: it opens its pages itself, and is done with a page that a visitor leaves."""
 
 from __future__ import annotations
 
@@ -12,8 +12,14 @@ MAIN = """
 import sys
 import streamlit as st
 
+@st.fragment
+def part():
+    sys.parts += 1
+    st.write("a part")
+
 def page(name):
     def run():
+        part()
         sys.opened.append((name, st.session_state.setdefault("session", object())))
         if name == "broken":
             raise ValueError("of the page")
@@ -26,16 +32,58 @@ import asyncio, sys, time
 from contextlib import asynccontextmanager
 from starlette.testclient import TestClient
 from streamlit import App
+from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.runtime import Runtime
 from pages.shared.server import host
 
-sys.opened, done = [], []
+sys.opened, sys.parts, done = [], 0, []
+
+class Tab(host._Visitor):
+    def __init__(self):
+        super().__init__()
+        self.shown = []
+
+    def write_forward_msg(self, message):
+        super().write_forward_msg(message)
+        if message.WhichOneof("type") in ("new_session", "navigation"):
+            self.shown.append(getattr(message, message.WhichOneof("type")).page_script_hash)
+        if message.WhichOneof("type") == "delta" and message.delta.fragment_id:
+            self.part = message.delta.fragment_id
+
+async def left():
+    # The pages that a browser is told of that opens one, then another, and then asks for a part of each.
+    tab, runtime = Tab(), Runtime.instance()
+    session = runtime.connect_session(client=tab, user_info={})
+
+    def ask(**what):
+        tab.complete.clear()
+        message = BackMsg()
+        for key, value in what.items():
+            setattr(message.rerun_script, key, value)
+        runtime.handle_backmsg(session, message)
+
+    parts = {}
+    for name in ("two", "one"):
+        ask(page_name=name)
+        await tab.complete.wait()
+        parts[tab.shown[-1]] = tab.part
+    (two, one), tab.shown = parts, []
+    ask(page_script_hash=two)
+    ask(page_script_hash=one, fragment_id=parts[one])
+    await tab.complete.wait()
+    count = sys.parts
+    ask(page_script_hash=two, fragment_id=tab.part)
+    await tab.complete.wait()
+    runtime.close_session(session)
+    return ["one" if page == one else "two" for page in tab.shown], sys.parts - count
 
 async def opened():
     while not Runtime.exists():
         await asyncio.sleep(0.01)
     await host.open_pages(["one", "broken", "two"])
     done.append(host.sessions())
+    host.be_done_with_left_pages()
+    done.append(await left())
 
 @asynccontextmanager
 async def lifespan(_):
@@ -45,18 +93,23 @@ async def lifespan(_):
 
 with TestClient(App(sys.argv[1], lifespan=lifespan)) as client:
     for _ in range(600):
-        if done:
+        if len(done) == 2:
             break
         client.get("/_stcore/health")
         time.sleep(0.05)
-print([name for name, _ in sys.opened], len({id(session) for _, session in sys.opened}), done)
+first = sys.opened[:3]
+print([name for name, _ in first], len({id(session) for _, session in first}), done[0])
+print(done[1])
 """
 
 
-def test_each_page_is_opened_once_in_one_session_that_ends(tmp_path: Path) -> None:
+def test_pages_are_opened_in_one_session_that_ends_and_a_left_one_is_left(tmp_path: Path) -> None:
     script = tmp_path / "main.py"
     script.write_text(MAIN)
     run = subprocess.run(
         [sys.executable, "-c", SERVER, str(script)], cwd=ROOT, capture_output=True, text=True, timeout=120, check=True
     )
-    assert run.stdout.strip().splitlines()[-1] == "['one', 'broken', 'two'] 1 [0]"
+    opened, left = run.stdout.strip().splitlines()[-2:]
+    assert opened == "['one', 'broken', 'two'] 1 0"
+    # The part of a page that is left is not run; that of the page that is shown is.
+    assert left == "(['two', 'two', 'two'], 1)"
