@@ -11,14 +11,16 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from subprocess import list2cmdline
 from threading import Event, Thread
 from typing import Any
+from unittest.mock import patch
 
 from dmlcore.jobs.backends.remote import AWAY
 from dmlcore.storage.run_directory import LAST
 from dmlcore.storage.runs import RunStore
 from tests import warm
-from tests.jobs.backends import warm_worker
+from tests.jobs.backends import no_agent, warm_worker
 
 STORE = 80 * 2**20  # bytes, of each node's objects: nothing of ours lies there
 SOON = {  # a node that is gone is missed after a second
@@ -27,6 +29,32 @@ SOON = {  # a node that is gone is missed after a second
     "health_check_failure_threshold": 3,
     "health_check_timeout_ms": 2000,
 }
+AGENTS = {  # of a node, and the ports that it waits for
+    "dashboard_agent_command": ("metrics_agent_port", "metrics_export_port", "dashboard_agent_listen_port"),
+    "runtime_env_agent_command": ("runtime_env_agent_port",),
+}
+
+
+@contextmanager
+def without_agents() -> Iterator[None]:
+    """Nodes that are started in here have nothing that looks after them: a second of processor less for each."""
+    from ray._private import node, services
+
+    start = services.start_ray_process
+
+    def started(command: list[str], *more: Any, **how: Any) -> Any:
+        told = dict(part.removeprefix("--").split("=", 1) for part in command if "=" in part)
+        for agent in AGENTS.keys() & told:
+            place = [told["session_dir"], told["node_id"], *AGENTS[agent]]
+            instead = list2cmdline([sys.executable, "-IS", no_agent.__file__, *place])
+            command = [f"--{agent}={instead}" if part.startswith(f"--{agent}=") else part for part in command]
+        return start(command, *more, **how)
+
+    with (
+        patch.object(services, "start_ray_process", started),
+        patch.object(node.Node, "start_api_server", lambda *_, **__: None),
+    ):
+        yield
 
 
 @contextmanager
@@ -50,11 +78,13 @@ def two_nodes() -> Iterator[Any]:
         "node_ip_address": "127.0.0.1",
     }
     head = node | {"include_dashboard": False, "include_log_monitor": False, "no_monitor": True, "_system_config": SOON}
-    cluster = Cluster(initialize_head=True, head_node_args=head)
+    with without_agents():
+        cluster = Cluster(initialize_head=True, head_node_args=head)
 
     def join() -> None:
         """Add the node that may be killed, or one in place of that."""
-        cluster.worker = cluster.add_node(**node)
+        with without_agents():
+            cluster.worker = cluster.add_node(**node)
         for number, handler in handlers.items():  # a node's own ends the process
             signal.signal(number, handler)
 
