@@ -53,9 +53,8 @@ def ray_address() -> Iterator[str]:
     nodes = []
     for line in STARTS:
         words = line.replace("6379", str(port)).split()[2:]  # after the variable and "ray"
-        words += ["--block", "--object-store-memory", str(80 * 2**20)] + (
-            ["--port", str(port)] if "--head" in words else []
-        )
+        words += ["--block", "--object-store-memory", str(80 * 2**20), "--include-log-monitor", "false"]
+        words += ["--port", str(port), "--no-monitor"] if "--head" in words else []
         command = [sys.executable, "-m", "ray.scripts.scripts", *words]
         nodes.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True))
         until_it_answers(port)
