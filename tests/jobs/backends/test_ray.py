@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -22,11 +23,14 @@ from dmlcore.jobs.backends.remote import AWAY
 from dmlcore.spec import RunSpec
 from dmlcore.storage.run_directory import LAST, METRICS, step_of
 from dmlcore.storage.runs import Run, RunStore
+from dmlcore.storage.task import BUSY, Task
 from dmlcore.training.loop import train
+from pages.shared.widgets import machines
 from tests.cli.here import here
 from tests.docs import test_cluster as page
 from tests.jobs.backends import cluster as clusters
 from tests.once import once
+from tests.pages.conftest import page_opened
 
 pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install 'dml-lab[ray]'")
 
@@ -50,8 +54,8 @@ classes = 4
 samples = 2
 
 [base.schedule]
-steps = 60
-validate_every = 30
+steps = 20
+validate_every = 10
 checkpoint_every = 2
 
 [[variants]]
@@ -89,10 +93,10 @@ def cluster(started):
     return started
 
 
-def until(condition: Callable[[], object], run: Run) -> None:
-    deadline = time.monotonic() + 180
+def until(condition: Callable[[], object], task: Task[Any]) -> None:
+    deadline = time.monotonic() + 300
     while not condition():
-        assert time.monotonic() < deadline, f"{run.state()} {run.log_tail()}"
+        assert time.monotonic() < deadline, f"{task.state()} {task.log_tail()}"
         time.sleep(0.05)
 
 
@@ -188,28 +192,37 @@ def made_here(folder: Path) -> None:
             train(run, before_done=workers.keep_neighbours)
 
 
-def equal_those_made_here(store: RunStore, backend: str, request: studies.StudyRequest, here: Path) -> None:
-    entries = request.entries()
-    runs = [studies.find(entries, each) for each in (store, RunStore(here))]
-    for run, twin in zip(*runs, strict=True):
-        state = run.state()
-        assert (state.state, state.backend, run.alive()) == ("done", backend, False)
-        assert digests(run) == digests(twin), run.id
-    assert len(runs[0]) == 12
-
-
-def test_a_study_of_twelve_runs_loses_a_node_and_equals_the_runs_made_here(
-    cluster, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+def test_a_study_started_in_the_app_loses_a_node_and_equals_the_runs_made_here(
+    cluster,
+    tasks_begin_warm: None,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    (tmp_path / "twelve.toml").write_text(STUDY)
-    request = studies.StudyRequest(study=str(tmp_path / "twelve.toml"))
-    store = RunStore(tmp_path / "runs")
-    backend = f"ray:{cluster.address}"
+    """Twelve runs, by the process that the page starts."""
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "twelve.toml").write_text(STUDY)
+    store, backend = RunStore(tmp_path / "runs"), f"ray:{cluster.address}"
+    for name, value in (("STUDIES", tmp_path / "own"), ("RUNS", store.root), ("BACKENDS", backend)):
+        monkeypatch.setenv(f"DML_{name}", str(value))
+    app = page_opened("studies", study="twelve")
+    app.selectbox(key=machines._KEY).select(backend).run()
+    place = studies.conduct_of("twelve", store)
     with clusters.losing_a_node(cluster, store) as killed:
-        state = studies.conduct(request, store, backend=backend)
-    assert (state.state, state.backend) == ("done", backend), state
+        app.button(key="start-twelve").click().run()
+        until(lambda: place.status() not in BUSY, place)
+    assert (place.status(), place.state().backend) == ("done", backend), place.state()
     assert killed
     assert "goes on from the last checkpoint elsewhere" in "\n".join(store.open(killed[0]).log_tail(100))
     assert not list((store.root / AWAY).iterdir())
+    assert "All 12 runs are done" in " ".join(said.value for said in app.run().markdown)
 
-    equal_those_made_here(store, backend, request, once(tmp_path_factory, "twelve", made_here))
+    runs, twins = (
+        studies.find(studies.StudyRequest(study="twelve").entries(), each)
+        for each in (store, RunStore(once(tmp_path_factory, "twelve", made_here)))
+    )
+    assert len(runs) == 12
+    for run, twin in zip(runs, twins, strict=True):
+        one = run.state()
+        assert (one.state, one.backend, run.alive()) == ("done", backend, False)
+        assert digests(run) == digests(twin), run.id
