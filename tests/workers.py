@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import os
 import select
 import signal
@@ -21,6 +22,12 @@ import pytest
 from execnet import gateway_base, gateway_io
 
 DIGITS = 12
+LATER = (  # what tests of each process import when they come to it: a second and a half of processor
+    "torch.distributed.tensor",
+    "torch._dynamo",
+    "torch._decomp.decompositions_for_jvp",
+    "matplotlib.backends.backend_pdf",
+)
 
 
 class Fork(gateway_base.Popen2IO):
@@ -59,6 +66,8 @@ def fork_them(config: pytest.Config) -> None:
 def main() -> None:
     """Collect, then fork for whoever asks; each is told what to do by execnet."""
     pytest.main(["--collect-only", "-pno:xdist", "-pno:cacheprovider", *sys.argv[1:]])
+    for name in LATER:
+        importlib.import_module(name)
     assert threading.active_count() == 1, "collecting has begun a thread, and a fork has none of it"
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no zombies
