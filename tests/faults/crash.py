@@ -18,7 +18,7 @@ from dmlcore.storage.runs import Run, RunStore
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = RunSpec(device="cpu").with_overrides(
-    ["data.name=toy", "schedule.steps=20", "schedule.validate_every=20", "schedule.checkpoint_every=5"]
+    ["schedule.steps=20", "schedule.validate_every=20", "schedule.checkpoint_every=5"]
 )
 ENDLESS = TINY.with_overrides(["schedule.steps=1000000"])
 STARTED = "from step"  # in the log, once for each process that trains
