@@ -1,9 +1,8 @@
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from dmlcore.jobs import device_queue
 from dmlcore.spec import RunSpec
 from dmlcore.storage import locks
 from dmlcore.storage.runs import Run, RunStore
+from tests import warm
 
 SPEC = RunSpec(device="cpu")
 # Holds the lock of a run, waits for its turn, says so, and works until its input ends.
@@ -34,17 +34,18 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunStore:
 
 @pytest.fixture
 def worker(store: RunStore):
-    started: list[subprocess.Popen[str]] = []
+    with ExitStack() as ends:
 
-    def start(run: Run) -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", WORKER, str(store.root), run.id]
-        started.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
-        return started[-1]
+        def start(run: Run) -> warm.Begun:
+            (its_input, to_it), (from_it, its_output) = os.pipe(), os.pipe()
+            process = warm.begin_between(["-c", WORKER, str(store.root), run.id], its_input, its_output)
+            ends.enter_context(os.fdopen(to_it, "w"))
+            process.stdout = ends.enter_context(os.fdopen(from_it))
+            ends.callback(process.wait)
+            ends.callback(process.kill)
+            return process
 
-    yield start
-    for process in started:
-        process.kill()
-        process.communicate()
+        yield start
 
 
 def until(condition: Callable[[], object]) -> None:
