@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 LEARNS_FROM = 5  # a method that learns has one trial of so many under way at a time
 RETRIES = 1  # of a trial whose worker was killed
+_CHECKED: set[str] = set()  # databases whose tables this process knows to be those of its optuna: 30 ms for each look
 log = logging.getLogger(__name__)
 
 
@@ -259,7 +260,9 @@ def _storage(where: str) -> optuna.storages.BaseStorage:
     if where.endswith(".journal") and "://" not in where:
         return storages.JournalStorage(JournalFileBackend(where))
     waiting = {"connect_args": {"timeout": 60}} if where.startswith("sqlite") else {}
-    return storages.RDBStorage(where, engine_kwargs=waiting)
+    database = storages.RDBStorage(where, engine_kwargs=waiting, skip_compatibility_check=where in _CHECKED)
+    _CHECKED.add(where)
+    return database
 
 
 def _ask(search: SearchSpace, study: optuna.Study) -> tuple[optuna.Trial, RunSpec] | None:
