@@ -4,10 +4,10 @@ Guarantee: every returned row is the start of the gallery sorted by (d, index), 
 sqrt(sum (q - g)^2) evaluated in float64 on the numbers as given. Ties in d go to the lower index, also at the k-th
 place. No answer depends on float32 rounding, on the offset of the data or on the number of threads.
 
-How: faiss lists a few more candidates than asked for, in float32 and by the expanded form |q|^2 + |g|^2 - 2 q.g.
-Its rounding error has a proven bound (`error_bound`). Candidates further apart than twice the bound are in their
-true order; closer ones are ranked again by d. If no such gap lies between the k-th and the last candidate, then an
-unlisted point could belong to the answer, and the query is compared with the whole gallery by d.
+How: a few more candidates than asked for are listed, among many points by faiss, in float32 and by the expanded form
+|q|^2 + |g|^2 - 2 q.g. Its rounding error has a proven bound (`error_bound`). Candidates further apart than twice the
+bound are in their true order; closer ones are ranked again by d. If no such gap lies between the k-th and the last
+candidate, then an unlisted point could belong to the answer, and the query is compared with the whole gallery by d.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ Mark = Callable[[Ints, Ints], Array]
 
 SPARE = 4  # candidates beyond k: nearly always enough for one provable gap
 CROWD = 32  # one more for each so many of k: gaps are narrow far down a list
+FEW = 2048  # points of a gallery up to which a table of all distances takes a third to two thirds of faiss's time
+TABLE = 2**18  # its numbers at once, which stay in the cache
 RESERVOIR = 40  # neighbours from which faiss gathers candidates and sorts late, in place of a heap (its own: 100)
 QUERIES = 1024  # in a tile of its table of distances, which then stays in the cache (its own: 4096)
 PARTS = 8  # of a chunk, in which its candidates are ranked
@@ -131,8 +133,10 @@ class NeighbourSearch:
 
     def _list(self, near: Singles) -> None:
         """Prepare what lists candidates, of the gallery as it was rounded."""
-        self._index = faiss.IndexFlatL2(near.shape[1])
-        self._index.add(near)
+        self._few = near if len(near) <= FEW else None
+        if self._few is None:
+            self._index = faiss.IndexFlatL2(near.shape[1])
+            self._index.add(near)
 
     def _parts(self, side: Reals) -> Iterator[tuple[Ints, Floats]]:
         """Rows and their points in units of 2**exponent."""
@@ -181,6 +185,9 @@ class NeighbourSearch:
         return indices[:, :k]
 
     def _candidates(self, rows: Ints, listed: int) -> tuple[Singles, Ints]:
+        """Squares of distances and indices (n, listed) of what is nearest in float32, ascending."""
+        if self._few is not None:
+            return _nearest_of_few(self._queries32, self._few, rows, listed)
         with faiss_at_its_best():
             squares, indices = self._index.search(self._queries32[rows], listed)
         return squares, indices
@@ -219,6 +226,25 @@ class NeighbourSearch:
             queries = torch.from_numpy(self._units(self.queries, rows[part]))
             out[part] = direct_distances(queries[:, None], pairs)[:, 0].numpy()
         return out
+
+
+def _nearest_of_few(queries: Singles, gallery: Singles, rows: Ints, listed: int) -> tuple[Singles, Ints]:
+    """The candidates of a table of all distances, some rows at a time."""
+    squares, indices = np.empty((len(rows), listed), np.float32), np.empty((len(rows), listed), np.int64)
+    lengths = np.square(gallery).sum(axis=1)
+    step = max(1, TABLE // len(gallery))
+    for part in (slice(start, start + step) for start in range(0, len(rows), step)):
+        asking = queries[rows[part]]
+        table = asking @ gallery.T
+        table *= -2
+        table += lengths
+        table += np.square(asking).sum(axis=1)[:, None]
+        chosen = np.argpartition(table, listed - 1, axis=1)[:, :listed]
+        near = np.maximum(np.take_along_axis(table, chosen, axis=1), 0)  # rounding may leave less than no distance
+        order = np.argsort(near, axis=1)
+        squares[part] = np.take_along_axis(near, order, axis=1)
+        indices[part] = np.take_along_axis(chosen, order, axis=1)
+    return squares, indices
 
 
 @contextmanager

@@ -1,5 +1,7 @@
 """Exact neighbours against the definition: all float64 distances, a stable sort."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 import torch
@@ -21,10 +23,13 @@ def oracle(queries, gallery, k, exclude_self):
 
 
 def agree(queries, gallery, k):
-    distances, indices = nearest(queries, gallery, k)
+    """Whether a table or faiss lists the candidates."""
     expected, order = oracle(queries, queries if gallery is None else gallery, k, exclude_self=gallery is None)
-    np.testing.assert_array_equal(indices, order)
-    np.testing.assert_allclose(distances, expected, rtol=1e-13)
+    for few in (nearest_neighbours.FEW, 0):
+        with mock.patch.object(nearest_neighbours, "FEW", few):
+            distances, indices = nearest(queries, gallery, k)
+        np.testing.assert_array_equal(indices, order)
+        np.testing.assert_allclose(distances, expected, rtol=1e-13)
 
 
 @st.composite
@@ -119,12 +124,18 @@ def test_the_answer_does_not_depend_on_chunks(monkeypatch):
     points = np.random.default_rng(2).integers(0, 3, (90, 4))
     whole = nearest(points, k=5)
     monkeypatch.setattr(nearest_neighbours, "CHUNK", 64)
+    monkeypatch.setattr(nearest_neighbours, "TABLE", 64)
     for one, other in zip(whole, nearest(points, k=5), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
-@in_one_case(dimensions=[1, 2, 16, 128, 1000], case=[(0, 1), (1, 1e-3), (1000, 1), (0, 1e12), (0, 1e-12)])
-def test_the_error_bound_holds_and_is_not_idle(case, dimensions):
+@in_one_case(
+    few=[nearest_neighbours.FEW, 0],
+    dimensions=[1, 2, 16, 128, 1000],
+    case=[(0, 1), (1, 1e-3), (1000, 1), (0, 1e12), (0, 1e-12)],
+)
+def test_the_error_bound_holds_and_is_not_idle(few, case, dimensions, monkeypatch):
+    monkeypatch.setattr(nearest_neighbours, "FEW", few)
     offset, scale = case
     rng = np.random.default_rng(dimensions)
     points = (rng.normal(size=(120, dimensions)) + offset * rng.choice([-1, 1], (120, 1))) * scale
