@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import altair as alt
 
-from dmlcore.figures.vega_lite import NARROW, values
+from dmlcore.figures.vega_lite import NARROW, Spec, values
 from dmlcore.significance import verdicts
 
 # Okabe-Ito colours that no other mark of these charts has, and dashes, so that colour is never alone.
@@ -63,16 +64,38 @@ def beside_bars(levels: Levels, y: alt.Y) -> list[alt.Chart]:
 def across(levels: Mapping[str, float], y: alt.Y) -> list[alt.Chart]:
     """Layers for curves: a level line with its name at each baseline. y: the channel of the curves, of "value"."""
     layers = []
-    for name in LOOKS:
-        if name in levels:
-            colour, dash = LOOKS[name]
-            level = alt.Chart(values({"value": levels[name], "words": _label(name, {"": levels[name]})})).encode(y)
-            text = level.mark_text(align="right", dx=-6, dy=-8, color=colour, fontSize=12)
-            layers += [
-                level.mark_rule(strokeWidth=2, color=colour, strokeDash=dash),
-                text.encode(alt.XValue("width"), alt.Text("words:N")),
-            ]
+    for row, rule, text in _lines(levels):
+        level = alt.Chart(values(row)).encode(y)
+        layers += [
+            level.mark_rule(**rule),
+            level.mark_text(**text).encode(alt.XValue("width"), alt.Text("words:N")),
+        ]
     return layers
+
+
+def across_curves(levels: Mapping[str, float], y: Spec) -> list[Spec]:
+    """The same layers as Vega-Lite."""
+    layers: list[Spec] = []
+    for row, rule, text in _lines(levels):
+        data, words = {"values": [row]}, {"field": "words", "type": "nominal"}
+        layers += [
+            {"data": data, "mark": {"type": "rule"} | rule, "encoding": {"y": y}},
+            {
+                "data": data,
+                "mark": {"type": "text"} | text,
+                "encoding": {"y": y, "x": {"value": "width"}, "text": words},
+            },
+        ]
+    return layers
+
+
+def _lines(levels: Mapping[str, float]) -> Iterator[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]]:
+    """The row of each baseline, and the looks of its line and of its name."""
+    for name, (colour, dash) in LOOKS.items():
+        if name in levels:
+            row = {"value": levels[name], "words": _label(name, {"": levels[name]})}
+            rule = {"strokeWidth": 2, "color": colour, "strokeDash": dash}
+            yield row, rule, {"align": "right", "dx": -6, "dy": -8, "color": colour, "fontSize": 12}
 
 
 def _label(name: str, scores: Mapping[str, float]) -> str:

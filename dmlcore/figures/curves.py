@@ -1,30 +1,26 @@
-"""Training curves of several runs over the same steps, with one hover for all panels.
+"""Training curves of several runs over the same steps, with one hover for all panels: a parameter that names its views.
 
-The hover is a parameter of the whole that names its views, as altair has numbered them: of one added to every panel
-altair 6.3 makes one too, but warns and lists a view that does not exist.
+The specification is written as it is: altair takes some 20 ms for a panel.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
-import altair as alt
 import numpy as np
 
 from dmlcore.figures import baselines
-from dmlcore.figures.vega_lite import FIT, NARROW, ROWS, Columns, Spec, specification, values
+from dmlcore.figures.vega_lite import NARROW, Columns, Spec
 from dmlcore.typing import Floats, Ints
 
 MOST = 300  # points of a curve at most: about one per three pixels
 # Okabe-Ito, in an order that stays apart under colour blindness; each run has its own dashes as well.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#8C6BB1", "#7F7F7F")
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [4, 4], [10, 3], [3, 1], [6, 2, 1, 2])
-POINTER = alt.PointSelectionConfig(type="point", fields=["tick"], nearest=True, on="pointerover", clear="pointerout")
-HOVERED = alt.ParameterPredicate(param="hover", empty=False)
+POINTER = {"type": "point", "fields": ["tick"], "nearest": True, "on": "pointerover", "clear": "pointerout"}
+HOVERED = {"param": "hover", "empty": False}
 
 
 @dataclass(frozen=True)
@@ -79,23 +75,23 @@ def linked(
     across each panel, after which runs part or a projection has ended. smoothing: weight of the past in `smoothed`, in
     0..1, 1 excluded; the lines are then those, and faint ones show what is smoothed.
     """
-    runs = dict.fromkeys(curve.run for panel in panels for curve in panel.curves)
-    frames = tuple(replace(panel, curves=()) for panel in panels)
-    drawn = _specification(frames, tuple(runs), steps, tuple(forks), smoothing > 0)
-    return copy.deepcopy(drawn), table(panels, smoothing)
+    runs = [*dict.fromkeys(curve.run for panel in panels for curve in panel.curves)]
+    last = len(panels) - 1
+    specification: Spec = {
+        "vconcat": [
+            {"layer": _layers(panel, number, runs, steps, forks, number == last, smoothing > 0), "height": panel.height}
+            for number, panel in enumerate(panels)
+        ],
+        "params": [{"name": "hover", "select": POINTER, "views": [*map(_points, range(len(panels)))]}],
+        "spacing": 14,
+        "autosize": {"type": "fit-x", "contains": "padding"},
+    }
+    return specification, table(panels, smoothing)
 
 
-@lru_cache(maxsize=64)
-def _specification(
-    panels: tuple[CurvePanel, ...], runs: tuple[str, ...], steps: int, forks: tuple[int, ...], smooth: bool
-) -> Spec:
-    """Kept, because a run that goes on draws it every second and altair takes some 20 ms for a panel."""
-    by_run = _by_run(runs)
-    charts = [_panel(panel, *by_run, steps, forks, last=panel is panels[-1], smooth=smooth) for panel in panels]
-    whole = alt.vconcat(*charts, data=ROWS, spacing=14, autosize=FIT)
-    views = [layer.name for chart in whole.vconcat for layer in chart.layer if layer.name is not alt.Undefined]
-    whole.params = [alt.TopLevelSelectionParameter(name="hover", select=POINTER, views=views)]
-    return specification(whole)
+def _points(number: int) -> str:
+    """The name of the view on which the hover of a panel listens."""
+    return f"points_{number}"
 
 
 def smoothed(values: Floats, weight: float) -> Floats:
@@ -154,71 +150,79 @@ def thin(curve: RunCurve, width: int) -> dict[str, Any]:
     }
 
 
-def _by_run(runs: Sequence[str]) -> tuple[alt.Color, alt.StrokeDash]:
+def _by_run(runs: Sequence[str]) -> tuple[Spec, Spec]:
     """Colour and dashes by run in one legend; none for a single run."""
-    legend = alt.Legend(
-        title=None,
-        orient="top",
-        columns=alt.ExprRef(f"windowSize()[0] < {NARROW} ? 1 : 2"),
-        labelLimit=420,
-        symbolType="stroke",
-        symbolSize=600,
-        symbolOpacity=1,
-        symbolStrokeWidth=3,
-        symbolFillColor="transparent",
+    legend = {
+        "title": None,
+        "orient": "top",
+        "columns": {"expr": f"windowSize()[0] < {NARROW} ? 1 : 2"},
+        "labelLimit": 420,
+        "symbolType": "stroke",
+        "symbolSize": 600,
+        "symbolOpacity": 1,
+        "symbolStrokeWidth": 3,
+        "symbolFillColor": "transparent",
+    }
+    channel = {"field": "run", "type": "nominal", "legend": legend if len(runs) > 1 else None}
+    colours, dashes = (
+        {"domain": [*runs], "range": [looks[i % len(looks)] for i in range(len(runs))]} for looks in (COLOURS, DASHES)
     )
-    shown = legend if len(runs) > 1 else None
-    colours = alt.Scale(domain=runs, range=[COLOURS[i % len(COLOURS)] for i in range(len(runs))])
-    dashes = alt.Scale(domain=runs, range=[DASHES[i % len(DASHES)] for i in range(len(runs))])
-    return alt.Color("run:N", scale=colours, legend=shown), alt.StrokeDash("run:N", scale=dashes, legend=shown)
+    return channel | {"scale": colours}, channel | {"scale": dashes}
 
 
-def _panel(
-    panel: CurvePanel,
-    colour: alt.Color,
-    dash: alt.StrokeDash,
-    steps: int,
-    forks: Sequence[int],
-    *,
-    last: bool,
-    smooth: bool,
-) -> alt.LayerChart | alt.FacetChart:
-    x = alt.X(
-        "step:Q",
-        title="step" if last else None,
-        scale=alt.Scale(domain=[0, max(1, steps)], nice=False),
-        axis=alt.Axis(labels=last, ticks=last, tickMinStep=1, format=",d"),
-    )
-    scale = alt.Scale(zero=False) if panel.bend is None else alt.Scale(type="symlog", constant=panel.bend)
-    axis = alt.Axis(format=panel.unit, tickCount=5, minExtent=48)
-    if panel.ticks:
-        axis = alt.Axis(format=panel.unit, values=list(panel.ticks), minExtent=48)
-    low, y, raw = (alt.Y(f"{field}:Q", title=panel.title, scale=scale, axis=axis) for field in ("low", "value", "raw"))
+def _layers(
+    panel: CurvePanel, number: int, runs: Sequence[str], steps: int, forks: Sequence[int], last: bool, smooth: bool
+) -> list[Spec]:
+    """The layers of a panel, those behind first; smooth: its lines are smoothed."""
+    colour, dash = _by_run(runs)
+    step = {"field": "step", "type": "quantitative"}
+    x = step | {
+        "title": "step" if last else None,
+        "scale": {"domain": [0, max(1, steps)], "nice": False},
+        "axis": {"labels": last, "ticks": last, "tickMinStep": 1, "format": ",d"},
+    }
+    scale = {"zero": False} if panel.bend is None else {"type": "symlog", "constant": panel.bend}
+    ticks: Spec = {"values": [*panel.ticks]} if panel.ticks else {"tickCount": 5}
+    axis = {"format": panel.unit, "minExtent": 48} | ticks
+    shared = {"type": "quantitative", "title": panel.title, "scale": scale, "axis": axis}
+    low, y, raw = ({"field": field} | shared for field in ("low", "value", "raw"))
     tooltip = [
-        alt.Tooltip("run:N"),
-        alt.Tooltip("step:Q", format=",d"),
-        alt.Tooltip("value:Q", title=f"{panel.title}, smoothed" if smooth else panel.title, format=panel.unit),
-        *([alt.Tooltip("raw:Q", title=panel.title, format=panel.unit)] if smooth else []),
+        {"field": "run", "type": "nominal"},
+        step | {"format": ",d"},
+        {"field": "value", "type": "quantitative", "format": panel.unit}
+        | {"title": f"{panel.title}, smoothed" if smooth else panel.title},
     ]
-    own = alt.Chart().transform_filter(alt.FieldEqualPredicate(field="panel", equal=panel.title)).encode(x, colour)
-    # Filtered from the rows of all panels, so that the rule also stands where this one has no point.
-    rule = alt.Chart().mark_rule(color="#888888", aria=False).transform_filter(HOVERED).encode(alt.X("max(step):Q"))
-    points = own.mark_point(filled=True, size=60).properties(name="points")
-    seen = alt.when(HOVERED).then(alt.value(1)).otherwise(alt.value(0))
-    return alt.layer(
-        own.mark_area(opacity=0.15).encode(low, alt.Y2("high")),
-        *([own.mark_line(strokeWidth=1, opacity=0.35, aria=False).encode(raw)] if smooth else []),
-        rule,
-        own.mark_line(strokeWidth=2).encode(y, dash),
-        points.encode(y, opacity=seen, tooltip=tooltip),
-        *baselines.across(dict(panel.levels), y),
-        *(_fork(step, x) for step in forks),
-        height=panel.height,
-    )
+    if smooth:
+        tooltip.append({"field": "raw", "type": "quantitative", "format": panel.unit, "title": panel.title})
+
+    def own(mark: str, looks: Spec, **encoding: Any) -> Spec:
+        """A layer of the rows of this panel."""
+        return {
+            "mark": {"type": mark} | looks,
+            "transform": [{"filter": {"field": "panel", "equal": panel.title}}],
+            "encoding": {"x": x, "color": colour} | encoding,
+        }
+
+    seen = {"condition": [{"test": HOVERED, "value": 1}], "value": 0}
+    return [
+        own("area", {"opacity": 0.15}, y=low, y2={"field": "high"}),
+        *([own("line", {"strokeWidth": 1, "opacity": 0.35, "aria": False}, y=raw)] if smooth else []),
+        {  # from the rows of all panels, so that the rule also stands where this one has no point
+            "mark": {"type": "rule", "color": "#888888", "aria": False},
+            "transform": [{"filter": HOVERED}],
+            "encoding": {"x": step | {"aggregate": "max"}},
+        },
+        own("line", {"strokeWidth": 2}, y=y, strokeDash=dash),
+        own("point", {"filled": True, "size": 60}, y=y, opacity=seen, tooltip=tooltip) | {"name": _points(number)},
+        *baselines.across_curves(dict(panel.levels), y),
+        *(_fork(at, x) for at in forks),
+    ]
 
 
-def _fork(step: int, x: alt.X) -> alt.Chart:
+def _fork(step: int, x: Spec) -> Spec:
     """The line after which runs part, or another projection begins."""
-    line = alt.Chart(values({"step": step})).mark_rule(strokeDash=[3, 3], strokeWidth=1.5, aria=False)
-    drawn: alt.Chart = line.encode(x, color=alt.value("#7F7F7F"))
-    return drawn
+    return {
+        "data": {"values": [{"step": step}]},
+        "mark": {"type": "rule", "strokeDash": [3, 3], "strokeWidth": 1.5, "aria": False},
+        "encoding": {"x": x, "color": {"value": "#7F7F7F"}},
+    }

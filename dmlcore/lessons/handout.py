@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dmlcore import losses
 from dmlcore.experiments import studies
-from dmlcore.figures.fields import figure_style, save_figure
+from dmlcore.figures.fields import embed_glyphs_alone, figure_style, save_figure
 from dmlcore.lessons import text as texts
 from dmlcore.lessons.checks import judge, shown_by
 from dmlcore.lessons.facts import FACTS
@@ -145,6 +145,7 @@ def _img(data: bytes | None, alt: str) -> str:
 def _as_pdf(lesson: Lesson) -> bytes:
     from matplotlib.backends.backend_pdf import PdfPages
 
+    embed_glyphs_alone()
     file = io.BytesIO()
     with figure_style(), PdfPages(file, metadata={"Title": lesson.title, "CreationDate": None}) as pages:
         for number, step in enumerate(lesson.steps, 1):
