@@ -53,6 +53,7 @@ STYLE: dict[Any, Any] = {
     "svg.fonttype": "path",
     "pdf.fonttype": 42,
     "font.family": "DejaVu Sans",
+    "axes.titley": 1.0,  # not looked for above ticks, of which none are there
 }
 _drawing = threading.RLock()  # matplotlib's settings and font cache belong to the process
 
