@@ -17,7 +17,11 @@ THREADS = int(os.environ.setdefault("OMP_NUM_THREADS", "1"))
 
 # Shared and slow machines must not fail a test, and a failure must come again: no clocks, the same examples each time.
 settings.register_profile(
-    "lab", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    "lab",
+    max_examples=50,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("lab")
 

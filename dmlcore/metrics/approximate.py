@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import faiss
@@ -169,19 +170,11 @@ def of_hits(hits: Bools) -> Recall:
 def costs(n: int, d: int, *, seed: int = 0) -> list[IndexCost]:
     """What each kind would need for n points of d dimensions on this machine.
 
-    Bytes are those of the format. Times follow from two things measured now with PROBE points: comparisons of d numbers
-    a second, and the links of a graph. At a million points they were off by up to 3.5 times (a build of lists too long,
-    a query of codes too short).
+    Bytes are those of the format. Times follow from two things measured once with PROBE points: comparisons of d
+    numbers a second, and the links of a graph. At a million points they were off by up to 3.5 times (a build of lists
+    too long, a query of codes too short).
     """
-    points = np.random.default_rng(seed).standard_normal((PROBE, d), dtype=np.float32)
-    begin = time.perf_counter()
-    ApproximateSearch(points, "exact").nearest(points[:QUERIES], 100)
-    speed = PROBE * QUERIES / (time.perf_counter() - begin)  # comparisons a second, many queries against many points
-    begin = time.perf_counter()
-    graph = ApproximateSearch(points, "hnsw")
-    built = time.perf_counter()
-    graph.nearest(points[:QUERIES], 100)
-    asked = time.perf_counter() - built
+    speed, built, asked = _measured(d, seed)
     floors = np.log(n) / np.log(PROBE)  # steps in a graph grow with the logarithm
 
     lists = _lists(n)
@@ -191,13 +184,26 @@ def costs(n: int, d: int, *, seed: int = 0) -> list[IndexCost]:
     work: dict[IndexKind, tuple[float, float]] = {
         "exact": (0.0, n / speed),
         "ivf": (train + n * lists / speed, (lists + ALONE * looked["ivf"]) / speed),
-        "hnsw": ((built - begin) * n / PROBE * floors, asked / QUERIES * floors),
+        "hnsw": (built * n / PROBE * floors, asked / QUERIES * floors),
         "ivf_pq": (
             train + (n * (lists + codes) + ROUNDS * codes * min(n, MOST_CODED)) / speed,
             (lists + BREADTH["ivf_pq"] * codes + ALONE * looked["ivf_pq"] * _codes(d) / d) / speed,
         ),
     }
     return [IndexCost(kind, size(kind, n, d), build, query * 1000) for kind, (build, query) in work.items()]
+
+
+@lru_cache(maxsize=16)
+def _measured(d: int, seed: int) -> tuple[float, float, float]:
+    """Comparisons a second of many queries with many points; seconds in which PROBE are linked, and QUERIES asked."""
+    points = np.random.default_rng(seed).standard_normal((PROBE, d), dtype=np.float32)
+    begin = time.perf_counter()
+    ApproximateSearch(points, "exact").nearest(points[:QUERIES], 100)
+    compared = time.perf_counter()
+    graph = ApproximateSearch(points, "hnsw")
+    built = time.perf_counter()
+    graph.nearest(points[:QUERIES], 100)
+    return PROBE * QUERIES / (compared - begin), built - compared, time.perf_counter() - built
 
 
 def size(kind: IndexKind, n: int, d: int) -> int:

@@ -189,7 +189,7 @@ PAIRS = st.tuples(
 
 @pytest.mark.parametrize("name", CLOSED_FORMS)
 @given(data=st.data())
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_boundaries_lie_on_their_levels(name, data):
     loss = data.draw(_setting(name))
     a, d, angle = data.draw(PAIRS)

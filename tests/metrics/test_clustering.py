@@ -7,7 +7,7 @@ from pathlib import Path
 import faiss
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import normalized_mutual_info_score
 
@@ -27,7 +27,6 @@ def test_golden_partition():
     assert pairwise_f1(clusters, classes) == pytest.approx(GOLDEN["pairwise_f1"], abs=1e-12)
 
 
-@settings(max_examples=100)
 @given(PARTITIONS)
 def test_nmi_is_that_of_scikit_learn_and_f1_that_of_all_pairs(partitions):
     clusters, labels = partitions

@@ -40,7 +40,7 @@ def close(found: torch.Tensor, expected: torch.Tensor) -> bool:
 
 @pytest.mark.parametrize("name", CLOSED_FORMS)
 @given(data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_gradients_are_those_of_autograd(name, data):
     hyper, dimension = data.draw(settings_of(name)), data.draw(st.sampled_from([2, 128]))
     points = [x.requires_grad_() for x in triplets(dimension, data.draw(st.integers(0, 1000)))]
@@ -51,7 +51,7 @@ def test_gradients_are_those_of_autograd(name, data):
 
 @pytest.mark.parametrize("name", CLOSED_FORMS)
 @given(data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_edge_laws_are_the_derivatives_by_the_edges(name, data):
     hyper = data.draw(settings_of(name))
     a, p, n = triplets(3, data.draw(st.integers(0, 1000)))

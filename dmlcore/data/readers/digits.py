@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -25,8 +25,8 @@ INFO = Description(
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     """Read the digits: inputs (1797, 64) float32 in 0..1; class-disjoint training classes are 0 to 4."""
-    table = np.loadtxt(_bundled(), delimiter=",", dtype=np.int64)  # 64 pixels of 17 grey levels and the label a row
-    inputs, labels = (table[:, :64] / 16.0).astype(np.float32), table[:, 64]
+    table = _table()
+    inputs, labels = (table[:, :64] / 16.0).astype(np.float32), table[:, 64].astype(np.int64)
     return Samples(
         inputs=inputs,
         labels=labels,
@@ -34,6 +34,12 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
         train_classes=5,
         image=partial(_image, inputs),
     )
+
+
+@cache
+def _table() -> Pixels:
+    """Rows (1797, 65) of 64 pixels of 17 grey levels and the label: to read them takes as long as some steps."""
+    return np.loadtxt(_bundled(), delimiter=",", dtype=np.uint8)
 
 
 def _bundled() -> Path:

@@ -10,7 +10,7 @@ import numpy as np
 from dmlcore.data.dataset import rows_of
 from dmlcore.typing import Ints, Pixels
 
-CHUNK = 512  # images drawn at once
+CHUNK = 64  # images drawn at once: what is computed of them stays in the cache
 
 
 class Drawings:

@@ -11,6 +11,7 @@ plane, rows upward.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -51,9 +52,14 @@ def plane(features: Floats) -> Floats:
 
 def answer(request: dict[str, Any]) -> bytes:
     """Everything about request["state"]."""
-    state = TransportState.of(request.get("state"))
+    header, arrays = _about(TransportState.of(request.get("state")), request.get("rest") is True)
+    return pack({"id": identity(request)} | header, arrays)
+
+
+@lru_cache(maxsize=16)
+def _about(state: TransportState, rest: bool) -> tuple[dict[str, Any], dict[str, Array]]:
+    """What is said of a state, kept: whoever opens the page asks for the same one."""
     gate = solve(state)
-    rest = request.get("rest") is True
     weights, solution = gate.weights, torch.from_numpy(informative(state.features()))
     k, r = gate.contraction()
     swept = gate.sweep_biases(state.sweeps)
@@ -63,7 +69,6 @@ def answer(request: dict[str, Any]) -> bytes:
     over = gate.weights_over(torch.cat([epsilons, torch.tensor(TABLE, dtype=torch.float64)]))[:, solution].sum(-1)
     cells = voronoi_cells(plane(state.centres()), TRIANGLE)
     header: dict[str, Any] = {
-        "id": identity(request),
         "state": state.to_json(),
         "informative": int(solution.sum()),
         "shares": weights[:, solution].sum(-1).tolist(),
@@ -107,7 +112,7 @@ def answer(request: dict[str, Any]) -> bytes:
     packed: dict[str, Array] = {name: x.numpy().astype(np.float32) for name, x in arrays.items()}
     packed["corners"] = np.concatenate(cells).astype(np.float32)
     packed["field"] = np.rint(255 * _field(gate)).astype(np.uint8)
-    return pack(header, packed)
+    return header, packed
 
 
 def notes(state: TransportState, gate: Gate, weights: Tensor, swept: Tensor, r: float) -> list[str]:

@@ -234,7 +234,7 @@ def test_grid_sizes_are_bounded(n):
 )
 def test_any_value_of_any_key_gets_an_answer(client, key, bad):
     with client.websocket_connect("/api/field") as socket:
-        socket.send_text(json.dumps({"settle": True, "batch": {"B": bad, "C": bad}} | {key: bad}))
+        socket.send_text(json.dumps({"n": 40, "settle": True, "batch": {"B": bad, "C": bad}} | {key: bad}))
         assert decode(socket.receive_bytes())["n"] >= 40
         socket.send_text(json.dumps({"hover": bad}))
         assert "hover" in unpack(socket.receive_bytes())

@@ -160,7 +160,7 @@ def assert_valid(state: PageState) -> None:
 
 
 every_page = pytest.mark.parametrize("page", DEFAULTS)
-fuzzed = settings(max_examples=25)  # of each page: thirteen pages share these kinds of fields
+fuzzed = settings(max_examples=15)  # of each page: thirteen pages share these kinds of fields
 
 
 @every_page
