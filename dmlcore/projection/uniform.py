@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -107,7 +109,21 @@ def _library() -> Any:
             f"UMAP needs the package umap-learn, which cannot be imported ({error}); install it with "
             "`pip install 'dml-lab[cluster]'`, or take t-SNE or PCA"
         ) from None
+    _keep_compiled()
     return UMAP
+
+
+@cache
+def _keep_compiled() -> None:
+    """What numba compiles of umap-learn takes seconds, in each process unless it is asked to keep it."""
+    from numba.core.dispatcher import Dispatcher
+    from umap import layouts, umap_, utils
+
+    with contextlib.suppress(RuntimeError):  # no folder can be written to
+        for module in (layouts, umap_, utils):
+            for function in vars(module).values():
+                if isinstance(function, Dispatcher):
+                    function.enable_caching()
 
 
 def _beginning(points: Floats, start: Any, seed: int) -> Any:

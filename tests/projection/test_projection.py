@@ -82,9 +82,8 @@ def test_new_points_come_to_their_neighbours_on_a_tsne():
     np.testing.assert_allclose(alone[0], placed[3], atol=1e-3)  # new points do not see each other
 
 
-def test_umap_keeps_classes_together_and_is_a_function_of_its_arguments(monkeypatch):
-    """All of UMAP in one test: its functions are compiled anew in each process, which takes seconds, optimised more."""
-    monkeypatch.setenv("NUMBA_OPT", "0")
+def test_umap_keeps_classes_together_and_is_a_function_of_its_arguments():
+    """All of UMAP in one test: its functions take a second to load in each process, and many to compile once."""
     done: list[float] = []
     plane = umap(BLOBS, iterations=100, progress=done.append)
     assert plane.shape == (80, 2)
