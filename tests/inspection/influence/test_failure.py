@@ -20,7 +20,7 @@ from dmlcore.training.batches import to_device
 from tests.pages.conftest import make_run
 
 IMAGES = [
-    *("data.name=glyphs", "data.split=classes", "data.crop=affine", "model.name=conv4_32", "batch.classes=4"),
+    *("data.name=digits_pictures", "data.split=classes", "data.crop=affine", "model.name=conv4_32", "batch.classes=4"),
     *("batch.samples=2", "loss.name=multi_similarity", "schedule.steps=4", "schedule.validate_every=4"),
 ]
 
