@@ -1,4 +1,7 @@
-"""The whole way in the dark, with a real mouse and keyboard: fields, training, a killed server, gallery, map."""
+"""The whole way in the dark, with a real mouse and keyboard: fields, training, a killed server, gallery, map.
+
+It comes last of the browser tests by its name: the server that it starts anew has to load every page again.
+"""
 
 from __future__ import annotations
 
@@ -98,6 +101,7 @@ def test_from_a_force_field_to_a_trained_gallery(visitor, lab):
     page.get_by_role("link", name="Explore").first.click()
     page.get_by_role("link", name="Neighbours", exact=True).first.click()
     page.wait_for_selector(".neighbours .found img")
+    page.get_by_role("button", name="Keys").wait_for()  # until its listener comes, a click loads the app again
     first = page.locator(".neighbours .found figure").first
     expect(first.locator(".mark")).to_have_text(re.compile("^[✓✗]$"))
     expect(first).to_have_text(re.compile(r"\d\.\d{3}"))
