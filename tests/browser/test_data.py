@@ -45,10 +45,11 @@ def test_a_set_is_looked_at_split_otherwise_saved_and_trained_on(page, server: S
     page.get_by_role("link", name="Next: start").click()
     page.wait_for_url(re.compile(r"start\?.*data\.name(=|%3D)digits_pictures"))
     expect(page.get_by_role("button", name="Start training")).to_be_enabled()
-    # The form in the sidebar goes with the page, also to one that plays.
+    # The form in the sidebar goes with the page, and the sidebar with the form; the brand is in the head again.
     page.get_by_role("link", name="2 What to train").click()
     expect(page.get_by_text("Start from")).to_be_visible()
     page.get_by_test_id("stTopNavSection").filter(has_text="Losses").click()
     page.get_by_role("menuitem", name="Fields").click()
     page.wait_for_selector("canvas.plane[data-seq]")
-    expect(page.get_by_test_id("stSidebar")).not_to_be_visible()
+    expect(page.get_by_test_id("stSidebar")).to_have_count(0)
+    expect(page.get_by_role("button", name="Navigate to home page")).to_have_count(1)

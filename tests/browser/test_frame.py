@@ -1,4 +1,4 @@
-"""What stands around every page: the link of what is shown, and no sidebar where nothing is in it."""
+"""What stands around every page: the link of what is shown."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.harness import FOLLOW, becomes, go
+from tests.browser.harness import becomes, go
 
 pytestmark = pytest.mark.browser
 
@@ -18,16 +18,6 @@ PASTED = """() => {
   document.body.append(field);
   field.focus();
 }"""
-
-
-def test_a_page_without_a_sidebar_gets_rid_of_that_of_the_page_before(page, server):
-    go(page, f"{server.url}/train")
-    sidebar = page.get_by_test_id("stSidebar")
-    sidebar.get_by_text("Loss", exact=True).first.wait_for()
-    page.evaluate(FOLLOW, f"{server.url}/published")
-    page.get_by_role("heading", name="Published results", exact=True).wait_for()
-    expect(sidebar).to_have_count(0)
-    expect(page.get_by_role("button", name="Navigate to home page")).to_have_count(1)  # the brand is in the head again
 
 
 @pytest.mark.usefixtures("in_motion")
