@@ -51,6 +51,12 @@ def test_it_moves_on_opening_until_no_point_feels_a_force(page, server):
     page.wait_for_url(re.compile(rf"step={stopped}\b"))
     assert step(canvas) == stopped
 
+    # A preset is in the address while it plays.
+    pressed(page, "an outlier").click()
+    page.wait_for_url(re.compile("start=outlier"))
+    pressed(page, "pause").wait_for()
+    expect(pressed(page, "an outlier")).to_have_attribute("aria-pressed", "true")
+
 
 def test_the_numbers_are_the_librarys_and_scrubbing_back_shows_them_again(page, guest, server):
     canvas = opened(page, server)
@@ -126,12 +132,3 @@ def test_reduced_motion_stands_still_and_without_a_socket_steps_still_come(page,
     pressed(page, "one step on").click()
     becomes(lambda: step(canvas), 1)
     expect(page.locator(".notice")).to_contain_text("slower")
-
-
-@pytest.mark.usefixtures("in_motion")
-def test_a_preset_is_in_the_address_while_it_plays(page, server):
-    opened(page, server, "")
-    pressed(page, "an outlier").click()
-    page.wait_for_url(re.compile("start=outlier"))
-    pressed(page, "pause").wait_for()
-    expect(pressed(page, "an outlier")).to_have_attribute("aria-pressed", "true")

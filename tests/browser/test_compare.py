@@ -63,9 +63,23 @@ def test_a_point_dragged_in_one_plane_moves_in_all_and_the_link_reopens_it(page,
     becomes(lambda: [readouts(guest, k) for k in (0, 1)], after)
 
 
-def test_a_slider_changes_its_own_loss_only(page, server):
+def test_the_pointer_reads_all_planes_at_the_same_place_and_a_slider_changes_its_own_loss_only(page, server):
     cards = opened(page, server)
+    plane = page.locator(".card").first.locator("canvas.plane")
     rested(page)
+    plane.scroll_into_view_if_needed()
+    box = quiet(plane.bounding_box)
+    page.mouse.move(box["x"] + 0.4 * box["width"], box["y"] + 0.6 * box["height"])
+    chips = page.locator(".chip:visible")
+
+    def apart() -> None:
+        first, second, left = (
+            float(re.search(r"loss (\S+)", t).group(1).replace("−", "-")) for t in chips.all_inner_texts()
+        )
+        assert left == pytest.approx(first - second, abs=2e-3)
+
+    eventually(apart)
+
     untouched, changed = readouts(page, 0), readouts(page, 1)
     before = seq(cards)
     slider = page.locator(".card").nth(1).get_by_role("slider", name="s", exact=True)
@@ -79,24 +93,7 @@ def test_a_slider_changes_its_own_loss_only(page, server):
     assert "l1=" not in page.url
 
 
-def test_an_identity_is_recognised_with_its_factor_and_lost_when_a_slider_moves(page, server):
-    opened(page, server)
-    verdict = page.locator(".verdict")
-    expect(verdict).to_contain_text("Different losses")
-    page.get_by_role("button", name="Angular = c · (1, −1)").click()
-    page.wait_for_url(re.compile("l1=angular"))
-    page.wait_for_selector(".verdict.same")
-    becomes(lambda: float(verdict.get_attribute("data-factor")), pytest.approx(2 / math.cos(0.6) ** 2))
-    becomes(lambda: len({tuple(readouts(page, k)) for k in (0, 1)}), 1)
-    page.locator(".card").first.get_by_role("spinbutton", name="rho value").fill("0.7")
-    page.keyboard.press("Tab")
-    page.wait_for_selector(".verdict:not(.same)")
-
-    opened(page, server, "?l1=ranking&l2=modified_entangle,rho:0.5,m:0.1&orders=1&clamp=0")
-    expect(verdict).to_contain_text("The same loss")
-
-
-def test_losses_are_added_exchanged_and_removed(page, server):
+def test_losses_are_added_exchanged_removed_and_told_to_be_the_same(page, server):
     opened(page, server)
     titles = lambda: [c.get_attribute("aria-label") for c in page.locator(".card").all()]  # noqa: E731
     page.get_by_role("button", name="duplicate loss 1").click()
@@ -114,23 +111,20 @@ def test_losses_are_added_exchanged_and_removed(page, server):
     page.wait_for_url(lambda url: "l3=" not in url)
     expect(page.get_by_role("button", name="remove loss 1")).to_be_disabled()
 
+    # An identity is recognised with its factor, and lost when a slider moves.
+    verdict = page.locator(".verdict")
+    expect(verdict).to_contain_text("Different losses")
+    page.get_by_role("button", name="Angular = c · (1, −1)").click()
+    page.wait_for_url(re.compile("l1=angular"))
+    page.wait_for_selector(".verdict.same")
+    becomes(lambda: float(verdict.get_attribute("data-factor")), pytest.approx(2 / math.cos(0.6) ** 2))
+    becomes(lambda: len({tuple(readouts(page, k)) for k in (0, 1)}), 1)
+    page.locator(".card").first.get_by_role("spinbutton", name="rho value").fill("0.7")
+    page.keyboard.press("Tab")
+    page.wait_for_selector(".verdict:not(.same)")
 
-def test_the_pointer_reads_all_planes_at_the_same_place(page, server):
-    opened(page, server)
-    plane = page.locator(".card").first.locator("canvas.plane")
-    rested(page)
-    plane.scroll_into_view_if_needed()
-    box = quiet(plane.bounding_box)
-    page.mouse.move(box["x"] + 0.4 * box["width"], box["y"] + 0.6 * box["height"])
-    chips = page.locator(".chip:visible")
-
-    def apart() -> None:
-        first, second, left = (
-            float(re.search(r"loss (\S+)", t).group(1).replace("−", "-")) for t in chips.all_inner_texts()
-        )
-        assert left == pytest.approx(first - second, abs=2e-3)
-
-    eventually(apart)
+    opened(page, server, "?l1=ranking&l2=modified_entangle,rho:0.5,m:0.1&orders=1&clamp=0")
+    expect(verdict).to_contain_text("The same loss")
 
 
 def test_the_row_under_the_title_takes_the_loss_of_the_plane_along(page, server):

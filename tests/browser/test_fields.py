@@ -184,8 +184,18 @@ def moves_undoes_and_snaps(page) -> None:
     page.get_by_role("button", name="anchor at 0, 0.1", exact=True).wait_for()
 
 
-def test_losses_figures_and_margins(page, server):
+def test_situations_tour_losses_figures_and_margins(page, server):
     plane = opened(page, server, "?n=0.3,0.8")
+    page.get_by_role("button", name="Too easy").click()
+    expect(page.locator('[data-readout="triplet"]')).to_have_text("satisfied")
+    page.get_by_role("button", name="Tour").click()
+    for step in range(1, 7):
+        page.get_by_text(f"{step} / 6").wait_for()
+        page.keyboard.press("Enter")  # the focus is on next
+    page.get_by_role("button", name="Tour").wait_for()
+    page.wait_for_url(re.compile("discs=1"))
+    expect(page.locator(".marked")).to_have_count(0)
+
     page.get_by_label("loss", exact=True).select_option("angular")
     page.get_by_role("heading", name="Angular").wait_for()
     expect(page.get_by_role("slider")).to_have_count(2)
@@ -202,19 +212,6 @@ def test_losses_figures_and_margins(page, server):
     page.wait_for_url(re.compile(r"[?&]r=(?!2(&|$)).*mu=2.20952|mu=2.20952.*[?&]r=(?!2(&|$))"))
     at_rest(plane)
     expect(page.get_by_label("mu value")).to_have_value("2.2095")
-
-
-def test_tour_and_situations(page, server):
-    opened(page, server, "?n=0.3,0.8")
-    page.get_by_role("button", name="Too easy").click()
-    expect(page.locator('[data-readout="triplet"]')).to_have_text("satisfied")
-    page.get_by_role("button", name="Tour").click()
-    for step in range(1, 7):
-        page.get_by_text(f"{step} / 6").wait_for()
-        page.keyboard.press("Enter")  # the focus is on next
-    page.get_by_role("button", name="Tour").wait_for()
-    page.wait_for_url(re.compile("discs=1"))
-    expect(page.locator(".marked")).to_have_count(0)
 
 
 def test_a_lesson_hides_its_controls(page, server):

@@ -11,7 +11,7 @@ from dmlcore.published.errata import errata
 from pages.library.errata.words import marked
 from pages.shared.server.static_files import version
 from pages.shared.words.formulas import statements
-from tests.browser.harness import becomes, eventually, go
+from tests.browser.harness import BETWEEN, becomes, eventually, go
 
 pytestmark = pytest.mark.browser
 
@@ -78,8 +78,7 @@ def whole(page) -> list[dict]:
 
 
 def test_katex_reads_every_formula(page, server):
-    go(page, f"{server.url}/fields")
-    page.wait_for_selector(".katex-display")
+    go(page, f"{server.url}/{BETWEEN}")
     told = everything()
     failed = page.evaluate(
         """async ([module, told]) => {

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from pages.shared.server.static_files import version
-from tests.browser.harness import becomes, eventually, go
+from tests.browser.harness import BETWEEN, becomes, eventually, go
 
 pytestmark = pytest.mark.browser
 
@@ -31,8 +31,7 @@ def test_a_slider_tells_its_value_and_boxes_keep_apart(page, server):
 
 
 def test_images_of_a_failure_cover_neither_each_other_nor_a_point(page, server):
-    go(page, f"{server.url}/fields")
-    page.wait_for_selector(".katex-display")
+    go(page, f"{server.url}/{BETWEEN}")
     covered = page.evaluate(
         """async (module) => {
           const { beside } = await import(module), size = 640, bad = [];
@@ -54,30 +53,6 @@ def test_images_of_a_failure_cover_neither_each_other_nor_a_point(page, server):
         f"/api/assets/{version()}/inspection/failures/thumbnails.js",
     )
     assert covered == []
-
-
-@pytest.mark.usefixtures("in_motion")
-def test_handles_of_the_turning_sphere_move_with_its_figure(page, server):
-    go(page, f"{server.url}/sphere")
-    page.wait_for_selector("canvas[data-seq]")
-    found = page.evaluate(
-        """() => new Promise((done) => {
-          const roots = [document];
-          for (const root of roots) {
-            for (const node of root.querySelectorAll("*")) if (node.shadowRoot) roots.push(node.shadowRoot);
-          }
-          const root = roots.find((r) => r.querySelector("canvas[data-painted]"));
-          let both = 0, alone = 0;
-          const seen = new MutationObserver((all) => { // one call a frame
-            const moved = all.some((m) => m.attributeName === "style" && m.target.matches(".handle"));
-            const painted = all.some((m) => m.attributeName === "data-painted");
-            if (moved && painted) both++; else if (moved) alone++;
-            if (both + alone >= 5) { seen.disconnect(); done([both, alone]); }
-          });
-          seen.observe(root, { subtree: true, attributes: true, attributeFilter: ["style", "data-painted"] });
-        })"""
-    )
-    assert found == [5, 0]
 
 
 def test_no_tick_of_the_comparison_lies_under_its_buttons(page, server):

@@ -17,6 +17,23 @@ from tests.browser.harness import address, becomes, counted, drag, eventually, g
 
 pytestmark = pytest.mark.browser
 
+# Of five frames of a turning figure: how many move handles and picture together, and how many the handles alone.
+TURNING = """() => new Promise((done) => {
+  const roots = [document];
+  for (const root of roots) {
+    for (const node of root.querySelectorAll("*")) if (node.shadowRoot) roots.push(node.shadowRoot);
+  }
+  const root = roots.find((r) => r.querySelector("canvas[data-painted]"));
+  let both = 0, alone = 0;
+  const seen = new MutationObserver((all) => { // one call a frame
+    const moved = all.some((m) => m.attributeName === "style" && m.target.matches(".handle"));
+    const painted = all.some((m) => m.attributeName === "data-painted");
+    if (moved && painted) both++; else if (moved) alone++;
+    if (both + alone >= 5) { seen.disconnect(); done([both, alone]); }
+  });
+  seen.observe(root, { subtree: true, attributes: true, attributeFilter: ["style", "data-painted"] });
+})"""
+
 
 def opened(page, server, query=""):
     go(page, f"{server.url}/sphere{query}")
@@ -153,6 +170,7 @@ def test_it_turns_on_opening_and_not_for_those_who_asked_for_stillness(page, ser
     globe = opened(page, server)
     first = painted(globe)
     becomes(lambda: painted(globe), lambda n: n > first + 5)
+    assert page.evaluate(TURNING) == [5, 0], "its handles move with it"
     page.emulate_media(reduced_motion="reduce")
     globe = opened(page, server)
     resting = quiet(lambda: painted(globe))
