@@ -16,6 +16,7 @@ from dmlcore.storage.runs import EXAMPLE
 from tests.browser.harness import go
 
 pytestmark = pytest.mark.browser
+SMALL = {"width": 900, "height": 600}  # a film is drawn and compressed by the pixel
 # A film at its start, after a quarter, half way and at its last frame, as 96 x 96 x 3 bytes; its sides and its length.
 READ = """async address => {
   const video = document.createElement("video");
@@ -121,6 +122,7 @@ def test_a_loop_of_the_field_ends_where_it_begins(page, server, tmp_path):
 
 
 def test_the_map_over_training_and_its_points_of_webgl_are_on_the_film(page, server, tmp_path):
+    page.set_viewport_size(SMALL)
     go(page, f"{server.url}/explore?run={EXAMPLE}&training=1")
     page.wait_for_selector("canvas.map[data-painted]")
     page.get_by_role("button", name="Film", exact=True).click()
@@ -136,6 +138,7 @@ def test_the_map_over_training_and_its_points_of_webgl_are_on_the_film(page, ser
 
 @pytest.mark.usefixtures("in_motion")
 def test_what_moves_by_itself_is_filmed_for_as_long_as_asked(page, server, tmp_path):
+    page.set_viewport_size(SMALL)
     go(page, f"{server.url}/sphere?on=sphere")  # it turns until it is touched
     page.get_by_role("button", name="Film", exact=True).wait_for()
     path = film(page, "What moves, as it moves", 2, tmp_path, "MP4")
