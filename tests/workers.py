@@ -22,6 +22,8 @@ from typing import Any
 import pytest
 from execnet import gateway_base, gateway_io
 
+from tests import warm
+
 DIGITS = 12
 LATER = (  # what tests of each process import when they come to it: a second and a half of processor
     "torch.distributed.tensor",
@@ -56,7 +58,12 @@ class Fork(gateway_base.Popen2IO):
 
 
 def fork_them(config: pytest.Config) -> None:
-    """From here on workers are forks of one process, which ends with this one."""
+    """From here on workers are forks of one process, which ends with this one.
+
+    What tests start is forked of another one (tests/warm.py), which loads while that one collects.
+    """
+    os.environ[warm.SUITE] = str(os.getpid())
+    threading.Thread(target=warm.use, daemon=True).start()
     Fork.collected, its = socket.socketpair()
     with its:
         script = [sys.executable, "-m", "tests.workers", *config.args]
