@@ -65,6 +65,12 @@ def test_every_flipped_bit_is_found(tmp_path: Path) -> None:
             checkpoint.read(path)
 
 
+def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "last.ckpt").mkdir()
+    with pytest.raises(CheckpointError, match=r"last\.ckpt cannot be read: Is a directory"):
+        checkpoint.read(tmp_path / "last.ckpt")
+
+
 def test_a_missing_last_generation_falls_back(tmp_path: Path) -> None:
     checkpoint.save(tmp_path, TENSORS, {"step": 1})
     checkpoint.save(tmp_path, TENSORS, {"step": 2})
