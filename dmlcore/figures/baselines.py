@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import altair as alt
@@ -63,39 +63,29 @@ def beside_bars(levels: Levels, y: alt.Y) -> list[alt.Chart]:
 
 def across(levels: Mapping[str, float], y: alt.Y) -> list[alt.Chart]:
     """Layers for curves: a level line with its name at each baseline. y: the channel of the curves, of "value"."""
-    layers = []
-    for row, rule, text in _lines(levels):
-        level = alt.Chart(values(row)).encode(y)
-        layers += [
-            level.mark_rule(**rule),
-            level.mark_text(**text).encode(alt.XValue("width"), alt.Text("words:N")),
-        ]
-    return layers
+    channel: Any = y.to_dict()
+    layers = across_curves(levels, channel)
+    drawn = [alt.Chart.from_dict(layer) for layer in layers]
+    for chart, layer in zip(drawn, layers, strict=True):
+        chart.data = values(*layer["data"]["values"])  # in its place, not gathered with that of others
+    return drawn
 
 
 def across_curves(levels: Mapping[str, float], y: Spec) -> list[Spec]:
     """The same layers as Vega-Lite."""
     layers: list[Spec] = []
-    for row, rule, text in _lines(levels):
-        data, words = {"values": [row]}, {"field": "words", "type": "nominal"}
+    for name, (colour, dash) in LOOKS.items():
+        if name not in levels:
+            continue
+        data = {"values": [{"value": levels[name], "words": _label(name, {"": levels[name]})}]}
+        rule = {"type": "rule", "strokeWidth": 2, "color": colour, "strokeDash": dash}
+        text = {"type": "text", "align": "right", "dx": -6, "dy": -8, "color": colour, "fontSize": 12}
+        place = {"y": y, "x": {"value": "width"}, "text": {"field": "words", "type": "nominal"}}
         layers += [
-            {"data": data, "mark": {"type": "rule"} | rule, "encoding": {"y": y}},
-            {
-                "data": data,
-                "mark": {"type": "text"} | text,
-                "encoding": {"y": y, "x": {"value": "width"}, "text": words},
-            },
+            {"data": data, "mark": rule, "encoding": {"y": y}},
+            {"data": data, "mark": text, "encoding": place},
         ]
     return layers
-
-
-def _lines(levels: Mapping[str, float]) -> Iterator[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]]:
-    """The row of each baseline, and the looks of its line and of its name."""
-    for name, (colour, dash) in LOOKS.items():
-        if name in levels:
-            row = {"value": levels[name], "words": _label(name, {"": levels[name]})}
-            rule = {"strokeWidth": 2, "color": colour, "strokeDash": dash}
-            yield row, rule, {"align": "right", "dx": -6, "dy": -8, "color": colour, "fontSize": 12}
 
 
 def _label(name: str, scores: Mapping[str, float]) -> str:

@@ -38,7 +38,7 @@ def short_side(side: int) -> int:
 class StoredImages:
     """The images `paths` as (N, 3, size, size) uint8 centre cuts of their copies with a short side of 256/227 size.
 
-    Indexing is numpy's along the first axis and returns a copy; `whole` returns the copies uncut. They are made when
+    Indexing is numpy's along the first axis and returns a copy; `uncut` returns the copies uncut. They are made when
     first asked for, in the cache, and found there by every later process until a file changes; where they would be too
     many (`decoded_once`) each is made when it is read, the same to the bit. Raises DataError naming the first
     unreadable file and how many there are, or why the cache cannot hold the copies.

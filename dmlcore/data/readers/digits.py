@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from dmlcore.data.dataset import Description, Samples, reader
-from dmlcore.typing import Pixels, Singles
+from dmlcore.typing import Bytes, Pixels, Singles
 
 INFO = Description(
     name="digits",
@@ -37,7 +37,7 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
 
 
 @cache
-def _table() -> Pixels:
+def _table() -> Bytes:
     """Rows (1797, 65) of 64 pixels of 17 grey levels and the label: to read them takes as long as some steps."""
     return np.loadtxt(_bundled(), delimiter=",", dtype=np.uint8)
 
