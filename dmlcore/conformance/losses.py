@@ -139,6 +139,7 @@ PAIRS = (
         "Supervised contrastive",
         "Khosla et al. 2020, Eq. 2",
         of_pairs(pairs.supervised_contrastive, 0.3),
+        ours=catalogue("supervised_contrastive", temperature=0.3),
     ),
     case(
         "multi_similarity",
@@ -161,7 +162,9 @@ PAIRS = (
         of_pairs(ranking.angular, 40.0),
         variants={"the negatives are not normalised": of_pairs(ranking.angular, 40.0, raw_negatives=True)},
     ),
-    case("circle", "Circle", "Sun et al. 2020", of_pairs(ranking.circle, 0.4, 80.0)),
+    case(
+        "circle", "Circle", "Sun et al. 2020", of_pairs(ranking.circle, 0.4, 80.0), ours=catalogue("circle", gamma=80.0)
+    ),
     case("tuplet_margin", "Tuplet margin", "Yu & Tao 2019", of_pairs(ranking.tuplet_margin, 5.73, 64.0)),
     case("neighbours", "NCA, log of the chance to be right", "Goldberger et al. 2004", of_pairs(ranking.neighbours)),
     case("fast_ap", "FastAP", "Cakir et al. 2019", of_pairs(ranking.fast_ap, 10)),

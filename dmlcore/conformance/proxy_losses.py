@@ -102,8 +102,15 @@ PROXIES = (
         "Sub-centre ArcFace",
         "Deng et al. 2020",
         of_proxies(proxies.arcface, 28.6, 8.0, CENTRES, weights=centres),
+        ours=catalogue("sub_centre_arcface", weights=centres, margin=28.6, scale=8.0, centres=CENTRES),
     ),
-    case("cosface", "CosFace", "Wang et al. 2018", of_proxies(proxies.cosface, 0.35, 8.0)),
+    case(
+        "cosface",
+        "CosFace",
+        "Wang et al. 2018",
+        of_proxies(proxies.cosface, 0.35, 8.0),
+        ours=catalogue("cosface", margin=0.35, scale=8.0),
+    ),
     case(
         "large_margin_softmax",
         "Large-margin soft-max",

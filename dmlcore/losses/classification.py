@@ -84,10 +84,81 @@ class ArcFace(ProxyLoss):
 
     def of(self, embeddings: Tensor, labels: Tensor) -> Tensor:
         """The loss of a checked batch."""
-        cosine = unit(embeddings) @ unit(self.proxies).mT
+        cosine = self.cosines(embeddings)
         own = cosine.gather(1, labels[:, None])
         sine = (1 - own.square()).clamp(min=torch.finfo(own.dtype).eps).sqrt()  # its slope at 0 is infinite
         turned = own * math.cos(self.margin) - sine * math.sin(self.margin)
         beyond = own - self.margin * math.sin(self.margin)
         target = torch.where(own >= -math.cos(self.margin), turned, beyond)
         return F.cross_entropy(self.scale * torch.where(self.own(labels), target, cosine), labels)
+
+    def cosines(self, embeddings: Tensor) -> Tensor:
+        """Return the cosine of each embedding with each class, (B, classes)."""
+        return unit(embeddings) @ unit(self.proxies).mT
+
+
+@batch_loss(
+    "sub_centre_arcface",
+    title="Sub-centre ArcFace",
+    latex=r"-\log \frac{e^{s\cos(\theta_y + m)}}{e^{s\cos(\theta_y + m)} + \sum_{c \ne y} e^{s\cos\theta_c}},"
+    r"\quad \theta_c = \min_k \theta_{ck}",
+    source="Deng et al. 2020, Eq. 3 and 4",
+    sentence="ArcFace with several centres for each class: a sample is compared with the nearest one, so that noisy or "
+    "diverse classes may split.",
+)
+class SubCentreArcFace(ArcFace):
+    """ArcFace whose classes have `centres` weight vectors each; the cosine of a class is that of its nearest centre.
+
+    margin in degrees. One centre is ArcFace. Source: Deng et al. 2020 (Sub-center ArcFace), Eq. 3 and 4.
+    """
+
+    def __init__(
+        self,
+        margin: Annotated[
+            float, Slider(0, 90, "m", "Angle added to that of the own class, in degrees", step=0.1, least=0)
+        ] = 28.6,
+        scale: Annotated[float, Slider(1, 256, "s", "Scale of the cosines", step=1, above=0)] = 64.0,
+        centres: Annotated[int, Slider(1, 16, "K", "Centres of each class", step=1, above=0)] = 3,
+        *,
+        classes: int,
+        embedding_dim: int,
+    ) -> None:
+        ProxyLoss.__init__(self, classes, embedding_dim, centres)
+        self.margin, self.scale = math.radians(margin), scale
+
+    def cosines(self, embeddings: Tensor) -> Tensor:
+        """Return the cosine of each embedding with the nearest centre of each class, (B, classes)."""
+        every = super().cosines(embeddings)
+        return every.view(-1, self.classes, self.per_class).amax(2)
+
+
+@batch_loss(
+    "cosface",
+    title="CosFace",
+    latex=r"-\log \frac{e^{s(\cos\theta_y - m)}}{e^{s(\cos\theta_y - m)} + \sum_{c \ne y} e^{s\cos\theta_c}}",
+    source="Wang et al. 2018 (CosFace), Eq. 4",
+    sentence="Soft-max on cosines, from which that of the own class loses a margin.",
+)
+class CosFace(ProxyLoss):
+    """Cross-entropy of scale (cos(theta_c) - margin [c is the own class]).
+
+    Source: H. Wang et al. 2018 (CosFace), Eq. 4; F. Wang et al. 2018 (additive margin softmax), Eq. 6.
+    """
+
+    def __init__(
+        self,
+        margin: Annotated[
+            float, Slider(0, 1, "m", "Margin subtracted from the cosine of the own class", least=0)
+        ] = 0.35,
+        scale: Annotated[float, Slider(1, 256, "s", "Scale of the cosines", step=1, above=0)] = 64.0,
+        *,
+        classes: int,
+        embedding_dim: int,
+    ) -> None:
+        super().__init__(classes, embedding_dim)
+        self.margin, self.scale = margin, scale
+
+    def of(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        """The loss of a checked batch."""
+        cosine = unit(embeddings) @ unit(self.proxies).mT
+        return F.cross_entropy(self.scale * (cosine - self.margin * self.own(labels).to(cosine.dtype)), labels)

@@ -1,4 +1,4 @@
-"""Losses that weigh all pairs of an anchor against each other: lifted structure, N-pair, NT-Xent."""
+"""Losses that weigh all pairs of an anchor against each other: lifted structure, N-pair, NT-Xent, SupCon, Circle."""
 
 from __future__ import annotations
 
@@ -175,3 +175,75 @@ class NTXent(PairLoss):
         s = pairs.cosines() / self.temperature
         terms = log1p_exp(masked_lse(s, pairs.negative)[:, None] - s).masked_fill(~pairs.positive, 0.0)
         return mean(terms.sum(), pairs.positive.sum())
+
+
+@batch_loss(
+    "supervised_contrastive",
+    title="Supervised contrastive (SupCon)",
+    latex=r"\operatorname{mean}_i\ \tfrac{-1}{|P_i|}\sum_{j \in P_i}"
+    r"\log\frac{e^{s_{ij}/\tau}}{\sum_{k\ne i}e^{s_{ik}/\tau}}",
+    source="Khosla et al. 2020, Eq. 2",
+    sentence="Each positive of an anchor competes with all other samples, the other positives included.",
+)
+class SupervisedContrastive(PairLoss):
+    """Mean over the anchors with a positive of -1/|P| Σ_P log e^(s_ip/tau) / Σ_(k != i) e^(s_ik/tau), s: cosines.
+
+    Source: Khosla et al. 2020, Eq. 2 (the sum outside the logarithm).
+    """
+
+    unbounded = True
+
+    def __init__(
+        self,
+        temperature: Annotated[
+            float, Slider(0.02, 2, r"\tau", "Temperature: a lower one lets the nearest samples decide", above=0)
+        ] = 0.1,
+    ) -> None:
+        super().__init__()
+        self.temperature = temperature
+
+    def of(self, pairs: BatchPairs) -> Tensor:
+        """The loss of these pairs."""
+        s = pairs.cosines() / self.temperature
+        every = masked_lse(s, pairs.positive | pairs.negative)
+        terms = mean((every[:, None] - s).masked_fill(~pairs.positive, 0.0).sum(1), pairs.positive.sum(1))
+        anchors = pairs.positive.any(1)
+        self.note(terms.detach(), anchors)
+        return mean(terms.sum(), anchors.sum())
+
+
+@batch_loss(
+    "circle",
+    title="Circle",
+    latex=r"\operatorname{mean}_i \log\bigl(1 + \textstyle\sum_{N_i} e^{\gamma [s_{ik} + m]_+ (s_{ik} - m)}"
+    r"\sum_{P_i} e^{-\gamma [1 + m - s_{ij}]_+ (s_{ij} - 1 + m)}\bigr)",
+    source="Sun et al. 2020, Eq. 6 to 8",
+    sentence="Each similarity is weighted by its distance from its optimum, so that the worst pairs move fastest.",
+)
+class Circle(PairLoss):
+    """Mean over the anchors with a positive and a negative of log(1 + Σ_N e^(gamma a_n (s_n - m)) Σ_P e^(-gamma a_p
+    (s_p - 1 + m))), with the weights a_n = [s_n + m]+ and a_p = [1 + m - s_p]+; s: cosines.
+
+    The gradient takes the weights as constants (Sun et al. 2020, Eq. 10), so it is not the derivative of the value.
+    Source: Sun et al. 2020, Eq. 6 to 8.
+    """
+
+    unbounded = True
+
+    def __init__(
+        self,
+        m: Annotated[float, Slider(0, 1, "m", "Relaxation: radius of the decision boundary", least=0)] = 0.4,
+        gamma: Annotated[float, Slider(1, 512, r"\gamma", "Scale of the similarities", step=1, above=0)] = 80.0,
+    ) -> None:
+        super().__init__()
+        self.m, self.gamma = m, gamma
+
+    def of(self, pairs: BatchPairs) -> Tensor:
+        """The loss of these pairs."""
+        s = pairs.cosines()
+        pull = -(1 + self.m - s.detach()).relu() * (s - 1 + self.m)
+        push = (s.detach() + self.m).relu() * (s - self.m)
+        terms = log1p_exp(masked_lse(self.gamma * push, pairs.negative) + masked_lse(self.gamma * pull, pairs.positive))
+        valid = pairs.positive.any(1) & pairs.negative.any(1)
+        self.note(terms.detach(), valid)
+        return mean(terms.sum(), valid.sum())

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 # What each recipe adds, and the contract of its family: the suite that is generated over the catalogue.
 RECIPES = {
     "powered_ranking": "tests/losses/test_contract.py",
-    "supervised_contrastive": "tests/losses/test_batch_contract.py",
+    "neighbourhood_components": "tests/losses/test_batch_contract.py",
     "lse": "tests/pooling/test_contract.py",
     "hard_positive_semi_hard": "tests/mining/test_contract.py",
     "spirals": "tests/data/test_load.py",

@@ -93,6 +93,8 @@ def test_long_vectors_are_either_handled_or_refused_by_name(name: str, hyper: di
 def test_autograd_equals_central_differences(name: str, hyper: dict) -> None:
     if name == "wedl" and hyper.get("compression") == "on":
         return  # its compression learns beside, from embeddings without a graph
+    if name == "circle":
+        return  # its gradient takes the weights as constants; tests/losses/test_circle.py compares it with the formula
     x, y = batch(UNEVEN, torch.float64)
     loss = make(name, hyper, torch.float64)
     loss(x, y)
