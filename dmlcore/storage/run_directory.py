@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
+
+from dmlcore.storage import atomic_files
 
 SPEC, STATE, METRICS, LOG = "spec.json", "state.json", "metrics.jsonl", "log.txt"
 LOCK, CANCEL = "lock", "cancel"  # held by who works on the run; a request
@@ -56,9 +59,9 @@ def facts(payload: bytes) -> dict[str, Any]:
 
 
 def step_of(path: Path) -> int | None:
-    """The step that a checkpoint file says it is of; None if it is no such file. Its digest is not verified here."""
+    """Return the step in the header of a checkpoint, or None if `path` is no such file; the digest is not verified."""
     try:
-        with open(path, "rb") as file:
+        with atomic_files.regular(path, sys.maxsize) as file:
             _, begin = opened(file.read(DIGEST + 1 + 8))
             return int(facts(begin + file.read(_length(begin)))["step"])
     except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
