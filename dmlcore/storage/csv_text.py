@@ -1,32 +1,37 @@
-"""Tables as CSV that a spreadsheet shows and does not run: the one way in which anything here becomes CSV."""
+"""CSV that a spreadsheet displays and never runs; the only writer of CSV in this project."""
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-# A cell that begins so is a formula to a spreadsheet (OWASP, "CSV injection"; the wide signs are those of East Asia).
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+# A cell that begins with one of these signs is a formula to a spreadsheet (OWASP, "CSV injection"; the wide signs are
+# those of East Asia). A spreadsheet that separates at ";", tab or "|" begins a cell within our quotes, so each such
+# place counts as a beginning too, and so does each line; quotes and blanks before the sign do not protect it.
+_FORMULA = re.compile(r"""(^|[;|\t\n])([" ]*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20\t\n])""")
 
 
 def as_csv(rows: Iterable[Sequence[Any]]) -> str:
-    """Rows as CSV, None as an empty cell; a text that a spreadsheet would run gets an apostrophe before it.
+    """Return rows as CSV: text in quotes, numbers without, None as an empty cell; each line ends in one newline.
 
-    Numbers stay as they are, also those that come as text, and so do lines: each ends in a single newline.
+    Text that a spreadsheet would run gets an apostrophe before the sign that makes it a formula. Numbers given as
+    text are left unchanged.
     """
     file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows([cell(value) for value in row] for row in rows)
+    writer = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+    writer.writerows([cell(value) for value in row] for row in rows)
     return file.getvalue()
 
 
 def cell(value: Any) -> Any:
-    """The value of one cell, made harmless."""
+    """Return the value of one cell, made harmless."""
     if not isinstance(value, str) or _is_number(value):
         return value
-    text = f"'{value}" if value.startswith(_FORMULA) else value
-    return text.replace("\r\n", "\n").replace("\r", "\n")  # which csv would not quote, so that a row would break there
+    lines = value.replace("\r\n", "\n").replace("\r", "\n")  # a lone carriage return would end the row
+    return _FORMULA.sub(r"\1\2'", lines)
 
 
 def _is_number(text: str) -> bool:
