@@ -199,7 +199,7 @@ class ShardIndex:
         path = self.place / ROWS
         try:
             rows: Array = np.load(path, mmap_mode="r", allow_pickle=False)
-        except (ValueError, EOFError) as error:
+        except Exception as error:  # a damaged header raises nearly anything, tokenize.TokenError included
             raise DataError(f"{path} is damaged ({error}); {AGAIN}") from None
         if rows.dtype != ROW or rows.shape != (self.manifest.samples,):
             raise DataError(f"{path} is no index of {self.manifest.samples:,} samples; {AGAIN}")

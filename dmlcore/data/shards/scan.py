@@ -23,6 +23,7 @@ from dmlcore.data.shards.pack import write_index
 VERSION = 1  # of how they are read: an index of another version is not used
 LABELS = ("cls", "json")  # endings of what names the class of a sample, the first that is there
 MOST = 2**20  # bytes of a label
+LARGEST_IMAGE = 2**32 - 1  # bytes; the index has four for its size
 SPLITS = {"train": True, "training": True, "test": False, "val": False, "valid": False, "validation": False}
 
 
@@ -150,7 +151,9 @@ def _samples(shard: Path) -> Iterator[_Sample]:
                 elif ending in LABELS and (content := tar.extractfile(member)):
                     group.labels[ending] = content.read(MOST)
         yield from _sample(shard, group)
-    except tarfile.TarError as error:
+    except (DataError, OSError):
+        raise
+    except Exception as error:  # sizes and headers that make no sense raise ValueError, OverflowError and more
         raise DataError(
             f"{shard} is no plain tar file ({error}); copy it again, or if it is compressed, unpack it to .tar"
         ) from None
@@ -165,6 +168,11 @@ def _split(name: str) -> tuple[str, str]:
 
 def _sample(shard: Path, group: _Group) -> Iterator[_Sample]:
     if group.image is not None:
+        if not 0 <= group.image.size <= LARGEST_IMAGE:
+            raise DataError(
+                f"{shard}: image {group.image.name!r} claims {group.image.size:,} bytes, where at most "
+                f"{LARGEST_IMAGE:,} can be read; copy the shard again"
+            )
         path = group.image.name.removeprefix("./")
         yield _Sample(path, group.image.offset_data, group.image.size, _label(shard, group))
 

@@ -107,6 +107,15 @@ def test_an_index_is_never_unpickled(place):
     assert not (place / "exploded").exists()
 
 
+def test_an_index_whose_header_is_no_python_is_damaged(place):
+    content = (place / index.ROWS).read_bytes()
+    (place / index.ROWS).write_bytes(content.replace(b"}", b"(", 1))  # numpy raises tokenize.TokenError
+    digest = index.hashlib.sha256((place / index.ROWS).read_bytes()).hexdigest()
+    rewrite(place, lambda manifest: manifest["digests"].update({index.ROWS: digest}))
+    with pytest.raises(DataError, match=r"index.npy is damaged"):
+        dmlcore.data.read("sop", root=place)
+
+
 @pytest.mark.parametrize("gigabytes", ["0", "1"])
 def test_a_damaged_image_is_named_with_its_shard(place, monkeypatch, gigabytes):
     monkeypatch.setenv("DML_DECODED_GB", gigabytes)

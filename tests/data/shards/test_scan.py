@@ -150,3 +150,22 @@ def test_links_compressed_and_cut_shards_are_refused(tmp_path):
         with pytest.raises(DataError, match=r"a.tar .*copy it again"):
             dmlcore.data.read("folder", root=place.parent)
     assert os.listdir(tmp_path / "cache" / "shards") == [] or not list((tmp_path / "cache" / "shards").glob("*-*/"))
+
+
+@pytest.mark.parametrize(
+    ("size", "message"),
+    [
+        (2**32, r"a.tar: image 'big.png' claims 4,294,967,296 bytes, where at most 4,294,967,295 can be read"),
+        (2**85, r"a.tar is no plain tar file"),
+        (-1, r"a.tar is no plain tar file|a.tar: image 'big.png' claims -1 bytes"),
+    ],
+)
+def test_a_member_of_an_absurd_size_is_refused_in_words(tmp_path, size, message):
+    big = tarfile.TarInfo("big.png")
+    big.size = size
+    (tmp_path / "tars").mkdir()
+    with open(tmp_path / "tars" / "a.tar", "wb") as file:
+        file.write(big.tobuf(tarfile.GNU_FORMAT))
+        file.truncate(2**32 + 20 * tarfile.BLOCKSIZE)  # a hole: it takes no disk
+    with pytest.raises(DataError, match=message):
+        dmlcore.data.read("folder", root=tmp_path / "tars")
