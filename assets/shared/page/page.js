@@ -4,6 +4,17 @@ import "./access.js";
 import "./copy_link.js";
 import "./sidebar.js";
 
+// The forms of Data and Train write every change into the address. Streamlit would add each one to
+// the history, so that Back would need as many presses to leave the page.
+const FORMS = /\/(data|train)$/;
+const push = history.pushState;
+history.pushState = function (state, title, url) {
+  const samePage =
+    FORMS.test(location.pathname) &&
+    new URL(url ?? "", location.href).pathname === location.pathname;
+  (samePage ? history.replaceState : push).call(this, state, title, url);
+};
+
 // there Streamlit's menu lies over the page, as a drawer
 const NARROW = matchMedia("(max-width: 768px)");
 

@@ -23,7 +23,7 @@ def main() -> None:
         "change in the sidebar what you like.",
     )
     form = steps.form()
-    steps.begin(form, "train")
+    steps.begin(form, "train", form.widget_key("begin"))
     with st.sidebar:
         spec_form.sidebar(form)
     form.values[steps.FAULTS] = form.faults
@@ -38,11 +38,13 @@ def main() -> None:
         protocol_form.panel(form)
     summary, ready = steps.checked(spec)
     _lead(head, form, spec, ready=ready)
-    preview_view.show(spec, summary, steps.carried(spec), ready=ready)
+    query = steps.carried(form, spec)
+    steps.write_address(form, "train", query)
+    preview_view.show(spec, summary, linked=bool(query), ready=ready)
 
 
 def _lead(head: steps.StepHead, form: Form, spec: RunSpec | None, *, ready: bool) -> None:
-    query = {"data": form.values["data.name"]} | steps.carried(spec)
+    query = {"data": form.values["data.name"]} | steps.carried(form, spec)
     head.row(query)
     head.lead("start", "Next: start", query, ready=ready)
 

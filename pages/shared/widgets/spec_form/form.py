@@ -53,7 +53,7 @@ __all__ = [
     "spec_of",
 ]
 
-QUICK, PUBLISHED = "Example", "Protocol"
+QUICK, PUBLISHED = "Example", protocol_form.PUBLISHED
 STARTS = {AT_RANDOM: "random numbers", IMAGENET: "ImageNet weights", A_RUN: "a run of yours", A_FILE: "a file"}
 
 

@@ -16,7 +16,7 @@ from dmlcore.experiments import protocols, studies
 from dmlcore.experiments.protocols import Protocol, ProtocolRequest
 from dmlcore.experiments.studies import PRETRAINING, StudyRun
 from dmlcore.jobs import launch
-from dmlcore.spec import SpecError
+from dmlcore.spec import RunSpec, SpecError
 from dmlcore.storage.runs import RunStore
 from pages.shared.widgets import machines, menu
 from pages.shared.widgets.forms import Form
@@ -24,6 +24,7 @@ from pages.shared.widgets.spec_form.values import fill
 from pages.shared.words import sentences as words
 
 FOLD = "protocol.fold"
+PUBLISHED = "Protocol"  # the value of "begin" in which the form follows a protocol
 
 
 @cache
@@ -50,6 +51,16 @@ def sidebar(form: Form) -> None:
     form.choice("protocol.loss", "Loss, as the source calls it", _losses(name), words=_loss_title(name), **again)
     if (runs := _runs(form)) and len(runs) > 1:
         form.choice(FOLD, "Run", list(runs), **again)
+
+
+def restore(form: Form, name: str, spec: RunSpec) -> bool:
+    """Show a spec as a run of the protocol `name`; return False if there is no such protocol."""
+    if name not in protocols.names():
+        return False
+    values = {"protocol.data": spec.data.name, "protocol.loss": protocols.read(name).label(spec.loss.name)}
+    form.fill({"begin": PUBLISHED, "protocol.name": name, "protocol.applied": name, FOLD: None} | values)
+    form.fill({FOLD: next((run for run, entry in _runs(form).items() if entry.spec == spec), None)})
+    return True
 
 
 def panel(form: Form) -> None:

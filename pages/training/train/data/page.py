@@ -45,7 +45,7 @@ def page() -> None:
         "Choose what the network learns from, and whether the test asks for classes that it has never seen.",
     )
     form = steps.form()
-    steps.begin(form, "data")
+    steps.begin(form, "data", "data-set")
     first = st.container()
     left, right = st.columns([2, 3], gap="large")
     with left:
@@ -64,6 +64,7 @@ def page() -> None:
         with st.container(key="shown"):
             _show(at, cut, read)
         query |= _onward(form, at, cut, read.dataset)
+    steps.write_address(form, "data", query)
     head.row(query)
     head.lead("train", "Next: what to train", query, ready=read is not None and not read.problems)
 
@@ -100,7 +101,7 @@ def _onward(form: Form, at: Where, cut: Cut, made: Dataset | None) -> dict[str, 
     """What leads on: all settings as they stand if they have this data set, split like this; else those of its own."""
     spec, _ = steps.spec_of(form)
     if spec and splits_like(spec, at, cut):
-        return steps.carried(spec)
+        return steps.carried(form, spec)
     steps.forget_addresses(form)
     return link(at, cut, made)
 

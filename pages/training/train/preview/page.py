@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from html import escape
-from urllib.parse import urlencode
 
 import streamlit as st
 
@@ -27,8 +25,15 @@ FEW_CLASSES = (
 )
 
 
-def show(spec: RunSpec, summary: Summary | None, query: Mapping[str, str], *, ready: bool) -> None:
-    """All of it. summary: of the data, None where they cannot be read; query: the link to this; ready: it can train."""
+def show(spec: RunSpec, summary: Summary | None, *, linked: bool, ready: bool) -> None:
+    """Show loss, data, warnings, pooling and the settings as text.
+
+    Args:
+        spec: The settings.
+        summary: What the data set holds; None if it cannot be read.
+        linked: The address of the page holds these settings.
+        ready: A run can be trained with them.
+    """
     if ready:
         _describe_loss(spec)
         if spec.projection.pool:
@@ -39,9 +44,8 @@ def show(spec: RunSpec, summary: Summary | None, query: Mapping[str, str], *, re
     _lint(spec, summary)
     if ready and data.describe(spec.data.name).kind != "vectors":
         _describe_pooling(spec)
-    if query:
-        with st.expander("Link to these settings", icon=":material/link:"):
-            st.code(f"{(st.context.url or '').partition('?')[0]}?{urlencode(query)}", language=None, wrap_lines=True)
+    if not linked:
+        st.caption("No link can hold these settings. Download them as text instead.")
     with st.expander("All settings as text (TOML)", icon=":material/description:"):
         st.code(spec.to_toml(), language="toml")
         st.download_button(

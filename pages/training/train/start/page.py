@@ -36,9 +36,9 @@ TESTED = {
 def main() -> None:
     head = steps.StepHead("start", "Start", "Read what will happen and what it costs, then start it.")
     form = steps.form()
-    steps.begin(form, "start")
+    steps.begin(form, "start", "start")
     spec, faults = steps.spec_of(form)
-    head.row({"data": form.values["data.name"]} | steps.carried(spec))
+    head.row({"data": form.values["data.name"]} | steps.carried(form, spec))
     if spec is None:
         button(head, None, 1)
         refusal(steps.REFUSED, *faults)

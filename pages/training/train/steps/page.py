@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
+from urllib.parse import urlencode
 
 import streamlit as st
 
@@ -18,6 +19,7 @@ from pages.shared.widgets.error_boundary import refusal
 from pages.shared.widgets.forms import Form
 from pages.shared.widgets.spec_form import folders, preflight
 from pages.shared.widgets.spec_form import form as spec_form
+from pages.shared.widgets.spec_form import protocol as protocol_form
 from pages.shared.widgets.spec_form.preflight import Summary
 from pages.shared.words import sentences as words
 
@@ -58,18 +60,34 @@ class StepHead:
         menu.link(to, label, query, icon="arrow_forward", into=self.onward, disabled=not ready)
 
 
-def carried(spec: RunSpec | None) -> dict[str, str]:
-    """What a link between steps carries: the settings; nothing where they have no spelling, the session keeps them."""
-    return (spec and spec_link.query(spec)) or {}
+def carried(form: Form, spec: RunSpec | None) -> dict[str, str]:
+    """Return the query that opens a step with these settings; empty if no link can spell them (the session has them)."""
+    query = (spec and spec_link.query(spec)) or {}
+    if query and form.values.get("begin") == spec_form.PUBLISHED:
+        query |= {"protocol": form.values["protocol.name"]}
+    return query
 
 
-def begin(form: Form, here: str) -> None:
-    """Start from the run that ?like= names, from the spec of ?base=&set=, else from the default.
+SETTINGS = ("base", "set", "like", "protocol")  # parameters of the address that fill the form
+_WRITTEN = "addresses written"  # during this visit of a step
 
-    Each step follows an address once: who comes back to it by the browser finds what has been set since.
+
+def begin(form: Form, here: str, anchor: str) -> None:
+    """Fill the form from the address: from the run of ?like=, the spec of ?base=&set=, or else the default.
+
+    Each step follows an address once, so that the Back button returns to the current settings. An address that this
+    visit of the step wrote itself is never followed: the browser may send an old one while the new one is under way.
+
+    Args:
+        form: The form that all steps share.
+        here: The address of the step.
+        anchor: The key of a widget that the step always draws; Streamlit drops its state when the page is left.
     """
-    asked = {key: value for key, value in st.query_params.items() if key in ("base", "set", "like")}
-    if (asked.get("base") or asked.get("like")) and form.values.get(f"followed {here}") != asked:
+    if anchor not in st.session_state or _WRITTEN not in form.values:
+        form.values[_WRITTEN] = set()
+    asked = _settings_of_address()
+    known = asked == form.values.get(f"followed {here}") or urlencode(asked) in form.values[_WRITTEN]
+    if (asked.get("base") or asked.get("like")) and not known:
         come = _follow if "base" in asked else _train_like
         if come(form, asked):
             form.values[f"followed {here}"] = asked
@@ -78,8 +96,27 @@ def begin(form: Form, here: str) -> None:
         _fill(form, spec_form.presets()[spec_form.FIRST])
 
 
+def write_address(form: Form, here: str, query: Mapping[str, str]) -> None:
+    """Put the settings into the address, so that a reload and a copied link open them.
+
+    A folder that the address names and the visitor has not allowed to be read stays in the address.
+    """
+    asked = _settings_of_address()
+    settings = {key: value for key, value in query.items() if key in SETTINGS}
+    if settings == asked or _unread_folder(form):
+        return
+    form.values[_WRITTEN] |= {urlencode(asked), urlencode(settings)}
+    form.values[f"followed {here}"] = settings
+    others = {key: value for key, value in st.query_params.to_dict().items() if key not in SETTINGS}
+    st.query_params.from_dict(others | settings)
+
+
+def _settings_of_address() -> dict[str, str]:
+    return {key: value for key, value in st.query_params.items() if key in SETTINGS}
+
+
 def forget_addresses(form: Form) -> None:
-    """Have each step follow its address again, though it did before: it leads to other data now."""
+    """Have each step follow its address again, because it leads to other data now."""
     for here in menu.PLACES["train"].pages:
         form.values.pop(f"followed {here}", None)
 
@@ -96,6 +133,7 @@ def _train_like(form: Form, asked: Mapping[str, str]) -> bool:
         _not_followed("The run of the address has settings that this version does not know", error)
         return False
     _fill(form, spec)
+    form.fill({"begin": spec_form.QUICK})
     form.values["folder"] = None
     return True
 
@@ -120,6 +158,8 @@ def _follow(form: Form, asked: Mapping[str, str]) -> bool:
         spec = spec.model_copy(update={"data": spec.data.model_copy(update={"root": None})})
     _fill(form, spec)
     form.fill({"preset": asked["base"]})
+    if not protocol_form.restore(form, asked.get("protocol", ""), spec):
+        form.fill({"begin": spec_form.QUICK})
     form.values["folder"] = folder
     return True
 
@@ -130,10 +170,15 @@ def _not_followed(why: str, error: SpecError) -> None:
     st.text(words.plain(error))
 
 
+def _unread_folder(form: Form) -> str | None:
+    """Return the folder that a link names and nobody here has allowed to be read."""
+    return None if form.values.get("data.root") else form.values.get("folder")
+
+
 def _offer_folder(form: Form) -> None:
-    """The folder that the link names, to be read once the visitor says so."""
-    folder = form.values.get("folder")
-    if not folder or form.values.get("data.root"):
+    """Offer to read the folder that the link names."""
+    folder = _unread_folder(form)
+    if not folder:
         return
 
     def read() -> None:

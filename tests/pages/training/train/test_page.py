@@ -307,14 +307,86 @@ def test_the_address_of_step_three_opens_what_step_two_shows(opened, store):
     assert shown_spec(again) == wanted
 
 
-def test_who_goes_back_by_the_browser_finds_what_was_set_since(opened):
+def address(app: AppTest) -> dict[str, str]:
+    return {key: value if isinstance(value, str) else value[0] for key, value in app.query_params.items()}
+
+
+def reopened(app: AppTest, page: str = "train") -> AppTest:
+    """The page as somebody else sees it, who got the address by Copy link."""
+    return page_opened(page, **address(app))
+
+
+def test_the_address_keeps_every_change_of_the_form(opened):
+    app = opened(base="digits")
+    app.selectbox(key="train-loss-name").select("contrastive").run()
+    app.number_input(key="train-schedule-steps").set_value(77).run()
+    assert shown_spec(reopened(app)) == shown_spec(app)
+    assert shown_spec(app).schedule.steps == 77
+    assert not any("Link" in expander.label for expander in app.expander), "one mechanism, which is Copy link"
+    app.selectbox(key="train-preset").select("toy").run()
+    assert shown_spec(reopened(app)) == presets()["toy"]
+
+
+def test_the_address_of_a_run_like_another_keeps_what_is_changed(opened, store):
+    made = store.create(presets()["toy"].with_overrides(["seed=7"]))
+    app = opened(like=made.id)
+    app.number_input(key="train-schedule-steps").set_value(77).run()
+    assert (shown_spec(reopened(app)).seed, shown_spec(reopened(app)).schedule.steps) == (7, 77)
+
+
+def test_the_address_keeps_the_protocol(opened):
+    app = opened()
+    app.button_group(key="train-begin").set_value("Protocol").run()
+    app.selectbox(key="train-protocol-name").select("karaman-2021-toy").run()
+    app.selectbox(key="train-protocol-loss").select("distance_sensitive").run()
+    again = reopened(app)
+    assert shown_spec(again) == shown_spec(app)
+    kept = ("train-protocol-name", "train-protocol-loss")
+    assert [again.selectbox(key=key).value for key in kept] == ["karaman-2021-toy", "distance_sensitive"]
+    go_to(again, "train")
+    again.query_params.clear()
+    again.query_params["base"] = "toy"
+    assert again.run().button_group(key="train-begin").value == "Example"
+
+
+def test_an_old_address_that_the_browser_still_sends_loses_no_change(opened):
     app = opened(base="digits")
     app.number_input(key="train-schedule-steps").set_value(77).run()
+    app.query_params.clear()
+    app.query_params["base"] = "digits"  # the new address was under way when the next field changed
+    app.number_input(key="train-schedule-validate-every").set_value(11).run()
+    assert (shown_spec(app).schedule.steps, shown_spec(app).schedule.validate_every) == (77, 11)
+    assert shown_spec(reopened(app)) == shown_spec(app)
+
+
+def test_the_address_keeps_a_folder_that_is_not_read_yet(opened, tmp_path):
+    folder = str(layouts.class_folders(tmp_path / "mine"))
+    app = opened(base="cub", set=f"data.name=folder;data.root={json.dumps(folder)};data.image_size=32")
+    assert folder in address(reopened(app))["set"]
+    app.button(key="read-folder").click().run()
+    assert shown_spec(app).data.root == folder
+    assert folder in address(app)["set"]
+
+
+def test_back_from_start_returns_to_what_was_set(opened):
+    app = opened(base="digits")
+    app.number_input(key="train-schedule-steps").set_value(77).run()
+    before = address(app)
     started(app)
     go_to(app, "train")
     app.query_params.clear()
-    app.query_params["base"] = "digits"  # as the address was
+    for key, value in before.items():
+        app.query_params[key] = value
     assert shown_spec(app.run()).schedule.steps == 77
+
+
+def test_the_address_of_data_keeps_how_it_is_split(opened):
+    app = page_opened("data", data="moons")
+    app.selectbox(key="data-split-moons").select("classes").run()
+    again = reopened(app, "data")
+    assert not again.exception
+    assert again.selectbox(key="data-set").value == "moons"
+    assert again.selectbox(key="data-split-moons").value == "classes"
 
 
 def test_data_that_are_chosen_once_more_lead_to_their_own_settings(opened):
