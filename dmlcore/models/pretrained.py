@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor
@@ -129,11 +130,47 @@ def pinned(name: str) -> PublicWeights | None:
     return next((c for c in CHECKPOINTS.values() if c.network == name and c.trained_on == "imagenet"), None)
 
 
+def published(name: str) -> list[PublicWeights]:
+    """Return all pinned checkpoints of a backbone; the one that the start "imagenet" means comes first."""
+    return [checkpoint for checkpoint in CHECKPOINTS.values() if checkpoint.network == name]
+
+
 def find(checkpoint: PublicWeights) -> Path | None:
     """The file on this machine, verified: in the data folders, the cache, or the cache of torch.hub; else None."""
     folders = [*search_folders(), cache_folder() / "weights", Path(torch.hub.get_dir()) / "checkpoints"]
     files = (folder / checkpoint.file for folder in folders)
-    return next((path for path in files if path.is_file() and checkpoint.digest.refusal(path) is None), None)
+    return next((path for path in files if path.is_file() and _is_intact(path, checkpoint)), None)
+
+
+def _is_intact(path: Path, checkpoint: PublicWeights) -> bool:
+    state = path.stat()
+    return _has_digest(path, checkpoint.digest, state.st_size, state.st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _has_digest(path: Path, digest: download.Digest, size: int, changed: int) -> bool:
+    """Return True if the file has this digest; size and time of change are part of the cache key only."""
+    return digest.refusal(path) is None
+
+
+def refuse_absent(name: str, start: str) -> None:
+    """Check without loading that `load` will find its file or can download it.
+
+    Raises:
+        WeightsError: Neither is the case; the message names what can be used instead.
+    """
+    checkpoint = _checkpoint(name, start)
+    if checkpoint is None or find(checkpoint):
+        return
+    if checkpoint.url is None:
+        raise WeightsError(_not_found(checkpoint))
+    if reason := download.unreachable(checkpoint.url):
+        others = [f"{other.file}, which is at {path}" for other in published(name) if (path := find(other))]
+        instead = "".join(f"use {other}, or " for other in others)
+        raise WeightsError(
+            f"{checkpoint.file} is not on this machine and cannot be downloaded now ({reason}); {instead}start from "
+            f"random initialisation, or put the file at {_cached_at(checkpoint)}"
+        )
 
 
 def read(path: Path) -> dict[str, Tensor]:
@@ -186,27 +223,42 @@ def assign(backbone: Backbone, weights: Mapping[str, Tensor], origin: str) -> No
     backbone.load_state_dict({k: given.get(k, v) for k, v in known.items()})
 
 
-def _path(name: str, start: str, progress: download.Progress | None) -> Path:
-    path = Path(start).expanduser()
+def _checkpoint(name: str, start: str) -> PublicWeights | None:
+    """Return the pinned file that a start means, None for a file of the user's own. Raises WeightsError."""
     if start != "imagenet" and start not in CHECKPOINTS:
+        path = Path(start).expanduser()
         if not path.is_file():
             raise WeightsError(f"{start} is no file; give imagenet, a path to a file of weights, or a run id")
         if (known := CHECKPOINTS.get(path.name)) and (refusal := known.digest.refusal(path)):
             raise WeightsError(f"{path} is not the {path.name} that is known: {refusal}; remove it, or rename your own")
-        return path
+        return None
     checkpoint = pinned(name) if start == "imagenet" else CHECKPOINTS[start]
     if checkpoint is None:
         others = ", ".join(dict.fromkeys(c.network for c in CHECKPOINTS.values() if c.trained_on == "imagenet"))
         raise WeightsError(f"{name} has no pinned ImageNet weights, which exist for {others}; give a file instead")
+    return checkpoint
+
+
+def _path(name: str, start: str, progress: download.Progress | None) -> Path:
+    checkpoint = _checkpoint(name, start)
+    if checkpoint is None:
+        return Path(start).expanduser()
     return find(checkpoint) or _fetched(checkpoint, progress)
+
+
+def _cached_at(checkpoint: PublicWeights) -> Path:
+    return cache_folder() / "weights" / checkpoint.file
+
+
+def _not_found(checkpoint: PublicWeights) -> str:
+    where = ", ".join(map(str, search_folders()))
+    return f"{checkpoint.file} was not found in {where}; it comes with the data packs: put it there"
 
 
 def _fetched(checkpoint: PublicWeights, progress: download.Progress | None) -> Path:
     if checkpoint.url is None:
-        where = ", ".join(map(str, search_folders()))
-        raise WeightsError(f"{checkpoint.file} was not found in {where}; it comes with the data packs: put it there")
-    into = cache_folder() / "weights" / checkpoint.file
-    fetch: Callable[..., Path] = download.fetch
+        raise WeightsError(_not_found(checkpoint))
+    into, fetch = _cached_at(checkpoint), cast(Callable[..., Path], download.fetch)
     try:
         return fetch(checkpoint.url, into, size=checkpoint.size, sha256_prefix=checkpoint.sha256, progress=progress)
     except download.DownloadError as error:

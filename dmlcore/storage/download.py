@@ -7,6 +7,7 @@ import http.client
 import ipaddress
 import os
 import socket
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -110,6 +111,31 @@ def fetch(
         raise DownloadError(f"{error}. By hand: put the file at {into}") from None
     except OSError as error:
         raise DownloadError(f"{into} cannot be written: {error}; free some space, or choose another folder") from None
+
+
+def unreachable(url: str, timeout: float = 3.0, *, loopback: bool = False) -> str | None:
+    """Return why `url` cannot be downloaded at present, or None if its server offers the file.
+
+    Args:
+        url: The address; nothing is read but the head of the answer.
+        timeout: Seconds that the whole request may take, name resolution included.
+        loopback: Admit servers on this machine, for tests.
+    """
+    reasons: list[str | None] = []
+
+    def ask() -> None:
+        request = urllib.request.Request(url, headers={"User-Agent": AGENT})
+        try:
+            _opener(loopback).open(request, timeout=timeout).close()
+            reasons.append(None)
+        except (DownloadError, urllib.error.URLError, http.client.HTTPException, OSError) as error:
+            reason = getattr(error, "reason", error)
+            reasons.append(str(getattr(reason, "strerror", None) or reason) or type(error).__name__)
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(timeout)
+    return reasons[0] if reasons else f"no answer within {timeout:g} seconds"
 
 
 @dataclass

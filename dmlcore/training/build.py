@@ -88,6 +88,24 @@ def refuse_unusable(spec: RunSpec) -> None:
     if spec.model.name not in known and not spec.model.name.startswith("timm:"):
         raise TrainingError(f"model.name: unknown network {spec.model.name!r}; known: {', '.join(known)}, timm:NAME")
     data.locate(spec.data.name, spec.data.root)
+    refuse_absent_weights(spec)
+
+
+def refuse_absent_weights(spec: RunSpec) -> None:
+    """Raise TrainingError if the weights that the backbone starts from are neither here nor to be downloaded now.
+
+    A fork is not checked, because its weights come from its parent.
+    """
+    start = spec.model.start
+    if not start or spec.fork.run:
+        return
+    try:
+        if _is_file_of_weights(start):
+            pretrained.refuse_absent(spec.model.name, start)
+        elif not Path(start).expanduser().is_dir():
+            RunStore().open(start)
+    except (pretrained.WeightsError, RunError) as error:
+        raise TrainingError(f"model.start: {error}") from None
 
 
 def load_data(spec: RunSpec) -> Dataset:
@@ -187,14 +205,19 @@ def _load_start(model: nn.Module, name: str, origin: str) -> None:
     origin: "imagenet" or another name of `weights.CHECKPOINTS`, a file of weights, a run id, or the folder of a run.
     """
     backbone: Any = model.backbone
-    path = Path(origin).expanduser()
     try:
-        if path.is_file() or origin == "imagenet" or origin in pretrained.CHECKPOINTS or path.suffix:
+        if _is_file_of_weights(origin):
             pretrained.load(backbone, name, origin)
         else:
-            pretrained.assign(backbone, _best_backbone(path, origin), origin)
+            pretrained.assign(backbone, _best_backbone(Path(origin).expanduser(), origin), origin)
     except (pretrained.WeightsError, RunError, checkpoint.CheckpointError) as error:
         raise TrainingError(f"model.start: {error}") from None
+
+
+def _is_file_of_weights(origin: str) -> bool:
+    """Return True for a published or a named file, False for a run."""
+    path = Path(origin).expanduser()
+    return path.is_file() or origin == "imagenet" or origin in pretrained.CHECKPOINTS or bool(path.suffix)
 
 
 def _best_backbone(path: Path, origin: str) -> dict[str, Tensor]:

@@ -209,6 +209,29 @@ def test_offline_says_where_the_file_goes(nowhere: Path, monkeypatch: pytest.Mon
         pretrained.load(backbones.create("resnet20"), "resnet20", "imagenet")
 
 
+def test_weights_that_cannot_be_had_are_refused_before_a_run_with_what_works(
+    nowhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(download, "unreachable", lambda url: "no route")
+    other = "squeezenet1_0-deep-compression.safetensors"
+    with pytest.raises(WeightsError) as refused:
+        pretrained.refuse_absent("squeezenet1_0", "imagenet")
+    assert all(words in str(refused.value) for words in ("b66bff10", "no route", "random init", "cache/weights"))
+    assert other not in str(refused.value), "it is not here"
+    (nowhere / "data").mkdir()
+    content = b"the other file"
+    known = pretrained.PublicWeights("squeezenet1_0", other, "imagenet", None, hashlib.sha256(content).hexdigest())
+    monkeypatch.setattr(pretrained, "CHECKPOINTS", CHECKPOINTS | {other: known})
+    (nowhere / "data" / other).write_bytes(content)
+    with pytest.raises(WeightsError, match=f"use {other}, which is at {nowhere}"):
+        pretrained.refuse_absent("squeezenet1_0", "imagenet")
+    pretrained.refuse_absent("squeezenet1_0", other)
+    monkeypatch.setattr(download, "unreachable", lambda url: None)
+    pretrained.refuse_absent("squeezenet1_0", "imagenet")
+    with pytest.raises(WeightsError, match="is no file"):
+        pretrained.refuse_absent("squeezenet1_0", "no/such/file.pth")
+
+
 def test_a_file_under_a_pinned_name_must_be_that_file(tmp_path: Path) -> None:
     file = saved(tmp_path, {"x": torch.zeros(1)}, "resnet18-f37072fd.pth")
     with pytest.raises(WeightsError, match=r"is not the resnet18-f37072fd\.pth that is known: .*rename your own"):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dmlcore.storage import download
-from dmlcore.storage.download import DownloadError, fetch
+from dmlcore.storage.download import DownloadError, fetch, unreachable
 
 CONTENT = bytes(range(256)) * 4000  # 1,024,000 bytes
 SHA256, MD5 = hashlib.sha256(CONTENT).hexdigest(), hashlib.md5(CONTENT).hexdigest()
@@ -226,6 +226,15 @@ def test_offline_says_where_to_put_the_file(tmp_path: Path, server: Server) -> N
     server.server_close()  # nobody listens any more
     with pytest.raises(DownloadError, match=r"could not be fetched: .*By hand: put the file at .*w\.pth"):
         fetch(f"http://127.0.0.1:{port}/x", tmp_path / "w.pth", sha256=SHA256, loopback=True, pause=0.0, timeout=2.0)
+
+
+def test_a_server_is_asked_whether_it_has_a_file(server: Server) -> None:
+    assert unreachable(server.url, loopback=True) is None
+    assert "no public address" in (unreachable(server.url) or "")
+    server.status.append(404)
+    assert unreachable(server.url, loopback=True) == "Not Found"
+    server.server_close()
+    assert unreachable(server.url, loopback=True), "nobody answers"
 
 
 def test_a_digest_is_needed(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ import streamlit as st
 
 from dmlcore import data, losses, mining, pooling
 from dmlcore.data import DataError
+from dmlcore.models import pretrained
+from dmlcore.models.pretrained import PublicWeights
 from dmlcore.spec import DataSpec, RunSpec, keys
 from dmlcore.storage.runs import RunStore
 from dmlcore.training.objective import CATALOGUES, has_places
@@ -29,12 +31,14 @@ from pages.shared.widgets.spec_form.values import (
     fill,
     folds_apply,
     gathers,
+    is_pretrained,
     networks,
     parameter_key,
     shown_parameters,
     spec_of,
     takes_memory,
     values_of,
+    weights_files,
 )
 from pages.shared.words import sentences as words
 from pages.shared.words.labels import LABELS, WORDS
@@ -54,7 +58,8 @@ __all__ = [
 ]
 
 QUICK, PUBLISHED = "Example", protocol_form.PUBLISHED
-STARTS = {AT_RANDOM: "random numbers", IMAGENET: "ImageNet weights", A_RUN: "a run of yours", A_FILE: "a file"}
+STARTS = {AT_RANDOM: "random initialisation", IMAGENET: "ImageNet weights", A_RUN: "a run of yours", A_FILE: "a file"}
+TRAINED_AT = 224  # pixels, side of the images that ImageNet weights are trained on
 
 
 def sidebar(form: Form) -> None:
@@ -199,18 +204,26 @@ def _network(form: Form, kind: str) -> None:
     if kind == "images" and (_has_timm() or form.values.get("model.name") == "timm"):
         known = [*known, "timm"]
     network = form.choice(
-        "model.name", LABELS["model.name"], known, words=lambda name: WORDS[name], help=keys()["model.name"].description
+        "model.name",
+        LABELS["model.name"],
+        known,
+        words=lambda name: WORDS[name],
+        help=keys()["model.name"].description,
+        on_change=_use_network,
+        args=(form,),
     )
     if network == "timm":
         form.text("model.timm", "Name in timm", placeholder="resnet26")
     if kind == "vectors":
         field(form, "model.hidden", placeholder="none: a linear map")
+    if kind == "images":
+        _start(form, network)
     field(form, "model.embedding_dim")
     if not field(form, "model.normalize"):
         field(form, "model.lipschitz")
     if kind == "images":
-        with st.expander("Start and what stays frozen"):
-            _start(form, network)
+        with st.expander("Frozen layers"):
+            _frozen(form)
     if conditions(form.values):
         with st.expander("Neighbours: conditioned embedding"):
             _conditioning(form)
@@ -247,13 +260,22 @@ def _conditioning(form: Form) -> None:
 
 
 def _start(form: Form, network: str) -> None:
+    """Initial weights of the backbone."""
+    files = weights_files(network)
+    offered = {**STARTS, IMAGENET: "CIFAR-10 weights"} if files and not is_pretrained(network) else dict(STARTS)
+    if not files and form.values.get("model.start") != IMAGENET:
+        del offered[IMAGENET]
     begin = form.choice(
         "model.start",
         LABELS["model.start"],
-        list(STARTS),
-        words=lambda name: STARTS[name],
+        list(offered),
+        words=lambda name: offered[name],
         help=keys()["model.start"].description,
     )
+    if begin == IMAGENET and len(files) > 1:
+        form.choice("model.weights", "File of weights", list(files), words=lambda name: _weights_words(files[name]))
+    elif begin == IMAGENET:
+        form.values["model.weights"] = next(iter(files), IMAGENET)
     if begin == A_RUN:
         known = run_picker.offered(
             RunStore(), lambda name, brief: brief.model == network, [form.values.get("model.run")]
@@ -267,6 +289,15 @@ def _start(form: Form, network: str) -> None:
         form.text("model.file", "File of weights", placeholder="/path/to/weights.pth or .safetensors")
     if begin != AT_RANDOM:
         field(form, "loss.start_weight", step=0.1)
+
+
+def _weights_words(weights: PublicWeights) -> str:
+    size = f", {weights.size / 1e6:.0f} MB" if weights.size else ""
+    return f"{weights.file} ({'on this machine' if pretrained.find(weights) else f'to be downloaded{size}'})"
+
+
+def _frozen(form: Form) -> None:
+    """What of the backbone is not trained."""
     field(form, "model.keep_classifier")
     if field(form, "model.freeze") == "none":
         field(form, "model.freeze_batch_norm")
@@ -315,6 +346,22 @@ def _use_data(form: Form) -> None:
     form.fill({key: value for key, value in values_of(spec).items() if not key.startswith(stays)})
     named = next(preset for preset, other in presets().items() if other is spec)
     form.fill({"preset": named})
+
+
+def _use_network(form: Form) -> None:
+    """Start a network that has ImageNet weights from them and at their image size, any other from random weights."""
+    network = st.session_state[form.widget_key("model.name")]
+    info = data.describe(form.values["data.name"])
+    if is_pretrained(network):
+        changes = {"model.start": IMAGENET, "model.weights": next(iter(weights_files(network)))}
+        size: int | None = TRAINED_AT
+    else:
+        changes = {"model.start": AT_RANDOM}
+        presets_of = (spec.data for spec in presets().values() if spec.data.name == info.name)
+        size = next((spec.image_size for spec in presets_of), info.image_size)
+    if info.resizes:
+        form.fill({"data.image_size": size})
+    form.fill(changes)
 
 
 @cache

@@ -20,10 +20,11 @@ from dmlcore.monitoring.estimate import speed
 from dmlcore.monitoring.estimate.estimate import DataSize, Estimate, estimate
 from dmlcore.spec import DataSpec, RunSpec
 from dmlcore.storage.runs import Run, RunError, RunStore
-from dmlcore.training import objective
+from dmlcore.training import build, objective
 from dmlcore.training.build import has_cuda
 from dmlcore.training.errors import TrainingError
 from dmlcore.typing import Pixels
+from pages.shared.state.cache import cached
 from pages.shared.widgets import machines
 
 IMAGES = 12  # shown as examples
@@ -103,7 +104,19 @@ def problems(spec: RunSpec, summary: Summary) -> list[str]:
         objective.refuse_unusable(spec)
     except TrainingError as error:
         sentences.append(str(error)[:1].upper() + str(error)[1:])
+    if not machines.chosen() and (absent := _absent_weights(spec.model.start, spec.model.name, spec.fork.run, spec)):
+        sentences.append(absent)
     return sentences
+
+
+@cached(64, 20)  # a request to another server, which may take seconds
+def _absent_weights(start: str | None, network: str, parent: str, _spec: RunSpec) -> str:
+    """Return why the initial weights cannot be had, "" if they can."""
+    try:
+        build.refuse_absent_weights(_spec)
+    except TrainingError as error:
+        return str(error)
+    return ""
 
 
 def estimated(spec: RunSpec, summary: Summary) -> Estimate | None:

@@ -8,7 +8,8 @@ from typing import Any
 
 from dmlcore import data, losses, mining, pooling
 from dmlcore.data import DataError
-from dmlcore.models import backbones
+from dmlcore.models import backbones, pretrained
+from dmlcore.models.pretrained import PublicWeights
 from dmlcore.spec import RunSpec, SpecError, keys
 from dmlcore.storage.runs import RUN_ID
 from dmlcore.training.objective import CATALOGUES, has_places, joins_learners
@@ -18,7 +19,7 @@ WITH_SHARES = [
     name for name in pooling.names() if issubclass(pooling.describe(name).layer, pooling.GeneralizedSumPooling)
 ]
 TIMM = "timm:"
-# Where a backbone starts: what the form asks first.
+# Initial weights of a backbone: what the form asks first.
 AT_RANDOM, IMAGENET, A_RUN, A_FILE = "random", "imagenet", "run", "file"
 
 
@@ -58,9 +59,18 @@ def _network_values(spec: RunSpec) -> dict[str, Any]:
     """A network of timm and the start of a backbone, each in two fields."""
     name, start = spec.model.name, spec.model.start or ""
     timm = {"model.name": "timm", "model.timm": name.removeprefix(TIMM)} if name.startswith(TIMM) else {}
-    kind = A_RUN if RUN_ID.fullmatch(start) and start != IMAGENET else A_FILE
-    begin = AT_RANDOM if not start else IMAGENET if start == IMAGENET else kind
-    return timm | {"model.start": begin, "model.run": start if begin == A_RUN else None, "model.file": start}
+    if not start:
+        begin = AT_RANDOM
+    elif start == IMAGENET or start in [checkpoint.file for checkpoint in pretrained.published(name)]:
+        begin = IMAGENET
+    else:
+        begin = A_RUN if RUN_ID.fullmatch(start) else A_FILE
+    return timm | {
+        "model.start": begin,
+        "model.weights": start if begin == IMAGENET else None,
+        "model.run": start if begin == A_RUN else None,
+        "model.file": start if begin == A_FILE else "",
+    }
 
 
 def spec_of(form: Form) -> RunSpec:
@@ -125,9 +135,7 @@ def _model_of(nested: dict[str, Any], values: Mapping[str, Any], info: data.Desc
         section["name"] = f"{TIMM}{(values.get('model.timm') or '').strip()}"
         if section["name"] == TIMM:
             raise SpecError("model.name: which network of timm? For example resnet26")
-    begin = values["model.start"]
-    starts = {A_RUN: values.get("model.run"), A_FILE: (values.get("model.file") or "").strip(), IMAGENET: IMAGENET}
-    section["start"] = starts.get(begin) or None if info.kind == "images" else None
+    section["start"] = _start_of(values) if info.kind == "images" else None
     if info.kind != "images":
         section |= {"keep_classifier": False, "freeze_batch_norm": False, "freeze": "none"}
     if values["model.name"] == "tokens":
@@ -138,6 +146,29 @@ def _model_of(nested: dict[str, Any], values: Mapping[str, Any], info: data.Desc
         nested["data"]["fresh"] = False
     if section["freeze"] == "none" or not values["data.augment"]:
         nested["data"]["views"] = 0
+
+
+def _start_of(values: Mapping[str, Any]) -> str | None:
+    """Return what the backbone starts from, None for random initialisation; raises SpecError if nothing is chosen."""
+    begin = values["model.start"]
+    if begin == IMAGENET:
+        return values.get("model.weights") or IMAGENET
+    chosen = {A_RUN: values.get("model.run"), A_FILE: (values.get("model.file") or "").strip()}
+    if begin in chosen and not chosen[begin]:
+        raise SpecError(f"model.start: choose {'a run' if begin == A_RUN else 'a file of weights'}, or other weights")
+    return chosen.get(begin)
+
+
+def weights_files(network: str) -> dict[str, PublicWeights]:
+    """Return the published weights of a network by what a spec calls them, those on this machine first."""
+    default = pretrained.pinned(network)
+    named = {IMAGENET if each == default else each.file: each for each in pretrained.published(network)}
+    return dict(sorted(named.items(), key=lambda item: pretrained.find(item[1]) is None))
+
+
+def is_pretrained(network: str) -> bool:
+    """Return True if a network is commonly used with ImageNet weights, which are published for it."""
+    return pretrained.pinned(network) is not None
 
 
 def takes_memory(loss: Any) -> bool:

@@ -61,7 +61,7 @@ class StepHead:
 
 
 def carried(form: Form, spec: RunSpec | None) -> dict[str, str]:
-    """Return the query that opens a step with these settings; empty if no link can spell them (the session has them)."""
+    """Return the query that opens a step with these settings; empty if no link can hold them (the session does)."""
     query = (spec and spec_link.query(spec)) or {}
     if query and form.values.get("begin") == spec_form.PUBLISHED:
         query |= {"protocol": form.values["protocol.name"]}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import shlex
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from urllib.parse import parse_qsl
 
 import pytest
@@ -18,12 +20,14 @@ from dmlcore.experiments import protocols
 from dmlcore.experiments.protocols import ProtocolRequest
 from dmlcore.jobs import launch
 from dmlcore.jobs.launch import JobError
+from dmlcore.models import pretrained
 from dmlcore.monitoring.estimate import speed
 from dmlcore.spec import RunSpec, keys
+from dmlcore.storage import download
 from dmlcore.storage.runs import RunStore
 from pages.shared.widgets import machines
 from pages.shared.widgets.forms import _log_stops
-from pages.shared.widgets.spec_form import folders
+from pages.shared.widgets.spec_form import folders, preflight
 from pages.shared.widgets.spec_form.form import command, overrides, presets
 from pages.shared.widgets.spec_form.preflight import Submits
 from tests.data import layouts
@@ -128,7 +132,7 @@ def test_every_key_of_a_spec_has_a_widget_with_its_description_as_help(opened):
         app.number_input(key=f"train-{key}").set_value(4)
     app.run()
     app.selectbox(key="train-data-fold-order").select("random")
-    app.selectbox(key="train-model-start").select("imagenet")
+    app.selectbox(key="train-model-start").select("file")
     app.run()
     look()
     app.number_input(key="train-loss-memory").set_value(0).run()
@@ -191,17 +195,57 @@ def test_only_what_applies_is_shown_and_handed_on(opened):
     assert shown_spec(app).conditioning.neighbours == 0
 
 
-def test_a_backbone_starts_from_weights_a_run_or_a_file(opened):
-    app = opened()
-    app.selectbox(key="train-preset").select("cub").run()
+def test_a_backbone_starts_from_weights_a_run_or_a_file(opened, no_weights, tmp_path):
+    app = opened(base="cub")
     assert shown_spec(app).model.start is None
-    app.selectbox(key="train-model-start").select("imagenet").run()
-    assert shown_spec(app).model.start == "imagenet"
+    assert "ImageNet weights" not in app.selectbox(key="train-model-start").options, "ResNet20 has none"
     app.selectbox(key="train-model-start").select("file").run()
-    app.text_input(key="train-model-file").set_value("/w/a.safetensors").run()
-    assert shown_spec(app).model.start == "/w/a.safetensors"
+    assert app.text_input(key="train-model-file").value == ""
+    assert any("choose a file" in text.value for text in app.text)
+    (tmp_path / "a.safetensors").touch()
+    app.text_input(key="train-model-file").set_value(f"{tmp_path}/a.safetensors").run()
+    assert shown_spec(app).model.start == f"{tmp_path}/a.safetensors"
     app.selectbox(key="train-model-start").select("run").run()
     assert any("No finished run" in caption.value for caption in app.caption)
+    app.selectbox(key="train-model-start").select("imagenet").run()  # what the one file is trained on stands there
+    assert shown_spec(app).model.start == "resnet20-cifar10.pt"
+
+
+@pytest.fixture
+def no_weights(tmp_path, monkeypatch):
+    """A machine without published weights and without a way to download any; returns its data folder."""
+    monkeypatch.setattr(pretrained, "search_folders", lambda: [tmp_path / "weights"])
+    monkeypatch.setenv("DML_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path / "torch"))
+    monkeypatch.setattr(download, "unreachable", lambda url: "no route")
+    preflight._absent_weights.clear()
+    (tmp_path / "weights").mkdir()
+    return tmp_path / "weights"
+
+
+def test_a_network_with_imagenet_weights_starts_from_those_that_are_here(opened, no_weights, monkeypatch):
+    app = opened(base="glyphs")
+    app.selectbox(key="train-model-name").select("squeezenet1_0").run()
+    assert (shown_spec(app).model.start, shown_spec(app).data.image_size) == ("imagenet", 224)
+    assert any("b66bff10.pth is not on this machine" in text.value for text in app.text), "before a run is made"
+    assert not leads_on(app)
+    assert started(app).button(key="start").disabled
+    go_to(app, "train").run()
+
+    file, content = "squeezenet1_0-deep-compression.safetensors", b"as published"
+    known = replace(pretrained.CHECKPOINTS[file], sha256=hashlib.sha256(content).hexdigest(), size=None)
+    monkeypatch.setattr(pretrained, "CHECKPOINTS", {**pretrained.CHECKPOINTS, file: known})
+    (no_weights / file).write_bytes(content)
+    preflight._absent_weights.clear()
+    assert any(file in text.value for text in app.run().text), "the remedy is named"
+    app.selectbox(key="train-model-weights").select(file).run()
+    assert leads_on(app)
+    app.selectbox(key="train-model-name").select("conv4").run()
+    assert (shown_spec(app).model.start, shown_spec(app).data.image_size) == (None, presets()["glyphs"].data.image_size)
+    app.selectbox(key="train-model-name").select("squeezenet1_0").run()
+    assert shown_spec(app).model.start == file, "it is here"
+    assert leads_on(app)
+    assert reopened(app).selectbox(key="train-model-weights").value == file
 
 
 def test_a_published_protocol_fills_the_form_and_shows_its_command(opened, store):
