@@ -21,7 +21,7 @@ from dmlcore.data import Dataset
 from dmlcore.experiments import example
 from dmlcore.figures import strokes
 from dmlcore.figures.fields import draw_field, energy_latex, save_figure, sheet
-from dmlcore.inspection.failure.best_loss import best_loss, merit
+from dmlcore.inspection.failure.best_loss import BestLoss, best_loss, merit
 from dmlcore.inspection.failure.one_step import RetrievalFailure, Step, failures, neighbours
 from dmlcore.inspection.images import drawer, fitted
 from dmlcore.inspection.neighbours import TestNeighbours, read
@@ -37,7 +37,7 @@ FOLDER = Path(__file__).resolve().parent / "pictures"
 INCHES, DPI = (16.0, 9.0), 120  # 1920 x 1080 pixels
 INK, FAINT = strokes.INK[True], "#a4adb9"
 BETTER, WORSE = INK["force"], INK["negative"]
-RATE = 0.1  # of the step, as the page of failures opens
+LENGTH = 0.1  # of the step, as Failures opens
 NEAREST = 6
 FIELD = (
     "A and P are of one class: they attract.",
@@ -92,7 +92,7 @@ def failure(run: Run, query: int | None = None) -> bytes:
     case = RetrievalFailure(test, query, right, wrong, on_sphere=run.spec.model.normalize)
     trained = {run.spec.loss.name: run.spec.loss.parameters}
     compared = [losses.create(name, **trained.get(name, {})) for name in losses.names()]
-    steps = case.steps(compared, RATE)
+    steps = case.steps(compared, 0.0, length=LENGTH)
     with sheet(*INCHES, True) as figure:
         figure.set_layout_engine("none")
         _head(figure, data, test, case, run)
@@ -153,15 +153,16 @@ def _strip(figure: Figure, data: Dataset, test: TestNeighbours, case: RetrievalF
 
 
 def _table(figure: Figure, case: RetrievalFailure, compared: list[TripletLoss], steps: list[Step]) -> None:
-    columns = ((0.512, "left"), (0.805, "right"), (0.895, "right"), (0.965, "right"))
+    columns = ((0.512, "left"), (0.817, "right"), (0.895, "right"), (0.965, "right"))
     names = ("one step of", "own kind", "wrong one", "AP@R, %")
     top, line, before = 0.785, 0.0465, case.before
     for (x, side), name in zip(columns, names, strict=True):
         _words(figure, x, top, name, size=15, color=FAINT, ha=side)
-    order = sorted(range(len(steps)), key=lambda i: merit(steps[i].after), reverse=True)  # as Failures judges
+    order = sorted(range(len(steps)), key=lambda i: merit(steps[i].after), reverse=True)
+    judged = _judged(case, compared, steps)
     for k, i in enumerate(order, start=1):
         after, y, idle = steps[i].after, top - 0.006 - k * line, not steps[i].forces.active
-        best = merit(after) == merit(steps[order[0]].after) > merit(before)
+        best = judged.gain > 0 and compared[i].formula.title in judged.names
         if best:
             band = Rectangle((0.504, y - 0.012), 0.47, line, color=BETTER, alpha=0.14, linewidth=0)
             figure.add_artist(band)
@@ -188,25 +189,29 @@ def _table(figure: Figure, case: RetrievalFailure, compared: list[TripletLoss], 
             _words(figure, x, y, text + mark, size=16, color=colour, ha=side)
 
 
-def _verdict(figure: Figure, case: RetrievalFailure, compared: list[TripletLoss], steps: list[Step]) -> None:
-    before = case.before
+def _judged(case: RetrievalFailure, compared: list[TripletLoss], steps: list[Step]) -> BestLoss:
     after = {loss.formula.title: step.after for loss, step in zip(compared, steps, strict=True)}
-    best = best_loss(before, after)
-    first, others = best.names[0], len(best.names) - 1
+    return best_loss(case.before, after)
+
+
+def _verdict(figure: Figure, case: RetrievalFailure, compared: list[TripletLoss], steps: list[Step]) -> None:
+    best = _judged(case, compared, steps)
     text = "No loss ranks this query better."
     if best.gain > 0:
-        them = f"{first} and {others} more rank" if others else f"{first} ranks"
-        then = after[first]
-        text = (
-            f"{them} it best: own kind {before.right:,} → {then.right:,}, wrong one {before.wrong:,} → {then.wrong:,}."
-        )
+        many = len(best.names) > 1
+        text = f"{len(best.names)} losses tie for the best" if many else f"{best.names[0]} improves it most"
+        ranks = [
+            step.after.right for loss, step in zip(compared, steps, strict=True) if loss.formula.title in best.names
+        ]
+        then = "–".join(f"{rank:,}" for rank in sorted({min(ranks), max(ranks)}))
+        text = f"{text}: own kind {case.before.right:,} → {then}."
     _words(figure, 0.05, 0.115, text, size=18.5, weight="bold")
 
 
 def _origin(run: Run, case: RetrievalFailure) -> str:
     return (
-        f"DML Lab, forces of a failure: one step x ← x − {RATE} · gradient on query, first right and first wrong "
-        f"neighbour alone,\nall {case.searched:,} ranked anew. Run {run.id}."
+        f"DML Lab, forces of a failure: one step of query, first right and first wrong neighbour, the farthest by "
+        f"{LENGTH}\nunder every loss; {case.searched:,} samples ranked. Small differences are ties. Run {run.id}."
     )
 
 

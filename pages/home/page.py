@@ -56,7 +56,7 @@ def page() -> None:
     _door(play, "fields", "Play with a loss", forces)
     _door(train, "data", "Train a network", "This is what a training does. Same colour: same class.")
     run = {"run": shown.id} if shown else None
-    whom = "Who is near whom, where it fails, and which loss would help."
+    whom = "Who is near whom, where it fails, and what one step of each loss would change there."
     _door(look, "explore", "Look at what it learned", whom, run)
     with play:
         _field()

@@ -88,7 +88,7 @@ def assert_ranks_are_those_of_dmlcore(page, run: Run) -> dict[str, list[str]]:
         case, drawn = case_of(page, run), shown_loss(page)
         rate = float(page.get_by_label("step size value", exact=True).input_value())
         compared = [drawn if name == drawn.formula.name else losses.create(name) for name in losses.names()]
-        for loss, step in zip(compared, case.steps(compared, rate), strict=True):
+        for loss, step in zip(compared, case.steps(compared, rate, length=rate), strict=True):
             force, *ranks = table(page)[loss.formula.name]
             assert ranks == row(case.before, step.after), loss.formula.name
             assert (force not in ("satisfied", "clamped")) == step.forces.active
@@ -153,7 +153,7 @@ def test_a_dragged_point_asks_what_if_and_the_button_goes_back(page, server, fai
 
 
 def test_the_next_failure_brings_its_own_triplet_and_keeps_the_loss(page, server, failing):
-    opened(page, server, failing, "&loss=lifted&rate=0.5")
+    opened(page, server, failing, "&loss=lifted&rate=0.5&by=length")
     found = neighbours.read(failing.embeddings())
     page.get_by_role("button", name="Next failure").click()
     wanted = str(found.indices[failures(found)[1]])
@@ -198,10 +198,14 @@ def test_the_best_loss_is_named_and_headers_sort_and_the_true_step_follows_the_l
     case = RetrievalFailure(found, query, *rows, on_sphere=True)
     compared = [losses.create(name) for name in losses.names() if name != failing.spec.loss.name]
     compared.append(losses.create(failing.spec.loss.name, **failing.spec.loss.parameters))
-    steps = {loss.formula.name: each.after for loss, each in zip(compared, case.steps(compared, 0.1), strict=True)}
-    judged = best_loss(case.before, {name: steps[name] for name in losses.names()})
-    lead, _ = words.verdict(judged, case.before, steps[judged.names[0]])
-    expect(page.locator(".verdict strong")).to_have_text(lead)
+    steps = {
+        loss.formula.name: each.after
+        for loss, each in zip(compared, case.steps(compared, 0.1, length=0.1), strict=True)
+    }
+    after = {name: steps[name] for name in losses.names()}
+    judged = best_loss(case.before, after)
+    expect(page.locator(".verdict:not(.last-word) strong")).to_have_text(words.verdict(judged, case.before, after))
+    expect(page.locator(".last-word strong")).to_contain_text("The true step decides.")
     for key, leaders in judged.leaders.items():
         stars = page.locator(f'.steps td[data-cell="{key}"].best')
         expect(stars).to_have_count(len(leaders))
@@ -218,7 +222,8 @@ def test_the_best_loss_is_named_and_headers_sort_and_the_true_step_follows_the_l
     page.get_by_text(re.compile("Right P with Ranking")).wait_for()
     page.get_by_role("button", name="Angular", exact=True).click()
     page.get_by_text(re.compile("Right P with Angular|Angular has no force")).wait_for()
-    page.get_by_role("button", name="same length δ").click()
-    page.get_by_text(re.compile("same length δ = 0.1")).wait_for()
-    expect(page.locator(".ranks .caption")).to_contain_text("goes exactly δ")
+    page.get_by_role("button", name="rate η").click()
+    page.get_by_text(re.compile("equal rate η = 0.1")).wait_for()
+    expect(page.locator(".ranks .rule")).to_contain_text("mostly compares gradient sizes")
+    assert link(page)["by"] == "rate"
     assert link(page)["loss"] == "angular"

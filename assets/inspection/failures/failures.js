@@ -32,19 +32,16 @@ const svg = (tag, attributes = {}) => {
   put(node, attributes);
   return node;
 };
-/** @type {Record<Way, [text: string, help: string]>} */
+/** @type {Record<Way, [text: string, rule: string]>} */
 const WAYS = {
-  rate: ["same rate η", "every loss moves each point by η times its force"],
   length: [
-    "same length δ",
-    "every loss moves its farthest point by δ, whatever the size of its forces: directions compared",
+    "step length δ",
+    "Each loss moves its farthest point by δ, so the size of its gradient does not count",
   ],
-};
-/** @type {Record<Way, string>} */
-const RULES = {
-  rate: "Each goes η times its force, x ← x − η · gradient",
-  length:
-    "The one that moves farthest goes exactly δ, the other two in proportion, whatever the size of the forces",
+  rate: [
+    "rate η",
+    "Each loss moves each point by η times its gradient. A larger gradient goes farther, so this mostly compares gradient sizes",
+  ],
 };
 
 // What is drawn below the plane by Streamlit.
@@ -146,8 +143,22 @@ class Failure extends Fields {
       Object.entries(this.schema.losses).map(([name, { title }]) => [name, title]),
       (loss) => this.put({ loss, margin: "raw", mu: null }),
     );
+    /** @type {HTMLParagraphElement} */
+    this.rule = el("p", { class: "rule" });
+    /** @type {HTMLElement} */
+    this.last = el("strong");
     /** @type {HTMLSpanElement} */
-    this.rule = el("span");
+    this.lastText = el("span");
+    /** @type {HTMLParagraphElement} */
+    this.lastWord = el(
+      "p",
+      { class: "verdict last-word", role: "status" },
+      this.last,
+      " ",
+      this.lastText,
+      " ",
+      el("button", { class: "link", onclick: trueStep }, "the true step ↓"),
+    );
     /** @type {HTMLTableElement} */
     this.parts = el("table", { class: "numbers parts" });
     /** @type {HTMLSpanElement} */
@@ -162,18 +173,16 @@ class Failure extends Fields {
         el("h3", {}, "One step of each loss"),
         this.now,
         this.stepBox,
+        this.rule,
         this.steps.verdict,
+        this.lastWord,
         this.steps.table,
         el(
           "p",
           { class: "caption" },
-          "★: the best of its column. A header sorts; a loss in bold is the one drawn, click another to draw it. ",
-          "Only A, P and N move here, all other embeddings stay, and the ranks are counted anew among ",
+          "★ best of its column, ties included. Click a header to sort, a loss to draw it. Only A, P and N move; ranks are among ",
           this.searched,
-          " samples. ",
-          this.rule,
-          " A network cannot do that: its step changes weights and so moves every embedding, and may find another loss best: ",
-          el("button", { class: "link", onclick: trueStep }, "the true step ↓"),
+          " samples.",
         ),
       ),
       el("section", {}, el("h4", {}, "Each force in its parts"), this.parts),
@@ -208,7 +217,6 @@ class Failure extends Fields {
         el(
           "button",
           {
-            title: WAYS[way][1],
             "aria-pressed": String(way === this.by),
             onclick: () => {
               this.by = way;
@@ -218,12 +226,16 @@ class Failure extends Fields {
           },
           WAYS[way][0],
         );
-    setText(this.rule, `${RULES[this.by]}${this.data.circle ? ", along the unit sphere" : ""}.`);
+    setText(
+      this.rule,
+      `${WAYS[this.by][1]}.${this.data.circle ? " Points stay on the unit sphere." : ""}`,
+    );
+    this.steps.verdict.classList.toggle("by-rate", this.by === "rate");
     const slider = control(
       {
         name: "step size",
         symbol: this.by === "rate" ? "η" : "δ",
-        help: WAYS[this.by][1],
+        help: `${WAYS[this.by][1]}.`,
         low,
         high,
         log: true,
@@ -243,7 +255,8 @@ class Failure extends Fields {
       slider,
       el(
         "div",
-        { class: "pills", role: "group", "aria-label": "what is the same for all losses" },
+        { class: "pills", role: "group", "aria-label": "held equal for all losses" },
+        el("span", { "aria-hidden": "true" }, "Equal"),
         ...Object.keys(WAYS).map((way) => pill(/** @type {Way} */ (way))),
       ),
     );
@@ -306,6 +319,21 @@ class Failure extends Fields {
       this.loadStyles();
     }
     await super.update(data);
+    this.tellLastWord();
+  }
+
+  // The true step decides, once it was taken.
+  tellLastWord() {
+    const { last_word } = this.data;
+    this.lastWord.classList.toggle("known", Boolean(last_word));
+    this.steps.verdict.classList.toggle("outranked", Boolean(last_word));
+    setText(this.last, last_word ? `The true step decides. ${last_word}` : "");
+    setText(
+      this.lastText,
+      last_word
+        ? "The comparison above moves three embeddings alone; a network moves all:"
+        : "A network cannot move three embeddings alone, so this is an estimate. What decides is",
+    );
   }
 
   loadStyles() {
@@ -314,6 +342,7 @@ class Failure extends Fields {
         this.thumbs[name].src = this.data.images[i];
     });
     this.circleKey.hidden = !this.data.circle;
+    this.tellLastWord();
   }
 
   /** @param {boolean} now */

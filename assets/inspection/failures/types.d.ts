@@ -3,7 +3,7 @@
 import type { Field, FieldData } from "../../shared/plane/types.js";
 import type { Hyper, Place, Point } from "../../shared/types.js";
 
-export type Way = "rate" | "length"; // what is the same for all losses
+export type Way = "length" | "rate"; // held equal for all losses
 
 export interface FailureData extends FieldData {
   home: Record<Point, Place> & { view: Place; loss: string; hyper: Hyper };
@@ -13,6 +13,7 @@ export interface FailureData extends FieldData {
   rate: number;
   by: Way;
   rates: [low: number, high: number];
+  last_word: string; // the verdict of the true steps taken so far; "" before the first
 }
 export interface Triple {
   run: string;

@@ -1,4 +1,4 @@
-"""Which loss ranks a query best after one step: by AP@R, then by the rank of P, then by the rank of N."""
+"""Which losses rank a query best after one step: by AP@R, then by the rank of P; small differences are ties."""
 
 from __future__ import annotations
 
@@ -7,27 +7,43 @@ from dataclasses import dataclass
 
 from dmlcore.inspection.failure.one_step import NeighbourRanks
 
-# The columns in the order in which they judge; larger is better.
-COLUMNS: Mapping[str, Callable[[NeighbourRanks], float]] = {
-    "ap": lambda ranks: ranks.average_precision,
-    "right": lambda ranks: -ranks.right,
-    "wrong": lambda ranks: ranks.wrong,
+TIE = 0.1  # share of the largest improvement within which results tie
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One figure of a standing.
+
+    value: the figure, larger is better. resolution: the difference up to which two values always tie.
+    """
+
+    value: Callable[[NeighbourRanks], float]
+    resolution: float
+
+
+MEASURES: Mapping[str, Measure] = {
+    "ap": Measure(lambda ranks: ranks.average_precision, 0.01),
+    "right": Measure(lambda ranks: -ranks.right, 1.0),
+    "wrong": Measure(lambda ranks: ranks.wrong, 1.0),
 }
+JUDGES = ("ap", "right")  # the measures that decide, in this order; AP@R already counts how far N fell
 
 
 def merit(ranks: NeighbourRanks) -> tuple[float, ...]:
-    """What orders standings, the better the larger."""
-    return tuple(of(ranks) for of in COLUMNS.values())
+    """Return a key that sorts standings from worst to best, without ties of the kind `best_loss` finds."""
+    return tuple(measure.value(ranks) for measure in MEASURES.values())
 
 
 @dataclass(frozen=True)
 class BestLoss:
-    """The losses that rank the query best, and what told them from the others.
+    """The losses that rank a query best after one step.
 
-    names: one, or those that are equal in every column, in the order given. gain: 1 where they rank it better than
-    before the step, 0 as before, -1 worse. decided: the column of COLUMNS that left out the last of the others; None
-    where all losses are equal. leaders: by column, the losses with its best value; none where that is no better than
-    before, or where all share it.
+    Attributes:
+        names: The best loss, or all losses that tie for the best, in the order given.
+        gain: 1 if they rank the query better than before the step, 0 if about as before, -1 if worse.
+        decided: The last measure in JUDGES that excluded a loss; None if all losses tie.
+        leaders: The losses that tie for the best value of each measure; none where that is about the value before the
+            step, or where all losses share it.
     """
 
     names: tuple[str, ...]
@@ -37,17 +53,45 @@ class BestLoss:
 
 
 def best_loss(before: NeighbourRanks, after: Mapping[str, NeighbourRanks]) -> BestLoss:
-    """Judge the standings after a step of each loss, by its name; raises ValueError without any."""
+    """Return the losses whose step ranks a query best.
+
+    Each measure of JUDGES in turn keeps the losses that tie with the best of those left. Two values tie if they differ
+    by at most the resolution of the measure, or by at most TIE times the best improvement over `before`.
+
+    Args:
+        before: The standing before the step.
+        after: The standing after the step of each loss, by name.
+
+    Raises:
+        ValueError: If `after` is empty.
+    """
     if not after:
         raise ValueError("after must hold a standing of at least one loss")
-    merits = {name: merit(ranks) for name, ranks in after.items()}
-    top, now = max(merits.values()), merit(before)
-    names = tuple(name for name, each in merits.items() if each == top)
-    alike = [sum(each[: i + 1] == top[: i + 1] for each in merits.values()) for i in range(len(COLUMNS))]
-    decided = None if len(names) == len(merits) else list(COLUMNS)[alike.index(len(names))]
+    names, decided = tuple(after), None
+    for key in JUDGES:
+        kept = _tied(key, before, {name: after[name] for name in names})
+        names, decided = kept, decided if len(kept) == len(names) else key
     leaders = {}
-    for key, value in COLUMNS.items():
-        best = max(value(ranks) for ranks in after.values())
-        lead = tuple(name for name, ranks in after.items() if value(ranks) == best)
-        leaders[key] = lead if best > value(before) and len(lead) < len(after) else ()
-    return BestLoss(names, (top > now) - (top < now), decided, leaders)
+    for key, measure in MEASURES.items():
+        lead = _tied(key, before, after)
+        improves = max(map(measure.value, after.values())) - measure.value(before) > measure.resolution
+        leaders[key] = lead if improves and len(lead) < len(after) else ()
+    return BestLoss(names, _gain(before, [after[name] for name in names]), decided, leaders)
+
+
+def _tied(key: str, before: NeighbourRanks, after: Mapping[str, NeighbourRanks]) -> tuple[str, ...]:
+    """Return the losses that tie with the best value of a measure."""
+    measure = MEASURES[key]
+    values = {name: measure.value(ranks) for name, ranks in after.items()}
+    best = max(values.values())
+    room = max(measure.resolution, TIE * (best - measure.value(before)))
+    return tuple(name for name, value in values.items() if best - value <= room)
+
+
+def _gain(before: NeighbourRanks, best: list[NeighbourRanks]) -> int:
+    """Return the sign of the first improvement over `before` that exceeds the resolution of its measure."""
+    for measure in map(MEASURES.__getitem__, JUDGES):
+        change = max(map(measure.value, best)) - measure.value(before)
+        if abs(change) > measure.resolution:
+            return 1 if change > 0 else -1
+    return 0

@@ -12,7 +12,6 @@ from streamlit.delta_generator import DeltaGenerator
 
 from dmlcore.inspection.failure.one_step import RetrievalFailure, failures, neighbours
 from dmlcore.inspection.neighbours import TestNeighbours
-from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import Run
 from dmlcore.typing import Ints
 from pages.inspection.failures import images, service
@@ -38,9 +37,9 @@ LECTURE = Presentation(
     (
         "A is a test sample of a class the network never trained on. N, of another class, lies nearer to it than P.",
         "The plane through the three embeddings is exact: distances in it are those of the embedding space.",
-        "The table takes one step of every loss on these three alone, ranks all samples anew and names the best loss.",
-        "✓ better, ✗ worse. Choose a loss in the table to see its forces; drag a point to ask what if.",
-        "A step of a training moves weights, and so every embedding: see Take the true step on the page.",
+        "The table takes one step of equal length with every loss, on these three alone, and ranks all samples.",
+        "✓ better, ✗ worse, small differences are ties. Choose a loss to see its forces; drag a point to ask what if.",
+        "A training step moves weights, and so every embedding: the true step on the page has the last word.",
     ),
 )
 
@@ -50,7 +49,7 @@ def page() -> None:
         "failures",
         "Failures",
         "A query **A**, a right neighbour **P** and a wrong one **N** in the plane through their embeddings, with true "
-        "distances and forces. The table says which loss ranks the query best after one step.",
+        "distances and forces. The table compares the losses by one step of equal length; the true step decides.",
     )
     if shown is not None:
         browse(shown, st.container(horizontal=True, vertical_alignment="center"))
@@ -93,7 +92,7 @@ def browse(shown: ShownRun, bar: DeltaGenerator) -> None:
 @st.fragment
 def _steps(run: Run, triplet: dict[str, Any], case: RetrievalFailure, addresses: list[str]) -> None:
     """The plane and the true step below it, which runs again once another loss is drawn."""
-    _canvas(triplet, case, run.spec, addresses)
+    _canvas(run, triplet, case, addresses)
     true_step_view.show(run, triplet, case, home(case.triplet, run.spec))
 
 
@@ -182,12 +181,11 @@ def _images(shown: ShownRun, case: RetrievalFailure, rights: Ints, wrongs: Ints)
     others = [
         images.Others(
             "right",
-            "Other right neighbours: nearest … farthest. It begins with the nearest, the first that could come among "
-            f"the {case.matches} ranks that AP@R counts.",
+            "Other right neighbours, nearest first … farthest",
             tiles(rights[:STRIP], "right"),
             tiles(hardest, "right, far"),
         ),
-        images.Others("wrong", "Other wrong neighbours: nearest", tiles(wrongs[:STRIP], "wrong"), []),
+        images.Others("wrong", "Other wrong neighbours, nearest first", tiles(wrongs[:STRIP], "wrong"), []),
     ]
     distances = {edge: float(np.linalg.norm(case.points[0] - case.points[i])) for edge, i in (("ap", 1), ("an", 2))}
     now = {"query": three[0].index, "right": three[1].index, "wrong": three[2].index}
@@ -200,10 +198,10 @@ def _images(shown: ShownRun, case: RetrievalFailure, rights: Ints, wrongs: Ints)
     )
 
 
-def _canvas(triplet: dict[str, Any], case: RetrievalFailure, spec: RunSpec, addresses: list[str]) -> None:
+def _canvas(run: Run, triplet: dict[str, Any], case: RetrievalFailure, addresses: list[str]) -> None:
     """The plane with its panels and tables. of: run and the three samples; addresses: where their images are."""
     query = st.query_params.to_dict()
-    at_home = home(case.triplet, spec)
+    at_home = home(case.triplet, run.spec)
     scene = misread_link.opened(RealScene, RealScene.at(at_home))
     rate, way = service.asked(query)
     circle = (1 - case.triplet.height**2) ** 0.5 / at_home.unit if case.on_sphere and case.triplet.height < 1 else None
@@ -222,6 +220,7 @@ def _canvas(triplet: dict[str, Any], case: RetrievalFailure, spec: RunSpec, addr
         rate=rate,
         by=way,
         rates=service.RATES,
+        last_word=true_step_view.last_word(run, triplet),
         query=urlencode(service.link(triplet, scene, rate, way)),
         idle=False,
         heard={"link": _follow_plane},

@@ -1,7 +1,8 @@
 """Fields of a real triplet over a WebSocket, with what one step of each loss would do to the ranks of its query.
 
 A request is that of the fields page with "of" (run, and the samples query, right and wrong by their index in the data
-set), "rate" and "by" ("rate" or "length"). The answer's "failure" holds ranks, forces and where one step would lead.
+set), "rate" (the size of the step) and "by" ("length" or "rate": what is equal for all losses). The answer's "failure"
+holds ranks, forces and where one step would lead.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from pages.shared.words import sentences as words
 
 RATE = 0.1
 RATES = (0.001, 10.0)
-WAYS = ("rate", "length")
+WAYS = ("length", "rate")
 AT_ONCE = 30_000_000  # products of embeddings within which all losses answer while the hand moves
 INDEX = 10**9
 
@@ -96,16 +97,18 @@ def about(case: RetrievalFailure, scene: RealScene, request: Request, *, whole: 
 
 
 def asked(request: Request) -> tuple[float, str]:
-    """The step size of a request or link, and what it is: a rate, or the way of the farthest point."""
+    """Return the size of the step that a request or link asks for, and what it sets equal for all losses.
+
+    A link with a size but without "by" is older than the comparison at equal length: its size is a rate.
+    """
     rate = untrusted.bounded(request.get("rate"), *RATES, RATE)
-    return rate, untrusted.one_of(request.get("by"), WAYS, WAYS[0])
+    return rate, untrusted.one_of(request.get("by"), WAYS, "rate" if "rate" in request else WAYS[0])
 
 
 def link(triplet: Any, scene: RealScene, rate: float, way: str) -> dict[str, str]:
-    """The whole link of the page."""
+    """Return the whole query string of the page; it names the step unless size and comparison are the defaults."""
     query = {name: str(triplet[name]) for name in ("run", *OF)} | scene.to_query()
-    query |= {"rate": untrusted.plain(rate)} if rate != RATE else {}
-    return query | ({"by": way} if way != WAYS[0] else {})
+    return query | ({"rate": untrusted.plain(rate), "by": way} if (rate, way) != (RATE, WAYS[0]) else {})
 
 
 def _of(triplet: Any) -> tuple[RunSpec, RetrievalFailure]:
@@ -158,11 +161,11 @@ def _step(step: Step) -> dict[str, Any]:
 
 
 def _best(now: NeighbourRanks, by_loss: dict[str, Step]) -> dict[str, Any]:
-    """Which loss ranks the query best from here, in words, and which lead each column."""
+    """Return the losses that rank the query best, the sentence on them, and the leaders of each column."""
     after = {name: step.after for name, step in by_loss.items()}
     best = best_loss(now, after)
-    lead, judged = failure_words.verdict(best, now, after[best.names[0]])
-    return {"names": best.names, "verdict": lead, "judged": judged, "leaders": best.leaders}
+    lead = failure_words.verdict(best, now, after)
+    return {"names": best.names, "verdict": lead, "judged": failure_words.JUDGED, "leaders": best.leaders}
 
 
 def _ends(start: EmbeddedTriplet, step: Step, home: Home) -> list[list[float]] | None:

@@ -1,8 +1,8 @@
-"""Which loss ranks a query best, and why the step of three embeddings and that of the weights differ, in sentences."""
+"""Sentences on which losses rank a query best, and on why a step of three embeddings and one of the weights differ."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dmlcore import losses
@@ -13,29 +13,62 @@ from pages.shared.words.labels import WORDS
 
 EVEN = ("adam", "adamw", "rmsprop")  # their first step is as long for a weak gradient of a weight as for a strong one
 
-NAMED = 3  # losses of a tie that are named
-JUDGED = "Judged by AP@R, then by the rank of P (lower is better), then by the rank of N (higher is better)"
-DECIDED = {"ap": "AP@R decides", "right": "the rank of P decides", "wrong": "the rank of N decides"}
+LEFT_OUT = 3  # the most losses outside a tie that are named instead of those in it
+JUDGED = (
+    "Compared by AP@R, then by the rank of P. Results tie within 10 % of the largest improvement, one point of AP@R or "
+    "one rank."
+)
 
 
-def verdict(best: BestLoss, before: NeighbourRanks, after: NeighbourRanks) -> tuple[str, str]:
-    """Which loss ranks the query best, and by what it was judged; after: the standing that those losses share."""
-    judged = f"{JUDGED}; here {DECIDED[best.decided]}." if best.decided else f"{JUDGED}."
-    if best.gain <= 0:
-        leave = "every step ranks it lower" if best.gain < 0 else "the best steps leave it as it is"
-        return f"No loss ranks this query better: {leave}.", judged
-    titles = [losses.describe(name).title for name in best.names]
-    more = len(titles) - NAMED
-    if more > 0:
-        titles[NAMED:] = [f"{more} more"]
-    them = f"{', '.join(titles[:-1])} and {titles[-1]}, alike" if len(titles) > 1 else titles[0]
-    first, then = (f"{100 * each.average_precision:.1f}" for each in (before, after))
-    changes = [
-        f"AP@R {first} → {then} %" if first != then else f"AP@R {then} %",
-        f"P {before.right:,} → {after.right:,}" if before.right != after.right else f"P stays at {after.right:,}",
-        f"N {before.wrong:,} → {after.wrong:,}" if before.wrong != after.wrong else f"N stays at {after.wrong:,}",
-    ]
-    return f"Best for this query: {them}. {', '.join(changes)}.", judged
+def verdict(best: BestLoss, before: NeighbourRanks, after: Mapping[str, NeighbourRanks]) -> str:
+    """Return one sentence that names the losses that rank a query best, ties as ties, with what their steps change.
+
+    Args:
+        best: The result of `best_loss` for `before` and `after`.
+        before: The standing before the step.
+        after: The standing after the step of each loss, by name.
+    """
+    if best.gain < 0:
+        return "No loss improves this query: every step ranks it lower."
+    if best.gain == 0:
+        return "No loss changes this ranking noticeably."
+    first, then = f"{100 * before.average_precision:.1f}", [after[name] for name in best.names]
+    changes = (
+        f"AP@R {_change(first, [f'{100 * each.average_precision:.1f}' for each in _by(then, 'average_precision')])} %",
+        f"P {_change(f'{before.right:,}', [f'{each.right:,}' for each in _by(then, 'right')])}",
+        f"N {_change(f'{before.wrong:,}', [f'{each.wrong:,}' for each in _by(then, 'wrong')])}",
+    )
+    return f"{_named(best.names, list(after))}. {', '.join(changes)}."
+
+
+def _named(best: Sequence[str], compared: Sequence[str]) -> str:
+    """Return the best loss, or the losses of a tie by the shorter list: those in it, or those left out."""
+    if len(compared) == 1:
+        return f"With {_titles(best)}"
+    if len(best) == 1:
+        return f"Largest improvement: {_titles(best)}"
+    behind = [name for name in compared if name not in best]
+    if not behind:
+        return f"All {len(best)} losses tie"
+    if len(behind) <= min(LEFT_OUT, len(best) - 1):
+        return f"{len(best)} of {len(compared)} losses tie, all but {_titles(behind)}"
+    return f"{len(best)} of {len(compared)} losses tie: {_titles(best)}"
+
+
+def _titles(names: Sequence[str]) -> str:
+    *others, last = (losses.describe(name).title for name in names)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _by(standings: Sequence[NeighbourRanks], figure: str) -> list[NeighbourRanks]:
+    """Return the standings with the lowest and the highest value of a figure."""
+    return [pick(standings, key=lambda each: getattr(each, figure)) for pick in (min, max)]
+
+
+def _change(before: str, ends: Sequence[str]) -> str:
+    """Return a value before a step and the range of values after it."""
+    after = "–".join(dict.fromkeys(ends))
+    return f"stays at {after}" if after == before else f"{before} → {after}"
 
 
 def price(before: float | None, after: float | None) -> str:

@@ -1,4 +1,4 @@
-"""Which loss ranks a query best: AP@R judges first, then the rank of P, then that of N."""
+"""Which losses rank a query best: AP@R judges first, then the rank of P, and small differences are ties."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ def ranks(right: int, wrong: int, precision: float) -> NeighbourRanks:
     ("after", "names", "decided"),
     [
         ({"a": ranks(1, 2, 0.1), "b": ranks(9, 1, 0.2)}, ("b",), "ap"),
-        ({"a": ranks(9, 90, 0.0), "b": ranks(8, 1, 0.0), "c": NOW}, ("b",), "right"),
-        ({"a": ranks(1, 75, 0.125), "b": ranks(1, 283, 0.125), "c": ranks(2, 300, 0.1)}, ("b",), "wrong"),
-        ({"a": ranks(1, 75, 0.125), "b": ranks(1, 75, 0.125), "c": NOW}, ("a", "b"), "ap"),
-        ({"a": ranks(1, 75, 0.125), "b": ranks(1, 75, 0.125)}, ("a", "b"), None),
+        ({"a": ranks(30, 90, 0.0), "b": ranks(8, 1, 0.0), "c": NOW}, ("b",), "right"),
+        # The rank of N crowns nobody, nor does a tenth of the gain, one point of AP@R or one rank.
+        ({"a": ranks(1, 75, 0.125), "b": ranks(1, 283, 0.125), "c": ranks(2, 300, 0.1)}, ("a", "b"), "ap"),
+        ({"a": ranks(1, 75, 0.5), "b": ranks(1, 75, 0.46), "c": ranks(1, 75, 0.44)}, ("a", "b"), "ap"),
+        ({"a": ranks(8, 75, 0.0), "b": ranks(13, 75, 0.0), "c": ranks(14, 75, 0.0)}, ("a", "b"), "right"),
+        ({"a": ranks(4, 75, 0.015), "b": ranks(4, 75, 0.008)}, ("a", "b"), None),
     ],
 )
-def test_the_columns_judge_one_after_another(after, names, decided):
+def test_ap_at_r_judges_before_the_rank_of_p_and_small_differences_tie(after, names, decided):
     verdict = best_loss(NOW, after)
     assert (verdict.names, verdict.decided, verdict.gain) == (names, decided, 1)
 
@@ -34,10 +36,11 @@ def test_a_best_loss_need_not_help():
     assert (worse.names, worse.gain) == (("a",), -1)
     assert not any(worse.leaders.values())
     assert best_loss(NOW, {"a": NOW, "b": ranks(60, 1, 0.0)}).gain == 0
+    assert best_loss(NOW, {"a": ranks(57, 9, 0.005), "b": ranks(90, 1, 0.0)}).gain == 0
 
 
 def test_the_leaders_of_a_column_are_better_than_before_and_than_another():
-    verdict = best_loss(NOW, {"a": ranks(1, 75, 0.0), "b": ranks(1, 283, 0.0), "c": NOW})
+    verdict = best_loss(NOW, {"a": ranks(1, 75, 0.0), "b": ranks(2, 283, 0.0), "c": NOW})
     assert verdict.leaders == {"ap": (), "right": ("a", "b"), "wrong": ("b",)}
     assert not any(best_loss(NOW, {"a": ranks(1, 75, 0.1)}).leaders.values())  # alone it leads nobody
 

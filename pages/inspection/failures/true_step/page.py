@@ -8,7 +8,7 @@ import streamlit as st
 
 from dmlcore import losses
 from dmlcore.inspection.failure import answers, true_step
-from dmlcore.inspection.failure.best_loss import best_loss
+from dmlcore.inspection.failure.best_loss import BestLoss, best_loss
 from dmlcore.inspection.failure.one_step import NeighbourRanks, RetrievalFailure
 from dmlcore.inspection.failure.true_step import Question
 from dmlcore.storage.runs import Run
@@ -71,7 +71,7 @@ def _result(run: Run, triplet: dict[str, Any], case: RetrievalFailure, home: Hom
         hide_index=True,
         height="content",
     )
-    same = f"same rate η = {rate:g}" if way == "rate" else f"same length δ = {rate:g}"
+    same = f"equal rate η = {rate:g}" if way == "rate" else f"equal length δ = {rate:g}"
     even = (
         " Losses that pull the weights in the same directions take the same step: the first step of this optimiser "
         "does not depend on how strong a pull is."
@@ -84,14 +84,32 @@ def _result(run: Run, triplet: dict[str, Any], case: RetrievalFailure, home: Hom
 
 
 def _verdict(before: dict[str, Any], after: dict[str, dict[str, Any]]) -> None:
-    """Which of the losses ranks the query best by the true step, and what it does to all other queries."""
+    """Show which losses rank the query best by the true step, and what that does to all other queries."""
+    lead, best = _judged(before, after)
+    kindest = max(best.names, key=lambda name: after[name]["map_at_r"] or 0.0)
+    others = failure_words.price(before["map_at_r"], after[kindest]["map_at_r"]) if best.gain > 0 else ""
+    if others and len(best.names) > 1:
+        others = f"With {losses.describe(kindest).title}, {others}"
+    only = "" if len(after) == len(losses.names()) else f"{len(after)} of {len(losses.names())} losses taken so far."
+    show = st.success if best.gain > 0 else st.info
+    show(" ".join(filter(None, (f"**{lead}**", others, failure_words.JUDGED, only))), icon=":material/star:")
+
+
+def _judged(before: dict[str, Any], after: dict[str, dict[str, Any]]) -> tuple[str, BestLoss]:
     ranks = {name: ranks_of(each) for name, each in after.items()}
     best = best_loss(ranks_of(before), ranks)
-    lead, judged = failure_words.verdict(best, ranks_of(before), ranks[best.names[0]])
-    others = failure_words.price(before["map_at_r"], after[best.names[0]]["map_at_r"]) if best.gain > 0 else ""
-    only = "" if len(after) == len(losses.names()) else f" Of {len(after)} of {len(losses.names())} losses."
-    show = st.success if best.gain > 0 else st.info
-    show(" ".join(filter(None, (f"**{lead}**", others, f"{judged}{only}"))), icon=":material/star:")
+    return failure_words.verdict(best, ranks_of(before), ranks), best
+
+
+def last_word(run: Run, triplet: dict[str, Any]) -> str:
+    """Return the verdict of the true steps taken so far on a triplet; "" before the first."""
+    step = true_step.read(_path(run, triplet))
+    after = {name: step["after"][name] for name in losses.names() if name in step["after"]} if step else {}
+    if step is None or not after:
+        return ""
+    taken, known = len(after), len(losses.names())
+    lead, _ = _judged(step["before"], after)
+    return lead if taken == known else f"{lead} ({taken} of {known} losses taken so far.)"
 
 
 def ranks_of(standing: dict[str, Any]) -> NeighbourRanks:
