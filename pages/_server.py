@@ -91,8 +91,8 @@ class Loaded(BaseRoute):
     heard = float("-inf")  # when anything last came in, by time.monotonic
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Full for /api/..., none otherwise."""
-        ours = scope["type"] in ("http", "websocket") and scope["path"].startswith("/api/")
+        """Full for /api/... below the path the app is served under, none otherwise."""
+        ours = scope["type"] in ("http", "websocket") and host.route(scope).startswith("api/")
         return (Match.FULL if ours else Match.NONE), {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -103,6 +103,7 @@ class Loaded(BaseRoute):
             self.heard = time.monotonic()
             return message
 
+        scope = dict(scope, path=f"/{host.route(scope)}", root_path="")  # the routes below know no base path
         for modules in (FIRST, LATER):
             router = await anyio.to_thread.run_sync(routes, modules)
             if modules == LATER or any(r.matches(scope)[0] == Match.FULL for r in router.routes):

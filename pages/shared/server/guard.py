@@ -23,11 +23,12 @@ from pages.shared.server.content_policy import ASSETS, content_policy
 
 MOST_BYTES = 65_536  # of one WebSocket message to a route of ours; Streamlit bounds its own (server.maxWidgetStateSize)
 LONGEST_START = 60.0  # seconds from the start of the app until its server listens
-HEALTH = ("/_stcore/health", "/api/ready")  # say that it works, or why not yet: open without the token
+HEALTH = ("_stcore/health", "api/ready")  # below the app's own path; open without the token, as probes have none
 SECURITY_HEADERS = {
     "X-Frame-Options": "SAMEORIGIN",
     "X-Content-Type-Options": "nosniff",
     "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",  # a page that opened the app keeps no handle to navigate it with
     "Referrer-Policy": "same-origin",
 }
 CLOSED = ("/_stcore/metrics", "/_stcore/script-health-check", "/_stcore/agent/")
@@ -102,7 +103,7 @@ class Guard:
         bearer = headers.get("authorization", "").removeprefix("Bearer ")
         if self.access.knows(known) or self.access.accepts(bearer):
             return None
-        if scope["path"].endswith(HEALTH) and scope["type"] == "http":
+        if streamlit_host.route(scope) in HEALTH and scope["type"] == "http":
             return None
         if "text/html" in headers.get("accept", ""):
             return _sign_in("")
@@ -165,11 +166,14 @@ def _listed() -> str:
 
 
 def _from_here(scope: Scope, headers: Headers) -> bool:
-    """What the browser says of who asks: no other page may load anything, but a link to the app may be followed."""
+    """Return True unless the browser says that another site's page made the request.
+
+    A link elsewhere may be followed to a page of the app, but not to /api/, where one request can cost a minute.
+    """
     if headers.get("sec-fetch-site", "none") in ("none", "same-origin"):
         return True
     followed = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
-    return followed and scope["type"] == "http" and scope["method"] in ("GET", "HEAD")
+    return followed and scope["type"] == "http" and scope["method"] in ("GET", "HEAD") and "/api/" not in scope["path"]
 
 
 def _address(scope: Scope) -> str:

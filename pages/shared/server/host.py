@@ -10,6 +10,7 @@ from pathlib import Path
 from weakref import WeakKeyDictionary
 
 import streamlit
+from starlette.types import Scope
 from streamlit import net_util
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ClientState_pb2 import ClientState
@@ -26,6 +27,12 @@ LONGEST = 120.0  # seconds that a page may take before the next one is opened
 def base() -> str:
     """The path the app is served under, ending in a slash."""
     return f"/{streamlit.get_option('server.baseUrlPath') or ''}/".replace("//", "/")
+
+
+def route(scope: Scope) -> str:
+    """Return the path of a request below the path the app is served under, without a leading slash; "" elsewhere."""
+    path = scope["path"].removeprefix(scope.get("root_path", ""))
+    return path.removeprefix(base()) if path.startswith(base()) else ""
 
 
 def scheme() -> str:

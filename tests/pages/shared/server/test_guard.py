@@ -12,6 +12,7 @@ from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient, WebSocketDenialResponse
 from starlette.websockets import WebSocketDisconnect
 
+from pages.shared.server import host
 from pages.shared.server.access import Access
 from pages.shared.server.guard import MOST_BYTES, Guard
 
@@ -20,6 +21,7 @@ HEADERS = {
     "x-frame-options": "SAMEORIGIN",
     "x-content-type-options": "nosniff",
     "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
     "referrer-policy": "same-origin",
 }
 
@@ -90,6 +92,15 @@ def test_a_link_elsewhere_may_be_followed_and_nothing_else():
         assert client().get("/", headers=link | changed).status_code == 403
         assert client().get("/", headers=link | {"sec-fetch-site": "same-site"} | changed).status_code == 403
     assert client().post("/", headers=link).status_code == 403
+
+
+def test_a_link_elsewhere_leads_to_pages_and_not_to_exports():
+    link = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+    for path in ("/api/charges/export.svg?step=3000", "/api/ready", "/lab/api/thumb/a/1"):
+        assert client().get(path, headers=link).status_code == 403
+        assert client().get(path, headers=link | {"sec-fetch-site": "same-site"}).status_code == 403
+        assert client().get(path, headers=link | {"sec-fetch-site": "same-origin"}).status_code == 200
+        assert client().get(path, headers=link | {"sec-fetch-site": "none"}).status_code == 200
 
 
 @pytest.mark.parametrize("origin", ["https://lab.example.org", None])
@@ -196,6 +207,17 @@ def test_scripts_and_proxies_send_the_token_in_a_header():
 def test_health_is_told_without_the_token():
     assert client(DML_TOKEN=TOKEN).get("/_stcore/health").status_code == 200
     assert client(DML_TOKEN=TOKEN).get("/_stcore/health", headers={"host": "evil.example"}).status_code == 403
+
+
+@pytest.mark.parametrize("base", ["", "lab"])
+def test_only_the_health_addresses_themselves_are_open_without_the_token(base, monkeypatch):
+    monkeypatch.setattr(host.streamlit, "get_option", lambda name: base if name == "server.baseUrlPath" else None)
+    at = f"/{base}".rstrip("/")
+    visitor = client(DML_TOKEN=TOKEN)
+    for name in ("/_stcore/health", "/api/ready"):
+        assert visitor.get(at + name).status_code == 200
+        for path in (f"{at}/runs{name}", f"{at}/static{name}", f"{at}{name}/", f"/x{name}", f"/{at}{name}"):
+            assert visitor.get(f"http://localhost:8501{path}").status_code == 403, path
 
 
 def test_a_browser_is_asked_for_the_token_in_words():

@@ -4,7 +4,8 @@ from starlette.middleware import Middleware
 from starlette.testclient import TestClient
 
 from dmlcore.storage.runs import RunStore
-from pages.shared.server import measured, operations
+from pages import _server
+from pages.shared.server import host, measured, operations
 from tests.made_runs import finished
 
 
@@ -25,6 +26,13 @@ def test_ready_says_why_not(client, monkeypatch, tmp_path):
     full = client.get(operations.READY)
     assert full.status_code == 503
     assert str(tmp_path) in full.text
+
+
+def test_routes_lie_below_the_base_path(client, monkeypatch):
+    monkeypatch.setattr(host.streamlit, "get_option", lambda name: "lab")
+    below = TestClient(Starlette(routes=[_server.Loaded()]))
+    assert below.get("/lab/api/ready").text == client.get("/api/ready").text
+    assert below.get("/api/ready").status_code == below.get("/lab/x/api/ready").status_code == 404
 
 
 def test_no_numbers_unless_they_are_asked_for(client, monkeypatch):
