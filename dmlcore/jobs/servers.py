@@ -65,15 +65,16 @@ def serve(address: str, ports: Iterable[int], settings: Mapping[str, str], *, to
 
     Returns 1 too where a server gives up at its first start.
 
-    settings: variables of the environment for the servers. token: what they ask for where the address is reached by
-    others and $DML_TOKEN says nothing: one for all, which outlives the restart of a server.
+    settings: variables of the environment for the servers. token: what all servers ask for, also after a restart,
+    where $DML_TOKEN is "auto" or where it is unset and the address is reached by others.
     """
     if not APP.is_file():
         _say(f"there is no app in {HOME}: run this where the repository lies (the library alone brings no pages)")
         return 1
     environment = os.environ | settings
-    if address not in ("127.0.0.1", "localhost", "::1"):
-        environment.setdefault("DML_TOKEN", token)
+    beyond = address not in ("127.0.0.1", "localhost", "::1")
+    if environment.get("DML_TOKEN", "auto" if beyond else "") == "auto":
+        environment["DML_TOKEN"] = token  # "auto" would give each server a token of its own at each start
     servers = [Server(port) for port in ports]
     stopped = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

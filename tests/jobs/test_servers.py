@@ -47,11 +47,14 @@ def gone(process: int) -> bool:
     return False
 
 
-@pytest.mark.parametrize(("address", "token"), [("127.0.0.1", ""), ("0.0.0.0", "t" * 48)])
-def test_each_server_starts_again_when_it_dies_and_all_end_together(tmp_path, address, token):
-    """Beyond loopback all have one token, also after a restart: whoever is signed in stays so."""
+@pytest.mark.parametrize(
+    ("address", "setting", "token"),
+    [("127.0.0.1", {}, ""), ("127.0.0.1", {"DML_TOKEN": "auto"}, "t" * 48), ("0.0.0.0", {}, "t" * 48)],
+)
+def test_each_server_starts_again_when_it_dies_and_all_end_together(tmp_path, address, setting, token):
+    """Where a token is asked for all servers have one, also after a restart: whoever is signed in stays so."""
     arguments = [sys.executable, "-c", SERVE.format(stands_in=STANDS_IN), str(tmp_path), address, "1001", "1002"]
-    environment = {key: value for key, value in os.environ.items() if key != "DML_TOKEN"}
+    environment = {key: value for key, value in os.environ.items() if key != "DML_TOKEN"} | setting
     serving = subprocess.Popen(arguments, cwd=REPOSITORY, env=environment)
     try:
         first, second = wait_for(tmp_path / "1001"), wait_for(tmp_path / "1002")
