@@ -20,7 +20,7 @@ from starlette.types import Message, Receive, Scope, Send
 from streamlit import App
 
 from dmlcore.monitoring import logs
-from pages.shared.server import descriptors, host
+from pages.shared.server import descriptors, host, uploads
 from pages.shared.widgets import session_state
 
 # Modules with ROUTES: what the first page needs, and the rest, which loads for longer than the first page may take.
@@ -206,11 +206,12 @@ async def lifespan(_: App) -> AsyncIterator[None]:
     asyncio.set_event_loop_policy(descriptors.SessionLoopPolicy())
     session_state.look_up_one_by_one()
     host.be_done_with_left_pages()
-    loading = asyncio.create_task(_load())
+    loading, purging = asyncio.create_task(_load()), asyncio.create_task(uploads.purge())
     yield
-    loading.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await loading
+    for task in (loading, purging):
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
     # The thread above may still be importing this module: then no worker of it has begun.
     if (pool := getattr(sys.modules.get("pages.shared.plane.service"), "WORKERS", None)) is not None:
         pool.stop()

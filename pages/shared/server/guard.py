@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from pages.shared.server import host as streamlit_host
 from pages.shared.server.access import OPEN_TO_ALL, Access, AccessError, in_address, is_loopback, listening
 from pages.shared.server.content_policy import ASSETS, content_policy
+from pages.shared.server.uploads import UploadLimiter
 
 MOST_BYTES = 65_536  # of one WebSocket message to a route of ours; Streamlit bounds its own (server.maxWidgetStateSize)
 LONGEST_START = 60.0  # seconds from the start of the app until its server listens
@@ -40,7 +41,7 @@ class Guard:
     """ASGI middleware around everything: refuses what is not the user's own, and puts the headers on every answer."""
 
     def __init__(self, app: ASGIApp, access: Access | None = None) -> None:
-        self.app, self._access = app, access
+        self.app, self._access, self.uploads = app, access, UploadLimiter()
         self._beyond: bool | None = None  # whether a listening socket is reached from elsewhere; None until one is open
 
     @property
@@ -62,7 +63,11 @@ class Guard:
             return
         if scope["type"] == "websocket" and "/api/" in scope["path"]:
             receive = _bounded(receive, send)
-        await _handed_on(self.app, scope, receive, send)
+        with self.uploads.admit(scope) as refused:
+            if refused:
+                await _answer(scope, send, 413, refused, {})
+            else:
+                await _handed_on(self.app, scope, receive, send)
 
     def _refusal(self, scope: Scope) -> tuple[int, str, dict[str, str]] | None:
         """Status, text and headers of what is answered in place of the app; None if the request may pass."""

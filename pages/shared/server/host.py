@@ -51,6 +51,24 @@ def sessions() -> int:
     return sum(int(stat.value) for stat in stats.get(ACTIVE_SESSIONS_FAMILY, ()) if isinstance(stat, GaugeStat))
 
 
+def uploaded_bytes() -> dict[str, int]:
+    """Return the bytes of the files that each session has uploaded."""
+    files = getattr(Runtime.instance().uploaded_file_mgr, "file_storage", {}) if Runtime.exists() else {}
+    return {session: sum(len(file.data) for file in list(of.values())) for session, of in list(files.items())}
+
+
+def remove_orphaned_uploads() -> None:
+    """Remove uploaded files whose session is closed; one that lost its connection keeps them while it may come back.
+
+    Streamlit looks for sessions that expired only when another one closes, so the files of the last one would stay.
+    """
+    if uploaded := uploaded_bytes():
+        runtime = Runtime.instance()
+        open_sessions = {info.session.id for info in runtime._session_mgr.list_sessions()}
+        for session in uploaded.keys() - open_sessions:
+            runtime.uploaded_file_mgr.remove_session_files(session)
+
+
 def be_done_with_left_pages() -> None:
     """Let no fragment of a page run once a visitor has asked for another page.
 
