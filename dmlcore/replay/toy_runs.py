@@ -234,11 +234,16 @@ def _vectors(dataset: Dataset, indices: Ints) -> Floats:
 
 
 def train_scores(training: LiveTraining, step: int, split: str = "train") -> RetrievalScores:
-    """Retrieval scores of the network after `step`, over every sample of a split, each a query against the others."""
-    training.frame(step)
+    """Return retrieval scores of the network after `step`, each sample of a split a query against the others.
+
+    Holds the lock of the training run only until its frames are copied.
+    """
     before = tuple(change for change in training.spec.changes if change.step < step)
     stopped = replace(training.spec, changes=(*before, SpecChange(step)))
-    model = training.forked(stopped).weights().eval()  # the history up to this step, replayed
+    with training.lock:
+        training.frame(step)
+        history = training.forked(stopped)
+    model = history.weights().eval()
     indices = training.dataset.splits[split]
     with torch.inference_mode():
         embeddings = model(batches.to_device(training.dataset, indices, torch.device("cpu"))).numpy()

@@ -41,13 +41,18 @@ def test_two_features_lie_in_a_plane_and_images_are_refused():
         toy_runs.input_space(images, np.arange(2))
 
 
-def test_scores_of_a_step_are_those_of_a_training_that_ended_there():
+def test_scores_of_a_step_are_those_of_a_training_that_ended_there(monkeypatch):
     """Against a training run of its own, one bare step after another, and the change on the way in both."""
     run = toy_runs.toy_run("moons")
     change = SpecChange(3, ("loss.m=0.5",))
     training = LiveTraining(LiveSpec(run, (change, SpecChange(9, ("loss.m=0.01",)))), toy_runs.dataset("moons", 0))
     training.frame(12)
+    locked, weights = [], LiveTraining.weights
+    monkeypatch.setattr(
+        LiveTraining, "weights", lambda history: (locked.append(training.lock.locked()), weights(history))[1]
+    )
     found = toy_runs.train_scores(training, 7)
+    assert locked == [False]  # whoever plays this training run does not wait for the replay
 
     state = build.build(run, training.dataset, torch.device("cpu"))
     for step in range(1, 4):

@@ -25,7 +25,7 @@ from pages.losses.charges.state import ChargesState
 from pages.shared.server.exports import Query, export_route
 from pages.shared.state.untrusted import flag
 from pages.shared.timeline.history_cache import HistoryCache
-from pages.shared.timeline.service import TURNS, Answer, FrameRequest, Timeline
+from pages.shared.timeline.service import Answer, FrameRequest, Timeline
 
 SHOWN = {"trails": True, "arrows": False, "circles": False}  # of the figure, as the page begins
 
@@ -104,6 +104,10 @@ def _name(spec: ChargesState, step: int, format: str) -> str:
     return f"charges-{spec.start}-{spec.seed}-{step}.{format}"
 
 
+async def _compute(query: Query) -> None:
+    await TIMELINE.compute(ChargesState.from_query(query), TIMELINE.step(query))
+
+
 def _history(query: Query, format: str, dark: bool) -> tuple[bytes, str]:
     """Everything of the steps up to that of a link."""
     spec, step = ChargesState.from_query(query), TIMELINE.step(query)
@@ -130,6 +134,6 @@ def _figure(query: Query, format: str, dark: bool) -> tuple[bytes, str]:
 
 ROUTES: list[BaseRoute] = [
     TIMELINE.route,
-    export_route("/api/charges/history", _history, ("npz", "json"), TURNS),
-    export_route("/api/charges/export", _figure, FORMATS, TURNS),
+    export_route("/api/charges/history", _history, ("npz", "json"), _compute),
+    export_route("/api/charges/export", _figure, FORMATS, _compute),
 ]

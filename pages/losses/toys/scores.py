@@ -15,8 +15,8 @@ from dmlcore.replay import toy_runs
 from pages.losses.toys import service as toys_service
 from pages.losses.toys import state as toys_state
 from pages.losses.toys.state import Toy
+from pages.shared.server import exports
 from pages.shared.server.exports import Refused
-from pages.shared.timeline.service import TURNS
 
 
 @lru_cache(maxsize=64)
@@ -26,10 +26,8 @@ def _scored(key: str, step: int) -> list[dict[str, float | None]]:
     scores = []
     for i in range(len(toy.sides)):
         training = toys_service.TIMELINE.kept.of(toy.live(i))
-        with training.lock:
-            if i == 0:
-                scores.append(toy_runs.in_columns(toy_runs.train_scores(training, 0, toy.split)))
-            scores.append(toy_runs.in_columns(toy_runs.train_scores(training, step, toy.split)))
+        steps = (0, step) if i == 0 else (step,)
+        scores += [toy_runs.in_columns(toy_runs.train_scores(training, at, toy.split)) for at in steps]
     return scores
 
 
@@ -39,12 +37,10 @@ def _input_scored(name: str, seed: int, split: str) -> dict[str, float | None]:
 
 
 def table(toy: Toy, step: int) -> dict[str, Any]:
-    """Scores of inputs, untrained network and both sides; raises Refused if the step is not trained in time.
+    """Scores of inputs, untrained network and both sides; raises Refused if the step is not trained yet.
 
     Beside them, on the toy Gaussians, the rows of Table 4.1.
     """
-    if toys_service.PREPARING.obstacle(toy):
-        raise Refused("not ready yet: play the page to this step", 503)
     _, step = toys_service.TIMELINE.made(toy, step)
     scores = _scored(json.dumps(toy.to_json()), step)
     runs = [toy.run(i, step) for i in range(len(toy.sides))]
@@ -66,7 +62,8 @@ async def _table(request: Request) -> Response:
     query = dict(request.query_params)
     toy, step = Toy.from_query(query), toys_service.TIMELINE.step(query)
     try:
-        scores = await anyio.to_thread.run_sync(table, toy, step, limiter=TURNS)
+        await toys_service.TIMELINE.compute(toy, step)
+        scores = await anyio.to_thread.run_sync(table, toy, step, limiter=exports.LIMITER)
     except Refused as refused:
         return refused.response()
     return Response(json.dumps(scores, allow_nan=False), media_type="application/json")

@@ -23,7 +23,7 @@ from dmlcore.typing import Array, Bytes, Singles
 from pages.pooling.gap_or_gsp.state import MOST_STEPS, POOLINGS, Pooled, PoolingStudy
 from pages.shared.server.exports import Query, export_route
 from pages.shared.timeline.history_cache import HistoryCache
-from pages.shared.timeline.service import TURNS, Answer, FrameRequest, Timeline
+from pages.shared.timeline.service import Answer, FrameRequest, Timeline
 
 FRAME_BYTES = 15_000  # of a step of one side, what is recorded and what is sent
 MEASURES = ("loss", "map_at_r", "on_shared", "intersection", "iou")
@@ -188,6 +188,5 @@ ROUTES: list[BaseRoute] = [
         "/api/gap_or_gsp/curves",
         lambda query, format, dark: (curves(PoolingStudy.from_query(query)), "gap-or-gsp.csv"),
         ("csv",),
-        TURNS,
     ),
 ]

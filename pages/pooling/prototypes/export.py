@@ -62,5 +62,5 @@ async def _sheet(request: Request) -> Response:
 
 ROUTES: list[BaseRoute] = [
     Route("/api/prototypes/pictures.png", _sheet),
-    export_route("/api/prototypes/export", export, ("npz",), TURNS),
+    export_route("/api/prototypes/export", export, ("npz",)),
 ]

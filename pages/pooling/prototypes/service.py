@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
 import anyio
@@ -39,21 +39,32 @@ TURNS = anyio.CapacityLimiter(1)  # a network runs over hundreds of images: leav
 Value = TypeVar("Value")
 
 
+@dataclass
+class _Result:
+    """A value that is computed once, by whoever holds the lock first."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    value: Any = None
+    ready: bool = False
+
+
 class ResultCache:
-    """The latest results by key; what two ask for at once is computed once."""
+    """The latest `most` results by key. Concurrent requests for one key compute it once; other keys do not wait."""
 
     def __init__(self, most: int) -> None:
-        self.most, self._kept, self._lock = most, OrderedDict[Hashable, Any](), threading.RLock()
+        self.most, self._kept, self._lock = most, OrderedDict[Hashable, _Result](), threading.Lock()
 
     def of(self, key: Hashable, make: Callable[[], Value]) -> Value:
-        """The value of a key, made if need be."""
+        """Return the value of a key, calling `make` if it is not kept."""
         with self._lock:
-            if key not in self._kept:
-                self._kept[key] = make()
-                while len(self._kept) > self.most:
-                    self._kept.popitem(last=False)
+            result = self._kept.setdefault(key, _Result())
             self._kept.move_to_end(key)
-            return cast(Value, self._kept[key])
+            while len(self._kept) > self.most:
+                self._kept.popitem(last=False)
+        with result.lock:
+            if not result.ready:
+                result.value, result.ready = make(), True
+            return cast(Value, result.value)
 
 
 SOURCES, READINGS = ResultCache(3), ResultCache(24)

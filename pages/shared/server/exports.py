@@ -5,7 +5,7 @@ svg, pdf, png: the figure; npz, json: every number; py: a script that computes i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 
 import anyio
 import anyio.to_thread
@@ -32,7 +32,7 @@ Make = Callable[[Query, str, bool], tuple[bytes | str, str]]  # query, format, d
 MOST_AT_ONCE = 2  # a figure takes about a second of one core
 LONGEST_QUERY = 8192
 
-_limiter = anyio.CapacityLimiter(MOST_AT_ONCE)
+LIMITER = anyio.CapacityLimiter(MOST_AT_ONCE)  # of exports alone: no player waits for a file
 
 
 class Refused(Exception):
@@ -48,11 +48,15 @@ class Refused(Exception):
 
 
 def export_route(
-    path: str, make: Make, formats: Collection[str] = VIEW, limiter: anyio.CapacityLimiter = _limiter
+    path: str,
+    make: Make,
+    formats: Collection[str] = VIEW,
+    compute: Callable[[Query], Awaitable[None]] | None = None,
 ) -> Route:
     """GET path.FORMAT?query for some formats of TYPES, answered by make(query, format, dark) -> content, file name.
 
-    `make` runs in a thread, few at a time; it gets any query a stranger may write, and raises Refused.
+    `make` runs in a thread, few at a time; it gets any query a stranger may write, and raises Refused. `compute`, if
+    given, runs first and fills a cache that `make` reads, where that can take longer than a file may.
     """
 
     async def answer(request: Request) -> Response:
@@ -62,7 +66,9 @@ def export_route(
         query = dict(request.query_params)
         dark = untrusted.flag(query.get("dark"), False)
         try:
-            content, name = await anyio.to_thread.run_sync(make, query, format, dark, limiter=limiter)
+            if compute is not None:
+                await compute(query)
+            content, name = await anyio.to_thread.run_sync(make, query, format, dark, limiter=LIMITER)
         except Refused as refused:
             return refused.response()
         return file_response(content, name, format)

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import anyio
+import anyio.to_thread
 from starlette.routing import BaseRoute
 
 from dmlcore.timeline.history import History
@@ -35,7 +36,11 @@ from pages.shared.timeline.history_cache import HistoryCache
 # Computing a history keeps a core busy: leave the others to fields and pages.
 TURNS = anyio.CapacityLimiter(max(1, (os.cpu_count() or 2) - 1))
 
-EXPORT_PATIENCE = 60.0  # seconds in which a file of a step is made
+EXPORT_PATIENCE = 60.0  # seconds until a step of a link must be computed, waiting for other exports included
+SLICE = 0.25  # seconds that an export computes before it gives its turn back
+EXPORTS = anyio.CapacityLimiter(1)  # exports that compute steps at once; each of their slices takes a turn like others
+
+NOT_READY = "not ready yet: play the page to this step, or ask again"
 
 StateT = TypeVar("StateT")
 HistoryT = TypeVar("HistoryT", bound=History[Any, Any])
@@ -141,14 +146,37 @@ class Timeline(Generic[StateT, HistoryT]):
         """The step of a link."""
         return int(bounded(query.get("step"), 0, self.most_steps, 0))
 
-    def made(self, state: StateT, step: int, patience: float = EXPORT_PATIENCE) -> tuple[list[HistoryT], int]:
-        """The histories of a state with the frames up to a step, or up to where one of them stops, and which that is.
+    async def compute(self, state: StateT, step: int) -> None:
+        """Compute the frames of a state up to a step, in slices that each take a turn of their own.
 
-        Raises Refused if they are not ready in time.
+        So whoever plays waits for one slice at most.
+
+        Raises:
+            Refused: If the step cannot be computed in EXPORT_PATIENCE seconds.
         """
-        histories, ready, stopped = self.computed(state, step, patience)
+        with anyio.move_on_after(EXPORT_PATIENCE):
+            async with EXPORTS:
+                while not await anyio.to_thread.run_sync(self._advance, state, step, limiter=TURNS):
+                    pass
+                return
+        raise Refused(NOT_READY, 503)
+
+    def _advance(self, state: StateT, step: int) -> bool:
+        """Compute one slice; returns True once the step is reached, or where a history stops before it."""
+        if self.prepare(state):
+            raise Refused(NOT_READY, 503)
+        _, ready, stopped = self.computed(state, step, SLICE)
+        return ready >= step or bool(stopped)
+
+    def made(self, state: StateT, step: int) -> tuple[list[HistoryT], int]:
+        """Return the histories of a state that `compute` has brought to a step, and the last step that all have made.
+
+        Raises:
+            Refused: If they are no longer kept.
+        """
+        histories, ready, stopped = self.computed(state, step, SLICE)
         if ready < step and not stopped:
-            raise Refused("not ready yet: play the page to this step, or ask again", 503)
+            raise Refused(NOT_READY, 503)
         return histories, ready
 
     @property

@@ -28,6 +28,7 @@ from pages.losses.charges.state import ChargesState
 from pages.shared.server import exports
 from pages.shared.server.websocket import MOST_BYTES
 from pages.shared.server.wire import unpack
+from pages.shared.timeline import service as timeline_service
 from pages.shared.timeline.history_cache import HistoryCache
 
 SMALL = ChargesState(classes=2, per_class=5, law=Dynamics(loss="ranking", hyper={"m": 0.4}))
@@ -196,8 +197,7 @@ def test_a_senseless_query_gets_a_valid_figure(client, bad):
 
 
 def test_what_takes_too_long_or_is_no_figure_is_refused(client, monkeypatch):
-    made = charges_service.TIMELINE.made
-    monkeypatch.setattr(charges_service.TIMELINE, "made", lambda spec, step: made(spec, step, patience=0.0))
+    monkeypatch.setattr(timeline_service, "EXPORT_PATIENCE", 0.0)
     for address in ("export.svg?step=300", "history.npz?step=300"):
         refused = client.get(f"/api/charges/{address}")
         assert refused.status_code == 503

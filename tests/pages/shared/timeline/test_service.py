@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from types import SimpleNamespace
 
+import anyio
 import numpy as np
+import pytest
 
+from pages.shared.server.exports import Refused
 from pages.shared.server.wire import unpack
+from pages.shared.timeline import service as timeline_service
 from pages.shared.timeline.history_cache import HistoryCache
 from pages.shared.timeline.service import Timeline
 from tests.members import in_one_case
@@ -77,6 +84,61 @@ def test_what_must_be_made_first_is_told_instead():
     service = timeline(prepare=lambda spec: {"preparing": "wait", "failed": False})
     assert asked(service, id=4, want=3) == {"id": 4, "preparing": "wait", "failed": False}
     assert len(service.kept) == 0
+
+
+def computed(service: Timeline, state: Spec, step: int, visit=None) -> None:
+    """Compute as an export does, in a loop of its own; `visit` runs meanwhile, with an event that tells the end."""
+
+    async def run() -> None:
+        async with anyio.create_task_group() as group:
+            done = anyio.Event()
+            if visit:
+                group.start_soon(visit, done)
+            try:
+                await service.compute(state, step)
+            finally:
+                done.set()
+
+    with ThreadPoolExecutor(1) as thread:  # browser tests in this process keep a loop in the main one
+        thread.submit(anyio.run, run).result()
+
+
+def test_an_export_gives_its_turn_back_after_each_slice(monkeypatch):
+    """Whoever plays meanwhile comes in every few steps, on a clock that ticks at each look."""
+    monkeypatch.setattr(timeline_service, "TURNS", anyio.CapacityLimiter(1))
+    monkeypatch.setattr(timeline_service, "time", SimpleNamespace(monotonic=iter(range(10_000)).__next__))
+    monkeypatch.setattr(timeline_service, "SLICE", 3)
+    service, turns = timeline(), []
+
+    async def play(done: anyio.Event) -> None:
+        while not done.is_set():
+            async with timeline_service.TURNS:
+                turns.append(service.kept.of(Spec(3)).recorded)
+
+    computed(service, Spec(3), 60, play)
+    assert service.kept.of(Spec(3)).recorded == 60
+    assert max(after - before for before, after in pairwise(turns)) <= 3
+    assert len(turns) >= 20
+
+
+def test_a_slice_is_short():
+    """No link holds a shared turn for as long as a visitor would notice, unless a single step takes that long."""
+    assert timeline_service.SLICE <= 1
+
+
+def test_an_export_ends_where_a_history_stops_and_is_refused_where_it_cannot_begin(monkeypatch):
+    service = timeline()
+    computed(service, Spec(-5), 80)
+    assert service.made(Spec(-5), 80)[1] == 69
+    with pytest.raises(ExceptionGroup) as preparing:
+        computed(timeline(prepare=lambda spec: {"preparing": "wait"}), Spec(), 3)
+    monkeypatch.setattr(timeline_service, "EXPORT_PATIENCE", 0.0)
+    with pytest.raises(ExceptionGroup) as late:
+        computed(timeline(), Spec(), 3)
+    for refused in (preparing, late):
+        (error,) = refused.value.exceptions
+        assert isinstance(error, Refused)
+        assert error.status == 503
 
 
 @in_one_case(
