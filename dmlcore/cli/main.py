@@ -155,11 +155,17 @@ app.add_typer(lessons.app, name="lessons")
 
 
 @app.command()
-def recover(runs: Runs = None) -> None:
+def recover(
+    backend: Annotated[
+        list[str] | None,
+        typer.Option(help="Where tasks may continue that were there, beside DML_BACKENDS; may be given again"),
+    ] = None,
+    runs: Runs = None,
+) -> None:
     """Resume what was running or queued when the machine went down: runs, studies, protocols, jobs; each once."""
     from dmlcore.experiments import recovery
 
-    resumed = recovery.recover(store_at(runs), report=lambda text: print(text, flush=True))
+    resumed = recovery.recover(store_at(runs), lambda text: print(text, flush=True), backend or [])
     print(f"{len(resumed)} resumed" if resumed else "nothing was interrupted")
 
 

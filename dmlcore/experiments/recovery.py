@@ -18,6 +18,7 @@ from dmlcore.experiments.protocols.requests import ProtocolState
 from dmlcore.experiments.studies.conductor import StudyState
 from dmlcore.experiments.studies.run_batch import start
 from dmlcore.jobs import launch
+from dmlcore.jobs.backends import choice
 from dmlcore.jobs.launch import Job, JobState
 from dmlcore.spec import SpecError
 from dmlcore.storage import locks
@@ -28,10 +29,16 @@ LOOK = 0.1  # seconds between two looks at what starts
 log = logging.getLogger(__name__)
 
 
-def recover(store: RunStore, report: Callable[[str], object] = log.info) -> list[str]:
-    """Resume what was interrupted in a store, training runs that were at work first; names of what was resumed.
+def recover(store: RunStore, report: Callable[[str], object] = log.info, backends: Sequence[str] = ()) -> list[str]:
+    """Resume the interrupted tasks of a store, training runs that were at work first, and return their names.
 
     The runs of an interrupted study are left to its process. What cannot be resumed is reported and left as it is.
+
+    Args:
+        store: The store.
+        report: Called with one sentence for each task.
+        backends: Where tasks may continue that were there, beside the backends of $DML_BACKENDS. Others continue on
+            this machine: a store may have come from somebody else, and must not name the machines to connect to.
     """
     conducted: list[str] = []
     taken: set[str] = set()
@@ -43,6 +50,10 @@ def recover(store: RunStore, report: Callable[[str], object] = log.info) -> list
             continue
         try:
             kind = "study" if isinstance(state, StudyState) else "protocol"
+            backend, refused = choice.recorded(state.backend, backends)
+            if refused:
+                report(f"{place.path.name}: continues {refused}")
+            state = state.changed(backend=backend)
             start(place, state, [kind, *state.request.arguments()])
         except (JobError, DataError, SpecError, OSError) as error:
             report(f"{place.path.name}: {error}")
@@ -50,8 +61,11 @@ def recover(store: RunStore, report: Callable[[str], object] = log.info) -> list
         taken.update(state.at_work)
         conducted.append(place.path.name)
         report(f"{kind} {place.path.name}: goes on")
-    runs = _each(_interrupted(store), lambda run: False if run.id in taken else _resume(run, report))
-    jobs = _each(launch.asked(store), lambda job: _again(job, job.begin, report))
+    runs = _each(_interrupted(store), lambda run: False if run.id in taken else _resume(run, report, backends))
+    jobs = _each(launch.asked(store), lambda job: _again(job, job.begin, report, backends))
+    for path in sorted((store.root / launch.ASKED).glob("*.json")):
+        if Job(Run(store.root / path.stem)).state() is None:
+            report(f"{path.stem}: {path} is no request for a job, and is ignored")
     return [*conducted, *runs, *jobs]
 
 
@@ -107,12 +121,14 @@ def _interrupted(store: RunStore) -> list[Run]:
     return [run for *_, run in sorted(interrupted, key=lambda item: item[:3])]
 
 
-def _resume(run: Run, report: Callable[[str], object]) -> bool | None:
-    """Go on with a training run."""
-    return _again(run, lambda: launch.start(run, "train", *launch.at(run.state().backend)), report)
+def _resume(run: Run, report: Callable[[str], object], backends: Sequence[str] = ()) -> bool | None:
+    """Continue a training run."""
+    return _again(run, lambda: launch.start(run, "train", *launch.at(run.state().backend)), report, backends)
 
 
-def _again(task: Task[Any], begin: Callable[[], object], report: Callable[[str], object]) -> bool | None:
+def _again(
+    task: Task[Any], begin: Callable[[], object], report: Callable[[str], object], backends: Sequence[str]
+) -> bool | None:
     """Queue a task again and start its process, unless there is one or it was to be cancelled; None: one may come."""
     name = task.path.name
     try:
@@ -128,12 +144,13 @@ def _again(task: Task[Any], begin: Callable[[], object], report: Callable[[str],
                 task.record(state.changed(state="cancelled", message="cancelled"))
                 return False
             done = "" if isinstance(state, JobState) else f" from step {state.step:,} of {state.steps:,}"
-            task.queue(state)
+            backend, refused = choice.recorded(state.backend, backends)
+            task.queue(state.changed(backend=backend))
             begin()
     except locks.Busy:  # alive, or another recovery has it
         return False
     except (RunError, OSError) as error:
         report(f"{name}: {error}")
         return False
-    report(f"{name}: goes on{done}")
+    report(f"{name}: goes on{done}{refused and ', '}{refused}")
     return True

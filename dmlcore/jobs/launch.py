@@ -7,9 +7,12 @@ and this module holds nothing. It waits for its turn on the device in its own pr
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator
 
 from dmlcore.inspection.maps.settings import Settings
 from dmlcore.jobs import device_queue
@@ -29,11 +32,18 @@ JobName = Literal[
 _FROM_CHECKPOINTS = ("snapshots", "project-over-training")
 
 
+def _only_settings(more: tuple[str, ...]) -> tuple[str, ...]:
+    """Refuse any other option: the file that holds them may have been written by somebody else."""
+    if more and (len(more) != 2 or more[0] != "--settings"):
+        raise ValueError("the only option of a job is --settings with its value")
+    return more
+
+
 class JobState(ProgressState):
-    """What of a run was asked for, and where it stands."""
+    """State of a job on a run."""
 
     task: JobName
-    more: tuple[str, ...] = ()  # further arguments of its process
+    more: Annotated[tuple[str, ...], AfterValidator(_only_settings)] = ()  # further arguments of its process
 
 
 class Job(Task[JobState]):
@@ -102,7 +112,7 @@ def launch(
     if backend or processes != 1:
         with run.lock():
             run.update(backend=backend, processes=processes)
-    start(run, "train", *at(backend))
+    start(run, "train", *at(backend), *(("--processes", str(processes)) if processes != 1 else ()))
     return run.id
 
 
@@ -112,23 +122,40 @@ def active(store: RunStore) -> list[Run]:
 
 
 def resume(run: Run, backend: str | None = None) -> None:
-    """Go on from the last checkpoint of a lost, cancelled or failed run; raises JobError if it is in use or done.
+    """Continue a lost, cancelled or failed run from its last checkpoint.
 
-    backend: else where it was.
+    Args:
+        run: The run to continue.
+        backend: Where to continue; None: where it was, if $DML_BACKENDS offers that backend, else on this machine,
+            which the log of the run says.
+
+    Raises:
+        JobError: The run is in use or done.
     """
+    refused = ""
     with run.idle():
+        if backend is None:
+            backend, refused = choice.recorded(run.state().backend)
         prepare_resume(run, backend)
+    if refused:
+        note(run, f"continues {refused}")
     start(run, "train", *at(run.state().backend))
 
 
-def prepare_resume(run: Run, backend: str | None = None) -> None:
-    """Put a run whose lock we hold back in the queue, of another backend if one is named; JobError if it is done."""
+def prepare_resume(run: Run, backend: str = "") -> None:
+    """Put a run whose lock this process holds back in the queue of a backend; raises JobError if it is done."""
     state = run.state()
     if state.state == "done":
         raise JobError(f"{run.id} is done; there is nothing left to resume")
-    where = choice.parse(state.backend if backend is None else backend).require().text
+    where = choice.parse(backend).require().text
     device_queue.withdraw_hurry(run)
     run.queue(state.changed(backend=where))
+
+
+def note(run: Run, text: str) -> None:
+    """Append a warning to the log of a run, wherever this process writes its own log."""
+    with open(run.path / LOG, "a") as file:
+        file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')},000 WARNING {text}\n")
 
 
 def cancel(run: Run) -> None:

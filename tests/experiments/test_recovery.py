@@ -7,10 +7,13 @@ import time
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from dmlcore.experiments import recovery
+from dmlcore.experiments.protocols import ProtocolRequest
 from dmlcore.experiments.studies import StudyRequest, StudyState, conduct_of
 from dmlcore.jobs import launch
+from dmlcore.jobs.backends import choice
 from dmlcore.jobs.launch import Job, JobError, JobState
 from dmlcore.spec import RunSpec
 from dmlcore.storage import atomic_files, locks
@@ -157,6 +160,75 @@ def test_an_interrupted_study_goes_on_and_takes_its_run_along(store: RunStore, s
     ]
     assert (place.status(), run.status(), started) == ("queued", "lost", [])
     assert recovery.recover(store) == []
+
+
+RAY = "ray:127.0.0.1:9777?folder=file:///elsewhere"
+
+
+def foreign(store: RunStore) -> tuple[Run, Run]:
+    """A run and a job that the state files of somebody else's store place on a cluster."""
+    run, asked_of = made(store, state="running", backend=RAY), made(store, state="done")
+    request = {"task": "evaluate", "backend": RAY, "queued": 1.0, "boot": "another"}
+    (store.root / launch.ASKED).mkdir(parents=True)
+    atomic_files.replace_json(store.root / launch.ASKED / f"{asked_of.id}.json", request)
+    return run, asked_of
+
+
+def test_a_state_file_chooses_no_machine_to_connect_to(store: RunStore, started) -> None:
+    run, asked_of = foreign(store)
+    reports: list[str] = []
+    assert recovery.recover(store, reports.append) == [run.id, asked_of.id]
+    assert started == [(run.id, "train"), (asked_of.id, "evaluate")]
+    assert (run.state().backend, Job(asked_of).state().backend) == ("", "")
+    assert all(f"not on the recorded backend {RAY!r} but on this machine" in line for line in reports)
+
+    resumed = made(store, state="failed", backend=RAY)
+    launch.resume(resumed)
+    assert started[2:] == [(resumed.id, "train")]
+    assert f"not on the recorded backend {RAY!r}" in resumed.log_tail()[-1]
+
+
+@pytest.mark.parametrize("named", ["DML_BACKENDS", "the command"])
+def test_a_recorded_backend_that_the_owner_names_is_used(named: str, store: RunStore, started, monkeypatch) -> None:
+    monkeypatch.setattr(choice, "find_spec", lambda name: name)
+    if named == "DML_BACKENDS":
+        monkeypatch.setenv(named, f"slurm {RAY}")
+    run, asked_of = foreign(store)
+    recovery.recover(store, backends=[RAY] if named == "the command" else [])
+    assert started == [(run.id, "train", "--backend", RAY), (asked_of.id, "evaluate", "--backend", RAY)]
+
+
+def test_a_request_for_a_job_holds_no_other_option_than_its_settings(store: RunStore, started) -> None:
+    run, _ = foreign(store)
+    run.delete()
+    (path,) = (store.root / launch.ASKED).glob("*.json")
+    reports: list[str] = []
+    for more in (["--backend", RAY], ["--settings", "{}", "--backend", RAY], ["--settings"], ["--runs", "/elsewhere"]):
+        atomic_files.replace_json(path, {"task": "evaluate", "more": more, "queued": 1.0, "boot": "another"})
+        assert recovery.recover(store, reports.append) == started == []
+    assert reports == [f"{path.stem}: {path} is no request for a job, and is ignored"] * 4
+
+
+@pytest.mark.parametrize("word", ["--backend=ray:127.0.0.1:9777", "-x"])
+def test_what_a_study_or_protocol_asks_for_is_no_option(word: str) -> None:
+    with pytest.raises(ValidationError):
+        StudyRequest(study=word)
+    with pytest.raises(ValidationError):
+        StudyRequest(study="tokens", overrides=("data.root=/data", word))
+    with pytest.raises(ValidationError):
+        ProtocolRequest(protocol=word)
+    with pytest.raises(ValidationError):
+        ProtocolRequest(protocol="karaman-2021-toy", overrides=(word,))
+
+
+def test_an_interrupted_study_goes_on_here_where_its_backend_is_not_offered(store: RunStore, monkeypatch) -> None:
+    commands: list[list[str]] = []
+    monkeypatch.setattr("subprocess.Popen", lambda command, **_: commands.append(command) or _Ended())
+    place = conduct_of("tokens", store)
+    place.path.mkdir(parents=True)
+    place.record(StudyState(request=StudyRequest(study="tokens"), state="running", boot="another", backend=RAY))
+    assert recovery.recover(store) == ["tokens"]
+    assert [command[2:] for command in commands] == [["dmlcore", "study", "tokens", "--runs", str(store.root)]]
 
 
 class _Ended:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from dmlcore.experiments.protocols.expansion import data_name, deviations, expand, images, needs_images, specify
 from dmlcore.experiments.protocols.spec import Protocol, path_of, read
 from dmlcore.experiments.studies import StudyRun
-from dmlcore.experiments.studies.run_batch import PlaceState, make
+from dmlcore.experiments.studies.run_batch import PlaceState, Positional, make
 from dmlcore.jobs.backends.choice import parse
 from dmlcore.spec import SpecError
 from dmlcore.storage.runs import RunStore
@@ -26,10 +26,10 @@ class ProtocolRequest(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    protocol: str
+    protocol: Positional
     data: str = ""
     loss: str = ""
-    overrides: tuple[str, ...] = ()
+    overrides: tuple[Positional, ...] = ()
     folds: tuple[int, ...] = ()
     seeds: tuple[int, ...] = ()
 

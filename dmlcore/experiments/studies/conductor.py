@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from pydantic import BaseModel, ConfigDict
 
-from dmlcore.experiments.studies.run_batch import PlaceState, make, refuse_missing_data, start
+from dmlcore.experiments.studies.run_batch import PlaceState, Positional, make, refuse_missing_data, start
 from dmlcore.experiments.studies.spec import StudyRun, expand, path_of, read
 from dmlcore.jobs.backends.choice import parse
 from dmlcore.storage.listing import Signature, signature
@@ -24,8 +24,8 @@ class StudyRequest(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    study: str
-    overrides: tuple[str, ...] = ()
+    study: Positional
+    overrides: tuple[Positional, ...] = ()
     seeds: tuple[int, ...] = ()
     only: tuple[str, ...] = ()
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
+
+from pydantic import Field
 
 from dmlcore import data
 from dmlcore.experiments.studies.spec import PRETRAINING, StudyRun
@@ -24,6 +26,10 @@ from dmlcore.storage.runs import Run, RunError, RunStore
 from dmlcore.storage.task import Progress, ProgressState, Task
 
 log = logging.getLogger(__name__)
+
+
+# A word of a command that is read from a file: never an option, which could name a backend.
+Positional = Annotated[str, Field(pattern=r"^[^-]")]
 
 
 class PlaceState(ProgressState):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from importlib.util import find_spec
 from typing import Annotated, Literal, Self
 from urllib.parse import parse_qsl, urlencode
@@ -87,6 +88,26 @@ def parse(text: str) -> BackendChoice:
             "`ray start --address=HEAD:6379 --num-cpus=0` and choose ray:HEAD:6379"
         )
     return choice
+
+
+def recorded(text: str, also: Iterable[str] = ()) -> tuple[str, str]:
+    """Return the backend that a state file names and "", or "" (this machine) and why that backend is not used.
+
+    A state file may have been written by somebody else, so it must not choose which machine this one connects to.
+
+    Args:
+        text: The recorded backend, as `parse` reads it.
+        also: Backends that the user has just named, allowed beside those of $DML_BACKENDS.
+    """
+    if not text:
+        return "", ""
+    try:
+        if (choice := parse(text)) in [*offered(), *map(parse, also)]:
+            return choice.require().text, ""
+        reason = "neither DML_BACKENDS nor the command names it"
+    except JobError as error:
+        reason = str(error)
+    return "", f"not on the recorded backend {text[:200]!r} but on this machine: {reason}"
 
 
 def offered() -> list[BackendChoice]:
