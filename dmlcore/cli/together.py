@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from contextlib import AbstractContextManager
 from typing import Annotated
@@ -11,6 +12,7 @@ import typer
 from dmlcore.cli.options import CommandError, stop_on_signal
 from dmlcore.storage.runs import MOST_PROCESSES
 
+log = logging.getLogger("dmlcore")
 Processes = Annotated[
     int | None,
     typer.Option(
@@ -21,12 +23,22 @@ Processes = Annotated[
 ]
 
 
-def count(asked: int | None, before: int) -> int:
-    """How many processes are to train a run: those of torchrun, as asked, or as many as before."""
+def count(asked: int | None, before: int, most: int = MOST_PROCESSES) -> int:
+    """Return how many processes are to train a run: those of torchrun, as asked, or as many as before.
+
+    Args:
+        asked: What the user named, if anything.
+        before: What the state of the run says, which somebody else may have written.
+        most: As many as may be started without being asked for.
+    """
     started = int(os.environ.get("WORLD_SIZE", 1))
     if started > 1 and asked not in (None, started):
         raise CommandError(f"--processes: torchrun has started {started} already; leave it out")
-    return started if started > 1 else asked or before
+    if started == 1 and not asked and before > most:
+        log.warning(
+            "it had %d processes; this machine has room for %d: --processes %d starts more", before, most, before
+        )
+    return started if started > 1 else asked or min(before, most)
 
 
 def company(number: int) -> AbstractContextManager[None] | None:

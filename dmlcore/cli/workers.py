@@ -20,13 +20,22 @@ from dmlcore.storage.task import Progress
 log = logging.getLogger("dmlcore")
 
 
-def work(task: str, run: str, runs: Runs = None, settings: str = "", backend: Backend = "") -> None:
+def work(
+    task: str,
+    run: str,
+    runs: Runs = None,
+    settings: str = "",
+    backend: Backend = "",
+    processes: together.Processes = None,
+) -> None:
     """What dmlcore.jobs.launch starts: one task on one run; its output is the log of the run."""
     log_to(None)
     store = store_at(runs)
     opened = store.open(run)
     if task == "train":
-        finish(attended.train_at(backend, opened) if backend else train(opened, wait=True))
+        finish(
+            attended.train_at(backend, opened, processes) if backend else train(opened, wait=True, processes=processes)
+        )
         return
     asked = launch.JobState.model_validate(
         {"task": task, "more": ("--settings", settings) if settings else (), "backend": backend}
@@ -93,7 +102,7 @@ def train(run: Run, *, resume: bool = False, wait: bool = False, processes: int 
             return run.state()  # cancelled before it began
         if run.cancel_requested():
             return run.update(state="cancelled", message="cancelled before it began")
-        number = together.count(processes, run.state().processes)
+        number = together.count(processes, run.state().processes, device_queue.most_processes(run.spec))
         run.update(processes=number)
         stop = stop_on_signal()
         with device_queue.turn(run, wait=wait, given_up=lambda: stop() or run.cancel_requested()) as begins:

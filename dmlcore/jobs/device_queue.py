@@ -61,6 +61,11 @@ def gpus() -> tuple[str, ...]:
     return tuple(word for word in itertools.takewhile(lambda word: not word.startswith("-"), words) if word)
 
 
+def most_processes(spec: RunSpec) -> int:
+    """Return how many processes of one run have room on this machine: one for each GPU or core that it may use."""
+    return max(1, len(gpus()) if device_of(spec) == "cuda" else len(os.sched_getaffinity(0)))
+
+
 def slots(device: Device) -> int:
     """Runs at work at once: one per GPU; on the CPU $DML_CPU_RUNS, or else one for two cores."""
     if device == "cuda":

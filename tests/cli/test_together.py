@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dmlcore.cli import attended, together
+from dmlcore.cli import attended, together, workers
 from dmlcore.cli.options import CommandError
 from dmlcore.jobs import launch
 from dmlcore.spec import RunSpec
@@ -61,6 +61,22 @@ def test_the_death_of_a_process_ends_the_run_which_goes_on_from_its_checkpoint(
         state = loop.train(run)
     assert state.state == "done"
     assert "processes 2 before, 1 now" in state.message
+
+
+@pytest.mark.parametrize(("asked", "started"), [(None, 2), (3, 3)])
+def test_a_resume_starts_no_more_processes_than_cores_without_being_asked(
+    asked: int | None, started: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A run of 64 processes on a cluster, resumed on a laptop."""
+    run = RunStore(tmp_path).create(SPEC)
+    with run.lock():
+        run.update(state="failed", processes=64, backend="ray:head:6379")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
+    monkeypatch.setattr(loop, "train", lambda run, **_: run.update(state="done"))
+    monkeypatch.setattr(together, "company", lambda number: number)
+    state = workers.train(run, resume=True, processes=asked)
+    assert (state.processes, state.backend) == (started, "")
+    assert ("it had 64 processes; this machine has room for 2" in caplog.text) == (asked is None)
 
 
 def torchrun() -> None:

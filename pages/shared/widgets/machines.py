@@ -47,7 +47,7 @@ def processes(spec: RunSpec) -> int:
     """The choice of how many processes train a run of this spec, beside that of the machine; 1 where there is none."""
     from dmlcore.jobs import device_queue
 
-    here = len(device_queue.gpus()) if device_queue.device_of(spec) == "cuda" else os.cpu_count() or 1
+    here = device_queue.most_processes(spec)
     most = min(MOST_ELSEWHERE if chosen() else here, spec.batch.classes * spec.batch.samples)
     if most < 2:
         return 1
