@@ -20,7 +20,7 @@ from dmlcore.jobs.backends.remote import cancel_file
 from dmlcore.monitoring import logs
 from dmlcore.storage.run_directory import LOG
 from dmlcore.storage.runs import Run, RunStore
-from dmlcore.storage.task import BUSY, Progress
+from dmlcore.storage.task import BUSY, JobError, Progress
 
 EVERY = 1.0  # seconds between two looks at an address
 _DATA = os.environ.get("DML_DATA")  # of this node
@@ -194,6 +194,6 @@ def _send(address: Address, root: Path, over: threading.Event) -> None:
     """Send what is new, and fetch the request to end, until it is over."""
     wanted = order.read(root, Order)
     while wanted and not over.wait(EVERY):
-        with contextlib.suppress(OSError):  # tried again
+        with contextlib.suppress(OSError, JobError):  # tried again
             address.send(root)
             address.fetch(root, only=cancel_file(wanted.task, Run(root / wanted.run)))

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
+import logging
+import re
 from contextlib import ExitStack
 from pathlib import Path
+from typing import IO
 
 from dmlcore.storage.run_directory import LOCK
 from dmlcore.storage.task import JobError
 
+MAX_FILES = 20_000  # of one run
+MAX_BYTES = 2**38  # of one run with all its checkpoints
+NAME = re.compile(r"(?!.*(^|/)\.{1,2}(/|$))[A-Za-z0-9._-]{1,200}(/[A-Za-z0-9._-]{1,200}){0,7}", re.ASCII)
+log = logging.getLogger("dmlcore")
+_CHUNK = 2**22  # bytes
 _LATE = (".ckpt", "outcome.json")  # in this order, after all else: the rows that a checkpoint counts come before it
 
 
@@ -31,6 +38,8 @@ class Address:
             raise JobError(f"folder {address}: {error}") from None
         self._sent: dict[str, tuple[int, int]] = {}
         self._fetched: dict[str, tuple[str, ...]] = {}
+        self._sizes: dict[str, int] = {}
+        self._refused: set[str] = set()
 
     def send(self, root: Path) -> None:
         """Send what is new below a folder, what counts on other files after those; a file is there whole or not."""
@@ -55,38 +64,78 @@ class Address:
         file.commit()
 
     def fetch(self, root: Path, only: str = "") -> None:
-        """Fetch what is new into a folder; only: one file. Checkpoints come first and are put in place last."""
+        """Fetch new files into a folder; checkpoints come first and are put in place last.
+
+        Whoever can write to the address names the files, so a name that is none of a run is skipped with a warning.
+
+        Args:
+            root: Folder that receives the files; nothing is written outside it.
+            only: Name of the one file to fetch; "": all.
+
+        Raises:
+            JobError: More than MAX_FILES files or MAX_BYTES bytes, or a file where a folder is needed.
+        """
+        there = self._there()
+        if len(there.keys() | self._fetched.keys()) > MAX_FILES:
+            raise JobError(f"{self._path}: more than {MAX_FILES:,} files, too many for a run")
         new = []
-        for name, (path, signature) in sorted(self._there().items(), key=lambda item: _order(item[0]), reverse=True):
-            if self._fetched.get(name) != signature and (not only or name == only):
-                place = root / name
-                beside = place.with_name(f".{place.name}.tmp")
-                place.parent.mkdir(parents=True, exist_ok=True)
-                with self._files.open(path, "rb") as source, open(beside, "wb") as into:
-                    shutil.copyfileobj(source, into)
-                new.append((beside, place, name, signature))
-        for beside, place, name, signature in reversed(new):
-            beside.replace(place)
-            self._fetched[name] = signature
+        try:
+            for name, (path, signature) in sorted(there.items(), key=lambda item: _order(item[0]), reverse=True):
+                if self._fetched.get(name) != signature and (not only or name == only):
+                    place = _inside(root, name)
+                    beside = place.with_name(f".{place.name}.tmp")
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    with self._files.open(path, "rb") as source, open(beside, "wb") as into:
+                        self._copy(source, into, name)
+                    new.append((beside, place, name, signature))
+            for beside, place, name, signature in reversed(new):
+                beside.replace(place)
+                self._fetched[name] = signature
+        except (FileExistsError, IsADirectoryError, NotADirectoryError) as error:
+            raise JobError(f"{self._path}: one name is that of a file and of a folder: {error.filename}") from None
+
+    def _copy(self, source: IO[bytes], into: IO[bytes], name: str) -> None:
+        """Copy one file; raises JobError where all files together have too many bytes, whatever their listing says."""
+        others = sum(self._sizes.values()) - self._sizes.pop(name, 0)
+        size = 0
+        while chunk := source.read(_CHUNK):
+            size += len(chunk)
+            if others + size > MAX_BYTES:
+                raise JobError(f"{self._path}: more than {MAX_BYTES:,} bytes, too many for a run")
+            into.write(chunk)
+        self._sizes[name] = size
 
     def know_all(self) -> None:
         """What is there now need not be fetched: it was sent from here."""
         self._fetched = {name: signature for name, (_, signature) in self._there().items()}
 
     def _there(self) -> dict[str, tuple[str, tuple[str, ...]]]:
-        """Path and signature of every file there, by its name."""
+        """Path and signature of every file of a run there, by its name."""
         self._files.invalidate_cache()
         listed = self._files.find(self._path, detail=True) if self._files.exists(self._path) else {}
         keys = ("size", "ETag", "mtime", "LastModified", "created")
-        return {
-            path[len(self._path) :].lstrip("/"): (path, tuple(str(info.get(key)) for key in keys))
-            for path, info in listed.items()
-        }
+        there = {}
+        for path, info in listed.items():
+            name = path.removeprefix(f"{self._path}/")
+            if name != path and NAME.fullmatch(name):
+                there[name] = path, tuple(str(info.get(key)) for key in keys)
+            elif path not in self._refused and len(self._refused) < MAX_FILES:
+                self._refused.add(path)
+                log.warning("%s: left there, as no file of a run is called %.200r", self._path, name)
+        return there
 
     def remove(self) -> None:
         """Remove all that lies there."""
         if self._files.exists(self._path):
             self._files.rm(self._path, recursive=True)
+
+
+def _inside(root: Path, name: str) -> Path:
+    """Return where a file belongs in a folder; raises JobError for a place outside it."""
+    place = root / name
+    if not place.resolve().is_relative_to(root.resolve()):
+        raise JobError(f"{name}: not a place inside {root}")
+    return place
 
 
 def _below(root: Path) -> dict[str, Path]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dmlcore.storage import atomic_files
-from dmlcore.storage.run_directory import CANCEL, LAST, LOCK, LOG, METRICS, PREV, STATE
+from dmlcore.storage.run_directory import CANCEL, LAST, LOCK, LOG, METRICS, PREV, SPEC, STATE
 
 Signature = tuple[int, int, int]
 _OWN = {LOCK, CANCEL, STATE, "hurry"}  # each side has its own
@@ -68,11 +68,14 @@ class Mirror:
         self._log = 0
 
     def carry(self) -> None:
-        """Take over what is new; raises OSError (disk full) with the run directory as good as before."""
+        """Take over what is new, but for the spec, which never changes; raises OSError (disk full).
+
+        The run directory is then as good as before.
+        """
         now = files(self.source)
         fresh: list[tuple[Path, Path]] = []
         for name, signature in now.items():
-            if name not in (METRICS, LOG) and self._seen.get(name) != signature:
+            if name not in (METRICS, LOG, SPEC) and self._seen.get(name) != signature:
                 place = self.target / name
                 beside = place.with_name(f".{place.name}.new")
                 place.parent.mkdir(exist_ok=True)
@@ -85,7 +88,7 @@ class Mirror:
         for beside, place in fresh:
             os.replace(beside, place)
             beside.unlink(missing_ok=True)  # two names of the same file: then the kernel does not rename
-        for name in self._seen.keys() - now.keys() - {LAST, PREV}:  # those are gone for a moment at each saving
+        for name in self._seen.keys() - now.keys() - {LAST, PREV, SPEC}:  # the first two are gone while one is saved
             (self.target / name).unlink(missing_ok=True)
         for folder in {place.parent for _, place in fresh}:
             atomic_files.sync_directory(folder)

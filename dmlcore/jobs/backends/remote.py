@@ -24,9 +24,9 @@ from dmlcore.jobs.backends.mirror import Mirror, seed
 from dmlcore.jobs.backends.order import Begun, Lost, NodeOutcome, Order
 from dmlcore.spec import RunSpec
 from dmlcore.storage import atomic_files, leftovers, locks
-from dmlcore.storage.run_directory import LOCK, LOG, STATE
-from dmlcore.storage.runs import Run, RunError
-from dmlcore.storage.task import ProgressState
+from dmlcore.storage.run_directory import LOCK, STATE
+from dmlcore.storage.runs import RUN_ID, Run, RunError, RunStore
+from dmlcore.storage.task import JobError, ProgressState
 
 AWAY = ".away"  # in a run store: the folders of what is done elsewhere
 AT_ONCE = 64  # tasks of one process given to an engine at a time; it decides which of them run
@@ -122,8 +122,13 @@ class RemoteWork:
         if self._address and not ended and time.monotonic() - self._looked < LOOK:
             return
         self._looked = time.monotonic()
-        if self._address:
-            self._address.fetch(self._root)
+        try:
+            if self._address:
+                self._address.fetch(self._root)
+        except JobError as error:  # nothing that a node of ours has sent: somebody else writes there
+            self.engine.withdraw(self._work)
+            self._end(NodeOutcome(state="failed", message=str(error)))
+            return
         lost = order.read(self._root, Lost)  # before the outcome: the one who fails says so before the others are lost
         outcome = order.read(self._root, NodeOutcome)
         begun = order.read(self._root, Begun)
@@ -165,11 +170,12 @@ class RemoteWork:
         self._work = self.engine.submit(folder, self.run.spec, self._order.processes)
 
     def _bring_start(self, store: Path) -> None:
-        """The run whose backbone this one starts with, if its spec names one of our store."""
-        start = store / (self.run.spec.model.start or ".")
-        if start.parent == store and (start / STATE).is_file() and not start.is_symlink():
-            seed(start, self._root / start.name)
-            (self._root / start.name / STATE).write_bytes((start / STATE).read_bytes())
+        """Send the run whose backbone this one starts with along, if it is one of the same store."""
+        named = store / (self.run.spec.model.start or ".")
+        if named.parent == store and RUN_ID.fullmatch(named.name) and named.exists():
+            start = RunStore(store).open(named.name)
+            seed(start.path, self._root / start.id)
+            atomic_files.replace_json(self._root / start.id / STATE, start.state().model_dump())
 
     def _tell(self, begun: Begun | None) -> None:
         """Carry over where it stands."""
@@ -216,9 +222,9 @@ class RemoteWork:
         self._last_step = step
         if not lost or self._losses > LOSSES:
             tried = f"; {self._losses} tries in a row were lost" if lost else ""
-            self._note(f"failed: {self.engine.title}: {reason}{tried}")
+            launch.note(self.run, f"failed: {self.engine.title}: {reason}{tried}")
             return NodeOutcome(state="failed", message=f"{self.engine.title}: {reason}{tried}")
-        self._note(f"{self.engine.title}: {reason}; it goes on from the last checkpoint elsewhere")
+        launch.note(self.run, f"{self.engine.title}: {reason}; it goes on from the last checkpoint elsewhere")
         self._clear()
         self._try()
         return None
@@ -231,11 +237,6 @@ class RemoteWork:
             self.run.update(state=outcome.state, message=outcome.message, pid=0)
         self._clear()
         self.outcome = outcome
-
-    def _note(self, text: str) -> None:
-        """What the log of the run shall say, whatever this process writes to its own."""
-        with open(self.run.path / LOG, "a") as file:
-            file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')},000 WARNING {text}\n")
 
     def _clear(self) -> None:
         self.engine.release(self._work)
