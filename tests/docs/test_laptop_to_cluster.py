@@ -6,6 +6,7 @@ local executor, a bucket a folder.
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -29,6 +30,7 @@ from dmlcore.storage.runs import RunStore
 ROOT = Path(__file__).parents[2]
 SECTION = (ROOT / "README.md").read_text("utf-8").partition("## From laptop to cluster")[2].partition("\n## ")[0]
 LINES = [line for block in re.findall(r"```bash\n(.*?)```", SECTION, re.S) for line in block.splitlines()]
+(TOKEN,) = (line for line in LINES if "get-auth-token" in line)
 STARTS = [line for line in LINES if " ray start " in line]
 LITTLE = ["batch.classes=4", "batch.samples=2", "schedule.steps=10", "schedule.validate_every=10"]
 LITTLE_OF = {"train": LITTLE, "search": LITTLE, "study": LITTLE, "protocol": LITTLE}
@@ -45,20 +47,29 @@ def ray_address() -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     folder = tempfile.mkdtemp(prefix="dml-")
-    more = {"RAY_TMPDIR": folder, "PYTHONPATH": str(ROOT), "RAY_worker_niceness": "0", "OMP_NUM_THREADS": "1"}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    more = {"HOME": folder, "PATH": path, "RAY_AUTH_MODE": "token"}  # a token of its own
+    more |= {"RAY_TMPDIR": folder, "PYTHONPATH": str(ROOT), "RAY_worker_niceness": "0", "OMP_NUM_THREADS": "1"}
     more["RAY_ADDRESS"] = f"127.0.0.1:{port}"
     environment = pytest.MonkeyPatch()
     for name, value in (more | {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}).items():
         environment.setenv(name, value)
+    subprocess.run(["sh", "-c", TOKEN], check=True, stderr=subprocess.DEVNULL)
+    from ray._private.authentication_test_utils import reset_auth_token_state
+
+    reset_auth_token_state()  # it was read when Ray was imported
     nodes = []
     for line in STARTS:
-        words = line.replace("6379", str(port)).split()[2:]  # after the variable and "ray"
+        words = line.replace("6379", str(port)).partition(" ray ")[2].split()
         words += ["--block", "--object-store-memory", str(80 * 2**20), "--include-log-monitor", "false"]
         words += ["--port", str(port), "--no-monitor"] if "--head" in words else []
         command = [sys.executable, "-m", "ray.scripts.scripts", *words]
-        nodes.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True))
+        mode = "token" if line.startswith("RAY_AUTH_MODE=token ") else "disabled"
+        own = os.environ | {"RAY_AUTH_MODE": mode}
+        nodes.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True, env=own))
         until_it_answers(port)
     try:
+        assert refuses_strangers(port)
         yield f"127.0.0.1:{port}"
     finally:
         import ray
@@ -70,6 +81,16 @@ def ray_address() -> Iterator[str]:
             node.wait(60)
         shutil.rmtree(folder, ignore_errors=True)
         environment.undo()
+        reset_auth_token_state()
+
+
+def refuses_strangers(port: int) -> bool:
+    """Whether another account, which has no token, is kept out."""
+    code = f"import ray; ray.init(address='127.0.0.1:{port}')"
+    with tempfile.TemporaryDirectory() as home:
+        stranger = os.environ | {"HOME": home, "RAY_AUTH_MODE": "disabled"}
+        ended = subprocess.run([sys.executable, "-c", code], env=stranger, capture_output=True, text=True, check=False)
+    return ended.returncode != 0 and "Failed to connect to Ray cluster" in ended.stderr
 
 
 def until_it_answers(port: int) -> None:
@@ -88,7 +109,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("laptop")
 
 
-@pytest.mark.parametrize("line", [line for line in LINES if line not in STARTS])
+@pytest.mark.parametrize("line", [line for line in LINES if line not in (TOKEN, *STARTS)])
 def test_a_line_of_the_way_runs(
     line: str,
     folder: Path,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 import os
-import signal
 import socket
 import sys
 import tempfile
@@ -22,7 +21,14 @@ from dmlcore.jobs.backends.order import ON_NODE, ProcessPlace
 from dmlcore.spec import RunSpec
 from dmlcore.storage.task import JobError
 
-START = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0 ray start --head --include-dashboard=false --disable-usage-stats"
+# Without the umask every account could read the token.
+MAKE_TOKEN = "(umask 077; ray get-auth-token --generate >/dev/null)"
+START = (
+    "RAY_AUTH_MODE=token RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0 "
+    "ray start --head --include-dashboard=false --disable-usage-stats"
+)
+HOW_TO_START = f"start one: {MAKE_TOKEN} && {START}"
+CONNECT_TIMEOUT = 120.0  # seconds; Ray itself tries on for ever where something answers that is no cluster
 # What Ray takes on systems without clusters: it then binds to the loopback, and to nothing else.
 LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 LOOK = 5.0  # seconds between two questions what the nodes have
@@ -155,33 +161,59 @@ def connected(address: str) -> ModuleType:
     host, _, port = where.rpartition(":")
     if host in ("127.0.0.1", "localhost"):
         os.environ.setdefault(LOOPBACK, "0")  # read when Ray is imported: else it looks for the machine's other address
+        if _has_token():  # Ray sends it to no address that it is given: to one on this machine it may go
+            os.environ.setdefault("RAY_AUTH_MODE", "token")
     if (known := sys.modules.get("ray")) and known.is_initialized():
         return known
     try:  # Ray itself would try for minutes
         socket.create_connection((host, int(port)), timeout=10).close()
     except (OSError, ValueError) as error:
-        raise JobError(f"backend ray: no cluster answers at {where} ({error}); start one: {START}") from None
+        raise JobError(f"backend ray: no cluster answers at {where} ({error}); {HOW_TO_START}") from None
     import ray
 
-    main = threading.current_thread() is threading.main_thread()
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        ray.init(address=where, log_to_driver=False, logging_level=logging.ERROR, namespace="dml-lab")
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        why = str(error).strip().partition("\n")[0]
-        raise JobError(f"backend ray: no cluster answers at {where} ({why}); start one: {START}") from None
-    finally:
-        if main:  # Ray ends the process at once; here it ends after the current step
-            for number, handler in before.items():
-                signal.signal(number, handler)
+    # Not in the main thread, whose signals Ray would take: it ends a process at once, and a run ends after its step.
+    errors: list[Exception] = []
+    connecting = threading.Thread(target=_connect, args=(ray, where, errors), daemon=True)
+    connecting.start()
+    connecting.join(CONNECT_TIMEOUT)
+    if connecting.is_alive():
+        raise JobError(f"backend ray: what answers at {where} is no cluster, or takes over {CONNECT_TIMEOUT:.0f} s")
+    if errors:
+        why = str(errors[0]).strip().partition("\n")[0]
+        remedy = f"if it asks for a token set RAY_AUTH_MODE=token, or {HOW_TO_START}"
+        raise JobError(f"backend ray: no cluster answers at {where} ({why}); {remedy}") from errors[0]
     module: ModuleType = ray
     return module
 
 
-def _running_here() -> str:
-    """The address that the last `ray start` on this machine has left; raises JobError where there is none."""
-    folder = Path(os.environ.get("RAY_TMPDIR") or tempfile.gettempdir())
+def _has_token() -> bool:
+    """Return True if Ray would find a token of this account."""
+    named = any(os.environ.get(name) for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"))
+    return named or (Path.home() / ".ray" / "auth_token").is_file()
+
+
+def _connect(ray: Any, where: str, errors: list[Exception]) -> None:
+    """Connect to a cluster; an exception is put into `errors`."""
     try:
-        return (folder / "ray" / "ray_current_cluster").read_text().strip()
+        ray.init(address=where, log_to_driver=False, logging_level=logging.ERROR, namespace="dml-lab")
+    except Exception as error:
+        errors.append(error)
+
+
+def _running_here() -> str:
+    """Return the address that the user's last `ray start` on this machine has left; raises JobError if there is none.
+
+    Ray lets everybody write into that folder, so a file of another account is not believed.
+    """
+    path = Path(os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()) / "ray" / "ray_current_cluster"
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
-        raise JobError(f"backend ray: no cluster runs on this machine; start one: {START}") from None
+        raise JobError(f"backend ray: no cluster of yours runs on this machine; {HOW_TO_START}") from None
+    with open(descriptor, "rb") as file:
+        if (owner := os.fstat(descriptor).st_uid) != os.getuid():
+            raise JobError(
+                f"backend ray: {path} was written by another account (user id {owner}), which would be given your "
+                "work; if that cluster is yours to use, name its address: ray:ADDRESS"
+            )
+        return file.read(1000).decode(errors="replace").strip()

@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import socket
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -15,7 +18,7 @@ import torch
 from dmlcore.cli import on_node, together, workers
 from dmlcore.inspection.maps.settings import Settings
 from dmlcore.jobs import launch
-from dmlcore.jobs.backends import choice, order, ray_engine
+from dmlcore.jobs.backends import address, choice, order, ray_engine
 from dmlcore.jobs.backends.mirror import Mirror, seed
 from dmlcore.jobs.backends.remote import AWAY, RemoteBackend, RemoteWork
 from dmlcore.jobs.backends.side_by_side import Pause, SideBySide
@@ -23,6 +26,7 @@ from dmlcore.processes import local
 from dmlcore.spec import RunSpec
 from dmlcore.storage import locks
 from dmlcore.storage.run_directory import LAST, LOCK, METRICS
+from dmlcore.storage.run_directory import SPEC as SPEC_FILE
 from dmlcore.storage.runs import Run, RunStore
 from dmlcore.storage.task import JobError
 from dmlcore.training import loop
@@ -259,6 +263,46 @@ def test_a_cancel_reaches_it_wherever_it_is(begins, tmp_path, monkeypatch) -> No
     assert not locks.holder(run.path / LOCK)
 
 
+def test_what_somebody_else_puts_at_the_address_ends_the_run_and_stays_there(tmp_path, monkeypatch) -> None:
+    run = RunStore(tmp_path / "runs").create(SPEC)
+    chosen = choice.parse(f"ray?folder=file://{tmp_path}/bucket")
+    work = RemoteBackend(chosen, engine := HereEngine(begins=False)).begin(run, "train")
+    (there,) = (tmp_path / "bucket").iterdir()
+    for number in range(20):
+        (there / f"{number}.ckpt").write_bytes(b"evil")
+    monkeypatch.setattr(address, "MAX_FILES", 10)
+    finish(work)
+    assert run.state().state == "failed"
+    assert "more than 10 files, too many for a run" in run.state().message
+    assert (len(engine.withdrawn), there.exists(), run.alive()) == (1, False, False)
+    assert not list(run.path.glob("*.ckpt"))
+
+
+def test_a_spec_comes_back_from_nowhere(tmp_path) -> None:
+    """Neither another one nor its absence: it never changes."""
+    run, there = tmp_path / "run", tmp_path / "there"
+    for folder in (run, there):
+        folder.mkdir()
+    (run / SPEC_FILE).write_text("own")
+    seed(run, there)
+    mirror = Mirror(there, run)
+    (there / SPEC_FILE).unlink()
+    mirror.carry()
+    (there / SPEC_FILE).write_text("another")
+    mirror.carry()
+    assert (run / SPEC_FILE).read_text() == "own"
+
+
+def test_of_a_spec_only_a_run_of_the_store_is_sent_along(tmp_path) -> None:
+    """`model.start` of a foreign spec names a folder above the store."""
+    store = RunStore(tmp_path / "runs")
+    run = store.create(SPEC.with_overrides(["model.start=.."]))
+    (tmp_path / "state.json").write_text("{}")
+    (tmp_path / "secret").write_text("of the owner")
+    RemoteBackend(choice.parse("ray"), HereEngine(begins=False)).begin(run, "train")
+    assert not list(store.root.rglob("secret"))
+
+
 def test_jobs_on_a_run_come_back_as_files_of_it(tmp_path, twin) -> None:
     run = RunStore(tmp_path).create(SPEC)
     backend = RemoteBackend(choice.parse("ray"), HereEngine())
@@ -391,3 +435,45 @@ def test_nothing_of_an_order_is_pickled(tmp_path) -> None:
 def test_where_no_cluster_answers_it_says_how_to_start_one(tmp_path: Path) -> None:
     with pytest.raises(JobError, match=r"no cluster answers at 127.0.0.1:1 .*; start one: .*ray start --head"):
         ray_engine.connected("127.0.0.1:1")
+
+
+def test_what_answers_and_is_no_cluster_is_given_up(tmp_path, monkeypatch) -> None:
+    for name, value in (("HOME", str(tmp_path)), ("RAY_AUTH_MODE", ""), (ray_engine.LOOPBACK, "0")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("RAY_AUTH_MODE")
+    over = threading.Event()
+    ray = SimpleNamespace(is_initialized=lambda: False, init=lambda **_: over.wait())  # as Ray does for ever
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    monkeypatch.setattr(ray_engine, "CONNECT_TIMEOUT", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        where = f"127.0.0.1:{listener.getsockname()[1]}"
+        with pytest.raises(JobError, match=f"what answers at {where} is no cluster"):
+            ray_engine.connected(where)
+        over.set()
+        monkeypatch.setattr(ray_engine, "CONNECT_TIMEOUT", 60)
+        assert ray_engine.connected(where) is ray
+        assert "RAY_AUTH_MODE" not in os.environ
+        (tmp_path / ".ray").mkdir()
+        (tmp_path / ".ray" / "auth_token").write_text("of the owner")
+        assert ray_engine.connected(where) is ray
+        assert os.environ["RAY_AUTH_MODE"] == "token"  # which Ray does not do by itself where an address is named
+
+
+def test_the_cluster_of_this_machine_is_one_of_the_same_account(tmp_path, monkeypatch) -> None:
+    """Ray lets everybody write into the folder that names it."""
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    (tmp_path / "ray").mkdir()
+    file = tmp_path / "ray" / "ray_current_cluster"
+    with pytest.raises(JobError, match="no cluster of yours runs on this machine"):
+        ray_engine._running_here()
+    (tmp_path / "elsewhere").write_text("10.0.0.1:6379")
+    file.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(JobError, match="no cluster of yours runs on this machine"):
+        ray_engine._running_here()
+    file.unlink()
+    file.write_text("127.0.0.1:6379\n")
+    assert ray_engine._running_here() == "127.0.0.1:6379"
+    own = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: own + 1)
+    with pytest.raises(JobError, match=rf"written by another account \(user id {own}\).*name its address"):
+        ray_engine._running_here()
