@@ -17,13 +17,14 @@ from pages.home import two_maps
 from pages.shared.plane import service
 from pages.shared.plane.state import Scene
 from pages.shared.server import thumbnails
-from pages.shared.widgets import menu, neighbour_grid, run_picker, run_status
+from pages.shared.widgets import first_loss, menu, neighbour_grid, run_picker, run_status
 from pages.shared.widgets.component import mount
 from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.widgets.test_neighbours import learned, naming
 from pages.shared.words import titles
 
 NEAREST = 5
+RECENT = 50  # runs among which Home looks for one to go on with
 FIELD = Scene()
 # The three doors: side by side where each is wide enough for its picture, else below each other.
 STYLE = """<style>
@@ -52,14 +53,15 @@ def page() -> None:
     with st.container(key="doors"):
         play, train, look = st.columns(3, gap="medium")
     shown = example.find(store)
-    forces = f"Drag **A**, **P** or **N**: the arrows are the forces of a loss, {titles.loss_title(FIELD.loss)}."
+    forces = "Drag **A**, **P** or **N**: the arrows are the forces of the METU loss."
     _door(play, "fields", "Play with a loss", forces)
     _door(train, "data", "Train a network", "This is what a training does. Same colour: same class.")
-    run = {"run": shown.id} if shown else None
+    look_at = _own_evaluated(store) or shown
     whom = "Who is near whom, where it fails, and what one step of each loss would change there."
-    _door(look, "explore", "Look at what it learned", whom, run)
+    _door(look, "explore", "Look at what it learned", whom, {"run": look_at.id} if look_at else None)
     with play:
         _field()
+        first_loss.caption()
     if shown is None:
         with train:
             st.caption("Nothing is trained yet. A first training takes seconds.")
@@ -83,8 +85,9 @@ def _field() -> None:
 
 
 def _continue(store: RunStore) -> None:
-    """The last run of this visitor, else the newest; nothing where there is none of one's own."""
-    run = run_picker.last(store)
+    """Offer the last run of this visitor, else the newest, among those that did not fail; nothing if there is none."""
+    runs = [run_picker.last(store), *store.newest(RECENT)]
+    run = next((run for run in runs if run and run.status() not in ("failed", "unreadable")), None)
     if run is None:
         return
     with st.container(horizontal=True, vertical_alignment="center", key="continue"):
@@ -95,6 +98,11 @@ def _continue(store: RunStore) -> None:
         menu.link("runs", "Open the run", {"run": run.id})
         if run.embeddings():
             menu.link("explore", "What it learned", {"run": run.id})
+
+
+def _own_evaluated(store: RunStore) -> Run | None:
+    """Return the newest run of the store that has embeddings to look at; the example is not among them."""
+    return next((run for run in store.newest(RECENT) if run.embeddings()), None)
 
 
 def _learned(run: Run, train: DeltaGenerator, look: DeltaGenerator) -> None:

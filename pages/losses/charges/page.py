@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.losses.charges import service, state
-from pages.shared.widgets import misread_link
+from pages.shared.widgets import first_loss, misread_link
 from pages.shared.widgets.component import mount_timeline
 from pages.shared.widgets.presentation import Presentation
 
@@ -35,3 +35,4 @@ st.markdown(
     "**like attract and unlike repel**: drag a point, move a slider, and let the loss drive them."
 )
 canvas()
+first_loss.caption()

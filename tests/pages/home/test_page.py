@@ -46,6 +46,23 @@ def test_the_last_run_is_one_press_away(run: Run, runs) -> None:
     assert links(app)["What it learned"] == ("explore", f"run={run.id}")
 
 
+def test_a_failed_run_is_not_what_home_goes_on_with(run: Run, runs) -> None:
+    failed = RunStore(runs).create(run.spec)
+    with failed.lock():
+        failed.update(state="running")
+        failed.update(state="failed", message="out of memory")
+    app = page_opened("home")
+    assert links(app)["Open the run"] == ("runs", f"run={run.id}")
+    assert links(app)["Look at what it learned"] == ("explore", f"run={run.id}")
+
+
+def test_home_says_where_the_loss_of_its_field_ranks(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("DML_RUNS", str(tmp_path))
+    app = page_opened("home")
+    assert any("ranks 28 of 36 losses" in caption.value and "16.3 %" in caption.value for caption in app.caption)
+    assert links(app)["All losses on Omniglot"] == ("studies", "study=losses-omniglot")
+
+
 def test_without_any_run_the_doors_stay(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("DML_RUNS", str(tmp_path))
     (tmp_path / EXAMPLE_REMOVED).touch()

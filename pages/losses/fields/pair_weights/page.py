@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.losses.fields.pair_weights import service
 from pages.losses.fields.pair_weights.state import SLIDES, PairWeightsView
-from pages.shared.widgets import menu, misread_link
+from pages.shared.widgets import first_loss, menu, misread_link
 from pages.shared.widgets.component import mount
 from pages.shared.words.formulas import statements
 
@@ -30,6 +30,7 @@ st.markdown(
     "Each map shows one such weight for every similarity of the pair (across) and of its rival (up)."
 )
 canvas()
+first_loss.caption()
 st.subheader("What the maps show", anchor=False)
 st.markdown(
     "On the unit sphere a triplet loss is a function of three similarities $S_{xy}=x^\\top y = 1-d_{xy}^2/2$, and its "

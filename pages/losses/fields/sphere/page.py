@@ -9,7 +9,7 @@ from dmlcore.loss_analysis.normalised import normalisation
 from pages.losses.fields.sphere import service
 from pages.losses.fields.sphere.state import STATES, SphereScene
 from pages.losses.fields.sphere.words import row, statement
-from pages.shared.widgets import menu, misread_link
+from pages.shared.widgets import first_loss, menu, misread_link
 from pages.shared.widgets.component import mount
 from pages.shared.widgets.presentation import Presentation
 
@@ -71,3 +71,4 @@ st.markdown(
     "the loss of the scanned point there, arrows the force that normalisation leaves."
 )
 canvas()
+first_loss.caption()
