@@ -93,7 +93,7 @@ export interface Loss {
 export interface Schema {
   losses: Record<string, Loss>;
   presets: Preset[];
-  plain: Partial<Scene>;
+  plain: Omit<Scene, "loss" | "hyper">; // what figures and situations begin with
   situations: Situation[];
   tour: Lesson[];
 }

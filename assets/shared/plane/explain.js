@@ -3,10 +3,11 @@
 /** @import { Setting } from "../types.js" */
 /** @import { Fields } from "./plane.js" */
 /** @import { Field, Margin, Region } from "./types.js" */
-import { div, el, stateOf, symbol, tidy } from "../dom.js";
+import { div, el, onward, stateOf, symbol, tidy } from "../dom.js";
 import { formula, prose } from "../formula.js";
 import { POINTS } from "../colours.js";
 import { chart } from "./charts.js";
+import { clamping } from "./numbers.js";
 
 export class Explain {
   /** @param {Fields} app */
@@ -42,13 +43,28 @@ export class Explain {
   }
 
   build() {
-    const { schema, scene } = this.app,
+    const { schema, scene, data } = this.app,
+      { note } = data,
       loss = schema.losses[scene.loss];
     this.head.replaceChildren(
       el("h3", {}, loss.title),
       el("p", {}, loss.sentence),
       formula(loss.latex),
       el("p", { class: "caption" }, loss.source),
+      ...(note?.loss === scene.loss
+        ? [
+            el(
+              "p",
+              { class: "caption" },
+              `${note.text} `,
+              el(
+                "a",
+                { href: onward(`${data.base}studies`, note.query) },
+                "All losses on Omniglot",
+              ),
+            ),
+          ]
+        : []),
     );
   }
 
@@ -68,9 +84,7 @@ export class Explain {
         ` = ${typeof v === "number" ? tidy(v) : v}`,
       ]),
       names.length ? ". " : "",
-      f.m2 === null
-        ? "The loss is E, no less than 0: only triplets with E > 0 feel a force."
-        : `The loss is E, no less than 0 and no more than ${tidy(f.m2)}: only triplets in between feel a force.`,
+      clamping(f.positive, f.m2),
     );
     this.forces(f);
     this.lawKeys.replaceChildren(

@@ -3,6 +3,7 @@
 /** @import { Fields } from "./plane.js" */
 /** @import { Scene } from "./types.js" */
 import { div, el } from "../dom.js";
+import { rounded } from "./view.js";
 
 export class Lessons {
   /** @type {number | undefined} */
@@ -169,6 +170,15 @@ export class Lessons {
         app.rest(false);
       },
     };
+  }
+
+  // The negative stops where it is, so that it can be taken hold of.
+  halt() {
+    const { scene } = this.app;
+    if (!this.home) return;
+    this.home = scene.negative.map(rounded);
+    this.still();
+    this.app.rest();
   }
 
   still() {

@@ -1,4 +1,5 @@
-// Places for the numbers of the force arrows in the plane.
+// Words of the clamp, and places for the numbers of the force arrows in the plane.
+import { tidy } from "../dom.js";
 
 /** @typedef {{ left: number, top: number, align: CanvasTextAlign }} Spot */
 
@@ -49,4 +50,19 @@ export function numberPlace(from, tip, u, size, points, others) {
   const inside = (/** @type {number} */ v, /** @type {number} */ room) =>
     Math.min(Math.max(v, room), size - room);
   return tries.find(free) ?? { ...ahead, left: inside(ahead.left, 34), top: inside(ahead.top, 20) };
+}
+
+/**
+ * Say how a loss follows from its energy E, and which triplets have no gradient for it.
+ *
+ * @param {boolean} positive E is above 0 for every triplet
+ * @param {number | null} m2 the upper clamp; null: none
+ */
+export function clamping(positive, m2) {
+  if (positive && m2 === null) return "The loss is E, which is above 0 for every triplet.";
+  if (positive)
+    return `The loss is E, which is above 0 for every triplet, but at most ${tidy(m2)}: from there on the gradient is 0.`;
+  return m2 === null
+    ? "The loss is E, but at least 0: only triplets with E > 0 have a gradient."
+    : `The loss is E clipped to [0, ${tidy(m2)}]: outside this range the gradient is 0.`;
 }

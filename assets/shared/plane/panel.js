@@ -115,11 +115,11 @@ export class Panel {
       { controls } = losses[scene.loss];
     const choice = menu("loss", losses, scene.loss, (loss) => {
       app.lessons.preset = undefined;
-      app.put({ loss, margin: "raw", mu: null });
+      app.put({ loss, ...app.margin(loss) });
     });
-    const normalised = scene.margin === "normalised",
-      has = new Set(controls.map((c) => c.name));
+    const normalised = scene.margin === "normalised";
     const sliders = controls
+      .filter((c) => !hidden.has(c.name))
       .map((c) => (normalised && c.name === "m1" ? MU : c))
       .filter((c) => !hidden.has(c.name))
       .map((c) => {
@@ -134,14 +134,14 @@ export class Panel {
         });
       });
     const kinds =
-      ["s", "r", "rho", "m1"].every((k) => has.has(k)) && !hidden.has("margin") && !hidden.has("m1")
+      app.margin(scene.loss).margin === "normalised" && !hidden.has("margin") && !hidden.has("m1")
         ? [
             el(
               "div",
               { class: "pills", role: "group", "aria-label": "kind of margin" },
               .../** @type {const} */ ([
-                ["raw", "margin m₁"],
                 ["normalised", "normalised margin μ"],
+                ["raw", "margin m₁"],
               ]).map(([kind, text]) =>
                 el(
                   "button",
@@ -159,7 +159,7 @@ export class Panel {
       el(
         "section",
         {},
-        el("h4", {}, "Loss"),
+        el("div", { class: "headed" }, el("h4", {}, "Loss"), ...app.resetButton()),
         hidden.has("loss-menu") ? el("b", {}, losses[scene.loss].title) : choice,
       ),
       el(

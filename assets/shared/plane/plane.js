@@ -23,6 +23,7 @@ import { Explain } from "./explain.js";
 import { Hand } from "./pointer.js";
 import { Panel } from "./panel.js";
 import { Lessons } from "./lessons.js";
+import { wayOut } from "./way_out.js";
 
 const FINE = 81,
   COARSE = 41,
@@ -168,6 +169,9 @@ export class Fields {
   extra() {
     return {};
   } // of each request, beside the scene
+  get pans() {
+    return true;
+  } // a drag on the background moves the view
 
   /** @param {D} data */
   async build(data) {
@@ -289,6 +293,36 @@ export class Fields {
       this.schema.losses[loss].controls.map((c) => [c.name, c.default ?? null]),
     );
   }
+  // The kind of margin that a loss begins with: a normalised one, which Python works out, keeps the
+  // field alive while other parameters move.
+  /**
+   * @param {string} loss
+   * @returns {Pick<Scene, "margin" | "mu">}
+   */
+  margin(loss) {
+    const names = this.schema.losses[loss].controls.map((c) => c.name),
+      has = ["s", "r", "rho", "m1"].every((name) => names.includes(name));
+    return { margin: has ? "normalised" : "raw", mu: null };
+  }
+  parameters() {
+    const { loss } = this.scene;
+    return { hyper: this.defaults(loss), ...this.margin(loss) };
+  }
+  // The points and the view of a page that nobody has touched.
+  atHome() {
+    const { anchor, positive, negative, view } = this.schema.plain;
+    return { anchor, positive, negative, view };
+  }
+  reset() {
+    const { probe, snap } = this.schema.plain;
+    this.lessons.preset = undefined;
+    this.put({ ...this.parameters(), ...this.atHome(), probe, snap });
+  }
+  resetButton() {
+    const title = "back to the default parameters, points and view",
+      button = el("button", { class: "reset", title, onclick: () => this.reset() }, "Reset");
+    return this.hidden.has("reset") ? [] : [button];
+  }
   state() {
     return JSON.stringify(this.scene);
   }
@@ -373,8 +407,14 @@ export class Fields {
     this.scale = answer.scale;
     this.reference = answer.reference;
     const { scene } = this;
-    if (scene.margin === "normalised") scene.hyper.m1 = answer.m1;
-    else if (answer.mu !== null) scene.mu = answer.mu;
+    if (scene.margin === "normalised") {
+      scene.hyper.m1 = answer.m1;
+      if (scene.mu === null && answer.id === this.seq) {
+        scene.mu = answer.mu;
+        this.panel.build();
+        this.panel.show();
+      }
+    } else if (answer.mu !== null) scene.mu = answer.mu;
     const largest = Math.max(
       ...answer.forces
         .concat(answer.residuals)
@@ -496,32 +536,24 @@ export class Fields {
     this.keys.bar.hidden = scene.shade === "none";
     this.keys.clamp.hidden = f.m2 === null || !scene.region;
     this.keys.outer.hidden = this.keys.none.hidden = !scene.region;
-    const lost = [
-      f.quiet
-        ? `The ${scene.probe} feels no force anywhere in this view. Scan with another point, move the points, or change a parameter.`
-        : "",
-      this.link.fallback
-        ? "No direct connection: figures come through the page itself, a little slower."
-        : "",
-    ]
-      .filter(Boolean)
-      .join(" ");
+    const slower = this.link.fallback
+      ? "No direct connection: figures come through the page itself, a little slower. "
+      : "";
     if (f.bring !== undefined) this.bring = f.bring;
-    const offer = !f.hit && this.bring && !f.quiet && !this.hand.busy;
-    if (this.notice.dataset.said !== `${lost}${offer && this.bring}`) {
-      this.notice.dataset.said = `${lost}${offer && this.bring}`;
-      const place = this.bring;
+    const { text, label, change } = wayOut(f, scene, {
+        bring: this.hand.busy ? null : this.bring,
+        parameters: this.parameters(),
+        home: this.atHome(),
+        margin: this.schema.losses[scene.loss].margin,
+        fixed: this.hidden.has("reset"),
+      }),
+      said = JSON.stringify([slower, text, label, change]);
+    if (this.notice.dataset.said !== said) {
+      this.notice.dataset.said = said;
       this.notice.replaceChildren(
-        lost,
-        ...(offer
-          ? [
-              `This triplet is ${state}: nobody feels a force. `,
-              el(
-                "button",
-                { onclick: () => this.put({ [scene.probe]: place }, { keepScale: true }) },
-                `bring the ${scene.probe} in`,
-              ),
-            ]
+        slower + text,
+        ...(label
+          ? [el("button", { onclick: () => this.put(change, { keepScale: true }) }, label)]
           : []),
       );
     }

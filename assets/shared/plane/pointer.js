@@ -5,7 +5,7 @@
 import { el, show, stateOf } from "../dom.js";
 import { LETTER, POINTS, niceStep } from "../colours.js";
 import { arrow, within, zoomed } from "../hand.js";
-import { carry, nudged, pan, rounded as round, zoom } from "./view.js";
+import { carry, caught, nudged, pan, rounded as round, zoom } from "./view.js";
 
 export class Hand {
   /** @type {null | Hover} */
@@ -14,6 +14,8 @@ export class Hand {
   busy;
   /** @type {HTMLCanvasElement} */
   canvas;
+  /** @type {Record<Point, HTMLButtonElement>} */
+  handles;
   /** @type {number} */
   resting;
   /** @type {null | number} */
@@ -41,23 +43,24 @@ export class Hand {
    */
   attach(canvas, handles, ends) {
     this.canvas = canvas;
+    this.handles = handles;
+    // Whoever reaches for the moving negative finds it at rest.
+    for (const kind of ["pointermove", "pointerdown"])
+      this.app.frame.addEventListener(kind, () => this.app.lessons.halt(), true);
     canvas.addEventListener("pointerdown", (e) => this.background(e));
     canvas.addEventListener("pointermove", (e) => {
-      if (!this.busy && e.pointerType !== "touch")
-        this.look(this.app.fromPixels(within(e, canvas)));
+      if (this.busy || e.pointerType === "touch") return;
+      canvas.classList.toggle("near", Boolean(this.near(e)));
+      this.look(this.app.fromPixels(within(e, canvas)));
     });
     canvas.addEventListener("pointerleave", () => this.unlook());
     canvas.addEventListener("blur", () => this.unlook());
     canvas.addEventListener("keydown", (e) => this.lookByKey(e));
     zoomed(canvas, (factor) => this.zoom(factor));
-    for (const name of POINTS)
-      this.movable(
-        handles[name],
-        () => this.app.scene[name],
-        (place) => {
-          this.app.scene[name] = this.snapped(name, place);
-        },
-      );
+    for (const name of POINTS) {
+      const { get, set } = this.access(name);
+      this.movable(handles[name], get, set);
+    }
     ends.forEach((end, i) =>
       this.movable(
         end,
@@ -69,6 +72,17 @@ export class Hand {
     );
   }
 
+  // The place of a point, as it is read and as the hand sets it.
+  /** @param {Point} name */
+  access(name) {
+    return {
+      get: () => this.app.scene[name],
+      set: (/** @type {Place} */ place) => {
+        this.app.scene[name] = this.snapped(name, place);
+      },
+    };
+  }
+
   /**
    * @param {HTMLElement} handle
    * @param {() => Place} get
@@ -76,13 +90,7 @@ export class Hand {
    */
   movable(handle, get, set) {
     const { app } = this;
-    handle.addEventListener("pointerdown", (event) => {
-      app.touch();
-      this.unlook();
-      const { size } = app,
-        now = { view: app.scene.view, size, place: get() };
-      carry(event, this.canvas, now, (place) => this.moved(() => set(place)), this.held(handle));
-    });
+    handle.addEventListener("pointerdown", (event) => this.grab(event, handle, get, set));
     handle.addEventListener("keydown", (event) => {
       const place = nudged(event, get(), this.keyStep());
       if (!place) return;
@@ -90,6 +98,31 @@ export class Hand {
       this.moved(() => set(place));
       this.restSoon();
     });
+  }
+
+  /**
+   * @param {PointerEvent} event
+   * @param {HTMLElement} handle
+   * @param {() => Place} get
+   * @param {(place: Place) => void} set
+   */
+  grab(event, handle, get, set) {
+    const { app } = this;
+    app.touch();
+    this.unlook();
+    const now = { view: app.scene.view, size: app.size, place: get() },
+      act = (/** @type {Place} */ place) => this.moved(() => set(place));
+    carry(event, this.canvas, now, act, this.held(handle), handle);
+  }
+
+  // The point that a press of the mouse on the plane takes hold of.
+  /** @param {PointerEvent} event */
+  near(event) {
+    const { app } = this;
+    return caught(
+      within(event, this.canvas),
+      POINTS.map((name) => [name, app.toPixels(app.scene[name])]),
+    );
   }
 
   /** @param {() => void} act */
@@ -131,6 +164,12 @@ export class Hand {
     this.unlook();
     this.app.touch();
     if (event.pointerType === "touch") return this.pinch(event);
+    const name = this.near(event);
+    if (name) {
+      const { get, set } = this.access(name);
+      return this.grab(event, this.handles[name], get, set);
+    }
+    if (!this.app.pans) return undefined;
     const { scene, size } = this.app,
       set = (/** @type {number[]} */ view) => this.moved(() => (this.app.scene.view = view));
     pan(event, this.canvas, { view: scene.view, size }, set, this.held(this.canvas));

@@ -32,6 +32,7 @@ export interface FieldData extends Data {
   hide: string[];
   idle: boolean; // nobody asked for a scene: the negative may go round once
   grid: number | null;
+  note?: { loss: string; text: string; query: string }; // why this loss is shown first, and the link of a study
   landscape?: string; // the module that draws landscapes, where the page offers them
   carry?: string; // the address whose link takes the scene along
 }
@@ -117,11 +118,13 @@ export interface Field extends Painted {
   m2: number | null;
   mu: number | null;
   hit: boolean;
+  positive: boolean; // the energy of this loss is above 0 for every triplet
   edges: Edges;
   scale: number;
   reference: number;
   reach: number;
-  quiet: boolean;
+  quiet: boolean; // no place in view is active
+  flat: boolean; // some are, and none has a force
   laws: Float32Array;
   cut?: Float32Array;
   // once the hand rests

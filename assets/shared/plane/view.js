@@ -27,17 +27,45 @@ export function fromPixels([x, y, half], size) {
   return (/** @type {number[]} */ [u, v]) => [x - half + u * k, y + half - v * k];
 }
 
-// Drag the handle that a pointer went down on: `set` hears the place of its point, within the view.
+const CATCH = 40; // pixels from the middle of a point within which a press takes hold of it
+
+/**
+ * Return the point nearest to a pixel, or undefined if all lie farther than `CATCH` pixels.
+ *
+ * @template {string} K
+ * @param {readonly number[]} pixel
+ * @param {Iterable<readonly [name: K, place: readonly number[]]>} places in pixels
+ * @returns {K | undefined}
+ */
+export function caught([x, y], places) {
+  let best,
+    least = CATCH;
+  for (const [name, [px, py]] of places) {
+    const distance = Math.hypot(px - x, py - y);
+    if (distance <= least) [best, least] = [name, distance];
+  }
+  return best;
+}
+
+// Drag a handle, by default the one that the pointer went down on: `set` hears the place of its
+// point, within the view.
 /**
  * @param {PointerEvent} event
  * @param {Element} plane
  * @param {{ view: number[], size: number, place: Place }} now
  * @param {(place: Place) => void} set
  * @param {(moved: boolean) => void} end
+ * @param {HTMLElement} [handle]
  */
-export function carry(event, plane, { view, size, place }, set, end) {
-  const handle = /** @type {HTMLElement} */ (event.currentTarget),
-    [px, py] = within(event, plane),
+export function carry(
+  event,
+  plane,
+  { view, size, place },
+  set,
+  end,
+  handle = /** @type {HTMLElement} */ (event.currentTarget),
+) {
+  const [px, py] = within(event, plane),
     [hx, hy] = toPixels(view, size)(place),
     clip = (/** @type {number} */ v) => Math.min(Math.max(v, 0), size);
   const move = (/** @type {PointerEvent} */ e) => {

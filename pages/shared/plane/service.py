@@ -34,6 +34,7 @@ from pages.shared.state.untrusted import bounded, held, jsonable, numbers
 SAMPLES = 96  # of a law
 SHARES = np.arange(1, SAMPLES + 1) / SAMPLES
 CUT = 160  # samples of a cut
+STILL = 1e-12  # a force below this one is rounding
 INLINE = 101  # grids up to this side are computed on the event loop (about 2 ms)
 FINEST = 201
 
@@ -91,6 +92,7 @@ def _painted(scene: Scene, n: int, request: Request, settle: bool) -> tuple[dict
         "reach": reach,
         "signed": scene.shade == "raw",
         "quiet": not active.any(),
+        "flat": bool(active.any() and strength.max() < STILL),
         "outer": [len(line) for line in outer],
         "inner": [len(line) for line in inner],
     }
@@ -126,6 +128,7 @@ def _triplet(scene: Scene, reading: FieldTable) -> dict[str, Any]:
         "m1": number(loss.margin),
         "mu": scene.mu,
         "hit": reading.active.item(),
+        "positive": readout.is_positive(scene.loss),
         "forces": [(force.numpy() + 0.0).tolist() for force in reading.forces],  # + 0.0 makes a zero of -0
         "residuals": [(force.numpy() + 0.0).tolist() for force in reading.residuals],
         "edges": dict(zip(readout.EDGES, lengths, strict=True)),

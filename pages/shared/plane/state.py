@@ -20,6 +20,7 @@ from pages.shared.state.page_state import (
     NumberKind,
     Numbers,
     PageState,
+    Preset,
     WindowKind,
 )
 from pages.shared.state.untrusted import Point
@@ -46,6 +47,9 @@ SNAPS = {
 }
 HEAVIEST = 3.0  # marble of a landscape
 LANDSCAPE = "losses/fields/landscape/landscape.js"  # of the assets: loaded where one is asked for
+# What a bare address opens: with a normalised margin the field stays active while other parameters move. Links that
+# name no kind of margin have the raw one, as they always had.
+FIRST = Preset("Normalised margin", "", "margin=normalised")
 
 
 class NormalisedMargin(Kind):
@@ -105,6 +109,8 @@ class Scene(PageState):
         """What differs from the default; of m1 and mu the one that the other follows from."""
         query = super().to_query()
         query.pop("m1" if self.margin == "normalised" else "mu", None)
+        if not query and self.default() == Scene():  # a bare address opens `FIRST`
+            return {"margin": self.margin}
         return query
 
     def module(self) -> losses.TripletLoss:

@@ -23,12 +23,14 @@ PLAIN: dict[str, Any] = {
     "cut": False,
     "anchor": (0.0, 0.0),
     "positive": (0.5, 0.0),
+    "negative": (0.35, 0.75),
     "view": (0.25, 0.1, 1.5),
 }
 
 
 def _scene(loss: str = "distance_sensitive", **changes: Any) -> dict[str, Any]:
-    return PLAIN | {"loss": loss, "negative": (0.35, 0.75)} | changes
+    margin = "normalised" if loss == "distance_sensitive" and "hyper" not in changes else "raw"
+    return PLAIN | {"loss": loss, "margin": margin} | changes
 
 
 SITUATIONS: list[dict[str, Any]] = [
@@ -117,7 +119,7 @@ TOUR: list[dict[str, Any]] = [
             "moves the outer edge, m₂ the inner hole: together they are a miner inside the loss."
         ),
         "look": "m1",
-        "scene": _scene(negative=(-0.3, 0.6), mining=True),
+        "scene": _scene(negative=(-0.3, 0.6), mining=True, margin="raw"),
     },
     {
         "title": "The law shapes the region",

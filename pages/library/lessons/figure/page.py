@@ -28,7 +28,7 @@ from pages.shared.widgets.study import scores as study_scores
 
 # What a lesson hides of each figure, beside the sliders that are not its control.
 HIDDEN = {
-    "plane": ("situations", "figures", "take", "points", "shown", "loss-menu", "margin", "margins", "explain"),
+    "plane": ("situations", "figures", "take", "points", "shown", "loss-menu", "margin", "margins", "explain", "reset"),
     "sphere": ("presets", "points", "shown", "take"),
     "charges": ("presets", "start", "motion", "shown", "take"),
     "transport": ("story", "presets", "brush", "take", "export", "sweeps", "charts"),

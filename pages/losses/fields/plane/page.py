@@ -7,9 +7,9 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from pages.shared.plane import service
-from pages.shared.plane.state import LANDSCAPE, Scene
+from pages.shared.plane.state import FIRST, LANDSCAPE, Scene
 from pages.shared.state.untrusted import bounded
-from pages.shared.widgets import menu, misread_link
+from pages.shared.widgets import first_loss, menu, misread_link
 from pages.shared.widgets.component import mount
 from pages.shared.widgets.presentation import Presentation
 
@@ -30,7 +30,7 @@ LECTURE = Presentation(
 @st.fragment
 def canvas() -> None:
     """The plane with its panels; all that moves there is the business of component and socket."""
-    scene, grid = misread_link.opened(Scene), st.query_params.get("grid")
+    scene, grid = misread_link.opened(Scene, first=FIRST), st.query_params.get("grid")
     mount(
         "shared/plane",
         scene,
@@ -41,6 +41,7 @@ def canvas() -> None:
         present=LECTURE,
         landscape=LANDSCAPE,
         carry="compare",
+        note=first_loss.note(),
         grid=None if grid is None else round(bounded(grid, 41, 101, 81)),
     )
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
 
+from dmlcore import losses
 from dmlcore.geometry import field_table, margin_for_ellipse
 from dmlcore.geometry.derivations import (
     Worked,
@@ -29,6 +31,14 @@ def as_tensors(scene: object) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]
     """Anchor, positive, negative of any scene that has them as float64 tensors (2,)."""
     a, p, n = (torch.tensor(getattr(scene, name), dtype=torch.float64) for name in POINTS)
     return a, p, n
+
+
+@cache
+def is_positive(name: str) -> bool:
+    """Return True if the loss has no triplet with an energy below 0 among many, near and far."""
+    generator = torch.Generator().manual_seed(0)
+    points = torch.randn(3, 512, 2, generator=generator, dtype=torch.float64) * torch.logspace(-2, 2, 512)[:, None]
+    return bool((losses.create(name).raw(*points) >= 0).all())
 
 
 def place(scene: Scene, at: tuple[float, ...]) -> dict[str, Any]:

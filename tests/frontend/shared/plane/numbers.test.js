@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { numberPlace } from "../../../../assets/shared/plane/numbers.js";
+import { clamping, numberPlace } from "../../../../assets/shared/plane/numbers.js";
 
 const SIZE = 400;
 
@@ -26,4 +26,10 @@ test("a number does not lie on a point or on another number", () => {
   const first = { left: 190, top: 200, align: /** @type {const} */ ("left") };
   const second = numberPlace([100, 200], [180, 200], [1, 0], SIZE, [[100, 200]], [first]);
   assert.notDeepEqual(second, first);
+});
+
+test("no triplet is called satisfied by a loss that is positive everywhere", () => {
+  assert.match(clamping(false, null), /only triplets with E > 0/);
+  assert.match(clamping(false, 5), /clipped to \[0, 5\]/);
+  for (const clamp of [null, 2]) assert.match(clamping(true, clamp), /above 0 for every triplet/);
 });

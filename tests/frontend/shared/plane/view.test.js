@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fromPixels, toPixels } from "../../../../assets/shared/plane/view.js";
+import { caught, fromPixels, toPixels } from "../../../../assets/shared/plane/view.js";
 
 const VIEW = [0.25, 0.1, 1.5],
   SIZE = 600;
@@ -22,4 +22,15 @@ test("pixels and places are each other's inverse", () => {
       VIEW,
       SIZE,
     )(toPixels(VIEW, SIZE)(place)).forEach((v, k) => assert.ok(Math.abs(v - place[k]) < 1e-12));
+});
+
+test("a press near a point takes hold of the nearest one, a press far from all of none", () => {
+  /** @type {["a" | "n", number[]][]} */
+  const places = [
+    ["a", [100, 100]],
+    ["n", [150, 100]],
+  ];
+  assert.equal(caught([130, 120], places), "n");
+  assert.equal(caught([110, 100], places), "a");
+  assert.equal(caught([150, 141], places), undefined);
 });

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from starlette.testclient import TestClient
 from dmlcore import losses
 from dmlcore.geometry import field_table, forces, margin_enclosing, margin_for_ellipse, normalised_margin
 from pages.shared.plane import service as plane_service
+from pages.shared.plane import state as plane_state
 from pages.shared.plane.readout.service import as_tensors
 from pages.shared.plane.state import POINTS, Scene
 from pages.shared.server import static_files
@@ -282,6 +284,33 @@ def test_an_idle_triplet_is_told_where_its_probe_would_feel_a_force(probe):
     brought = Scene.of(scene.to_json() | {probe: field["bring"]})
     assert ask(brought, n=101, settle=True)["hit"]
     assert ask(brought, n=101, settle=True)["bring"] is None
+
+
+@in_one_case(name=losses.names(), probe=POINTS)
+def test_reset_leads_to_a_field_with_forces_or_a_margin_that_does(name, probe):
+    field = ask({"loss": name, "probe": probe}, n=41)
+    if field["quiet"]:  # then the page offers this margin (assets/shared/plane/way_out.js)
+        margin = losses.formula(name).margin.name
+        raised = {margin: field["m1"] - field["raw"] + 0.3}
+        assert not ask({"loss": name, "probe": probe, "hyper": raised}, n=41)["quiet"]
+
+
+def test_with_the_normalised_margin_no_single_slider_leaves_the_field_without_force():
+    first = plane_state.FIRST.state(Scene)
+    sliders = losses.formula(first.loss).sliders
+    ends = [(name, end) for name in ("s", "r", "rho") for end in (sliders[name].low, sliders[name].high)]
+    quiet = [at for at in ends if ask(replace(first, hyper={**first.hyper, at[0]: at[1]}).settled(), n=41)["quiet"]]
+    assert not quiet
+
+
+def test_losses_whose_energy_is_always_positive_are_told_from_the_others():
+    assert {name for name in losses.names() if ask({"loss": name}, n=41)["positive"]} == {"hoffer", "npairs"}
+
+
+def test_an_anchor_at_the_origin_leaves_n_pairs_flat():
+    assert ask({"loss": "npairs"}, n=41)["flat"]
+    assert not ask({"loss": "npairs", "anchor": [-0.5, 0.25]}, n=41)["flat"]
+    assert not ask({}, n=41)["flat"]
 
 
 def test_python_has_the_last_word_on_hyper_parameters():

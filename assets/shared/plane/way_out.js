@@ -1,0 +1,88 @@
+// Where the scanning point feels no force: what to say, and the change of the scene that leads out.
+/** @import { Field, Scene } from "./types.js" */
+/** @import { Place } from "../types.js" */
+import { stateOf, tidy } from "../dom.js";
+
+const LIFT = 0.3; // energy of a triplet whose margin was raised for it
+const NEAR = 1e-6; // numbers that differ by less are the same
+
+/** @typedef {{ text: string, label?: string, change: Partial<Scene> }} WayOut */
+/**
+ * @typedef {object} Defaults
+ * @property {Place | null} bring where the scanning point would be active
+ * @property {Pick<Scene, "hyper" | "margin" | "mu">} parameters those of the loss
+ * @property {Pick<Scene, "anchor" | "positive" | "negative" | "view">} home points and view
+ * @property {string | null} margin the hyper-parameter that is added to the energy
+ * @property {boolean} fixed nothing may be reset: the figure belongs to a lesson
+ */
+
+/**
+ * @param {unknown} a
+ * @param {unknown} b
+ * @returns {boolean}
+ */
+const same = (a, b) =>
+  Array.isArray(a) && Array.isArray(b)
+    ? a.every((x, i) => same(x, b[i]))
+    : typeof a === "number" && typeof b === "number"
+      ? Math.abs(a - b) < NEAR
+      : (a ?? null) === (b ?? null);
+
+/**
+ * @param {Pick<Field, "quiet" | "flat" | "hit" | "raw" | "m1" | "m2">} f
+ * @param {Scene} scene
+ * @param {Defaults} defaults
+ * @returns {WayOut} without a label there is no button
+ */
+export function wayOut(f, scene, { bring, parameters, home, margin, fixed }) {
+  const { probe } = scene,
+    nowhere = `The ${probe} feels no force anywhere in this view`;
+  if (f.quiet) {
+    const text = `${nowhere}. `;
+    if (fixed) return { text, change: {} };
+    if (Object.entries(parameters.hyper).some(([name, value]) => !same(scene.hyper[name], value)))
+      return { text, label: "Reset the parameters", change: parameters };
+    if (
+      /** @type {(keyof typeof home)[]} */ (Object.keys(home)).some((k) => !same(scene[k], home[k]))
+    )
+      return { text, label: "Reset points and view", change: home };
+    return margin && f.raw !== null && f.m1 !== null
+      ? raised(text, f, scene, margin)
+      : { text, change: {} };
+  }
+  if (f.flat) {
+    const why = `${nowhere}: the loss is the same wherever it lies`;
+    return probe !== "anchor" && same(scene.anchor, [0, 0])
+      ? {
+          text: `${why}, because this loss takes its inner product with A, and A lies at the origin. `,
+          label: "Move A",
+          change: { anchor: [-0.5, 0.25] },
+        }
+      : { text: `${why}. `, change: {} };
+  }
+  if (f.hit || !bring) return { text: "", change: {} };
+  return {
+    text: `This triplet is ${stateOf(f)}: no point feels a force. `,
+    label: `bring the ${probe} in`,
+    change: { [probe]: bring },
+  };
+}
+
+/**
+ * A margin at which the triplet has a loss as it stands.
+ *
+ * @param {string} text
+ * @param {Pick<Field, "raw" | "m1" | "m2">} f
+ * @param {Scene} scene
+ * @param {string} margin
+ * @returns {WayOut}
+ */
+function raised(text, { raw, m1, m2 }, scene, margin) {
+  const by = Math.min(LIFT, (m2 ?? Infinity) / 2) - Number(raw),
+    value = Number((Number(m1) + by).toFixed(3)),
+    change =
+      scene.margin === "normalised"
+        ? { mu: Number(scene.mu) + by }
+        : { hyper: { ...scene.hyper, [margin]: value } };
+  return { text, label: `Set the margin to ${tidy(value)}`, change };
+}
