@@ -12,7 +12,7 @@ from dmlcore.cli.options import RunId, Runs, store_at
 
 def neighbours(
     run: RunId,
-    images: Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="JPEG or PNG files")],
+    images: Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="Image files")],
     k: Annotated[int, typer.Option("-k", help="Nearest neighbours of each")] = 8,
     step: Annotated[int | None, typer.Option(help="Of a kept checkpoint [default: the last evaluation]")] = None,
     invert: Annotated[

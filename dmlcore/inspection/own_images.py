@@ -37,8 +37,8 @@ def as_inputs(sources: Sequence[Source], data: Dataset, *, invert: bool = False)
 
     EXIF rotation is undone, transparency lies on white; of photographs the shorter side becomes what it is in the
     store, then the middle is cut out. invert: dark ink on white paper, of a data set with light ink on black. Raises
-    DataError naming what cannot be decoded, is no JPEG or PNG, has over 50 million pixels, or why the data set takes
-    no images.
+    DataError naming what cannot be decoded, is none of `images.FORMATS`, has over 50 million pixels (24 million if it
+    is no path) or takes too much memory, or why the data set takes no images.
     """
     if not takes_images(data):
         raise DataError(f"samples of {data.name} are no images, so none can be a query; search by embeddings")
@@ -78,10 +78,11 @@ def _short(source: Source, short: int) -> Pixels:
     from PIL import Image
 
     if isinstance(source, Image.Image):
-        if source.width * source.height > images.MAX_PIXELS:
-            raise DataError(f"an image of {source.width} x {source.height} pixels is over {images.MAX_PIXELS:,}")
-        return images.shortened(images.upright(source), short)
+        if source.width * source.height > images.MAX_UPLOAD_PIXELS:
+            size = f"{source.width} x {source.height}"
+            raise DataError(f"an image of {size} pixels is over {images.MAX_UPLOAD_PIXELS:,}; make it smaller")
+        return images.shortened(images.upright(source, at_least=2 * short), short)
     if isinstance(source, (str, Path)):
         return images.with_short_side(Path(source), short)
     source.seek(0)
-    return images.with_short_side(source, short)
+    return images.with_short_side(source, short, images.MAX_UPLOAD_PIXELS)

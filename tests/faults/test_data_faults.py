@@ -2,9 +2,12 @@
 
 import hashlib
 import io
+import json
 import os
 import pickle
 import struct
+import subprocess
+import sys
 import tarfile
 import zlib
 
@@ -18,6 +21,7 @@ from dmlcore.data.dataset import Samples
 from dmlcore.data.files import archives, images
 from dmlcore.data.readers.cub import read_table
 from dmlcore.training.samplers import BalancedSampler
+from tests.faults import adversarial_images
 
 # Images
 
@@ -25,18 +29,18 @@ from dmlcore.training.samplers import BalancedSampler
 def test_15_a_truncated_or_foreign_image_is_named_and_counted(tmp_path, monkeypatch):
     monkeypatch.setenv("DML_CACHE", str(tmp_path / "cache"))
     noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
-    paths = [tmp_path / f"{name}.jpg" for name in ("good", "cut", "text", "empty", "gif")]
+    paths = [tmp_path / f"{name}.jpg" for name in ("good", "cut", "text", "empty", "tiff")]
     Image.fromarray(noise).save(paths[0])
     paths[1].write_bytes(paths[0].read_bytes()[:1500])
     paths[2].write_text("not an image")
     paths[3].touch()
-    Image.fromarray(noise).save(paths[4], format="GIF")
+    Image.fromarray(noise).save(paths[4], format="TIFF")
     for _ in range(2):  # the second attempt finds nothing half-made
         with pytest.raises(DataError, match=r"4 of 5 images are unreadable; first: image .*cut.jpg cannot be dec"):
             images.image_inputs(paths, 32)[0]
     assert images.image_inputs(paths[:1], 32)[0].shape == (3, 32, 32)
     for path in paths[2:]:
-        with pytest.raises(DataError, match=rf"{path.name} is neither JPEG nor PNG; replace it"):
+        with pytest.raises(DataError, match=rf"{path.name} is none of JPEG, PNG, WEBP, GIF, BMP; replace it"):
             images.thumbnail(path)
 
 
@@ -87,7 +91,7 @@ def test_18_a_forged_header_is_refused_before_decoding(tmp_path):
         header = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
         png = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
         (tmp_path / "bomb.png").write_bytes(png)
-        with pytest.raises(DataError, match=r"bomb.png cannot be decoded \(.*pixels"):
+        with pytest.raises(DataError, match=r"bomb.png is too large to be decoded \(.*pixels"):
             images.with_short_side(tmp_path / "bomb.png", 64)
 
 
@@ -458,3 +462,18 @@ def test_24_too_few_classes_for_a_batch_stop_before_the_start():
 def test_25_an_empty_split_names_the_protocol_and_the_numbers(labels, split, validation, message):
     with pytest.raises(DataError, match=message):
         splits.partition(samples(labels), split, validation, 0)
+
+
+# Memory
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="asks Linux for the peak of its memory")
+def test_no_image_of_20_mb_takes_300_mb_to_decode(tmp_path):
+    adversarial_images.write_all(tmp_path)
+    assert max(path.stat().st_size for path in tmp_path.iterdir()) < 20_000_000
+    decode = [sys.executable, "-m", "tests.faults.adversarial_images", str(tmp_path)]
+    grown = json.loads(subprocess.run(decode, stdout=subprocess.PIPE, check=True).stdout)
+    assert {name: size for name, (size, _) in grown.items() if size > 300_000_000} == {}
+    refused = {name for name, (_, fault) in grown.items() if fault}
+    assert refused == {"tall.png", "progressive.jpg"}
+    assert all("is too large to be decoded" in grown[name][1] for name in refused)

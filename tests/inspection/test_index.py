@@ -97,14 +97,16 @@ def test_what_is_no_query_is_named(index, tmp_path):
         index.search(index.embeddings, 0)
 
 
-def gif():
-    """A sound image, but neither JPEG nor PNG."""
+def tiff():
+    """A sound image, but of a format that is not read."""
     file = io.BytesIO()
-    Image.new("RGB", (64, 64), "red").save(file, "GIF")
+    Image.new("RGB", (64, 64), "red").save(file, "TIFF")
     return file.getvalue()
 
 
-@pytest.mark.parametrize("content", [b"", gif(), b"GIF89a" + b"\0" * 90, b"\xff\xd8\xff\xe0 cut", b"<svg onload='x'/>"])
+@pytest.mark.parametrize(
+    "content", [b"", tiff(), b"GIF89a" + b"\0" * 90, b"\xff\xd8\xff\xe0 cut", b"<svg onload='x'/>"]
+)
 def test_an_upload_that_is_no_image_is_refused_by_its_name(index, content):
     upload = io.BytesIO(content)
     upload.name = "<b>mine</b>.jpg"
@@ -118,6 +120,15 @@ def test_a_decompression_bomb_is_refused_before_it_is_decoded(index):
     assert len(bomb.getvalue()) < 100_000
     with pytest.raises(DataError, match="8000 x 8000 pixels"):
         index.search(bomb, 1)
+
+
+def test_what_somebody_else_gives_may_have_fewer_pixels_than_a_file_of_ones_own(index, tmp_path):
+    Image.new("1", (5_000, 5_000)).save(tmp_path / "large.png")
+    index.search(tmp_path / "large.png", 1)
+    with open(tmp_path / "large.png", "rb") as upload, pytest.raises(DataError, match=r"pixels, over 24,000,000"):
+        index.search(upload, 1)
+    with pytest.raises(DataError, match=r"5000 x 5000 pixels is over 24,000,000; make it smaller"):
+        index.search(Image.new("1", (5_000, 5_000)), 1)
 
 
 def test_a_drawn_digit_is_a_query_of_a_run_on_digits(digits):

@@ -12,11 +12,10 @@ import numpy as np
 
 from dmlcore.data import published_counts
 from dmlcore.data.dataset import Description, ImageFile, MissingImages, Samples
-from dmlcore.data.files.images import image_inputs, thumbnail
+from dmlcore.data.files.images import SUFFIXES, image_inputs, thumbnail
 from dmlcore.typing import Bools, Ints, Pixels
 
 IMAGE_SIZE = 64  # pixels a side, unless asked for otherwise
-SUFFIXES = (".jpg", ".jpeg", ".png")
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from dmlcore.data.dataset import DataError, Description, Samples, reader
-from dmlcore.data.files.image_table import IMAGE_SIZE, SUFFIXES, ImageTable, folders_in, samples
+from dmlcore.data.files.image_table import IMAGE_SIZE, ImageTable, folders_in, samples
+from dmlcore.data.files.images import SUFFIXES
 from dmlcore.data.shards import scan
 from dmlcore.data.shards.read import read as read_shards
 

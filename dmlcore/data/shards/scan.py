@@ -15,12 +15,13 @@ import numpy as np
 
 from dmlcore.data.dataset import DataError
 from dmlcore.data.files import cache_folder as folders
-from dmlcore.data.files.image_table import SUFFIXES, ImageTable
+from dmlcore.data.files.image_table import ImageTable
+from dmlcore.data.files.images import SUFFIXES
 from dmlcore.data.files.locate import cache_folder
 from dmlcore.data.shards.index import MANIFEST, ROW, Shard, ShardIndex
 from dmlcore.data.shards.pack import write_index
 
-VERSION = 1  # of how they are read: an index of another version is not used
+VERSION = 2  # of how they are read: an index of another version is not used
 LABELS = ("cls", "json")  # endings of what names the class of a sample, the first that is there
 MOST = 2**20  # bytes of a label
 LARGEST_IMAGE = 2**32 - 1  # bytes; the index has four for its size

@@ -81,7 +81,7 @@ def test_what_is_missing_or_damaged_is_named(minimal: Path) -> None:
         omniglot.read(folder, None, 0)
     wrong.with_name("letter.png").unlink()
     wrong.write_bytes(b"no image")
-    with pytest.raises(DataError, match=r"0100_01\.png is neither JPEG nor PNG"):
+    with pytest.raises(DataError, match=r"0100_01\.png is none of JPEG, PNG"):
         omniglot.read(folder, None, 0).inputs[:]
     for path in wrong.parent.iterdir():
         path.unlink()

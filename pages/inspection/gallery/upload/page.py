@@ -11,6 +11,7 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from dmlcore.data import DataError, Dataset
+from dmlcore.data.files.images import SUFFIXES
 from dmlcore.inspection import own_images
 from dmlcore.inspection.images import fitted
 from dmlcore.inspection.index import Index
@@ -43,8 +44,8 @@ def show(shown: ShownRun) -> int:
         )
         return -1
     given = st.file_uploader(
-        "An image of your own, JPEG or PNG",
-        type=["jpg", "jpeg", "png"],
+        "An image of your own",
+        type=[suffix.removeprefix(".") for suffix in SUFFIXES],
         key="own_image",
         max_upload_size=MEGABYTES,
         help="Embedded on the server and forgotten; a phone's rotation is undone, the middle is cut out",
