@@ -6,7 +6,11 @@ Submodules load at first use, so `import dmlcore` is quick and a command that ne
 from __future__ import annotations
 
 import importlib
-from types import ModuleType
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dmlcore.inspection.trained_model import load as load
 
 _SUBMODULES = (
     "data",
@@ -25,10 +29,17 @@ _SUBMODULES = (
     "training",
 )
 
-__all__ = list(_SUBMODULES)
+__all__ = [*_SUBMODULES, "load"]
 
 
-def __getattr__(name: str) -> ModuleType:
+def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         return importlib.import_module(f"dmlcore.{name}")
+    if name == "load":
+        return importlib.import_module("dmlcore.inspection.trained_model").load
+    if name == "__version__":
+        try:
+            return metadata.version("dml-lab")
+        except metadata.PackageNotFoundError:  # a checkout that was never installed
+            return "unknown"
     raise AttributeError(f"module 'dmlcore' has no attribute {name!r}")

@@ -16,14 +16,15 @@ def export(
     to: Annotated[
         Path,
         typer.Option(
-            help="NAME.html (report), .npz or .parquet (embeddings), .csv (map), or a new folder for TensorBoard's "
-            "projector"
+            help="NAME.safetensors (weights), .npz or .parquet (embeddings), .html (report), .csv (map), or a new "
+            "folder for TensorBoard's projector"
         ),
     ],
+    split: Annotated[str, typer.Option(help="Split whose embeddings are written: train, validation or test")] = "test",
     selection: Annotated[str, typer.Option(help="Id of a selection, as in the link of a page [default: all]")] = "",
     runs: Runs = None,
 ) -> None:
-    """Write report, embeddings, map or a projector folder of a run: the whole of it, or nothing."""
+    """Write weights, embeddings, report, map or a projector folder of a run: the whole of it, or nothing."""
     from dmlcore.experiments import protocols
     from dmlcore.inspection import export as exporting
     from dmlcore.inspection import selections
@@ -34,7 +35,8 @@ def export(
         raise CommandError(f"--selection {selection}: the run keeps no such selection")
     left = protocols.deviations(source.spec)
     remarks = [f"The run leaves the protocol {source.spec.protocol} in: {'; '.join(left)}."] if left else []
-    print(exporting.write(source, to, None if chosen is None else chosen.indices, remarks=remarks, report=_warn))
+    indices = None if chosen is None else chosen.indices
+    print(exporting.write(source, to, indices, split=split, remarks=remarks, report=_warn))
 
 
 def _warn(text: str) -> None:

@@ -90,6 +90,8 @@ class Description:
     split: Split = "classes"  # default; "own" leaves no choice
     validation: Validation = "classes"  # default; "own" where split is
     image_size: int | None = None  # default side of the square images in pixels; None for vectors and tokens
+    channels: int = 3  # of the images: 3 for RGB, 1 for grey
+    centre_cut: bool = False  # images are centre cuts of copies whose shorter side is 256/227 of image_size
     grid: int = 0  # tiles a side, where each image is a collage
     resizes: bool = False  # whether `load` takes another image_size
     needs_files: bool = False

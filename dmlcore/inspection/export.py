@@ -1,4 +1,4 @@
-"""Embeddings of a run to export: npz, Parquet, the map as CSV, a folder for the Embedding Projector."""
+"""Exports of a run: weights as safetensors, embeddings as npz or Parquet, map as CSV, Embedding Projector folder."""
 
 from __future__ import annotations
 
@@ -42,6 +42,7 @@ class EmbeddingTable:
     learned: TestNeighbours
     data: Dataset | None  # None where it cannot be read: then there are no names, keys and images
     rows: Ints  # (n,)
+    split: str = "test"
 
     @property
     def indices(self) -> Ints:
@@ -73,12 +74,17 @@ class EmbeddingTable:
         return ["" if known is None else str(known[int(index)]) for index in self.indices]
 
     def splits(self) -> list[str]:
-        """The part of each row: "test", or "gallery" for samples that are only searched."""
-        return ["gallery" if searched else "test" for searched in self.learned.is_gallery[self.rows]]
+        """Return the split of each row: that of the table, or "gallery" for samples that are only searched."""
+        return ["gallery" if searched else self.split for searched in self.learned.is_gallery[self.rows]]
 
 
 def table(
-    run: Run, source: Path, learned: TestNeighbours, data: Dataset | None = None, selection: ArrayLike | None = None
+    run: Run,
+    source: Path,
+    learned: TestNeighbours,
+    data: Dataset | None = None,
+    selection: ArrayLike | None = None,
+    split: str = "test",
 ) -> EmbeddingTable:
     """What is exported of a run: the embeddings file `source`, which was read as `learned`; all or a selection.
 
@@ -89,8 +95,8 @@ def table(
     if selection is not None:
         rows = rows[np.isin(learned.indices, np.asarray(selection))]
         if not len(rows):
-            raise ExportError("no sample of the selection is in the test split of this run; drop the selection")
-    return EmbeddingTable(run, source.stem, learned, data, rows)
+            raise ExportError(f"no sample of the selection is in the {split} split of this run; drop the selection")
+    return EmbeddingTable(run, source.stem, learned, data, rows, split)
 
 
 def write_npz(table: EmbeddingTable, file: IO[bytes]) -> None:
@@ -236,35 +242,40 @@ def write(
     to: Path,
     selection: ArrayLike | None = None,
     *,
+    split: str = "test",
     remarks: Sequence[str] = (),
     report: Callable[[str], None] = lambda text: None,
 ) -> Path:
-    """Export a run by the ending of a path: .html, .npz, .parquet, .csv (of the map), none (folder for the projector).
+    """Export a run in the format that the ending of a path names; the file is written completely or not at all.
 
-    selection, remarks: as for `table` and `report.html`. report: told what had to be left out. What is written is
-    complete or not there. Raises ExportError for other endings, for a run that lacks what is asked for, and for a
-    folder that is in use.
+    Args:
+        run: The run.
+        to: A path that ends in .safetensors (weights), .npz or .parquet (embeddings), .html (report), .csv (map), or a
+            new folder, whose name has no dot (embeddings for the Embedding Projector).
+        selection: See `table`.
+        split: Split whose embeddings are written: "test", with the gallery where there is one, "train" or
+            "validation". The test split is read from the last evaluation, the others are embedded now, with the best
+            weights.
+        remarks: See `report.html`.
+        report: Called with a sentence for each thing that had to be left out.
+
+    Raises:
+        ExportError: Another ending, a run or split without what is asked for, or a folder that is in use.
     """
-    from dmlcore.inspection import report as reports  # it builds on this module
-    from dmlcore.training.build import load_data
-
-    source = run.embeddings()
-    if to.suffix not in ("", ".html", ".npz", ".parquet", ".csv"):
+    if to.suffix not in ("", ".safetensors", ".html", ".npz", ".parquet", ".csv"):
         raise ExportError(
-            f"{to.name}: end it in .html, .npz, .parquet or .csv, or give a folder, whose name has no dot"
+            f"{to.name}: end it in .safetensors, .html, .npz, .parquet or .csv, or give a folder, whose name has no dot"
         )
-    if source is None:
-        raise ExportError(f"{run.id} has no embeddings yet: python -m dmlcore evaluate {run.id}")
-    try:
-        # Images and names are worth having, but an export does without.
-        data: Dataset | None = load_data(run.spec)
-    except DataError as error:
-        data = None
-        report(f"no images and no names, as the data set cannot be read: {error}")
-    rows = table(run, source, read(source), data, selection)
+    if to.suffix in (".safetensors", ".html", ".csv") and split != "test":
+        raise ExportError(f"{to.name}: only embeddings have a split; end it in .npz or .parquet, or give a folder")
+    if to.suffix == ".safetensors":
+        return _write_weights(run, to, selection)
+    rows = _test_table(run, selection, report) if split == "test" else _split_table(run, split, selection)
     if not to.suffix:
         save_folder(rows, to)
         return to
+    from dmlcore.inspection import report as reports  # it builds on this module
+
     # A table of the map needs a map; a report does without.
     plane = reports.plane_of(run) if to.suffix in (".html", ".csv") else None
     if plane is None and to.suffix == ".csv":
@@ -281,3 +292,51 @@ def write(
         text = reports.html(rows, plane, remarks) if html or plane is None else map_csv(rows, plane.points)
         atomic_files.replace(to, lambda file: file.write(text.encode()))
     return to
+
+
+def _write_weights(run: Run, to: Path, selection: ArrayLike | None) -> Path:
+    from dmlcore.inspection import trained_model  # late: it imports torch
+
+    if selection is not None:
+        raise ExportError(f"{to.name}: weights have no selection; drop it")
+    try:
+        trained_model.export(trained_model.load(run), to)
+    except ValueError as error:
+        raise ExportError(str(error)) from None
+    return to
+
+
+def _test_table(run: Run, selection: ArrayLike | None, report: Callable[[str], None]) -> EmbeddingTable:
+    """Return the embeddings of the last evaluation."""
+    from dmlcore.training.build import load_data
+
+    source = run.embeddings()
+    if source is None:
+        raise ExportError(f"{run.id} has no embeddings yet: python -m dmlcore evaluate {run.id}")
+    try:
+        # Images and names are worth having, but an export does without.
+        data: Dataset | None = load_data(run.spec)
+    except DataError as error:
+        data = None
+        report(f"no images and no names, as the data set cannot be read: {error}")
+    return table(run, source, read(source), data, selection)
+
+
+def _split_table(run: Run, split: str, selection: ArrayLike | None) -> EmbeddingTable:
+    """Embed the training or validation split of a run with its best weights."""
+    from dmlcore.storage import checkpoint
+    from dmlcore.training import evaluation, starts
+    from dmlcore.training.state import embedder, use_best
+
+    if split not in ("train", "validation"):
+        raise ExportError(f"split: {split!r} does not exist; use train, validation or test")
+    state = starts.evaluated(run)
+    if len(state.data.splits[split]) < 2:
+        raise ExportError(f"split: {split} has fewer than two samples in {run.id}; choose another one")
+    use_best(state)
+    network = embedder(state)
+    embeddings = evaluation.embed(network, state.data, split, state.device)
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / f"{checkpoint.digest_of(network.state_dict())}.npz"
+        evaluation.save_embeddings(source, embeddings, state.data, split)
+        return table(run, source, read(source), state.data, selection, split)

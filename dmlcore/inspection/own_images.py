@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -22,17 +23,47 @@ if TYPE_CHECKING:
 GREY = {"digits": (8, 16)}  # vectors that are grey images, light ink on black: pixels a side, steps of grey
 
 
+@dataclass(frozen=True)
+class InputFormat:
+    """Format of the inputs of one data set, all that is needed to prepare other inputs in the same way.
+
+    Args:
+        data: Name of the data set.
+        shape: Shape of one input: (C, H, W) for images, (F,) for vectors, (L,) for bags of tokens.
+        centre_cut: True where images are centre cuts of copies whose shorter side is 256/227 of their side.
+    """
+
+    data: str
+    shape: tuple[int, ...]
+    centre_cut: bool = False
+
+    @classmethod
+    def of(cls, data: Dataset) -> InputFormat:
+        """Return the format of the inputs of a data set."""
+        return cls(data.name, tuple(data.inputs.shape[1:]), hasattr(data.inputs, "uncut"))
+
+    @property
+    def takes_images(self) -> bool:
+        """True where images can be prepared as inputs."""
+        return self.data in GREY or len(self.shape) == 3
+
+    @property
+    def is_ink(self) -> bool:
+        """True for light ink on black, so that writing on paper has to be inverted."""
+        return self.data in (*GREY, "digits_pictures") or (len(self.shape) == 3 and self.shape[0] == 1)
+
+
 def takes_images(data: Dataset) -> bool:
     """Whether samples of a data set are images, so that others can be queries."""
-    return data.name in GREY or len(data.inputs.shape) == 4
+    return InputFormat.of(data).takes_images
 
 
 def is_ink(data: Dataset) -> bool:
     """Whether samples are light ink on black, so that writing on paper has to be inverted."""
-    return data.name in (*GREY, "digits_pictures") or (len(data.inputs.shape) == 4 and data.inputs.shape[1] == 1)
+    return InputFormat.of(data).is_ink
 
 
-def as_inputs(sources: Sequence[Source], data: Dataset, *, invert: bool = False) -> Array:
+def as_inputs(sources: Sequence[Source], data: Dataset | InputFormat, *, invert: bool = False) -> Array:
     """Inputs (n, ...) of a data set, of n files, open files or PIL images of any size.
 
     EXIF rotation is undone, transparency lies on white; of photographs the shorter side becomes what it is in the
@@ -40,9 +71,10 @@ def as_inputs(sources: Sequence[Source], data: Dataset, *, invert: bool = False)
     DataError naming what cannot be decoded, is none of `images.FORMATS`, has over 50 million pixels (24 million if it
     is no path) or takes too much memory, or why the data set takes no images.
     """
-    if not takes_images(data):
-        raise DataError(f"samples of {data.name} are no images, so none can be a query; search by embeddings")
-    return np.stack([_one(source, data, invert) for source in sources])
+    wanted = data if isinstance(data, InputFormat) else InputFormat.of(data)
+    if not wanted.takes_images:
+        raise DataError(f"samples of {wanted.data} are no images, so none can be a query; search by embeddings")
+    return np.stack([_one(source, wanted, invert) for source in sources])
 
 
 def centre(pixels: Pixels, side: int) -> Pixels:
@@ -58,17 +90,17 @@ def dark_on_light(source: Source) -> bool:
     return bool(np.median(rim) > 128)
 
 
-def _one(source: Source, data: Dataset, invert: bool) -> Array:
-    if data.name in GREY:
-        side, steps = GREY[data.name]
+def _one(source: Source, wanted: InputFormat, invert: bool) -> Array:
+    if wanted.data in GREY:
+        side, steps = GREY[wanted.data]
         grey = centre(_short(source, side), side).mean(axis=2) / 255
         vector: Array = (np.rint((1 - grey if invert else grey) * steps) / steps).astype(np.float32).ravel()
         return vector
-    side = data.inputs.shape[-1]
-    if data.inputs.shape[-2] != side:
-        raise DataError(f"images of {data.name} are not square, so others cannot be cut alike; search by embeddings")
-    cut = centre(_short(source, short_side(side) if hasattr(data.inputs, "uncut") else side), side)
-    if data.inputs.shape[1] == 1:
+    channels, height, side = wanted.shape
+    if height != side:
+        raise DataError(f"images of {wanted.data} are not square, so others cannot be cut alike; search by embeddings")
+    cut = centre(_short(source, short_side(side) if wanted.centre_cut else side), side)
+    if channels == 1:
         cut = np.rint(cut.mean(axis=2, keepdims=True)).astype(np.uint8)
     return np.ascontiguousarray((255 - cut if invert else cut).transpose(2, 0, 1))
 

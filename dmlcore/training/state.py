@@ -84,7 +84,7 @@ def embedder(state: TrainingState) -> nn.Module:
         still = not state.spec.conditioning.continued  # then the table is of any weights since neighbours were known
         table = state.neighbourhood.get("table") if still else None
         return Conditioned(state.model, state.spec, state.data, state.device, table)
-    return _Joined(state.model, state.loss.metric) if hasattr(state.loss.metric, "embed") else state.model
+    return Joined(state.model, state.loss.metric) if hasattr(state.loss.metric, "embed") else state.model
 
 
 def keep_best(state: TrainingState) -> None:
@@ -197,7 +197,7 @@ def device_model(device: torch.device) -> str:
     return torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
 
 
-class _Joined(nn.Module):
+class Joined(nn.Module):
     """A network and the loss that joins what its learners embed."""
 
     def __init__(self, model: nn.Module, metric: nn.Module) -> None:

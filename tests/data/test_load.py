@@ -53,6 +53,13 @@ def test_a_description_is_complete(name):
     assert set(info.companions) <= set(info.archives)
 
 
+@pytest.mark.parametrize("name", [name for name in NAMES if dmlcore.data.describe(name).kind == "images"])
+def test_a_description_says_what_its_images_are(load, name):
+    info, inputs = dmlcore.data.describe(name), load(name).inputs
+    assert inputs.shape[1:] == (info.channels, info.image_size, info.image_size)
+    assert hasattr(inputs, "uncut") == info.centre_cut
+
+
 @pytest.mark.parametrize("name", CHOOSING)
 @in_one_case(split=["classes", "samples"], validation=["classes", "samples", "none"])
 def test_every_partition_is_into_usable_splits(load, name, split, validation):

@@ -20,6 +20,7 @@ INFO = Description(
     citation="S. Maji et al.: Fine-Grained Visual Classification of Aircraft. arXiv:1306.5151, 2013.",
     kind="images",
     image_size=IMAGE_SIZE,
+    centre_cut=True,
     resizes=True,
     needs_files=True,
     folder="fgvc-aircraft-2013b",

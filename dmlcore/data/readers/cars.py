@@ -26,6 +26,7 @@ INFO = Description(
     citation="J. Krause et al.: 3D Object Representations for Fine-Grained Categorization. 3dRR at ICCV 2013.",
     kind="images",
     image_size=IMAGE_SIZE,
+    centre_cut=True,
     resizes=True,
     needs_files=True,
     folder="stanford_cars",

@@ -22,6 +22,7 @@ INFO = Description(
     citation="C. Wah et al.: The Caltech-UCSD Birds-200-2011 Dataset. Caltech, CNS-TR-2011-001, 2011.",
     kind="images",
     image_size=IMAGE_SIZE,
+    centre_cut=True,
     resizes=True,
     needs_files=True,
     folder="CUB_200_2011",

@@ -23,6 +23,7 @@ INFO = Description(
     "ICVGIP 2008.",
     kind="images",
     image_size=IMAGE_SIZE,
+    centre_cut=True,
     resizes=True,
     needs_files=True,
     folder="flowers-102",

@@ -23,6 +23,7 @@ INFO = Description(
     citation="Your own images.",
     kind="images",
     image_size=IMAGE_SIZE,
+    centre_cut=True,
     resizes=True,
     needs_files=True,
 )

@@ -24,6 +24,7 @@ INFO = Description(
     "CVPR 2016.",
     kind="images",
     image_size=IMAGE_SIZE,
+    centre_cut=True,
     resizes=True,
     needs_files=True,
     folder="In-shop Clothes Retrieval Benchmark",

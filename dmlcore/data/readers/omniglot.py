@@ -36,6 +36,7 @@ INFO = Description(
     "Science 350, 2015.",
     kind="images",
     image_size=IMAGE_SIZE,
+    channels=1,
     resizes=True,
     needs_files=True,
     folder="omniglot-py",

@@ -24,6 +24,7 @@ INFO = Description(
     citation="H. O. Song et al.: Deep Metric Learning via Lifted Structured Feature Embedding. CVPR 2016.",
     kind="images",
     image_size=IMAGE_SIZE,
+    centre_cut=True,
     resizes=True,
     needs_files=True,
     folder="Stanford_Online_Products",

@@ -30,6 +30,7 @@ OMNIGLOT, GLYPHS = (
         split="own",
         validation="own",
         image_size=RECIPE.side * omniglot.IMAGE_SIZE,
+        channels=1,
         grid=RECIPE.side,
     )
     for info, name, title, sentence in (

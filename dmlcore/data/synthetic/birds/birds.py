@@ -25,6 +25,7 @@ INFO = Description(
     citation="Drawn by DML Lab.",
     kind="images",
     image_size=IMAGE_SIZE,
+    centre_cut=True,
     resizes=True,
 )
 

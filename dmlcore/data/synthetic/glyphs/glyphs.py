@@ -44,6 +44,7 @@ INFO = Description(
     "probabilistic program induction. Science 350, 2015.",
     kind="images",
     image_size=IMAGE_SIZE,
+    channels=1,
     resizes=True,
 )
 
