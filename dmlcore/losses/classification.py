@@ -48,11 +48,9 @@ class CrossEntropy(ProxyLoss):
         super().__init__(classes, embedding_dim)
         self.temperature, self.smoothing, self.over = temperature, smoothing, over
 
-    def of(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+    def of(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
         """The loss of a checked batch."""
-        return smoothed_cross_entropy(
-            embeddings @ self.proxies.mT / self.temperature, labels, self.smoothing, self.over
-        )
+        return smoothed_cross_entropy(embeddings @ proxies.mT / self.temperature, labels, self.smoothing, self.over)
 
 
 @batch_loss(
@@ -82,9 +80,9 @@ class ArcFace(ProxyLoss):
         super().__init__(classes, embedding_dim)
         self.margin, self.scale = math.radians(margin), scale
 
-    def of(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+    def of(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
         """The loss of a checked batch."""
-        cosine = self.cosines(embeddings)
+        cosine = self.cosines(embeddings, proxies)
         own = cosine.gather(1, labels[:, None])
         sine = (1 - own.square()).clamp(min=torch.finfo(own.dtype).eps).sqrt()  # its slope at 0 is infinite
         turned = own * math.cos(self.margin) - sine * math.sin(self.margin)
@@ -92,9 +90,9 @@ class ArcFace(ProxyLoss):
         target = torch.where(own >= -math.cos(self.margin), turned, beyond)
         return F.cross_entropy(self.scale * torch.where(self.own(labels), target, cosine), labels)
 
-    def cosines(self, embeddings: Tensor) -> Tensor:
+    def cosines(self, embeddings: Tensor, proxies: Tensor) -> Tensor:
         """Return the cosine of each embedding with each class, (B, classes)."""
-        return unit(embeddings) @ unit(self.proxies).mT
+        return unit(embeddings) @ unit(proxies).mT
 
 
 @batch_loss(
@@ -126,9 +124,9 @@ class SubCentreArcFace(ArcFace):
         ProxyLoss.__init__(self, classes, embedding_dim, centres)
         self.margin, self.scale = math.radians(margin), scale
 
-    def cosines(self, embeddings: Tensor) -> Tensor:
+    def cosines(self, embeddings: Tensor, proxies: Tensor) -> Tensor:
         """Return the cosine of each embedding with the nearest centre of each class, (B, classes)."""
-        every = super().cosines(embeddings)
+        every = super().cosines(embeddings, proxies)
         return every.view(-1, self.classes, self.per_class).amax(2)
 
 
@@ -158,7 +156,7 @@ class CosFace(ProxyLoss):
         super().__init__(classes, embedding_dim)
         self.margin, self.scale = margin, scale
 
-    def of(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+    def of(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
         """The loss of a checked batch."""
-        cosine = unit(embeddings) @ unit(self.proxies).mT
+        cosine = unit(embeddings) @ unit(proxies).mT
         return F.cross_entropy(self.scale * (cosine - self.margin * self.own(labels).to(cosine.dtype)), labels)

@@ -10,8 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from dmlcore.catalogue import Slider
-from dmlcore.losses.engine.batch_loss import batch_loss, ready
+from dmlcore.geometry.batches import full_precision
+from dmlcore.losses.engine.batch_loss import batch_loss
 from dmlcore.losses.engine.distances import euclidean
+from dmlcore.losses.engine.inputs import ready, refuse_reference, zero_loss
+from dmlcore.losses.engine.table import Index
 from dmlcore.typing import Bools, Floats, Ints
 
 TIE = 1e-12  # gains this close are equal, and the lowest index wins
@@ -40,7 +43,8 @@ class FacilityLocation(nn.Module):
 
     F~ is F where each class goes to its medoid. The maximum is sought greedily, on the host, and held fixed for the
     gradient, so that a GPU waits once. forward(embeddings (B, D), labels (B,), indices_tuple=None) -> scalar; tuples
-    are not used. Distances are Euclidean. Source: Song et al. 2017, Eq. 3-9; Can 2018; NMI with the geometric mean.
+    are not used, a reference is refused. Distances are Euclidean. Source: Song et al. 2017, Eq. 3-9; Can 2018; NMI with
+    the geometric mean.
     """
 
     pairs: ClassVar[bool] = False
@@ -54,16 +58,28 @@ class FacilityLocation(nn.Module):
         super().__init__()
         self.gamma = gamma
 
-    def forward(self, embeddings: Tensor, labels: Tensor, indices_tuple: tuple[Tensor, ...] | None = None) -> Tensor:
-        """The loss of a batch."""
+    @full_precision
+    def forward(
+        self,
+        embeddings: Tensor,
+        labels: Tensor | None = None,
+        indices_tuple: Index | None = None,
+        ref_emb: Tensor | None = None,
+        ref_labels: Tensor | None = None,
+    ) -> Tensor:
+        """Return the loss of a batch."""
+        refuse_reference(self, ref_emb, ref_labels)
         embeddings, labels = ready(embeddings, labels)
         if not len(labels):
-            return embeddings.sum()
+            return zero_loss(self, embeddings)
         distances = euclidean(embeddings.detach(), embeddings.detach()).double().cpu().numpy()
         known = labels.cpu().numpy()
         best = facilities(distances, known, self.gamma)
         columns = torch.from_numpy(np.stack([medoids(distances, known), best.assigned])).to(embeddings.device)
-        oracle, cost = torch.linalg.vector_norm(embeddings - embeddings[columns], dim=2).sum(1)
+        away = embeddings - embeddings[columns]
+        coincident = (away == 0).all(2)  # such as a medoid and itself: no slope, and no second one either
+        lengths = torch.linalg.vector_norm(away.masked_fill(coincident[..., None], 1.0), dim=2)
+        oracle, cost = lengths.masked_fill(coincident, 0.0).sum(1)
         loss: Tensor = (self.gamma * best.disagreement - cost + oracle).relu()
         return loss
 

@@ -177,13 +177,14 @@ class Quadruplet(PairLoss):
     def of(self, pairs: BatchPairs) -> Tensor:
         """The loss of these pairs."""
         d = pairs.distances(self.distance)
+        labels, column_labels = pairs.known_labels()
         negatives = d.masked_fill(~pairs.negative, torch.inf)
         nearest = negatives.min(1)
-        rival = pairs.column_labels[nearest.indices]
-        other = negatives.masked_fill(pairs.column_labels == rival[:, None], torch.inf).amin(1)
+        rival = column_labels[nearest.indices]
+        other = negatives.masked_fill(column_labels == rival[:, None], torch.inf).amin(1)
         # entry (i, l): the nearest negative of l that is not of the class of i
-        elsewhere = torch.where(rival == pairs.labels[:, None], other, nearest.values)
-        elsewhere = elsewhere.masked_fill(pairs.labels[:, None] == pairs.labels, torch.inf).amin(1)
+        elsewhere = torch.where(rival == labels[:, None], other, nearest.values)
+        elsewhere = elsewhere.masked_fill(labels[:, None] == labels, torch.inf).amin(1)
         terms = torch.zeros((), dtype=d.dtype, device=d.device)
         for negative, margin in ((nearest.values, self.m1), (elsewhere, self.m2)):
             known = negative.isfinite()

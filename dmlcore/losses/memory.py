@@ -7,7 +7,9 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from dmlcore.losses.engine.batch_loss import BatchPairs, PairLoss, ready
+from dmlcore.geometry.batches import full_precision
+from dmlcore.losses.engine.batch_loss import BatchPairs, PairLoss
+from dmlcore.losses.engine.inputs import ready
 from dmlcore.losses.engine.table import Counts
 
 
@@ -54,6 +56,7 @@ class CrossBatchMemory(nn.Module):
         """Whether the memory is part of the loss yet."""
         return self._steps > self.start + self.batches
 
+    @full_precision
     def forward(self, embeddings: Tensor, labels: Tensor, indices_tuple: tuple[Tensor, ...] | None = None) -> Tensor:
         """Scalar loss of a batch: embeddings (batch_size, D) floating, labels (batch_size,) integer."""
         own = self._enqueue(embeddings, labels) if self.training else None

@@ -109,7 +109,7 @@ class MarginLoss(PairLoss):
     def of(self, pairs: BatchPairs) -> Tensor:
         """The loss of these pairs."""
         d = pairs.distances(self.distance)
-        beta = self.beta[pairs.labels][:, None] if self.boundary == "per_class" else self.beta
+        beta = self.beta[pairs.known_labels()[0]][:, None] if self.boundary == "per_class" else self.beta
         pull = (d - beta + self.alpha).relu().masked_fill(~pairs.positive, 0.0)
         push = (beta - d + self.alpha).relu().masked_fill(~pairs.negative, 0.0)
         self.note(pull.detach() + push.detach(), pairs.positive | pairs.negative)

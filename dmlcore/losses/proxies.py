@@ -49,9 +49,9 @@ class ProxyNCA(ProxyLoss):
         super().__init__(classes, embedding_dim)
         self.temperature, self.denominator = temperature, denominator
 
-    def of(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+    def of(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
         """The loss of a checked batch."""
-        logits = unit(embeddings) @ unit(self.proxies).mT / self.temperature
+        logits = unit(embeddings) @ unit(proxies).mT / self.temperature
         if self.denominator == "all":
             return F.cross_entropy(logits, labels)
         others = masked_lse(logits, ~self.own(labels))
@@ -87,9 +87,9 @@ class SmoothedProxyNCA(ProxyLoss):
         super().__init__(classes, embedding_dim)
         self.scale, self.smoothing = scale, smoothing
 
-    def of(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+    def of(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
         """The loss of a checked batch."""
-        x, w = unit(embeddings), self.scale * unit(self.proxies)
+        x, w = unit(embeddings), self.scale * unit(proxies)
         squared = x.square().sum(1, keepdim=True) + w.square().sum(1) - 2 * x @ w.mT
         return smoothed_cross_entropy(-squared, labels, self.smoothing, "others")
 
@@ -124,9 +124,9 @@ class ProxyAnchor(ProxyLoss):
         super().__init__(classes, embedding_dim)
         self.alpha, self.delta = alpha, delta
 
-    def of(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+    def of(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
         """The loss of a checked batch."""
-        s = unit(self.proxies) @ unit(embeddings).mT
+        s = unit(proxies) @ unit(embeddings).mT
         own = self.own(labels).mT
         return self.pull(s, own) + log1p_exp(masked_lse(self.alpha * (s + self.delta), ~own)).mean()
 
@@ -164,9 +164,9 @@ class ProxyPush(ProxyAnchor):
         super().__init__(alpha, delta, classes=classes, embedding_dim=embedding_dim)
         self.through = through
 
-    def of(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+    def of(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
         """The loss of a checked batch."""
-        w = unit(self.proxies)
+        w = unit(proxies)
         s = w @ unit(embeddings).mT
         between = w @ w.mT if self.through == "proxies" else s @ s.mT
         others = ~torch.eye(self.classes, dtype=torch.bool, device=s.device)
@@ -205,9 +205,9 @@ class SoftTriple(ProxyLoss):
         super().__init__(classes, embedding_dim, centres)
         self.la, self.gamma, self.delta, self.tau = la, gamma, delta, tau
 
-    def of(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+    def of(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
         """The loss of a checked batch."""
-        w = unit(self.proxies)
+        w = unit(proxies)
         s = (unit(embeddings) @ w.mT).view(-1, self.classes, self.per_class)
         similarity = ((s / self.gamma).softmax(2) * s).sum(2)
         loss: Tensor = F.cross_entropy(self.la * (similarity - self.delta * self.own(labels).to(s.dtype)), labels)

@@ -30,16 +30,15 @@ class ProxyPairs(ProxyLoss):
         super().__init__(classes, embedding_dim, per_class)
         self.loss = loss
 
-    def of(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+    def of(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
         """The loss of a checked batch."""
         own = torch.arange(self.classes, device=labels.device).repeat_interleave(self.per_class)
-        proxies: Tensor = self.proxies
         if self.trained is not None:
             places = (
                 self.trained[:, None] * self.per_class + torch.arange(self.per_class, device=own.device)
             ).flatten()
             proxies, own = proxies[places], own[places]
-        value: Tensor = self.loss(embeddings, labels, reference=proxies, reference_labels=own)
+        value: Tensor = self.loss(embeddings, labels, ref_emb=proxies, ref_labels=own)
         return value
 
     def between(self, embeddings: Tensor, labels: Tensor) -> Tensor:
@@ -107,9 +106,9 @@ class TripletProxies(ProxyLoss):
         self.samples = TripletHinge(m, "ball", divisor=divisor)
         self.counts = Counts.none()
 
-    def of(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+    def of(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
         """The loss of a checked batch."""
-        d = distance_table("ball", embeddings, self.proxies)
+        d = distance_table("ball", embeddings, proxies)
         places = labels[:, None] * self.per_class + torch.arange(self.per_class, device=labels.device)
         others = ~self.own(labels)
         if self.trained is not None:

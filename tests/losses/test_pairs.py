@@ -207,7 +207,7 @@ def test_all_pairs_listed_and_the_batch_as_its_own_reference(name: str) -> None:
     torch.testing.assert_close(value_and_gradient(loss, x, y, pairs), plain, rtol=1e-12, atol=1e-14)
     assert loss.counts == counts
     x = x.clone().requires_grad_()
-    against = loss(x, y, pairs, reference=x, reference_labels=y)
+    against = loss(x, y, pairs, ref_emb=x, ref_labels=y)
     torch.testing.assert_close((against.detach(), torch.autograd.grad(against, x)[0]), plain, rtol=1e-12, atol=1e-14)
 
 
@@ -217,15 +217,15 @@ def test_a_reference_without_gradient_moves_the_rows_alone(name: str) -> None:
     memory, remembered = batch(LABELS["uneven"], seed=1)
     memory.requires_grad_()
     value, gradient = value_and_gradient(
-        lambda rows: make(name)(rows, y, reference=memory.detach(), reference_labels=remembered), x
+        lambda rows: make(name)(rows, y, ref_emb=memory.detach(), ref_labels=remembered), x
     )
     assert value.isfinite()
     assert gradient.isfinite().all()
     assert gradient.any()
-    with pytest.raises(ValueError, match="reference and reference_labels go together"):
-        make(name)(x, y, reference=memory)
-    with pytest.raises(ValueError, match="reference must have 6 columns"):
-        make(name)(x, y, reference=memory[:, :4], reference_labels=remembered)
+    with pytest.raises(ValueError, match="ref_emb needs ref_labels"):
+        make(name)(x, y, ref_emb=memory)
+    with pytest.raises(ValueError, match="ref_emb must have 6 columns"):
+        make(name)(x, y, ref_emb=memory[:, :4], ref_labels=remembered)
 
 
 def test_listed_triplets_are_pairs_and_triplets() -> None:
@@ -244,7 +244,7 @@ def test_forms_that_have_no_place_for_a_memory_say_so() -> None:
     x, y = batch(LABELS["balanced"])
     for name, hyper in (("lifted_structure", {"form": "pairs"}), ("n_pair", {"form": "one"})):
         with pytest.raises(ValueError, match="choose form = "):
-            make(name, **hyper)(x, y, reference=x.clone(), reference_labels=y)
+            make(name, **hyper)(x, y, ref_emb=x.clone(), ref_labels=y)
 
 
 def test_a_boundary_is_learned_per_class_or_fixed() -> None:

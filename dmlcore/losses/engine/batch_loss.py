@@ -15,12 +15,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dmlcore.catalogue import Choice, Values, declared
+from dmlcore.geometry.batches import full_precision
 from dmlcore.losses.engine.distances import DISTANCES, distance_table, unit
 from dmlcore.losses.engine.formula import LOSSES, LossEntry
-from dmlcore.losses.engine.table import Counts, Indices
-from dmlcore.losses.engine.triplet_loss import check_batch, check_indices
+from dmlcore.losses.engine.inputs import Inputs, read_inputs, ready, refuse_reference, zero_loss
+from dmlcore.losses.engine.table import Counts, Index, Indices
 
-Pick = tuple[Tensor, ...]
 Build = TypeVar("Build", bound=Callable[..., nn.Module])
 DIVISORS = ("nonzero", "pairs", "anchors", "one")
 Divisor = Annotated[
@@ -140,17 +140,23 @@ def reduced(terms: Tensor, valid: Tensor, divisor: str) -> Tensor:
 class BatchPairs:
     """Rows (B, D) against columns (R, D), and which pairs (B, R) are positive or negative.
 
-    listed: the triplets (a, p, n) that the caller gave, (T,) each; else every positive pair meets every negative of
-    its row.
+    labels (B,) and column_labels (R,): None where the caller gave index tuples instead. listed: the triplets (a, p, n)
+    that the caller gave, (T,) each; else every positive pair meets every negative of its row.
     """
 
     rows: Tensor
     columns: Tensor
-    labels: Tensor
-    column_labels: Tensor
+    labels: Tensor | None
+    column_labels: Tensor | None
     positive: Tensor
     negative: Tensor
     listed: Indices | None
+
+    def known_labels(self) -> tuple[Tensor, Tensor]:
+        """Return the labels of rows and columns; raises ValueError where the caller gave none."""
+        if self.labels is None or self.column_labels is None:
+            raise ValueError("labels: this loss needs them, beside indices_tuple and for ref_emb, too")
+        return self.labels, self.column_labels
 
     def distances(self, kind: str) -> Tensor:
         """Distances (B, R), as `distances.distance_table` names them."""
@@ -165,11 +171,11 @@ class BatchPairs:
 class PairLoss(nn.Module):
     """A loss of the pairs (row, column) of a batch, or of a batch against a reference such as a memory.
 
-    forward(embeddings (B, D), labels (B,), indices_tuple=None, *, reference=None, reference_labels=None) -> scalar.
+    forward(embeddings (B, D), labels (B,), indices_tuple=None, ref_emb=None, ref_labels=None) -> scalar.
     indices_tuple: None for all pairs; (a1, p, a2, n) of a miner, or triplets (a, p, n); a pair listed twice counts
-    once. Rows are samples of the batch, columns those of the reference (R, D) where there is one; then a sample that
-    lies in the reference too is its own positive. After a forward pass `counts` holds the terms of the batch: all,
-    and those above 0. Nothing waits for the device until it is read.
+    once; labels may then be None, unless the loss needs them. Rows are samples of the batch, columns those of ref_emb
+    (R, D) where it is given; then a sample that lies in both is its own positive. After a forward pass `counts` holds
+    the terms of the batch: all, and those above 0. Nothing waits for the device until it is read.
     """
 
     pairs: ClassVar[bool] = True
@@ -179,28 +185,20 @@ class PairLoss(nn.Module):
         super().__init__()
         self.counts = Counts.none()
 
+    @full_precision
     def forward(
         self,
         embeddings: Tensor,
-        labels: Tensor,
-        indices_tuple: Pick | None = None,
-        *,
-        reference: Tensor | None = None,
-        reference_labels: Tensor | None = None,
+        labels: Tensor | None = None,
+        indices_tuple: Index | None = None,
+        ref_emb: Tensor | None = None,
+        ref_labels: Tensor | None = None,
     ) -> Tensor:
-        """The loss of a batch."""
-        embeddings, labels = ready(embeddings, labels, unbounded=self.unbounded)
-        alone = reference is None
-        if (reference is None) != (reference_labels is None):
-            raise ValueError("reference and reference_labels go together; give both or neither")
-        if reference is None or reference_labels is None:
-            reference, reference_labels = embeddings, labels
-        else:
-            reference, reference_labels = ready(reference, reference_labels, "reference", unbounded=self.unbounded)
-            reference = reference.to(embeddings.dtype)
-            if reference.shape[1] != embeddings.shape[1]:
-                raise ValueError(f"reference must have {embeddings.shape[1]} columns like embeddings")
-        return self.of(_pairs(embeddings, labels, indices_tuple, reference, reference_labels, alone))
+        """Return the loss of a batch."""
+        batch = read_inputs(embeddings, labels, indices_tuple, ref_emb, ref_labels, unbounded=self.unbounded)
+        if not len(batch.embeddings) or not len(batch.columns):
+            return zero_loss(self, batch.embeddings)
+        return self.of(_pairs(batch))
 
     def of(self, pairs: BatchPairs) -> Tensor:
         """The loss of these pairs."""
@@ -216,34 +214,26 @@ class PairLoss(nn.Module):
         return {**self.__dict__, "counts": Counts.none()}
 
 
-def ready(
-    embeddings: Tensor, labels: Tensor, name: str = "embeddings", *, unbounded: bool = False
-) -> tuple[Tensor, Tensor]:
-    """Checked embeddings, float32 at least, and labels on their device; raises what names the argument.
-
-    unbounded: accept values whose squares overflow.
-    """
-    if isinstance(embeddings, Tensor) and embeddings.dtype in (torch.float16, torch.bfloat16):
-        embeddings = embeddings.float()  # before the check: squares that overflow float16 do not matter here
-    check_batch(embeddings, labels, name, unbounded=unbounded)
-    return embeddings, labels.to(embeddings.device, non_blocking=True)
-
-
-def _pairs(
-    rows: Tensor, labels: Tensor, indices: Pick | None, columns: Tensor, column_labels: Tensor, alone: bool
-) -> BatchPairs:
-    same = labels[:, None] == column_labels
-    if indices is None:
+def _pairs(batch: Inputs) -> BatchPairs:
+    rows, columns = batch.embeddings, batch.columns
+    labels, column_labels = (
+        None if x is None else x.to(rows.device, non_blocking=True) for x in (batch.labels, batch.column_labels)
+    )
+    if batch.indices is None:
+        assert labels is not None
+        assert column_labels is not None
+        same = labels[:, None] == column_labels
         positive, negative = same, ~same
-        if alone:
+        if batch.reference is None:
             positive = same & ~torch.eye(len(labels), dtype=torch.bool, device=same.device)
         return BatchPairs(rows, columns, labels, column_labels, positive, negative, None)
-    indices = check_indices(indices, len(labels), len(column_labels), rows.device)
-    a1, p, a2, n = indices if len(indices) == 4 else (indices[0], indices[1], indices[0], indices[2])
-    positive, negative = torch.zeros_like(same), torch.zeros_like(same)
+    a1, p, a2, n = (
+        batch.indices if len(batch.indices) == 4 else (*batch.indices[:2], batch.indices[0], batch.indices[2])
+    )
+    positive, negative = torch.zeros(2, len(rows), len(columns), dtype=torch.bool, device=rows.device)
     positive[a1, p] = True
     negative[a2, n] = True
-    listed = (indices[0], indices[1], indices[2]) if len(indices) == 3 else None
+    listed = (a1, p, n) if len(batch.indices) == 3 else None
     return BatchPairs(rows, columns, labels, column_labels, positive, negative, listed)
 
 
@@ -253,9 +243,10 @@ def _pairs(
 class ProxyLoss(nn.Module):
     """A loss of samples against `proxies` (classes x per_class, D), learned, class after class.
 
-    forward(embeddings (B, D), labels (B,) in 0..classes-1, indices_tuple=None) -> scalar; indices_tuple is not used,
-    since every sample meets every proxy. `trained` holds the classes whose proxies take part, (K,) int64, where a loss
-    can leave out those without a sample (`proxy_pairs`); None: all.
+    forward(embeddings (B, D), labels (B,) in 0..classes-1, indices_tuple=None, ref_emb=None, ref_labels=None) ->
+    scalar; indices_tuple is not used, since every sample meets every proxy, and a reference is refused. `trained` holds
+    the classes whose proxies take part, (K,) int64, where a loss can leave out those without a sample (`proxy_pairs`);
+    None: all.
     """
 
     pairs: ClassVar[bool] = False
@@ -267,22 +258,30 @@ class ProxyLoss(nn.Module):
         self.classes, self.per_class = classes, per_class
         self.proxies = nn.Parameter(nn.init.kaiming_normal_(torch.empty(classes * per_class, embedding_dim)))
 
-    def forward(self, embeddings: Tensor, labels: Tensor, indices_tuple: Pick | None = None) -> Tensor:
-        """The loss of a batch."""
+    @full_precision
+    def forward(
+        self,
+        embeddings: Tensor,
+        labels: Tensor | None = None,
+        indices_tuple: Index | None = None,
+        ref_emb: Tensor | None = None,
+        ref_labels: Tensor | None = None,
+    ) -> Tensor:
+        """Return the loss of a batch."""
+        refuse_reference(self, ref_emb, ref_labels)
         embeddings, labels = ready(embeddings, labels, unbounded=self.unbounded)
         dimension = self.proxies.shape[1]
         if embeddings.shape[1] != dimension:
             raise ValueError(f"embeddings must have {dimension} columns like the proxies, got {embeddings.shape[1]}")
-        if (
-            labels.device.type == "cpu"
-            and len(labels)
-            and not 0 <= int(labels.min()) <= int(labels.max()) < self.classes
-        ):
+        if not len(labels):
+            return zero_loss(self, embeddings)
+        if labels.device.type == "cpu" and not 0 <= int(labels.min()) <= int(labels.max()) < self.classes:
             raise ValueError(f"labels must be in 0..{self.classes - 1}, one proxy each, got {labels.unique().tolist()}")
-        return self.of(embeddings, labels.long())
+        dtype = torch.promote_types(embeddings.dtype, self.proxies.dtype)
+        return self.of(embeddings.to(dtype), labels.long(), self.proxies.to(dtype))
 
-    def of(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """The loss of a checked batch."""
+    def of(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
+        """Return the loss of a checked batch; `proxies` are `self.proxies` in the dtype of the embeddings."""
         raise NotImplementedError
 
     def own(self, labels: Tensor) -> Tensor:

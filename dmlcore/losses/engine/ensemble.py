@@ -12,8 +12,10 @@ from typing import Any, ClassVar, cast
 import torch
 from torch import Tensor, nn
 
-from dmlcore.losses.engine.batch_loss import ready
+from dmlcore.geometry.batches import HALF, full_precision, widen
 from dmlcore.losses.engine.distances import unit
+from dmlcore.losses.engine.inputs import ready, refuse_reference, zero_loss
+from dmlcore.losses.engine.table import Index
 
 ORDERS = ("update_first", "normalise_first")
 
@@ -37,6 +39,8 @@ class Rescaling(nn.Module):
 
     def forward(self, losses: Tensor) -> Tensor:
         """The rescaled losses, (M,)."""
+        if self.means.dtype in HALF:  # too coarse for running means
+            self.float()
         means = self.means.clone()
         if self.training:
             with torch.no_grad():
@@ -72,23 +76,23 @@ class Coefficients(nn.Module):
 
     @property
     def weights(self) -> Tensor:
-        """(M,), all above 1 / (4 M); they sum to nearly 1."""
-        return self.roots.square() + self.least
+        """Learned weights of the members, (M,), each above 1 / (4 M), float32 at least; they sum to nearly 1."""
+        return widen(self.roots).square() + self.least
 
     def forward(self, losses: Tensor) -> Tensor:
         """sum_j w_j l_j + eta (sum_j w_j - 1)^2, from losses (M,)."""
-        weights = self.weights
+        weights = self.weights.to(losses.dtype)
         return (weights * losses).sum() + self.eta * (weights.sum() - 1).square()
 
 
 class Ensemble(nn.Module):
     """What WEL and WEDL share: members, rescaling, coefficients.
 
-    forward(embeddings (B, D), labels (B,), indices_tuple=None, pooled=None) -> scalar; tuples go to the members that
-    are losses of pairs; pooled (B, P) is what the embedding layer takes, where the loss `reads_pooled`. After a forward
-    pass `values` holds the losses of the members, (M,), not rescaled, and `weights` what they counted with, (M,);
-    `measured` gives both by the names of the members. weights, order: `Coefficients` and the order of `Rescaling`
-    instead of learned ones that are updated first.
+    forward(embeddings (B, D), labels (B,), indices_tuple=None, *, pooled=None) -> scalar; tuples go to the members that
+    are losses of pairs; a reference is refused; pooled (B, P) is what the embedding layer takes, where the loss
+    `reads_pooled`. After a forward pass `values` holds the losses of the members, (M,), not rescaled, and `weights`
+    what they counted with, (M,); `measured` gives both by the names of the members. weights, order: `Coefficients` and
+    the order of `Rescaling` instead of learned ones that are updated first.
     """
 
     pairs: ClassVar[bool] = False
@@ -121,19 +125,27 @@ class Ensemble(nn.Module):
             f"{part}_{name}": value for part, row in parts.items() for name, value in zip(self.names, row, strict=True)
         }
 
+    @full_precision
     def forward(
         self,
         embeddings: Tensor,
-        labels: Tensor,
-        indices_tuple: tuple[Tensor, ...] | None = None,
+        labels: Tensor | None = None,
+        indices_tuple: Index | None = None,
+        ref_emb: Tensor | None = None,
+        ref_labels: Tensor | None = None,
+        *,
         pooled: Tensor | None = None,
     ) -> Tensor:
-        """The loss of a batch."""
+        """Return the loss of a batch."""
+        refuse_reference(self, ref_emb, ref_labels)
         embeddings, labels = ready(embeddings, labels)
+        if not len(labels):
+            self.values = torch.zeros_like(self.values)
+            return zero_loss(self, embeddings)
         inputs = self.inputs(embeddings, pooled)
         losses = torch.stack(
             [
-                member(x, labels, indices_tuple if getattr(member, "pairs", False) else None)
+                member(x, labels, indices_tuple if getattr(member, "pairs", False) else None).to(embeddings.dtype)
                 for member, x in zip(self.members, inputs, strict=True)
             ]
         )
@@ -194,16 +206,22 @@ class DiverseEnsemble(Ensemble):
         """Also "diversity", the mean (squared) distance between the blocks of a sample."""
         return super().measured() | {"diversity": self.apart}
 
+    @full_precision
     def forward(
         self,
         embeddings: Tensor,
-        labels: Tensor,
-        indices_tuple: tuple[Tensor, ...] | None = None,
+        labels: Tensor | None = None,
+        indices_tuple: Index | None = None,
+        ref_emb: Tensor | None = None,
+        ref_labels: Tensor | None = None,
+        *,
         pooled: Tensor | None = None,
     ) -> Tensor:
-        """The loss of a batch."""
-        embeddings, labels = ready(embeddings, labels)
-        loss = super().forward(embeddings, labels, indices_tuple, pooled)
+        """Return the loss of a batch."""
+        loss = super().forward(embeddings, labels, indices_tuple, ref_emb, ref_labels, pooled=pooled)
+        if not len(embeddings):
+            return loss
+        embeddings = widen(embeddings)
         apart = diversity(self.blocks(embeddings), squared=self.squared)
         self.apart = apart.detach()
         loss = loss + self.diversity * (2 - apart).relu()
@@ -256,6 +274,12 @@ class Compression(nn.Sequential):
 
     def __init__(self, blocks: int, width: int) -> None:
         super().__init__(nn.Linear(blocks * width, 2 * width), nn.Tanh(), nn.Linear(2 * width, width))
+
+    def forward(self, joined: Tensor) -> Tensor:
+        """Return the compressed embeddings (B, e) of joined blocks (B, M e), in their dtype."""
+        parameters = {name: value.to(joined.dtype) for name, value in self.named_parameters()}
+        hidden = nn.functional.linear(joined, parameters["0.weight"], parameters["0.bias"]).tanh()
+        return nn.functional.linear(hidden, parameters["2.weight"], parameters["2.bias"])
 
 
 def compression_loss(joined: Tensor, compressed: Tensor) -> Tensor:

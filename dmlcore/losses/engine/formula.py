@@ -12,7 +12,7 @@ from torch import Tensor
 
 from dmlcore.catalogue import Catalogue, Entry, Parameter, Slider, declared
 from dmlcore.geometry import Triplet
-from dmlcore.losses.engine.distances import check_finite
+from dmlcore.geometry.batches import check_finite
 
 
 @dataclass(frozen=True)

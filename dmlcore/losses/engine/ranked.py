@@ -18,12 +18,13 @@ Energy = Callable[[Tensor, Tensor], Tensor]  # of d_ap and d_an, with the margin
 
 
 def ranked_sum(
-    energy: Energy, ap: Tensor, an: Tensor, valid: Tensor, m2: float, clamped: bool
-) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor]]:
+    energy: Energy, ap: Tensor, an: Tensor, valid: Tensor, m2: float, clamped: bool, differentiable: bool = True
+) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
     """Sum over all pairs and negatives, the counts (valid, nonzero, active), and the gradients by `ap` and `an`.
 
-    ap (..., P, 1), an (..., 1, N), leaves; valid broadcasts to ap. clamped: sum min(m2, max(0, raw)), else raw. Which
-    triplets are active is found by evaluating `energy` itself, so that no rounding parts these counts from a list's.
+    ap (..., P, 1), an (..., 1, N), leaves; valid broadcasts to ap. clamped: sum min(m2, max(0, raw)), else raw.
+    differentiable: False leaves the gradients out. Which triplets are active is found by evaluating `energy` itself, so
+    that no rounding parts these counts from a list's.
     """
     near, order = an.detach().sort(dim=-1)
     size = near.shape[-1]
@@ -44,7 +45,7 @@ def ranked_sum(
     counts = torch.stack([valid.sum() * size, nonzero.sum(), (nonzero - capped).sum()])
     first, last = (capped, nonzero) if clamped else (torch.zeros_like(capped), valid * size)
 
-    with torch.enable_grad():  # in double precision, as differences cancel; E = base + slope * shape
+    with torch.set_grad_enabled(differentiable):  # in double precision, as differences cancel; E = base + slope * shape
         far = torch.maximum(ap.detach().max(), an.detach().max()).clamp(min=1.0).double()
         zero, wide = torch.zeros_like(far), ap.double()
         base = energy(wide, zero)
@@ -58,6 +59,9 @@ def ranked_sum(
     total = ((last - first) * base.detach() + weight * within).sum()
     if clamped and m2 < torch.inf:
         total += m2 * capped.sum().double()
+
+    if not differentiable:
+        return total, counts, ()
 
     # The pairs that a negative is active for: by rank, those that begin before it less those that ended.
     marks = weight.new_zeros(*an.shape[:-2], size + 1)

@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from dmlcore.geometry import Triplet
 from dmlcore.losses.engine.distances import euclidean, weighted_gradients
@@ -24,6 +23,7 @@ BLOCK = 1 << 17  # triplets evaluated at once: half a megabyte per float32 inter
 RANKED = 12, 3000  # samples of a class and triplets of an anchor from which sorting its negatives is cheaper
 
 Energy = Callable[[Triplet], Tensor]
+Blocks = Callable[[bool], "Iterator[TripletBlock]"]
 Indices = tuple[Tensor, Tensor, Tensor]
 Index = tuple[Tensor, ...]
 
@@ -99,6 +99,10 @@ class Window:
     m2: float
     clamped: bool
 
+    def active(self, raw: Tensor) -> Tensor:
+        """Return which energies lie inside the window, so that they have a gradient."""
+        return (raw > 0) & (raw < self.m2) if self.m2 < torch.inf else raw > 0
+
 
 @dataclass(frozen=True)
 class TripletBlock:
@@ -118,33 +122,30 @@ def pair_tables(embeddings: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def table_energy(
-    distances: Tensor,
-    norms: Tensor,
-    labels: Tensor,
-    energy: Energy,
-    window: Window,
-    floor: float,
-    triplets: Indices | None,
-    symmetric: bool = False,
-    separable: bool = False,
+    distances: Tensor, norms: Tensor, blocks: Blocks, energy: Energy, window: Window, floor: float
 ) -> tuple[Tensor, Counts]:
-    """Sum of the energies of all valid triplets (or of the given ones) and their counts.
+    """Return the sum of the energies of the triplets of `blocks`, and their counts.
 
-    distances (B, B) and norms (B,) of `pair_tables`, labels (B,); triplets: None, or indices of anchors, positives,
-    negatives, (T,) each; symmetric: whether the energy of (p, a, n) is that of (a, p, n), which halves the work;
-    separable: whether `ranked.ranked_sum` may sum it.
+    Args:
+        distances: (B, B), and norms: (B,), both of `pair_tables`.
+        blocks: called for the triplets; its argument tells whether large classes may be ranked (`ranked.ranked_sum`).
     """
-    if triplets is not None:
-        blocks = given_blocks(triplets)
-    elif labels.device.type != "cpu" and len(labels) <= DENSE:
-        blocks = dense_blocks(labels, symmetric)
-    else:
-        # Sorting was measured on processors only.
-        separable &= labels.device.type == "cpu"
-        blocks = valid_blocks(labels.cpu(), symmetric, distances.device, separable)
     tally = torch.zeros(3, dtype=torch.int64, device=distances.device)
-    total = _TableSum.apply(distances, norms, blocks, energy, window, floor, tally)
-    return total, Counts(tally)
+    if torch.is_grad_enabled() and (distances.requires_grad or norms.requires_grad):
+        return _TableSum.apply(distances, norms, blocks, energy, window, floor, tally), Counts(tally)
+    return _sum_blocks(distances, norms, blocks, energy, window, floor, tally, None), Counts(tally)
+
+
+def batch_blocks(labels: Tensor, device: torch.device, symmetric: bool, ranked: bool) -> Iterator[TripletBlock]:
+    """Return all valid triplets of a batch in the blocks that suit its device.
+
+    Args:
+        symmetric: the energy of (p, a, n) is that of (a, p, n), which halves the work.
+        ranked: large classes may be ranked, on a CPU; on accelerators ranking was not measured.
+    """
+    if labels.device.type != "cpu" and len(labels) <= DENSE:
+        return dense_blocks(labels, symmetric)
+    return valid_blocks(labels.cpu(), symmetric, device, ranked and labels.device.type == "cpu")
 
 
 def valid_blocks(
@@ -215,6 +216,26 @@ def dense_blocks(labels: Tensor, symmetric: bool = False) -> Iterator[TripletBlo
         )
 
 
+def reference_blocks(labels: Tensor, reference_labels: Tensor, device: torch.device) -> Iterator[TripletBlock]:
+    """Yield all triplets of an anchor in the batch with a positive and a negative in the reference.
+
+    Samples of the reference come behind those of the batch: sample r of R is row B + r of the tables.
+    """
+    labels, reference_labels = labels.cpu(), reference_labels.cpu()
+    for label in labels.unique():
+        anchors = (labels == label).nonzero()[:, 0]
+        positives, negatives = (
+            len(labels) + mask.nonzero()[:, 0].to(device)
+            for mask in (reference_labels == label, reference_labels != label)
+        )
+        for chunk in anchors.split(max(1, BLOCK // max(len(positives) * len(negatives), 1))):
+            a, p, n = chunk.to(device)[:, None, None], positives[None, :, None], negatives[None, None, :]
+            valid = torch.ones(1, 1, 1, dtype=torch.bool, device=device)
+            yield TripletBlock(
+                {"ap": (a, p), "an": (a, n), "pn": (p, n)}, {"a": (a,), "p": (p,), "n": (n,)}, valid, False
+            )
+
+
 def given_blocks(triplets: Indices) -> Iterator[TripletBlock]:
     """The listed triplets, indices (T,) each."""
     for a, p, n in zip(*(x.split(BLOCK) for x in triplets), strict=True):
@@ -225,8 +246,9 @@ def given_blocks(triplets: Indices) -> Iterator[TripletBlock]:
 class _Leaves:
     """The entries of both tables that the energy of one block asks for, as leaves of a small graph."""
 
-    def __init__(self, distances: Tensor, norms: Tensor, block: TripletBlock) -> None:
+    def __init__(self, distances: Tensor, norms: Tensor, block: TripletBlock, differentiable: bool) -> None:
         self.taken: list[tuple[bool, Index, Tensor]] = []
+        self.differentiable = differentiable
         self._tables, self._block = (norms, distances), block
 
     def edge(self, pair: str) -> Tensor:
@@ -236,7 +258,7 @@ class _Leaves:
         return self._take(False, self._block.vertices[vertex])
 
     def _take(self, is_edge: bool, index: Index) -> Tensor:
-        leaf = self._tables[is_edge][index].requires_grad_()
+        leaf = self._tables[is_edge][index].requires_grad_(self.differentiable)
         self.taken.append((is_edge, index, leaf))
         return leaf
 
@@ -249,32 +271,70 @@ class _TableSum(torch.autograd.Function):
         ctx: Any,
         distances: Tensor,
         norms: Tensor,
-        blocks: Iterator[TripletBlock],
+        blocks: Blocks,
         energy: Energy,
         window: Window,
         floor: float,
         tally: Tensor,
     ) -> Tensor:
-        tables = norms.detach(), distances.detach()
         gradients = torch.zeros_like(norms), torch.zeros_like(distances)
-        total = torch.zeros((), dtype=torch.float64, device=norms.device)
-        for block in blocks:
-            leaves = _Leaves(tables[1], tables[0], block)
-            sums, grads = (_ranked if block.ranked else _listed)(leaves, block, energy, window, floor, tally)
-            total += sums
-            for (is_edge, index, _), grad in zip(leaves.taken, grads, strict=True):
-                if block.repeats or not is_edge:  # a negative serves several classes of one block
-                    gradients[is_edge].index_put_(index, grad, accumulate=True)
-                else:
-                    gradients[is_edge][index] += grad
-        ctx.save_for_backward(*gradients)
-        return total.to(norms.dtype)
+        ctx.save_for_backward(distances, norms, *gradients)
+        ctx.arguments = blocks, energy, window, floor
+        return _sum_blocks(distances.detach(), norms.detach(), blocks, energy, window, floor, tally, gradients)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        norm_gradient, distance_gradient = ctx.saved_tensors
+        distances, norms, norm_gradient, distance_gradient = ctx.saved_tensors
+        if torch.is_grad_enabled():  # the gradients are to be differentiated again
+            distance_gradient, norm_gradient = _differentiable_gradients(distances, norms, *ctx.arguments)
         return grad * distance_gradient, grad * norm_gradient, None, None, None, None, None
+
+
+def _differentiable_gradients(
+    distances: Tensor, norms: Tensor, blocks: Blocks, energy: Energy, window: Window, floor: float
+) -> tuple[Tensor, Tensor]:
+    """Return the gradients by both tables with a graph of their own, which holds all triplets at once."""
+    distances, norms = distances * 1, norms * 1  # either may be a constant
+    total = (distances * 0).sum() + (norms * 0).sum()
+    for block in blocks(False):
+
+        def edge(pair: str, block: TripletBlock = block) -> Tensor:
+            return distances[block.edges[pair]]
+
+        def square_norm(vertex: str, block: TripletBlock = block) -> Tensor:
+            return norms[block.vertices[vertex]]
+
+        raw = energy(Triplet(edge, square_norm, floor)) + window.margin
+        chosen = window.active(raw.detach()) & block.valid if window.clamped else block.valid.expand_as(raw)
+        total = total + block.copies * raw.where(chosen, 0.0).sum()
+    by_distances, by_norms = torch.autograd.grad(total, (distances, norms), create_graph=True)
+    return by_distances, by_norms
+
+
+def _sum_blocks(
+    distances: Tensor,
+    norms: Tensor,
+    blocks: Blocks,
+    energy: Energy,
+    window: Window,
+    floor: float,
+    tally: Tensor,
+    gradients: tuple[Tensor, Tensor] | None,
+) -> Tensor:
+    """Return the sum over the blocks; add its gradients by norms and distances to `gradients`, counts to `tally`."""
+    total = torch.zeros((), dtype=torch.float64, device=norms.device)
+    for block in blocks(True):
+        leaves = _Leaves(distances, norms, block, gradients is not None)
+        sums, grads = (_ranked if block.ranked else _listed)(leaves, block, energy, window, floor, tally)
+        total += sums
+        if gradients is None:
+            continue
+        for (is_edge, index, _), grad in zip(leaves.taken, grads, strict=True):
+            if block.repeats or not is_edge:  # a negative serves several classes of one block
+                gradients[is_edge].index_put_(index, grad, accumulate=True)
+            else:
+                gradients[is_edge][index] += grad
+    return total.to(norms.dtype)
 
 
 BlockSum = tuple[Tensor, tuple[Tensor, ...]]  # the sum over one block, and its gradients by the leaves taken
@@ -284,16 +344,11 @@ def _listed(
     leaves: _Leaves, block: TripletBlock, energy: Energy, window: Window, floor: float, tally: Tensor
 ) -> BlockSum:
     """Every triplet of a block evaluated; adds its counts to the tally."""
-    with torch.enable_grad():
+    with torch.set_grad_enabled(leaves.differentiable):
         raw = energy(Triplet(leaves.edge, leaves.square_norm, floor)) + window.margin
     # raw is fresh memory that no backward reads, so it may be masked and clamped in place.
     values = raw.detach().masked_fill_(~block.valid, -torch.inf)
-    active = values > 0
-    if window.m2 < torch.inf:
-        active &= values < window.m2
-    weight = (active if window.clamped else block.valid.expand_as(values)).to(values.dtype)
-    if block.copies > 1:
-        weight *= block.copies
+    active = window.active(values)
     total = block.copies * values.where(block.valid, 0.0).sum() if not window.clamped else None
     clamped = values.clamp_(0.0, window.m2)
     if total is None:
@@ -301,6 +356,11 @@ def _listed(
     tally[0] += block.copies * block.valid.count_nonzero() * (values.numel() // max(block.valid.numel(), 1))
     tally[1] += block.copies * clamped.count_nonzero()
     tally[2] += block.copies * active.count_nonzero()
+    if not leaves.differentiable:
+        return total, ()
+    weight = (active if window.clamped else block.valid.expand_as(values)).to(values.dtype)
+    if block.copies > 1:
+        weight *= block.copies
     return total, weighted_gradients([raw], [leaf for *_, leaf in leaves.taken], [weight])
 
 
@@ -313,6 +373,6 @@ def _ranked(
     def raw(ap: Tensor, an: Tensor) -> Tensor:
         return energy(Triplet({"ap": ap, "an": an}.__getitem__, leaves.square_norm, floor)) + window.margin
 
-    total, counts, grads = ranked_sum(raw, ap, an, block.valid, window.m2, window.clamped)
+    total, counts, grads = ranked_sum(raw, ap, an, block.valid, window.m2, window.clamped, leaves.differentiable)
     tally += counts
     return total, grads

@@ -9,10 +9,22 @@ import torch
 from torch import Tensor, nn
 
 from dmlcore.geometry import Triplet
+from dmlcore.geometry.batches import full_precision
 from dmlcore.geometry.triplet import FLOOR
-from dmlcore.losses.engine.distances import check_finite
 from dmlcore.losses.engine.formula import LOSSES, TripletFormula, check_points
-from dmlcore.losses.engine.table import Counts, Indices, Window, pair_tables, table_energy
+from dmlcore.losses.engine.inputs import Inputs, check_indices, read_inputs
+from dmlcore.losses.engine.table import (
+    Blocks,
+    Counts,
+    Index,
+    Indices,
+    Window,
+    batch_blocks,
+    given_blocks,
+    pair_tables,
+    reference_blocks,
+    table_energy,
+)
 
 Reduction = Literal["mean_valid", "mean_nonzero", "mean_raw"]
 REDUCTIONS: tuple[Reduction, ...] = ("mean_valid", "mean_nonzero", "mean_raw")
@@ -78,32 +90,56 @@ class TripletLoss(nn.Module):
         active = (raw > 0) & (raw < self.m2)
         return torch.where(active, raw, raw.detach().clamp(0.0, self.m2))
 
-    def forward(self, embeddings: Tensor, labels: Tensor, indices_tuple: tuple[Tensor, ...] | None = None) -> Tensor:
-        """Scalar loss of a batch: embeddings (B, D) floating, labels (B,) integer.
-
-        indices_tuple: None for all valid triplets; (anchors, positives, negatives), (T,) each; or the pairs
-        (anchors1, positives, anchors2, negatives) of a PML miner, joined on the anchor. A batch without a triplet
-        gives 0 with zero gradients. Raises ValueError or TypeError naming the argument.
-        """
-        if isinstance(embeddings, Tensor) and embeddings.dtype in (torch.float16, torch.bfloat16):
-            embeddings = embeddings.float()  # before the check: squares that overflow float16 do not matter here
-        check_batch(embeddings, labels)
-        return self.of_tables(*pair_tables(embeddings), labels, indices_tuple)
-
-    def of_tables(
-        self, distances: Tensor, norms: Tensor, labels: Tensor, indices_tuple: tuple[Tensor, ...] | None = None
+    @full_precision
+    def forward(
+        self,
+        embeddings: Tensor,
+        labels: Tensor | None = None,
+        indices_tuple: Index | None = None,
+        ref_emb: Tensor | None = None,
+        ref_labels: Tensor | None = None,
     ) -> Tensor:
+        """Return the scalar loss of a batch; without a triplet it is 0 with zero gradients.
+
+        Args:
+            embeddings: (B, D) floating-point.
+            labels: (B,) integers; may be left out where `indices_tuple` is given.
+            indices_tuple: None for all valid triplets; (anchors, positives, negatives), (T,) each; or the pairs
+                (anchors1, positives, anchors2, negatives) of a miner, joined on the anchor.
+            ref_emb: (R, D), where positives and negatives are taken from; None for the batch itself.
+            ref_labels: (R,), like labels.
+
+        Raises:
+            TypeError, ValueError: an argument does not fit; the message names it.
+        """
+        batch = read_inputs(embeddings, labels, indices_tuple, ref_emb, ref_labels)
+        points = batch.embeddings if batch.reference is None else torch.cat([batch.embeddings, batch.reference])
+        return self._of_blocks(*pair_tables(points), self._blocks(batch))
+
+    def of_tables(self, distances: Tensor, norms: Tensor, labels: Tensor, indices_tuple: Index | None = None) -> Tensor:
         """`forward` on the distances (B, B) and squared norms (B,) of a batch (`table.pair_tables`), labels (B,).
 
         The gradient with respect to the distances tells pull (entries of one class) from push (of two).
         """
-        triplets = None if indices_tuple is None else as_triplets(indices_tuple, labels)
+        indices = None if indices_tuple is None else check_indices(indices_tuple, len(norms), len(norms), norms.device)
+        return self._of_blocks(distances, norms, self._blocks(Inputs(norms, labels, None, None, indices)))
+
+    def _blocks(self, batch: Inputs) -> Blocks:
+        """Return what makes the blocks of the given triplets, or of all valid ones."""
+        device, size = batch.embeddings.device, len(batch.embeddings)
+        if batch.indices is not None:
+            a, p, n = joined(batch.indices)
+            shift = 0 if batch.reference is None else size  # the reference comes behind the batch
+            return lambda _: given_blocks((a, p + shift, n + shift))
+        labels, column_labels = cast(Tensor, batch.labels), cast(Tensor, batch.column_labels)
+        if batch.reference is not None:
+            return lambda _: reference_blocks(labels, column_labels, device)
+        symmetric, separable = self.formula.symmetric, self.formula.separable
+        return lambda ranked: batch_blocks(labels, device, symmetric, ranked and separable)
+
+    def _of_blocks(self, distances: Tensor, norms: Tensor, blocks: Blocks) -> Tensor:
         window = Window(self.margin, self.m2, clamped=self.reduction != "mean_raw")
-        half = triplets is None and self.formula.symmetric
-        separable = triplets is None and self.formula.separable
-        total, self.counts = table_energy(
-            distances, norms, labels, self._energy, window, self.floor, triplets, half, separable
-        )
+        total, self.counts = table_energy(distances, norms, blocks, self._energy, window, self.floor)
         divisor = self.counts.tally[1 if self.reduction == "mean_nonzero" else 0]
         return total / divisor.clamp(min=1)
 
@@ -115,59 +151,17 @@ class TripletLoss(nn.Module):
         return self.formula.core(t, **self._own)
 
 
-def check_batch(embeddings: Tensor, labels: Tensor, name: str = "embeddings", *, unbounded: bool = False) -> None:
-    """Raise an error that names the argument unless embeddings are finite (B, D) and labels integer (B,).
-
-    Values are looked at on the CPU alone: elsewhere that would wait for the device. unbounded: let pass what is finite
-    though its squares are not.
-    """
-    if not isinstance(embeddings, Tensor) or embeddings.device.type == "cpu":
-        check_finite(name, embeddings, squares=not unbounded)
-    elif not embeddings.is_floating_point():
-        raise TypeError(f"{name} must be a floating-point tensor, got {embeddings.dtype}")
-    if embeddings.ndim != 2:
-        raise ValueError(f"{name} must have shape (B, D), got {tuple(embeddings.shape)}")
-    labels_name = "labels" if name == "embeddings" else f"{name}_labels"
-    if not isinstance(labels, Tensor) or labels.is_floating_point() or labels.is_complex():
-        raise TypeError(f"{labels_name} must be an integer tensor, got {_kind(labels)}")
-    if labels.shape != embeddings.shape[:1]:
-        raise ValueError(f"{labels_name} must have shape ({len(embeddings)},) like {name}, got {tuple(labels.shape)}")
-
-
-def _kind(value: object) -> str:
-    return str(value.dtype) if isinstance(value, Tensor) else type(value).__name__
-
-
-def check_indices(
-    indices_tuple: tuple[Tensor, ...], rows: int, columns: int, device: torch.device
-) -> tuple[Tensor, ...]:
-    """Triplets (a, p, n) or pairs (a1, p, a2, n) as int64 on `device`; raises ValueError naming what does not fit.
-
-    Anchors index the rows, the others the columns. Ranges are checked on the CPU alone.
-    """
-    names = ("anchors", "positives", "negatives") if len(indices_tuple) == 3 else ("a1", "positives", "a2", "negatives")
-    if len(indices_tuple) not in (3, 4):
-        raise ValueError(f"indices_tuple must have 3 (triplets) or 4 (pairs) index tensors, got {len(indices_tuple)}")
-    indices = tuple(torch.as_tensor(x, dtype=torch.int64, device=device) for x in indices_tuple)
-    for name, index in zip(names, indices, strict=True):
-        size = rows if name in ("anchors", "a1", "a2") else columns
-        known = index.device.type == "cpu" and index.ndim == 1 and len(index) > 0
-        if index.ndim != 1 or (known and not 0 <= int(index.min()) <= int(index.max()) < size):
-            raise ValueError(f"indices_tuple: {name} must be (T,) indices in 0..{size - 1}")
-    for together in (indices,) if len(indices) == 3 else (indices[:2], indices[2:]):
-        if len({len(x) for x in together}) > 1:
-            raise ValueError(f"indices_tuple: lengths differ: {', '.join(str(len(x)) for x in together)}")
-    return indices
-
-
-def as_triplets(indices_tuple: tuple[Tensor, ...], labels: Tensor) -> Indices:
-    """(anchors, positives, negatives), (T,) each, from triplets or from the pairs of a miner."""
-    indices = check_indices(indices_tuple, len(labels), len(labels), labels.device)
-    if len(indices) == 4:
-        a1, positives, a2, negatives = indices
-        pair, other = (a1[:, None] == a2[None, :]).nonzero(as_tuple=True)
-        indices = (a1[pair], positives[pair], negatives[other])
-    return cast(Indices, indices)
+def joined(indices: Index) -> Indices:
+    """Return triplets (anchors, positives, negatives), (T,) each, from triplets or from pairs joined on the anchor."""
+    if len(indices) == 3:
+        return indices
+    a1, positives, a2, negatives = indices
+    a2, order = a2.sort(stable=True)
+    first, last = (torch.searchsorted(a2, a1, right=right) for right in (False, True))
+    pair = torch.arange(len(a1), device=a1.device).repeat_interleave(last - first)
+    ends = (last - first).cumsum(0)
+    other = order[torch.arange(len(pair), device=a1.device) + (last - ends)[pair]]
+    return a1[pair], positives[pair], negatives[other]
 
 
 # ---- those of the catalogue

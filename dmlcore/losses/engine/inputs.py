@@ -1,0 +1,147 @@
+"""Arguments of a batch loss as every loss reads them: embeddings, labels, index tuples and a reference."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from dmlcore.geometry.batches import check_embeddings, check_labels, widen
+from dmlcore.losses.engine.table import Counts, Index
+
+
+class Inputs(NamedTuple):
+    """Checked arguments: embeddings float32 at least, labels on the device where the caller keeps them.
+
+    reference is None where the batch is compared with itself. Labels are None where the caller gave index tuples
+    instead. indices are triplets (a, p, n) or pairs (a1, p, a2, n); anchors index the batch, the others the reference.
+    """
+
+    embeddings: Tensor
+    labels: Tensor | None
+    reference: Tensor | None
+    reference_labels: Tensor | None
+    indices: Index | None
+
+    @property
+    def columns(self) -> Tensor:
+        """What the batch is compared with, (R, D)."""
+        return self.embeddings if self.reference is None else self.reference
+
+    @property
+    def column_labels(self) -> Tensor | None:
+        """Labels of the columns, (R,)."""
+        return self.labels if self.reference is None else self.reference_labels
+
+
+def read_inputs(
+    embeddings: Tensor,
+    labels: Tensor | None,
+    indices_tuple: Index | None,
+    ref_emb: Tensor | None,
+    ref_labels: Tensor | None,
+    *,
+    unbounded: bool = False,
+) -> Inputs:
+    """Check the arguments of a loss of pairs or triplets and bring embeddings to one dtype.
+
+    Args:
+        embeddings: (B, D).
+        labels: (B,); None if `indices_tuple` is given.
+        indices_tuple: triplets, pairs or None for all valid ones.
+        ref_emb: (R, D) to compare the batch with; None for the batch itself.
+        ref_labels: (R,); None if `indices_tuple` is given.
+        unbounded: accept embeddings whose squares overflow.
+
+    Raises:
+        TypeError, ValueError: an argument does not fit; the message names it.
+    """
+    if labels is None and indices_tuple is None:
+        raise ValueError("labels or indices_tuple must be given")
+    if ref_labels is not None and ref_emb is None:
+        raise ValueError("ref_labels need ref_emb; give both or neither")
+    if ref_emb is not None and ref_labels is None and indices_tuple is None:
+        raise ValueError("ref_emb needs ref_labels or indices_tuple")
+    embeddings, labels = _checked(embeddings, labels, "embeddings", "labels", unbounded)
+    columns = len(embeddings)
+    if ref_emb is not None:
+        ref_emb, ref_labels = _checked(ref_emb, ref_labels, "ref_emb", "ref_labels", unbounded)
+        if ref_emb.shape[1] != embeddings.shape[1]:
+            raise ValueError(f"ref_emb must have {embeddings.shape[1]} columns like embeddings")
+        dtype, columns = torch.promote_types(embeddings.dtype, ref_emb.dtype), len(ref_emb)
+        embeddings, ref_emb = embeddings.to(dtype), ref_emb.to(dtype)
+    indices = (
+        None if indices_tuple is None else check_indices(indices_tuple, len(embeddings), columns, embeddings.device)
+    )
+    return Inputs(embeddings, labels, ref_emb, ref_labels, indices)
+
+
+def ready(embeddings: Tensor, labels: Tensor | None, *, unbounded: bool = False) -> tuple[Tensor, Tensor]:
+    """Return checked embeddings, float32 at least, and labels on their device.
+
+    Args:
+        unbounded: accept values whose squares overflow.
+
+    Raises:
+        TypeError, ValueError: an argument does not fit; the message names it.
+    """
+    if labels is None:
+        raise ValueError("labels: this loss needs them")
+    embeddings, _ = _checked(embeddings, labels, "embeddings", "labels", unbounded)
+    return embeddings, labels.to(embeddings.device, non_blocking=True)
+
+
+def _checked(
+    embeddings: Tensor, labels: Tensor | None, name: str, labels_name: str, unbounded: bool
+) -> tuple[Tensor, Tensor | None]:
+    embeddings = widen(embeddings)  # before the check: squares that overflow float16 do not matter here
+    check_embeddings(embeddings, name, unbounded=unbounded)
+    if labels is not None:
+        check_labels(labels, embeddings, (labels_name, name))
+    return embeddings, labels
+
+
+def refuse_reference(loss: nn.Module, ref_emb: Tensor | None, ref_labels: Tensor | None) -> None:
+    """Raise ValueError if a reference is given to a loss that compares samples with nothing but what it learns."""
+    if ref_emb is not None or ref_labels is not None:
+        raise ValueError(
+            f"ref_emb: {type(loss).__name__} has no place for a reference; leave ref_emb and ref_labels out"
+        )
+
+
+def zero_loss(loss: nn.Module, embeddings: Tensor) -> Tensor:
+    """Return 0 for a batch without samples, with a gradient of 0 for the embeddings and all parameters.
+
+    Counts of earlier batches are reset.
+    """
+    for module in loss.modules():
+        if "counts" in vars(module):
+            vars(module)["counts"] = Counts.none()
+    zero = (embeddings * 0).sum()
+    for parameter in loss.parameters():
+        zero = zero + (parameter * 0).sum().to(zero.dtype)
+    return zero
+
+
+def check_indices(indices_tuple: Index, rows: int, columns: int, device: torch.device) -> Index:
+    """Return triplets (a, p, n) or pairs (a1, p, a2, n) as int64 tensors on `device`.
+
+    Anchors index the rows, the others the columns. Ranges are checked on the CPU alone.
+
+    Raises:
+        ValueError: an index tensor does not fit; the message names it.
+    """
+    names = ("anchors", "positives", "negatives") if len(indices_tuple) == 3 else ("a1", "positives", "a2", "negatives")
+    if len(indices_tuple) not in (3, 4):
+        raise ValueError(f"indices_tuple must have 3 (triplets) or 4 (pairs) index tensors, got {len(indices_tuple)}")
+    indices = tuple(torch.as_tensor(x, dtype=torch.int64, device=device) for x in indices_tuple)
+    for name, index in zip(names, indices, strict=True):
+        size = rows if name in ("anchors", "a1", "a2") else columns
+        known = index.device.type == "cpu" and index.ndim == 1 and len(index) > 0
+        if index.ndim != 1 or (known and not 0 <= int(index.min()) <= int(index.max()) < size):
+            raise ValueError(f"indices_tuple: {name} must be (T,) indices in 0..{size - 1}")
+    for together in (indices,) if len(indices) == 3 else (indices[:2], indices[2:]):
+        if len({len(x) for x in together}) > 1:
+            raise ValueError(f"indices_tuple: lengths differ: {', '.join(str(len(x)) for x in together)}")
+    return indices
