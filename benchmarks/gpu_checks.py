@@ -118,7 +118,7 @@ def strict(small: bool) -> dict[str, Any]:
         loss = losses.for_training(name, classes=8, embedding_dim=24).to(DEVICE)
         attempt(f"loss {name}", lambda loss=loss: loss(points(), labels).backward())
     for name in mining.names():
-        attempt(f"miner {name}", lambda name=name: mining.create(name)(points(), labels, torch.Generator()))
+        attempt(f"miner {name}", lambda name=name: mining.create(name)(points(), labels, generator=torch.Generator()))
     for name in pooling.names():
         layer = pooling.create(name, 64).to(DEVICE)
         attempt(

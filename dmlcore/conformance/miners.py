@@ -22,7 +22,7 @@ def mined(formula: Callable[..., list[choices.Triple]], **options: object) -> Co
     return lambda v: chosen(len(v.labels), _columns(formula(v.embeddings, v.names, **options), 3))
 
 
-def ours(name: str, **parameters: float) -> Computation:
+def ours(name: str, **parameters: Any) -> Computation:
     """The triplets or pairs that a miner of dmlcore chooses on unit vectors."""
 
     def computed(v: Vector) -> Outcome:
@@ -67,7 +67,7 @@ def _draws_of_ours(v: Vector) -> Outcome:
     miner = mining.create("distance_weighted")
 
     def draw() -> Sequence[Tensor]:
-        result = miner(unit, v.labels, generator)
+        result: Sequence[Tensor] | None = miner(unit, v.labels, generator=generator)
         assert result is not None
         return result
 

@@ -9,9 +9,10 @@ from typing import Any, Literal, TypeVar, cast
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from dmlcore.catalogue import Catalogue, Entry, declared
+from dmlcore.geometry.batches import check_embeddings, check_labels, full_precision, widen
 
 Triplets = tuple[Tensor, Tensor, Tensor]
 Pairs = tuple[Tensor, Tensor, Tensor, Tensor]
@@ -22,11 +23,12 @@ Gives = Literal["triplets", "pairs", "everything"]
 Table = Literal["distance", "unit distance", "cosine"]
 
 ALL = "all"
+DISTANCES = ("euclidean", "unit", "cosine")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Miner(Entry):
-    """A miner with what a form shows of it; call it with its table (B, B) and labels (B,).
+    """A miner with what a form shows of it; call it with its table and labels.
 
     gives: what it hands to a loss: "triplets" (anchors, positives, negatives), "pairs" (a1, positives, a2, negatives)
     or "everything", that is None. table: what it reads: Euclidean distances of the embeddings as they are or of unit
@@ -41,43 +43,117 @@ class Miner(Entry):
     random: bool
     many: bool
 
-    def __call__(self, table: Tensor, labels: Tensor, **options: Any) -> Any:
-        """Indices into the batch, (T,) int64 each; options: parameters, and dimension and generator of a random one."""
-        if table.ndim != 2 or table.shape[0] != table.shape[1] or len(labels) != len(table):
-            raise ValueError(
-                f"distances must be (B, B) and labels (B,), got {tuple(table.shape)} and {tuple(labels.shape)}"
-            )
-        return self.mine(table.detach(), labels, **options)
+    @property
+    def distances(self) -> tuple[str, ...]:
+        """Distances that `create` can set, the default first; only miners of plain distances have a choice."""
+        return DISTANCES if self.table == "distance" else (self.table.removesuffix(" distance"),)
 
+    def __call__(self, table: Tensor, labels: Tensor, reference_labels: Tensor | None = None, **options: Any) -> Any:
+        """Return index tensors, (T,) int64 each: anchors into the batch, the others into the columns.
 
-@dataclass(frozen=True)
-class BatchMiner:
-    """A miner with its parameters, on the embeddings of a batch; made by `create`."""
-
-    miner: Miner
-    parameters: Mapping[str, float]
-
-    def __call__(self, embeddings: Tensor, labels: Tensor, generator: torch.Generator | None = None) -> Mined:
-        """The `indices_tuple` of a loss, on the device of the embeddings (B, D), without a graph; None for all.
-
-        generator: what a random miner draws from; on the CPU it draws alike for every device. Index lists have no
-        fixed length, so on a GPU this waits for the device.
+        Args:
+            table: (B, R), or (B, B) of a batch with itself.
+            labels: (B,).
+            reference_labels: labels of the columns, (R,), where they are not the batch.
+            options: parameters, and dimension and generator of a random miner.
         """
+        columns = labels if reference_labels is None else reference_labels
+        if table.ndim != 2 or table.shape != (len(labels), len(columns)):
+            raise ValueError(
+                f"distances must be ({len(labels)}, {len(columns)}) like the labels, got {tuple(table.shape)}"
+            )
+        if not table.numel():
+            return tuple(labels.new_zeros(0, dtype=torch.int64) for _ in range(3 if self.gives == "triplets" else 4))
+        same = labels[:, None] == columns
+        positive = same
+        if reference_labels is None:
+            positive = same & ~torch.eye(len(labels), dtype=torch.bool, device=labels.device)
+        return self.mine(table.detach(), positive, ~same, **options)
+
+
+class BatchMiner(nn.Module):
+    """A miner with its parameters, on the embeddings of a batch; made by `create`.
+
+    After a call `num_triplets`, `num_pos_pairs` and `num_neg_pairs` tell how many tuples it gave; `num_pairs` is the
+    sum of both kinds of pairs. `distance` is the distance that it compares.
+    """
+
+    def __init__(self, miner: Miner, parameters: Mapping[str, float], distance: str | None = None) -> None:
+        super().__init__()
+        self.miner, self.hyper = miner, parameters
+        self.distance = distance or miner.distances[0]
+        if self.distance not in miner.distances:
+            known = " or ".join(miner.distances)
+            raise ValueError(f"distance: {miner.name} takes {known}, got {self.distance!r}")
+        self.num_triplets = self.num_pos_pairs = self.num_neg_pairs = 0
+
+    @property
+    def num_pairs(self) -> int:
+        """Number of pairs, positive and negative, of the last call."""
+        return self.num_pos_pairs + self.num_neg_pairs
+
+    @full_precision
+    @torch.no_grad()
+    def forward(
+        self,
+        embeddings: Tensor,
+        labels: Tensor,
+        ref_emb: Tensor | None = None,
+        ref_labels: Tensor | None = None,
+        *,
+        generator: torch.Generator | None = None,
+    ) -> Mined:
+        """Return the `indices_tuple` of a loss, on the device of the embeddings; None for all tuples.
+
+        Index lists have no fixed length, so on a GPU this waits for the device.
+
+        Args:
+            embeddings: (B, D).
+            labels: (B,).
+            ref_emb: (R, D), from which positives and negatives are taken; None for the batch itself.
+            ref_labels: (R,).
+            generator: what a random miner draws from; on the CPU it draws alike for every device.
+
+        Raises:
+            TypeError, ValueError: an argument does not fit; the message names it.
+        """
+        if (ref_emb is None) != (ref_labels is None):
+            raise ValueError("ref_emb and ref_labels go together; give both or neither")
+        points, labels = self._checked(embeddings, labels, "embeddings", "labels")
+        columns = points
+        if ref_emb is not None and ref_labels is not None:
+            columns, ref_labels = self._checked(ref_emb, ref_labels, "ref_emb", "ref_labels")
+            columns = columns.to(points.dtype)
         if self.miner.gives == "everything":
             return None
-        with torch.no_grad():
-            points = embeddings.detach()
-            points = points.float() if points.dtype in (torch.float16, torch.bfloat16) else points
-            extra = {"dimension": embeddings.shape[1], "generator": generator} if self.miner.random else {}
-            return cast(Mined, self.miner(table_of(points, self.miner.table), labels, **self.parameters, **extra))
+        table = table_of(points, columns, self.distance, similarities=self.miner.table == "cosine")
+        extra = {"dimension": points.shape[1], "generator": generator} if self.miner.random else {}
+        mined = self.miner(table, labels, ref_labels, **self.hyper, **extra)
+        sizes = [len(index) for index in mined]
+        self.num_triplets = sizes[0] if len(sizes) == 3 else 0
+        self.num_pos_pairs, self.num_neg_pairs = (sizes[0], sizes[2]) if len(sizes) == 4 else (0, 0)
+        return cast(Mined, mined)
+
+    def _checked(self, embeddings: Tensor, labels: Tensor, name: str, labels_name: str) -> tuple[Tensor, Tensor]:
+        points = widen(embeddings)
+        check_embeddings(points, name, unbounded=True)
+        check_labels(labels, points, (labels_name, name))
+        return points.detach(), labels.to(points.device)
 
 
-def table_of(embeddings: Tensor, table: Table) -> Tensor:
-    """The (B, B) table of embeddings (B, D) that a miner reads."""
-    points = embeddings if table == "distance" else F.normalize(embeddings, dim=1)
-    if table == "cosine":
-        return points @ points.mT
-    return torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist")
+def table_of(rows: Tensor, columns: Tensor, distance: str, *, similarities: bool = False) -> Tensor:
+    """Return the distances (B, R) between rows (B, D) and columns (R, D).
+
+    Args:
+        distance: "euclidean"; "unit", Euclidean between vectors of unit length; or "cosine", 1 - cosine.
+        similarities: return the cosines themselves.
+    """
+    if distance != "euclidean":
+        same, rows = columns is rows, F.normalize(rows, dim=1)
+        columns = rows if same else F.normalize(columns, dim=1)
+    if distance == "cosine":
+        return rows @ columns.mT if similarities else 1 - rows @ columns.mT
+    return torch.cdist(rows, columns, compute_mode="donot_use_mm_for_euclid_dist")
 
 
 MINERS: Catalogue[Miner] = Catalogue("miner")
@@ -104,8 +180,11 @@ def describe(name: str) -> Miner:
     return MINERS[name]
 
 
-def create(name: str, **parameters: Any) -> BatchMiner:
+def create(name: str, *, distance: str | None = None, **parameters: Any) -> BatchMiner:
     """A miner with its parameters; what it returns is the `indices_tuple` of a loss.
+
+    distance: "euclidean" (between the embeddings as given, the default), "unit" (Euclidean between embeddings of unit
+    length) or "cosine" (1 - cosine). Miners that need unit vectors have only their own, `describe(name).distances`.
 
     Shapes: called with embeddings (B, D) and labels (B,), -> indices into the batch, (T,) int64 each.
     Raises: KeyError, TypeError or ValueError naming the culprit.
@@ -122,7 +201,7 @@ def create(name: str, **parameters: Any) -> BatchMiner:
         tensor(0.5000)
     """
     info = describe(name)
-    return BatchMiner(info, info.complete(parameters))
+    return BatchMiner(info, info.complete(parameters), distance)
 
 
 def fits(name: str, loss: object) -> bool:
@@ -141,9 +220,9 @@ def miner(
     random: bool = False,
     many: bool = False,
 ) -> Callable[[MineT], MineT]:
-    """Enter a function of a table and labels under its own name; its docstring is the sentence of the form.
+    """Enter a function of a table (B, R) and the masks (B, R) of positives and negatives under its own name.
 
-    Parameters are keywords annotated with their Slider and have a default.
+    Its docstring is the sentence of the form. Parameters are keywords annotated with their Slider and have a default.
     """
 
     def enter(mine: MineT) -> MineT:
@@ -167,6 +246,6 @@ def miner(
 
 
 @miner("All", "Every valid tuple of the batch", gives="everything")
-def all_(table: Tensor, labels: Tensor) -> None:
+def all_(table: Tensor, positive: Tensor, negative: Tensor) -> None:
     """No mining: the loss sees every tuple of the batch."""
     return None

@@ -14,25 +14,25 @@ from dmlcore.mining.base import Pairs, Triplets, miner
 @miner("Multi-similarity (hard pairs)", "Wang et al. 2019 (multi-similarity), Eq. 11-12", gives="pairs", table="cosine")
 def multi_similarity(
     cosines: Tensor,
-    labels: Tensor,
+    positive: Tensor,
+    negative: Tensor,
     *,
     epsilon: Annotated[float, Slider(0.0, 1.0, r"\epsilon", "slack: larger keeps more pairs", above=-2.0)] = 0.1,
 ) -> Pairs:
     """Positives less similar than the most similar negative plus epsilon, negatives more similar than the least similar
     positive minus epsilon."""
-    same = labels[:, None] == labels
-    positive = same & ~torch.eye(len(labels), dtype=torch.bool, device=labels.device)
-    closest_negative = cosines.masked_fill(same, -torch.inf).amax(1, keepdim=True)
+    closest_negative = cosines.masked_fill(~negative, -torch.inf).amax(1, keepdim=True)
     farthest_positive = cosines.masked_fill(~positive, torch.inf).amin(1, keepdim=True)
     a1, positives = (positive & (cosines - epsilon < closest_negative)).nonzero(as_tuple=True)
-    a2, negatives = (~same & (cosines + epsilon > farthest_positive)).nonzero(as_tuple=True)
+    a2, negatives = (negative & (cosines + epsilon > farthest_positive)).nonzero(as_tuple=True)
     return a1, positives, a2, negatives
 
 
 @miner("Distance weighted", "Wu et al. 2017 (sampling matters), Sec. 4", table="unit distance", random=True)
 def distance_weighted(
     distances: Tensor,
-    labels: Tensor,
+    positive: Tensor,
+    negative: Tensor,
     *,
     dimension: int,
     generator: torch.Generator | None = None,
@@ -41,12 +41,10 @@ def distance_weighted(
 ) -> Triplets:
     """For every pair, one negative drawn so that all distances are about equally likely, as on a sphere with few
     points near the anchor; pairs whose negatives are all too far are left out."""
-    same = labels[:, None] == labels
-    positive = same & ~torch.eye(len(labels), dtype=torch.bool, device=labels.device)
     d = distances.double().clamp(min=cutoff)
     # One over the density of distances between random points of the unit sphere in `dimension` dimensions.
     log_weights = (2 - dimension) * d.log() - (dimension - 3) / 2 * torch.log1p(-(d.clamp(max=2) ** 2) / 4)
-    allowed = ~same & (d < min(farthest, 2.0))
+    allowed = negative & (d < min(farthest, 2.0))
     log_weights = log_weights.masked_fill(~allowed, -torch.inf)
     weights = (log_weights - log_weights.amax(1, keepdim=True).clamp(min=torch.finfo(d.dtype).min)).exp()
     until = weights.cumsum(1)
@@ -55,6 +53,6 @@ def distance_weighted(
     drawn = torch.searchsorted(until, uniform.to(d.device) * until[:, -1:], right=True)
     anchors, positives = (positive & allowed.any(1, keepdim=True)).nonzero(as_tuple=True)
     # Rounding may put the last draw behind the last allowed negative.
-    last = torch.where(allowed, torch.arange(len(labels), device=d.device), -1).amax(1)
+    last = torch.where(allowed, torch.arange(d.shape[1], device=d.device), -1).amax(1)
     negatives = torch.minimum(drawn[anchors, positives], last[anchors])
     return anchors, positives, negatives

@@ -60,7 +60,7 @@ class Objective(nn.Module):
         layer took, where the loss reads that.
         """
         if tuples is None and self.miner is not None:
-            tuples = self.miner(embeddings, labels, generator)
+            tuples = self.miner(embeddings, labels, generator=generator)
         metric: Any = self.metric
         between: Tensor | None = (
             metric.between(embeddings, labels) if self.batch_pairs else None
@@ -107,7 +107,8 @@ def create(spec: RunSpec, classes: int, model: Network) -> Objective:
             zero_shot = pooling.ZeroShotPrediction(
                 classes, spec.model.embedding_dim, epsilon=spec.pooling.ridge, scale=spec.pooling.logit_scale
             )
-    miner = None if spec.miner.name == mining.ALL else mining.create(spec.miner.name, **spec.miner.parameters)
+    hyper: dict[str, Any] = dict(spec.miner.parameters)
+    miner = None if spec.miner.name == mining.ALL else mining.create(spec.miner.name, **hyper)
     return Objective(_with_memory(spec, bare), zero_shot, share, miner, spec.loss.batch_pairs)
 
 

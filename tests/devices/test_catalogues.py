@@ -130,7 +130,9 @@ def test_every_loss_with_a_memory() -> None:
 def test_every_miner() -> None:
     def computed(device: str) -> list[Tensor]:
         draw = torch.Generator().manual_seed(0)
-        mined = (mining.create(name)(embeddings().to(device), labels.to(device), draw) for labels in (usual, alone))
+        mined = (
+            mining.create(name)(embeddings().to(device), labels.to(device), generator=draw) for labels in (usual, alone)
+        )
         return [places for each in mined for places in each or ()]
 
     usual, alone = torch.tensor(LABELS), torch.arange(len(LABELS))

@@ -24,7 +24,7 @@ def batch(labels: list[int], seed: int = 0) -> tuple[Tensor, Tensor]:
 
 
 def mined(name: str, embeddings: Tensor, labels: Tensor, **parameters: float) -> mining.Mined:
-    return mining.create(name, **parameters)(embeddings, labels, torch.Generator().manual_seed(1))
+    return mining.create(name, **parameters)(embeddings, labels, generator=torch.Generator().manual_seed(1))
 
 
 @in_a_case_each("given", dict.fromkeys(mining.names(), BATCHES))

@@ -158,7 +158,7 @@ def _time(loss: str, miner: str, batch: int, samples: int, dimension: int, class
         for _ in range(3):
             points = torch.nn.functional.normalize(torch.randn(batch, dimension, generator=generator)).requires_grad_()
             start = time.thread_time()
-            more: dict[str, Any] = {"indices_tuple": choose(points, labels, generator)} if choose else {}
+            more: dict[str, Any] = {"indices_tuple": choose(points, labels, generator=generator)} if choose else {}
             if getattr(made, "reads_pooled", False):
                 more["pooled"] = points
             made(points, labels, **more).backward()
