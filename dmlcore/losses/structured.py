@@ -18,6 +18,7 @@ from dmlcore.losses.engine.batch_loss import (
     mean,
     reduced,
 )
+from dmlcore.losses.engine.distances import first_derivatives_only
 from dmlcore.losses.pairs import hard
 
 
@@ -240,7 +241,10 @@ class Circle(PairLoss):
 
     def of(self, pairs: BatchPairs) -> Tensor:
         """The loss of these pairs."""
-        s = pairs.cosines()
+        s = first_derivatives_only(
+            pairs.cosines(),
+            "circle has no second derivatives, as its gradient takes weights as constants; try multi_similarity",
+        )
         pull = -(1 + self.m - s.detach()).relu() * (s - 1 + self.m)
         push = (s.detach() + self.m).relu() * (s - self.m)
         terms = log1p_exp(masked_lse(self.gamma * push, pairs.negative) + masked_lse(self.gamma * pull, pairs.positive))

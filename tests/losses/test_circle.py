@@ -88,8 +88,17 @@ def test_both_equal_pytorch_metric_learning_with_gradients_and_on_listed_pairs()
 def test_a_reference_that_is_the_batch_adds_each_sample_to_its_own_positives():
     for name in NAMES:
         loss = make(name)
-        beside = loss(X, UNEVEN, reference=X, reference_labels=UNEVEN)
+        beside = loss(X, UNEVEN, ref_emb=X, ref_labels=UNEVEN)
         assert beside.isfinite()
         assert loss.counts.valid == len(UNEVEN)  # the singleton too, whose copy is its positive
         loss(X, UNEVEN)
         assert loss.counts.valid == len(UNEVEN) - 1
+
+
+def test_second_derivatives_are_refused() -> None:
+    x = X.clone().requires_grad_()
+    (first,) = torch.autograd.grad(
+        losses.for_training("circle", classes=4, embedding_dim=8)(x, UNEVEN), x, create_graph=True
+    )
+    with pytest.raises(RuntimeError, match="circle has no second derivatives"):
+        first.sum().backward()

@@ -121,3 +121,35 @@ class _Weighted(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, one: Tensor) -> tuple[Tensor | None, ...]:
         return (*ctx.saved_tensors, *[None] * len(ctx.saved_tensors))
+
+
+def first_derivatives_only(x: Tensor, reason: str) -> Tensor:
+    """Return `x`, through which gradients pass, but raise RuntimeError with `reason` where these are differentiated."""
+    same: Tensor = _FirstOnly.apply(x, reason)
+    return same
+
+
+class _FirstOnly(torch.autograd.Function):
+    """The identity whose gradient cannot be differentiated."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, reason: str) -> Tensor:
+        ctx.reason = reason
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return _Last.apply(grad, ctx.reason), None
+
+
+class _Last(torch.autograd.Function):
+    """The identity without a gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, reason: str) -> Tensor:
+        ctx.reason = reason
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        raise RuntimeError(ctx.reason)
