@@ -18,7 +18,7 @@ from dmlcore.catalogue import Choice, Values, declared
 from dmlcore.geometry.batches import full_precision
 from dmlcore.losses.engine.distances import DISTANCES, distance_table, unit
 from dmlcore.losses.engine.formula import LOSSES, LossEntry
-from dmlcore.losses.engine.inputs import Inputs, read_inputs, ready, refuse_reference, zero_loss
+from dmlcore.losses.engine.inputs import LossInputs, read_inputs, ready, refuse_reference, zero_loss
 from dmlcore.losses.engine.table import Counts, Index, Indices
 
 Build = TypeVar("Build", bound=Callable[..., nn.Module])
@@ -214,7 +214,7 @@ class PairLoss(nn.Module):
         return {**self.__dict__, "counts": Counts.none()}
 
 
-def _pairs(batch: Inputs) -> BatchPairs:
+def _pairs(batch: LossInputs) -> BatchPairs:
     rows, columns = batch.embeddings, batch.columns
     labels, column_labels = (
         None if x is None else x.to(rows.device, non_blocking=True) for x in (batch.labels, batch.column_labels)

@@ -11,7 +11,7 @@ from dmlcore.geometry.batches import check_embeddings, check_labels, widen
 from dmlcore.losses.engine.table import Counts, Index
 
 
-class Inputs(NamedTuple):
+class LossInputs(NamedTuple):
     """Checked arguments: embeddings float32 at least, labels on the device where the caller keeps them.
 
     reference is None where the batch is compared with itself. Labels are None where the caller gave index tuples
@@ -43,7 +43,7 @@ def read_inputs(
     ref_labels: Tensor | None,
     *,
     unbounded: bool = False,
-) -> Inputs:
+) -> LossInputs:
     """Check the arguments of a loss of pairs or triplets and bring embeddings to one dtype.
 
     Args:
@@ -74,7 +74,7 @@ def read_inputs(
     indices = (
         None if indices_tuple is None else check_indices(indices_tuple, len(embeddings), columns, embeddings.device)
     )
-    return Inputs(embeddings, labels, ref_emb, ref_labels, indices)
+    return LossInputs(embeddings, labels, ref_emb, ref_labels, indices)
 
 
 def ready(embeddings: Tensor, labels: Tensor | None, *, unbounded: bool = False) -> tuple[Tensor, Tensor]:

@@ -12,7 +12,7 @@ from dmlcore.geometry import Triplet
 from dmlcore.geometry.batches import full_precision
 from dmlcore.geometry.triplet import FLOOR
 from dmlcore.losses.engine.formula import LOSSES, TripletFormula, check_points
-from dmlcore.losses.engine.inputs import Inputs, check_indices, read_inputs
+from dmlcore.losses.engine.inputs import LossInputs, check_indices, read_inputs
 from dmlcore.losses.engine.table import (
     Blocks,
     Counts,
@@ -122,9 +122,9 @@ class TripletLoss(nn.Module):
         The gradient with respect to the distances tells pull (entries of one class) from push (of two).
         """
         indices = None if indices_tuple is None else check_indices(indices_tuple, len(norms), len(norms), norms.device)
-        return self._of_blocks(distances, norms, self._blocks(Inputs(norms, labels, None, None, indices)))
+        return self._of_blocks(distances, norms, self._blocks(LossInputs(norms, labels, None, None, indices)))
 
-    def _blocks(self, batch: Inputs) -> Blocks:
+    def _blocks(self, batch: LossInputs) -> Blocks:
         """Return what makes the blocks of the given triplets, or of all valid ones."""
         device, size = batch.embeddings.device, len(batch.embeddings)
         if batch.indices is not None:
