@@ -71,12 +71,14 @@ def companions_begin_warm(monkeypatch: pytest.MonkeyPatch) -> None:
 def pytest_runtest_leaves_nothing_set() -> Generator[None, object, object]:
     """What trainings, UMAP by numba, commands and Ray set is not for the next test.
 
-    These are torch's threads and deterministic mode, and who answers the signals that ask to end.
+    These are torch's threads and deterministic mode, who answers the signals that ask to end, and the umask.
     """
+    os.umask(mask := os.umask(0o022))
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     ran = yield
     for number, handler in handlers.items():
         signal.signal(number, handler)
+    os.umask(mask)
     if torch := sys.modules.get("torch"):
         torch.set_num_threads(THREADS)
         torch.set_deterministic_debug_mode("default")

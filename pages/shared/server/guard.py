@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 import sys
 from urllib.parse import parse_qsl, urlencode
@@ -88,6 +89,7 @@ class Guard:
         if self.access.refuses(beyond):
             return 503, OPEN_TO_ALL.format(address=own), {}
         if self.access.needs_token(beyond):
+            _keep_files_private()
             return self._without_token(scope, headers, hosts[0], scheme)
         return None
 
@@ -135,6 +137,8 @@ class Guard:
             await receive()
             await send({"type": "lifespan.startup.failed", "message": refused})
             return
+        if self.access.needs_token(self._is_beyond(None)):  # before what the start resumes writes its first file
+            _keep_files_private()
         telling = asyncio.create_task(self._tell())
         try:
             await self.app(scope, receive, send)
@@ -164,6 +168,14 @@ class Guard:
         addresses = [f"{scheme}://{in_address(h)}:{port}{path}{query}" for h in hosts if h]
         public = [(s, n) for n, s in self.access.hosts.items() if s]
         return addresses + [f"{s}://{n}{path}{query}" for s, n in public]
+
+
+def _keep_files_private() -> None:
+    """Let this process and what it starts make files that no other account of the machine can read.
+
+    The token would guard the app alone, and not the runs, notes and logs that it writes.
+    """
+    os.umask(0o077)
 
 
 def _listed() -> str:

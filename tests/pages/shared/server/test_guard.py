@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from concurrent.futures import ThreadPoolExecutor
 from socket import create_server
 
@@ -63,6 +64,27 @@ def test_every_answer_has_the_headers(path, headers):
         assert "frame-ancestors 'self'" in policies[-1]
         assert "'unsafe-inline'" not in policies[-1].split("script-src")[1].split(";")[0]
         assert policies[:-1] == (["sandbox"] if answer.text.startswith("/?") else [])
+
+
+@pytest.mark.parametrize(
+    ("url", "token", "private"),
+    [
+        ("http://localhost:8501", TOKEN, True),
+        ("http://localhost:8501", "auto", True),
+        ("http://10.0.0.1:8501", None, True),
+        ("http://localhost:8501", None, False),
+        ("http://10.0.0.1:8501", "proxy", False),
+    ],
+)
+def test_where_a_token_is_asked_for_other_accounts_read_no_file(url, token, private, tmp_path):
+    os.umask(0o022)
+    environment = {"DML_TOKEN": token} if token else {}
+    client(url, **environment).get("/")
+    (tmp_path / "file").touch()
+    assert oct((tmp_path / "file").stat().st_mode & 0o777) == oct(0o600 if private else 0o644)
+    os.umask(0o022)
+    start(**environment)
+    assert os.umask(0o022) == (0o077 if private and token else 0o022)  # what listens beyond may open its socket later
 
 
 def test_a_handshake_that_the_app_refuses_has_the_headers_too():
