@@ -68,9 +68,14 @@ def samples(info: Description, folder: Path, table: ImageTable, image_size: int 
     samples_read = of_files(info, files, table, image_size)
     missing = Files(folder, _missing(folder, table.paths))
     if missing:
-        few = f"{len(missing):,} of {len(files):,} images are missing, first {missing[0]}; see {info.url}"
-        none = f"{info.title} has its lists but no images: put them at {files[0]} and so on; see {info.url}"
-        raise MissingImages(none if len(missing) == len(files) else few, samples_read, missing)
+        is_there = os.path.lexists(missing[0])
+        what = "no files but pipes, devices, folders or broken links" if is_there else "missing"
+        remedy = (
+            f"see {info.url}" if info.url else "put images there, or remove the names" if is_there else "put them back"
+        )
+        few = f"{len(missing):,} of {len(files):,} images are {what}, first {missing[0]}; {remedy}"
+        none = f"{info.title} has its lists but no images: put them at {files[0]} and so on; {remedy}"
+        raise MissingImages(none if len(missing) == len(files) and info.url else few, samples_read, missing)
     return samples_read
 
 

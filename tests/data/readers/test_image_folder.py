@@ -1,3 +1,5 @@
+import os
+
 import pytest
 
 import dmlcore.data
@@ -66,6 +68,17 @@ def test_it_needs_a_root_that_is_a_folder(tmp_path):
     (tmp_path / "a.zip").touch()
     with pytest.raises(DataError, match=r"a.zip is a file; Folder of class folders needs a folder"):
         dmlcore.data.load("folder", root=tmp_path / "a.zip")
+
+
+def test_what_is_called_an_image_and_is_no_file_is_named_with_a_remedy(tmp_path):
+    layouts.class_folders(tmp_path)
+    odd = tmp_path / "ant" / "0.jpg"
+    for make in (os.mkfifo, lambda path: path.symlink_to("/dev/zero"), lambda path: path.symlink_to("/nowhere")):
+        odd.unlink()
+        make(odd)
+        message = f"1 of 64 images are no files but .*, first {odd}; put images there, or remove the names$"
+        with pytest.raises(DataError, match=message):
+            dmlcore.data.read("folder", root=str(tmp_path))
 
 
 def test_a_whole_system_is_no_data_set(tmp_path, monkeypatch):
