@@ -49,10 +49,12 @@ def clean(
     old_checkpoints: Annotated[Days, _days("--old-checkpoints", "Of finished runs all but the last")] = None,
     unused_cache: Annotated[Days, _days("--unused-cache", "What of the cache nobody used for so long")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Remove it; without, it is only listed")] = False,
+    date: Annotated[str, typer.Option(metavar="YYYY-MM-DD", help="Today: confirms a clock that --yes doubts")] = "",
 ) -> None:
     """List what may go by these rules, oldest first, and with --yes remove it.
 
-    Runs at work, with a note, tags or views, and those that others were forked from always stay.
+    Runs at work, with a note, tags or views, and those that others were forked from always stay. A clock that says
+    that nothing was removed or written to for half a year is doubted, as it may be wrong.
     """
     from dmlcore.monitoring import retention
 
@@ -60,13 +62,19 @@ def clean(
         rules = retention.Rules(old_runs, tuple(states.split(",")), keep, old_checkpoints, unused_cache)
     except ValueError as error:
         raise CommandError(f"{error}; give --old-runs, --old-checkpoints or --unused-cache an age in days") from None
-    removals = retention.plan(store_at(runs), rules)
+    if date not in ("", retention.today()):
+        raise CommandError(f"--date {date}: the clock of this machine says {retention.today()}; set it right first")
+    store = store_at(runs)
+    removals = retention.plan(store, rules)
     for removal in removals:
         print(f"{removal.age:7.1f} days {removal.size / MB:10,.1f} MB  {removal.what}")
     total = sum(removal.size for removal in removals)
     if not yes:
         print(f"{len(removals)} may go, {total / MB:,.1f} MB; nothing was removed. --yes removes them.")
         return
+    if not date and (doubt := retention.doubt(store)):
+        raise CommandError(f"{doubt}; nothing was removed. If the date is right, add --date {retention.today()}")
+    retention.record_removal(store)
     stayed = [(removal, why) for removal, why in retention.apply(removals) if why]
     for removal, why in stayed:
         print(f"stays: {removal.what}: {why}")

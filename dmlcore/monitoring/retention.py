@@ -24,6 +24,8 @@ from dmlcore.storage.run_directory import KEPT, METRICS, PREV, STATE
 from dmlcore.storage.runs import Run, RunError, RunStore
 
 DAY = 86_400.0  # seconds
+CLEANED = ".cleaned"  # in a store: its time is that of the last removal
+MOST_IDLE = 180.0  # days without a sign of life, after which rather the clock is wrong
 STATES = ("done", "failed", "cancelled", "lost")
 KEPT_BY_HAND = (notes.FILE, tags_and_views.FILE)
 MADE_ONCE = re.compile(r".+-[0-9a-f]{16}(\.staging)?")
@@ -67,6 +69,31 @@ class Removal:
     whole: bool  # the run itself
     size: int
     age: float
+
+
+def doubt(store: RunStore) -> str:
+    """Return why today's date should be confirmed before anything is removed, or "".
+
+    All ages rest on the clock: with a wrong year every run is old. It is believed if the last removal, or before there
+    was any the last write to a run, is not longer than MOST_IDLE ago.
+    """
+    try:
+        then, what = os.stat(store.root / CLEANED).st_mtime, "anything was last removed"
+    except OSError:
+        then, what = max(map(_written, store.list()), default=time.time()), "any run was last written to"
+    idle = (time.time() - then) / DAY
+    return f"the clock says {today()}, {idle:,.0f} days after {what}" if idle > MOST_IDLE else ""
+
+
+def record_removal(store: RunStore) -> None:
+    """Note in the store that something is removed now, for the next `doubt`."""
+    if store.root.is_dir():
+        (store.root / CLEANED).touch()
+
+
+def today() -> str:
+    """Return the date by the clock of this machine, as YYYY-MM-DD."""
+    return time.strftime("%Y-%m-%d")
 
 
 def plan(store: RunStore, rules: Rules) -> list[Removal]:
@@ -148,9 +175,14 @@ def _old_checkpoints(runs: Sequence[Run], days: float, now: float) -> Iterator[R
 
 
 def _age(run: Run, now: float) -> float:
-    """Days since the run was last written to."""
+    """Return the days since the run was last written to."""
+    return (now - _written(run)) / DAY
+
+
+def _written(run: Run) -> float:
+    """Return when a run was last written to; of one that has no files, now."""
     written = [os.stat(run.path / name).st_mtime for name in (STATE, METRICS) if (run.path / name).exists()]
-    return (now - max(written, default=now)) / DAY
+    return max(written, default=time.time())
 
 
 def _unused(cache: Path, days: float, now: float) -> Iterator[Removal]:

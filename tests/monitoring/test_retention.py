@@ -9,6 +9,7 @@ from dmlcore.monitoring import retention
 from dmlcore.monitoring.retention import DAY, Rules
 from dmlcore.storage.run_directory import KEPT, LAST, METRICS, PREV, SPEC, STATE
 from dmlcore.storage.runs import Run, RunStore
+from tests.cli.here import here
 from tests.made_runs import finished
 
 
@@ -94,6 +95,34 @@ def test_of_the_cache_goes_what_nobody_used(store, tmp_path):
     assert [why for _, why in retention.apply(plan)] == ["", ""]
     assert [folder.exists() for folder in folders] == [False, True, False]
     assert (cache / "speed.json").exists()
+
+
+def test_a_clock_that_leaps_removes_nothing_until_somebody_confirms_the_date(store, monkeypatch):
+    """A cron job in a wrong year: at first the runs tell, and from then on the last removal does."""
+    aged(finished(store, [], 0.5), 40)
+    new = finished(store, ["seed=1"], 0.5)
+    clean = ["clean", "--old-runs", "30", "--yes", "--runs", str(store.root)]
+    real = time.time
+
+    def years_later(years):
+        monkeypatch.setattr(time, "time", lambda: real() + years * 365 * DAY)
+        monkeypatch.setattr(retention, "today", lambda: f"{2026 + years}-11-26")
+
+    years_later(3)
+    answer = here(*clean)
+    assert (answer.returncode, "add --date 2029-11-26" in answer.stderr) == (1, True)
+    assert "1,095 days after any run was last written to" in answer.stderr
+    assert len(store.list()) == 2
+    years_later(0)
+    assert here(*clean).returncode == 0
+    assert [run.id for run in store.list()] == [new.id]
+    years_later(3)
+    os.utime(new.path / METRICS, (real() + 3 * 365 * DAY - 40 * DAY,) * 2)  # the clock was wrong before, too
+    assert "1,095 days after anything was last removed" in here(*clean).stderr
+    assert "the clock of this machine says" in here(*clean, "--date", "2026-11-26").stderr
+    assert len(store.list()) == 1
+    assert here(*clean, "--date", "2029-11-26").returncode == 0
+    assert store.list() == []
 
 
 @pytest.mark.parametrize(
