@@ -5,10 +5,13 @@ from __future__ import annotations
 import importlib
 import inspect
 import math
+import os
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import metadata
 from numbers import Real
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
@@ -163,6 +166,50 @@ def discover(*packages: str, first: Sequence[str] = ()) -> None:
     ]
     for module in sorted(modules, key=lambda name: place.get(name.rpartition(".")[2], len(place))):
         importlib.import_module(module)
+
+
+PLUGINS = "DML_PLUGINS"  # environment variable: modules, separated by commas
+PLUGIN_GROUP = "dml_lab.plugins"  # of entry points
+_loaded: set[str] = set()
+
+
+class PluginError(RuntimeError):
+    """A plug-in cannot be imported; the message names it and says where it was asked for."""
+
+
+def load_plugins() -> None:
+    """Import the modules that $DML_PLUGINS and entry points of the group "dml_lab.plugins" name, each once.
+
+    Every package with a catalogue calls this at its end, so each process that uses a catalogue has the plug-ins: the
+    app, workers, the command line, ranks. The modules enter what they declare, as the modules of this library do.
+
+    Raises:
+        PluginError: A plug-in cannot be imported.
+    """
+    listed = (name.strip() for name in os.environ.get(PLUGINS, "").split(","))
+    for module, where in {**_entry_points(), **{name: f"${PLUGINS}" for name in listed if name}}.items():
+        if module in _loaded:
+            continue
+        _loaded.add(module)  # before its import, which may come back here
+        try:
+            importlib.import_module(module)
+        except Exception as error:
+            _loaded.discard(module)
+            missing = isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]
+            remedy = "install it or put its folder on PYTHONPATH" if missing else "correct it"
+            raise PluginError(
+                f"plug-in {module!r}, named by {where}, cannot be imported: {type(error).__name__}: {error}; "
+                f"{remedy}, or remove it from {where}"
+            ) from error
+
+
+@cache
+def _entry_points() -> dict[str, str]:
+    """Return the modules that installed packages name, and where each is named."""
+    return {
+        entry.module: f"the entry point {entry.name} of {entry.dist.name if entry.dist else 'a package'}"
+        for entry in metadata.entry_points(group=PLUGIN_GROUP)
+    }
 
 
 def declared(made_by: Callable[..., Any]) -> dict[str, Any]:

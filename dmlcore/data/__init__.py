@@ -1,5 +1,6 @@
 """Data sets: `load(name)` reads one in its official layout and splits it."""
 
+from dmlcore.catalogue import load_plugins
 from dmlcore.data.class_folds import Folds
 from dmlcore.data.dataset import DataError, Dataset, Description, Inputs, MissingImages, Samples
 from dmlcore.data.load import available, describe, divide, load, locate, names, read
@@ -20,3 +21,6 @@ __all__ = [
     "names",
     "read",
 ]
+
+
+load_plugins()  # last, as they import this package

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from dmlcore.catalogue import discover
+from dmlcore.catalogue import discover, load_plugins
 from dmlcore.losses.engine.batch_loss import BatchFormula
 from dmlcore.losses.engine.formula import LOSSES, LossEntry, TripletFormula
 from dmlcore.losses.engine.triplet_loss import REDUCTIONS, TripletLoss, create, formula, names
@@ -91,3 +91,6 @@ def for_training(
         return create(name, reduction=reduction, **hyper)
     sizes = {"classes": classes, "embedding_dim": embedding_dim, "pooled_dim": pooled_dim}
     return info.build(**info.complete(hyper, reduction, **sizes), **{k: sizes[k] for k in info.sizes})
+
+
+load_plugins()  # last, as they import this package

@@ -4,7 +4,7 @@
 that is already there.
 """
 
-from dmlcore.catalogue import discover
+from dmlcore.catalogue import discover, load_plugins
 from dmlcore.mining.base import (
     ALL,
     MINERS,
@@ -59,3 +59,6 @@ __all__ = [
     "semi_hard_window",
     "violating",
 ]
+
+
+load_plugins()  # last, as they import this package

@@ -1,5 +1,6 @@
 """From local features (B, C, H, W) to one vector, and from a backbone to embeddings: poolings by name."""
 
+from dmlcore.catalogue import load_plugins
 from dmlcore.pooling.analysis.zero_shot_evaluation import zero_shot_evaluation
 from dmlcore.pooling.base import POOLINGS, Pooling, PoolingInfo, at_least_float32, pool
 from dmlcore.pooling.by_name import EmbeddingHead, EmbeddingLayer, create, describe, names
@@ -31,3 +32,6 @@ __all__ = [
     "transport",
     "zero_shot_evaluation",
 ]
+
+
+load_plugins()  # last, as they import this package

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dmlcore.catalogue import discover
+from dmlcore.catalogue import discover, load_plugins
 from dmlcore.models.backbones.base import BACKBONES, IMAGENET, Backbone, Normalisation
 
 __all__ = ["BACKBONES", "IMAGENET", "Backbone", "Normalisation", "create", "gives_depths", "names", "smallest"]
@@ -40,3 +40,6 @@ def smallest(name: str) -> int:
 def gives_depths(name: str) -> bool:
     """Whether a backbone gives maps of earlier depths beside its features; builds nothing."""
     return BACKBONES.get(name, Backbone).with_depths is not Backbone.with_depths
+
+
+load_plugins()  # last, as they import this package
