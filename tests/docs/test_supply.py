@@ -86,3 +86,22 @@ def test_the_bill_of_materials_holds_every_package_of_the_app_with_its_digests()
 
 def test_the_project_is_under_the_mit_licence():
     assert (locks.ROOT / "LICENSE").read_text().startswith("MIT License\n")
+
+
+def test_the_image_installs_nothing_without_a_digest_and_its_base_can_be_pinned():
+    text = (locks.ROOT / "Containerfile").read_text().replace("\\\n", " ")
+    installs = re.findall(r"pip install[^&\n]*", "\n".join(line for line in text.splitlines() if line[:1] != "#"))
+    assert len(installs) == 2
+    assert all("--require-hashes" in words for words in installs)
+    assert set(re.findall("^FROM (\\S+)", text, re.M)) == {"${PYTHON}"}
+
+
+def test_every_lock_is_audited_each_week():
+    makefile = (locks.ROOT / "Makefile").read_text()
+    (audited,) = re.findall("^LOCKS = (.+)$", makefile, re.M)
+    assert audited.split() == list(locks.HEADS)
+    assert "--strict" in makefile.partition("\naudit:")[2].partition("\n\n")[0]  # else what is not found passes
+    workflow = (locks.ROOT / ".github" / "workflows" / "audit.yml").read_text()
+    assert re.search(r'cron: "\d+ \d+ \* \* [0-6]"', workflow)
+    assert "- run: make audit\n" in workflow
+    assert all(re.fullmatch("[0-9a-f]{40}", pin) for pin in re.findall(r"uses: \S+@(\S+)", workflow))
