@@ -1,0 +1,78 @@
+"""Adapters for the parts of pytorch-metric-learning that ask for its own classes, or for their names.
+
+Its trainers and `MultipleLosses` take losses and miners of dmlcore as they are. `CrossBatchMemory` and
+`SelfSupervisedLoss` accept a loss by the name of its class, `DistributedLossWrapper` and `DistributedMinerWrapper` by
+its base class. The package is not a dependency of dmlcore; import this module where it is installed.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from pytorch_metric_learning.losses import BaseMetricLossFunction
+from pytorch_metric_learning.miners import BaseMiner
+from torch import Tensor, nn
+
+from dmlcore import mining
+
+
+class _AnyLoss(BaseMetricLossFunction):
+    """A loss of dmlcore as one of pytorch-metric-learning."""
+
+    def __init__(self, loss: nn.Module) -> None:
+        super().__init__()
+        self.loss = loss
+
+    def forward(self, embeddings: Tensor, *args: Any, **options: Any) -> Tensor:
+        """Return the loss of a batch."""
+        return cast(Tensor, self.loss(embeddings, *args, **options))
+
+
+class _TupleLoss(_AnyLoss):
+    """A loss of pairs or triplets, which can compare a batch with a reference."""
+
+
+_TupleLoss.__name__ = "TripletMarginLoss"  # one of the names that the wrappers for such losses accept
+
+
+class _Miner(BaseMiner):
+    """A miner of dmlcore as one of pytorch-metric-learning."""
+
+    def __init__(self, miner: mining.BatchMiner) -> None:
+        super().__init__()
+        self.miner = miner
+
+    def mine(self, embeddings: Tensor, labels: Tensor, ref_emb: Tensor, ref_labels: Tensor) -> Any:
+        """Return the tuples of a batch; the base class gives the batch itself where there is no reference."""
+        reference = () if ref_emb is embeddings else (ref_emb, ref_labels)
+        return self.miner(embeddings, labels, *reference)
+
+
+def pml_loss(loss: nn.Module) -> nn.Module:
+    """Return a loss of dmlcore as a loss of pytorch-metric-learning.
+
+    Args:
+        loss: made by `losses.create` or `losses.for_training`. Only losses of pairs and triplets are accepted by
+            `CrossBatchMemory` and `SelfSupervisedLoss`, since the others take no reference.
+
+    Example:
+        >>> from pytorch_metric_learning.losses import CrossBatchMemory
+        >>> from dmlcore import interop, losses
+        >>> memory = CrossBatchMemory(interop.pml_loss(losses.create("ranking")), embedding_size=8, memory_size=64)
+    """
+    takes_tuples = mining.fits("semi_hard", loss)
+    return cast(nn.Module, (_TupleLoss if takes_tuples else _AnyLoss)(loss))
+
+
+def pml_miner(miner: mining.BatchMiner) -> nn.Module:
+    """Return a miner of dmlcore as a miner of pytorch-metric-learning.
+
+    Args:
+        miner: made by `mining.create`.
+
+    Raises:
+        ValueError: the miner gives no tuples ("all"); pytorch-metric-learning then takes no miner.
+    """
+    if miner.miner.gives == "everything":
+        raise ValueError(f"miner {miner.miner.name} gives no tuples; leave the miner out instead")
+    return cast(nn.Module, _Miner(miner))
