@@ -20,6 +20,7 @@ MOST = 300  # points of a curve at most: about one per three pixels
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#8C6BB1", "#7F7F7F")
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [4, 4], [10, 3], [3, 1], [6, 2, 1, 2])
 POINTER = {"type": "point", "fields": ["tick"], "nearest": True, "on": "pointerover", "clear": "pointerout"}
+X_TICKS = {"expr": "max(3, windowSize()[0] / 120)"}  # as many as have room for numbers of six digits
 HOVERED = {"param": "hover", "empty": False}
 
 
@@ -179,7 +180,7 @@ def _layers(
     x = step | {
         "title": "step" if last else None,
         "scale": {"domain": [0, max(1, steps)], "nice": False},
-        "axis": {"labels": last, "ticks": last, "tickMinStep": 1, "format": ",d"},
+        "axis": {"labels": last, "ticks": last, "tickMinStep": 1, "format": ",d", "tickCount": X_TICKS},
     }
     scale = {"zero": False} if panel.bend is None else {"type": "symlog", "constant": panel.bend}
     ticks: Spec = {"values": [*panel.ticks]} if panel.ticks else {"tickCount": 5}

@@ -21,7 +21,7 @@ from dmlcore.inspection import images
 from dmlcore.inspection.export import EmbeddingTable
 from dmlcore.inspection.maps import maps
 from dmlcore.significance.transductive import marked
-from dmlcore.storage.metrics_rows import REPRESENTATIONS
+from dmlcore.storage.metrics_rows import REPRESENTATIONS, representation
 from dmlcore.storage.runs import Run, scores
 from dmlcore.typing import Array, Ints
 
@@ -129,11 +129,11 @@ def _scores(table: EmbeddingTable, remarks: Sequence[str]) -> str:
     recorded = scores(table.run.metrics()[0])
     if recorded.get("trained", {}).get("weights") != table.weights:
         recorded = {}
-    learned = table.learned
+    learned, started = table.learned, bool(table.run.spec.model.start)
     lines = [
-        [marked(words, recorded[subject].get("transductive")), *_score_cells(recorded[subject])]
-        for subject, words in REPRESENTATIONS.items()
-        if subject in recorded
+        [marked(representation(each, pretrained=started), row.get("transductive")), *_score_cells(row)]
+        for each in REPRESENTATIONS
+        if (row := recorded.get(each))
     ]
     head = ["", "MAP@R", *(f"R@{k}" for k in recorded["trained"]["recall_at"])] if recorded else ["", "MAP@R", "R@1"]
     if not lines:

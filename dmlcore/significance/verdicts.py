@@ -107,7 +107,7 @@ def verdict(
         sentences.append(_unknown_noise(variants))
     elif len(order) > 1:
         if bar and learned < 2:
-            sentences[-1] = sentences[-1][:-1] + ": this budget ranks nothing."
+            sentences[-1] = sentences[-1][:-1] + ": no significant ranking."
         sentences += _ranked({name: variants[name] for name in order}, things, further)
     return Verdict(sentences[0], tuple(sentences[1:])) if sentences else Verdict("")
 

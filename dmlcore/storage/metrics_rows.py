@@ -35,6 +35,16 @@ _SLACK = 1e-3  # a share may round to just outside of 0..1
 _TAIL = len(b', "crc": "01234567"}')
 
 
+def representation(subject: str, *, pretrained: bool) -> str:
+    """Return what scores are of, in words.
+
+    Args:
+        subject: A key of REPRESENTATIONS.
+        pretrained: The network started from weights that were trained before.
+    """
+    return "pretrained network" if pretrained and subject == "untrained" else REPRESENTATIONS[subject]
+
+
 def to_line(row: Mapping[str, Any]) -> bytes:
     """The line of a row, newline included: the same row gives the same bytes. Raises ValueError for NaN, infinity."""
     body = json.dumps(row, allow_nan=False).encode()

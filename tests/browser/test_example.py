@@ -23,7 +23,7 @@ IN_SIGHT = {"failure": ".steps", "confusions": ".st-key-pair .row", "differences
 def test_every_inspection_page_shows_the_example(page, server):
     for name, shown in SHOWN.items():
         go(page, f"{server.url}/{name}?run={EXAMPLE}&weights=true")
-        page.get_by_text("It came with the lab").first.wait_for()
+        page.get_by_text("Example run (not used in comparisons)").first.wait_for()
         page.locator(shown).first.wait_for()
         assert page.locator('[data-testid="stException"], [data-testid="stAlertContentError"]').count() == 0
         if name == "gallery":

@@ -57,7 +57,7 @@ def test_losses_below_their_inputs_rank_nothing():
     values["loss 5"] = seeds(0.0185, 0.0175, 0.018)
     found = verdict(values, inputs(names, 0.0159, 0.0159, 0.0159), things="losses", measure="test MAP@R")
     assert found.headline.startswith("5 of 6 losses end below raw inputs (test MAP@R 1.59 %), 5 of them clearly")
-    assert found.headline.endswith(": this budget ranks nothing.")
+    assert found.headline.endswith(": no significant ranking.")
 
 
 def test_a_lead_is_only_called_one_when_it_is():

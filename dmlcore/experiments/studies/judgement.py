@@ -42,7 +42,7 @@ def _judged(study: Study, results: Sequence[Measured]) -> Verdict:
             return Verdict(own, (sentence.headline, *sentence.more))
         return Verdict(sentence.headline, (*sentence.more, own))
     if answers := _answers(study, results, measure):
-        level_of = sentence.headline.replace(": this budget ranks nothing", "")  # the answers say what it tells
+        level_of = sentence.headline.replace(": no significant ranking", "")  # the answers say what it tells
         asked = {name for each in study.contrasts for name in (*each.of, *each.against)}
         order = sentence.more if values.keys() - asked else ()
         more = (*(why for _, why in answers), level_of, *order, *_without_starts(study, results))

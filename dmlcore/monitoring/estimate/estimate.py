@@ -57,6 +57,7 @@ class Estimate:
     runs: int  # finished runs it rests on; 0: the speed of this machine, or of a guessed one
     gpu: bool
     validating: float = 0.0  # share of the seconds in which it validates, 0..1
+    frozen: int = 0  # numbers of the network that are not trained
 
 
 def estimate(
@@ -81,7 +82,9 @@ def estimate(
     batch = spec.batch.classes * spec.batch.samples
     memory = _memory(spec, size, net, speed, gpu)
     validating = _validating(spec, size, net, speed) / max(_seconds(spec, size, net, speed), 1e-9)
-    return Estimate(seconds, memory, round(net.parameters), 3 * batch * net.flops, basis, len(ratios), gpu, validating)
+    trained, whole = round(net.parameters), _unfrozen(spec, size)
+    frozen = round(whole.parameters) - trained if whole else 0
+    return Estimate(seconds, memory, trained, 3 * batch * net.flops, basis, len(ratios), gpu, validating, frozen)
 
 
 def _seconds(spec: RunSpec, size: DataSize, net: Cost, speed: Speed) -> float:
@@ -92,7 +95,7 @@ def _seconds(spec: RunSpec, size: DataSize, net: Cost, speed: Speed) -> float:
     step += loss_seconds(spec, size.classes)
     look, search = _look(net, speed), 2 * speed.flop * spec.model.embedding_dim
     looks = _validating(spec, size, net, speed) + 2 * (size.test * look + size.test**2 * search)
-    whole = cost_of(spec.model.model_copy(update={"freeze": "none"}), size.shape)
+    whole = _unfrozen(spec, size)
     if spec.model.freeze == "backbone" and whole:
         views = spec.data.views * (size.training + size.validation)
         looks += (size.training + size.validation + size.test + views) * whole.flops * speed.flop  # once, if not kept
@@ -103,6 +106,11 @@ def _seconds(spec: RunSpec, size: DataSize, net: Cost, speed: Speed) -> float:
     if spec.loss.start_weight:  # forward through the network as it started
         step += batch * look
     return spec.schedule.steps * step + looks + speed.test
+
+
+def _unfrozen(spec: RunSpec, size: DataSize) -> Cost | None:
+    """Return the work of the same network if all of it were trained."""
+    return cost_of(spec.model.model_copy(update={"freeze": "none"}), size.shape)
 
 
 def _look(net: Cost, speed: Speed) -> float:

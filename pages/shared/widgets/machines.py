@@ -17,9 +17,9 @@ MOST_ELSEWHERE = 64
 _HERE = {"": "This machine"}
 HELP = "What you start from here on: training runs, studies, evaluations, maps. What is under way stays where it is."
 TOGETHER = (
-    "So many train the one run together, each with its share of every batch; it learns what one alone would, up to "
-    "rounding. Each takes memory for the whole network. On the cores of one machine hardly a step comes sooner; it is "
-    "for several GPUs, or several machines."
+    "Number of data-parallel processes: each computes its share of every batch and holds the whole network in memory. "
+    "The result is that of one process, up to rounding. It helps with several GPUs or machines, hardly with the cores "
+    "of one."
 )
 
 
@@ -44,7 +44,7 @@ def chosen_title() -> str:
 
 
 def processes(spec: RunSpec) -> int:
-    """The choice of how many processes train a run of this spec, beside that of the machine; 1 where there is none."""
+    """Let the user choose how many processes train a run of this spec; return 1 where there is no choice."""
     from dmlcore.jobs import device_queue
 
     here = device_queue.most_processes(spec)
@@ -52,7 +52,8 @@ def processes(spec: RunSpec) -> int:
     if most < 2:
         return 1
     st.session_state[_PROCESSES] = min(st.session_state.get(_PROCESSES, 1), most)  # of another machine
-    return int(st.sidebar.number_input("Processes", 1, most, key=_PROCESSES, help=TOGETHER))
+    with st.expander("Several processes", icon=":material/account_tree:"):
+        return int(st.number_input("Processes", 1, most, key=_PROCESSES, help=TOGETHER, width=150))
 
 
 def on_command_line(command: str, processes: int = 1) -> str:

@@ -14,7 +14,7 @@ from dmlcore.metrics import SCORES
 from dmlcore.significance import verdicts
 from dmlcore.significance.transductive import marked
 from dmlcore.spec import RunSpec
-from dmlcore.storage.metrics_rows import REPRESENTATIONS, Row
+from dmlcore.storage.metrics_rows import REPRESENTATIONS, Row, representation
 from dmlcore.storage.runs import Run
 from pages.shared.state import run_reader
 from pages.shared.state.cache import derived
@@ -105,8 +105,8 @@ def _curves(histories: Histories, runs: Sequence[Run], forks: Sequence[int], ban
             drawn(_draw_curves, panels, steps, tuple(forks), smoothing)
     st.caption(
         f"Hover to read values at the same step in all panels. {band}; "
-        "active tuples, the triplets or pairs of a loss, are those that still move a point. Tested are the weights "
-        "with the best validation score."
+        "active tuples, the triplets or pairs of a loss, are those that still move a point. Test scores use the "
+        "best-validation checkpoint."
     )
     return True
 
@@ -220,9 +220,10 @@ def score_columns(score: Row) -> dict[str, Any]:
 def _scores(specs: Sequence[RunSpec], read: AsRead, table: bool) -> None:
     histories = [(name, history) for name, members in read for history, _ in members]
     rows = []
-    for name, history in histories:
-        for subject, words in REPRESENTATIONS.items():
+    for spec, (name, history) in zip(specs, histories, strict=True):
+        for subject in REPRESENTATIONS:
             if score := history.scores.get(subject):
+                words = representation(subject, pretrained=bool(spec.model.start))
                 rows.append({"run": name, "embedding": marked(words, score.get("transductive"))} | score_columns(score))
     if not rows:
         return
@@ -265,7 +266,8 @@ def _verdict(specs: Sequence[RunSpec], histories: Sequence[RunHistory]) -> None:
 def beside(run: Run) -> str:
     """What the same test samples score without training, as the end of a line of scores; "" where it is not known."""
     scores = run_reader.reader().history(run).scores
-    named = {"inputs": "raw inputs", "untrained": "pretrained network" if run.spec.model.start else "untrained network"}
+    before = representation("untrained", pretrained=bool(run.spec.model.start))
+    named = {"inputs": "raw inputs", "untrained": before}
     parts = [
         f"{words} R@1 {percent(row['recall_at'].get('1'))}, MAP@R {percent(row['map_at_r'])}"
         for subject, words in named.items()

@@ -108,7 +108,7 @@ def pick(store: RunStore, *, into: DeltaGenerator | None = None, width: int = 64
 
 
 def _say_example(into: DeltaGenerator) -> None:
-    into.caption("It came with the lab, and is left out where runs are compared.", width="content")
+    into.caption("Example run (not used in comparisons)", width="content")
     menu.link("data", "Train one", into=into)
 
 

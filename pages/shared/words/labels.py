@@ -108,7 +108,7 @@ LABELS: Mapping[str, str] = {
 }
 WORDS: Mapping[str, str] = {
     "samples": "new samples of known classes",
-    "classes": "classes never seen",
+    "classes": "unseen classes",
     "own": "its own splits",
     "none": "nothing",
     "mean_valid": "mean over all triplets",

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from functools import cache
 
 from dmlcore import losses
-from dmlcore.data import DataError, describe
+from dmlcore.data import DataError, describe, names
 from dmlcore.significance.transductive import marked
 from dmlcore.storage.listing import Brief
 from dmlcore.storage.runs import Run
+
+OWN = "folder"  # the data set of the user's own images
 
 
 def label(run: Run) -> str:
@@ -44,6 +46,16 @@ def data_title(name: str) -> str:
         return describe(name).title
     except DataError:
         return name
+
+
+def data_choices() -> list[str]:
+    """Return the data sets in the order in which they are offered: the user's own first."""
+    return sorted(names(), key=lambda name: name != OWN)
+
+
+def data_choice(name: str) -> str:
+    """Return the title of a data set in a list; that of the user's own is found by typing "own" or "folder"."""
+    return f"Your own photographs ({describe(name).title.lower()})" if name == OWN else describe(name).title
 
 
 @cache

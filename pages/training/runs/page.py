@@ -34,7 +34,7 @@ def board() -> None:
     else:
         if unknown:
             st.warning(
-                "The address names a run that is not here. Choose one from the table.", icon=":material/link_off:"
+                "The link names a run that is not in this store. Choose one from the table.", icon=":material/link_off:"
             )
         runs, made = table_view.show(store, total, shown)
         if len(runs) > 1 and table_view.view().below == "mattered":
@@ -81,9 +81,9 @@ def _way_to_example(store: RunStore, shipped: Run | None, shown: Sequence[Run]) 
     """The example stands in no table: a link to it, or the button that brings it back once it was deleted."""
     if shipped and shipped.id not in [run.id for run in shown]:
         address = {"run": shipped.id}
-        menu.link("runs", "The example that came along", address, icon="school")
+        menu.link("runs", "The example run", address, icon="school")
     elif example.was_removed(store) and st.button(
-        "Bring back the example", key="bring-back", type="tertiary", icon=":material/undo:"
+        "Restore the example run", key="bring-back", type="tertiary", icon=":material/undo:"
     ):
         example.bring_back(store)
         st.rerun()
@@ -91,20 +91,16 @@ def _way_to_example(store: RunStore, shipped: Run | None, shown: Sequence[Run]) 
 
 def _nothing_yet(store: RunStore) -> None:
     with st.container(border=True):
-        st.markdown(
-            "**No runs yet.** Train something: with the settings as they are it takes some fifteen seconds on a "
-            "machine that does nothing else."
-        )
+        st.markdown("**No runs yet.** A first training run takes about fifteen seconds on an idle machine.")
         menu.link("data", "Go to Train")
-        st.caption("Runs are kept in")
+        st.caption("Runs are stored in")
         st.code(str(store.root), language=None)
 
 
 with st.container(horizontal=True, vertical_alignment="center"):
     st.title("Runs", anchor=False, width="content")
     st.markdown(
-        "Select rows to lay their curves over each other. What trains goes on when you close the browser or restart "
-        "the server.",
+        "Select runs to compare. Training continues when you close the browser or restart the server.",
         width="content",
     )
 

@@ -33,8 +33,7 @@ with st.container(horizontal=True, vertical_alignment="center"):
         label_visibility="collapsed",
     )
 st.markdown(
-    "A study trains many variants on one budget over several seeds. What ships was measured by the command below it; "
-    "start it to measure here."
+    "A study trains many variants with one budget over several seeds. Shipped results; rerun with the command below."
 )
 st.query_params["study"] = name
 variants_view.show(name)

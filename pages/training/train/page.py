@@ -19,8 +19,8 @@ def main() -> None:
     head = steps.StepHead(
         "train",
         "What to train",
-        "A network learns to put samples of one class close together; the loss says how. Take an example as it is, or "
-        "change in the sidebar what you like.",
+        "A network learns to embed samples of one class close together; the loss says how. Train an example as it is, "
+        "or change its settings in the sidebar (on a phone, » at the top opens it).",
     )
     form = steps.form()
     steps.begin(form, "train", form.widget_key("begin"))

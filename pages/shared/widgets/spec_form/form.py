@@ -42,7 +42,7 @@ from pages.shared.widgets.spec_form.values import (
 )
 from pages.shared.words import sentences as words
 from pages.shared.words.labels import LABELS, WORDS
-from pages.shared.words.titles import label
+from pages.shared.words.titles import data_choice, data_choices, label
 
 __all__ = [
     "FIRST",
@@ -73,7 +73,7 @@ def sidebar(form: Form) -> None:
             "Example",
             list(presets()),
             words=lambda name: presets()[name].name or name,
-            help="Fills the whole form with one of the specs that ship with DML Lab.",
+            help="Fills the whole form with one of the examples of DML Lab.",
             on_change=_use_preset,
             args=(form,),
         )
@@ -88,9 +88,9 @@ def _data(form: Form) -> data.Description:
     name = form.choice(
         "data.name",
         LABELS["data.name"],
-        data.names(),
-        words=lambda name: data.describe(name).title,
-        help="Choosing one takes over its usual parts, and network, batch and steps where a spec has them.",
+        data_choices(),
+        words=data_choice,
+        help="Choosing one also sets its usual splits, and network, batch and steps if an example has them.",
         on_change=_use_data,
         args=(form,),
     )
@@ -99,7 +99,7 @@ def _data(form: Form) -> data.Description:
         field(form, "data.root")
         _where(info, form.values["data.root"])
     if info.split == "own":
-        st.caption("This data set brings its own training, validation and test splits.")
+        st.caption("This data set has its own training, validation and test splits.")
     else:
         field(form, "data.split", without=("own",))
         field(form, "data.validation", without=("own",))
@@ -218,6 +218,8 @@ def _network(form: Form, kind: str) -> None:
         field(form, "model.hidden", placeholder="none: a linear map")
     if kind == "images":
         _start(form, network)
+        if form.values["model.start"] == IMAGENET and form.values.get("data.image_size") == TRAINED_AT:
+            st.caption(f"Image size: {TRAINED_AT} pixels, as for its weights; smaller images train faster.")
     field(form, "model.embedding_dim")
     if not field(form, "model.normalize"):
         field(form, "model.lipschitz")

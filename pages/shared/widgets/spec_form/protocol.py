@@ -22,6 +22,7 @@ from pages.shared.widgets import machines, menu
 from pages.shared.widgets.forms import Form
 from pages.shared.widgets.spec_form.values import fill
 from pages.shared.words import sentences as words
+from pages.shared.words.titles import data_choice, data_choices
 
 FOLD = "protocol.fold"
 PUBLISHED = "Protocol"  # the value of "begin" in which the form follows a protocol
@@ -47,7 +48,7 @@ def sidebar(form: Form) -> None:
     if form.values.get("protocol.applied") != name:
         _fill(form)
     again: dict[str, Any] = {"on_change": _fill_from_widgets, "args": (form,)}
-    form.choice("protocol.data", "Data set of the protocol", data.names(), words=_data_title, **again)
+    form.choice("protocol.data", "Data set of the protocol", data_choices(), words=data_choice, **again)
     form.choice("protocol.loss", "Loss, as the source calls it", _losses(name), words=_loss_title(name), **again)
     if (runs := _runs(form)) and len(runs) > 1:
         form.choice(FOLD, "Run", list(runs), **again)
@@ -192,10 +193,6 @@ def _loss_title(protocol: str) -> Callable[[str], str]:
     return lambda word: (
         f"{losses.describe(named[word]).title} ({word})" if word in named else losses.describe(word).title
     )
-
-
-def _data_title(name: str) -> str:
-    return data.describe(name).title
 
 
 def _command(request: ProtocolRequest) -> str:

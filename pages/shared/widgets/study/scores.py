@@ -125,7 +125,7 @@ def draw_curves(
     drawn(_draw_curves, f"curves-{name}", curves, level, ceiling, alt)
     return (
         f"Validation MAP@R; step 0 is the network before its first step. Thin: one {study.repeats[:-1]} each; "
-        "thick: their mean."
+        "thick: mean."
     )
 
 
@@ -159,10 +159,10 @@ def bars(name: str, results: Sequence[Measured]) -> None:
 def _draw_bars(name: str, study: Study, results: Sequence[Measured]) -> None:
     figure, words, whole = _bars(study, results)
     chart(f"bars-{name}", figure, words)
-    full = "" if whole else "Full colour: the best and all that cannot be told from it; pale: clearly behind. "
+    full = "" if whole else "Dark: not significantly worse than the best. "
     st.caption(
-        f"{full}Bars: mean over the {study.repeats}; rules: plus and minus one standard deviation; points: the "
-        f"{study.repeats}. Lines through the bars: what the same samples score without training."
+        f"{full}Bars: mean over the {study.repeats}; rules: ± one standard deviation; points: single {study.repeats}. "
+        "Vertical lines: scores of the same samples without training."
     )
 
 

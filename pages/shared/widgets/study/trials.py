@@ -71,5 +71,5 @@ def _draw_rows(name: str, rows: Sequence[dict[str, str | int]]) -> None:
     st.dataframe(rows, hide_index=True, key=f"ledger-{name}", column_config=wide)
     st.caption(
         "By the score of each study, mean and deviation over its seeds; rows of other data or another network "
-        "are not to be ranked with each other. The more was tried, the more the best of it owes to luck."
+        "must not be ranked with each other. More trials, more selection bias."
     )

@@ -19,13 +19,13 @@ from pages.shared.words import titles
 from pages.training.runs.note import page as note_view
 from pages.training.runs.table import page as table_view
 
-GONE = "This removes the run with its checkpoints and scores. There is no way back."
-GONE_EXAMPLE = "This removes the example, with what was made of it here. This page can bring it back as it came."
-HURRY = "Begins at once, beside the runs at work; all of them get slower."
-CANCEL = "Ends after the current step and keeps everything; a resume goes on from there."
-BASELINE = "The table then shows how far each run lies from this one, and what it sets otherwise."
+GONE = "This removes the run with its checkpoints and scores. It cannot be undone."
+GONE_EXAMPLE = "This removes the example run and all results derived from it. This page can restore the original."
+HURRY = "Starts at once, next to the runs that are training; all of them get slower."
+CANCEL = "Stops after the current step and keeps everything; Resume continues from there."
+BASELINE = "The table then shows the difference of each run from this one, in score and settings."
 UNDER_WAY = ("queued", "running", "lost", "failed")  # has more to say than the line of what came of it
-RESUME = "Goes on from the last checkpoint, exactly as if nothing had happened."
+RESUME = "Continues from the last checkpoint with identical results."
 
 
 def show(run: Run, waits: Waiting | None) -> None:
@@ -40,9 +40,11 @@ def show(run: Run, waits: Waiting | None) -> None:
                 menu.inspect(run.id)
             run_status.badge(status)
             if run.is_example:
-                st.caption("It came with the lab, and is left out where runs are compared.", width="content")
+                st.caption("Example run (not used in comparisons)", width="content")
         if status in UNDER_WAY:
             _progress(run, status, state, waits)
+        if not run.embeddings():
+            _when_to_inspect(run, status, state)
         note_view.show(run)
         if refused := st.session_state.pop(f"refused-{run.id}", None):
             st.error(refused)
@@ -64,11 +66,21 @@ def _progress(run: Run, status: str, state: RunState, waits: Waiting | None) -> 
     elif status == "queued":
         st.progress(done, text=f"{where} · {state.message if state.backend and state.message else _place(waits)}")
     elif status == "lost":
-        st.progress(done, text=f"{where}, then its process ended without a word")
-        st.warning("Lost, not gone: all up to the last checkpoint is kept. Resume goes on from there.")
+        st.progress(done, text=f"{where}, then its process ended unexpectedly")
+        st.warning("Everything up to the last checkpoint is kept. Resume continues from there.")
     else:
         st.error("Failed. The reason:", icon=":material/error:")
         st.code(words.plain(state.message), language=None, wrap_lines=True)
+
+
+def _when_to_inspect(run: Run, status: str, state: RunState) -> None:
+    """Say when the map and the neighbours of a run without an evaluation can be seen, or lead to its evaluation."""
+    saved = (run.path / LAST).exists()
+    if status in ("queued", "running"):
+        early = " To see them earlier, cancel the run and evaluate its last checkpoint." if saved else ""
+        st.caption(f"Map and neighbours appear after the final test, at step {state.steps:,}.{early}")
+    elif saved:
+        menu.link("explore", "Evaluate the last checkpoint for the map and neighbours", {"run": run.id})
 
 
 def _where(state: RunState) -> str:

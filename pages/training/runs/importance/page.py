@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -40,16 +41,17 @@ def show(runs: Sequence[Run]) -> None:
         scored = _scored(runs, str(score))
         data = _data(scored)
     scored = [each for each in scored if each[0].spec.data.name == data]
-    if len(scored) < 2:
-        st.info("This needs two finished runs with this score, which differ in a setting.", icon=":material/info:")
+    if len(scored) < LEAST:
+        info = f"Importance needs at least {LEAST} runs. Finished runs with this score: {len(scored)}."
+        st.info(info, icon=":material/info:")
         return
     known = tuple((run.id, value) for run, value in scored)
     dark = st.context.theme.type == "dark"
     figure, shares, points, alike = _computed(str(scored[0][0].path.parent), known, str(score), dark)
     if not figure:
-        st.info("These runs do not differ in a setting that all of them have.", icon=":material/info:")
+        st.info("These runs have the same settings.", icon=":material/info:")
         return
-    _verdict(shares, len(scored), points)
+    _verdict(shares, points)
     st.plotly_chart(
         json.loads(figure), key="mattered-lines", theme="streamlit", alt="One line a run, across its settings"
     )
@@ -57,9 +59,8 @@ def show(runs: Sequence[Run]) -> None:
         chart("mattered-shares", bars(shares), f"Share of the differences: {_listed(shares)}")
     st.caption(
         f"Rests on {len(scored)} finished runs of {titles.data_title(data)} with {points} different settings. "
-        "The shares are those of fANOVA: what each "
-        "setting explains by itself of how the scores vary over these ranges. A share as small as that of the seed is "
-        "chance; one setting that was always changed with another gets what is the other's." + alike
+        "Shares by fANOVA: how much of the variance of the scores each setting explains alone. A share no larger than "
+        "that of the seed is chance; settings that were always changed together share their effect." + alike
     )
 
 
@@ -130,11 +131,18 @@ def _restyle(figure: Any, scores: Sequence[float], names: Sequence[str], *, dark
     ink, ground = (
         ("rgb(214, 219, 226)", "rgba(18, 22, 28, 0.8)") if dark else ("rgb(60, 66, 74)", "rgba(255, 255, 255, 0.8)")
     )
+    low, high = 100 * min(scores), 100 * max(scores)
     for tick in figure.layout.annotations:
-        tick.text = _written_out(tick.text)
+        tick.text = _score_tick(tick.y, low, high) if tick.x == 0 and high > low else _written_out(tick.text)
     figure.update_annotations(font={"color": ink, "size": 12}, bgcolor=ground, borderpad=1)
     figure.update_layout(title=None, height=330, margin={"l": 60, "r": 40, "t": 10, "b": 40})
     figure.update_layout(plot_bgcolor="rgba(0,0,0,0)", hoverlabel_namelength=-1)
+
+
+def _score_tick(height: float, low: float, high: float) -> str:
+    """Return the score at a height in 0..1 of its axis, with as many digits as tell the ticks apart."""
+    digits = max(1, math.ceil(-math.log10((high - low) / 10)))
+    return f"{low + height * (high - low):.{digits}f}"
 
 
 def _written_out(tick: str) -> str:
@@ -142,10 +150,9 @@ def _written_out(tick: str) -> str:
     return f"{float(tick):,.0f}" if re.fullmatch(r"-?\d(\.\d+)?e\+\d+", tick) else tick
 
 
-def _verdict(shares: dict[str, float], count: int, points: int) -> None:
-    """What follows, and what it is worth."""
+def _verdict(shares: dict[str, float], points: int) -> None:
+    """Name the setting that mattered most, and say how reliable that is."""
     if not shares:
-        st.markdown(f"**{count} runs: too few to say what mattered.** From {LEAST} on shares are computed.")
         return
     first, share = next(iter(shares.items()))
     head = f"**{first} mattered most: {100 * share:.0f} % of the differences.**"

@@ -283,11 +283,11 @@ def _below(table: Table, lines: Sequence[Line], pinned: Line | None, asked: Tabl
                 label_visibility="collapsed",
             )
         group = "a group or " if asked.group else ""
-        what = f"Select {group}up to {run_status.MOST_CHOSEN} rows; the link keeps all of this."
+        what = f"Select {group}up to {run_status.MOST_CHOSEN} rows; the link keeps the selection."
         if view().below == "mattered":
-            what = "Of all finished runs of this table, selected or not."
+            what = "Uses all finished runs in this table, selected or not."
         elif not shown and not asked.group:
-            what = f"Nothing is selected: below is the newest run. {what}"
+            what = f"Nothing is selected, so the newest run is shown. {what}"
         st.caption(what, width="stretch")
         if asked.baseline:
             label = f"Unpin {pinned.label}" if pinned else "Unpin the baseline, which is not here"

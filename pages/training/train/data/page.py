@@ -18,6 +18,7 @@ from pages.shared.widgets.error_boundary import refusal
 from pages.shared.widgets.forms import Bounds, Form, number
 from pages.shared.widgets.spec_form import folders
 from pages.shared.words import sentences as words
+from pages.shared.words.titles import OWN
 from pages.training.train.data import samples
 from pages.training.train.data import service as data_service
 from pages.training.train.data.division import page as division_view
@@ -30,7 +31,7 @@ from pages.training.train.steps import page as steps
 
 INVALID = "Failed validation"
 WORDS = {
-    "classes": "classes never seen",
+    "classes": "unseen classes",
     "samples": "new samples of known classes",
     "none": "nothing",
     "contiguous": "ranges of classes",
@@ -42,7 +43,7 @@ def page() -> None:
     head = steps.StepHead(
         "data",
         "Data",
-        "Choose what the network learns from, and whether the test asks for classes that it has never seen.",
+        "Choose training data and whether to test on unseen classes.",
     )
     form = steps.form()
     steps.begin(form, "data", "data-set")
@@ -57,7 +58,7 @@ def page() -> None:
     with right:
         at, cut = _chosen(form, name)
         if at:
-            with st.spinner("Reading the data set; an archive is unpacked once …"):
+            with st.spinner("Reading the data set; an archive is unpacked the first time …"):
                 read = data_service.divided(at, cut)
             _divided(at, read)
     if at and read:
@@ -70,12 +71,12 @@ def page() -> None:
 
 
 def _chosen(form: Form, name: str) -> tuple[Where | None, Cut]:
-    """Which data set, and how it is split; None, and the way to it, where it is not here to be read."""
+    """Show the data set and the controls of its split; return None, and say what to do, if it cannot be read."""
     info = data.describe(name)
     st.subheader(info.title, anchor=False)
     source = sources.source_of(name)
     st.markdown(info.sentence)
-    st.caption(info.citation + (f" Terms: {source.terms}" if source and name != "folder" else ""))
+    st.caption(info.citation + (f" Terms: {source.terms}" if source and name != OWN else ""))
     kept = form.values if form.values["data.name"] == name else {}
     root = _root(name, kept) if info.needs_files else None
     try:
@@ -86,11 +87,16 @@ def _chosen(form: Form, name: str) -> tuple[Where | None, Cut]:
     if place is None:
         _absent(name, root)
         return None, Cut()
-    if info.needs_files:
+    if name == OWN:
+        if wrong := data_service.not_class_folders(place):
+            refusal("Not a folder of class folders", wrong)
+            tasks_view.layouts(name)
+            return None, Cut()
+    elif info.needs_files:
         st.caption(":material/folder: Found:")
         st.code(str(place), language=None, wrap_lines=True)
     if report.is_packed(place) and st.session_state.get("data-unpack") != str(place):
-        st.markdown("The archive has not been unpacked yet, which may take minutes.")
+        st.markdown("The archive is still packed. Unpacking it may take minutes.")
         st.button("Unpack and read", key="unpack", on_click=_unpack, args=(place,), icon=":material/unarchive:")
         return None, Cut()
     cut, seed = _cut(name, kept)
@@ -131,9 +137,7 @@ def _unpack(place: Path) -> None:
 
 
 def _absent(name: str, root: str | None) -> None:
-    if name == "folder" and root is None:
-        st.info("Give the folder that holds your class folders.", icon=":material/folder_open:")
-    else:
+    if name != OWN or root is not None:
         st.badge("Not on this machine", icon=":material/folder_off:", color="orange")
         try:
             data.locate(name, root)
@@ -147,7 +151,7 @@ def _cut(name: str, kept: Mapping[str, Any]) -> tuple[Cut, int]:
     info = data.describe(name)
     drawn = not info.needs_files
     if info.split == "own":
-        st.caption("This data set brings its own training, validation and test splits.")
+        st.caption("This data set has its own training, validation and test splits.")
         return Cut(), _seed(name, kept) if drawn else 0
     words: dict[str, Any] = {"format_func": lambda word: WORDS[word], "width": 210}
     splits, held = ["classes", "samples"], ["classes", "samples", "none"]
@@ -210,8 +214,11 @@ def _show(at: Where, cut: Cut, report: Report) -> None:
             tasks_view.check(at, made)
         _save(at, cut, made)
     if report.problems or (made is not None and any(split.deviation for split in report.compared)):
-        with st.expander("How to get the complete data set", icon=":material/download:"):
-            tasks_view.download(at.name)
+        if at.name == OWN:
+            tasks_view.layouts(at.name)
+        else:
+            with st.expander("How to get the complete data set", icon=":material/download:"):
+                tasks_view.download(at.name)
 
 
 def _classes(report: Report) -> list[int]:
@@ -270,9 +277,7 @@ def _samples(at: Where, made: Dataset, chosen: Sequence[int]) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         split = st.segmented_control("Split", splits, default=splits[0], key=f"data-shown-{at.name}", required=True)
         st.button("Others", key="others", icon=":material/shuffle:", on_click=_draw_others)
-        st.caption(
-            "Choose classes in the table to see theirs." if not chosen else f"{len(chosen)} chosen in the table."
-        )
+        st.caption(f"{len(chosen)} classes selected." if chosen else "Select classes in the table to see their images.")
     st.html(samples.images(at, made, split or splits[0], st.session_state.get("data-draw", 0), chosen))
 
 
@@ -293,7 +298,7 @@ def _save(at: Where, cut: Cut, made: Dataset) -> None:
                 icon=":material/download:",
                 on_click="ignore",
             )
-    st.caption("Each sample of each split with its class and file, and how they were made. On the command line:")
+    st.caption("Lists every sample with its split, class and file. On the command line:")
     st.code(command(at, cut), language="bash", wrap_lines=True)
 
 

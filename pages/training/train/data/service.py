@@ -14,7 +14,9 @@ from PIL import Image
 from dmlcore import data
 from dmlcore.data import DataError, Folds, checks, report
 from dmlcore.data.dataset import Split, Validation
+from dmlcore.data.files.image_table import folders_in
 from dmlcore.data.report import Located, Report
+from dmlcore.data.shards import scan
 from pages.shared.state.cache import cached
 
 SIDE = 96  # pixels, longest side of an image on the page
@@ -47,6 +49,23 @@ class Cut:
 def place_of(name: str, root: str | None) -> Path | None:
     """Where its files are; raises DataError."""
     return data.available(name, root)
+
+
+ARRAYS = (".npy", ".npz", ".parquet", ".pt", ".pkl")  # files of embeddings or other arrays
+
+
+def not_class_folders(place: Path) -> str:
+    """Return why a folder cannot hold images in class folders; "" if it may."""
+    if not place.is_dir() or folders_in(place) or scan.shards_in(place):
+        return ""  # what is in the folders is seen when they are read
+    files = sorted(path.name for path in place.iterdir() if not path.name.startswith("."))
+    holds = f"{', '.join(files[:3])}{' …' if len(files) > 3 else ''}" if files else "nothing"
+    arrays = next((name for name in files if name.lower().endswith(ARRAYS)), None)
+    more = f" {arrays} looks like an array; training needs the images themselves." if arrays else ""
+    return (
+        f"{place} has no folders in it (it holds {holds}). Name a folder with one subfolder for each class, which "
+        f"holds the images of that class.{more}"
+    )
 
 
 def where(name: str, root: str | None, place: Path, seed: int) -> Where:

@@ -15,13 +15,13 @@ from pages.shared.words import sentences as words
 
 FEW = 20  # training classes below which unseen classes are out of reach
 STORY = {
-    "own": "It brings its own training, validation and test splits.",
-    "samples": "It is tested on new samples of the classes it has learned: the closed set, the easier question.",
-    "classes": "It is tested on classes it has never seen: the open set, the honest test of a learned distance.",
+    "own": "It has its own training, validation and test splits.",
+    "samples": "Tested on new samples of the training classes, which is easier.",
+    "classes": "Tested on unseen classes, the standard zero-shot retrieval test.",
 }
 FEW_CLASSES = (
-    "Only {classes} classes to learn from are too few to generalise. Watch what happens: validation on known classes "
-    "rises, the test on unseen ones may fall below the untrained network."
+    "{classes} training classes are too few to generalise: validation on known classes rises, while the test on unseen "
+    "ones may fall below the untrained network."
 )
 
 

@@ -7,6 +7,7 @@ import streamlit as st
 from dmlcore import data, losses
 from dmlcore.jobs import device_queue
 from dmlcore.spec import RunSpec
+from dmlcore.storage.metrics_rows import representation
 from dmlcore.storage.runs import RunStore
 from pages.shared.widgets import machines, menu
 from pages.shared.widgets.error_boundary import refusal
@@ -19,22 +20,22 @@ from pages.training.train.steps import page as steps
 
 # Measured with the specs as they are, seeds 0 to 2: python -m benchmarks.specs
 DIGITS_STORY = (
-    "What to expect, as means of three seeds: MAP@R falls from 49 to 39 % on unseen digits, and rises from 43 to 93 % "
-    "on known ones."
+    "What to expect (mean of three seeds): MAP@R falls from 49 to 39 % on unseen digits, and rises from 43 to 93 % on "
+    "known ones."
 )
 GLYPHS_STORY = (
-    "What to expect, as means of three seeds: MAP@R on alphabets never seen rises from 3 % untrained to 31 %; raw "
-    "pixels score 7 %. Five digits to learn from are too few for that: see the example “Digits, unseen classes”."
+    "What to expect (mean of three seeds): MAP@R on unseen alphabets rises from 3 % untrained to 31 %; raw pixels "
+    "score 7 %. Five digits are too few to generalise: see the example “Digits, unseen classes”."
 )
 TESTED = {
-    "own": "the test samples that it brings along",
-    "samples": "new samples of the classes it learned",
-    "classes": "classes it has never seen",
+    "own": "the test split of the data set",
+    "samples": "new samples of the training classes",
+    "classes": "unseen classes",
 }
 
 
 def main() -> None:
-    head = steps.StepHead("start", "Start", "Read what will happen and what it costs, then start it.")
+    head = steps.StepHead("start", "Start", "Check what will happen and what it costs, then start.")
     form = steps.form()
     steps.begin(form, "start", "start")
     spec, faults = steps.spec_of(form)
@@ -42,11 +43,18 @@ def main() -> None:
     if spec is None:
         button(head, None, 1)
         refusal(steps.REFUSED, *faults)
-        menu.link("train", "Put it right in step 2")
+        menu.link("train", "Correct it in step 2")
         return
     summary, ready = steps.checked(spec)
+    above = st.container()
     processes = machines.processes(spec)
     button(head, spec if ready else None, processes)
+    with above:
+        _outlook(spec, summary, processes, ready=ready)
+
+
+def _outlook(spec: RunSpec, summary: Summary | None, processes: int, *, ready: bool) -> None:
+    """What the run costs and does, and the command that starts the same one."""
     if summary is None:
         menu.link("data", "Fetch the data in step 1", {"data": spec.data.name})
         return
@@ -81,7 +89,7 @@ def _estimate(spec: RunSpec, summary: Summary, processes: int) -> None:
     """Time and memory before the launch, and what that rests on."""
     estimate = preflight.estimated(spec, summary)
     if estimate is None:
-        st.caption("How long it takes is not known for this network.")
+        st.caption("There is no time estimate for this network.")
         return
     early = " at most" if spec.schedule.patience else ""
     where = "of the GPU" if estimate.gpu else "of the machine"
@@ -90,7 +98,7 @@ def _estimate(spec: RunSpec, summary: Summary, processes: int) -> None:
     waits = f" {queued} run{'s wait' if queued > 1 else ' waits'} before it." if queued else ""
     every = spec.schedule.validate_every
     much = (
-        f" {estimate.validating:.0%} of it is validation, every {every} steps: validate less often to train more."
+        f" Validation every {every} steps takes {estimate.validating:.0%} of the time; validate less often to save it."
         if estimate.validating > MUCH
         else ""
     )
@@ -99,21 +107,23 @@ def _estimate(spec: RunSpec, summary: Summary, processes: int) -> None:
             "time", f"≈ {duration(estimate.seconds)}{early}", estimate.basis, delta_color="off", delta_arrow="off"
         )
         st.metric("memory", f"≈ {_bytes(estimate.memory)}", where, delta_color="off", delta_arrow="off")
-        flops = f"{estimate.flops / 1e9:,.3g} GFLOP a step"
-        st.metric("parameters", _count(estimate.parameters), flops, delta_color="off", delta_arrow="off")
+        frozen = f"{_count(estimate.frozen)} frozen · " if estimate.frozen else ""
+        flops = f"{frozen}{estimate.flops / 1e9:,.3g} GFLOP per step"
+        st.metric("trainable parameters", _count(estimate.parameters), flops, delta_color="off", delta_arrow="off")
     st.caption(
-        "Estimated for a machine that does nothing else; up to twice or half of it is usual, less once a run like it "
-        "is done." + much + waits
+        "Estimated for an idle machine; expect a factor of two either way, less once a similar run has finished."
+        + much
+        + waits
     )
     if elsewhere:
         st.caption(
-            f"**It runs on {machines.chosen_title()}.** The figures are those of this machine: nodes may be faster or "
-            "slower, and how long it waits there is not known here."
+            f"**Runs on {machines.chosen_title()}.** The estimate is for this machine: nodes may be faster or slower, "
+            "and the time in their queue is unknown."
         )
     if processes > 1:
         st.caption(
-            f"**{processes} processes train it together.** The time is that of one: what several gain, only a try "
-            f"tells, and on the cores of one machine it is next to nothing. Memory: up to {processes} times as much."
+            f"**{processes} processes train it together.** The time is estimated for one; several processes on the "
+            f"cores of one machine save next to nothing. Memory: up to {processes} times as much."
         )
 
 
@@ -137,23 +147,23 @@ def _what_happens(spec: RunSpec, summary: Summary) -> None:
     triplets = size * (batch.samples - 1) * (size - batch.samples)
     counted = f"{triplets:,} triplets" if spec.loss.name in losses.names() else f"{size:,} samples"
     st.markdown(
-        f"1. The network learns from **{info.title}** with the {losses.describe(spec.loss.name).title} loss: "
-        f"{schedule.steps:,} steps of {batch.classes} classes × {batch.samples} samples, that is {counted} a step, "
-        f"with {WORDS[spec.optimiser.name]} at {spec.optimiser.learning_rate:g}.\n"
+        f"1. The network trains on **{info.title}** with the {losses.describe(spec.loss.name).title} loss for "
+        f"{schedule.steps:,} steps. A batch has {batch.classes} classes × {batch.samples} samples ({counted}); it uses "
+        f"{WORDS[spec.optimiser.name]} at learning rate {spec.optimiser.learning_rate:g}.\n"
         f"2. {_validation(spec)}\n"
-        f"3. At the end it is tested on **{TESTED[spec.data.split or info.split]}**, beside raw inputs and the "
-        "untrained network.\n"
-        "4. It is a process of its own: you may close this page. **Runs** shows how far it is, and leads to what it "
+        f"3. At the end it is tested on **{TESTED[spec.data.split or info.split]}**, compared with raw inputs and the "
+        f"{representation('untrained', pretrained=bool(spec.model.start))}.\n"
+        "4. It runs in the background; you can close this page. **Runs** shows its progress and leads to what it "
         "learned."
     )
 
 
 def _validation(spec: RunSpec) -> str:
     if spec.data.validation == "none":
-        return "Nothing is held out for validation, so the last weights are the ones tested."
+        return "No validation split: the last weights are tested."
     patience = spec.schedule.patience
-    early = f" and it stops after {patience} validations without a better one" if patience else ""
-    return f"MAP@R is validated every {spec.schedule.validate_every:,} steps; the best weights are kept{early}."
+    early = f", and training stops after {patience} validations without improvement" if patience else ""
+    return f"MAP@R is validated every {spec.schedule.validate_every:,} steps; the best checkpoint is kept{early}."
 
 
 def _what_to_expect(spec: RunSpec) -> None:

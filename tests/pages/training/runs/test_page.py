@@ -89,7 +89,7 @@ def test_the_example_stands_below_and_goes_and_comes_back(opened, tmp_path):
     mine = store.create(TINY)
     app = opened(store)
     assert [name[-4:] for name in app.dataframe[0].value["run"]] == [mine.id[-4:]]
-    assert "The example that came along" in [link.label for link in app.page_link]
+    assert "The example run" in [link.label for link in app.page_link]
 
 
 def test_the_table_lists_every_run_newest_first(opened, finished):
@@ -294,7 +294,7 @@ def _live(opened, store: RunStore, run: Run) -> None:
     os.kill(run.state().pid, signal.SIGKILL)
     wait(lambda: run.status() == "lost")
     app.run()
-    assert "Lost, not gone" in texts(app, "warning")
+    assert "up to the last checkpoint is kept" in texts(app, "warning")
     assert app.button(key=f"resume-{run.id}")
 
     app.button(key=f"delete-for-good-{run.id}").click().run()
@@ -553,6 +553,23 @@ def test_large_numbers_on_the_axes_are_written_out():
     assert [_written_out(tick) for tick in ticks] == ["1,580", "3,000", "0.01", "1e-05", "Ranking"]
 
 
+def test_score_ticks_that_lie_close_together_differ():
+    from pages.training.runs.importance.page import _score_tick
+
+    assert [_score_tick(height, 30.50, 30.70) for height in (0, 0.25, 0.5, 1)] == ["30.50", "30.55", "30.60", "30.70"]
+    assert [_score_tick(height, 10.0, 60.0) for height in (0, 0.5, 1)] == ["10.0", "35.0", "60.0"]
+
+
+def test_two_runs_get_no_chart_of_importance(opened, tmp_path):
+    store = RunStore(tmp_path)
+    for rate in (0.01, 0.001):
+        made_runs.finished(store, [f"optimiser.learning_rate={rate}"], 0.5 + rate)
+    app = opened(store, below="mattered")
+    assert not app.exception
+    assert "Importance needs at least 6 runs" in app.info[0].value
+    assert not app.get("plotly_chart")
+
+
 def test_which_settings_mattered_and_how_much_that_is_worth(opened, tmp_path):
     store = RunStore(tmp_path)
     for k in range(8):
@@ -565,6 +582,9 @@ def test_which_settings_mattered_and_how_much_that_is_worth(opened, tmp_path):
     assert "Rests on 8 finished runs of Digits with 2 different settings." in texts(app, "caption")
     (figure,) = app.get("plotly_chart")
     assert "best validation MAP@R" in figure.proto.spec
+    ticks = [tick["text"] for tick in json.loads(figure.proto.spec)["layout"]["annotations"] if tick["x"] == 0]
+    assert len(ticks) > 2
+    assert len(set(ticks)) == len(ticks)
     app.button_group(key="mattered-score").set_value("test").run()
     assert "test MAP@R" in app.get("plotly_chart")[0].proto.spec
     app.text_input(key="find").input("no such words").run()

@@ -89,7 +89,7 @@ def test_the_first_form_is_the_default_spec(opened):
     app = started(app)
     assert not app.exception
     assert not app.button(key="start").disabled
-    assert any("classes it has never seen" in text.value for text in app.markdown)
+    assert any("tested on **unseen classes**" in text.value for text in app.markdown)
     assert [(m.label, m.value) for m in app.metric if "samples" in m.label] == [
         ("train samples", "2,880"),
         ("validation samples", "960"),
@@ -271,7 +271,17 @@ def test_time_and_memory_are_told_before_the_start(opened):
     told = {metric.label: metric for metric in app.metric}
     assert told["time"].value.startswith("≈ ")
     assert told["memory"].value.endswith("B")
-    assert told["parameters"].value == "57,792"  # 64 x 256 + 256 x 128 + 128 x 64, and biases
+    assert told["trainable parameters"].value == "57,792"  # 64 x 256 + 256 x 128 + 128 x 64, and biases
+
+
+def test_frozen_parameters_are_counted_beside_the_trainable_ones(opened):
+    app = started(opened(base="glyphs", set="model.name=squeezenet1_0;model.freeze=backbone"))
+    told = {metric.label: metric for metric in app.metric}["trainable parameters"]
+    assert told.value == f"{512 * 32 + 32:,}"  # of the embedding layer
+    assert told.delta.startswith("735,424 frozen · ")
+    assert any("compared with raw inputs and the untrained network" in text.value for text in app.markdown)
+    app = started(opened(base="glyphs", set="model.name=resnet20;model.start=resnet20-cifar10.pt"))
+    assert any("compared with raw inputs and the pretrained network" in text.value for text in app.markdown)
 
 
 def test_a_pooling_shows_its_sliders_its_formula_and_gives_a_valid_spec(opened):
@@ -346,7 +356,7 @@ def test_the_address_of_step_three_opens_what_step_two_shows(opened, store):
     address = {key: value if isinstance(value, str) else value[0] for key, value in app.query_params.items()}
     again = page_opened("start", **address)  # somebody else, by the link
     assert not again.exception
-    assert any("77 steps of" in text.value for text in again.markdown)
+    assert any("77 steps." in text.value for text in again.markdown)
     go_to(again, "train").run()
     assert shown_spec(again) == wanted
 
@@ -599,15 +609,15 @@ def test_the_place_and_the_number_of_processes_are_in_estimate_command_and_run(o
     assert "--processes" not in app.code[0].value
     assert "train it together" not in " ".join(caption.value for caption in app.caption)
 
-    app.sidebar.number_input(key="processes").set_value(2).run()
+    app.number_input(key="processes").set_value(2).run()
     assert app.code[0].value.endswith(" --processes 2")
     assert "2 processes train it together" in " ".join(caption.value for caption in app.caption)
     assert "--backend" not in app.code[0].value
 
     app.sidebar.selectbox(key="machine").select("slurm:gpu?gpus=1").run()
-    assert app.sidebar.number_input(key="processes").max > 2
+    assert app.number_input(key="processes").max > 2
     assert shlex.split(app.code[0].value)[-4:] == ["--processes", "2", "--backend", "slurm:gpu?gpus=1"]
-    assert "runs on SLURM (gpu), gpus 1" in " ".join(caption.value for caption in app.caption)
+    assert "Runs on SLURM (gpu), gpus 1" in " ".join(caption.value for caption in app.caption)
     app.button(key="start").click().run()
     (run,) = store.list()
     assert (run.state().processes, run.state().backend) == (2, "slurm:gpu?gpus=1")
@@ -702,7 +712,7 @@ def test_a_set_with_its_own_splits_offers_no_other_and_the_next_one_its_default(
     go_to(app, "train").run()
     app.selectbox(key="train-data-name").select("moons").run()
     assert (shown_spec(app).data.split, shown_spec(app).data.validation) == ("samples", "samples")
-    assert app.selectbox(key="train-data-split").options == ["classes never seen", "new samples of known classes"]
+    assert app.selectbox(key="train-data-split").options == ["unseen classes", "new samples of known classes"]
 
 
 HOSTILE = [

@@ -11,7 +11,7 @@ from pages.training.train.data import samples
 from pages.training.train.data.service import Where
 
 SEVERAL = 16  # classes of a split whose image is shown
-FOR = {"train": "learned from", "validation": "chooses the best weights", "test": "asked at the end"}
+FOR = {"train": "for training", "validation": "chooses the checkpoint", "test": "for the final scores"}
 
 
 def show(at: Where, report: Report) -> None:
@@ -41,13 +41,13 @@ def show(at: Where, report: Report) -> None:
 
 
 def verdict(made: Dataset) -> str:
-    """Whether the test asks for classes that were learned from."""
+    """Say whether the test classes are in the training split."""
     learned, asked = (set(np.unique(made.labels[made.splits[split]]).tolist()) for split in ("train", "test"))
     if not learned & asked:
         return (
-            "**Unseen classes** (zero-shot): no class of the test is learned from, so the network has to learn what "
-            "makes two samples alike, not what the classes are."
+            "**Unseen classes** (zero-shot): no test class is in the training split, so the network must learn what "
+            "makes two samples similar, not what the classes are."
         )
     if asked <= learned:
-        return "**Known classes**: the test asks for new samples of the classes that are learned from, the easier case."
-    return f"**Mixed**: {len(asked - learned):,} of the {len(asked):,} classes of the test are never learned from."
+        return "**Known classes**: the test split has new samples of the training classes, the easier case."
+    return f"**Mixed**: {len(asked - learned):,} of the {len(asked):,} test classes are not in the training split."

@@ -25,8 +25,8 @@ def show() -> None:
     with st.container(border=True, horizontal=True, vertical_alignment="center", key="first-offer"):
         with st.container(width="stretch"):
             st.markdown(
-                f"**First time? Train on unseen classes.** A network practises on {learned} characters of invented "
-                f"alphabets. Then it is asked about {asked} characters it has **never seen**: which drawings show the "
+                f"**First time? Train on unseen classes.** A network trains on {learned} characters of invented "
+                f"alphabets. Then it is tested on {asked} characters it has **never seen**: which drawings show the "
                 f"same one? Nothing to download, {takes}."
             )
         pressed = st.button("Train it now", key="train-first", type="primary", icon=":material/play_arrow:")

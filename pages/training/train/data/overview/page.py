@@ -13,6 +13,7 @@ from dmlcore.data import DataError, report
 from dmlcore.data.published_counts import PUBLISHED
 from dmlcore.data.readers.cifar import IMAGES
 from pages.shared.state.cache import cached
+from pages.shared.words.titles import data_choice, data_choices
 
 FIRST = "glyphs"
 ROWS = 424  # pixels of the table of all
@@ -32,12 +33,12 @@ COMPLETE = {"cifar10": IMAGES, "cifar100": IMAGES}  # samples, where no split is
 
 def choose(first: str) -> str:
     """The data set of ?data=, of the table or of the box; else `first`."""
-    known = data.names()
+    known = data_choices()
     asked = st.query_params.get("data")
     if asked in known and (asked != st.session_state.get("data-shown") or "data-set" not in st.session_state):
         st.session_state["data-set"] = asked
     st.session_state.setdefault("data-set", first if first in known else FIRST)
-    name = st.selectbox("Data set", known, format_func=lambda name: data.describe(name).title, key="data-set")
+    name = st.selectbox("Data set", known, format_func=data_choice, key="data-set")
     _overview(known)
     st.session_state["data-shown"] = name
     st.query_params["data"] = name
@@ -60,13 +61,13 @@ def _overview(known: Sequence[str]) -> None:
             "here": st.column_config.TextColumn(width="small"),
         },
     )
-    st.caption("Samples and classes are those of the last reading; “–”: it is read when it is first chosen.")
+    st.caption("“–”: not loaded yet")
 
 
 @cached(most=4, lifetime=2.0)
 def _table(where: str | None, counts: str, counted_at: int) -> pa.Table:
     """All data sets as they are found in these folders: twenty are looked for in six, so all visitors look once."""
-    known = data.names()
+    known = data_choices()
     here, samples, classes, places = [], [], [], []
     for name in known:
         try:
@@ -79,7 +80,7 @@ def _table(where: str | None, counts: str, counted_at: int) -> pa.Table:
         samples.append(held[0])
         classes.append(held[1])
         places.append("" if place is None else str(place) if data.describe(name).needs_files else "comes with the lab")
-    titles = [data.describe(name).title for name in known]
+    titles = [data_choice(name) for name in known]
     return pa.table({"data set": titles, "here": here, "samples": samples, "classes": classes, "where": places})
 
 

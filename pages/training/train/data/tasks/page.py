@@ -53,7 +53,15 @@ def download(name: str) -> None:
     if info.folder:
         st.caption("They belong here, packed or unpacked:")
         st.code(str(sources.default_folder()), language=None, wrap_lines=True)
-    st.caption("These trees are read:" if len(source.layouts) > 1 else "This tree is read:")
+    layouts(name)
+
+
+def layouts(name: str) -> None:
+    """Show how the files of a data set may be arranged."""
+    source = sources.source_of(name)
+    if source is None:
+        return
+    st.caption("Any of these folder layouts works:" if len(source.layouts) > 1 else "Folder layout:")
     for layout in source.layouts:
         st.code(layout, language=None)
 

@@ -88,9 +88,9 @@ def test_the_way_on_carries_the_settings_as_they_are_until_other_data_are_chosen
     app = opened(base="toy", set="loss.name=contrastive;data.validation=none")
     assert app.selectbox(key="data-validation-toy").value == "none"  # as in the settings
     assert spec_link.linked(onward(app)).loss.name == "contrastive"
-    assert "no class of the test is learned from" in texts(app)
+    assert "no test class is in the training split" in texts(app)
     app.selectbox(key="data-split-toy").select("samples").run()
-    assert "the test asks for new samples of the classes that are learned from" in texts(app)
+    assert "new samples of the training classes" in texts(app)
     spec = spec_link.linked(onward(app))
     assert (spec.data.name, spec.data.split, spec.data.validation) == ("toy", "samples", "none")
     app.selectbox(key="data-set").select("cub").run()
@@ -131,6 +131,23 @@ def test_a_link_to_nothing_shows_the_first_and_the_box_writes_the_link(opened, m
     app.selectbox(key="data-set").select("folder").run()
     assert app.query_params["data"] == "folder"
     assert not app.exception
+
+
+def test_a_folder_of_ones_own_stands_first_and_arrays_are_refused_at_once(opened, tmp_path):
+    app = opened(data="toy")
+    offered = app.selectbox(key="data-set").options
+    assert "own" in offered[0].lower()
+    assert "folder of class folders" in offered[0]
+    assert app.dataframe[0].value["data set"].tolist() == offered
+    app.selectbox(key="data-set").select("folder").run()
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "clip.npy").touch()
+    app.text_input(key="data-root-folder").set_value(str(tmp_path / "mine")).run()
+    assert not app.exception
+    assert "clip.npy looks like an array" in texts(app)
+    assert "Found" not in texts(app)
+    assert not any("complete data set" in expander.label for expander in app.expander)
+    assert onward(app) == {}
 
 
 def test_a_packed_set_says_how_many_shards_it_is_read_from(opened, tmp_path):
