@@ -1,0 +1,17 @@
+"""Griffe extension that reads the docstring section `Example:` as `Examples:`, so that its lines are rendered as code."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import griffe
+
+
+class Examples(griffe.Extension):
+    """Renames the section before docstrings are parsed."""
+
+    def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
+        """Rename the section in the docstring of one object."""
+        if obj.docstring:
+            obj.docstring.value = re.sub(r"^Example:$", "Examples:", obj.docstring.value, flags=re.MULTILINE)
