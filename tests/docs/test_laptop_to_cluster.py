@@ -1,4 +1,4 @@
-"""Every line of the README's way from laptop to cluster runs, with fewer steps and what stands in for other machines.
+"""Every line of "From laptop to cluster" (docs/cluster.md) runs, with fewer steps and stand-ins for other machines.
 
 Ray is started by its own line, on a free port; SLURM is submitit's
 local executor, a bucket a folder.
@@ -28,7 +28,7 @@ from dmlcore.cli.main import app
 from dmlcore.storage.runs import RunStore
 
 ROOT = Path(__file__).parents[2]
-SECTION = (ROOT / "README.md").read_text("utf-8").partition("## From laptop to cluster")[2].partition("\n## ")[0]
+SECTION = (ROOT / "docs" / "cluster.md").read_text("utf-8").partition("## From laptop to cluster")[2].partition("\n## ")[0]
 LINES = [line for block in re.findall(r"```bash\n(.*?)```", SECTION, re.S) for line in block.splitlines()]
 (TOKEN,) = (line for line in LINES if "get-auth-token" in line)
 STARTS = [line for line in LINES if " ray start " in line]
