@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,7 +23,8 @@ def test_the_site_builds_without_a_broken_link(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "zensical", "build", "--strict"]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
     built = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
-    assert built.returncode == 0, (built.stdout + built.stderr)[-3000:]
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", built.stdout + built.stderr)
+    assert built.returncode == 0, plain[:3000]
     assert "<math" in (tmp_path / "site" / "losses" / "index.html").read_text("utf-8")
     assert "dmlcore.losses.create" in (tmp_path / "site" / "reference" / "losses" / "index.html").read_text("utf-8")
 
