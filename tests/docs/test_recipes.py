@@ -1,4 +1,4 @@
-"""The recipes of CONTRIBUTING.md are followed as printed, each in one file, and the README's Python blocks run."""
+"""The recipes of docs/recipes.md work as printed, each in one file, and the README's Python blocks run."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 from tests import warm
 
 ROOT = Path(__file__).parents[2]
+PAGE = "docs/recipes.md"
 # What each recipe adds, and the contract of its family: the suite that is generated over the catalogue.
 RECIPES = {
     "powered_ranking": "tests/losses/test_contract.py",
@@ -48,7 +49,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str, s
     """Suite, case and "passed", "skipped" or what went wrong, of the contract suites on a library with every recipe."""
     tree = tmp_path_factory.mktemp("contributed")
     shutil.copytree(ROOT / "dmlcore", tree / "dmlcore", ignore=shutil.ignore_patterns("example.zip"))  # with bytecode
-    recipes = [*blocks("CONTRIBUTING.md"), *blocks("CONTRIBUTING.md", "toml"), *blocks("CONTRIBUTING.md", "`markdown")]
+    recipes = [*blocks(PAGE), *blocks(PAGE, "toml"), *blocks(PAGE, "`markdown")]
     assert len({follow(recipe, tree) for recipe in recipes}) == len(RECIPES)
     options = ["-q", "-p", "no:cacheprovider", "-k", " or ".join(RECIPES), f"--junitxml={tree / 'report.xml'}"]
     options += ["-o", "addopts=--import-mode=importlib", "-o", "pythonpath=", *dict.fromkeys(RECIPES.values())]
