@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test check docs pictures mutants lock licences sbom browsers clean
+.PHONY: run test check docs pictures mutants lock licences sbom audit browsers clean
 
 run: $(VENV)/.run
 	$(BIN)/streamlit run app.py
@@ -45,13 +45,15 @@ $(BIN)/python:
 	  || { echo "Install the package python3-venv first (apt-get install python3-venv)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-# Whatever build of torch the configured index serves; all else has the digests of the locks. README: torch with a digest too.
+# Whatever build of torch the configured index serves, as its builds for CPUs have other digests than requirements-torch.lock;
+# make run TORCH_SHA256=DIGEST takes that wheel alone. All else has the digests of the locks.
 INSTALL = $(BIN)/pip install --quiet
 TORCH = $(shell grep '^torch==' requirements.txt)
 
 $(VENV)/.run: requirements.lock requirements.txt | $(BIN)/python
 	$(INSTALL) --require-hashes --no-deps -r requirements.lock
-	$(INSTALL) $(TORCH)
+	$(if $(TORCH_SHA256),echo '$(TORCH) --hash=sha256:$(TORCH_SHA256)' > $(VENV)/torch.txt)
+	$(INSTALL) $(if $(TORCH_SHA256),--require-hashes --no-deps -r $(VENV)/torch.txt,$(TORCH))
 	$(INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -77,6 +79,13 @@ licences: $(VENV)/.dev
 # CycloneDX: every package of the app with version, digests, licence and who needs it.
 sbom: $(VENV)/.run
 	$(BIN)/python -m docs.supply.sbom sbom.cdx.json
+
+# Known weaknesses of what is locked, from the advisories of PyPI; also fails if a package cannot be looked up there.
+LOCKS = requirements.lock requirements-torch.lock requirements-dev.lock
+audit: | $(BIN)/python
+	$(PYTHON) -m venv $(VENV)/audit
+	$(VENV)/audit/bin/pip install --quiet pip-audit==2.10.1
+	$(VENV)/audit/bin/pip-audit --strict --progress-spinner off --disable-pip --require-hashes $(addprefix -r ,$(LOCKS))
 
 # Browser tests use Debian's Chromium, one of them Firefox; of Chromium the build without windows does, with a quarter less processor for
 # a page. Without one and without root they skip and say so, unless REQUIRE_BROWSER=1.
