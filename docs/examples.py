@@ -1,4 +1,4 @@
-"""Griffe extension that reads the docstring section `Example:` as `Examples:`, so that its lines are rendered as code."""
+"""Griffe extension that reads the docstring section `Example:` as `Examples:`, so that it is rendered as code."""
 
 from __future__ import annotations
 

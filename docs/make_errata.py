@@ -10,8 +10,9 @@ from dmlcore.published.table_reader import sources
 PAGE = Path(__file__).resolve().parent / "errata.md"
 HEAD = """# Errata
 
-Errors in the printed formulas, numbers and texts of the sources, with the correction and how it was checked. The Errata page of the
-app shows most of them with a counter-example that you can vary. Written by `python -m docs.make_errata`; do not edit.
+Errors in the printed formulas, numbers and texts of the sources, with the correction and how it was checked. The Errata
+page of the app shows most of them with a counter-example that you can vary. Written by `python -m docs.make_errata`; do
+not edit.
 """
 
 
@@ -20,7 +21,8 @@ def markdown() -> str:
     lines = [HEAD]
     for letter, source in sources().items():
         if entries := [e for e in errata() if e.source == letter]:
-            lines += [f"## {source.citation}", "", "| | where | printed | correct | checked by |", "|--:|---|---|---|---|"]
+            lines += [f"## {source.citation}", "", "| | where | printed | correct | checked by |"]
+            lines.append("|--:|---|---|---|---|")
             lines += [*map(_row, entries), ""]
     lines += ["## How errata were checked", "", "| | method |", "|---|---|"]
     lines += [f"| {key} | {method} |" for key, method in METHODS.items()]

@@ -17,7 +17,7 @@ FORMULA = r"\$\$(.+?)\$\$|(?<![\\$\w])\$(?!\s)([^$\n]+?)(?<!\s)\$(?![\w$])"
 class Formula(InlineProcessor):
     """Replaces one formula by a MathML element."""
 
-    def handleMatch(self, m: re.Match[str], data: str) -> tuple[str, int, int]:  # noqa: N802  (name of the base class)
+    def handleMatch(self, m: re.Match[str], data: str) -> tuple[str, int, int]:
         """Return the element as stored raw HTML and the span it replaces."""
         latex = m[1] or m[2]
         for command, replacement in REPLACED.items():
@@ -29,11 +29,11 @@ class Formula(InlineProcessor):
 class MathML(Extension):
     """Registers the inline pattern before escapes and emphasis, but after code spans."""
 
-    def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802  (name of the base class)
+    def extendMarkdown(self, md: Markdown) -> None:
         """Add the pattern."""
         md.inlinePatterns.register(Formula(FORMULA, md), "mathml", 185)
 
 
-def makeExtension(**_: object) -> MathML:  # noqa: N802  (name that Markdown looks up)
+def makeExtension(**_: object) -> MathML:
     """Return the extension."""
     return MathML()

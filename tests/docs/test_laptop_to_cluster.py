@@ -28,7 +28,9 @@ from dmlcore.cli.main import app
 from dmlcore.storage.runs import RunStore
 
 ROOT = Path(__file__).parents[2]
-SECTION = (ROOT / "docs" / "cluster.md").read_text("utf-8").partition("## From laptop to cluster")[2].partition("\n## ")[0]
+SECTION = (
+    (ROOT / "docs" / "cluster.md").read_text("utf-8").partition("## From laptop to cluster")[2].partition("\n## ")[0]
+)
 LINES = [line for block in re.findall(r"```bash\n(.*?)```", SECTION, re.S) for line in block.splitlines()]
 (TOKEN,) = (line for line in LINES if "get-auth-token" in line)
 STARTS = [line for line in LINES if " ray start " in line]

@@ -1,4 +1,4 @@
-"""The documentation site builds without a warning, so all its links and anchors resolve; generated pages are current."""
+"""The documentation site builds without a warning, so all links and anchors resolve; generated pages are current."""
 
 from __future__ import annotations
 
