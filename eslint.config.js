@@ -3,7 +3,7 @@ import globals from "globals";
 
 // Rules that catch faults; how the code is laid out is Prettier's.
 export default [
-  { ignores: [".venv/", "runs/", "data/", "benchmarks/out/"] },
+  { ignores: ["site/**", ".venv/", "runs/", "data/", "benchmarks/out/"] },
   js.configs.recommended,
   {
     languageOptions: { globals: globals.browser },
