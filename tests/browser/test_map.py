@@ -67,6 +67,18 @@ def selected(page: Any, run: Run) -> np.ndarray:
     return kept.indices
 
 
+# Put the pop-up over the buttons that zoom: whether it lies on top there.
+OVER_ZOOM = """card => {
+  const zoom = card.parentElement.querySelector('.zoom').getBoundingClientRect();
+  const before = card.style.cssText;
+  Object.assign(card.style, { left: 'auto', top: 'auto', right: '0', bottom: '0' });
+  const at = document.elementFromPoint(zoom.left + 5, zoom.top + 5);
+  const top = at?.shadowRoot?.elementFromPoint(zoom.left + 5, zoom.top + 5) ?? at;
+  card.style.cssText = before;
+  return card.contains(top);
+}"""
+
+
 def the_one_under_the_mouse_is_ringed_and_opened(page: Any, canvas: Any, shown: Run) -> None:
     def on_a_point() -> str:
         """Along the middle until a point is near."""
@@ -106,6 +118,9 @@ def test_a_point_shows_its_image_and_its_neighbours_and_leads_to_the_gallery(pag
     forces = page.locator(".card a", has_text="Forces of its failure")
     expect(forces).to_have_attribute("href", re.compile(f"failure.run={shown.id}&query={hovered}"))
     expect(forces).to_be_visible(visible=not known.right[row, 0])  # of a failure alone
+    assert page.locator(".card").evaluate(OVER_ZOOM), "the buttons that zoom cover a link of the pop-up"
+    expect(page.locator(".marks")).to_contain_text("green line: same class")
+    expect(page.locator(".wall .frames")).to_have_text("nearest neighbour rightwrong")
     page.evaluate("window.same_page = true")
     page.get_by_role("link", name="All its neighbours").click()
     page.wait_for_url(re.compile(f"gallery.*query={hovered}"))

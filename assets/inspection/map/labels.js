@@ -1,9 +1,11 @@
-// Where names stand: at their points if there is room, else beside them, and none over another.
+// Places of names: at their points if there is room, else next to them; none over another or over
+// an image.
 
-/** @typedef {{ x: number, y: number, width: number, height: number }} Name the middle it wants, and its size */
+/** @typedef {{ x: number, y: number, width: number, height: number, gap?: number }} Name the middle it wants, its size, and how far next to its point it may stand */
+/** @typedef {[left: number, top: number, right: number, bottom: number]} Box */
 /** @typedef {{ x: number, y: number, moved: boolean }} Place its middle; moved: it stands beside its point */
 
-const GAP = 11; // pixels between a point and a name beside it: one at the point leaves it room
+const GAP = 11; // pixels between a point and a name next to it
 
 // From the point itself outwards; a name that fits nowhere waits for more zoom.
 /** @type {[number, number][]} */
@@ -23,16 +25,16 @@ const WAYS = [
  * @param {Name[]} names the most important first
  * @param {{ width: number, height: number }} frame
  * @param {number} most
+ * @param {Box[]} images which no name may cover
  * @returns {(Place | null)[]}
  */
-export function placed(names, frame, most) {
-  /** @type {[left: number, top: number, right: number, bottom: number][]} */
-  const taken = [];
-  return names.map(({ x, y, width, height }) => {
-    if (taken.length >= most) return null;
+export function placed(names, frame, most, images = []) {
+  const taken = [...images];
+  return names.map(({ x, y, width, height, gap = GAP }) => {
+    if (taken.length >= most + images.length) return null;
     for (const [right, down] of WAYS) {
-      const u = x + right * (width / 2 + GAP),
-        v = y + down * (height / 2 + GAP),
+      const u = x + right * (width / 2 + gap),
+        v = y + down * (height / 2 + gap),
         left = u - width / 2,
         top = v - height / 2;
       if (left < 0 || top < 0 || left + width > frame.width || top + height > frame.height)

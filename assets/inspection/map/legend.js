@@ -9,7 +9,8 @@ import { rampColour } from "../../shared/colours.js";
 import { FILTERS } from "./facets.js";
 import { RIGHT, WRONG } from "./overlay.js";
 
-const MOST_LISTED = 200,
+const LISTED = 10, // classes until all are asked for
+  MOST_LISTED = 200,
   SHAPES = ["circle", "square", "triangle", "diamond"];
 const NONE = "#8A929C";
 export const LOWEST = 0.52; // of the ramp: paler points would not be seen on the paper
@@ -100,7 +101,15 @@ export class Legend {
       "all classes again",
     );
     this.rows = el("div", { class: "classes", role: "group", "aria-label": "classes" });
-    this.more = el("small", { class: "more" });
+    this.expanded = false;
+    this.more = el("button", {
+      class: "more",
+      onclick: () => {
+        this.expanded = !this.expanded;
+        this.list();
+      },
+    });
+    this.none = el("small");
     this.key = div("key");
     this.filters = div("filters");
     this.root = el(
@@ -112,6 +121,7 @@ export class Legend {
       this.search,
       this.all,
       this.rows,
+      this.none,
       this.more,
       this.filters,
     );
@@ -183,25 +193,36 @@ export class Legend {
     const { map } = this,
       text = this.search.value.trim().toLowerCase(),
       classes = map.cloud.classes;
-    this.found = text ? classes.filter((c) => c.name.toLowerCase().includes(text)) : classes;
-    const first = this.found.slice(0, MOST_LISTED),
+    // those with samples that stand out first
+    this.found = [true, false].flatMap((some) =>
+      classes.filter(
+        (c, k) =>
+          (map.counts.classes?.[k] ?? 1) > 0 === some && c.name.toLowerCase().includes(text),
+      ),
+    );
+    const most = this.expanded || text ? MOST_LISTED : LISTED,
+      first = this.found.slice(0, most),
       chosen = text
         ? []
         : map.look.classes.filter((label) => !first.some((c) => c.label === label));
     const shown = [...classes.filter((c) => chosen.includes(c.label)), ...first],
       left = this.found.length - first.length;
-    const at = this.rows.scrollTop;
     this.rows.replaceChildren(...shown.map((c) => this.chip(c)));
-    this.rows.scrollTop = at;
     this.search.hidden = classes.length < 12;
     this.all.hidden = !map.look.classes.length;
     setText(
-      this.more,
+      this.none,
       text && !this.found.length
         ? "No class has this in its name."
-        : left
+        : left && most === MOST_LISTED
           ? `and ${left.toLocaleString("en")} more: search`
           : "",
+    );
+    this.more.hidden = Boolean(text) || classes.length <= LISTED;
+    this.more.setAttribute("aria-expanded", String(this.expanded));
+    setText(
+      this.more,
+      this.expanded ? "show fewer classes" : `show all ${classes.length.toLocaleString("en")}`,
     );
   }
 
@@ -209,18 +230,19 @@ export class Legend {
   chip(c) {
     const { map } = this,
       on = map.look.classes.includes(c.label),
-      number = map.cloud.classes.indexOf(c);
+      number = map.cloud.classes.indexOf(c),
+      count = map.counts.classes?.[number] ?? c.count;
     return el(
       "button",
       {
         "aria-pressed": String(on),
-        class: map.stands(c.label) ? "" : "faint",
+        class: map.stands(c.label) && count ? "" : "faint",
         title: `${c.name}: ${c.count} samples`,
         onclick: () => map.highlight(c.label),
       },
       map.look.colour === "class" ? markOf(number, c.colour) : "",
       el("bdi", {}, c.name),
-      el("small", {}, (map.counts.classes?.[number] ?? c.count).toLocaleString("en")),
+      el("small", {}, count.toLocaleString("en")),
     );
   }
 

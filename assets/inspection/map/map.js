@@ -124,6 +124,7 @@ export class MapView {
   /** @type {SetState} */
   setState;
   imagesDrawn = 0;
+  namesMoved = false; // whether a dot in a point marks where a name belongs
   /** @type {number | undefined} */
   ratio;
 
@@ -166,6 +167,7 @@ export class MapView {
       return value === undefined || value === NOWHERE ? undefined : value === 0;
     };
     this.notice = el("div", { class: "notice", hidden: true });
+    this.marks = el("div", { class: "marks" });
     const button = (
       /** @type {string} */ text,
       /** @type {string} */ label,
@@ -176,8 +178,8 @@ export class MapView {
       { class: "frame" },
       this.points,
       this.canvas,
-      this.card.root,
       this.notice,
+      this.marks,
       el(
         "div",
         { class: "zoom" },
@@ -188,6 +190,7 @@ export class MapView {
           this.moved();
         }),
       ),
+      this.card.root,
     );
     this.body = el("div", { class: "body" }, this.legend.root, this.frame, this.wall.root);
     this.whole.append(this.tools.root, this.body, this.player.root, this.live, this.sample.dialog);
@@ -554,7 +557,7 @@ export class MapView {
     this.tools.clear.hidden = !filtered(this.look);
     this.wall.show(
       shown,
-      `${shown.length.toLocaleString("en")} of ${cloud.count.toLocaleString("en")} images${this.preview ? " in the lasso" : some ? " of the selection" : ""}`,
+      `${shown.length.toLocaleString("en")} of ${cloud.count.toLocaleString("en")} images${this.preview ? " in the lasso" : some ? " selected" : ""}`,
     );
     this.draw();
     // the lines of the legend need not follow every pixel of a lasso
@@ -864,9 +867,23 @@ export class MapView {
     const ctx = drawing(this.canvas);
     ctx.setTransform(sharpness, 0, 0, sharpness, 0, 0);
     paintOver(ctx, this);
+    setText(this.marks, this.explained());
     this.canvas.dataset.images = String(this.imagesDrawn);
     this.canvas.dataset.painted = String(Number(this.canvas.dataset.painted ?? 0) + 1);
     this.canvas.dataset.count = String(cloud.count);
+  }
+
+  // The marks that are drawn now, in words.
+  explained() {
+    const wrong = this.imagesDrawn > 0 && this.look.colour === "right";
+    return [
+      this.namesMoved && "dot in a point: its name is next to it",
+      this.near && "green line: same class, dashed orange: another class",
+      wrong && "green frame: nearest neighbour right, dashed orange: wrong",
+      this.marked.length > 0 && "orange ring: sample of the link",
+    ]
+      .filter(Boolean)
+      .join(" · ");
   }
 
   get motions() {

@@ -1,6 +1,7 @@
 // What lies over the points: images, lines to neighbours, names, rings, the lasso.
 /** @import { Neighbour } from "./types.js" */
 /** @import { MapView } from "./map.js" */
+/** @import { Box } from "./labels.js" */
 /** @import { Context } from "../../shared/types.js" */
 import { STEPS } from "./cloud.js";
 import { placed } from "./labels.js";
@@ -12,6 +13,7 @@ const MOST_IMAGES = 150,
   MOST_NAMES = 50,
   MOST_TRIED = 300,
   MOST_LINES = 8,
+  DIM = 0.35, // of a name whose point does not stand out
   KEPT = 600;
 
 /** @param {string} name */
@@ -60,11 +62,11 @@ export class ImageCache {
 export function paintOver(ctx, map) {
   const { camera, cloud, ink, paper } = map;
   ctx.clearRect(0, 0, camera.width, camera.height);
-  map.imagesDrawn = 0;
   if (map.look.contours) contours(ctx, map);
-  if (map.look.images) thumbnails(ctx, map);
+  const images = map.look.images ? thumbnails(ctx, map) : [];
+  map.imagesDrawn = images.length;
   if (map.near) lines(ctx, map, map.near.row, map.near.neighbours.slice(0, MOST_LINES));
-  if (map.look.names) names(ctx, map);
+  map.namesMoved = map.look.names && names(ctx, map, images);
   for (const row of map.marked) ring(ctx, camera.at(cloud, row), map.radius() + 7, SELECTED, paper);
   if (map.data.own) own(ctx, map, map.data.own);
   if (map.hovered >= 0) ring(ctx, camera.at(cloud, map.hovered), map.radius() + 4, ink, paper);
@@ -111,15 +113,18 @@ function ring(ctx, [x, y], r, colour, paper) {
   }
 }
 
-// Points become images where so few are in sight that all of them can; the hovered one in front.
+// Draw points as images where so few are in sight that all of them fit, the hovered one in front.
 /**
  * @param {Context} ctx
  * @param {MapView} map
+ * @returns {Box[]} the places of the images
  */
 function thumbnails(ctx, map) {
   const { camera, cloud, data, hovered } = map,
     rows = cloud.within(camera.window(), MOST_IMAGES);
-  if (!rows.length || rows.length > MOST_IMAGES) return;
+  if (!rows.length || rows.length > MOST_IMAGES) return [];
+  /** @type {Box[]} */
+  const boxes = [];
   const room = Math.sqrt((camera.width * camera.height) / rows.length),
     side = Math.min(72, Math.max(26, 0.55 * room));
   const front = (/** @type {number} */ row) => 2 * Number(row === hovered) + (map.states[row] & 1);
@@ -141,10 +146,11 @@ function thumbnails(ctx, map) {
     ctx.lineWidth = map.states[row] & 2 ? 4 : 2;
     ctx.setLineDash(dashed ? [5, 3] : []);
     ctx.strokeRect(x - w / 2 - 1, y - h / 2 - 1, w + 2, h + 2);
-    map.imagesDrawn += 1;
+    boxes.push([x - w / 2 - 2, y - h / 2 - 2, x + w / 2 + 2, y + h / 2 + 2]);
   }
   ctx.setLineDash([]);
   ctx.globalAlpha = 1;
+  return boxes;
 }
 
 // Around where the points lie dense: the heavier the line, the denser.
@@ -201,19 +207,22 @@ function lines(ctx, { camera, cloud, paper }, from, neighbours) {
   });
 }
 
-// The largest classes first, each at its most central point or beside it.
+// Write the largest classes first, each at its most central point or next to it; a name is dimmed
+// with its point.
 /**
  * @param {Context} ctx
  * @param {MapView} map
+ * @param {Box[]} images which no name may cover
+ * @returns {boolean} whether a dot in a point marks where a name belongs
  */
-function names(ctx, map) {
+function names(ctx, map, images) {
   const { camera, cloud } = map,
     view = camera.window();
   ctx.font = `600 12.5px ${map.font}`;
   ctx.textAlign = "center";
   ctx.textBaseline = "middle";
   ctx.lineJoin = "round";
-  /** @type {{ text: string, x: number, y: number, width: number, height: number }[]} */
+  /** @type {{ text: string, dim: boolean, x: number, y: number, width: number, height: number, gap?: number }[]} */
   const wanted = [];
   for (const c of map.bySize) {
     const x = cloud.x(c.row),
@@ -222,19 +231,35 @@ function names(ctx, map) {
       continue;
     const at = camera.at(cloud, c.row),
       text = shortened(c.name);
-    wanted.push({ text, x: at[0], y: at[1], width: ctx.measureText(text).width + 8, height: 17 });
+    const image = images.find((o) => at[0] > o[0] && at[0] < o[2] && at[1] > o[1] && at[1] < o[3]);
+    wanted.push({
+      text,
+      dim: !(map.states[c.row] & 1),
+      x: at[0],
+      y: at[1],
+      width: ctx.measureText(text).width + 8,
+      height: 17,
+      ...(image && { gap: Math.max(image[2] - image[0], image[3] - image[1]) / 2 }),
+    });
     if (wanted.length >= MOST_TRIED) break;
   }
-  placed(wanted, camera, MOST_NAMES).forEach((place, k) => {
+  let moved = false;
+  placed(wanted, camera, MOST_NAMES, images).forEach((place, k) => {
     if (!place) return;
-    const { text, x, y } = wanted[k];
-    if (place.moved) dot(ctx, x, y, map.ink);
+    const { text, dim, gap, x, y } = wanted[k];
+    ctx.globalAlpha = dim ? DIM : 1;
+    if (place.moved && !gap) {
+      dot(ctx, x, y, map.ink);
+      moved = true;
+    }
     ctx.strokeStyle = map.paper;
     ctx.lineWidth = 4;
     ctx.strokeText(text, place.x, place.y);
     ctx.fillStyle = map.ink;
     ctx.fillText(text, place.x, place.y);
   });
+  ctx.globalAlpha = 1;
+  return moved;
 }
 
 // The point of a name that stands beside it.

@@ -20,7 +20,15 @@ export class Wall {
     this.inner = div("inner");
     this.none = el("p", { class: "none", hidden: true });
     this.view = el("div", { class: "view", role: "group", "aria-label": "images" }, this.inner);
-    this.root = div("wall", this.said, this.none, this.view);
+    this.key = el(
+      "span",
+      { class: "frames", hidden: true },
+      el("i", { class: "right" }),
+      "nearest neighbour right",
+      el("i", { class: "wrong" }),
+      "wrong",
+    );
+    this.root = div("wall", div("line", this.said, this.key), this.none, this.view);
     this.inner.addEventListener("error", () => this.gone(), true); // of an image: it does not bubble
     this.view.addEventListener("scroll", () => this.later());
     this.view.addEventListener("keydown", (e) => this.press(e));
@@ -112,6 +120,7 @@ export class Wall {
       tile.classList.toggle("wrong", verdict === true);
       tile.classList.toggle("right", verdict === false);
     }
+    this.key.hidden = !this.view.querySelector(".tile.right, .tile.wrong");
     this.view.dataset.shown = String(to - from);
     this.view.dataset.count = String(this.rows.length);
   }

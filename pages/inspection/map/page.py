@@ -47,7 +47,7 @@ def page() -> None:
     run = run_picker.head(
         "Explore",
         "Samples that the network finds similar lie together. Draw around some, or filter: the images beside the map "
-        "follow. Click one for its neighbours and what became of it over training.",
+        "follow. Click one for its neighbours and its history during training.",
     )
     if run is None:
         return
