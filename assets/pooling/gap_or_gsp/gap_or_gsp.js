@@ -657,7 +657,7 @@ class GapOrGsp extends Player {
     );
     const { mu, epsilon } = this.inForce(at);
     this.story.tell(
-      verdict(frame, history.at(0)),
+      verdict(frame, history.at(0), at, this.playing || at < this.options.limits.unasked),
       new URLSearchParams({ mu: String(mu), epsilon: String(epsilon) }).toString(),
     );
     this.progress();

@@ -11,22 +11,26 @@ const onShared = (side) => [...Array(side.classes).keys()].map((c) => side.onSha
 
 /**
  * Yes: every class leaves the shared tokens less than half of what the average leaves them; in
- * part: every class less than the average does.
+ * part: every class less than the average does. While it trains, anything but yes is "not yet".
  *
  * @param {Frame} frame
  * @param {Frame} first the same before any training
+ * @param {number} step of the frame
+ * @param {boolean} training whether more steps are to come
  */
-export function verdict({ gap, gsp }, first) {
+export function verdict({ gap, gsp }, first, step, training) {
   const left = onShared(gsp),
     even = onShared(gap),
     below = (/** @type {number} */ share) => left.every((x, c) => x < share * even[c]);
   const word = !gsp.prototypes.length
-    ? "Not yet, its prototypes are not placed"
+    ? `Not yet (step ${step}), its prototypes are not placed`
     : below(0.5)
       ? "Yes"
-      : below(1)
-        ? "In part"
-        : "No";
+      : training
+        ? `Not yet (step ${step})`
+        : below(1)
+          ? "In part"
+          : "No";
   const range = `${percent(Math.min(...left))} to ${percent(Math.max(...left))} by class`;
   return (
     `${word}: GSP leaves ${percent(gsp.held.on_shared)} of its weight on the shared tokens (${range}), ` +

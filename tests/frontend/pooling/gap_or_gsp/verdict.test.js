@@ -10,7 +10,7 @@ const side = (onShared, held, placed = 1) => ({
 });
 const average = () => side([0.5, 0.48], 0.541, 0);
 const first = { gap: side([0.5, 0.5], 0.37, 0), gsp: side([0.5, 0.5], 0.37, 0) };
-const told = (gsp) => verdict({ gap: average(), gsp }, first);
+const told = (gsp, training = false) => verdict({ gap: average(), gsp }, first, 86, training);
 
 test("every class below half of the average: learned, with its range and baselines", () => {
   assert.equal(
@@ -24,6 +24,12 @@ test("one class that uses them more takes the yes away", () => {
   assert.match(told(side([0.1, 0.49], 1)), /^No: /);
 });
 
+test("while it trains the answer is not yet, or yes", () => {
+  assert.match(told(side([0.1, 0.3], 1), true), /^Not yet \(step 86\): GSP/);
+  assert.match(told(side([0.1, 0.49], 1), true), /^Not yet \(step 86\): GSP/);
+  assert.match(told(side([0.1, 0.2], 1), true), /^Yes: /);
+});
+
 test("before there are prototypes nothing is claimed", () => {
-  assert.match(told(side([0.1, 0.1], NaN, 0)), /^Not yet, .*MAP@R – against 0.54/);
+  assert.match(told(side([0.1, 0.1], NaN, 0)), /^Not yet \(step 86\), .*MAP@R – against 0.54/);
 });
