@@ -42,8 +42,7 @@ def page() -> None:
     shown = headed(
         "confusions",
         "Confusions",
-        "Where the embedding of the test split is wrong, as a whole: classes whose samples lie among each other, "
-        "classes that fail, positives as far as negatives, samples that are everybody's neighbour.",
+        "Which classes are confused, which fail, and which samples are hubs: neighbours of many queries.",
     )
     if shown is not None:
         browse(shown)

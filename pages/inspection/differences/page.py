@@ -134,14 +134,13 @@ def _summary(change: Difference, first: RunSide, second: RunSide) -> None:
         st.metric("right in A alone", f"{lost:,}", "lost", delta_color="off", delta_arrow="off", border=True)
         st.metric("right in B alone", f"{gained:,}", "gained", delta_color="off", delta_arrow="off", border=True)
     p = comparison.p_value(0, 1)
-    chance = f"{p:.2g}" if p >= 0.001 else "less than 0.001"
+    chance = f"= {p:.2g}" if p >= 0.001 else "< 0.001"
     of_classes = comparison.by_class(0, 1)
     paired = f" B minus A: {over_classes(of_classes)}" if len(of_classes) > 1 else ""
     other = "" if first.run.id == second.run.id else " Another seed may change more than that."
     st.caption(
-        f"{both_right:,} of {len(change.indices):,} queries are right in both, {neither:,} in none. Of two equally "
-        f"good ones "
-        f"so uneven a split has probability {chance} (McNemar's exact test, on these queries).{paired}{other}"
+        f"{both_right:,} of {len(change.indices):,} queries are right in both, {neither:,} in none. McNemar "
+        f"p {chance}: how often two equally good embeddings would differ this much on these queries.{paired}{other}"
         f"{beside(second.run)}"
     )
 

@@ -34,8 +34,8 @@ TITLES = {"omniglot": "With characters of Omniglot", "glyphs": "With invented ch
 
 menu.views("collage", "Collage: where it looks on pictures")
 st.markdown(
-    "**Compare the rows**: one tile of each image shows a character of its class (dashed), three show letters that "
-    "stand behind every class. Light is where a pooling looks, learned from class labels alone."
+    "**Compare the rows**: one tile of each image shows a character of its class (dashed), three show distractor "
+    "letters. Light is where a pooling looks, learned from class labels alone."
 )
 tiles = state.tiles(st.query_params.to_dict())
 study = state.STUDIES[tiles]

@@ -22,14 +22,15 @@ def verdict(reading: PrototypeReading, image: int, shared: float | None, average
     shared: the mean histogram intersection of two classes; averaged: every feature weighs the same.
     """
     name = "average" if averaged else "pooled vector"
+    title = "Average pooling" if averaged else "The pooled vector"
     error, apart = float(reading.error[image]), _between(reading)
     if error <= FINE * apart:
-        first = f"The {name} says little more than its histogram: the two lie {error:.3f} apart"
+        first = f"{title} ≈ prototype histogram: the two lie {error:.3f} apart"
     else:
         first = f"These cells are too coarse: the {name} and its histogram lie {error:.3f} apart"
     sentences = [f"{first}, those of two images {apart:.3f}."]
     if shared is not None:
-        sentences.append(f"Two classes share {100 * shared:.0f} % of their histograms: can a pooling leave that out?")
+        sentences.append(f"Classes share {100 * shared:.0f} % of it. Can a pooling drop the shared part?")
     return " ".join(sentences)
 
 

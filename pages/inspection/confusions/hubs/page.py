@@ -49,8 +49,9 @@ def show(view: ShownRun) -> None:
             "query of another class; their share is 1 − P@k."
         )
         st.caption(
-            "Skewness and bad occurrences: Radovanović, Nanopoulos & Ivanović 2010, Hubs in space, JMLR 11. Robin "
-            "Hood index: the share of occurrences to be moved until all samples have the same; Feldbauer et al. 2018."
+            "Skewness, wrong-class neighbours (“bad occurrences”): Radovanović, Nanopoulos & Ivanović 2010, Hubs in "
+            "space, JMLR 11. Robin Hood index: the share of occurrences to be moved until all samples have the same; "
+            "Feldbauer et al. 2018."
         )
     _samples(view, hubness, k)
 
@@ -62,11 +63,14 @@ def _numbers(hubness: Hubness) -> None:
         st.metric("Skewness of N_k", skewness, border=True, help="0: symmetric; above 1: few samples are found by many")
         st.metric("Robin Hood index", percent(hubness.robin_hood), border=True)
         st.metric(
-            "Bad occurrences", percent(hubness.bad_share), border=True, help="Neighbours of a wrong class: 1 − P@k"
+            "Wrong-class neighbours",
+            percent(hubness.bad_share),
+            border=True,
+            help="Neighbours of a wrong class: 1 − P@k",
         )
         st.metric("Bad hubs", of_hubs, border=True, help="Hubs that are a wrong neighbour more often than a right one")
         st.metric(
-            "Bad occurrences by hubs",
+            "Wrong-class neighbours from hubs",
             percent(hubness.bad_by_hubs),
             border=True,
             help=f"Hubs are {percent(len(hubness.hubs) / len(hubness.rows))} of all samples that can be found",

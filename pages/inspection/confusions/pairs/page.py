@@ -205,10 +205,10 @@ def _list(view: ShownRun, confusions: Confusions, best: ClassPairs, chosen: tupl
                 format="percent", width=72, min_value=0.0, max_value=float(best.mutual[0]), help="Mean of both ways"
             ),
             "→": st.column_config.NumberColumn(
-                "1 finds 2", format="percent", width=67, help="Of the neighbours of class 1, those of class 2"
+                "1 → 2", format="percent", width=67, help="Of the neighbours of class 1, those of class 2"
             ),
             "←": st.column_config.NumberColumn(
-                "2 finds 1", format="percent", width=67, help="Of the neighbours of class 2, those of class 1"
+                "2 → 1", format="percent", width=67, help="Of the neighbours of class 2, those of class 1"
             ),
             "class": st.column_config.TextColumn("class 1", width=196),
             "and": st.column_config.TextColumn("class 2", width=196),
