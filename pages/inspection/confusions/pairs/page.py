@@ -31,6 +31,13 @@ INK = {"light": "#333", "dark": "#ddd"}  # of numbers on pale cells
 STYLE = """<style>
 .st-key-matrix-scroll { overflow-x: auto; }
 .st-key-matrix-scroll [data-testid="stVegaLiteChart"] { width: max-content; }
+/* A hint where the matrix is cut at the right, gone at its end; without overflow the timeline is inactive. */
+.st-key-matrix-scroll::before { content: "Scroll sideways for the rest →"; position: sticky; left: 0; z-index: 1;
+  width: 100%; flex: none; height: 0; margin-bottom: -1rem; overflow: hidden; text-align: right; font-size: .8rem;
+  font-weight: 600; animation: matrix-cut linear both; animation-timeline: scroll(nearest inline); }
+@keyframes matrix-cut { from, to { height: 1.4rem; margin-bottom: 0; } to { opacity: 0; } }
+@supports not (animation-timeline: scroll()) { @media (max-width: 640px) {
+  .st-key-matrix-scroll::before { height: 1.4rem; margin-bottom: 0; animation: none; } } }
 .st-key-confused [data-testid="stColumn"] { min-width: min(36rem, 100%); }
 .st-key-pair .neighbours .row { gap: 14px; padding: 8px 0 0 8px; }
 .st-key-pair .neighbours figure.query { width: 84px; }
