@@ -69,6 +69,10 @@ class Job(Task[JobState]):
         state, owner = self.state(), locks.holder(self.path / LOCK)
         return state is not None and owner != 0 and owner == state.pid
 
+    def lock(self, wait: float = 2.0) -> locks.ProcessLock:
+        """Return the lock of the run."""
+        return self.run.lock(wait)
+
     def record(self, state: JobState) -> JobState:
         """Keep the state until it is done: what comes of a job is a file of the run."""
         if state.state == "done":

@@ -153,6 +153,20 @@ class Run(Task[RunState]):
         names = [p for p in (self.path / EMBEDDINGS).glob("*.npz") if wanted(p.name) and not p.name.startswith(".")]
         return next(iter(atomic_files.newest_first(names)), None)
 
+    def lock(self, wait: float = 2.0) -> locks.ProcessLock:
+        """Return the lock of whoever writes to the run, as a context manager.
+
+        Raises:
+            RunError: The directory, which may have been copied from somebody else, holds a link: through it a log, rows
+                or embeddings would be written to wherever it leads.
+            locks.Busy: When entered, if another process works on the run.
+        """
+        with os.scandir(self.path) as entries:
+            links = sorted(entry.name for entry in entries if entry.is_symlink())
+        if links:
+            raise RunError(f"{self.id}: {', '.join(links)} is a link and would be written through; copy it with cp -rL")
+        return super().lock(wait)
+
     def update(self, **changes: Any) -> RunState:
         """Replace state.json with `changes` applied; raises RunError without the lock or on a forbidden transition."""
         if not locks.held_here(self.path / LOCK):
@@ -170,7 +184,7 @@ class Run(Task[RunState]):
 
     def delete(self) -> None:
         """Remove the run and all its files; raises durable.Busy while a process works on it."""
-        with self.lock(wait=0.0):
+        with super().lock(wait=0.0):
             if self.is_example:
                 (self.path.parent / EXAMPLE_REMOVED).touch()
             gone = self.path.with_name(f"{leftovers.DELETED}{self.id}")

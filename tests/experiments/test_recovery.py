@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from pathlib import Path
@@ -17,7 +18,8 @@ from dmlcore.jobs.backends import choice
 from dmlcore.jobs.launch import Job, JobError, JobState
 from dmlcore.spec import RunSpec
 from dmlcore.storage import atomic_files, locks
-from dmlcore.storage.runs import Run, RunStore
+from dmlcore.storage.run_directory import EMBEDDINGS, LOG
+from dmlcore.storage.runs import Run, RunError, RunStore
 from tests import warm
 from tests.faults import crash
 
@@ -186,6 +188,22 @@ def test_a_state_file_chooses_no_machine_to_connect_to(store: RunStore, started)
     launch.resume(resumed)
     assert started[2:] == [(resumed.id, "train")]
     assert f"not on the recorded backend {RAY!r}" in resumed.log_tail()[-1]
+
+
+@pytest.mark.parametrize("name", [LOG, EMBEDDINGS])
+def test_a_link_in_a_run_directory_is_not_written_through(name: str, store: RunStore, started) -> None:
+    run, job_of = made(store, state="failed"), made(store, state="done")
+    for path in (run.path / name, job_of.path / name):
+        shutil.rmtree(path, ignore_errors=True)
+        path.unlink(missing_ok=True)
+        path.symlink_to(store.root / "of the owner")
+    (store.root / "of the owner").mkdir()
+    for begin in (lambda: launch.resume(run), lambda: launch.ask(job_of, "evaluate"), lambda: run.lock()):
+        with pytest.raises(RunError, match=f"{name} is a link and would be written through; copy it with cp -rL"):
+            begin()
+    assert started == []
+    run.delete()
+    assert (store.root / "of the owner").exists()
 
 
 @pytest.mark.parametrize("named", ["DML_BACKENDS", "the command"])
