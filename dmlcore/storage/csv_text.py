@@ -28,10 +28,22 @@ def as_csv(rows: Iterable[Sequence[Any]]) -> str:
 
 def cell(value: Any) -> Any:
     """Return the value of one cell, made harmless."""
-    if not isinstance(value, str) or _is_number(value):
+    if not isinstance(value, str):
         return value
+    if _is_number(value):
+        return _Number(value)
     lines = value.replace("\r\n", "\n").replace("\r", "\n")  # a lone carriage return would end the row
     return _FORMULA.sub(r"\1\2'", lines)
+
+
+class _Number(float):
+    """A number given as text, which is written as it was given, without quotes."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __str__(self) -> str:
+        return self._text
 
 
 def _is_number(text: str) -> bool:

@@ -48,7 +48,8 @@ def test_no_other_separator_makes_a_formula(name: str) -> None:
 
 
 def test_text_is_quoted_and_numbers_are_not() -> None:
-    assert as_csv([["class", "x"], ["Blue Jay", -0.5], ["", 3]]) == '"class","x"\n"Blue Jay",-0.5\n"",3\n'
+    rows = [["class", "x"], ["Blue Jay", -0.5], ["", "0.50"]]
+    assert as_csv(rows) == '"class","x"\n"Blue Jay",-0.5\n"",0.50\n'
 
 
 def test_numbers_names_and_gaps_stay_as_they_are() -> None:
