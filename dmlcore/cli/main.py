@@ -5,6 +5,7 @@ Train, resume, evaluate, list; protocols, studies and searches of many runs. See
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import runpy
@@ -230,6 +231,8 @@ def bench(
 
 def main() -> None:
     """Run the command line; an error is one readable message, never a traceback."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # as stderr has it: names of files may be no UTF-8
     try:
         app(prog_name="dml" if Path(sys.argv[0]).name == "dml" else "python -m dmlcore")
     except locks.Busy as busy:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import IO, Any, Literal, Protocol
 import numpy as np
 
 from dmlcore.catalogue import Catalogue
+from dmlcore.data.printable import encodable, printable, printable_names
 from dmlcore.typing import Array, Bools, Halves, Ints, Pixels
 
 Split = Literal["classes", "samples", "own"]  # own: the data set brings its splits
@@ -18,6 +20,9 @@ Validation = Literal["classes", "samples", "none", "own"]
 
 class DataError(ValueError):
     """A data set is missing, damaged or cannot be split as asked; the message names the file and the remedy."""
+
+    def __str__(self) -> str:
+        return encodable(super().__str__())  # a file that it names may have any bytes as its name
 
 
 def rows_of(index: Any, count: int) -> Ints:
@@ -113,7 +118,7 @@ class Samples:
     image-wise split; `gallery` (N,) bool are the test samples that are only searched, the others being the queries;
     `keys` identify the images, so that no image gets into two splits; `files` are theirs, where each has one;
     `splits` are "train", "validation" and "test" of a data set that brings its own; `facts` (N, ...) say more of each
-    sample.
+    sample. Names of classes, keys and notes are made printable here, once for all readers; `files` keep their names.
     """
 
     inputs: Inputs
@@ -128,6 +133,12 @@ class Samples:
     image: Callable[[int], Pixels] | None = None
     notes: tuple[str, ...] = ()
     facts: Mapping[str, Array] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "class_names", tuple(printable_names(self.class_names)))
+        object.__setattr__(self, "notes", tuple(map(printable, self.notes)))
+        if isinstance(self.keys, list | tuple):  # others make each key printable when it is asked for
+            object.__setattr__(self, "keys", printable_names(self.keys, sys.maxsize))
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,14 +20,15 @@ from dmlcore.data import DataError, splits
 from dmlcore.data.dataset import Samples
 from dmlcore.data.files import archives, images
 from dmlcore.data.readers.cub import read_table
+from dmlcore.training.forks import fork_spec
 from dmlcore.training.samplers import BalancedSampler
-from tests.faults import adversarial_images
+from tests.faults import adversarial_images, foreign_names
 
 # Images
 
 
 def test_15_a_truncated_or_foreign_image_is_named_and_counted(tmp_path, monkeypatch):
-    monkeypatch.setenv("DML_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("DML_CACHE", str(tmp_path / ".cache"))
     noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
     paths = [tmp_path / f"{name}.jpg" for name in ("good", "cut", "text", "empty", "tiff")]
     Image.fromarray(noise).save(paths[0])
@@ -477,3 +478,69 @@ def test_no_image_of_20_mb_takes_300_mb_to_decode(tmp_path):
     refused = {name for name, (_, fault) in grown.items() if fault}
     assert refused == {"tall.png", "progressive.jpg"}
     assert all("is too large to be decoded" in grown[name][1] for name in refused)
+
+
+# Names
+
+
+def is_shown(text):
+    text.encode()
+    return text.replace("\u200c", "").isprintable() and len(text) <= 200
+
+
+def test_names_in_any_encoding_are_printable_and_their_files_are_read(tmp_path, monkeypatch):
+    monkeypatch.setenv("DML_CACHE", str(tmp_path / ".cache"))
+    foreign_names.write(tmp_path / "set")
+    os.makedirs(os.path.join(os.fsencode(tmp_path / "set"), b"empty\xff"))
+    made = dmlcore.data.load("folder", root=tmp_path / "set", image_size=16)
+    assert len(set(made.class_names)) == 40
+    assert all(map(is_shown, [*made.class_names, *made.keys, *made.notes]))
+    assert {"Änte", "می‌خواهم", "a\\u202eb", "B\\xe4r"} <= set(made.class_names)
+    assert made.inputs[[0, 159]].shape == (2, 3, 16, 16)
+    assert made.image(80).shape == (16, 20, 3)
+    assert len(set(made.keys)) == 160
+    bear = made.class_names.index("B\\xe4r")
+    assert fork_spec.class_of(made, "B\\xe4r") == fork_spec.class_of(made, os.fsdecode(b"B\xe4r")) == bear
+
+
+def test_different_names_stay_different(tmp_path):
+    for name in (b"a\xff", b"a\\xff", b"b" * 250, b"b" * 249 + b"c", b"\xff" * 200):
+        folder = os.path.join(os.fsencode(tmp_path), name)
+        os.mkdir(folder)
+        Image.new("RGB", (20, 16)).save(os.fsdecode(os.path.join(folder, b"0.png")))
+    names = dmlcore.data.read("folder", root=tmp_path).class_names
+    assert len(set(names)) == 5
+    assert all(map(is_shown, names))
+    assert "a\\xff" in names
+
+
+def test_an_image_that_cannot_be_read_is_named_in_any_encoding(tmp_path):
+    foreign_names.write(tmp_path)
+    bad = next(tmp_path.glob("B*r/*0.png"))
+    bad.write_bytes(b"no image")
+    with pytest.raises(DataError) as raised:
+        images.thumbnail(bad)
+    assert "B\\xe4r" in str(raised.value)
+    str(raised.value).encode()
+
+
+def test_labels_of_foreign_shards_are_printable(tmp_path, monkeypatch):
+    monkeypatch.setenv("DML_CACHE", str(tmp_path / ".cache"))
+    labels = ["\ud800", "a\0b\x1b[31m", "x" * 2**18, "plain", "Bär".encode("latin-1")]
+    content = io.BytesIO()
+    Image.new("RGB", (20, 16)).save(content, "PNG")
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        for number, label in enumerate(labels):
+            about = ("cls", label) if isinstance(label, bytes) else ("json", json.dumps({"label": label}).encode())
+            for ending, part in (("png", content.getvalue()), about):
+                info = tarfile.TarInfo(f"{number}é.{ending}".encode("latin-1").decode("utf-8", "surrogateescape"))
+                info.size = len(part)
+                tar.addfile(info, io.BytesIO(part))
+    made = dmlcore.data.read("folder", root=tmp_path)
+    assert len(set(made.class_names)) == 5
+    assert {"\\ud800", "a\\x00b\\x1b[31m", "B\\xe4r", "plain"} < set(made.class_names)
+    assert all(map(is_shown, [*made.class_names, *made.keys]))
+    assert made.inputs[:].shape == (5, 3, 64, 64)
+    os.rename(tmp_path / "a.tar", os.path.join(os.fsencode(tmp_path), b"shard\xff.tar"))
+    with pytest.raises(DataError, match=r"shard.xff.tar: the name of this tar file is not UTF-8; rename it"):
+        dmlcore.data.read("folder", root=tmp_path)

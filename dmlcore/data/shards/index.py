@@ -20,6 +20,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dmlcore.data.dataset import DataError
+from dmlcore.data.printable import printable
 from dmlcore.storage import atomic_files
 from dmlcore.typing import Array
 
@@ -127,7 +128,7 @@ class ShardIndex:
     def key(self, row: int) -> str:
         """Name of a sample in the lists of its data set."""
         begin = int(self.rows["key_end"][row - 1]) if row else 0
-        return os.fsdecode(self._keys[begin : int(self.rows["key_end"][row])].tobytes())
+        return printable(os.fsdecode(self._keys[begin : int(self.rows["key_end"][row])].tobytes()))
 
     def shard_of(self, row: int) -> Path:
         """The shard that a sample lies in."""

@@ -18,6 +18,7 @@ from dmlcore.data.files import cache_folder as folders
 from dmlcore.data.files.image_table import ImageTable
 from dmlcore.data.files.images import SUFFIXES
 from dmlcore.data.files.locate import cache_folder
+from dmlcore.data.printable import encodable
 from dmlcore.data.shards.index import MANIFEST, ROW, Shard, ShardIndex
 from dmlcore.data.shards.pack import write_index
 
@@ -43,6 +44,8 @@ def index_of(folder: Path, shards: list[Path]) -> ShardIndex:
     """
     now = hashlib.sha256()
     for shard in shards:
+        if encodable(shard.name) != shard.name:
+            raise DataError(f"{shard}: the name of this tar file is not UTF-8; rename it")
         status = shard.stat()
         now.update(f"{shard.name}\0{status.st_size} {status.st_mtime_ns}\n".encode(errors="surrogateescape"))
     kind = hashlib.sha256(f"{VERSION} {os.path.realpath(folder)}".encode(errors="surrogateescape")).hexdigest()[:20]
@@ -181,7 +184,7 @@ def _sample(shard: Path, group: _Group) -> Iterator[_Sample]:
 def _label(shard: Path, group: _Group) -> str:
     try:
         if "cls" in group.labels:
-            label: object = group.labels["cls"].decode().strip()
+            label: object = group.labels["cls"].decode(errors="surrogateescape").strip()
         elif "json" in group.labels:
             known = json.loads(group.labels["json"])
             label = next(known[name] for name in ("label", "cls", "class") if name in known)

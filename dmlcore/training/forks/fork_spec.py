@@ -11,6 +11,7 @@ from contextlib import suppress
 import numpy as np
 
 from dmlcore.data import Dataset
+from dmlcore.data.printable import LONGEST, printable
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.spec.sections import MOST_SAMPLES, ForkSpec
 from dmlcore.storage import fork_parent
@@ -101,8 +102,11 @@ def check(spec: RunSpec, dataset: Dataset) -> None:
 
 
 def class_of(dataset: Dataset, text: str) -> int:
-    """The number of a class given by its name or number; raises SpecError."""
-    names = [number for number, name in enumerate(dataset.class_names) if name == text]
+    """Return the number of a class given by its name or number; raises SpecError.
+
+    The name is that of the data set, or of its folder where that is not printable.
+    """
+    names = [number for number, name in enumerate(dataset.class_names) if name in (text, printable(text, LONGEST))]
     if len(names) == 1:
         return names[0]
     if text.isascii() and text.isdigit() and int(text) < len(dataset.class_names):
