@@ -118,6 +118,14 @@ def _look(net: Cost, speed: Speed) -> float:
     return (net.flops * speed.flop + net.activation_bytes * speed.byte / 3) + speed.operation * net.operations / 3 / 256
 
 
+def embedding_seconds(spec: RunSpec, shape: tuple[int, ...], samples: int) -> float:
+    """Return the seconds that embedding samples of this shape takes here; infinite where the network is not known."""
+    net = cost_of(spec.model.model_copy(update={"freeze": "none"}), shape)
+    if net is None:
+        return math.inf
+    return samples * _look(net, known_speed(device_queue.device_of(spec)) or Speed())
+
+
 def _validating(spec: RunSpec, size: DataSize, net: Cost, speed: Speed) -> float:
     """All validations: embedding and search."""
     monitored = size.test if spec.schedule.monitor_part == "test" else size.validation

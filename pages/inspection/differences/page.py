@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import streamlit as st
 
+from dmlcore.data import DataError
 from dmlcore.figures import differences as figures
 from dmlcore.inspection import differences
 from dmlcore.inspection.comparison import Incomparable
 from dmlcore.inspection.differences import Difference, Doubted, Kind, Turnover
 from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.inspection.snapshots import snapshots
+from dmlcore.monitoring.estimate.estimate import embedding_seconds
 from dmlcore.significance.noise import over_classes
-from dmlcore.storage.arrays import Unreadable
-from dmlcore.storage.runs import Run, RunStore
+from dmlcore.storage.run_directory import LAST
+from dmlcore.storage.runs import Run
 from dmlcore.typing import Ints
 from pages.inspection.differences.queries import page as queries_view
 from pages.inspection.differences.queries.page import HERE, KINDS, ShownDifference
 from pages.inspection.differences.sides import page as sides_view
 from pages.inspection.differences.sides.page import RunSide
-from pages.shared.widgets import job_button, menu, run_picker, selection
+from pages.shared.server import thumbnails
+from pages.shared.widgets import error_boundary, job_button, menu, run_picker, selection
 from pages.shared.widgets.chart import chart
 from pages.shared.widgets.results import beside
 from pages.shared.widgets.test_neighbours import learned, naming, refuse_other_data
@@ -43,7 +47,7 @@ STYLE = """<style>
 }
 </style>"""
 MANY = 12_000  # test samples, from which only both sides are read and not every snapshot
-CHEAP = ("mlp", "tokens")  # networks whose snapshots are embedded in seconds, without being asked
+QUICK = 60.0  # seconds for which checkpoints are embedded without being asked
 
 
 def page() -> None:
@@ -54,23 +58,27 @@ def page() -> None:
     )
     if run is None:
         return
-    first, second = sides_view.pick(run)
-    _offer(run)
-    if first is None or second is None:
-        _not_embedded(run if first is None else _other(run))
-        return
+    with error_boundary.alone("The comparison"), run_picker.restart_if_gone(run):
+        other, first, second = sides_view.pick(run)
+        with run_picker.restart_if_gone(other):
+            if first is None or second is None:
+                if run_picker.present(lacking := run if first is None else other):
+                    _embed(lacking)
+                return
+            _embed(run)
+            _compare(first, second)
+
+
+def _compare(first: RunSide, second: RunSide) -> None:
     if first.path == second.path:
-        _nothing_to_compare(run)
+        _nothing_to_compare(first.run)
         return
+    a, b = learned(first.path), learned(second.path)
+    for side, found_there in ((first, a), (second, b)):
+        refuse_other_data(side.run, side.path, found_there)
     try:
-        a, b = learned(first.path), learned(second.path)
-        for side, found_there in ((first, a), (second, b)):
-            refuse_other_data(side.run, side.path, found_there)
         sides_view.same_samples(first, second, a, b)
         difference = differences.difference(a, b)
-    except Unreadable as error:
-        st.error(words.plain(error), icon=":material/broken_image:")
-        return
     except Incomparable as error:
         with st.container(border=True):
             st.badge("Cannot be compared", icon=":material/block:", color="red")
@@ -83,19 +91,21 @@ def page() -> None:
 @st.fragment
 def body(shown: ShownDifference) -> None:
     """Charts and lists; what is pressed in them runs only this."""
-    run = shown.sides[1].run
-    if not all(run_picker.present(side.run) for side in shown.sides):
+    runs = [side.run for side in shown.sides]
+    if not all(map(run_picker.present, runs)):
         return
-    chosen = selection.chosen(run)
-    if chosen is not None:
-        selection.bar(run, chosen, here=HERE)
-    st.html(STYLE)
-    with st.container(key="differences"):
-        left, right = st.columns(2, gap="small")
-    with left:
-        point = _charts(shown)
-    with right:
-        _queries(shown, point, None if chosen is None else chosen.indices)
+    run = runs[1]
+    with error_boundary.alone("The comparison"), run_picker.restart_if_gone(*runs):
+        chosen = selection.chosen(run)
+        if chosen is not None:
+            selection.bar(run, chosen, here=HERE)
+        st.html(STYLE)
+        with st.container(key="differences"):
+            left, right = st.columns(2, gap="small")
+        with left:
+            point = _charts(shown)
+        with right:
+            _queries(shown, point, None if chosen is None else chosen.indices)
 
 
 def _queries(shown: ShownDifference, point: list[int] | None, selected: Ints | None) -> None:
@@ -208,28 +218,23 @@ def _read(path: Path) -> TestNeighbours:
     return read(path)
 
 
-def _offer(run: Run) -> None:
-    """Embed the kept checkpoints that lack it: unasked where that takes seconds."""
-    missing = sum(snapshot.embeddings is None for snapshot in snapshots(run))
-    if missing:
-        st.caption(f"{missing} kept checkpoints of this run are not embedded yet; then they can be chosen here.")
-        job_button.offer(run, "snapshots", at_once=run.spec.model.name in CHEAP)
-
-
-def _not_embedded(run: Run) -> None:
-    """What is missing of a side, and the one press that makes it."""
+def _embed(run: Run) -> None:
+    """Embed what a run lacks for a comparison: at once where that is quick, else at the press of a button."""
+    missing = [snapshot for snapshot in snapshots(run) if snapshot.embeddings is None]
     if run.embeddings() is None:
-        st.info("Nothing of this run is embedded yet.", icon=":material/info:")
-        job_button.offer(run, "evaluate")
-    else:
-        st.info(
-            "A checkpoint chosen here is not embedded yet. Embed the kept checkpoints, or choose other weights.",
-            icon=":material/info:",
-        )
+        job_button.offer(run, "evaluate", at_once=(run.path / LAST).exists() and _is_quick(run, 1))
+    elif missing:
+        st.caption(f"{len(missing)} kept checkpoints of this run are not embedded yet; then they can be chosen here.")
+        job_button.offer(run, "snapshots", at_once=_is_quick(run, len(missing)))
 
 
-def _other(run: Run) -> Run:
-    return RunStore().open(st.query_params.get(sides_view.OTHER, run.id))
+def _is_quick(run: Run, times: int) -> bool:
+    """Return True if embedding the test split so many times takes at most QUICK seconds."""
+    with suppress(DataError), st.spinner("Reading the data set …", show_time=True):
+        data = thumbnails.dataset(run.spec)
+        samples = times * len(data.splits["test"])
+        return embedding_seconds(run.spec, data.inputs.shape[1:], samples) <= QUICK
+    return False
 
 
 def _nothing_to_compare(run: Run) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from dmlcore.experiments import example
+from dmlcore.storage.arrays import Unreadable
 from dmlcore.storage.listing import Brief
 from dmlcore.storage.run_directory import SPEC
 from dmlcore.storage.runs import EXAMPLE, Run, RunError, RunStore
@@ -125,6 +126,17 @@ def present(run: Run) -> bool:
     if (run.path / SPEC).is_file():
         return True
     st.rerun()
+
+
+@contextmanager
+def restart_if_gone(*runs: Run) -> Iterator[None]:
+    """Start the page again where the block fails because one of these runs was deleted meanwhile."""
+    try:
+        yield
+    except (RunError, Unreadable, OSError):
+        for run in runs:
+            present(run)
+        raise
 
 
 def _write() -> None:

@@ -41,13 +41,17 @@ class RunSide:
         return "best weights" if self.step is None else f"step {self.step:,}"
 
 
-def pick(run: Run) -> tuple[RunSide | None, RunSide | None]:
-    """Boxes for both sides, A of this run, that follow and write the link; None where one is not embedded yet."""
+def pick(run: Run) -> tuple[Run, RunSide | None, RunSide | None]:
+    """Show boxes for both sides, A of this run, that follow and write the link.
+
+    Returns:
+        The run of B, side A and side B; a side is None where the chosen weights are not embedded yet.
+    """
     line = st.container(horizontal=True, vertical_alignment="bottom")
     a = line.container(width="content")
     other = _other(RunStore(), run, line)
     mine, theirs = _defaults(run, other)
-    return _weights(run, FIRST, mine, a), _weights(other, SECOND, theirs, line)
+    return other, _weights(run, FIRST, mine, a), _weights(other, SECOND, theirs, line)
 
 
 def same_samples(first: RunSide, second: RunSide, a: TestNeighbours, b: TestNeighbours) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import shutil
 from html import escape, unescape
@@ -12,11 +13,22 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dmlcore.inspection import differences, neighbours, selections, snapshots
+from dmlcore.jobs import launch
+from dmlcore.monitoring.estimate import estimate
+from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import Run, RunStore
 from pages.inspection.differences.queries import page as queries_view
 from pages.inspection.differences.queries.page import ShownDifference
 from pages.inspection.differences.sides.page import RunSide
 from tests.pages.conftest import make_run, page_opened
+
+GONE_AT = (
+    "pages.inspection.differences.sides.page.snapshots",
+    "pages.shared.widgets.test_neighbours.read",
+    "pages.shared.server.thumbnails.dataset",
+    "dmlcore.inspection.differences.difference",
+    "dmlcore.inspection.neighbours.read",  # of the snapshots
+)
 
 
 def opened(**query: str) -> AppTest:
@@ -70,19 +82,63 @@ def test_the_flips_shown_are_those_of_the_library(run: Run) -> None:
     assert words == f"AP@R {100 * before:.1f} % → {100 * after:.1f} % ({100 * (after - before):+.1f})"
 
 
-def test_the_first_and_the_best_checkpoint_stand_once_each_and_wait_for_one_press(run: Run) -> None:
+def test_the_first_and_the_best_checkpoint_stand_once_each(run: Run) -> None:
     best = opened(run=run.id).selectbox(key=f"differences-after-{run.id}")
     step = int(re.fullmatch(r"best: step (\d+)", best.format_func(best.value)).group(1))
     kept = {snapshot.step for snapshot in snapshots.snapshots(run)}
     assert best.options == [f"best: step {step}", *(f"step {other}" for other in sorted(kept - {step}))]
+
+
+@pytest.mark.parametrize("seconds", [30, 300])
+def test_what_is_not_embedded_is_embedded_at_once_where_that_is_quick(run: Run, monkeypatch, seconds: int) -> None:
     for snapshot in snapshots.snapshots(run):
         snapshot.embeddings.unlink()
+    asked: list[tuple[str, str]] = []
+    monkeypatch.setattr(launch, "ask", lambda run, task, *_: asked.append((run.id, task)))
+    monkeypatch.setattr(estimate, "embedding_seconds", lambda *_: seconds)
     app = opened(run=run.id)
     assert not app.exception
     first = app.selectbox(key=f"differences-before-{run.id}")
     assert (first.value, first.options[1]) == ("0", "step 0 (not embedded)")
     assert app.selectbox(key=f"differences-after-{run.id}").value == "best"
-    assert any("not embedded yet" in info.value for info in app.info)
+    assert asked == ([(run.id, "snapshots")] if seconds == 30 else [])
+    app.button(key="snapshots").click().run()
+    assert asked[-1] == (run.id, "snapshots")
+
+
+def test_a_run_that_is_not_evaluated_is_evaluated_at_once(run: Run, monkeypatch) -> None:
+    for file in (run.path / "embeddings").glob("*"):
+        file.unlink()
+    asked: list[tuple[str, str]] = []
+    monkeypatch.setattr(launch, "ask", lambda run, task, *_: asked.append((run.id, task)))
+    assert not opened(run=run.id, other=run.id, before="best").exception
+    assert asked == [(run.id, "evaluate")]
+
+
+def test_embedding_is_estimated_from_the_work_of_the_network() -> None:
+    spec = RunSpec()
+    one, many = (estimate.embedding_seconds(spec, (64,), samples) for samples in (1, 1000))
+    assert 0 < 1000 * one == pytest.approx(many)
+    large = spec.with_overrides(["model.name=resnet50", "data.name=cub"])
+    assert estimate.embedding_seconds(large, (3, 224, 224), 1) > 1000 * one
+
+
+@pytest.mark.parametrize("at", GONE_AT)
+def test_a_run_that_is_deleted_while_it_is_shown_gives_way_to_another(run: Run, monkeypatch, at: str) -> None:
+    """The page starts again, wherever it finds the files gone."""
+    module, name = at.rsplit(".", 1)
+    original = getattr(importlib.import_module(module), name)
+
+    def deleted_before(*arguments):
+        shutil.rmtree(run.path, ignore_errors=True)
+        return original(*arguments)
+
+    monkeypatch.setattr(f"{module}.{name}", deleted_before)
+    app = opened(run=run.id)
+    assert not app.exception
+    assert not app.error
+    assert run.id not in app.query_params["run"]
+    assert any("not in this store" in warning.value for warning in app.warning)
 
 
 @pytest.mark.parametrize("step", [3, 8])
