@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -18,6 +19,7 @@ from pages.shared.words import titles
 
 KEY = "picked_run"
 MOST_OFFERED = 300  # runs in a box: every one is a word that goes to the browser
+_RESULT = re.compile(r"MAP@R.* → ([\d.]+ %)")  # in the message of a finished run
 _LAST = "last_run"  # of this session: changing the page in the navigation drops ?run=
 _GONE = "run that an address named in vain"  # (what it named, the run shown instead)
 
@@ -153,9 +155,12 @@ def _default(runs: dict[str, Run]) -> str:
 
 
 def _label(run: Run) -> str:
-    """Plain text; the box shows it literally."""
+    """Return plain text, which the box shows literally: the result or the state first, as the end may be cut off."""
     try:
-        state = run.state()
-        return f"{titles.label(run)} · {state.message if state.state == 'done' else run.status()}"
+        state, name = run.state(), titles.label(run)
     except RunError:  # deleted this very moment
         return run.id
+    if state.state != "done":
+        return f"{run.status()} · {name}"
+    result = _RESULT.search(state.message)
+    return f"MAP@R {result[1]} · {name}" if result else name
