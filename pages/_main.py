@@ -16,5 +16,5 @@ st.logo(ICON, size="large")
 page = menu.shown()
 st.set_page_config(page_title=menu.title_of(page))
 machines.sidebar()
-with rerun(page.url_path), turn():
+with rerun(menu.address_of(page)), turn():
     page.run()

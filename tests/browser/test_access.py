@@ -163,3 +163,10 @@ def test_without_such_a_wish_what_plays_moves_and_is_left_in_motion(checked, ser
         becomes(lambda: axe.motion(checked)[0], lambda frames: frames > 5)
     walk(checked, f"{server.url}/lessons")
     axe.rested(checked)
+
+
+def test_an_unknown_address_says_so_and_one_link_leads_past_the_menu(page, server):
+    page.goto(f"{server.url}/nosuch")
+    page.get_by_role("heading", name="Page not found").wait_for()
+    assert page.url == f"{server.url}/nosuch"
+    assert page.get_by_role("link", name="Skip to").count() == 1

@@ -1,25 +1,12 @@
-// For those who listen or have no mouse: a way past the menu, and words for what Streamlit changes
-// without one: another page, a task that works, and how it ended.
+// For those who listen: words for what Streamlit changes without a word: another page, a task that
+// works, and how it ended. Streamlit itself has a link past the menu.
 import { settled } from "./settled.js";
 
 const AGAIN = 20_000; // ms between two reports of one task
 
-const skip = document.createElement("a");
-skip.className = "skip-to-content";
-skip.href = "#content";
-skip.textContent = "Skip to the content";
-skip.addEventListener("click", (event) => {
-  event.preventDefault();
-  const main = document.querySelector('[data-testid="stMain"]');
-  if (!(main instanceof HTMLElement)) return;
-  if (!main.hasAttribute("tabindex")) main.tabIndex = -1;
-  main.focus();
-});
-
 const live = document.createElement("div");
 live.className = "said-only";
 live.setAttribute("role", "status");
-document.body.prepend(skip);
 document.body.append(live);
 
 const words = (/** @type {Element | null | undefined} */ node) =>

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 # What is sent is no longer the file that these tell of, and it is asked for whole and uncompressed.
@@ -10,8 +13,14 @@ _OF_THE_FILE = ("etag", "last-modified", "accept-ranges")
 _OF_A_PART = (b"if-none-match", b"if-modified-since", b"range", b"accept-encoding")
 
 
+_NO_PAGES = ("api", "static", "media", "component", "_stcore")  # first parts of addresses that are no pages
+
+
 class Head:
-    """ASGI middleware that adds assets/shared/page/ to Streamlit's one HTML document, whatever page is asked for."""
+    """ASGI middleware that adds assets/shared/page/ to Streamlit's one HTML document, whatever page is asked for.
+
+    Below a folder, where the relative links of that document lead nowhere, it redirects to an address beside the pages.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -20,6 +29,8 @@ class Head:
         """Pass everything on; the document once it is whole."""
         if scope["type"] != "http" or "text/html" not in Headers(scope=scope).get("accept", ""):
             return await self.app(scope, receive, send)
+        if (address := _flat(scope)) is not None:
+            return await RedirectResponse(address, 303)(scope, receive, send)
         start: Message | None = None
         body = b""
 
@@ -39,6 +50,16 @@ class Head:
         asked = [(name, value) for name, value in scope["headers"] if name not in _OF_A_PART]
         await self.app(dict(scope, headers=asked), receive, whole)
         return None
+
+
+def _flat(scope: Scope) -> str | None:
+    """Return where a request for a page below a folder is sent, so that the app can say that there is none."""
+    from pages.shared.server import host  # late, see below
+
+    first, *rest = host.route(scope).strip("/").split("/")
+    if not rest or first in _NO_PAGES:
+        return None
+    return host.base() + quote("-".join([first, *rest]), safe="")
 
 
 def _is_document(start: Message) -> bool:

@@ -17,6 +17,7 @@ from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime import Runtime
 from streamlit.runtime.app_session import AppSession
+from streamlit.runtime.scriptrunner_utils.script_run_context import get_script_run_ctx
 from streamlit.runtime.session_manager import SessionClient
 from streamlit.runtime.stats import ACTIVE_SESSIONS_FAMILY, GaugeStat
 
@@ -43,6 +44,13 @@ def scheme() -> str:
 def internal_address() -> str | None:
     """Under which address others of the same network find this machine."""
     return net_util.get_internal_ip()
+
+
+def requested_page() -> str:
+    """Return the page that the address names as the session opens; "" later, when the browser names it by a hash."""
+    context = get_script_run_ctx()
+    manager = context.pages_manager if context else None
+    return (manager.intended_page_name or "") if manager and not manager.intended_page_script_hash else ""
 
 
 def sessions() -> int:

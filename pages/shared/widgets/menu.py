@@ -9,7 +9,8 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from difflib import get_close_matches
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,14 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.navigation.page import StreamlitPage
 
+from pages.shared.server import host
 from pages.shared.widgets.component import HANDED_ON
 
 Query = Mapping[str, Any]
 FOLDER = Path(__file__).resolve().parents[2]
+UNKNOWN = "unknown"  # in place of an address that no page has
 _HERE = "address of the menu"  # of this session
+_LOST = "address without a page"  # that this session was opened with
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,7 @@ def _one(title: str, icon: str, address: str, file: str, **beside: Page) -> Plac
 
 
 FIRST = "home"  # what the root shows
+NOT_FOUND = "Page not found"
 HOME = Place("DML Lab", {FIRST: Page("Home", "home", "home/page.py")})
 LESSONS = Place("Lessons", {"lessons": Page("Lessons", "school", "library/lessons/page.py")})
 BRAND = (HOME, LESSONS)  # stand beside the sections: what one begins with, and learns by
@@ -192,6 +197,8 @@ def _redirect(to: str) -> Callable[[], None]:
 
 def shown() -> StreamlitPage:
     """The page of the address, once the menu is sent, in which its place is marked."""
+    if (lost := host.requested_page().strip()) and "/" not in lost and lost not in PAGES.keys() | MOVED.keys():
+        st.session_state[_LOST] = lost
     here = st.session_state.setdefault(_HERE, FIRST)
     page = _sent(here)
     if (address := page.url_path or FIRST) != here:  # only Streamlit knows, and only once it has a menu
@@ -201,14 +208,40 @@ def shown() -> StreamlitPage:
 
 
 def _sent(here: str) -> StreamlitPage:
+    pages = navigation(here)
+    if lost := st.session_state.get(_LOST):  # its own page, as Streamlit would show Home and change the address
+        pages[""] += [st.Page(partial(_not_found, lost), title=NOT_FOUND, url_path=lost, visibility="hidden")]
     # Expanded: on a phone the menu is a drawer, and shares it with the form of Train.
-    return st.navigation(navigation(here), position="top", expanded=True)
+    return st.navigation(pages, position="top", expanded=True)
+
+
+def _not_found(address: str) -> None:
+    """Say that no page has this address, and show links to those like it and to all places."""
+    st.title(NOT_FOUND, anchor=False)
+    st.text(f"No page has the address /{address}.")  # a stranger may have written it
+    if close := get_close_matches(address.casefold(), PAGES, n=3):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown("Did you mean:", width="content")
+            for page in close:
+                link(page)
+    for section, places in {"Start": BRAND, **SECTIONS}.items():
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(f"**{section}**", width=90)
+            for place in places:
+                link(place.address, "Home" if place is HOME else place.title)
 
 
 def title_of(page: StreamlitPage) -> str:
     """What the tab of the browser is called."""
+    address = address_of(page)
+    title = NOT_FOUND if address == UNKNOWN else PAGES[MOVED.get(address, address)].title
+    return HOME.title if address == FIRST else f"{title} · {HOME.title}"
+
+
+def address_of(page: StreamlitPage) -> str:
+    """Return the address of a page; UNKNOWN for the page that stands in for an address that none has."""
     address = page.url_path or FIRST
-    return HOME.title if address == FIRST else f"{PAGES[MOVED.get(address, address)].title} · {HOME.title}"
+    return address if address in PAGES.keys() | MOVED.keys() else UNKNOWN
 
 
 def views(here: str, title: str) -> None:

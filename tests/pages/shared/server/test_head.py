@@ -63,6 +63,17 @@ def test_all_else_passes_untouched(client):
     assert (head.status_code, head.content) == (200, b"")
 
 
+def test_an_address_below_a_folder_is_sent_beside_the_pages(client):
+    """There the relative links of the document lead nowhere, and the page stays blank."""
+    for path, beside in (("/runs/a", "/runs-a"), ("/x//y", "/x--y"), ("/a/..%2F%2Fevil", "/a-..--evil")):
+        answer = client.get(path, headers=BROWSER, follow_redirects=False)
+        assert answer.status_code == 303, path
+        assert answer.headers["location"] == beside
+    for path in ("/train", "/", "/api/x/y", "/static/js/x", "/_stcore/upload_file/a/b"):
+        assert client.get(path, headers=BROWSER, follow_redirects=False).status_code != 303, path
+    assert client.get("/runs/a", headers={"Accept": "*/*"}, follow_redirects=False).status_code == 404
+
+
 def test_katex_is_that_of_streamlits_own_formulas():
     files = static_files.files()
     assert b"/static/js/rehype-katex." in files["shared/katex.js"][0]

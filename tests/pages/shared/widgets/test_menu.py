@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -82,6 +83,36 @@ def test_an_address_of_the_fields_at_the_root_goes_on_working_with_its_state() -
     assert not app.exception
     assert app.title[0].value == "Force fields of triplet losses"
     assert {name: app.query_params[name] for name in ("loss", "n")} == {"loss": "ranking", "n": "0.3,0.2"}
+
+
+def test_an_unknown_address_says_so_and_links_to_every_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when the page runs again, for which the browser names it by a hash."""
+    address = "explor<b>"
+    monkeypatch.setattr(menu.host, "requested_page", lambda: address)
+    app = page_opened(address)
+    for _ in range(2):
+        assert not app.exception
+        assert app.title[0].value == "Page not found"
+        assert app.text[0].value == "No page has the address /explor<b>."
+        links = [link.proto.page for link in app.page_link]
+        assert links[0] == "explore"
+        assert {place.address for place in menu.PLACES.values()} - {menu.FIRST} <= set(links)
+        monkeypatch.setattr(menu.host, "requested_page", lambda: "")
+        app.run()
+
+
+def test_known_addresses_are_no_unknown_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    for address in ("published", "maps", "home"):
+        monkeypatch.setattr(menu.host, "requested_page", lambda name=address: name)
+        app = page_opened(address)
+        assert not app.exception
+        assert app.title[0].value != "Page not found"
+
+
+def test_addresses_without_a_page_are_one_in_the_numbers() -> None:
+    page = SimpleNamespace(url_path="nosuch")
+    assert menu.address_of(page) == menu.UNKNOWN
+    assert menu.title_of(page) == "Page not found · DML Lab"
 
 
 def test_how_pages_are_shown_goes_along_and_what_they_show_does_not() -> None:
