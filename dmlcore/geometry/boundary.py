@@ -1,4 +1,4 @@
-"""Where a scanned energy crosses a level: boundaries of the in-loss-miner region, equipotential lines."""
+"""Level sets of a scanned energy: boundaries of the active region and equipotential lines."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ Lines = list[Floats]
 
 
 class Levels:
-    """Level lines of raw (H, W) on the grid x (W,) times y (H,).
+    """Level lines of raw (H, W) on the grid of x (W,) and y (H,).
 
-    raw may hold infinities (diverging push): it is compressed by asinh first, so that linear interpolation beside a
-    singular point stays accurate.
+    raw may contain infinities (diverging push), so it is compressed by asinh to keep the linear interpolation accurate
+    near singular points.
     """
 
     def __init__(self, x: Floats, y: Floats, raw: Floats) -> None:
         self.lowest, self.highest = float(raw.min()), float(raw.max())
         across, up = np.broadcast_to(x, raw.shape), np.broadcast_to(y[:, None], raw.shape)
-        # The class itself: contour_generator() spends more on checks than on a 41 x 41 grid.
+        # Construct the class directly: contour_generator() spends more time on checks than on a 41 x 41 grid.
         self._edges = (x[0], x[-1]), (y[0], y[-1])
         self._contours = contourpy.SerialContourGenerator(
             across,
@@ -39,13 +39,13 @@ class Levels:
         )
 
     def lines(self, level: float) -> Lines:
-        """Polylines, (K, 2) each, along which raw equals `level`."""
+        """Return polylines, (K, 2) each, along which raw equals `level`."""
         if not self.lowest <= level <= self.highest:
             return []
         return cast(Lines, self._contours.lines(float(_compress(level))))
 
     def patches(self, low: float, high: float, frame: tuple[float, float, float, float]) -> Lines:
-        """Closed rings, (K, 2) each, around low < raw < high; by the even-odd rule holes are left out.
+        """Return closed rings, (K, 2) each, around low < raw < high; holes follow from the even-odd rule.
 
         Where a ring runs along the edge of the grid it is moved to `frame` = (left, right, bottom, top).
         """
@@ -65,5 +65,5 @@ def _compress(raw: Floats | float) -> Floats:
 
 
 def level_lines(x: Floats, y: Floats, raw: Floats, level: float) -> Lines:
-    """`Levels(x, y, raw).lines(level)`, for a single level."""
+    """Return `Levels(x, y, raw).lines(level)` for a single level."""
     return Levels(x, y, raw).lines(level)

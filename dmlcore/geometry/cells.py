@@ -8,10 +8,10 @@ from dmlcore.typing import Floats
 
 
 def voronoi_cells(sites: Floats, outline: Floats) -> list[Floats]:
-    """For each of the sites (m, 2) the part of the convex polygon `outline` (K, 2) nearest to it, as a polygon (k, 2).
+    """Compute the Voronoi cell of each site (m, 2) within the convex polygon `outline` (K, 2), as polygons (k, 2).
 
-    Where sites coincide the lowest index has the cell and the others an empty one, (0, 2). The outline is clipped by
-    the bisector with each other site near enough (Sutherland and Hodgman 1974).
+    If sites coincide, the lowest index gets the cell and the others an empty one, (0, 2). The outline is clipped by the
+    bisector with each other site that is near enough (Sutherland & Hodgman 1974).
     """
     cells = []
     for i, site in enumerate(sites):
@@ -19,7 +19,7 @@ def voronoi_cells(sites: Floats, outline: Floats) -> list[Floats]:
         distances = np.linalg.norm(sites - site, axis=1)
         for j in np.argsort(distances, kind="stable"):
             if not len(cell) or distances[j] > 2 * np.linalg.norm(cell - site, axis=1).max():
-                break  # this bisector and all to come pass beyond the cell
+                break  # this bisector and all later ones pass beyond the cell
             if i != j:
                 same = distances[j] == 0
                 cell = cell[:0] if same and j < i else cell if same else _half(cell, site, sites[j])
@@ -28,7 +28,7 @@ def voronoi_cells(sites: Floats, outline: Floats) -> list[Floats]:
 
 
 def _half(polygon: Floats, near: Floats, far: Floats) -> Floats:
-    """The part of a polygon at least as near to `near` as to `far`."""
+    """Return the part of a polygon that is at least as near to `near` as to `far`."""
     excess = (polygon - (near + far) / 2) @ (far - near)
     kept: list[Floats] = []
     for k in range(len(polygon)):

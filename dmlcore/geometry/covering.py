@@ -1,4 +1,4 @@
-"""Greedy k-centre and covering radii: how well a few points stand for many."""
+"""Greedy k-centre and covering radii, which measure how well a few points represent many."""
 
 from __future__ import annotations
 
@@ -12,14 +12,21 @@ from dmlcore.typing import Floats, Ints
 
 
 def k_center(points: ArrayLike | torch.Tensor, existing: ArrayLike | torch.Tensor | None, k: int) -> Ints:
-    """Greedy k-centre: k times the point farthest from all centres so far, in order of choice.
+    """Choose centres greedily: k times the point that is farthest from all centres chosen so far.
 
-    Ties go to the lowest index, and with nothing existing the first pick is index 0. Any k centres cover at best half
-    as tightly.
+    Ties go to the lowest index; without existing centres the first one is index 0. No choice of k centres has less than
+    half of the resulting covering radius.
 
-    Shapes: points (N, D); existing (M, D), centres already there, or None; -> (k,) int64 indices into points.
-    Raises: ValueError naming the argument.
-    Source: Gonzalez 1985; Sener & Savarese 2018.
+    Args:
+        points: Candidate points, shape (N, D).
+        existing: Centres that are already chosen, shape (M, D), or None.
+        k: Number of centres to choose.
+
+    Returns:
+        Indices into points in the order of choice, shape (k,), int64.
+
+    Raises:
+        ValueError: If an argument is invalid.
 
     Example:
         >>> from dmlcore import geometry
@@ -28,6 +35,9 @@ def k_center(points: ArrayLike | torch.Tensor, existing: ArrayLike | torch.Tenso
         array([0, 2, 3])
         >>> geometry.k_center(points, [[5.0, 0.0]], 2)
         array([3, 1])
+
+    Reference:
+        Gonzalez 1985; Sener & Savarese 2018.
     """
     points = _points("points", points)
     if isinstance(k, bool) or not 0 <= k <= len(points):
@@ -42,12 +52,12 @@ def k_center(points: ArrayLike | torch.Tensor, existing: ArrayLike | torch.Tenso
     for i in range(k):
         picks[i] = pick = int(uncovered.argmax())
         uncovered = np.minimum(uncovered, _distances(points, points[pick : pick + 1])[:, 0])
-        uncovered[picks[: i + 1]] = -1.0  # a duplicate of a centre is at distance 0 too, but may still be picked
+        uncovered[picks[: i + 1]] = -1.0  # a duplicate of a centre also has distance 0 but may still be chosen
     return picks
 
 
 def covering_radius(points: ArrayLike | torch.Tensor, centers: ArrayLike | torch.Tensor) -> float:
-    """Largest distance from a point, (N, D), to its nearest centre, (M, D). Raises ValueError naming the argument."""
+    """Return the largest distance from points (N, D) to their nearest centres (M, D). Raises ValueError."""
     points, centers = _points("points", points), _points("centers", centers)
     if not len(points) or not len(centers):
         raise ValueError("points and centers must not be empty")
@@ -55,9 +65,10 @@ def covering_radius(points: ArrayLike | torch.Tensor, centers: ArrayLike | torch
 
 
 def covering_curve(points: ArrayLike | torch.Tensor) -> Floats:
-    """Covering radius of the greedy k-centre for k = 1..N, (N,): starts at the exact discrete 1-centre, ends at 0.
+    """Return the covering radii (N,) of the greedy k-centre of points (N, D), N > 0, for k = 1..N.
 
-    points (N, D), N > 0. The exact k-centre is NP-hard; these radii are at most twice as large.
+    The first is that of the exact discrete 1-centre, the last is 0. The exact k-centre is NP-hard; these radii are at
+    most twice as large.
     """
     points = _points("points", points)
     if not len(points):
@@ -67,9 +78,13 @@ def covering_curve(points: ArrayLike | torch.Tensor) -> Floats:
 
 
 def average_covering_radius(points: ArrayLike | torch.Tensor, labels: ArrayLike | torch.Tensor) -> float:
-    """Mean over classes of the mean greedy covering radius of each class: how thinly classes are spread.
+    """Return the mean over classes of the mean greedy covering radius of each class, a measure of how thinly classes
+    are spread.
 
-    points (N, D), labels (N,) integers. Source: the covering radius as a bound of generalisation, Gürbüz et al. 2023.
+    Points have shape (N, D), integer labels (N,).
+
+    Reference:
+        Gürbüz et al. 2023, where the covering radius bounds the generalisation error.
     """
     points, labels = _points("points", points), np.asarray(labels)
     if labels.shape != (len(points),) or not len(labels):
@@ -78,19 +93,20 @@ def average_covering_radius(points: ArrayLike | torch.Tensor, labels: ArrayLike 
     averages = np.empty(len(classes))
     for size in np.unique(sizes):
         same = np.flatnonzero(sizes == size)
-        for chosen in np.array_split(same, max(1, len(same) * int(size) ** 2 >> 20)):  # tables of 8 MiB at once
+        # tables of at most 8 MiB at a time
+        for chosen in np.array_split(same, max(1, len(same) * int(size) ** 2 >> 20)):
             tables = [_distances(members, members) for c in classes[chosen] for members in (points[labels == c],)]
             averages[chosen] = _curves(np.stack(tables)).mean(axis=1)
     return float(averages.mean())
 
 
 def _curves(distances: Floats) -> Floats:
-    """Greedy covering radii, (C, n), of C sets at once from their distances (C, n, n)."""
+    """Compute the greedy covering radii (C, n) of C sets from their distances (C, n, n)."""
     sets, curve = np.arange(len(distances)), np.empty((len(distances), distances.shape[1]))
     pick = distances.max(axis=2).argmin(axis=1)
     uncovered = distances[sets, pick].copy()
     for k in range(curve.shape[1]):
-        # A duplicate of a centre is at distance 0, and so is then every radius to come: no mask is needed here.
+        # A duplicate of a centre has distance 0, and so have all later radii; no mask is needed.
         pick = uncovered.argmax(axis=1)
         curve[:, k] = uncovered[sets, pick]
         uncovered = np.minimum(uncovered, distances[sets, pick])
@@ -98,7 +114,7 @@ def _curves(distances: Floats) -> Floats:
 
 
 def _distances(x: Floats, y: Floats) -> Floats:
-    """Direct distances (N, M), a block of rows at a time so that memory stays within 64 MiB."""
+    """Compute distances (N, M) directly, in blocks of rows so that memory stays below 64 MiB."""
     rows = max(1, (1 << 23) // max(1, y.size))
     blocks = [np.linalg.norm(x[i : i + rows, None] - y[None], axis=-1) for i in range(0, len(x), rows)]
     return np.concatenate(blocks) if blocks else np.empty((0, len(y)))

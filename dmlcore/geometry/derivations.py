@@ -1,4 +1,4 @@
-"""Margins and ratios worked out: the formula, the numbers put in, the value. LaTeX."""
+"""Derivations of margins and ratios in LaTeX: the formula, the formula with numbers inserted, and the value."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dmlcore.geometry.margins import balanced_rho, margin_enclosing, margin_for_
 
 @dataclass(frozen=True)
 class Worked:
-    """A value with its derivation: line k of `numbers` is line k of `symbols` with the numbers put in, in LaTeX."""
+    """A value with its derivation: line k of `numbers` is line k of `symbols` with numbers inserted, in LaTeX."""
 
     value: float
     symbols: tuple[str, ...]
@@ -18,7 +18,7 @@ class Worked:
 
 
 def explain_margin_for_ellipse(d: float, m_ranking: float, s: float, rho: float) -> Worked:
-    """`margin_for_ellipse` worked out; same arguments, errors and source."""
+    """Derive `margin_for_ellipse` step by step, with the same arguments, errors and reference."""
     value = margin_for_ellipse(d, m_ranking, s, rho)
     R = d + m_ranking
     b = R**2 + (d * math.sqrt(d**2 + 32 * R**2) - d**2) / 16
@@ -46,7 +46,7 @@ def explain_margin_for_ellipse(d: float, m_ranking: float, s: float, rho: float)
 
 
 def explain_margin_enclosing(d: float, m_ranking: float, s: float, r: float, rho: float) -> Worked:
-    """`margin_enclosing` worked out; same arguments, errors and source."""
+    """Derive `margin_enclosing` step by step, with the same arguments, errors and reference."""
     value = margin_enclosing(d, m_ranking, s, r, rho)
     R, q, n = d + m_ranking, 1 - r, number
     pull, pull_number = _pull(s, d)
@@ -64,7 +64,7 @@ def explain_margin_enclosing(d: float, m_ranking: float, s: float, r: float, rho
 
 
 def explain_balanced_rho(B: int, C: int) -> Worked:
-    """`balanced_rho` worked out; same arguments, errors and source."""
+    """Derive `balanced_rho` step by step, with the same arguments, errors and reference."""
     value = balanced_rho(B, C)
     K = B // C
     return Worked(
@@ -75,7 +75,7 @@ def explain_balanced_rho(B: int, C: int) -> Worked:
 
 
 def _pull(s: float, d: float) -> tuple[str, str]:
-    """The pull energy of the pair, in symbols and in numbers."""
+    """Return the pull energy of the pair as a formula and with numbers inserted."""
     q, n = s + 1, number
     if abs(q) < 1e-9:
         return r"\log\,d_{ap}", rf"\log({n(d)})"
@@ -88,6 +88,6 @@ def _sum(d: float, m_ranking: float) -> str:
 
 
 def number(x: float, digits: int = 6) -> str:
-    """A number with so many significant digits, in LaTeX."""
+    """Format a number with `digits` significant digits in LaTeX."""
     mantissa, _, exponent = f"{x:.{digits}g}".partition("e")
     return rf"({mantissa}\cdot 10^{{{int(exponent)}}})" if exponent else mantissa

@@ -1,20 +1,22 @@
-"""Three embeddings of any dimension in the plane that they span: distances, energies and forces without loss.
+"""Lossless representation of three embeddings of any dimension in the plane that they span.
 
-Three points lie in an affine plane. Write each as x = u B + h v: u (2,) its coordinates in that plane, counted from the
-foot of the perpendicular from the origin; B (2, D) an orthonormal basis of the plane; v the unit vector to the foot and
-h >= 0 the distance of the plane from the origin. Then, exactly,
+Three points lie in an affine plane. Each is x = u B + h v, where u (2,) are its coordinates in that plane, relative to
+the foot of the perpendicular from the origin; B (2, D) is an orthonormal basis of the plane; v is the unit vector to
+the foot and h >= 0 the distance of the plane from the origin. Then, exactly,
 
     |x - y| = |u - w|,    x.y = u.w + h^2,    |x|^2 = |u|^2 + h^2,
 
-so a loss of edge lengths and squared norms, as all of the catalogue are, has the same energy in the plane. By the chain
-rule its gradient at x is a sum of (x - y)/|x - y| times d loss/d|x - y| and of 2 x times d loss/d|x|^2:
+so a loss of edge lengths and squared norms, such as all triplet losses of the catalogue, has the same energy in the
+plane. By the chain rule its gradient at x is a sum of (x - y)/|x - y| times d loss/d|x - y| and of 2 x times d
+loss/d|x|^2:
 
-- A loss of the three distances alone: forces are combinations of the edges, hence lie in the plane. The figure is
-  complete, and where the origin lies does not matter.
-- A loss that sees norms or inner products (`needs_origin`): vectors and origin span up to three dimensions. The plane
-  shows the force but for its part along v, which is -2 h d loss/d|x|^2 and vanishes where the plane holds the origin.
-- On the unit sphere, which cuts the plane in a circle of radius sqrt(1 - h^2) about the foot: normalisation removes the
-  part of a force along its own point (`radial`), and what is left (`tangential`) leaves the plane as far as it must.
+- For a loss of the three distances alone, forces are combinations of the edges and lie in the plane. The figure is
+complete, and the position of the origin is irrelevant.
+- For a loss that depends on norms or inner products (`needs_origin`), vectors and origin span up to three dimensions.
+The plane shows the force except for its component along v, -2 h d loss/d|x|^2, which vanishes if the plane contains the
+origin.
+- On the unit sphere, which intersects the plane in a circle of radius sqrt(1 - h^2) about the foot, normalisation
+removes the component of a force along its own point (`radial`); the rest (`tangential`) may leave the plane.
 """
 
 from __future__ import annotations
@@ -32,39 +34,43 @@ from dmlcore.typing import Floats
 
 NAMES = ("anchor", "positive", "negative")
 LETTERS = ("A", "P", "N")
-FLAT = 1e-12  # a direction that is shorter than this share of its edge is rounding, no direction
-OPPOSITE = 1e-6  # how far from opposite unit vectors may be, in units of length, to be called so
+FLAT = 1e-12  # directions shorter than this share of their edge are rounding errors
+OPPOSITE = 1e-6  # tolerance for opposite unit vectors, in units of length
 
 
 @dataclass(frozen=True, eq=False)
 class EmbeddedTriplet:
-    """Anchor, positive, negative in their plane: P lies to the right of A, N above the line through both.
+    """Anchor, positive and negative in their plane: P lies to the right of A, N above the line through both.
 
-    Where they do not span a plane (rank below 2), it is one through the origin, so that h = 0.
+    If they do not span a plane (rank below 2), a plane through the origin is used, so that h = 0.
     """
 
-    points: Floats  # (3, 2) u of a, p, n
-    height: float  # h
-    basis: Floats  # (2, D) B; the second row is zero where D = 1
-    normal: Floats  # (D,) v; zero where h = 0
-    rank: int  # 0 all in one place, 1 on a line, 2
+    points: Floats  # (3, 2) coordinates u of a, p, n
+    height: float  # distance h of the plane from the origin
+    basis: Floats  # (2, D) basis B; the second row is zero if D = 1
+    normal: Floats  # (D,) unit vector v; zero if h = 0
+    rank: int  # 0: all points coincide, 1: they lie on a line, 2: they span a plane
 
     @property
     def lengths(self) -> Floats:
-        """(3,) the norms |a|, |p|, |n|."""
+        """Norms |a|, |p|, |n|, shape (3,)."""
         return np.asarray(np.hypot(np.hypot(*self.points.T), self.height))
 
     def lift_points(self, at: ArrayLike) -> Floats:
-        """Places (..., 2) of the plane as embeddings (..., D)."""
+        """Return the embeddings (..., D) of positions (..., 2) of the plane."""
         return np.asarray(at, np.float64) @ self.basis + self.height * self.normal
 
     def lift_vectors(self, along: ArrayLike, off: ArrayLike = 0.0) -> Floats:
-        """Vectors (..., 2) of the plane, and their parts `off` (...) along its normal, as (..., D)."""
+        """Return vectors (..., 2) of the plane, plus components `off` (...) along its normal, as vectors (..., D)."""
         return np.asarray(along, np.float64) @ self.basis + np.asarray(off, np.float64)[..., None] * self.normal
 
 
 def embed(anchor: ArrayLike, positive: ArrayLike, negative: ArrayLike) -> EmbeddedTriplet:
-    """The plane of three embeddings (D,) with their coordinates; float64. Raises ValueError naming the argument."""
+    """Compute the plane of three embeddings (D,) and their coordinates in float64.
+
+    Raises:
+        ValueError: If an embedding is invalid.
+    """
     a, p, n = (_vector(name, x, anchor) for name, x in zip(NAMES, (anchor, positive, negative), strict=True))
     rows: list[Floats] = []
     rank = 0
@@ -72,7 +78,7 @@ def embed(anchor: ArrayLike, positive: ArrayLike, negative: ArrayLike) -> Embedd
         if (direction := _beside(edge, rows)) is not None:
             rows.append(direction)
             rank += 1
-    # Where points coincide or lie on a line: the plane through the origin, completed by any axis.
+    # Coincident or collinear points: the plane through the origin, completed by an arbitrary axis.
     for spare in (a, *np.eye(len(a))):
         if len(rows) < 2 and (direction := _beside(spare, rows)) is not None:
             rows.append(direction)
@@ -96,9 +102,11 @@ def _vector(name: str, value: ArrayLike, anchor: ArrayLike) -> Floats:
 
 
 def _beside(vector: Floats, rows: list[Floats]) -> Floats | None:
-    """The unit direction of what `vector` has beside the orthonormal rows; None where that is rounding."""
+    """Return the unit vector of the component of `vector` orthogonal to the orthonormal rows, or None if it is
+    rounding.
+    """
     rest = vector
-    for _ in range(2):  # the second pass removes what rounding left of the first
+    for _ in range(2):  # the second pass removes the rounding errors of the first
         for row in rows:
             rest = rest - (rest @ row) * row
     length, whole = float(np.linalg.norm(rest)), float(np.linalg.norm(vector))
@@ -106,7 +114,9 @@ def _beside(vector: Floats, rows: list[Floats]) -> Floats | None:
 
 
 def raised(triplet: Triplet, height: float, unit: float = 1.0) -> Triplet:
-    """A triplet of a plane as it is in space: lengths times `unit`, squared norms times unit^2 plus height^2."""
+    """Return the triplet in space of a triplet in the plane: lengths times `unit`, squared norms times unit^2 plus
+    height^2.
+    """
     return Triplet(
         lambda pair: unit * getattr(triplet, f"d_{pair}"),
         lambda vertex: unit**2 * getattr(triplet, 2 * vertex) + height**2,
@@ -115,7 +125,7 @@ def raised(triplet: Triplet, height: float, unit: float = 1.0) -> Triplet:
 
 
 def needs_origin(loss: EdgeEnergy) -> bool:
-    """Whether a loss sees norms or inner products too: whether it has a derivative by a norm, on random triplets."""
+    """Return True if a loss depends on norms or inner products, by its derivatives on random triplets."""
     generator = torch.Generator().manual_seed(0)
     a, p, n = torch.randn(3, 64, 3, generator=generator, dtype=torch.float64)
     _, by = edge_gradient(loss, Edges.of(a, p, n))
@@ -124,38 +134,37 @@ def needs_origin(loss: EdgeEnergy) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class PlaneForces:
-    """Forces on anchor, positive, negative of an embedded triplet; all zero unless 0 < raw < m2.
+    """Forces on anchor, positive and negative of an embedded triplet; all are zero unless 0 < raw < m2.
 
-    A force is in_plane B + off_plane v. `radial`, outward positive, is its part along its own point, which the sphere
-    takes up; the tangential rest has parts in the plane and off it too.
+    A force is in_plane B + off_plane v. `radial` (outward positive) is its component along its own point, which
+    normalisation removes; the tangential rest has components in the plane and along its normal.
     """
 
     raw: float
     active: bool
     in_plane: Floats  # (3, 2)
     off_plane: Floats  # (3,)
-    radial: Floats  # (3,) 0 for a point in the origin
+    radial: Floats  # (3,) 0 for a point at the origin
     tangential: Floats  # (3, 2)
     tangential_off: Floats  # (3,)
 
     @property
     def sizes(self) -> Floats:
-        """(3,) length of each force."""
+        """Length of each force, shape (3,)."""
         return np.asarray(np.hypot(np.hypot(*self.in_plane.T), self.off_plane))
 
     @property
     def tangential_sizes(self) -> Floats:
-        """(3,) length of what the sphere leaves of each force."""
+        """Length of the tangential component of each force, shape (3,)."""
         return np.asarray(np.hypot(np.hypot(*self.tangential.T), self.tangential_off))
 
 
 def forces_in_plane(loss: EdgeEnergy, triplet: EmbeddedTriplet) -> PlaneForces:
-    """Minus the gradient of the clamped loss at three embeddings, computed from their plane alone.
+    """Compute minus the gradient of the clamped loss at three embeddings from their plane alone.
 
-    `triplet.lift_vectors(f.in_plane, f.off_plane)` equals `geometry.forces` of the embeddings themselves, rounding
-    aside.
+    `triplet.lift_vectors(f.in_plane, f.off_plane)` equals `geometry.forces` of the embeddings up to rounding.
     """
-    points = np.column_stack((triplet.points, np.full(3, triplet.height)))  # along B, then along v
+    points = np.column_stack((triplet.points, np.full(3, triplet.height)))  # components along B, then along v
     table = field_table(loss, *torch.from_numpy(points))
     forces = torch.stack(table.forces).numpy()
     lengths = triplet.lengths
@@ -168,7 +177,7 @@ def forces_in_plane(loss: EdgeEnergy, triplet: EmbeddedTriplet) -> PlaneForces:
 
 
 def remarks(triplet: EmbeddedTriplet, *, on_sphere: bool) -> tuple[str, ...]:
-    """What a reader must know of a degenerate triplet, one sentence each; none for one that spans a plane."""
+    """Return one sentence for each degeneracy of a triplet, none for a triplet that spans a plane."""
     sentences = []
     pairs = [(0, 1), (0, 2), (1, 2)]
     together = [pair for pair in pairs if not np.any(triplet.points[pair[0]] - triplet.points[pair[1]])]

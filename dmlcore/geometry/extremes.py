@@ -1,6 +1,7 @@
-"""The least and the greatest energy of any triplet of unit vectors, and what is left of residuals among them.
+"""Least and greatest energies over all triplets of unit vectors, and residuals of their gradients.
 
-Three unit vectors span at most three dimensions: the extremes on the sphere in 3-D are those of every higher dimension.
+Three unit vectors span at most three dimensions, so the extremes on the sphere in 3-D are those of every higher
+dimension.
 """
 
 from __future__ import annotations
@@ -19,25 +20,30 @@ from dmlcore.geometry.triplet import FLOOR, Triplet, distance
 Energy = Callable[[Triplet], Tensor]
 Points = tuple[Tensor, Tensor, Tensor]
 
-NODES = 25  # along an angle of 0..pi: steps of 7.5 degrees, both ends included
-STARTS = 24  # nodes from which the search goes on
-FINEST = 1e-11  # radians; where the search ends
+NODES = 25  # nodes per angle of 0..pi: steps of 7.5 degrees, including both ends
+STARTS = 24  # nodes from which the pattern search starts
+FINEST = 1e-11  # radians; step size at which the search ends
 
 
 @dataclass(frozen=True)
 class Extreme:
-    """An extreme energy (maybe infinite) and the angles a-p, a-n, p-n, radians, where it is taken or approached."""
+    """An extreme energy (possibly infinite) and the angles a-p, a-n, p-n in radians at which it is attained or
+    approached.
+    """
 
     value: float
     angles: tuple[float, float, float]
 
 
 def extremes(energy: Energy, dimension: int = 3) -> tuple[Extreme, Extreme]:
-    """Least and greatest energy over all triplets of the unit circle (dimension 2) or of the unit sphere (3).
+    """Find the least and greatest energies over all triplets of the unit circle (dimension 2) or the unit sphere (3).
 
-    A grid over the angles of the three points, ends included, then a pattern search from the best nodes, which needs
-    no gradients: the extremes lie in corners. Where an energy diverges as two points meet, the value is infinite.
-    Raises ValueError for another dimension.
+    A grid over the angles of the three points, ends included, is followed by a pattern search from the best nodes,
+    which needs no gradients because the extremes lie in corners. If an energy diverges as two points meet, the value is
+    infinite.
+
+    Raises:
+        ValueError: For another dimension.
     """
     if dimension not in (2, 3):
         raise ValueError(f"dimension must be 2 or 3 (3 stands for every higher one), got {dimension}")
@@ -47,7 +53,7 @@ def extremes(energy: Energy, dimension: int = 3) -> tuple[Extreme, Extreme]:
     nodes = torch.cartesian_prod(*axes)
     low, high = torch.stack([x[0] for x in axes]), torch.stack([x[-1] for x in axes])
     points = []
-    for sign in (1.0, -1.0):  # the greatest energy is the least of its negative
+    for sign in (1.0, -1.0):  # the greatest energy is minus the least of the negative energy
 
         def signed(t: Triplet, sign: float = sign) -> Tensor:
             return sign * energy(t)
@@ -66,8 +72,9 @@ def _at_angles(energy: Energy, at: Tensor) -> Tensor:
 
 
 def configuration(at: Tensor) -> Points:
-    """Three unit vectors from angles (..., 2): a-p and the signed a-n in a plane; (..., 3): a-p, a-n and the angle
-    between the planes of both."""
+    """Return three unit vectors from angles (..., 2), a-p and the signed a-n in a plane, or (..., 3), a-p, a-n and the
+    dihedral angle.
+    """
     p, n = on_circle(at[..., 0]), on_circle(at[..., 1])
     if at.shape[-1] == 3:
         zero = torch.zeros_like(p[..., :1])
@@ -80,7 +87,7 @@ def configuration(at: Tensor) -> Points:
 
 
 def _search(f: Callable[[Tensor], Tensor], nodes: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, float]:
-    """Least f over the box: each of the best nodes steps to its best neighbour, or halves its step if it has none."""
+    """Minimise f over the box: each of the best nodes moves to its best neighbour, or else halves its step."""
     values, best = f(nodes).topk(STARTS, largest=False)
     at, step = nodes[best], torch.full((STARTS, 1, 1), math.pi / (NODES - 1), dtype=nodes.dtype)
     offsets = torch.cartesian_prod(*[torch.tensor([-1.0, 0.0, 1.0], dtype=nodes.dtype)] * nodes.shape[1])
@@ -96,10 +103,10 @@ def _search(f: Callable[[Tensor], Tensor], nodes: Tensor, low: Tensor, high: Ten
 
 
 def _diverges(energy: Energy, dimension: int) -> bool:
-    """Whether the energy falls without bound as two points meet.
+    """Return True if the energy decreases without bound as two points meet.
 
-    It is -inf there, or a formula froze it below FLOOR: flat below, while from one octave to the next above FLOOR it
-    falls no slower than a logarithm does.
+    Either it is -inf there, or the formula freezes it below FLOOR: it is flat below, while above FLOOR it decreases
+    from one octave to the next at least as fast as a logarithm.
     """
     gaps = torch.tensor([0.0, FLOOR / 64, FLOOR / 8, 2 * FLOOR, 4 * FLOOR, 8 * FLOOR], dtype=torch.float64)
     other = torch.linspace(0, math.pi, NODES, dtype=torch.float64)
@@ -122,19 +129,19 @@ def _diverges(energy: Energy, dimension: int) -> bool:
 class Residuals:
     """Parts of a triplet's three gradients, in units of their norm, over random unit triplets.
 
-    `whole` may exceed 1: off the sphere residuals and edges may pull against each other.
+    `whole` may exceed 1, because residuals and edge components may cancel off the sphere.
     """
 
-    whole: float  # largest part that lies along no edge of the triplet
-    tangential: float  # largest part of that in the tangent planes: what survives normalisation
-    radial: float  # mean share of the squared norm that is radial: removed by normalisation
+    whole: float  # largest component that lies along no edge of the triplet
+    tangential: float  # largest tangential part of that component, which survives normalisation
+    radial: float  # mean share of the squared norm that is radial, which normalisation removes
 
 
 def residuals(energy: Energy, dimension: int = 3, count: int = 512, seed: int = 0) -> Residuals:
-    """What lies along no edge of the triplet, before and after the projection on the tangent planes.
+    """Measure the gradient components along no edge of the triplet, before and after projection on the tangent spaces.
 
-    Gradients by automatic differentiation with respect to the points, minus those along the edges, by automatic
-    differentiation with respect to the edge lengths; over `count` random triplets of unit vectors.
+    The edge components come from automatic differentiation by the edge lengths and are subtracted from the gradients by
+    the points, over `count` random triplets of unit vectors.
     """
     a, p, n = (x.requires_grad_() for x in random_triplets(count, dimension, seed))
     points = {"a": a, "p": p, "n": n}
@@ -153,7 +160,7 @@ def residuals(energy: Energy, dimension: int = 3, count: int = 512, seed: int = 
         pull = (slope / length.detach())[:, None] * (x - y)
         rest[pair[0]] -= pull
         rest[pair[1]] += pull
-    size = torch.stack(gradients).square().sum((0, -1))  # of a triplet's three gradients together, squared
+    size = torch.stack(gradients).square().sum((0, -1))  # squared norm of a triplet's three gradients together
     on_sphere = [tangent(r, points[k].detach()) for k, r in rest.items()]
     inward = torch.stack([radial(g, x.detach()) for g, x in zip(gradients, points.values(), strict=True)])
     return Residuals(

@@ -1,12 +1,12 @@
-"""What a triplet loss does at many triplets at once: energies, slopes and forces, in one pass through the loss.
+"""Energies, slopes and forces of a triplet loss at many triplets, computed in one pass through the loss.
 
-A triplet loss sees three edge lengths and three squared norms, so its derivatives by these six numbers give the force
-on each of the three points x, in any dimension:
+A triplet loss depends on three edge lengths and three squared norms, so its derivatives by these six numbers give the
+force on each of the three points x, in any dimension:
 
     F_x = -2 dE/d|x|^2 x - sum over its edges of dE/d|x - y| (x - y) / |x - y|.
 
-Fields, comparisons, spheres, failures and exports read this table; pair weights read `edge_gradient`, as their triplets
-are given by lengths. `forces`, automatic differentiation by the points, is the definition that both are tested against.
+Fields, comparisons, spheres, failures and exports use this table. Pair weights use `edge_gradient`, because their
+triplets are given by lengths. Both are tested against `forces`, which differentiates by the points.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from dmlcore.typing import Bools, Floats
 
 Read = tuple[Floats, Floats, Bools]  # raw, energy, active
 PROBES: tuple[Probe, Probe, Probe] = ("anchor", "positive", "negative")
-TOUCHES = (*ENDS, (0,), (1,), (2,))  # the points that each of the six numbers depends on
+TOUCHES = (*ENDS, (0,), (1,), (2,))  # points that each of the six numbers depends on
 SIGNS = (1.0, -1.0, -1.0)  # a positive slope pulls along ap; a negative one pushes along an and pn
-SWAPPED = [0, 2, 1, 4, 3, 5]  # which of the six numbers of (a, p, n) are those of (p, a, n)
-CHUNK = 1 << 14  # triplets at once: what the pass holds stays small
+SWAPPED = [0, 2, 1, 4, 3, 5]  # permutation of the six numbers that exchanges anchor and positive
+CHUNK = 1 << 14  # triplets per pass, which bounds the memory
 
 
 def edge_gradient(loss: EdgeEnergy, edges: Edges) -> tuple[Tensor, Edges]:
-    """raw (...) and its derivative by every edge length and squared norm, six tensors (...); one pass for all.
+    """Compute raw (...) and its derivatives by every edge length and squared norm, six tensors (...), in one pass.
 
-    The derivative is that of raw everywhere, whether the clamp passes it on or not.
+    The derivatives are those of raw everywhere, also where the clamp sets the gradient to zero.
     """
     raw, derivatives = _partial(loss, edges, range(6))
     return raw, Edges(*(torch.zeros_like(x) if d is None else d for x, d in zip(edges, derivatives, strict=True)))
 
 
 def _partial(loss: EdgeEnergy, edges: Sequence[Tensor], by: Sequence[int]) -> tuple[Tensor, Sequence[Tensor | None]]:
-    """raw (...) and its derivatives by some of the six numbers; None where it does not depend on one."""
+    """Compute raw (...) and its derivatives by some of the six numbers; None where raw does not depend on one."""
     with torch.enable_grad():
         leaves = Edges(*(x.detach().requires_grad_(k in by) for k, x in enumerate(edges)))
         raw = loss.raw_of(
@@ -50,57 +50,60 @@ def _partial(loss: EdgeEnergy, edges: Sequence[Tensor], by: Sequence[int]) -> tu
         )
         if not raw.requires_grad:
             return raw, [None] * len(by)
-        # Of the sum: grad() of many numbers compares shapes with SymPy, which loads for a second.
+        # Differentiate the sum: grad() of many outputs compares shapes with SymPy, which takes a second to import.
         return raw.detach(), torch.autograd.grad(raw.sum(), [leaves[k] for k in by], allow_unused=True)
 
 
 @dataclass(frozen=True, eq=False)
 class FieldTable:
-    """Triplets (...) of points (..., D) under a loss; forces and strengths are 0 where it is not active."""
+    """Triplets of points (..., D) under a loss. Forces and strengths are 0 where the loss is not active."""
 
     raw: Tensor  # (...) energy before the clamp
-    energy: Tensor  # (...) as it is read: clamped, unless asked otherwise
-    active: Tensor  # (...) bool: 0 < raw < m2, in some order; everywhere if not clamped
-    orders: Sequence[Tensor]  # (...) each: raw of the loss itself, of (a, p, n) and, for both orders, of (p, a, n)
-    probe: Probe  # whose force is `force`
+    energy: Tensor  # (...) clamped energy, or the raw energy if the table was computed without a clamp
+    active: Tensor  # (...) bool: 0 < raw < m2 in at least one order; True everywhere without a clamp
+    orders: Sequence[Tensor]  # (...) each: raw of (a, p, n) and, for both orders, of (p, a, n)
+    probe: Probe  # point whose force is `force`
     sides: Sides
-    slopes: Mapping[int, Floats]  # (...) each: derivative of the energy by those of the six numbers that it depends on
-    scans: bool = False  # whether it knows the slopes by what moves with the probe alone
-    tangential: bool = False  # whether forces are their parts along the sphere about the origin
+    slopes: Mapping[int, Floats]  # (...) each: derivatives of the energy by those of the six numbers that it depends on
+    scans: bool = False  # whether only the slopes that change with the probe are known
+    tangential: bool = False  # whether forces are projected on the tangent spaces of the sphere about the origin
 
     @cached_property
     def force(self) -> Tensor:
-        """(..., D) on the probe."""
+        """Force on the probe, shape (..., D)."""
         return self.on(self.probe)
 
     @property
     def size(self) -> Tensor:
-        """(...) length of `force`."""
+        """Length of `force`, shape (...)."""
         return torch.as_tensor(np.sqrt(squared_norms(_first(self.force))))
 
     @property
     def forces(self) -> tuple[Tensor, Tensor, Tensor]:
-        """(..., D) on anchor, positive, negative."""
+        """Forces on anchor, positive and negative, each of shape (..., D)."""
         a, p, n = map(self.on, PROBES)
         return a, p, n
 
     @property
     def residuals(self) -> tuple[Tensor, Tensor, Tensor]:
-        """The parts of the forces off the edges, along the points' own vectors."""
+        """Components of the forces that do not lie along the edges but along the points' own vectors."""
         a, p, n = (_last(self._residual(i)) for i in range(3))
         return a, p, n
 
     @property
     def strengths(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Pull along ap, push along an and pn, (...) each: positive attracts, repels, repels."""
+        """Pull along ap and push along an and pn, each of shape (...); a positive pull attracts, a positive push
+        repels.
+        """
         none = torch.zeros_like(self.raw)
         ap, an, pn = (torch.as_tensor(x * self.slopes[k]) if k in self.slopes else none for k, x in enumerate(SIGNS))
         return ap, an, pn
 
     def on(self, name: Probe) -> Tensor:
-        """Force (..., D) on a point: minus the gradient of the energy; no edge of length 0 has a direction.
+        """Return the force (..., D) on a point: minus the gradient of the energy. Edges of length 0 exert no force.
 
-        Raises ValueError in a scan, which holds what moves with its probe, for another point.
+        Raises:
+            ValueError: In a scan, which knows only what changes with its probe, for a point other than the probe.
         """
         at = PROBES.index(name)
         if self.scans and name != self.probe:
@@ -137,14 +140,25 @@ def field_table(
     factor: float = 1.0,
     shift: float = 0.0,
 ) -> FieldTable:
-    """Evaluate a loss at triplets, or at one whose probe stands at many places; the energy times factor, plus shift.
+    """Evaluate a loss at triplets, or at one triplet whose probe is moved to many positions.
 
-    Not `clamp`: raw energies, active everywhere. `both_orders`: summed over (a, p, n) and (p, a, n), each clamped by
-    itself, as in a batch.
+    Args:
+        loss: Triplet loss as a function of edge lengths and squared norms.
+        anchor: Anchors, shape (..., D).
+        positive: Positives, shape (..., D).
+        negative: Negatives, shape (..., D). The three shapes are broadcast together.
+        probe: Point that `at` replaces and whose force is `FieldTable.force`.
+        at: Positions of the probe, shape (..., D), or None to evaluate the triplets themselves.
+        clamp: False for raw energies, which are active everywhere.
+        both_orders: Sum over (a, p, n) and (p, a, n), each clamped separately, as in a batch.
+        factor: Factor of the energy.
+        shift: Constant that is added to the energy.
 
-    Shapes: points (..., D) x3, which broadcast; at (..., D) stands in for the probe.
-    Raises: ValueError for an unknown probe.
-    Source: Karaman 2021, Sec. 3.1, corrected.
+    Returns:
+        The energies, slopes and forces.
+
+    Raises:
+        ValueError: If the probe is unknown.
 
     Example:
         >>> import torch
@@ -156,6 +170,9 @@ def field_table(
         >>> field.force
         tensor([[1., 0.],
                 [0., 1.]])
+
+    Reference:
+        Karaman 2021, Sec. 3.1, corrected.
     """
     if probe not in PROBES:
         raise ValueError(f"probe must be anchor, positive or negative, got {probe!r}")
@@ -165,7 +182,7 @@ def field_table(
     most = max(x.ndim for x in points)
     sides = Sides.of([_first(x[(None,) * (most - x.ndim)]) for x in points])
     shape = np.broadcast_shapes(*(x.shape for x in sides.lengths))
-    # Of a scan only what moves with the probe is differentiated; the rest stays one number.
+    # In a scan only the numbers that depend on the probe are differentiated; the others stay scalars.
     by = [k for k in range(6) if at is None or scanned in TOUCHES[k]]
     numbers = [
         x.reshape(-1) if x.shape == shape or (k not in by and x.size == 1) else np.broadcast_to(x, shape).flatten()
@@ -193,33 +210,42 @@ def field_table(
 def scan(
     loss: EdgeEnergy, a: Tensor, p: Tensor, n: Tensor, *, probe: Probe = "negative", x: Tensor, y: Tensor
 ) -> FieldTable:
-    """`field_table` with the probe on the grid x (W,) times y (H,) of the plane: rows are y, columns are x."""
+    """Evaluate `field_table` with the probe on the grid of x (W,) and y (H,); rows are y, columns are x."""
     return field_table(loss, a, p, n, probe=probe, at=grid(x, y))
 
 
 def grid(x: Tensor, y: Tensor) -> Tensor:
-    """The places (H, W, 2) of x (W,) times y (H,)."""
+    """Return the positions (H, W, 2) of the grid of x (W,) and y (H,)."""
     return torch.stack(torch.meshgrid(x, y, indexing="xy"), dim=-1)
 
 
 class TripletView(NamedTuple):
-    """A triplet, the field that its probe would feel at M places, and the laws along its edges."""
+    """A triplet, the field of its probe at M positions, and the force profiles along its edges."""
 
     field: FieldTable  # (M,)
     triplet: FieldTable  # ()
-    laws: Floats  # (3, K) pull along ap, push along an and pn, before the clamp, as that edge's length alone varies
+    # (3, K) pull along ap, push along an and pn, before the clamp, as functions of the length of that edge
+    laws: Floats
 
 
 def snapshot(loss: EdgeEnergy, points: Floats, *, probe: Probe, at: Floats, reach: Floats) -> TripletView:
-    """All that a view of one triplet needs, in one pass through the loss.
+    """Compute everything that a view of one triplet shows, in one pass through the loss.
 
-    For the distance-sensitive loss the laws are d^s and rho / d^r whatever the other edges; a coupled loss (ratio,
-    lifted, moving, ...) has other curves for each triplet.
+    For the distance-sensitive loss the profiles are d^s and rho / d^r for any other edges; a coupled loss (ratio,
+    lifted, moving, ...) has different profiles for each triplet.
 
-    Shapes: points (3, D) = a, p, n; at (M, D), the places of the probe; reach (K,), the lengths of the laws. All are
-    float64. The field comes in the order of `at`, the laws in that of `reach`.
-    Raises: ValueError for an unknown probe.
-    Source: Karaman 2021, Sec. 3.1, corrected.
+    Args:
+        loss: Triplet loss as a function of edge lengths and squared norms.
+        points: Anchor, positive and negative, shape (3, D), float64.
+        probe: Point that is moved to the positions `at`.
+        at: Positions of the probe, shape (M, D), float64.
+        reach: Edge lengths at which the profiles are evaluated, shape (K,), float64.
+
+    Returns:
+        The field in the order of `at`, the triplet itself, and the profiles in the order of `reach`.
+
+    Raises:
+        ValueError: If the probe is unknown.
 
     Example:
         >>> import numpy as np
@@ -231,14 +257,17 @@ def snapshot(loss: EdgeEnergy, points: Floats, *, probe: Probe, at: Floats, reac
         >>> view.laws[:2]
         array([[1., 1.],
                [1., 1.]])
+
+    Reference:
+        Karaman 2021, Sec. 3.1, corrected.
     """
     scanned, m, k = PROBES.index(probe), len(at), len(reach)
-    # Columns of the one batch: the probe at each place, the triplet itself, the length of ap, of an, of pn.
+    # Columns of the batch: the probe at each position, the triplet itself, then the lengths of ap, of an and of pn.
     laws = [slice(m + 1 + i * k, m + 1 + (i + 1) * k) for i in range(3)]
     own = Sides.of(list(points))
     numbers = np.empty((6, m + 1 + 3 * k))
     numbers[:] = np.array(own.numbers)[:, None]
-    # Of the field only what moves with the probe differs from the triplet itself.
+    # Only the numbers that depend on the probe differ from those of the triplet itself.
     places, edges, lengths = np.ascontiguousarray(at.T), list(own.edges), list(own.lengths)
     for i, (x, y) in enumerate(ENDS):
         if scanned in (x, y):
@@ -279,7 +308,7 @@ def _table(
 
 
 def _one_pass(loss: EdgeEnergy, numbers: Sequence[Floats], by: Sequence[int]) -> tuple[Floats, list[Floats | None]]:
-    """raw (N,) and derivatives (N,) as `_partial`, from six numbers of (N,), or (1,) where all triplets share one."""
+    """Evaluate `_partial` at six numbers of shape (N,), or (1,) if all triplets share one, at most CHUNK at a time."""
     size = max(map(len, numbers))
     if size > CHUNK:
         starts = range(0, size, CHUNK)
@@ -292,11 +321,11 @@ def _one_pass(loss: EdgeEnergy, numbers: Sequence[Floats], by: Sequence[int]) ->
 
 
 def _first(points: Tensor) -> Floats:
-    """(..., D) -> (D, ...)"""
+    """Move the coordinates of points (..., D) to the front, (D, ...)."""
     given = points.detach().numpy()
     return np.ascontiguousarray(given.transpose(-1, *range(given.ndim - 1)))
 
 
 def _last(vectors: Floats) -> Tensor:
-    """(D, ...) -> (..., D)"""
+    """Move the coordinates of vectors (D, ...) to the back, (..., D)."""
     return torch.from_numpy(vectors if vectors.ndim == 1 else vectors.transpose(*range(1, vectors.ndim), 0))

@@ -1,4 +1,4 @@
-"""Forces on the points of a triplet by their definition: minus the gradient of the loss by the points themselves."""
+"""Forces on the points of a triplet, by definition: minus the gradient of the loss with respect to the points."""
 
 from __future__ import annotations
 
@@ -14,40 +14,50 @@ Probe = Literal["anchor", "positive", "negative"]
 
 
 class TripletEnergy(Protocol):
-    """A triplet loss: energies of triplets of points, shapes (..., D) x3 -> (...)."""
+    """Protocol of a triplet loss that maps points of shapes (..., D) to energies of shape (...)."""
 
     m2: float
 
     def raw(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        """Energy with its margin, before the clamp."""
+        """Return the energy with its margin, before the clamp."""
         ...
 
     def clamped(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        """Energy after the clamp to [0, m2]."""
+        """Return the energy after the clamp to [0, m2]."""
         ...
 
 
 class EdgeEnergy(Protocol):
-    """A triplet loss as a function of edge lengths and squared norms."""
+    """Protocol of a triplet loss that is a function of edge lengths and squared norms."""
 
     m2: float
     floor: float
 
     def raw_of(self, triplet: Triplet) -> Tensor:
-        """Energy with its margin, before the clamp."""
+        """Return the energy with its margin, before the clamp."""
         ...
 
 
 def forces(loss: TripletEnergy, a: Tensor, p: Tensor, n: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Forces on anchor, positive, negative: minus the gradient of the clamped loss.
+    """Compute the forces on anchor, positive and negative: minus the gradient of the clamped loss.
 
-    Outside 0 < raw < m2 all three are zero.
+    All three forces are zero unless 0 < raw < m2.
 
-    Shapes: (..., D) x3, broadcast together; each force has the shape of its own point (summed over the broadcast).
-    Raises: TypeError or ValueError naming the point that is no finite floating-point tensor.
-    Source: Karaman 2021, Sec. 3.1.
+    Args:
+        loss: Triplet loss, for example from `losses.create`.
+        a: Anchors, shape (..., D).
+        p: Positives, shape (..., D).
+        n: Negatives, shape (..., D). The three shapes are broadcast together.
 
-    Example, where the anchor is pulled to the positive and pushed off the negative:
+    Returns:
+        The forces on anchor, positive and negative. Each has the shape of its own point (summed over broadcast
+        dimensions).
+
+    Raises:
+        TypeError: If a point is not a floating-point tensor.
+        ValueError: If a point is not finite.
+
+    Example:
         >>> import torch
         >>> from dmlcore import geometry, losses
         >>> a, p, n = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.25]])
@@ -56,6 +66,9 @@ def forces(loss: TripletEnergy, a: Tensor, p: Tensor, n: Tensor) -> tuple[Tensor
         tensor([ 1., -1.])
         >>> (force_a + force_p + force_n).tolist()
         [0.0, 0.0]
+
+    Reference:
+        Karaman 2021, Sec. 3.1.
     """
     for name, x in (("anchor", a), ("positive", p), ("negative", n)):
         if not isinstance(x, Tensor) or not x.is_floating_point():
@@ -66,7 +79,7 @@ def forces(loss: TripletEnergy, a: Tensor, p: Tensor, n: Tensor) -> tuple[Tensor
 
 
 def gradients(energy: Callable[..., Tensor], a: Tensor, p: Tensor, n: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of any energy of three points by automatic differentiation; each has the shape of its own point."""
+    """Compute the gradients of an energy of three points by autograd; each has the shape of its point."""
     with torch.enable_grad():
         points = [x.detach().requires_grad_() for x in (a, p, n)]
         slopes = torch.autograd.grad(energy(*points).sum(), points, allow_unused=True, materialize_grads=True)
@@ -74,6 +87,6 @@ def gradients(energy: Callable[..., Tensor], a: Tensor, p: Tensor, n: Tensor) ->
 
 
 def direction(x: Tensor, y: Tensor) -> Tensor:
-    """u_xy = (x - y) / |x - y|, shapes (..., D); 0 where x = y."""
+    """Return the unit vectors (x - y) / |x - y|, shape (..., D), and 0 where x = y."""
     length = distance(x, y)[..., None]
     return torch.where(length > 0, (x - y) / length.where(length > 0, 1.0), 0.0)

@@ -1,4 +1,4 @@
-"""Easy, semi-hard and hard: where the scanning point of a triplet stands, by the loss that is used."""
+"""Regions of easy, semi-hard and hard positions of the scanned point of a triplet, according to the loss."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from torch import Tensor
 from dmlcore.geometry.field_table import field_table
 from dmlcore.geometry.forces import EdgeEnergy, Probe
 
-RAY = torch.linspace(0.02, 6.0, 300, dtype=torch.float64)  # distances from the anchor at which names are looked for
+# distances from the anchor at which label positions are searched
+RAY = torch.linspace(0.02, 6.0, 300, dtype=torch.float64)
 
 
 @dataclass(frozen=True)
 class Hardness:
-    """The circle about the anchor that parts hard from semi-hard, and a place (x, y) in each region that exists.
+    """Circle about the anchor that separates hard from semi-hard, and a label position (x, y) in each region that
+    exists.
 
-    radius is None for a scanned anchor, which Fig. 2.5 does not treat.
+    The radius is None for a scanned anchor, which Fig. 2.5 does not cover.
     """
 
     radius: float | None
@@ -26,18 +28,21 @@ class Hardness:
 
 
 def hardness(loss: EdgeEnergy, a: Tensor, p: Tensor, n: Tensor, probe: Probe) -> Hardness:
-    """Regions of Karaman 2021, Fig. 2.5, in the plane: a, p, n (2,) float64.
+    """Compute the regions of Karaman 2021, Fig. 2.5, for a, p, n of shape (2,), float64.
 
-    A scanned negative is hard nearer to the anchor than the positive, semi-hard beyond while the loss is active, easy
-    without loss; a scanned positive is hard beyond d_an, semi-hard nearer while active, easy without loss. Raises
-    ValueError for an unknown probe.
+    A scanned negative is hard if it is nearer to the anchor than the positive, semi-hard if it is farther and the loss
+    is active, and easy if the loss is zero. A scanned positive is hard beyond d_an, semi-hard if it is nearer and the
+    loss is active, and easy if the loss is zero.
+
+    Raises:
+        ValueError: If the probe is unknown.
     """
     if probe == "anchor":
         return Hardness(None, ())
     other = p if probe == "negative" else n
     radius = float((a - other).norm())
     x, y = (other - a).tolist()
-    away = math.atan2(y, x) + 0.75 * math.pi  # a direction that leaves the points free
+    away = math.atan2(y, x) + 0.75 * math.pi  # a direction in which no point lies
     ray = torch.tensor([math.cos(away), math.sin(away)], dtype=torch.float64)
     active = field_table(loss, a, p, n, probe=probe, at=a + RAY[:, None] * ray).active
     near = radius > RAY

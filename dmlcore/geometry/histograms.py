@@ -1,4 +1,4 @@
-"""Average pooling read as a histogram over prototypes, and how far that reading is off."""
+"""Average pooling as a histogram over prototypes, and the error of this approximation."""
 
 from __future__ import annotations
 
@@ -12,20 +12,26 @@ from dmlcore.typing import Floats, Ints
 
 @dataclass(frozen=True)
 class PrototypeCombination:
-    """Features sent to their nearest prototypes: |combination - average| <= mean_distance <= radius."""
+    """Assignment of features to their nearest prototypes: |combination - average| <= mean_distance <= radius."""
 
-    assignment: Ints  # (n,) nearest prototype, the lowest index among equals
+    assignment: Ints  # (n,) index of the nearest prototype, the lowest among ties
     histogram: Floats  # (m,) share of the features at each prototype
     combination: Floats  # (D,) sum of histogram times prototypes
     average: Floats  # (D,) global average of the features
-    error: float  # distance of the two
-    mean_distance: float  # of a feature to its prototype
-    radius: float  # the largest such distance
+    error: float  # distance of combination and average
+    mean_distance: float  # mean distance of a feature to its prototype
+    radius: float  # largest distance of a feature to its prototype
 
 
 def prototype_combination(features: ArrayLike, prototypes: ArrayLike) -> PrototypeCombination:
-    """The histogram of features (n, D) over prototypes (m, D) and both bounds. Source: Gurbuz 2022, Prop. 4.2.1,
-    corrected: no square on the left, no unit ball needed. Raises ValueError naming the argument."""
+    """Compute the histogram of features (n, D) over prototypes (m, D) and both bounds.
+
+    Raises:
+        ValueError: If an argument is invalid.
+
+    Reference:
+        Gurbuz 2022, Prop. 4.2.1, corrected: no square on the left-hand side, and no unit ball is needed.
+    """
     x, v = np.asarray(features, dtype=np.float64), np.asarray(prototypes, dtype=np.float64)
     for name, points in (("features", x), ("prototypes", v)):
         if points.ndim != 2 or not points.size or not np.isfinite(points).all():

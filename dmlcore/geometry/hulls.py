@@ -1,6 +1,6 @@
-"""How far the classes overlap when each is seen as the convex hull of the prototypes it uses.
+"""Overlap of classes, each represented by the convex hull of the prototypes that it uses.
 
-Imported by itself, not through the package: it loads scipy, which a training run can do without.
+Import this module directly, not through the package: it loads scipy, which training runs do not need.
 """
 
 from __future__ import annotations
@@ -16,28 +16,32 @@ from scipy.spatial import ConvexHull, QhullError
 
 from dmlcore.typing import Bools, Floats, Ints
 
-MEETING = 1e-9  # hulls closer than this share of their extent meet
+MEETING = 1e-9  # hulls that are closer than this share of their extent intersect
 
 
 @dataclass(frozen=True, eq=False)
 class Overlaps:
-    """Five measures of overlap, each the mean over pairs of classes; `pairs` holds them pair by pair."""
+    """Five measures of overlap, each the mean over pairs of classes; `pairs` has the values of all pairs."""
 
     classes: Ints  # (C,)
-    tau: float  # a prototype is active in a class if its share exceeds this
+    tau: float  # threshold: a prototype is active in a class if its share exceeds tau
     active: Bools  # (C, m)
-    hull_iou: float | None  # area of both hulls over area of either; None unless prototypes are 2-D
+    hull_iou: float | None  # intersection over union of the hulls; None unless prototypes are 2-D
     histogram_intersection: float  # sum over prototypes of the smaller share; any dimension, no threshold
-    active_jaccard: float  # prototypes active in both over those active in either
-    hull_separation: float  # distance of the hulls, the widest margin between them; 0 iff they meet
-    membership_rate: float | None  # share of a class's embeddings inside the hull of another; None without embeddings
-    pairs: Mapping[str, Floats]  # measure -> (C, C), nan on the diagonal; membership_rate[a, b]: those of a in hull b
+    active_jaccard: float  # prototypes active in both classes over those active in either
+    hull_separation: float  # distance of the hulls, their largest separating margin; 0 if and only if they intersect
+    # share of a class's embeddings inside the hull of another class; None without embeddings
+    membership_rate: float | None
+    # measure -> (C, C), NaN on the diagonal; membership_rate[a, b]: embeddings of a in hull b
+    pairs: Mapping[str, Floats]
 
 
 def class_histograms(histograms: ArrayLike, labels: ArrayLike) -> tuple[Ints, Floats]:
-    """Classes (C,) in ascending order and the mean histogram of each, (C, m), of histograms (N, m), labels (N,).
+    """Return the classes (C,) in ascending order and their mean histograms (C, m), from histograms (N, m) and labels
+    (N,).
 
-    Raises ValueError naming the argument.
+    Raises:
+        ValueError: If an argument is invalid.
     """
     h, y = _points("histograms", histograms), np.asarray(labels)
     if y.shape != (len(h),):
@@ -47,9 +51,13 @@ def class_histograms(histograms: ArrayLike, labels: ArrayLike) -> tuple[Ints, Fl
 
 
 def active(shares: ArrayLike, tau: float | None = None) -> Bools:
-    """Which prototypes the classes with mean histograms `shares` (..., m) use: share > tau, by default 1 / (10 m).
+    """Return which prototypes are active in classes with mean histograms `shares` (..., m): share > tau, by default 1 /
+    (10 m).
 
-    With tau = 0 a single stray feature activates a prototype. Raises ValueError if tau is negative or not finite.
+    With tau = 0 a single stray feature activates a prototype.
+
+    Raises:
+        ValueError: If tau is negative or not finite.
     """
     h = np.asarray(shares, dtype=np.float64)
     threshold = 1 / (10 * h.shape[-1]) if tau is None else tau
@@ -60,12 +68,14 @@ def active(shares: ArrayLike, tau: float | None = None) -> Bools:
 
 
 def hull(points: ArrayLike) -> Floats:
-    """Corners (k, 2) of the convex hull of points (n, 2), counterclockwise; k < 3 if they lie on one line."""
+    """Return the corners (k, 2) of the convex hull of points (n, 2), counterclockwise; k < 3 if the points are
+    collinear.
+    """
     x = np.asarray(points, dtype=np.float64).reshape(-1, 2)
     if len(x) > 2:
         try:
             return cast(Floats, x[ConvexHull(x).vertices])
-        except QhullError:  # collinear, or all in one point
+        except QhullError:  # collinear or coincident points
             pass
     order = np.lexsort(x.T[::-1])
     ends = x[order[[0, -1]]] if len(x) else x
@@ -73,21 +83,25 @@ def hull(points: ArrayLike) -> Floats:
 
 
 def area(polygon: ArrayLike) -> float:
-    """Area of a polygon of corners (k, 2) in counterclockwise order; 0 for k < 3."""
+    """Return the area of a polygon with corners (k, 2) in counterclockwise order; 0 for k < 3."""
     x = np.asarray(polygon, dtype=np.float64).reshape(-1, 2)
     if len(x) < 3:
         return 0.0
-    x = x - x[0]  # far from the origin the products would cancel
+    x = x - x[0]  # relative to the first corner: far from the origin the products would cancel
     y = np.roll(x, -1, axis=0)
     return float((x[:, 0] * y[:, 1] - x[:, 1] * y[:, 0]).sum() / 2)
 
 
 def intersection(first: ArrayLike, second: ArrayLike) -> Floats:
-    """Corners (k, 2) of what two convex polygons share, both counterclockwise with three corners or more.
+    """Return the corners (k, 2) of the intersection of two convex polygons, both counterclockwise with at least three
+    corners.
 
-    The first is cut along each edge of the second. Source: Sutherland & Hodgman 1974.
+    The first polygon is clipped by each edge of the second.
+
+    Reference:
+        Sutherland & Hodgman 1974.
     """
-    # Plain floats: for a handful of corners they are ten times faster than arrays.
+    # Plain floats are ten times faster than arrays for a few corners.
     left: list[list[float]] = np.asarray(first, dtype=np.float64).reshape(-1, 2).tolist()
     edges: list[list[float]] = np.asarray(second, dtype=np.float64).reshape(-1, 2).tolist()
     for (ax, ay), (bx, by) in zip(edges, edges[1:] + edges[:1], strict=True):
@@ -104,12 +118,12 @@ def intersection(first: ArrayLike, second: ArrayLike) -> Floats:
 
 
 def hull_iou(first: ArrayLike, second: ArrayLike) -> float:
-    """Area shared by the hulls of two point sets (n, 2) over the area they cover, 0..1; 0 if a hull has no area."""
+    """Return the intersection over union, 0..1, of the hulls of two point sets (n, 2); 0 if a hull has no area."""
     return _iou(hull(first), hull(second))
 
 
 def _iou(one: Floats, two: Floats) -> float:
-    """Of two convex polygons, counterclockwise."""
+    """Return the intersection over union of two convex polygons with counterclockwise corners."""
     if min(len(one), len(two)) < 3:
         return 0.0
     shared, areas = max(0.0, area(intersection(one, two))), area(one) + area(two)
@@ -117,27 +131,32 @@ def _iou(one: Floats, two: Floats) -> float:
 
 
 def histogram_intersection(first: ArrayLike, second: ArrayLike) -> float:
-    """Sum over prototypes of the smaller of two shares (m,): 1 for equal histograms, 0 for disjoint ones."""
+    """Return the sum over prototypes of the smaller of two shares (m,): 1 for equal histograms, 0 for disjoint ones."""
     return float(np.minimum(np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)).sum())
 
 
 def active_jaccard(first: ArrayLike, second: ArrayLike) -> float:
-    """Prototypes active in both classes over those active in either, from flags (m,); 0 if there are none."""
+    """Return the number of prototypes active in both classes over those active in either, from flags (m,); 0 if none
+    is.
+    """
     a, b = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
     return float((a & b).sum() / max(1, (a | b).sum()))
 
 
 def hull_separation(first: ArrayLike, second: ArrayLike) -> float:
-    """Distance of the convex hulls of two point sets, (n, D) and (k, D): the widest margin that separates them.
+    """Return the distance of the convex hulls of point sets (n, D) and (k, D), their largest separating margin.
 
-    0 iff they meet; inf if a set is empty. The nearest point to the origin of all differences, found by non-negative
-    least squares. Source: Lawson & Hanson 1974, ch. 23 (least distance programming).
+    The distance is 0 if and only if they intersect, and inf if a set is empty. It is the distance from the origin to
+    the hull of all differences, found by non-negative least squares.
+
+    Reference:
+        Lawson & Hanson 1974, ch. 23 (least distance programming).
     """
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if not len(a) or not len(b):
         return float("inf")
     if a.shape[1] == 2:
-        a, b = hull(a), hull(b)  # fewer differences
+        a, b = hull(a), hull(b)  # fewer differences after removing duplicates
     differences = (a[:, None] - b[None]).reshape(-1, a.shape[1])
     extent = float(np.linalg.norm(differences, axis=1).max())
     if extent == 0 or not differences.any(axis=1).all():  # a common point
@@ -150,12 +169,13 @@ def hull_separation(first: ArrayLike, second: ArrayLike) -> float:
 
 
 def members(embeddings: ArrayLike, corners: ArrayLike) -> Bools:
-    """Which embeddings (N, D) lie in the convex hull of corners (k, D), its border included, (N,)."""
+    """Return which embeddings (N, D) lie in the convex hull of corners (k, D), including its border, as flags (N,)."""
     x, v = np.asarray(embeddings, dtype=np.float64), np.asarray(corners, dtype=np.float64)
     if not len(v):
         return np.zeros(len(x), dtype=bool)
     slack = MEETING * float(np.ptp(v, axis=0).max())
-    inside: Bools = ((x >= v.min(0) - slack) & (x <= v.max(0) + slack)).all(1)  # the box around the hull first
+    # test the bounding box of the hull first
+    inside: Bools = ((x >= v.min(0) - slack) & (x <= v.max(0) + slack)).all(1)
     around = hull(v) if v.shape[1] == 2 else v
     if v.shape[1] == 2 and len(around) > 2:
         return inside & _within(x, around, slack)
@@ -165,7 +185,7 @@ def members(embeddings: ArrayLike, corners: ArrayLike) -> Bools:
 
 
 def _within(x: Floats, polygon: Floats, slack: float) -> Bools:
-    """Which points (N, 2) lie on the inner side of every edge, (N,), or less than `slack` beyond."""
+    """Return which points (N, 2) lie on the inner side of every edge, or at most `slack` outside, as flags (N,)."""
     edges = np.roll(polygon, -1, axis=0) - polygon
     offsets = x[:, None] - polygon
     sides = edges[:, 0] * offsets[..., 1] - edges[:, 1] * offsets[..., 0]
@@ -180,13 +200,25 @@ def overlaps(
     embeddings: ArrayLike | None = None,
     tau: float | None = None,
 ) -> Overlaps:
-    """All measures of prototypes (m, D), histograms (N, m) over them, labels (N,) and, if given, embeddings (N, D).
+    """Compute all measures of overlap.
 
-    tau: see `active`. In high dimensions one common prototype makes hulls meet: there the two set-based numbers,
-    histogram_intersection and active_jaccard, carry the signal. Raises ValueError naming the argument, or if there are
-    fewer than two classes. Source: Gurbuz 2022, ch. 4.
+    In high dimensions a single common prototype makes hulls intersect; there the two set-based measures,
+    histogram_intersection and active_jaccard, are informative.
+
+    Args:
+        prototypes: Prototypes, shape (m, D).
+        histograms: Histograms of the samples over the prototypes, shape (N, m).
+        labels: Class of each sample, shape (N,).
+        embeddings: Embeddings, shape (N, D), or None.
+        tau: Threshold of `active`.
+
+    Raises:
+        ValueError: If an argument is invalid or there are fewer than two classes.
+
+    Reference:
+        Gurbuz 2022, ch. 4.
     """
-    # What is given, checked against each other.
+    # Validate the arguments against each other.
     v = _points("prototypes", prototypes)
     classes, shares = class_histograms(histograms, labels)
     if shares.shape[1] != len(v):
@@ -196,7 +228,7 @@ def overlaps(
     x, y = None if embeddings is None else _points("embeddings", embeddings), np.asarray(labels)
     if x is not None and x.shape != (len(y), v.shape[1]):
         raise ValueError(f"embeddings must have shape ({len(y)}, {v.shape[1]}), got {x.shape}")
-    # The hull of a class is spanned by the prototypes that it uses; on a plane, by their outermost.
+    # The hull of a class is spanned by its active prototypes; in the plane, by the outermost of them.
     flags = active(shares, tau)
     corners = [v[f] for f in flags]
     if v.shape[1] == 2:
@@ -205,12 +237,13 @@ def overlaps(
     names = ["histogram_intersection", "active_jaccard", "hull_separation"]
     names += ["hull_iou"] * (v.shape[1] == 2) + ["membership_rate"] * (x is not None)
     pairs = {name: np.full((count, count), np.nan) for name in names}
-    # Tables of class by class: all symmetric but the membership rate, the share of a's points in the hull of b.
+    # Tables over pairs of classes; all are symmetric except the membership rate, the share of a's points in the hull of
+    # b.
     for a in range(count):
         for b in range(count):
             if a < b:
                 orders = (a, b), (b, a)
-                common = (flags[a] & flags[b]).any()  # a common corner: no need to ask the solver
+                common = (flags[a] & flags[b]).any()  # a common corner makes the solver unnecessary
                 measured = {
                     "histogram_intersection": histogram_intersection(shares[a], shares[b]),
                     "active_jaccard": active_jaccard(flags[a], flags[b]),

@@ -1,4 +1,4 @@
-"""A triplet loss as a comparison reads it: clamped or not, in one order or summed over both, times a factor."""
+"""Variants of a triplet loss for comparisons: with or without clamp, in one order or both, times a factor."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from dmlcore.geometry.forces import EdgeEnergy, Probe, TripletEnergy
 
 
 class PointEdgeEnergy(TripletEnergy, EdgeEnergy, Protocol):
-    """A loss both of points and of edges."""
+    """Protocol of a loss that accepts both points and edges."""
 
 
 @dataclass
 class Variant:
     """factor * loss + shift, optionally without its clamp and summed over the orders (a, p, n) and (p, a, n).
 
-    Itself a `TripletEnergy`, so that `forces` takes it. Each order is clamped by itself, as in a batch; the shift is a
-    constant of the energy and moves no boundary. factor > 0.
+    A variant is a `TripletEnergy`, so `forces` accepts it. Each order is clamped separately, as in a batch. The shift
+    is a constant of the energy and moves no boundary; the factor is positive.
     """
 
     loss: PointEdgeEnergy
@@ -39,14 +39,14 @@ class Variant:
         self.m2 = self.factor * orders * self.loss.m2 + self.shift if self.clamp else math.inf
 
     def raw(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        """Energy before any clamp; points (..., D) x3 -> (...)."""
+        """Return the energy before any clamp at points of shapes (..., D), as (...)."""
         energy = self.loss.raw(anchor, positive, negative)
         if self.both_orders:
             energy = energy + self.loss.raw(positive, anchor, negative)
         return self.factor * energy + self.shift
 
     def clamped(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        """The energy compared: after the clamp, or before it where `clamp` is off; points (..., D) x3 -> (...)."""
+        """Return the compared energy at points of shapes (..., D): clamped, or raw if `clamp` is False."""
         if not self.clamp:
             return self.raw(anchor, positive, negative)
         energy = self.loss.clamped(anchor, positive, negative)
@@ -57,7 +57,7 @@ class Variant:
     def table(
         self, a: Tensor, p: Tensor, n: Tensor, *, probe: Probe = "negative", at: Tensor | None = None
     ) -> FieldTable:
-        """`field_table` of the energies compared; raw, energy and force carry the factor, `orders` do not."""
+        """Evaluate `field_table` of the compared energy; raw, energy and force include the factor, `orders` do not."""
         reading = {"clamp": self.clamp, "both_orders": self.both_orders}
         return field_table(self.loss, a, p, n, probe=probe, at=at, factor=self.factor, shift=self.shift, **reading)
 
@@ -65,5 +65,5 @@ class Variant:
 def scan_variant(
     variant: Variant, a: Tensor, p: Tensor, n: Tensor, *, probe: Probe = "negative", x: Tensor, y: Tensor
 ) -> FieldTable:
-    """`scan` of a variant: its probe on the grid x (W,) times y (H,) of the plane."""
+    """Evaluate the variant with its probe on the grid of x (W,) and y (H,)."""
     return variant.table(a, p, n, probe=probe, at=grid(x, y))

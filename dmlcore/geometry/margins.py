@@ -1,4 +1,4 @@
-"""Margins of the distance-sensitive loss that enclose the ranking discs, and force balance in a batch."""
+"""Margins of the distance-sensitive loss that enclose the ranking discs, and the force balance in a batch."""
 
 from __future__ import annotations
 
@@ -7,18 +7,30 @@ from numbers import Integral
 
 
 def margin_for_ellipse(d: float, m_ranking: float, s: float, rho: float) -> float:
-    """Margin m1 of the r = 0 loss whose confocal ellipse contains the ranking discs.
+    """Return the margin m1 of the r = 0 loss whose confocal ellipse contains the ranking discs.
 
-    d = d_ap > 0, ranking margin m_ranking >= 0, pull exponent s, push/pull ratio rho > 0. The discs of radius
-    R = d + m_ranking lie about anchor and positive; b (B.5) and a (B.4) are squared semi-axes.
+    The discs of radius R = d + m_ranking are centred at the anchor and the positive; b (B.5) and a (B.4) are squared
+    semi-axes.
 
-    Raises: ValueError naming the argument.
-    Source: Karaman 2021, App. B.
+    Args:
+        d: Distance d_ap > 0 of anchor and positive.
+        m_ranking: Margin >= 0 of the ranking loss.
+        s: Exponent of the pull.
+        rho: Ratio > 0 of push and pull.
+
+    Returns:
+        The margin m1.
+
+    Raises:
+        ValueError: If an argument is out of range.
 
     Example:
         >>> from dmlcore import geometry
         >>> round(geometry.margin_for_ellipse(1.0, 0.0, 0.0, 1.0), 4)
         2.0917
+
+    Reference:
+        Karaman 2021, App. B.
     """
     R = _ranking_radius(d, m_ranking, rho)
     b = R**2 + (d * math.sqrt(d**2 + 32 * R**2) - d**2) / 16
@@ -28,39 +40,57 @@ def margin_for_ellipse(d: float, m_ranking: float, s: float, rho: float) -> floa
 
 
 def margin_enclosing(d: float, m_ranking: float, s: float, r: float, rho: float) -> float:
-    """Smallest margin m1 whose outer boundary contains both ranking discs, any push exponent r.
+    """Return the smallest margin m1 whose outer boundary contains both ranking discs, for any push exponent r.
 
-    d = d_ap > 0, m_ranking >= 0, rho > 0; the extreme point lies on the line through anchor and positive, at
-    distances R and R + d from them.
+    The extreme point lies on the line through anchor and positive, at distances R and R + d from them, where R = d +
+    m_ranking.
 
-    Raises: ValueError naming the argument.
-    Source: exact form of Karaman 2021, App. B.
+    Args:
+        d: Distance d_ap > 0 of anchor and positive.
+        m_ranking: Margin >= 0 of the ranking loss.
+        s: Exponent of the pull.
+        r: Exponent of the push.
+        rho: Ratio > 0 of push and pull.
 
-    Example, where R = 1 and so m1 = 1 + 2 - 1:
+    Returns:
+        The margin m1.
+
+    Raises:
+        ValueError: If an argument is out of range.
+
+    Example:
         >>> from dmlcore import geometry
-        >>> geometry.margin_enclosing(1.0, 0.0, 0.0, 0.0, 1.0)
+        >>> geometry.margin_enclosing(1.0, 0.0, 0.0, 0.0, 1.0)  # R = 1, so m1 = 1 + 2 - 1
         2.0
         >>> geometry.margin_enclosing(0.0, 0.0, 0.0, 0.0, 1.0)
         Traceback (most recent call last):
         ValueError: d must be positive and finite, got 0.0
+
+    Reference:
+        Exact form of Karaman 2021, App. B.
     """
     R = _ranking_radius(d, m_ranking, rho)
     return rho * (_potential(R, 1 - r) + _potential(R + d, 1 - r)) - _potential(d, s + 1)
 
 
 def balanced_rho(B: int, C: int) -> float:
-    """rho at which pull and push weigh the same per link, in a batch of B samples of C classes of equal size.
+    """Return rho at which pull and push weigh the same per link, in a batch of B samples from C classes of equal size.
 
-    (B - K) / (2 (K - 1)) with K = B/C: each same-class pair is the a-p edge of 2 (B - K) triplets, each different-class
-    pair an a-n edge of 2 (K - 1) and a p-n edge of as many. Raises ValueError naming the argument and the remedy.
-    Source: Karaman 2021, Eq. 3.19.
+    rho = (B - K) / (2 (K - 1)) with K = B/C: each same-class pair is the a-p edge of 2 (B - K) triplets; each
+    different-class pair is the a-n edge of 2 (K - 1) triplets and the p-n edge of equally many.
+
+    Raises:
+        ValueError: If an argument is out of range, with the remedy.
+
+    Reference:
+        Karaman 2021, Eq. 3.19.
     """
     K = _class_size(B, C)
     return (B - K) / (2 * (K - 1))
 
 
 def triplet_count(B: int, C: int) -> int:
-    """Valid triplets, B (K - 1) (B - K), in a batch of B samples of C classes of K = B/C; errors as `balanced_rho`."""
+    """Return the number of valid triplets, B (K - 1) (B - K), in a batch of B samples from C classes of K = B/C."""
     K = _class_size(B, C)
     return B * (K - 1) * (B - K)
 
@@ -87,5 +117,5 @@ def _ranking_radius(d: float, m_ranking: float, rho: float) -> float:
 
 
 def _potential(d: float, q: float) -> float:
-    """P_q(d), the scalar of `geometry.distances.power_potential`."""
+    """Compute P_q(d), the scalar version of `power_potential`."""
     return math.log(d) if abs(q) < 1e-9 else d**q / q

@@ -1,7 +1,9 @@
-"""Triplets of unit vectors: points from angles and back, tangential and radial forces, scans of circle and sphere.
+"""Triplets of unit vectors: conversion between points and angles, tangential and radial forces, scans of circle and
+sphere.
 
-On the unit sphere only the part of a force in the tangent plane moves a point; normalisation removes the radial rest.
-Angles are radians; longitude counts from the first axis towards the second, latitude from the equator to the pole.
+On the unit sphere only the tangential component of a force moves a point; normalisation removes the radial component.
+Angles are in radians; longitude is measured from the first axis towards the second, latitude from the equator to the
+pole.
 """
 
 from __future__ import annotations
@@ -15,23 +17,23 @@ from torch import Tensor
 from dmlcore.geometry.field_table import field_table
 from dmlcore.geometry.forces import EdgeEnergy, Probe, TripletEnergy
 
-UNIT = 1e-6  # how far a norm may be from 1
+UNIT = 1e-6  # tolerance of a norm of 1
 
 
 def on_circle(angle: Tensor) -> Tensor:
-    """Points (..., 2) of the unit circle at the angles (...), counted from the first axis."""
+    """Return points (..., 2) of the unit circle at angles (...) from the first axis."""
     return torch.stack([angle.cos(), angle.sin()], dim=-1)
 
 
 def on_sphere(longitude: Tensor, latitude: Tensor) -> Tensor:
-    """Points (..., 3) of the unit sphere at longitude and latitude (...), which broadcast."""
+    """Return points (..., 3) of the unit sphere at longitudes and latitudes (...), which broadcast."""
     longitude, latitude = torch.broadcast_tensors(longitude, latitude)
     parallel = latitude.cos()
     return torch.stack([parallel * longitude.cos(), parallel * longitude.sin(), latitude.sin()], dim=-1)
 
 
 def angles(points: Tensor) -> Tensor:
-    """Angle (..., 1) of points (..., 2), or longitude and latitude (..., 2) of points (..., 3): the way back."""
+    """Return the angles (..., 1) of points (..., 2), or longitudes and latitudes (..., 2) of points (..., 3)."""
     longitude = torch.atan2(points[..., 1], points[..., 0])
     if points.shape[-1] == 2:
         return longitude[..., None]
@@ -42,33 +44,37 @@ def angles(points: Tensor) -> Tensor:
 
 
 def central_angle(x: Tensor, y: Tensor) -> Tensor:
-    """Angle (...) in [0, pi] between unit vectors (..., D), exact for near and for opposite ones."""
+    """Return the angles (...) in [0, pi] between unit vectors (..., D), accurate for nearby and opposite vectors."""
     return 2 * torch.atan2((x - y).norm(dim=-1), (x + y).norm(dim=-1))
 
 
 def tangent(force: Tensor, point: Tensor) -> Tensor:
-    """The part of `force` in the tangent plane of the unit sphere at `point`; both (..., D)."""
+    """Return the component of `force` in the tangent space of the unit sphere at `point`; both have shape (..., D)."""
     return force - radial(force, point)[..., None] * point
 
 
 def radial(force: Tensor, point: Tensor) -> Tensor:
-    """The part (...) of `force` along the unit vector `point`, outward positive: what normalisation removes."""
+    """Return the component (...) of `force` along the unit vector `point`, outward positive, which normalisation
+    removes.
+    """
     return (force * point).sum(-1)
 
 
 @dataclass(frozen=True)
 class SphereForces:
-    """Forces on anchor, positive, negative: tangential vectors (..., D), and the radial part (...) that is removed."""
+    """Forces on anchor, positive and negative: tangential vectors (..., D) and the removed radial components (...)."""
 
     tangential: tuple[Tensor, Tensor, Tensor]
     radial: tuple[Tensor, Tensor, Tensor]
 
 
 def sphere_forces(loss: EdgeEnergy, a: Tensor, p: Tensor, n: Tensor) -> SphereForces:
-    """Tangent-projected forces of the clamped loss on three unit vectors (..., D), and the radial parts left out.
+    """Compute the tangential forces of the clamped loss on three unit vectors (..., D), and their radial components.
 
-    The tangential force is minus the gradient of the loss along the sphere. Raises ValueError naming the point that
-    is no unit vector.
+    The tangential force is minus the gradient of the loss along the sphere.
+
+    Raises:
+        ValueError: If a point is not a unit vector.
     """
     _units(a, p, n)
     f_a, f_p, f_n = field_table(loss, a, p, n).forces
@@ -79,21 +85,24 @@ def sphere_forces(loss: EdgeEnergy, a: Tensor, p: Tensor, n: Tensor) -> SphereFo
 
 @dataclass(frozen=True)
 class SphereScan:
-    """What the probe would meet at each node of circle or sphere, the other two points fixed."""
+    """Energies and forces of the probe at each node of circle or sphere, with the other two points fixed."""
 
     raw: Tensor  # (...) energy before the clamp
     energy: Tensor  # (...) clamped energy
     active: Tensor  # (...) bool: 0 < raw < m2
-    tangential: Tensor  # (..., D) force along the sphere
-    radial: Tensor  # (...) outward force, removed by normalisation
+    tangential: Tensor  # (..., D) tangential force
+    radial: Tensor  # (...) outward radial force, removed by normalisation
 
 
 def scan_sphere(
     loss: EdgeEnergy, a: Tensor, p: Tensor, n: Tensor, *, probe: Probe = "negative", nodes: Tensor
 ) -> SphereScan:
-    """Move the probe over the unit vectors `nodes` (..., D) while the other two points (D,) stay.
+    """Move the probe over the unit vectors `nodes` (..., D) while the other two points (D,) are fixed.
 
-    One forward and one backward pass. Raises ValueError for an unknown probe or a point that is no unit vector.
+    Takes one forward and one backward pass.
+
+    Raises:
+        ValueError: If the probe is unknown or a point is not a unit vector.
     """
     _units(a, p, n)
     field = field_table(loss, a, p, n, probe=probe, at=nodes)
@@ -103,13 +112,13 @@ def scan_sphere(
 def raw_on_sphere(
     loss: TripletEnergy, a: Tensor, p: Tensor, n: Tensor, *, probe: Probe = "negative", nodes: Tensor
 ) -> Tensor:
-    """raw (...) alone of `scan_sphere`, without forces: for fine textures."""
+    """Return only raw (...) of `scan_sphere`, without forces, for fine textures."""
     with torch.no_grad():
         return loss.raw(*_replaced(probe, nodes, a, p, n)).expand(nodes.shape[:-1])
 
 
 def angle_map(loss: TripletEnergy, positive: Tensor, negative: Tensor) -> Tensor:
-    """raw (H, W) of triplets on the circle over theta_p - theta_a (W,) and theta_n - theta_a (H,).
+    """Return raw (H, W) of triplets on the circle over theta_p - theta_a (W,) and theta_n - theta_a (H,).
 
     A rotation-invariant loss on the circle depends on these two angles alone.
     """
@@ -119,14 +128,16 @@ def angle_map(loss: TripletEnergy, positive: Tensor, negative: Tensor) -> Tensor
 
 
 def fibonacci_sphere(count: int) -> Tensor:
-    """`count` evenly spread points (count, 3) of the unit sphere: heights equal steps, longitudes golden angles."""
+    """Return `count` evenly spread points (count, 3) of the unit sphere: equal steps in height, golden angles in
+    longitude.
+    """
     i = torch.arange(count, dtype=torch.float64)
     height = 1 - (2 * i + 1) / count
     return on_sphere(i * math.pi * (3 - math.sqrt(5)), torch.asin(height))
 
 
 def random_triplets(count: int, dimension: int, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
-    """Anchors, positives, negatives (count, dimension), independent and uniform on the unit sphere, float64."""
+    """Draw anchors, positives and negatives (count, dimension), independent and uniform on the unit sphere, float64."""
     generator = torch.Generator().manual_seed(seed)
     drawn = torch.randn(3, count, dimension, dtype=torch.float64, generator=generator)
     a, p, n = drawn / drawn.norm(dim=-1, keepdim=True)

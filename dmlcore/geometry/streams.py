@@ -1,4 +1,4 @@
-"""Short streamlines of a force field, all integrated at once."""
+"""Short streamlines of a force field, integrated together."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from dmlcore.typing import Array
 
 
 def streamlets(force: Array, *, seeds: int = 18, reach: float = 1.3, steps: int = 8) -> Array:
-    """Streamlines through a lattice of seeds x seeds places: (S, 2 * steps + 1, 2) in units of the grid's width, 0..1.
+    """Compute streamlines through a lattice of seeds x seeds positions: (S, 2 * steps + 1, 2) in units of the grid's
+    width, 0..1.
 
-    force (H, W, 2) on the nodes of a regular grid; each line goes `reach` lattice cells both ways, from its tail to
-    its head, by midpoint steps along the direction of the force, and stands still where the force vanishes or the grid
-    ends. Lines that never move are left out.
+    Args:
+        force: Forces on the nodes of a regular grid, shape (H, W, 2). Each line extends `reach` lattice cells in both
+            directions, from tail to head, by midpoint steps along the direction of the force; it stops where the force
+            vanishes or the grid ends. Lines that never move are left out.
     """
     height, width = force.shape[:2]
     length = np.linalg.norm(force, axis=-1, keepdims=True)

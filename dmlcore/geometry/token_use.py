@@ -1,6 +1,6 @@
-"""What each class makes of a set of tokens: those it uses, their hull, and how much two classes have in common.
+"""Use of tokens by classes: active tokens, their convex hulls, and the overlap of pairs of classes.
 
-Imported by itself, not through the package: it loads scipy, which a training run can do without.
+Import this module directly, not through the package: it loads scipy, which training runs do not need.
 """
 
 from __future__ import annotations
@@ -16,17 +16,27 @@ from dmlcore.typing import Bools, Floats
 
 @dataclass(frozen=True, eq=False)
 class TokenUse:
-    """C classes over T tokens in the plane, read from the mean pooling weight that each class puts on each token."""
+    """C classes over T tokens in the plane, given by the mean pooling weight that each class assigns to each token."""
 
     weights: Floats  # (C, T), rows sum to 1
     active: Bools  # (C, T) weight > tau
-    hulls: tuple[Floats, ...]  # of the active tokens of a class: corners (k, 2) counterclockwise, k < 3 if on one line
+    # hulls of the active tokens of each class: corners (k, 2) counterclockwise, k < 3 if collinear
+    hulls: tuple[Floats, ...]
 
     @classmethod
     def of(cls, tokens: ArrayLike, weights: ArrayLike, tau: float | None = None) -> TokenUse:
-        """The use of tokens (T, 2) by classes with these weights (C, T); tau as in `hulls.active`, 1 / (10 T) if None.
+        """Compute the use of tokens (T, 2) by classes with pooling weights (C, T).
 
-        Raises ValueError naming the argument. Source: Gurbuz 2022, ch. 4, with tokens in the place of prototypes.
+        Args:
+            tokens: Positions of the tokens, shape (T, 2).
+            weights: Mean pooling weights, shape (C, T).
+            tau: Threshold of `hulls.active`; 1 / (10 T) if None.
+
+        Raises:
+            ValueError: If an argument is invalid.
+
+        Reference:
+            Gurbuz 2022, ch. 4, with tokens in place of prototypes.
         """
         x, w = np.asarray(tokens, dtype=np.float64), np.asarray(weights, dtype=np.float64)
         if x.ndim != 2 or x.shape[1] != 2 or not np.isfinite(x).all():
@@ -37,17 +47,17 @@ class TokenUse:
         return cls(w, flags, tuple(hull(x[used]) for used in flags))
 
     def weight_on(self, tokens: ArrayLike) -> Floats:
-        """Share (C,) of the pooling weight of each class that lies on the tokens of these indices."""
+        """Return the share (C,) of each class's pooling weight on the tokens with these indices."""
         weight: Floats = self.weights[:, np.asarray(tokens, dtype=np.int64)].sum(1)
         return weight
 
     def intersections(self) -> Floats:
-        """Histogram intersection (C, C) of all pairs of classes: 1 if they weigh tokens alike, 0 if they share none."""
+        """Return the histogram intersections (C, C) of all pairs of classes: 1 for equal weights, 0 for disjoint."""
         shared: Floats = np.minimum(self.weights[:, None], self.weights[None]).sum(-1)
         return shared
 
     def ious(self) -> Floats:
-        """Area that two hulls share over the area they cover, (C, C), for all pairs; 0 where a hull has no area."""
+        """Return the intersection over union (C, C) of all pairs of hulls; 0 if a hull has no area."""
         areas = [area(corners) for corners in self.hulls]
         boxes = [(c.min(0), c.max(0)) if len(c) else (np.full(2, np.inf), np.full(2, -np.inf)) for c in self.hulls]
         overlaps = np.diag((np.array(areas) > 0).astype(np.float64))
@@ -62,7 +72,7 @@ class TokenUse:
 
 
 def mean_over_pairs(table: ArrayLike) -> float:
-    """Mean of a table (C, C) off its diagonal; 0 for a single class."""
+    """Return the mean of the off-diagonal entries of a table (C, C); 0 for a single class."""
     x = np.asarray(table, dtype=np.float64)
     count = len(x)
     return float((x.sum() - np.trace(x)) / (count * (count - 1))) if count > 1 else 0.0

@@ -1,4 +1,4 @@
-"""The geometry of a triplet: edge lengths and squared norms, from points or batch tables; its normalised margin."""
+"""Geometry of a triplet: edge lengths and squared norms, from points or batch tables, and the normalised margin."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from dmlcore.typing import Floats
 
 Edge = Callable[[str], Tensor]
 
-# Where a law diverges and no upper clamp catches it, distances below this one count as this one (docs: losses).
+# Where a force diverges and no upper clamp bounds it, distances below this value are replaced by it (docs: losses).
 FLOOR = 1e-6
-ENDS = ((0, 1), (0, 2), (1, 2))  # of the edges ap, an, pn
+ENDS = ((0, 1), (0, 2), (1, 2))  # indices of the end points of the edges ap, an, pn
 
 
 def distance(x: Tensor, y: Tensor) -> Tensor:
-    """Euclidean distance |x - y|, shapes (..., D) x2 -> (...); its gradient is 0 where x = y."""
+    """Compute the Euclidean distance |x - y| of points (..., D) as (...); its gradient is 0 where x = y."""
     length: Tensor = torch.linalg.vector_norm(x - y, dim=-1)
     return length
 
 
 class Triplet:
-    """What a triplet loss may depend on: the edge lengths d_ap, d_an, d_pn and the squared norms of a, p, n.
+    """Quantities that a triplet loss may depend on: the edge lengths d_ap, d_an, d_pn and the squared norms of a, p, n.
 
-    Rotation-invariant losses see nothing else, so the same formula runs on points (`Triplet.of_points`) and on the
-    distance table of a batch. All six have shapes that broadcast to (...). `floor` is the distance below which
-    diverging laws are frozen; 0 lets them reach infinity, for use under a finite upper clamp.
+    Rotation-invariant losses depend on nothing else, so the same formula runs on points (`Triplet.of_points`) and on
+    the distance table of a batch. All six have shapes that broadcast to (...). `floor` is the distance below which
+    diverging forces are frozen; 0 lets them diverge, for use with a finite upper clamp.
     """
 
     def __init__(self, edge: Edge, square_norm: Edge, floor: float = 0.0) -> None:
@@ -39,7 +39,7 @@ class Triplet:
 
     @classmethod
     def of_points(cls, a: Tensor, p: Tensor, n: Tensor, floor: float = 0.0) -> Triplet:
-        """From anchor, positive, negative of shapes (..., D), which broadcast."""
+        """Create the triplet of anchor, positive and negative of shapes (..., D), which broadcast."""
         points = {"a": a, "p": p, "n": n}
         return cls(
             lambda pair: distance(points[pair[0]], points[pair[1]]),
@@ -49,37 +49,37 @@ class Triplet:
 
     @cached_property
     def d_ap(self) -> Tensor:
-        """|a - p|"""
+        """Distance |a - p|."""
         return self._edge("ap")
 
     @cached_property
     def d_an(self) -> Tensor:
-        """|a - n|"""
+        """Distance |a - n|."""
         return self._edge("an")
 
     @cached_property
     def d_pn(self) -> Tensor:
-        """|p - n|"""
+        """Distance |p - n|."""
         return self._edge("pn")
 
     @cached_property
     def aa(self) -> Tensor:
-        """|a|^2"""
+        """Squared norm |a|^2."""
         return self._square_norm("a")
 
     @cached_property
     def pp(self) -> Tensor:
-        """|p|^2"""
+        """Squared norm |p|^2."""
         return self._square_norm("p")
 
     @cached_property
     def nn(self) -> Tensor:
-        """|n|^2"""
+        """Squared norm |n|^2."""
         return self._square_norm("n")
 
 
 class Edges(NamedTuple):
-    """What a triplet loss depends on, or its derivative by each: edge lengths and squared norms, (...) each."""
+    """Edge lengths and squared norms of triplets, or the derivatives by them, each of shape (...)."""
 
     ap: Tensor
     an: Tensor
@@ -90,15 +90,15 @@ class Edges(NamedTuple):
 
     @classmethod
     def of(cls, a: Tensor, p: Tensor, n: Tensor) -> Edges:
-        """Of triplets of points, shapes (..., D) x3, which broadcast."""
+        """Compute the edges of triplets of points of shapes (..., D), which broadcast."""
         edges = distance(a, p), distance(a, n), distance(p, n)
         return cls(*torch.broadcast_tensors(*edges, *(x.square().sum(-1) for x in (a, p, n))))
 
 
 class Sides(NamedTuple):
-    """Triplets by their points (D, ...), edges x - y (D, ...) and edge lengths (...): coordinates come first.
+    """Triplets as points (D, ...), edge vectors x - y (D, ...) and edge lengths (...), with the coordinates first.
 
-    A row of x and one of y is several times faster than pairs.
+    One row of x and one of y are several times faster than an array of pairs.
     """
 
     points: Sequence[Floats]
@@ -107,18 +107,18 @@ class Sides(NamedTuple):
 
     @classmethod
     def of(cls, points: Sequence[Floats]) -> Sides:
-        """Of three points (D, ...), which broadcast."""
+        """Compute the sides of three points of shapes (D, ...), which broadcast."""
         edges = [points[i] - points[j] for i, j in ENDS]
         return cls(points, edges, [np.sqrt(squared_norms(edge)) for edge in edges])
 
     @property
     def numbers(self) -> list[Floats]:
-        """Edge lengths and squared norms, six of (...)."""
+        """The three edge lengths and three squared norms, each of shape (...)."""
         return [*self.lengths, *map(squared_norms, self.points)]
 
 
 def squared_norms(vectors: Floats) -> Floats:
-    """|v|^2 of vectors, (D, ...) -> (...)."""
+    """Compute |v|^2 of vectors (D, ...) as (...)."""
     first, *others = vectors
     total: Floats = first * first
     for x in others:
@@ -127,13 +127,16 @@ def squared_norms(vectors: Floats) -> Floats:
 
 
 def power_potential(d: Tensor, q: float, floor: float = 0.0) -> Tensor:
-    """P_q(d) = d^q / q, and log d at q = 0: the potential of the central force d^(q-1).
+    """Compute the potential P_q(d) = d^q / q (log d at q = 0) of the central force d^(q-1).
 
-    d >= 0 of any shape. At d = 0 the gradient is 0 (a direction does not exist there); for q <= 0 the value is that
-    at max(d, floor), or -inf with floor = 0. Source: Karaman 2021, Eq. 3.17.
+    Distances d >= 0 have any shape. At d = 0 the gradient is 0, because no direction exists there; for q <= 0 the value
+    is that at max(d, floor), or -inf with floor = 0.
+
+    Reference:
+        Karaman 2021, Eq. 3.17.
     """
     logarithmic = abs(q) < 1e-9
-    # Below `smallest`, q d^(q-1) may overflow: there a masked gradient would be 0 * inf and not 0.
+    # Below `smallest`, q d^(q-1) may overflow, and a masked gradient would be 0 * inf = NaN.
     info = torch.finfo(d.dtype)
     smallest = max(info.eps / 10, (info.max / (16 + abs(q))) ** (1 / (q - 1)) if q < 0 else 0.0)
     floor = max(floor, smallest) if floor else 0.0
@@ -150,17 +153,23 @@ def power_potential(d: Tensor, q: float, floor: float = 0.0) -> Tensor:
 
 
 def normalised_margin(m1: float, s: float, r: float, rho: float) -> float:
-    """mu = m1 + 1/(s+1) - 2 rho/(1-r): raw of the unit equilateral triangle, comparable across s and r.
+    """Return mu = m1 + 1/(s+1) - 2 rho/(1-r), the raw energy of the equilateral triangle with unit edges.
 
-    The term whose exponent is 0 drops out. Then raw = B_{s+1}(d_ap) - rho [B_{1-r}(d_an) + B_{1-r}(d_pn)] + mu, with
-    B_q(d) = (d^q - 1)/q (log d at q = 0), is continuous in s and r, through s = -1 and r = 1 too. Raises ValueError
-    naming the argument that is not finite. Source: Karaman 2021, Eq. 3.17, renormalised.
+    mu is comparable across s and r. A term whose exponent is 0 is left out. Then raw = B_{s+1}(d_ap) - rho
+    [B_{1-r}(d_an) + B_{1-r}(d_pn)] + mu with B_q(d) = (d^q - 1)/q (log d at q = 0) is continuous in s and r, also at s
+    = -1 and r = 1.
+
+    Raises:
+        ValueError: If an argument is not finite.
+
+    Reference:
+        Karaman 2021, Eq. 3.17, renormalised.
     """
     return _finite(m1=m1, s=s, r=r, rho=rho)["m1"] + _unit_energy(s, r, rho)
 
 
 def margin_from_normalised(mu: float, s: float, r: float, rho: float) -> float:
-    """m1 of a normalised margin mu: the inverse of `normalised_margin`, with the same errors."""
+    """Return m1 of a normalised margin mu, the inverse of `normalised_margin`, with the same errors."""
     return _finite(mu=mu, s=s, r=r, rho=rho)["mu"] - _unit_energy(s, r, rho)
 
 
@@ -172,5 +181,5 @@ def _finite(**given: float) -> dict[str, float]:
 
 
 def _unit_energy(s: float, r: float, rho: float) -> float:
-    """The core of the unit equilateral triangle; a logarithm is 0 there."""
+    """Return the energy without margin of the equilateral triangle with unit edges, where logarithms are 0."""
     return sum(factor / q for factor, q in ((1.0, s + 1), (-2 * rho, 1 - r)) if abs(q) >= 1e-9)
