@@ -8,7 +8,7 @@ import { Fields } from "../shared/plane/plane.js";
 class SmallField extends Fields {
   dom() {
     const whole = super.dom();
-    this.frame.querySelector(".zoom")?.remove(); // in a frame so small it lies over the arrow of N
+    this.tools.remove(); // in a frame so small it lies over the arrow of N
     this.legend.append(...this.resetButton());
     whole.replaceChildren(this.frame, this.legend, this.live);
     return whole;

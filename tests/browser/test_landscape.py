@@ -16,7 +16,9 @@ def test_a_marble_rolls_from_the_dragged_point_and_the_file_opens_without_a_net(
     go(page, f"{server.url}/fields?loss=ranking&m=0.3&n=0.3,0.2")
     page.wait_for_selector("canvas.plane[data-seq]")
     assert not [url for url in asked if "plotly" in url or "landscape/" in url]
-    page.get_by_label("landscape in 3-D").check()
+    button = page.get_by_role("button", name="Landscape in 3-D")
+    assert button.bounding_box()["y"] < 900  # in sight
+    button.click()
     plot, words = page.locator(".landscape [data-frame]"), page.locator(".landscape .words")
     expect(words).to_contain_text("the loss is 0")
     assert len([url for url in asked if "plotly" in url]) == 1
@@ -37,5 +39,5 @@ def test_a_marble_rolls_from_the_dragged_point_and_the_file_opens_without_a_net(
     expect(other.locator(".gl-container canvas").first).to_be_visible()
     expect(other.get_by_text("Let the marble go")).to_be_visible()
     other.close()
-    page.get_by_label("landscape in 3-D").uncheck()
+    button.click()
     expect(page.locator(".landscape")).to_have_count(0)

@@ -1,5 +1,5 @@
 // The layers that lie over the field: forces, circles, lines and points of the triplet.
-/** @import { At, Box, Discs, Hover, Mining, Painted, Scene } from "./types.js" */
+/** @import { At, Box, Discs, Extra, Hover, Mining, Painted, Scene } from "./types.js" */
 /** @import { Context, Ink, Place, Point } from "../types.js" */
 import { LETTER, POINTS, halo } from "../colours.js";
 import { numberPlace } from "./numbers.js";
@@ -301,8 +301,9 @@ function arrow(ctx, [x, y], [ux, uy], length, colour, rim, width) {
  * @param {number} size
  * @param {Ink} ink
  * @param {number | null | undefined} scale
+ * @param {Pick<Extra, "told" | "covered">} extra
  */
-export function resultants(ctx, scene, field, at, size, ink, scale) {
+export function resultants(ctx, scene, field, at, size, ink, scale, { told = field, covered }) {
   /** @type {(ReturnType<typeof numberPlace> & { text: string })[]} */
   const labels = [];
   const places = POINTS.map((name) => at(scene[name]));
@@ -313,8 +314,8 @@ export function resultants(ctx, scene, field, at, size, ink, scale) {
     const u = [fx / magnitude, -fy / magnitude];
     const tip = arrow(ctx, places[i], u, reach(magnitude, size, scale), ink.force, ink.rim, 4);
     labels.push({
-      ...numberPlace(places[i], tip, u, size, places, labels),
-      text: magnitude.toPrecision(3),
+      ...numberPlace(places[i], tip, u, size, places, labels, covered),
+      text: Math.hypot(...told.forces[i]).toPrecision(3),
     });
   });
   ctx.font = "600 12px system-ui, sans-serif"; // numbers above all arrows
@@ -334,8 +335,9 @@ export function resultants(ctx, scene, field, at, size, ink, scale) {
  * @param {At} at
  * @param {Ink} ink
  * @param {number} scale
+ * @param {Pick<Extra, "told">} extra
  */
-export function edgeForces(ctx, scene, field, at, ink, scale) {
+export function edgeForces(ctx, scene, field, at, ink, scale, { told = field }) {
   const { strengths, residuals } = field,
     /** @type {Record<string, Place>} */
     place = { a: at(scene.anchor), p: at(scene.positive), n: at(scene.negative) };
@@ -396,7 +398,7 @@ export function edgeForces(ctx, scene, field, at, ink, scale) {
       continue;
     halo(
       ctx,
-      `${word} ${strengths[edge].toPrecision(3)}`,
+      `${word} ${told.strengths[edge].toPrecision(3)}`,
       from[0] + (to[0] - from[0]) * share,
       from[1] + (to[1] - from[1]) * share,
       colour,

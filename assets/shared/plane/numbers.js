@@ -2,19 +2,21 @@
 import { tidy } from "../dom.js";
 
 /** @typedef {{ left: number, top: number, align: CanvasTextAlign }} Spot */
+/** @typedef {{ left: number, top: number, right: number, bottom: number }} Rect */
 
 /**
- * Where the number of an arrow stands: before its tip; where the frame ends there, or a point or
- * another number lies there, beside the arrow.
+ * Where the number of an arrow stands: before its tip; where the frame ends there, or a point,
+ * another number or the buttons over the plane lie there, beside the arrow.
  * @param {readonly number[]} from
  * @param {readonly number[]} tip
  * @param {readonly number[]} u the arrow's direction, of length 1
  * @param {number} size of the frame, px
  * @param {readonly (readonly number[])[]} points
  * @param {readonly Spot[]} others numbers that have their place
+ * @param {Rect | null} [covered] by buttons
  * @returns {Spot}
  */
-export function numberPlace(from, tip, u, size, points, others) {
+export function numberPlace(from, tip, u, size, points, others, covered) {
   const wide = 32,
     high = 16,
     floor = size - 20; // below: the numbers of the axis
@@ -29,6 +31,13 @@ export function numberPlace(from, tip, u, size, points, others) {
       x + wide <= size - 2 &&
       place.top >= 8 &&
       place.top <= floor &&
+      !(
+        covered &&
+        x < covered.right &&
+        x + wide > covered.left &&
+        place.top - high / 2 < covered.bottom &&
+        place.top + high / 2 > covered.top
+      ) &&
       points.every(([px, py]) => off(px, py) > 18) &&
       others.every((l) => Math.abs(begin(l) - x) > wide + 2 || Math.abs(l.top - place.top) >= high)
     );

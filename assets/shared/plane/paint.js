@@ -60,8 +60,7 @@ export function rasterise(field, theme, signed = false) {
   };
 }
 
-// What to draw follows from what the field carries and from the switches of the scene; extra: {
-// hover, forceScale, moving }.
+// What to draw follows from what the field carries and from the switches of the scene.
 /**
  * @param {Context} ctx
  * @param {number} size
@@ -99,9 +98,9 @@ export function paint(ctx, size, scene, field, rasters, theme, extra = {}) {
   triangle(ctx, scene, at, ink);
   if (field) {
     const scale = extra.forceScale ?? 1;
-    if (scene.edges) edgeForces(ctx, scene, field, at, ink, scale);
+    if (scene.edges) edgeForces(ctx, scene, field, at, ink, scale, extra);
     if (scene.forces !== false)
-      resultants(ctx, scene, field, at, size, ink, scene.edges ? scale : null);
+      resultants(ctx, scene, field, at, size, ink, scene.edges ? scale : null, extra);
   }
   ticks(ctx, size, scene.view, ink);
   points(ctx, scene, at, ink);

@@ -17,13 +17,7 @@ const MU = {
   default: 0,
   help: "normalised margin: raw energy of the unit equilateral triangle; m1 follows as s, r and ρ move",
 };
-/** @typedef {"region" | "forces" | "edges" | "mining" | "discs" | "cut" | "landscape"} Tick */
-/** @type {[Tick, string, string]} */
-const LANDSCAPE = [
-  "landscape",
-  "landscape in 3-D",
-  "the loss of the scanning point as a surface, with a marble that rolls where the force leads",
-];
+/** @typedef {"region" | "forces" | "edges" | "mining" | "discs" | "cut"} Tick */
 /** @type {[Tick, string, string][]} */
 const TICKS = [
   [
@@ -213,8 +207,7 @@ export class Panel {
         app.scale = null;
         app.colourBar();
       };
-    const offered = app.data.landscape ? [LANDSCAPE, ...TICKS] : TICKS;
-    const ticks = switches(app.scene, offered, (name, on) => {
+    const ticks = switches(app.scene, TICKS, (name, on) => {
       app.touch();
       app.scene[name] = on;
       app.rest();

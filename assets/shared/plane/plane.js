@@ -102,6 +102,12 @@ export class Fields {
   lagging;
   /** @type {number} */
   told;
+  /** @type {Field | undefined} */
+  spoken; // whose numbers are shown: on the arrows the same as in the tables
+  /** @type {HTMLDivElement} */
+  tools;
+  /** @type {HTMLButtonElement} */
+  landscapeButton;
   /** @type {number} */
   charted;
   /** @type {{ colour: OffscreenCanvas | undefined; veil: OffscreenCanvas | undefined; }} */
@@ -200,6 +206,15 @@ export class Fields {
     ) => el("button", { "aria-label": name, title: name, onclick: act }, label);
     this.undoButton = tool("↶", "undo (Ctrl+Z)", () => this.undo());
     this.redoButton = tool("↷", "redo (Ctrl+Shift+Z)", () => this.redo());
+    this.tools = el(
+      "div",
+      { class: "zoom" },
+      this.undoButton,
+      this.redoButton,
+      tool("+", "zoom in", () => this.hand.zoom(1 / 1.25)),
+      tool("−", "zoom out", () => this.hand.zoom(1.25)),
+      tool("⤢", "show all points", () => this.hand.fit()),
+    );
     this.frame = el(
       "div",
       { class: "frame" },
@@ -208,15 +223,21 @@ export class Fields {
       ...Object.values(this.handles),
       this.tip,
       this.notice,
-      el(
-        "div",
-        { class: "zoom" },
-        this.undoButton,
-        this.redoButton,
-        tool("+", "zoom in", () => this.hand.zoom(1 / 1.25)),
-        tool("−", "zoom out", () => this.hand.zoom(1.25)),
-        tool("⤢", "show all points", () => this.hand.fit()),
-      ),
+      this.tools,
+    );
+    this.landscapeButton = el(
+      "button",
+      {
+        class: "in-space",
+        title:
+          "the loss of the scanning point as a surface, with a marble that rolls where the force leads",
+        onclick: () => {
+          this.touch();
+          this.scene.landscape = !this.scene.landscape;
+          this.rest();
+        },
+      },
+      "Landscape in 3-D",
     );
     [this.scaleLow, this.scaleText, this.shadeText] = [el("span"), el("span"), el("span")];
     this.keys = {
@@ -232,7 +253,12 @@ export class Fields {
       clamp: keyMark("dashed", "upper clamp"),
       none: keyMark("hatched", "no force"),
     };
-    this.legend = el("div", { class: "below" }, ...Object.values(this.keys));
+    this.legend = el(
+      "div",
+      { class: "below" },
+      ...Object.values(this.keys),
+      ...(this.data.landscape && !this.hidden.has("shown") ? [this.landscapeButton] : []),
+    );
     this.hand.attach(this.canvas, this.handles, this.ends);
     const whole = el(
       "div",
@@ -446,7 +472,9 @@ export class Fields {
       return;
     }
     this.told = time;
+    this.spoken = this.field;
     this.numbers();
+    this.invalidate();
     this.panel.show();
     this.explain.numbers(this.field);
     if (!now && time - charted < (this.hand.busy ? 400 : 90)) return;
@@ -568,6 +596,14 @@ export class Fields {
     this.sync();
   }
 
+  // The part of the plane that lies below buttons.
+  covered() {
+    const { offsetLeft: left, offsetTop: top, offsetWidth, offsetHeight } = this.tools;
+    return offsetWidth
+      ? { left, top, right: left + offsetWidth, bottom: top + offsetHeight }
+      : null;
+  }
+
   /** @param {number} [id] */
   invalidate(id) {
     this.painting = id ?? this.painting;
@@ -578,6 +614,8 @@ export class Fields {
         hover: this.hand.hover,
         forceScale: this.forceScale,
         moving: Boolean(this.hand.busy),
+        told: this.spoken,
+        covered: this.covered(),
       });
       if (this.painting) this.canvas.dataset.seq = String(this.painting);
     });
@@ -608,6 +646,7 @@ export class Fields {
     // Not `disabled`: a disabled button would swallow the keys of whoever just pressed it.
     this.undoButton.setAttribute("aria-disabled", String(this.done.length < 2));
     this.redoButton.setAttribute("aria-disabled", String(!this.undone.length));
+    this.landscapeButton.setAttribute("aria-pressed", String(this.scene.landscape));
     this.invalidate();
   }
 

@@ -164,4 +164,6 @@ export interface Extra {
   hover?: Hover | null;
   forceScale?: number;
   moving?: boolean;
+  told?: Pick<Painted, "forces" | "strengths">; // numbers on arrows: those of the table beside
+  covered?: { left: number; top: number; right: number; bottom: number } | null; // by buttons
 }

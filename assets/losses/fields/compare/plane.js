@@ -40,6 +40,8 @@ export class Plane {
       ...Object.values(this.handles),
     );
     this.hand = hand;
+    for (const kind of ["pointermove", "pointerdown"])
+      this.frame.addEventListener(kind, () => hand.halt(), true);
     this.canvas.addEventListener("pointerdown", (e) => hand.pan(e, this));
     zoomed(this.canvas, (factor) => hand.zoom(factor));
     this.canvas.addEventListener("pointermove", (e) => {

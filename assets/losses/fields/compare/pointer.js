@@ -3,7 +3,9 @@
 /** @import { Compare } from "./compare.js" */
 /** @import { Comparison } from "./types.js" */
 /** @import { Place, Point } from "../../../shared/types.js" */
-import { carry, nudged, pan, zoom } from "../../../shared/plane/view.js";
+import { carry, caught, nudged, pan, rounded, toPixels, zoom } from "../../../shared/plane/view.js";
+import { POINTS } from "../../../shared/colours.js";
+import { within } from "../../../shared/hand.js";
 
 export class Hand {
   /** @param {Compare} app */
@@ -32,6 +34,14 @@ export class Hand {
     this.orbiting = null;
   }
 
+  // The negative stops where it is, so that it can be taken hold of.
+  halt() {
+    if (!this.orbiting) return;
+    this.orbiting = this.app.state.negative.map(rounded);
+    this.touch();
+    this.app.rest();
+  }
+
   /**
    * @param {PointerEvent} event
    * @param {Plane} plane
@@ -44,7 +54,7 @@ export class Hand {
       now = { view: state.view, size: plane.size, place: state[name] },
       handle = plane.handles[name],
       set = (/** @type {Place} */ place) => this.moved({ [name]: place });
-    carry(event, plane.canvas, now, set, this.hold(handle));
+    carry(event, plane.canvas, now, set, this.hold(handle), handle);
   }
 
   /**
@@ -53,6 +63,15 @@ export class Hand {
    */
   pan(event, plane) {
     if (event.pointerType === "touch") return;
+    const at = toPixels(this.view(), plane.size),
+      near = caught(
+        within(event, plane.canvas),
+        POINTS.map((name) => [name, at(this.app.state[name])]),
+      );
+    if (near) {
+      this.drag(event, plane, near);
+      return;
+    }
     this.touch();
     const now = { view: this.view(), size: plane.size };
     pan(event, plane.canvas, now, (view) => this.moved({ view }), this.hold(plane.canvas));

@@ -28,6 +28,13 @@ test("a number does not lie on a point or on another number", () => {
   assert.notDeepEqual(second, first);
 });
 
+test("a number does not lie below the buttons of the plane", () => {
+  const covered = { left: 260, top: 8, right: 392, bottom: 38 };
+  const args = /** @type {const} */ ([[300, 200], [300, 40], [0, -1], SIZE, [[300, 200]], []]);
+  assert.ok(numberPlace(...args).top < 38);
+  assert.ok(numberPlace(...args, covered).top - 8 >= 38);
+});
+
 test("no triplet is called satisfied by a loss that is positive everywhere", () => {
   assert.match(clamping(false, null), /only triplets with E > 0/);
   assert.match(clamping(false, 5), /clipped to \[0, 5\]/);
