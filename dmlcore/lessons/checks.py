@@ -34,7 +34,15 @@ def judge(question: LessonQuestion, shown: Shown, given: str = "") -> LessonVerd
     """The verdict on the figure as it stands, and on what was chosen or written; ValueError if that is no answer."""
     measured = FACTS[question.fact].measure(shown)
     right = _right(question, measured, given)
-    return LessonVerdict(right, measured.words, question.after if right else question.hint)
+    return LessonVerdict(right, measured.words, question.after if right else _hint(question, measured))
+
+
+def _hint(question: LessonQuestion, measured: Measurement) -> str:
+    """Return the hint for what was measured, or the general one."""
+    value = measured.value
+    if not isinstance(value, str):
+        value = "too low" if question.above is not None and value <= question.above else "too high"
+    return question.hints.get(value, question.hint)
 
 
 def _right(question: LessonQuestion, measured: Measurement, given: str) -> bool:
@@ -155,6 +163,11 @@ def _of_question(step: LessonStep, shown: Shown) -> Iterator[str]:
     if values and (question.above is not None or question.below is not None or question.within is not None):
         yield f"{question.fact} is no number but one of {', '.join(values)}: ask for it with goal or choose"
         return
+    possible = values or ("too low", "too high")
+    if question.kind != "do" and question.hints:
+        yield "hints belong to goal, above and below: they say what to move"
+    elif unknown := sorted(set(question.hints) - set(possible)):
+        yield f"hints: {unknown[0]!r} is not one of {', '.join(possible)}"
     if question.goal is not None and question.goal not in values:
         yield f"goal: {question.fact} is one of {', '.join(values)}"
         return

@@ -82,6 +82,7 @@ class LessonQuestion(_Block):
     """What the figure answers.
 
     goal, above, below: the fact that the reader is to bring about (solution: a value of the control that does).
+    hint: what to do after a wrong answer, as an instruction; hints: in its place for what was measured.
     choose: the reader says which of its values a fact has now. within: he says its number, to this error.
     """
 
@@ -94,6 +95,9 @@ class LessonQuestion(_Block):
     within: Number | None = None
     solution: str | None = None
     hint: str = ""
+    hints: Mapping[str, Line] = Field(
+        default={}, description='Hints for single values of the fact; "too low" and "too high" where it is a number'
+    )
     after: Line = Field(description="What follows, once the answer is right")
 
     @property

@@ -40,19 +40,21 @@ def changed(tmp_path: Path, find: str, put: str, source: Path = HARDNESS) -> Pat
         ("order = 2\n", "", 2, "order is missing: add a line order = ..."),
         ('title = "Easy', "title = Easy", 2, "a setting is a line"),
         ("## Too far to teach\n", "", 9, "this stands in no step"),
-        ("```figure", "```picture", 13, "there is no block ```picture"),
-        ('on = "plane"', 'on = "plain"', 13, "there is no figure plain; there are: plane"),
-        ("loss=ranking", "loss=rankling", 13, "loss must be one of"),
-        ("n=0.5,1.2", "n=0.5", 13, "n must be 2 numbers"),
-        ("mining=1", "mineing=1", 13, "has no setting mineing"),
-        ('control = "n"', 'control = "r"', 13, "nobody can move r on this figure"),
-        ('fact = "hardness"', 'fact = "hardiness"', 19, "it has: nearer (P | N: which of P and N is nearer to A)"),
-        ("choose = true", 'choose = true\ngoal = "easy"', 19, "in one way"),
-        ("choose = true", "above = 1", 19, "hardness is no number"),
-        ("choose = true", 'goal = "simple"', 19, "goal: hardness is one of easy"),
-        ("choose = true", 'goal = "easy"', 19, "opens with the goal already met"),
-        ('solution = "0,0.7"', "", 38, "add solution"),
-        ('solution = "0,0.7"', 'solution = "0,0.3"', 38, "the solution does not meet the goal"),
+        ("```figure", "```picture", 14, "there is no block ```picture"),
+        ('on = "plane"', 'on = "plain"', 14, "there is no figure plain; there are: plane"),
+        ("loss=ranking", "loss=rankling", 14, "loss must be one of"),
+        ("n=0.5,1.2", "n=0.5", 14, "n must be 2 numbers"),
+        ("m=0.4&n=0.5,1.2", "m=0.4&mineing=1&n=0.5,1.2", 14, "has no setting mineing"),
+        ("hints.easy", "hints.simple", 39, "hints: 'simple' is not one of easy, semi-hard, hard, dropped"),
+        ("choose = true", 'choose = true\nhints.easy = "No."', 20, "hints belong to goal"),
+        ('control = "n"', 'control = "r"', 14, "nobody can move r on this figure"),
+        ('fact = "hardness"', 'fact = "hardiness"', 20, "it has: nearer (P | N: which of P and N is nearer to A)"),
+        ("choose = true", 'choose = true\ngoal = "easy"', 20, "in one way"),
+        ("choose = true", "above = 1", 20, "hardness is no number"),
+        ("choose = true", 'goal = "simple"', 20, "goal: hardness is one of easy"),
+        ("choose = true", 'goal = "easy"', 20, "opens with the goal already met"),
+        ('solution = "0,0.7"', "", 39, "add solution"),
+        ('solution = "0,0.7"', 'solution = "0,0.3"', 39, "the solution does not meet the goal"),
         ("Most negatives", "![bird](bird.png) Most negatives", 8, "no image in a text"),
         ("$d_{ap}+0.4$", "$d_{ap+0.4$", 8, "cannot be set"),
         ("$d_{ap}+0.4$", "$d_{ap}+0.4", 8, "a $ is open"),
@@ -181,7 +183,7 @@ def test_the_command_line_lists_checks_and_prints(tmp_path):
     wrong = changed(tmp_path, "loss=ranking", "loss=rankling")
     outcome = dml("check", str(wrong))
     assert outcome.exit_code == 1
-    assert outcome.stdout.startswith(f"{wrong}:13: state: loss must be one of")
+    assert outcome.stdout.startswith(f"{wrong}:14: state: loss must be one of")
     assert "there is no lesson" in str(dml("handout", "nonsense", "--to", str(tmp_path / "a.pdf")).exception)
     assert "html or pdf" in str(dml("handout", "hardness", "--to", str(tmp_path / "a.docx")).exception)
 

@@ -69,6 +69,12 @@ def answered(name: str, number: int, given: str = "", **settings: str):
 
 def test_an_answer_is_judged_on_the_figure_as_it_stands():
     assert not answered("hardness", 2)["right"]  # as it opens
+    ranked = {"loss": "ranking", "m": "0.4"}
+    assert "too far" in answered("hardness", 2, n="0,1.3", **ranked)["words"]
+    assert "too near" in answered("hardness", 2, n="0,0.3", **ranked)["words"]
+    law = {"n": "0,0.6", "margin": "normalised", "mu": "0.175"}
+    assert "too strong" in answered("laws", 2, r="2", **law)["words"]
+    assert "too weak" in answered("laws", 2, r="-1", **law)["words"]
     moved = answered("hardness", 2, loss="ranking", m="0.4", n="0,0.7")
     assert moved == {
         "id": 7,
