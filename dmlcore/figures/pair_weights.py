@@ -107,6 +107,18 @@ def about(losses: Sequence[TripletLoss], *, rival: Rival = "perpendicular", pn: 
     }
 
 
+def common_top(sizes: Floats) -> float:
+    """Return where the one colour scale of several maps ends: at the least of their own ends, so that each is visible.
+
+    It is no less than a tenth of the largest; beyond it colours saturate.
+
+    Args:
+        sizes: sizes of the weights, (maps, n, n), 0 where there is none.
+    """
+    tops = [strokes.colour_top(each, each > 0) for each in sizes if (each > 0).any()] or [1.0]
+    return max(min(tops), max(tops) / 10)
+
+
 def draw_weights(
     losses: Sequence[TripletLoss],
     *,
@@ -135,7 +147,7 @@ def draw_weights(
     exists = arrays["exists"]
     maps = [arrays[f"dL_d{by}{k}"][PAIRS.index(weight)] for k in range(1, len(losses) + 1)]
     felt = np.stack([np.where(exists, np.abs(w), 0.0) for w in maps])
-    top = strokes.colour_top(felt, felt > 0)
+    top = common_top(felt)
     with sheet(len(losses) * size + 0.6, size * 1.3, dark) as figure:
         ink = strokes.INK[dark]
         row = figure.subplots(1, len(losses), squeeze=False)[0]

@@ -128,3 +128,12 @@ def test_bad_input_is_named(change):
     if change in ({"rival": "nearest"}, {"n": 1}):
         with pytest.raises(ValueError, match=str(*change)):
             pair_weights.weight_arrays([losses.create("ranking")], **change)
+
+
+def test_one_colour_scale_shows_the_weaker_of_two_losses():
+    strong, weak = (np.full((1, 4, 4), size) for size in (8.8, 0.9))
+    assert pair_weights.common_top(np.concatenate((strong, weak))) < 1
+    assert pair_weights.common_top(np.concatenate((strong, 0.01 * weak))) == pytest.approx(
+        0.88
+    )  # and not only that one
+    assert pair_weights.common_top(np.zeros((2, 4, 4))) > 0

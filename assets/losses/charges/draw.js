@@ -203,6 +203,18 @@ function arrows(ctx, frame, at, ink, n) {
   ctx.stroke();
 }
 
+const NAME = 18; // pixels of the upright name of an axis
+const GAP = 5; // pixels between an axis and the numbers at it
+
+/**
+ * Return the room left of a plot for the upright name of its axis and the numbers beside it.
+ *
+ * @param {Pick<CanvasText, "measureText">} ctx
+ * @param {string[]} numbers
+ */
+export const leftMargin = (ctx, numbers) =>
+  NAME + GAP + Math.ceil(Math.max(...numbers.map((text) => ctx.measureText(text).width)));
+
 // Density of all triplets over (d_ap, d_an), with the clamp lines of the loss.
 /**
  * @param {Context} ctx
@@ -212,12 +224,14 @@ function arrows(ctx, frame, at, ink, n) {
  * @param {Theme} theme
  */
 export function paintPortrait(ctx, width, height, portrait, theme) {
-  const ink = INK[theme],
-    left = 40,
+  ctx.font = "11.5px system-ui, sans-serif";
+  const { density, reach, corners, outer, inner } = portrait,
+    ticks = [0, reach / 2, reach],
+    ink = INK[theme],
+    left = leftMargin(ctx, ticks.map(label)),
     down = height - 32,
     up = 6,
-    right = width - 8,
-    { density, reach, corners, outer, inner } = portrait;
+    right = width - 8;
   const bins = Math.sqrt(density.length),
     image = new ImageData(bins, bins),
     X = (/** @type {number} */ v) => left + ((right - left) * v) / reach,
@@ -279,14 +293,12 @@ export function paintPortrait(ctx, width, height, portrait, theme) {
     at = second;
     poly(inner);
   });
-  ctx.font = "11.5px system-ui, sans-serif";
   ctx.fillStyle = ink.text;
-  ctx.textAlign = "center";
-  for (const v of [0, reach / 2, reach]) {
+  for (const v of ticks) {
     ctx.textAlign = v === reach ? "right" : "center";
     ctx.fillText(label(v), X(v), down + 14);
     ctx.textAlign = "right";
-    ctx.fillText(label(v), left - 5, Y(v) + (v === reach ? 9 : 4));
+    ctx.fillText(label(v), left - GAP, Y(v) + (v === reach ? 9 : 4));
   }
   ctx.textAlign = "center";
   ctx.fillText("d(a, p), to the positive", (left + right) / 2, down + 28);

@@ -315,9 +315,9 @@ class PairWeights extends Asking {
       repels = this.view.by === "S" ? "repels" : "attracts";
     this.barText.replaceChildren(
       el("span", {}, ...weightName(this.view.by, this.view.weight)),
-      signed ? `${attracts} −${most}` : "0",
+      signed ? `${attracts} ≤ −${most}` : "0",
       this.bar,
-      signed ? `+${most} ${repels}` : `≥ ${most}`,
+      `≥ ${signed ? `+${most} ${repels}` : most}`,
     );
   }
 

@@ -43,6 +43,7 @@ const SHOWN = [
     "the part of each force along the radius, which normalisation removes",
   ],
 ];
+const SWING = 20; // degrees to either side by which the sphere turns at first
 /** @param {number} x */
 const degrees = (x) => `${x.toFixed(1)}°`.replace("-", "−");
 
@@ -164,6 +165,9 @@ class Sphere extends Asking {
     this.circleFrame = div("frame", this.circle);
     this.mapFrame = div("frame", this.map, this.dot);
     this.surface = new Surface(this.surfaceCanvas);
+    this.views.addEventListener("pointermove", () => {
+      if (this.greeting) this.touch();
+    });
     this.globe.addEventListener("pointerdown", (e) => this.rotate(e));
     this.globe.addEventListener("keydown", (e) => this.turn(e));
     for (const name of /** @type {(Point | "map")[]} */ ([...POINTS, "map"])) {
@@ -746,7 +750,7 @@ class Sphere extends Asking {
         ];
   }
 
-  // First seconds: the sphere turns slowly, until the first touch.
+  // First seconds: the sphere turns slowly, until somebody reaches for it.
   greet() {
     this.handles.anchor.classList.add("pulse");
     const token = (this.greeting = {}),
@@ -755,7 +759,7 @@ class Sphere extends Asking {
     const step = (/** @type {number} */ now) => {
       if (this.greeting !== token || !this.root.isConnected) return;
       begin ??= now;
-      this.scene.eye = [wrap(start + 45 * Math.sin((now - begin) / 3500)), this.scene.eye[1]];
+      this.scene.eye = [wrap(start + SWING * Math.sin((now - begin) / 3500)), this.scene.eye[1]];
       this.sync();
       requestAnimationFrame(step);
     };

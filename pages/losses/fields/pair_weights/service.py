@@ -15,8 +15,7 @@ import torch
 from starlette.routing import BaseRoute
 from torch import Tensor
 
-from dmlcore.figures.pair_weights import boundary
-from dmlcore.figures.strokes import colour_top
+from dmlcore.figures.pair_weights import boundary, common_top
 from dmlcore.loss_analysis.pair_weights import PairWeights, Similarities, similarities, triplet_weights, unit_triplet
 from dmlcore.losses import TripletLoss
 from dmlcore.typing import Array, Bytes, Floats
@@ -52,7 +51,7 @@ def answer(request: dict[str, Any]) -> bytes:
     weights = [_chosen(view, w, s) for w in triplets_weights]
     felt = np.stack([np.where(exists, np.abs(w), 0.0) for w in weights])
     settle = request.get("settle") is True
-    top = held(request.get("top"), lambda: colour_top(felt, felt > 0), settle)
+    top = held(request.get("top"), lambda: common_top(felt), settle)
     header |= {"n": n, "top": top, "signed": view.scale == "signed", "panels": []}
     arrays: dict[str, Array] = {"exists": _share(room)}
     for k, (loss, weight) in enumerate(zip(losses, weights, strict=True)):

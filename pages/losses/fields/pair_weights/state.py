@@ -42,7 +42,8 @@ class PairWeightsView(PageState):
 SLIDES = (  # the first: what a bare address opens
     Preset(
         "METU against N-pairs",
-        "METU's push, 1/d³ by similarity, grows until the upper clamp cuts it off; the soft-max's stays below 1.",
+        "METU's push, 1/d³ by similarity, grows until the upper clamp cuts it off; the soft-max's stays below 1. "
+        "Colours end at the smaller of the two scales.",
         "l1=distance_sensitive&l2=npairs&weight=an",
     ),
     Preset(

@@ -7,7 +7,7 @@ import streamlit as st
 from dmlcore import losses
 from dmlcore.loss_analysis.normalised import normalisation
 from pages.losses.fields.sphere import service
-from pages.losses.fields.sphere.state import STATES, SphereScene
+from pages.losses.fields.sphere.state import FIRST, STATES, SphereScene
 from pages.losses.fields.sphere.words import row, statement
 from pages.shared.widgets import first_loss, menu, misread_link
 from pages.shared.widgets.component import mount
@@ -38,7 +38,7 @@ LECTURE = Presentation(
 def canvas() -> None:
     """The component, the statement for its loss, and the table over all losses."""
     kept = (st.session_state.get(KEY) or {}).get("scene")
-    scene = SphereScene.of(kept) if kept else misread_link.opened(SphereScene)
+    scene = SphereScene.of(kept) if kept else misread_link.opened(SphereScene, first=FIRST)
     states = [state.to_json() for state in STATES]
     writes = ("scene", "ask")
     mount(

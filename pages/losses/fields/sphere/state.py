@@ -12,7 +12,7 @@ from dmlcore.figures.sphere_arrays import Surface
 from dmlcore.geometry import Probe
 from pages.shared.plane.state import POINTS
 from pages.shared.state import untrusted
-from pages.shared.state.page_state import ChoiceKind, Flag, Hyper, Loss, Numbers, PageState
+from pages.shared.state.page_state import ChoiceKind, Flag, Hyper, Loss, Numbers, PageState, Preset
 from pages.shared.state.untrusted import Point
 
 SURFACES = ("sphere", "circle")
@@ -47,7 +47,7 @@ class SphereScene(PageState):
     region: Annotated[bool, Flag()] = True  # where the probe is active; hatched elsewhere
     arrows: Annotated[bool, Flag()] = True  # tangential force on the probe, were it there
     radial: Annotated[bool, Flag()] = True  # the part of the forces that normalisation removes
-    eye: Annotated[Point, SpherePoint()] = (20.0, 15.0)  # the point of the sphere that faces the visitor
+    eye: Annotated[Point, SpherePoint(always=True)] = (20.0, 15.0)  # the point of the sphere that faces the visitor
 
     def to_query(self) -> dict[str, str]:
         """What differs from the default; on the circle the latitudes wait unseen."""
@@ -64,6 +64,10 @@ class SphereScene(PageState):
     def module(self) -> losses.TripletLoss:
         """The loss of this scene."""
         return losses.create(self.loss, **self.hyper)
+
+
+# What a bare address opens: the whole triplet is in front, also while the sphere swings.
+FIRST = Preset("The triplet in front", "", "eye=5,12")
 
 
 @dataclass(frozen=True)

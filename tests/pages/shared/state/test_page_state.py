@@ -21,6 +21,7 @@ from pages.losses.charges.state import LAW, ChargesState, LawKind, Moved
 from pages.losses.fields.compare.presets import PAIRS
 from pages.losses.fields.compare.state import ComparisonView
 from pages.losses.fields.pair_weights.state import SLIDES, PairWeightsView
+from pages.losses.fields.sphere import state as sphere
 from pages.losses.fields.sphere.state import SpherePoint, SphereScene
 from pages.losses.toys.presets import PRESETS as TOYS
 from pages.losses.toys.state import LossSide, SidesKind, Toy
@@ -270,6 +271,7 @@ def test_a_preset_is_a_state_that_its_link_reopens_to_the_last_bit(state: PageSt
 
 FIRST: dict[str, PageState] = {
     "fields": plane.FIRST.state(Scene),
+    "sphere": sphere.FIRST.state(SphereScene),
     "microscope": SLIDES[0].state(PairWeightsView),
     "charges": charges.PRESETS[0].state(ChargesState),
     "toys": TOYS[0].state(Toy),

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from dmlcore import losses
 from dmlcore.loss_analysis.normalised import normalisation
-from pages.losses.fields.sphere.state import SphereScene
+from pages.losses.fields.sphere import service
+from pages.losses.fields.sphere.state import FIRST, SphereScene
 from pages.losses.fields.sphere.words import row, statement
+from pages.shared.plane.state import POINTS
 from tests.pages.conftest import page_opened
 from tests.wording import says
 
@@ -67,3 +70,11 @@ def test_the_upper_clamp_is_reached_or_not():
     for m2, word in ((2.05, "drops the hardest"), (2.2, "is never reached")):
         loss = losses.create("ranking", m=0.1, m2=m2)
         assert word in " ".join(statement(loss, normalisation(loss)))
+
+
+def test_a_bare_address_opens_with_the_whole_triplet_in_front_also_while_it_swings():
+    scene = FIRST.state(SphereScene)
+    for swing in (-20.0, 0.0, 20.0):  # degrees: SWING of assets/losses/fields/sphere/sphere.js
+        eye = service.unit(replace(scene, eye=(scene.eye[0] + swing, scene.eye[1])), "eye")
+        for name in POINTS:
+            assert float(eye @ service.unit(scene, name)) > math.cos(math.radians(65)), (name, swing)
