@@ -13,7 +13,7 @@ const NEAR = 1e-6; // numbers that differ by less are the same
  * @property {Pick<Scene, "hyper" | "margin" | "mu">} parameters those of the loss
  * @property {Pick<Scene, "anchor" | "positive" | "negative" | "view">} home points and view
  * @property {string | null} margin the hyper-parameter that is added to the energy
- * @property {boolean} fixed nothing may be reset: the figure belongs to a lesson
+ * @property {boolean} fixed the figure belongs to a lesson, which asks what to do
  */
 
 /**
@@ -60,7 +60,7 @@ export function wayOut(f, scene, { bring, parameters, home, margin, fixed }) {
         }
       : { text: `${why}. `, change: {} };
   }
-  if (f.hit || !bring) return { text: "", change: {} };
+  if (f.hit || !bring || fixed) return { text: "", change: {} };
   return {
     text: `This triplet is ${stateOf(f)}: no point feels a force. `,
     label: `bring the ${probe} in`,

@@ -18,10 +18,12 @@ test("where nothing moves, the parameters are reset first, then the points, then
   assert.deepEqual(change, { hyper: { m: 1.4, m2: null } });
 });
 
-test("the figure of a lesson is not reset", () => {
+test("the figure of a lesson is not reset, and does not answer its question", () => {
   const way = wayOut(DEAD, { ...SCENE, negative: [3, 3] }, { ...DEFAULTS, fixed: true });
   assert.match(way.text, /no force anywhere/);
   assert.equal(way.label, undefined);
+  const idle = { ...DEFAULTS, bring: [0.1, 0.2], fixed: true };
+  assert.equal(wayOut({ ...DEAD, quiet: false }, SCENE, idle).text, "");
 });
 
 test("an anchor at the origin is named as the reason for no force", () => {
