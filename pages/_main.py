@@ -6,12 +6,12 @@ import streamlit as st
 
 from pages.shared.server.measured import rerun
 from pages.shared.server.turns import turn
-from pages.shared.widgets import machines, menu
+from pages.shared.widgets import about, machines, menu
 
 ICON = str(Path(__file__).resolve().parents[1] / "assets" / "icon.svg")
 
 # The icon before the menu: else the browser asks a server elsewhere for that of the page.
-st.set_page_config(page_icon=ICON, layout="wide")
+st.set_page_config(page_icon=ICON, layout="wide", menu_items={"About": about.text()})
 st.logo(ICON, size="large")
 page = menu.shown()
 st.set_page_config(page_title=menu.title_of(page))

@@ -44,11 +44,15 @@ class Page:
 
 @dataclass(frozen=True)
 class Place:
-    """A line of the menu. pages: by address, the one it leads to first; row: their names in the row under the title."""
+    """A line of the menu. pages: by address, the one it leads to first; row: their names in the row under the title.
+
+    unfolded: the menu lists every page, because the place has its section for itself.
+    """
 
     title: str
     pages: Mapping[str, Page]
     row: tuple[str, ...] = ()
+    unfolded: bool = False
 
     @property
     def address(self) -> str:
@@ -123,6 +127,7 @@ SECTIONS: Mapping[str, tuple[Place, ...]] = {
                 "collage": Page("Collage", "dashboard", "pooling/collage/page.py"),
             },
             ("1 Prototypes", "2 Transport", "3 GAP or GSP", "4 Collage"),
+            unfolded=True,
         ),
     ),
     "Library": (
@@ -150,36 +155,41 @@ def navigation(here: str) -> dict[str, list[StreamlitPage]]:
 
     Copies, because Streamlit notes on a page that a session may run it now.
     """
-    return {
-        label: [copy.copy(page) for page in pages] for label, pages in _menu(PLACES.get(here, HOME).address).items()
-    }
+    place = PLACES.get(here, HOME)
+    marked = _menu(here if place.unfolded else place.address)
+    return {label: [copy.copy(page) for page in pages] for label, pages in marked.items()}
 
 
 @cache
-def _menu(place: str) -> dict[str, list[StreamlitPage]]:
-    """The pages, whose files Streamlit looks up; place: the address of the one that is marked."""
-    current = PLACES[place]
-    shown = {"": [page for place in BRAND for page in _pages(place, current)]}
+def _menu(here: str) -> dict[str, list[StreamlitPage]]:
+    """The pages, whose files Streamlit looks up; here: the address of the one that is marked."""
+    current = PLACES[here]
+    title = PAGES[here].title if current.unfolded else current.title
+    shown = {"": [page for place in BRAND for page in _pages(place, here)]}
     for section, places in SECTIONS.items():
-        label = f":blue[**{section} · {current.title}**]" if current in places else section
-        shown[label] = [page for place in places for page in _pages(place, current)]
+        label = f":blue[**{section} · {title}**]" if current in places else section
+        shown[label] = [page for place in places for page in _pages(place, here)]
     shown[""] += [
         st.Page(_redirect(to), title=PAGES[to].title, url_path=old, visibility="hidden") for old, to in MOVED.items()
     ]
     return shown
 
 
-def _pages(place: Place, current: Place) -> list[StreamlitPage]:
-    # Beside the brand Streamlit sets the page off itself, and would leave room for the signs of Markdown.
-    title = f":blue[**{place.title}**]" if place is current and place not in BRAND else place.title
+def _pages(place: Place, here: str) -> list[StreamlitPage]:
+    def title(address: str, page: Page) -> str:
+        shown = page.title if place.unfolded or address != place.address else place.title
+        marked = address == here if place.unfolded else place is PLACES[here] and address == place.address
+        # Streamlit itself marks the pages next to the brand, and would leave room for the signs of Markdown.
+        return f":blue[**{shown}**]" if marked and place not in BRAND else shown
+
     return [
         st.Page(
             FOLDER / page.file,
-            title=title if address == place.address else page.title,
+            title=title(address, page),
             icon="" if place in BRAND else page.symbol,
             url_path=address,
             default=address == FIRST,
-            visibility="visible" if address == place.address else "hidden",
+            visibility="visible" if place.unfolded or address == place.address else "hidden",
         )
         for address, page in place.pages.items()
     ]

@@ -8,7 +8,9 @@ from types import SimpleNamespace
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.shared.widgets import menu
+import dmlcore
+from pages.shared.widgets import about, menu
+from tests.browser.harness import ROOT
 from tests.pages.conftest import MAIN, page_opened
 
 OF_BEFORE = {
@@ -57,7 +59,12 @@ def test_no_place_has_a_row_that_leaves_out_a_view() -> None:
 
 @pytest.mark.parametrize(
     ("address", "section", "place"),
-    [("published", "Library", "Published"), ("sphere", "Losses", "Fields"), ("fork", "Training", "Runs")],
+    [
+        ("published", "Library", "Published"),
+        ("sphere", "Losses", "Fields"),
+        ("fork", "Training", "Runs"),
+        ("collage", "Pooling", "Collage"),
+    ],
 )
 def test_the_place_of_a_page_is_marked_though_the_page_stands_in_no_menu(
     sent: list[dict], address: str, section: str, place: str
@@ -66,7 +73,7 @@ def test_the_place_of_a_page_is_marked_though_the_page_stands_in_no_menu(
     assert not app.exception
     assert marked(sent[-1]) == [f":blue[**{section} · {place}**]", f":blue[**{place}**]"]
     shown = [page for group in sent[-1].values() for page in group if page.visibility == "visible"]
-    assert len(shown) == 15  # with Home and Lessons
+    assert len(shown) == 18  # with Home, Lessons and the four steps of Pooling
     assert [page.title for page in sent[-1][""] if page.visibility == "visible"] == ["DML Lab", "Lessons"]
     calls = len(sent)
     app.run()
@@ -129,6 +136,13 @@ def test_how_pages_are_shown_goes_along_and_what_they_show_does_not() -> None:
     assert led(page_opened("compare", **shown)) == {"hide=presets&present=1"}
 
 
+def test_the_menu_of_streamlit_says_what_this_is_and_how_to_cite_it() -> None:
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert f'title: "{about.TITLE}"' in citation
+    assert f"- name: {about.AUTHORS}" in citation
+    assert f"version = {{{dmlcore.__version__}}}" in about.text()
+
+
 def test_a_moved_address_carries_what_stands_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(menu, "MOVED", {"plane": "fields"})
     app: AppTest = page_opened("plane", loss="ranking")
@@ -146,6 +160,7 @@ def test_the_icon_is_set_before_the_menu_else_a_browser_fetches_that_of_the_page
     def noted(**options: object) -> None:
         if "page_icon" in options:
             menus_before.append(len(sent))
+            assert options["menu_items"] == {"About": about.text()}
         configure(**options)
 
     monkeypatch.setattr(menu.st, "set_page_config", noted)
