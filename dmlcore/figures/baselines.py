@@ -38,14 +38,16 @@ def beside_bars(levels: Levels, y: alt.Y) -> list[alt.Chart]:
         for name, label in there.items()
         for variant, value in levels[name].items()
     ]
+    phone = f"windowSize()[0] < {NARROW}"  # where the names of the bars leave less than 200 pixels
     legend = alt.Legend(
         title=None,
         orient="top",
         symbolType="stroke",
-        symbolSize=500,
+        symbolSize=alt.ExprRef(f"{phone} ? 200 : 500"),
         symbolStrokeWidth=3,
         labelLimit=320,
-        columns=alt.ExprRef(f"windowSize()[0] < {NARROW} ? 1 : 3"),
+        labelExpr=f"{phone} ? replace(datum.label, ' network', '') : datum.label",
+        columns=alt.ExprRef(f"{phone} ? 1 : 3"),
     )
     colours, dashes = (alt.Scale(domain=list(there.values()), range=[LOOKS[name][i] for name in there]) for i in (0, 1))
     layer = alt.Chart(values(*rows)).mark_rule(strokeWidth=2.5)

@@ -188,7 +188,13 @@ def _by_variant(names: Sequence[str], ceiling: str | None) -> tuple[alt.Color, a
     others = [name for name in names if name != ceiling]
     colours = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(others)} | {ceiling: CEILING}
     legend = alt.Legend(
-        title=None, orient="top", symbolType="stroke", symbolSize=500, symbolStrokeWidth=3, labelLimit=300
+        title=None,
+        orient="top",
+        symbolType="stroke",
+        symbolSize=500,
+        symbolStrokeWidth=3,
+        labelLimit=300,
+        columns=alt.ExprRef(f"windowSize()[0] < {NARROW} ? 1 : windowSize()[0] < 1200 ? 2 : 4"),
     )
     scale = alt.Scale(domain=list(names), range=[colours[name] for name in names])
     colour = alt.Color("variant:N", legend=legend, scale=scale)

@@ -94,3 +94,12 @@ def test_the_charts_are_valid_vega_lite(made):
     spec, columns = made
     spec = {k: v for k, v in spec.items() if k != "autosize"}
     altair.Chart.from_dict(spec | {"data": {"values": rows(columns)}}, validate=True)
+
+
+def test_legends_fit_a_phone():
+    """Several columns, or long names, are cut off where the chart is narrow."""
+    of_curves, _ = curves([SeedCurve(name, 0, [0, 1], [0.1, 0.2]) for name in ("a", "b", "c", "d")])
+    of_bars, _ = bars([Bar("a", [0.1])], against={"untrained": {"a": 0.03}})
+    text = json.dumps(of_curves)
+    assert '"columns": {"expr": "windowSize()[0] < ' in text
+    assert "replace(datum.label, ' network', '')" in json.dumps(of_bars)
