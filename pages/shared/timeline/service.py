@@ -38,7 +38,7 @@ TURNS = anyio.CapacityLimiter(max(1, (os.cpu_count() or 2) - 1))
 
 EXPORT_PATIENCE = 60.0  # seconds until a step of a link must be computed, waiting for other exports included
 SLICE = 0.25  # seconds that an export computes before it gives its turn back
-EXPORTS = anyio.CapacityLimiter(1)  # exports that compute steps at once; each of their slices takes a turn like others
+EXPORTS = anyio.CapacityLimiter(1)  # slices of exports that wait for a turn or have one, so that players wait for one
 
 NOT_READY = "not ready yet: play the page to this step, or ask again"
 
@@ -149,16 +149,16 @@ class Timeline(Generic[StateT, HistoryT]):
     async def compute(self, state: StateT, step: int) -> None:
         """Compute the frames of a state up to a step, in slices that each take a turn of their own.
 
-        So whoever plays waits for one slice at most.
+        So whoever plays waits for one slice at most, and exports take turns with each other.
 
         Raises:
             Refused: If the step cannot be computed in EXPORT_PATIENCE seconds.
         """
         with anyio.move_on_after(EXPORT_PATIENCE):
-            async with EXPORTS:
-                while not await anyio.to_thread.run_sync(self._advance, state, step, limiter=TURNS):
-                    pass
-                return
+            while True:
+                async with EXPORTS:
+                    if await anyio.to_thread.run_sync(self._advance, state, step, limiter=TURNS):
+                        return
         raise Refused(NOT_READY, 503)
 
     def _advance(self, state: StateT, step: int) -> bool:
