@@ -13,12 +13,22 @@ from tests.pages.inspection.confusions.test_page import HOSTILE, hostile_run
 pytestmark = pytest.mark.browser
 
 
+# Whether the matrix reaches beyond its frame, and whether a line says so.
+CUT_AND_HINT = """frame => [
+  frame.scrollWidth > frame.clientWidth + 1,
+  getComputedStyle(frame, "::before").height !== "0px",
+]"""
+
+
 def test_a_cell_of_hostile_classes_shows_its_queries_and_fetches_nothing(page, asked, server, tmp_path):
     run = hostile_run(server.runs, tmp_path / "tree")
     found = read(run.embeddings())
     go(page, f"{server.url}/confusions?run={run.id}&view=Class+pairs")
     chart = page.locator('[data-testid="stVegaLiteChart"]').first
     chart.locator("svg, canvas").first.wait_for()
+    for width, cut in ((280, True), (1440, False)):
+        page.set_viewport_size({"width": width, "height": 900})
+        becomes(lambda: page.locator(".st-key-matrix-scroll").evaluate(CUT_AND_HINT), [cut, cut])
     box = quiet(chart.bounding_box)
     words = page.locator("#vg-tooltip-element.visible")
 

@@ -150,6 +150,12 @@ def test_a_dragged_point_asks_what_if_and_the_button_goes_back(page, server, fai
     page.get_by_role("button", name="Back to the data").click()
     becomes(lambda: [page.get_by_label(f"{name} {axis}").input_value() for name in POINTS for axis in "xy"], home)
     becomes(lambda: "n" in link(page), False)
+    page.set_viewport_size({"width": 390, "height": 844})
+    choice, steps = page.get_by_label("loss", exact=True), page.locator(".steps")
+    expect(choice).to_be_hidden()  # the table of steps stands right below the plane
+    page.get_by_role("button", name="Loss settings, points and view").click()
+    expect(choice).to_be_visible()
+    assert steps.bounding_box()["y"] < choice.bounding_box()["y"]
 
 
 def test_the_next_failure_brings_its_own_triplet_and_keeps_the_loss(page, server, failing):

@@ -185,16 +185,38 @@ class Failure extends Fields {
           " samples.",
         ),
       ),
-      el("section", {}, el("h4", {}, "Each force in its parts"), this.parts),
-      el("section", {}, el("h4", {}, "Why this figure is exact"), this.exact),
+      el("section", { class: "detail" }, el("h4", {}, "Each force in its parts"), this.parts),
+      el("section", { class: "detail" }, el("h4", {}, "Why this figure is exact"), this.exact),
     );
     this.explain.side.classList.add("below-all");
     this.explain.side.before(this.ranks);
     this.explain.side.prepend(el("div", {}, this.explain.head, this.explain.values));
     stage.classList.add("with-ranks");
+    this.panel.side.before(this.fold(stage, "show-panel", "Loss settings, points and view"));
+    this.ranks.before(this.fold(stage, "show-detail", "Forces and formula in detail"));
     this.stepSlider();
     this.loadStyles();
     return whole;
+  }
+
+  // On a phone: a button that opens and closes part of the page.
+  /**
+   * @param {HTMLElement} stage
+   * @param {"show-panel" | "show-detail"} part
+   * @param {string} text
+   */
+  fold(stage, part, text) {
+    /** @type {HTMLButtonElement} */
+    const button = el(
+      "button",
+      {
+        class: `fold ${part}`,
+        "aria-expanded": "false",
+        onclick: () => button.setAttribute("aria-expanded", String(stage.classList.toggle(part))),
+      },
+      text,
+    );
+    return button;
   }
 
   // The three embeddings stay where they are.
