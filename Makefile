@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test check docs pictures mutants lock licences sbom audit browsers clean
+.PHONY: run test check docs pictures mutants lock lower-bounds licences sbom audit browsers clean
 
 run: $(VENV)/.run
 	$(BIN)/streamlit run app.py
@@ -72,6 +72,12 @@ node_modules/.package-lock.json: package-lock.json | $(VENV)/.dev
 lock: $(VENV)/.dev
 	$(INSTALL) --target $(VENV)/uv --upgrade uv==0.13.9
 	$(BIN)/python -m docs.supply.locks --uv $(VENV)/uv/bin/uv $(UPGRADE)
+
+# The library's tests with the lowest versions that pyproject.toml allows; downloads gigabytes (torch with CUDA).
+# BOUNDS="--into FOLDER" keeps the environment, BOUNDS="-- tests/losses" runs some of the tests.
+lower-bounds: $(VENV)/.dev
+	$(INSTALL) --target $(VENV)/uv --upgrade uv==0.13.9
+	$(BIN)/python -m docs.supply.lower_bounds --uv $(VENV)/uv/bin/uv $(BOUNDS)
 
 licences: $(VENV)/.dev
 	$(BIN)/python -m docs.supply.licences

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import dmlcore
 from dmlcore import presets
 
 ROOT = Path(__file__).parents[1]
@@ -40,6 +41,7 @@ def test_the_wheel_holds_every_file_of_the_library(wheel):
         if path.is_file() and "__pycache__" not in path.parts and not path.name.endswith(".tmp")
     }
     assert held == there
+    assert "dmlcore/py.typed" in held
     assert {path.suffix for path in presets.STUDIES.iterdir()} == {".toml", ".jsonl"}
 
 
@@ -76,7 +78,8 @@ def test_help_loads_nothing_heavy():
     assert found.stdout.split() == []
 
 
-def test_citation_and_changelog_are_of_this_version():
+def test_citation_changelog_and_package_are_of_this_version():
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert dmlcore.__version__ == version
     assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
     assert version in (ROOT / "CHANGELOG.md").read_text()

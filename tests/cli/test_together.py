@@ -98,7 +98,8 @@ def test_torchrun_starts_the_processes_of_a_run(tmp_path: Path, monkeypatch: pyt
     ended = warm.run("-c", f"from {__name__} import torchrun; torchrun()", *command)
     assert ended.returncode == 0, ended.stderr
     (run,) = RunStore(tmp_path / "runs").list()  # one, though two processes were given the command
-    assert ended.stdout.strip() == run.id
+    said = [line for line in ended.stdout.splitlines() if not line.startswith("[Gloo]")]  # of torch below 2.9
+    assert said == [run.id]
     assert (run.state().state, run.state().processes) == ("done", 2)
 
 
