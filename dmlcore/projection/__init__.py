@@ -1,6 +1,7 @@
-"""Embeddings on a plane: t-SNE, UMAP and PCA, and where new points belong on a plane that is there.
+"""Projections of embeddings to the plane by t-SNE, UMAP and PCA, and placement of new points on an existing map.
 
-What is slow to import (scikit-learn, openTSNE, umap-learn, torch) is imported by the first call that needs it.
+Packages that are slow to import (scikit-learn, openTSNE, umap-learn, torch) are imported by the first call that needs
+them.
 """
 
 from dmlcore.projection.linear import pca, place_pca

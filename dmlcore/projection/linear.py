@@ -1,4 +1,4 @@
-"""Principal components, and embeddings as all methods want them: centred, of unit size, in float64."""
+"""Principal components, and standardisation of embeddings for all methods: centred, of unit scale, in float64."""
 
 from __future__ import annotations
 
@@ -10,10 +10,16 @@ from dmlcore.typing import Floats, Singles
 
 
 def pca(embeddings: Any) -> Singles:
-    """Return the two leading principal components in the units of the embeddings; zeros where they have no spread.
+    """Return the two leading principal components in the units of the embeddings; zeros if there is no spread.
 
-    Shapes: (N, D) -> (N, 2) float32.
-    Raises: ValueError naming the argument.
+    Args:
+        embeddings: Embeddings, shape (N, D).
+
+    Returns:
+        Positions in the plane, shape (N, 2), float32.
+
+    Raises:
+        ValueError: If the embeddings are invalid.
 
     Example:
         >>> from dmlcore import projection
@@ -29,10 +35,17 @@ def pca(embeddings: Any) -> Singles:
 
 
 def place_pca(embeddings: Any, new: Any) -> Singles:
-    """Where new embeddings lie on the plane `pca(embeddings)`, exactly.
+    """Project new embeddings on the plane of `pca(embeddings)`, exactly.
 
-    Shapes: embeddings (N, D), new (M, D) -> (M, 2) float32.
-    Raises: ValueError naming the argument.
+    Args:
+        embeddings: Embeddings that determine the plane, shape (N, D).
+        new: New embeddings, shape (M, D).
+
+    Returns:
+        Positions in the plane, shape (M, 2), float32.
+
+    Raises:
+        ValueError: If an argument is invalid.
 
     Example:
         >>> from dmlcore import projection
@@ -50,7 +63,7 @@ def place_pca(embeddings: Any, new: Any) -> Singles:
 
 
 def principal(points: Floats) -> Floats:
-    """The two leading components (N, 2) of points that are centred; a missing one is zero."""
+    """Return the two leading components (N, 2) of centred points; a missing component is zero."""
     plane = np.zeros((len(points), 2))
     axes = _axes(points)
     if axes is not None:
@@ -59,7 +72,7 @@ def principal(points: Floats) -> Floats:
 
 
 def _axes(points: Floats) -> Floats | None:
-    """The leading axes (2 or fewer, D) of centred points, with signs that do not depend on the library."""
+    """Return the leading axes (at most 2, D) of centred points, with signs that do not depend on the library."""
     if not points.any():
         return None
     from sklearn.decomposition import PCA  # slow to import
@@ -70,18 +83,20 @@ def _axes(points: Floats) -> Floats | None:
 
 
 def _middle(known: Floats) -> Floats:
-    """The mean of `known` relative to its first row."""
+    """Return the mean of `known` relative to its first row."""
     middle: Floats = (known - known[0]).mean(axis=0)
     return middle
 
 
 def standardised(embeddings: Any) -> tuple[Floats, float]:
-    """Centre and divide by one number, about the root mean square, so that far-off or huge embeddings lose no digits;
-    return that number too."""
+    """Centre and divide by one number, about the root mean square, which is also returned.
+
+    Distant or huge embeddings lose no digits.
+    """
     points = checked("embeddings", embeddings)
     spread = 1.0
-    points -= points[0].copy()  # exact zeros for equal points, which subtracting the mean alone would not give
-    for size in (lambda x: np.abs(x).max(), lambda x: np.sqrt(np.mean(x**2))):  # the first rules out overflow
+    points -= points[0].copy()  # exact zeros for equal points, unlike subtracting only the mean
+    for size in (lambda x: np.abs(x).max(), lambda x: np.sqrt(np.mean(x**2))):  # the first division prevents overflow
         unit = float(size(points)) or 1.0
         points = points / unit
         points -= points.mean(axis=0)
@@ -90,7 +105,7 @@ def standardised(embeddings: Any) -> tuple[Floats, float]:
 
 
 def pair(embeddings: Any, new: Any) -> tuple[Floats, Floats]:
-    """Embeddings (N, D) and new ones (M, D), both as they are in float64; raises ValueError naming the argument."""
+    """Return embeddings (N, D) and new ones (M, D) as float64; raises ValueError."""
     known, fresh = checked("embeddings", embeddings), checked("new", new)
     if known.shape[1] != fresh.shape[1]:
         raise ValueError(f"new must have the {known.shape[1]} dimensions of embeddings, got {fresh.shape[1]}")
@@ -98,7 +113,7 @@ def pair(embeddings: Any, new: Any) -> tuple[Floats, Floats]:
 
 
 def checked(name: str, value: Any) -> Floats:
-    """A fresh (N, D) array of finite float64; raises ValueError naming the argument."""
+    """Return a new (N, D) array of finite float64; raises ValueError."""
     if hasattr(value, "detach"):  # a tensor, without importing torch
         value = value.detach().cpu().double().numpy()
     points = np.asarray(value)

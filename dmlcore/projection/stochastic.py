@@ -1,4 +1,4 @@
-"""t-SNE: neighbours from an exact search, a start from PCA, optimised by openTSNE; and new points on a finished map."""
+"""t-SNE with exact neighbours, initialised by PCA and optimised by openTSNE; placement of points on a finished map."""
 
 from __future__ import annotations
 
@@ -12,22 +12,24 @@ from dmlcore.metrics import nearest
 from dmlcore.projection.linear import pair, principal, standardised
 from dmlcore.typing import Floats, Singles
 
-FEWEST = 5  # points that a t-SNE map needs
+FEWEST = 5  # smallest number of points of a t-SNE map
 SHORTEST = 100  # iterations
 MOMENTUM = 0.8
-EXAGGERATION = 12.0  # of the attraction, for the first HEAD of the iterations; for the last TAIL of them it is 1
-HEAD, TAIL, STAIRS = 0.15, 0.4, 10  # between them it falls by the same factor STAIRS times
-TREE = 10_000  # points from which a grid (FFT, mostly one thread) is faster than a tree (Barnes-Hut, all threads)
-THETA = 0.7  # of the tree: larger is faster and less exact
-REPORTS = 20  # iterations from one report of the progress to the next
-START = 1e-4  # spread of the start: forces between all points are then nearly linear (Kobak and Berens, 2019)
+EXAGGERATION = 12.0  # exaggeration of the attraction for the first HEAD of the iterations; it is 1 for the last TAIL
+# number of steps, with a constant factor, in which the exaggeration decreases in between
+HEAD, TAIL, STAIRS = 0.15, 0.4, 10
+# number of points from which a grid (FFT, mostly one thread) is faster than a tree (Barnes-Hut, all threads)
+TREE = 10_000
+THETA = 0.7  # opening angle of the tree: larger is faster and less accurate
+REPORTS = 20  # iterations between two progress reports
+START = 1e-4  # standard deviation of the initial map: forces are then nearly linear (Kobak & Berens 2019)
 PLACING = 250  # iterations that move a new point
 
-Progress = Callable[[float], object]  # is told the share done, 0..1
+Progress = Callable[[float], object]  # receives the completed share, 0..1
 
 
 def fitting_perplexity(points: int, perplexity: float = 30) -> float:
-    """The perplexity that `tsne` takes for so many points: at most (points - 1) / 3."""
+    """Return the perplexity that `tsne` uses for `points` points: at most (points - 1) / 3."""
     return min(perplexity, (points - 1) / 3)
 
 
@@ -40,25 +42,35 @@ def tsne(
     start: Any = None,
     progress: Progress | None = None,
 ) -> Singles:
-    """Return a t-SNE map, a function of its arguments only.
+    """Return a t-SNE map, which is a function of the arguments only.
 
-    `perplexity` (above 1) is lowered to (N - 1) / 3 for few points; `iterations` is at least 100; `seed` 0..2^32 - 1.
-    `start` (N, 2): a map to go on from, without exaggeration, in place of PCA. The map does not depend on the offset or
-    the scale of the embeddings, nor on the number of threads.
+    The map does not depend on the offset or the scale of the embeddings, nor on the number of threads. The attraction
+    is first exaggerated 12 times and then decreases in steps instead of once, which preserves more neighbours in fewer
+    iterations (`benchmarks/map.py`).
 
-    The attraction is exaggerated 12 times at first, as is usual, and then less and less rather than not at all, which
-    keeps more neighbours in fewer iterations (`benchmarks/map.py`).
+    Args:
+        embeddings: Embeddings, shape (N, D).
+        perplexity: Effective number of neighbours, above 1; lowered to (N - 1) / 3 for few points.
+        iterations: Number of iterations, at least 100.
+        seed: Seed, 0..2^32 - 1.
+        start: Initial map (N, 2) without exaggeration, instead of PCA.
+        progress: Callback that receives the completed share.
 
-    Shapes: (N, D) -> (N, 2) float32.
-    Raises: ValueError naming the argument, also for fewer than 5 points and for embeddings that are all equal.
-    Source: van der Maaten and Hinton (2008); learning rate N / exaggeration: Belkina et al. (2019); forces by a tree:
-    van der Maaten (2014), on a grid: Linderman et al. (2019).
+    Returns:
+        The map, shape (N, 2), float32.
+
+    Raises:
+        ValueError: If an argument is invalid, there are fewer than 5 points, or all embeddings are equal.
 
     Example:
         >>> import numpy as np
         >>> from dmlcore import projection
         >>> projection.tsne(np.eye(12), iterations=100).shape
         (12, 2)
+
+    Reference:
+        van der Maaten & Hinton (2008); learning rate N / exaggeration: Belkina et al. (2019); forces by a tree: van der
+        Maaten (2014), on a grid: Linderman et al. (2019).
     """
     points = spreadable(embeddings, "t-SNE")
     if not 1 < perplexity < np.inf:
@@ -88,7 +100,7 @@ def tsne(
 
 
 def schedule(iterations: int) -> list[tuple[int, float]]:
-    """How many iterations at which exaggeration, in order."""
+    """Return the schedule: numbers of iterations and their exaggeration, in order."""
     head, tail = round(HEAD * iterations), round(TAIL * iterations)
     ends = np.linspace(head, iterations - tail, STAIRS + 1).round().astype(int)
     falling = EXAGGERATION ** (1 - np.arange(1, STAIRS + 1) / (STAIRS + 1))
@@ -97,12 +109,19 @@ def schedule(iterations: int) -> list[tuple[int, float]]:
 
 
 def place_tsne(embeddings: Any, plane: Any, new: Any, *, perplexity: float = 30) -> Singles:
-    """Where new embeddings (M, D) belong on the t-SNE map `plane` (N, 2) of `embeddings` (N, D): (M, 2) float32.
+    """Place new embeddings (M, D) on the t-SNE map `plane` (N, 2) of `embeddings` (N, D).
 
-    Each starts at the median of its 25 nearest neighbours on the map and is moved by the gradient of t-SNE while the
-    map stands still; new points do not see each other. Raises ValueError naming the argument.
+    Each point starts at the median of its 25 nearest neighbours on the map and is moved by the gradient of t-SNE, while
+    the map is fixed; new points do not interact.
 
-    Source: Policar, Strazar and Zupan (2021), "Embedding to reference t-SNE space addresses batch effects".
+    Returns:
+        Positions, shape (M, 2), float32.
+
+    Raises:
+        ValueError: If an argument is invalid.
+
+    Reference:
+        Policar, Strazar & Zupan (2021), "Embedding to reference t-SNE space addresses batch effects".
     """
     known, fresh = pair(embeddings, new)
     known_plane = on_plane(plane, len(known))
@@ -125,9 +144,9 @@ def place_tsne(embeddings: Any, plane: Any, new: Any, *, perplexity: float = 30)
     )
     settings = {"negative_gradient_method": "fft", "n_jobs": threads()}
     middle = (known_plane.max(axis=0) + known_plane.min(axis=0)) / 2
-    unused = Affinities()  # of the map's own points, which stand still
+    unused = Affinities()  # bandwidths of the map's own points, which are fixed
     unused.P = csr_matrix((len(known), len(known)))
-    reference = TSNEEmbedding(known_plane - middle, unused, **settings)  # the grid is laid around 0
+    reference = TSNEEmbedding(known_plane - middle, unused, **settings)  # the grid is centred at 0
     first = np.median(np.asarray(reference)[neighbours[:, :25]], axis=1)
     placed = PartialTSNEEmbedding(first, reference, P=affinities, **settings)
     placed.optimize(PLACING, learning_rate=0.1, exaggeration=1.5, momentum=0.8, inplace=True, max_grad_norm=0.25)
@@ -135,7 +154,7 @@ def place_tsne(embeddings: Any, plane: Any, new: Any, *, perplexity: float = 30)
 
 
 def spreadable(embeddings: Any, method: str) -> Floats:
-    """Standardised embeddings that `method` can spread out; raises ValueError for too few or collapsed ones."""
+    """Return standardised embeddings that `method` can use; raises ValueError for too few or collapsed ones."""
     points, _ = standardised(embeddings)
     if len(points) < FEWEST:
         raise ValueError(f"embeddings must hold at least {FEWEST} points for a {method} map, got {len(points)}")
@@ -145,7 +164,7 @@ def spreadable(embeddings: Any, method: str) -> Floats:
 
 
 def on_plane(plane: Any, count: int) -> Floats:
-    """A map as float64 (count, 2); raises ValueError."""
+    """Return a map as float64 (count, 2); raises ValueError."""
     points = np.array(plane, dtype=np.float64)
     if points.shape != (count, 2) or not np.isfinite(points).all():
         raise ValueError(f"the map must be {count} finite points on a plane, got {points.shape}")
@@ -153,7 +172,7 @@ def on_plane(plane: Any, count: int) -> Floats:
 
 
 def threads() -> int:
-    """Cores that this process may use, or $OMP_NUM_THREADS."""
+    """Return the number of cores that this process may use, or $OMP_NUM_THREADS."""
     asked = os.environ.get("OMP_NUM_THREADS", "")
     return max(1, int(asked) if asked.isdecimal() else len(os.sched_getaffinity(0)))
 
@@ -163,7 +182,7 @@ def _beginning(points: Floats, start: Any, seed: int) -> Floats:
         return on_plane(start, len(points))
     plane = principal(points)
     plane *= START / plane[:, 0].std()
-    # Copies of a point would stay together for ever, at distance 0, as would all points of a line on their line.
+    # Copies of a point would stay at distance 0 forever, and points on a line would stay on it.
     plane += np.random.default_rng(seed).normal(scale=START / 100, size=plane.shape)
     return plane
 
@@ -178,7 +197,7 @@ def _affinities(points: Floats, perplexity: float) -> Any:
 
 
 def _telling(progress: Progress | None, before: int, iterations: int) -> dict[str, Any]:
-    """What makes openTSNE report the share of all iterations that is done."""
+    """Return the openTSNE callback that reports the completed share of all iterations."""
     if progress is None:
         return {}
 

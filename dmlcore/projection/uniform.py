@@ -1,4 +1,4 @@
-"""UMAP by umap-learn, with neighbours from an exact search and a start from PCA; and new points on a finished map."""
+"""UMAP by umap-learn with exact neighbours, initialised by PCA; placement of new points on a finished map."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from dmlcore.projection.linear import pair, principal
 from dmlcore.projection.stochastic import Progress, on_plane, spreadable
 from dmlcore.typing import Floats, Singles
 
-SIDE = 10.0  # of the box in which umap-learn starts
-SHARES = 100  # reports of the progress
+SIDE = 10.0  # side of the box in which umap-learn starts
+SHARES = 100  # number of progress reports
 
 
 class Missing(RuntimeError):
-    """A package that a method needs is not installed; the message names it and the command that installs it."""
+    """A required package is not installed; the message names it and the command that installs it."""
 
 
 def umap(
@@ -32,15 +32,27 @@ def umap(
     start: Any = None,
     progress: Progress | None = None,
 ) -> Singles:
-    """Return a UMAP map, a function of its arguments only.
+    """Return a UMAP map, which is a function of the arguments only.
 
-    `neighbours` (2 or more, lowered to N - 1) includes the point itself, as in umap-learn; `min_dist` 0..1; `start`
-    (N, 2): a map to begin with in place of PCA, which umap-learn stretches to a box of side 10. The map does not depend
-    on the offset or the scale of the embeddings.
+    The map does not depend on the offset or the scale of the embeddings.
 
-    Shapes: (N, D) -> (N, 2) float32.
-    Raises: ValueError naming the argument, also for fewer than 5 points and for embeddings that are all equal; Missing.
-    Source: McInnes, Healy and Melville (2018).
+    Args:
+        embeddings: Embeddings, shape (N, D).
+        neighbours: Number of neighbours including the point itself, as in umap-learn; at least 2, lowered to N - 1.
+        min_dist: Minimum distance, 0..1.
+        seed: Seed.
+        start: Initial map (N, 2) instead of PCA; umap-learn scales it to a box of side 10.
+        progress: Callback that receives the completed share.
+
+    Returns:
+        The map, shape (N, 2), float32.
+
+    Raises:
+        ValueError: If an argument is invalid, there are fewer than 5 points, or all embeddings are equal.
+        Missing: If umap-learn is not installed.
+
+    Reference:
+        McInnes, Healy & Melville (2018).
     """
     points = spreadable(embeddings, "UMAP")
     if neighbours < 2:
@@ -53,7 +65,8 @@ def umap(
     count = min(neighbours, len(points) - 1)
     distances, indices = nearest(points, k=count, exclude_self=False)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that a seed means one thread, that there is no index for new points
+        # umap-learn warns that a seed implies one thread and that no index for new points is kept
+        warnings.simplefilter("ignore")
         reducer = model(
             n_neighbors=count,
             min_dist=min_dist,
@@ -68,11 +81,17 @@ def umap(
 
 
 def place_umap(embeddings: Any, plane: Any, new: Any, *, neighbours: int = 15) -> Singles:
-    """Where new embeddings (M, D) belong on the UMAP map `plane` (N, 2) of `embeddings` (N, D): (M, 2) float32.
+    """Place new embeddings (M, D) on the UMAP map `plane` (N, 2) of `embeddings` (N, D).
 
-    The mean of the neighbours on the map, weighted by their membership strengths exp(-d / sigma), with sigma such that
-    they sum to log2(neighbours): where umap-learn's `transform` begins. Its random refinement is left out. A point that
-    was mapped lies where it was. Raises ValueError naming the argument.
+    The position is the mean of the neighbours on the map, weighted by the membership strengths exp(-d / sigma), with
+    sigma such that they sum to log2(neighbours). umap-learn's `transform` starts there; its random refinement is left
+    out. A point that was mapped keeps its position.
+
+    Returns:
+        Positions, shape (M, 2), float32.
+
+    Raises:
+        ValueError: If an argument is invalid.
     """
     known, fresh = pair(embeddings, new)
     known_plane = on_plane(plane, len(known))
@@ -86,7 +105,7 @@ def place_umap(embeddings: Any, plane: Any, new: Any, *, neighbours: int = 15) -
 
 
 def _strengths(distances: Floats) -> Floats:
-    """exp(-(d - d_1) / sigma), (M, k), that sums to log2(k) over each row."""
+    """Return the strengths exp(-(d - d_1) / sigma), shape (M, k), whose rows sum to log2(k)."""
     beyond = distances - distances[:, :1]
     wanted = np.log2(max(2, distances.shape[1]))
     low = np.zeros(len(distances))
@@ -115,11 +134,11 @@ def _library() -> Any:
 
 @cache
 def _keep_compiled() -> None:
-    """What numba compiles of umap-learn takes seconds, in each process unless it is asked to keep it."""
+    """Make numba cache the compiled functions of umap-learn, which otherwise takes seconds in each process."""
     from numba.core.dispatcher import Dispatcher
     from umap import layouts, umap_, utils
 
-    with contextlib.suppress(RuntimeError):  # no folder can be written to
+    with contextlib.suppress(RuntimeError):  # no directory is writable
         for module in (layouts, umap_, utils):
             for function in vars(module).values():
                 if isinstance(function, Dispatcher):
@@ -127,7 +146,7 @@ def _keep_compiled() -> None:
 
 
 def _beginning(points: Floats, start: Any, seed: int) -> Any:
-    """As umap-learn makes of its own PCA: in a box of side 10, no two points at one place."""
+    """Scale a start as umap-learn scales its own PCA: to a box of side 10, without coincident points."""
     plane = principal(points) if start is None else on_plane(start, len(points))
     if start is None:
         plane *= SIDE / np.abs(plane).max()
@@ -136,7 +155,7 @@ def _beginning(points: Floats, start: Any, seed: int) -> Any:
 
 
 class _Listener:
-    """A stream to which tqdm writes how many epochs are done."""
+    """Stream for tqdm that extracts the number of completed epochs."""
 
     def __init__(self, progress: Progress, iterations: int) -> None:
         self.progress, self.iterations = progress, iterations

@@ -1,1 +1,1 @@
-"""What scores say beside their baselines and their noise."""
+"""Statistical verdicts on scores, given their baselines and their noise."""

@@ -1,7 +1,8 @@
-"""Differences of scores and their noise: paired tests over seeds, who can be told from whom, seeds against means.
+"""Differences of scores and their noise: paired tests over seeds, groups without a significant difference, spread of
+seeds.
 
-A difference is clear if a two-sided t test over the seeds, paired where both sides have the same seeds, gives p < 0.05
-after Benjamini and Hochberg (1995) for the number of comparisons made together.
+A difference is significant if a two-sided t test over the seeds, paired if both sides have the same seeds, gives p <
+0.05 after the correction of Benjamini and Hochberg (1995) for the number of comparisons made together.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ Values = Mapping[int, float]  # seed -> score in 0..1
 
 @dataclass(frozen=True)
 class Gap:
-    """First minus second over the seeds; deviation of the paired differences, or of the unpaired difference's terms.
+    """First minus second score over the seeds, with the deviation of the paired differences or of the unpaired
+    difference.
 
-    count: pairs, or seeds of the smaller side; p: two-sided, None where a side has a single seed.
+    count: number of pairs, or seeds of the smaller side; p: two-sided p-value, None if a side has a single seed.
     """
 
     mean: float
@@ -31,15 +33,15 @@ class Gap:
 
     @property
     def needed(self) -> int | None:
-        """How many seeds of each would show a difference as large as this one, by a test of it alone; power.POWER.
+        """Return how many seeds per side would detect this difference in a single test with probability power.POWER.
 
-        None where its noise is not known, or where even power.MOST were too few.
+        None if the noise is unknown or more than power.MOST seeds are needed.
         """
         return None if self.deviation is None else pairs_needed(self.mean, self.deviation)
 
     @property
     def words(self) -> str:
-        """For example "+0.27 ± 0.12 points, paired over 3 seeds"."""
+        """Format as text, for example "+0.27 ± 0.12 points, paired over 3 seeds"."""
         if self.deviation is None:
             return f"{spread(self.mean, None, sign=True)} points, one seed"
         how = f"paired over {self.count} seeds" if self.paired else f"unpaired, {self.count} seeds"
@@ -48,10 +50,12 @@ class Gap:
 
 @dataclass(frozen=True)
 class Separation:
-    """How far variants lie apart beside what their seeds do: deviation of the means, pooled deviation within variants.
+    """Spread between variants compared with the spread between seeds: deviation of the means and pooled deviation
+    within variants.
 
-    paired: the same without what a seed does to all variants alike; None where they do not have the same seeds. chance:
-    what the means were over it if all variants were alike, one over the root of the number of seeds.
+    paired: the deviation within variants without effects of a seed that all variants share; None unless they have the
+    same seeds. chance: the ratio that identical variants would have on average, one over the root of the number of
+    seeds.
     """
 
     means: float
@@ -61,12 +65,12 @@ class Separation:
 
     @property
     def ratio(self) -> float:
-        """The one over the other; infinite where no seed differs."""
+        """Ratio of the two deviations; infinite if no seed differs."""
         return self.means / self.pooled if self.pooled else math.inf
 
     @property
     def words(self) -> str:
-        """In a sentence."""
+        """Return the comparison as a sentence."""
         digits = 1 if self.pooled >= 0.005 else 2
         same = f", {self.means / self.paired:.1f} times where they are compared seed by seed" if self.paired else ""
         return (
@@ -77,7 +81,7 @@ class Separation:
 
 
 def gap(first: Values, second: Values) -> Gap:
-    """How far the first lies above the second, with its noise; both have at least one seed."""
+    """Compute how far the first score lies above the second, with its noise; each side has at least one seed."""
     from scipy import stats  # slow to import
 
     paired = set(first) == set(second)
@@ -99,7 +103,7 @@ def gap(first: Values, second: Values) -> Gap:
 
 
 def clear(gaps: Sequence[Gap]) -> list[bool]:
-    """Which of these differences, looked at together, are more than noise."""
+    """Return which of these differences are significant when tested together."""
     from scipy import stats
 
     known = [i for i, each in enumerate(gaps) if each.p is not None]
@@ -112,7 +116,7 @@ def clear(gaps: Sequence[Gap]) -> list[bool]:
 
 
 def separation(variants: Mapping[str, Values]) -> Separation | None:
-    """Whether variants differ by more than their seeds do; None with fewer than two variants of two seeds or more."""
+    """Compare the spread between variants with the spread between seeds; None without two variants of two seeds."""
     known = [values for values in variants.values() if len(values) > 1]
     if len(known) < 2:
         return None
@@ -132,16 +136,16 @@ def separation(variants: Mapping[str, Values]) -> Separation | None:
 
 
 def top(variants: Mapping[str, Values]) -> tuple[str, ...]:
-    """The variant with the highest mean and all that cannot be told from it, best first; one name is a lead."""
+    """Return the best variant and all that do not differ significantly from it, best first; a single name is a lead."""
     order = sorted(variants, key=lambda name: -statistics.fmean(variants[name].values()))
     to_best = [gap(variants[order[0]], variants[name]) for name in order[1:]]
     return (*order[:1], *(name for name, sure in zip(order[1:], clear(to_best), strict=True) if not sure))
 
 
 def over_classes(differences: Iterable[float]) -> str:
-    """What paired differences (C,) of a score, one for each of two or more test classes, say of other classes.
+    """Infer from paired differences (C,) of a score, one for each of at least two test classes, to other classes.
 
-    Queries of a class share their neighbours, so classes are the independent samples; by a t test over them.
+    Queries of a class share their neighbours, so the classes are the independent samples of the t test.
     """
     items = list(differences)
     low, high = class_interval(items)
@@ -153,7 +157,7 @@ def over_classes(differences: Iterable[float]) -> str:
 
 
 def class_interval(differences: Sequence[float]) -> tuple[float, float]:
-    """The ends of the 95 % interval of the mean of differences (C,), by a t test; infinite for a single one."""
+    """Return the 95 % confidence interval of the mean of differences (C,) by a t test; infinite for a single value."""
     from scipy import stats
 
     mean, half = statistics.fmean(differences), math.inf
@@ -164,15 +168,15 @@ def class_interval(differences: Sequence[float]) -> tuple[float, float]:
 
 
 def ends(low: float, high: float) -> str:
-    """An interval of shares in points: "−0.4 to +1.0"."""
+    """Format an interval of shares in points: "−0.4 to +1.0"."""
     return f"{100 * low:+.1f} to {100 * high:+.1f}".replace("-", "−")
 
 
 def spread(mean: float, deviation: float | None, *, sign: bool = False) -> str:
-    """A share in 0..1 as percent with its deviation, to as many digits as that needs: "1.37 ± 0.04"."""
+    """Format a share in 0..1 as percent with its deviation, with suitable digits: "1.37 ± 0.04"."""
     noise = 1.0 if deviation is None else 100 * deviation
     digits = 1 if noise >= 0.5 else 2 if noise >= 0.005 else 3
-    if noise == 0:  # the same for every seed
+    if noise == 0:  # identical for every seed
         digits = 1 if abs(mean) >= 0.1 else 2
     shown = f"{100 * mean:{'+' if sign else ''}.{digits}f}".replace("-", "−")
     if deviation is None:
@@ -182,6 +186,6 @@ def spread(mean: float, deviation: float | None, *, sign: bool = False) -> str:
 
 
 def mean_and_deviation(values: Iterable[float]) -> tuple[float, float | None]:
-    """Mean and deviation of a sample (n - 1), None for a single value."""
+    """Return the mean and the sample deviation (n - 1), which is None for a single value."""
     numbers = list(values)
     return statistics.fmean(numbers), statistics.stdev(numbers) if len(numbers) > 1 else None

@@ -1,4 +1,4 @@
-"""How many seeds a difference asks for: the power of a two-sided t test on paired runs."""
+"""Number of seeds that a difference needs, by the power of a two-sided t test on paired runs."""
 
 from __future__ import annotations
 
@@ -9,18 +9,26 @@ import numpy as np
 
 from dmlcore.typing import Floats
 
-LEVEL = 0.05  # probability of calling a difference clear where there is none
-POWER = 0.8  # probability of calling it clear where it is as large as measured (Cohen 1988)
-MOST = 1000  # pairs, beyond which nobody trains
-FEASIBLE = 30  # pairs, beyond which more of them are no advice
+LEVEL = 0.05  # probability of a significant result without a difference
+POWER = 0.8  # probability of a significant result for a difference as large as measured (Cohen 1988)
+MOST = 1000  # largest number of pairs; more are impractical to train
+FEASIBLE = 30  # largest number of pairs that is worth recommending
 MIDPOINTS = (np.arange(1000) + 0.5) / 1000
 
 
 def power(effect: float, pairs: int, level: float = LEVEL) -> float:
-    """Probability that a two-sided paired t test of so many pairs (>= 2) finds a difference, to about 1e-4.
+    """Return the probability that a two-sided paired t test of `pairs` >= 2 pairs finds a difference, accurate to about
+    1e-4.
 
-    effect: mean of the paired differences over their deviation. Source: Cohen (1988), Sec. 2.3. The noncentral t as
-    the mean of a normal over the distribution of the deviation: that of scipy 1.17 is NaN from a shift of 17 on.
+    The noncentral t distribution is computed as the mean of a normal distribution over the distribution of the sample
+    deviation, because that of scipy 1.17 is NaN for shifts of 17 and more.
+
+    Args:
+        pairs: Number of pairs.
+        effect: Mean of the paired differences divided by their deviation.
+
+    Reference:
+        Cohen (1988), Sec. 2.3.
     """
     from scipy import special  # slow to import
 
@@ -30,7 +38,7 @@ def power(effect: float, pairs: int, level: float = LEVEL) -> float:
 
 @lru_cache(maxsize=256)
 def _least(freedom: int, level: float) -> Floats:
-    """What a mean must pass to be called clear, in its own deviations, at equally likely deviations of a sample."""
+    """Return the thresholds of a significant mean, in its own deviations, at equally likely sample deviations."""
     from scipy import stats
 
     least: Floats = stats.t.isf(level / 2, freedom) * np.sqrt(stats.chi2.ppf(MIDPOINTS, freedom) / freedom)
@@ -38,14 +46,14 @@ def _least(freedom: int, level: float) -> Floats:
 
 
 def pairs_needed(mean: float, deviation: float, level: float = LEVEL, wanted: float = POWER) -> int | None:
-    """The fewest pairs with which a difference of this mean and deviation is found with probability `wanted`.
+    """Return the smallest number of pairs that finds a difference of this mean and deviation with probability `wanted`.
 
-    None where more than MOST were needed, as for a mean of 0; 2, the fewest there are, where nothing deviates.
+    None if more than MOST are needed, as for a mean of 0; 2, the minimum, if the deviation is 0.
     """
     if deviation <= 0:
         return 2 if mean else None
     effect = abs(mean) / deviation
-    low, high = 1, 2  # low is never enough
+    low, high = 1, 2  # low is never sufficient
     while power(effect, high, level) < wanted:
         low, high = high, 2 * high
         if low >= MOST:

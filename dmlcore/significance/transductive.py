@@ -1,4 +1,4 @@
-"""The mark of scores whose embeddings depend on what is scored with them: wherever they are shown it is made here.
+"""Label of scores whose embeddings depend on the samples that are scored together with them.
 
 Rows of metrics.jsonl have the field `transductive`, specs the property `conditioning.transductive`.
 """
@@ -9,7 +9,7 @@ TRANSDUCTIVE = "transductive"
 
 
 def marked(words: str, transductive: object) -> str:
-    """The words that scores stand under, with the mark where they are transductive; words that say so stay as they are.
+    """Append "(transductive)" to a label if its scores are transductive; a label that already says so is unchanged.
 
     Example:
         >>> from dmlcore.significance.transductive import marked

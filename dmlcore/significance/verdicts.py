@@ -1,8 +1,8 @@
-"""What scores say once their baselines and their noise are looked at: one way to judge, for every table and chart.
+"""Verdicts on scores, given their baselines and their noise; every table and chart uses this module.
 
-A difference is clear if a two-sided t test over the seeds, paired where both sides have the same seeds, gives p < 0.05
-after Benjamini and Hochberg (1995) for the number of comparisons made together. A single seed has unknown noise, so
-nothing about it is clear. Where nothing is clear nothing is called a lead.
+A difference is significant if a two-sided t test over the seeds, paired if both sides have the same seeds, gives p <
+0.05 after the correction of Benjamini and Hochberg (1995) for the number of comparisons made together. The noise of a
+single seed is unknown, so nothing about it is significant, and nothing is called a lead without significance.
 """
 
 from __future__ import annotations
@@ -39,33 +39,35 @@ CLEARLY = (
     "Clearly: by a t test over the seeds, paired where they are the same, p < 0.05 after Benjamini–Hochberg for the "
     "number of comparisons."
 )
-NAMES = {  # of baselines, strongest reference first
+NAMES = {  # baselines, strongest reference first
     "inputs": "raw inputs",
     "untrained": "the untrained network",
     "pretrained": "the pretrained network",
     "chance": "chance",
 }
-MOST_NAMED = 4  # variants in one sentence
+MOST_NAMED = 4  # largest number of variants named in one sentence
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What may be said of some variants, the most important sentence first; "" and () where there is nothing to say."""
+    """Sentences about some variants, the most important first; "" and () if there are none."""
 
     headline: str
     more: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
-        """All of it in one line."""
+        """Return all sentences in one line."""
         return " ".join([self.headline, *self.more]).strip()
 
 
 def baselines(rows: Iterable[Mapping[str, Any]], *, started: bool) -> dict[str, dict[str, float]]:
-    """What rows of metrics.jsonl say of a run's baselines: "chance", "inputs", "untrained" -> score -> value in 0..1.
+    """Collect the baselines of a run from rows of metrics.jsonl: "chance", "inputs", "untrained" -> score -> value in
+    0..1.
 
-    Scores are map_at_r and recall_at_1 of the test split, and others with "validation." or "train." before their names.
-    started: the network began with weights from elsewhere, so before its first step it is "pretrained".
+    Scores are map_at_r and recall_at_1 of the test split, and those of other splits with the prefix "validation." or
+    "train.". With `started`, the initial weights were loaded, so the network before its first step is called
+    "pretrained".
     """
     by_kind: dict[str, dict[str, float]] = {}
     for row in rows:
@@ -88,10 +90,13 @@ def verdict(
     measure: str = "MAP@R",
     further: bool = True,
 ) -> Verdict:
-    """What the scores of variants say beside their baselines: whether anything was learned, and what can be ranked.
+    """Judge the scores of variants against their baselines: what was learned, and whether the variants can be ranked.
 
-    variants: name -> seed -> score in 0..1; against: baseline, as in NAMES -> name -> seed -> score; things: what the
-    variants are, in the plural; further: the seeds are runs of their own, so one may lead, and more could tell.
+    Args:
+        variants: Name -> seed -> score in 0..1.
+        against: Baseline, as in NAMES -> name -> seed -> score.
+        things: Plural noun for the variants.
+        further: True if seeds are independent runs, so that one variant may lead and more seeds could decide.
     """
     variants = {name: values for name, values in variants.items() if values}
     if not variants:
@@ -113,7 +118,7 @@ def verdict(
 
 
 def _unknown_noise(variants: Mapping[str, Values]) -> str:
-    """What cannot be said where not all variants have a second seed."""
+    """Return the sentence for variants that have a single seed."""
     if len(variants) == 1:
         return "One seed: its noise is unknown."
     single = sum(len(values) < 2 for values in variants.values())
@@ -124,9 +129,9 @@ def _unknown_noise(variants: Mapping[str, Values]) -> str:
 
 
 def contrasts(asked: Sequence[tuple[Values, Values]], lower: Sequence[bool]) -> list[str]:
-    """For each pair asked together, whether the first does better: "yes" and "no" only where that is clear.
+    """Decide for each pair, tested together, whether the first is better: "yes" or "no" only if significant.
 
-    lower: less of the score is better, for each pair.
+    lower: for each pair, whether lower scores are better.
     """
     gaps = [gap(*values) for values in asked]
     return [
@@ -136,13 +141,13 @@ def contrasts(asked: Sequence[tuple[Values, Values]], lower: Sequence[bool]) -> 
 
 
 def beside(names: tuple[str, str], values: tuple[Values, Values], baseline: str) -> str:
-    """A score `baseline` two variants and what lies between them, for example of a table, without a judgement."""
+    """Describe two variants and their difference, for example from a table, without a verdict."""
     (first, second), (one, two) = names, values
     return f"{baseline}: {_mean(one)} ({first}) against {_mean(two)} % ({second}), {gap(one, two).words}"
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names in a sentence, the first few of many; a name with a comma of its own is parted from the next by more."""
+    """Join names in a sentence, the first few of many; names that contain a comma are separated by semicolons."""
     if len(names) == 1:
         return names[0]
     shown = [*names] if len(names) <= MOST_NAMED else [*names[: MOST_NAMED - 1], f"{len(names) - MOST_NAMED + 1} more"]
@@ -155,7 +160,7 @@ def _mean(values: Values) -> str:
 
 
 def _bar(variants: Mapping[str, Values], against: Mapping[str, Mapping[str, Values]]) -> str:
-    """The baseline to beat: the highest of those that every variant has."""
+    """Return the baseline to beat: the highest of those that every variant has."""
     whole = [name for name in NAMES if name in against and all(against[name].get(variant) for variant in variants)]
     means = {
         name: statistics.fmean(statistics.fmean(against[name][variant].values()) for variant in variants)
@@ -167,7 +172,7 @@ def _bar(variants: Mapping[str, Values], against: Mapping[str, Mapping[str, Valu
 def _beside(
     variants: Mapping[str, Values], bar: str, baselines: Mapping[str, Mapping[str, Values]], things: str, measure: str
 ) -> tuple[str, int]:
-    """How many end above and below the baseline to beat, and how many clearly above."""
+    """Count how many variants end above and below the baseline to beat, and how many significantly above."""
     gaps = [gap(values, baselines[bar][name]) for name, values in variants.items()]
     sure = clear(gaps)
     above, count = sum(each.mean > 0 for each in gaps), len(gaps)
@@ -190,14 +195,14 @@ def _beside(
 
 
 def _height(baseline: Mapping[str, Values], variants: Iterable[str]) -> str:
-    """A baseline in per cent, or from where to where it lies beside these variants."""
+    """Format a baseline in percent, or its range over these variants."""
     heights = [statistics.fmean(baseline[name].values()) for name in variants]
     digits = 1 if max(heights) >= 0.1 else 2
     return " to ".join(dict.fromkeys((f"{100 * min(heights):.{digits}f}", f"{100 * max(heights):.{digits}f}")))
 
 
 def _ranked(variants: Mapping[str, Values], things: str, further: bool) -> list[str]:
-    """What the order of the variants, best first, is worth."""
+    """Describe what the order of the variants, best first, is worth."""
     names = list(variants)
     _, *tied = top(variants)
     apart = separation(variants) if len(names) > 2 else None
@@ -220,7 +225,7 @@ def _ranked(variants: Mapping[str, Values], things: str, further: bool) -> list[
 
 
 def _asked(variants: Mapping[str, Values], first: str, second: str) -> list[str]:
-    """How many seeds it would take to tell one from another, where that is known."""
+    """Describe how many seeds would separate two variants, if known."""
     between = gap(variants[first], variants[second])
     if between.deviation is None:
         return []

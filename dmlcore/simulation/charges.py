@@ -1,4 +1,4 @@
-"""The simulation: evaluate the loss of all points, move them by the optimiser, keep every step."""
+"""Simulation of charges: evaluate the loss of all points, move them by an optimiser, record every step."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ from dmlcore.typing import Singles
 
 __all__ = ["MOST_POINTS", "MOST_STEPS", "REACH", "STRIDE", "ChargesFrame", "Simulation"]
 
-STRIDE = 0.25  # no point moves farther in one step: keeps steep pushes from hurling points away
-STRONGEST = 100.0  # nor is any force above this one handed to the optimiser, whose running means it would spoil
-_MOVING = ("momentum_buffer", "exp_avg")  # optimiser state that is a velocity
+STRIDE = 0.25  # largest distance a point moves per step, so that steep pushes do not hurl points away
+STRONGEST = 100.0  # largest force passed to the optimiser, so that its running means stay useful
+_MOVING = ("momentum_buffer", "exp_avg")  # optimiser state that has the dimension of a velocity
 
 
 @dataclass(frozen=True)
 class ChargesFrame:
-    """One step: where the points stand, the force that will move them, and what is measured there."""
+    """State of one step: positions, the forces that will move the points, and measurements."""
 
     positions: Singles  # (N, 2)
-    force: Singles  # (N, 2): N times minus the gradient of the mean loss, one side of it where the law says so
+    force: Singles  # (N, 2): N times minus the gradient of the mean loss, restricted to one side if the dynamics say so
     loss: float
     active: float  # share of the triplets (of the mined ones, with a miner) with 0 < raw < m2
     pull: float  # mean over active triplets of dE/d(d_ap)
     push: float  # mean over active triplets of -dE/d(d_an) - dE/d(d_pn)
     covering: float  # mean greedy covering radius, mean over classes
     map_at_r: float
-    largest_step: float  # longest way of a point since the step before
-    triplets: int  # evaluated: all valid ones, or the mined ones
-    capped: int  # points whose way here was cut to STRIDE
+    largest_step: float  # longest distance moved by a point since the previous step
+    triplets: int  # number of evaluated triplets: all valid ones, or the mined ones
+    capped: int  # number of points whose movement was cut to STRIDE
     means: Singles  # (C, 2) class means
     radii: Singles  # (C,) largest distance of a class from its mean
 
 
 class Simulation(History[Spec, ChargesFrame]):
-    """The history of a spec.
+    """History of a spec.
 
-    Loss and gradients in float32. One thread of torch (`torch.set_num_threads(1)`) or a loss without norms and miners
-    gives the same bits every time: parallel scattered sums have no fixed order.
+    Loss and gradients are computed in float32. With one thread of torch (`torch.set_num_threads(1)`), or with a loss
+    without norms and miners, repeated runs have identical bits; parallel scatter sums have no fixed order.
     """
 
     most_steps = MOST_STEPS
@@ -65,12 +65,12 @@ class Simulation(History[Spec, ChargesFrame]):
         self._optimiser = self._fresh_optimiser()
         if spec.law.normalise != "none":
             self._to_circle()
-        self._at = 0  # the step at which the points stand
+        self._at = 0  # step of the current positions
         self._enter(0)
 
     @property
     def nbytes(self) -> int:
-        """An upper bound of its memory: of a frame float32 arrays, and the objects around them."""
+        """Upper bound of the memory of one frame in bytes: float32 arrays and the objects around them."""
         return len(self.frames) * (16 * self.spec.points + 12 * self.spec.classes + 1000)
 
     # ---- one step
@@ -78,7 +78,7 @@ class Simulation(History[Spec, ChargesFrame]):
         return Simulation(spec)
 
     def _next(self) -> ChargesFrame:
-        # Frames hold the forces, so after a fork the optimiser's own steps rebuild its state without evaluating a loss.
+        # Frames hold the forces, so after a fork the optimiser replays its steps without evaluating a loss.
         while self._at < len(self.frames):
             self._move(self.frames[self._at].force)
             self._at += 1
@@ -89,21 +89,22 @@ class Simulation(History[Spec, ChargesFrame]):
         law, x = self._law, self._x
         loss = law.module()
         with torch.enable_grad():
-            # Slopes of the loss along every distance and norm.
+            # Derivatives of the loss by every distance and norm.
             distances, norms = pair_tables(x)
             mined = None if law.miner == ALL else mining.MINERS[law.miner](distances, self._labels)
             energy = loss.of_tables(distances, norms, self._labels, mined)
             by_distance, by_norm = torch.autograd.grad(energy, (distances, norms), retain_graph=True)
         by_distance, by_norm = (g.nan_to_num(0.0, posinf=0.0, neginf=0.0) for g in (by_distance, by_norm))
-        # Pull runs along distances within a class, push along those between classes.
+        # The pull acts along distances within a class, the push along distances between classes.
         same = self._labels[:, None] == self._labels
         pull, push = by_distance * same, by_distance * ~same
-        # What depends on norms is a force on a single point, neither pull nor push: it acts only with both.
+        # A term that depends on norms acts on a single point and is neither pull nor push; it is applied only if both
+        # are.
         acting = {"pull": pull, "push": push, "both": by_distance}[law.side]
         radial = by_norm if law.side == "both" else torch.zeros_like(by_norm)
         (gradient,) = weighted_gradients((distances, norms), (x,), (acting, radial))
         counts = loss.counts
-        # Per active triplet: the loss divides by all valid ones.
+        # Per active triplet; the loss divides by all valid ones.
         per_active = counts.valid / max(counts.active, 1)
         positions = x.detach().numpy().copy()
         exact = positions.astype(np.float64)
@@ -115,7 +116,7 @@ class Simulation(History[Spec, ChargesFrame]):
             loss=_finite(float(energy.detach())),
             active=counts.active / max(counts.valid, 1),
             pull=float(pull.double().sum()) * per_active,
-            push=0.0 - float(push.double().sum()) * per_active,  # 0.0 - x: no -0
+            push=0.0 - float(push.double().sum()) * per_active,  # 0.0 - x avoids -0
             covering=average_covering_radius(exact, self.labels),
             map_at_r=scores.map_at_r or 0.0,
             largest_step=self._way[0],
@@ -126,7 +127,7 @@ class Simulation(History[Spec, ChargesFrame]):
         )
 
     def _bounded(self, force: Tensor) -> Tensor:
-        """Along the circle where the law says so, and never above STRONGEST."""
+        """Project forces on the circle if the dynamics say so, and limit them to STRONGEST."""
         x = self._x.detach()
         if self._law.normalise == "project":
             force = force - (force * x).sum(1, keepdim=True) * x
@@ -136,7 +137,7 @@ class Simulation(History[Spec, ChargesFrame]):
 
     @torch.no_grad()
     def _move(self, force: Singles) -> None:
-        """One step of the optimiser; ways beyond STRIDE are cut, coordinates kept within REACH."""
+        """Take one optimiser step; limit movements to STRIDE and coordinates to REACH."""
         before = self._x.detach().clone()
         self._x.grad = -torch.from_numpy(force)
         self._optimiser.step()
@@ -150,7 +151,7 @@ class Simulation(History[Spec, ChargesFrame]):
 
     @torch.no_grad()
     def _enter(self, step: int) -> None:
-        """Apply what was changed at this step, before it is evaluated."""
+        """Apply the changes made at this step, before it is evaluated."""
         for change in self.spec.changes:
             if change.at != step:
                 continue
@@ -161,12 +162,12 @@ class Simulation(History[Spec, ChargesFrame]):
                 for state in self._optimiser.state.values():
                     for name in _MOVING:
                         if state.get(name) is not None:
-                            state[name][index] = 0.0  # the hand lays a point down at rest
+                            state[name][index] = 0.0  # a point that was moved by hand starts at rest
             if self._law.normalise != "none":
                 self._to_circle()
 
     def _obey(self, law: Dynamics) -> None:
-        """Another law from now on; an optimiser of the same kind keeps its memory."""
+        """Switch to other dynamics; an optimiser of the same kind keeps its state."""
         same_kind, self._law = law.optimiser == self._law.optimiser, law
         if same_kind:
             for group in self._optimiser.param_groups:
@@ -179,7 +180,7 @@ class Simulation(History[Spec, ChargesFrame]):
 
     @torch.no_grad()
     def _to_circle(self) -> None:
-        """x / |x|; a point at the very origin goes to (1, 0)."""
+        """Return x / |x|; a point exactly at the origin goes to (1, 0)."""
         size = torch.linalg.vector_norm(self._x, dim=1, keepdim=True)
         self._x.copy_(torch.where(size > 0, self._x / size.clamp_min(1e-30), torch.tensor([1.0, 0.0])))
 

@@ -1,4 +1,4 @@
-"""A marble on the energy of a triplet loss: one point of the triplet let go, which rolls as the force on it says."""
+"""A marble on the energy of a triplet loss: one point of the triplet is released and follows the force on it."""
 
 from __future__ import annotations
 
@@ -21,32 +21,34 @@ Place = Sequence[float]
 View = tuple[float, float, float]  # centre x, centre y, half width
 Ending = Literal["floor", "ceiling", "onto", "hollow", "out", "rolling"]
 
-MOST_EVALUATIONS = 2500  # of the force: well under a second
-LONGEST_WAY = 1 / 40  # of one step, in half widths of the view: no step leaps over what is seen
-TOLERANCE = 1e-4  # of a step, relative; absolute a tenth of it, in half widths
-RESTING, STILL = 25, 1e-3  # a marble that moved no farther in so many steps, in half widths, has come to rest
-NEAR = 0.01  # half widths: a marble as near to another point has fallen onto it
-STRONGEST = 1e6  # force beside a pole
+MOST_EVALUATIONS = 2500  # evaluations of the force; takes well under a second
+LONGEST_WAY = 1 / 40  # largest length of a step in half widths of the view, so that no step skips visible features
+TOLERANCE = 1e-4  # relative tolerance of a step; the absolute tolerance is a tenth of it, in half widths
+# a marble that moved less than this in this number of steps, in half widths, has come to rest
+RESTING, STILL = 25, 1e-3
+NEAR = 0.01  # half widths: a marble this near to another point has fallen onto it
+STRONGEST = 1e6  # force near a pole
 
 
 @dataclass(frozen=True)
 class Roll:
-    """The way of a marble and how it ends: K places with their times and energies.
+    """Path of a marble and how it ends: K positions with their times and energies.
 
     ending: "floor", where the loss is 0; "ceiling", at the upper clamp; "onto" another point, named by `other`;
-    "hollow", where forces balance or, in a crease, alternate; "out" of the view; "rolling": it was followed no longer.
+    "hollow", where forces balance or, in a crease, alternate; "out" of the view; "rolling" if the simulation stopped
+    first.
     """
 
     times: Floats  # (K,)
     path: Floats  # (K, 2)
-    energy: Floats  # (K,) of the variant, clamped as it is
+    energy: Floats  # (K,) energy of the variant, including its clamp
     speed: Floats  # (K,)
     ending: Ending
     other: Probe | None = None
 
     @property
     def moved(self) -> bool:
-        """Whether it felt a force where it was let go."""
+        """Return True if there was a force at the start."""
         return len(self.path) > 1
 
 
@@ -60,18 +62,28 @@ def roll(
     probe: Probe = "negative",
     mass: float = 0.0,
 ) -> Roll:
-    """Let the probe go from where it is: m x'' + x' = F(x), the two other points held; m = `mass` in units of time.
+    """Release the probe and integrate m x'' + x' = F(x) with the two other points fixed; m = `mass` in units of time.
 
-    m = 0 is gradient flow, x' = F: the energy never grows. With mass the marble keeps its momentum, friction takes it
-    away, and E + m |x'|^2 / 2 never grows. Where the force jumps (a clamp, a crease) the steps of the solver shorten
-    until the marble rests.
+    m = 0 is gradient flow, x' = F: the energy never increases. With mass the marble has momentum and friction, and E +
+    m |x'|^2 / 2 never increases. Where the force jumps (a clamp, a crease) the solver shortens its steps until the
+    marble rests.
 
-    Shapes: anchor, positive, negative (2,) float64.
-    Raises: ValueError for a mass below 0 or a view without extent.
-    Source: gradient flow is the limit of small steps of gradient descent, the other that of its heavy ball (Polyak
-    1964).
+    Args:
+        variant: Variant of a triplet loss.
+        anchor: Anchor, shape (2,), float64.
+        positive: Positive, shape (2,), float64.
+        negative: Negative, shape (2,), float64.
+        probe: Point that is released.
+        mass: Mass m >= 0.
+        view: Centre x, centre y and half width of the view.
 
-    Example, where the negative is pushed until the ranking loss leaves it alone:
+    Returns:
+        The path and its ending.
+
+    Raises:
+        ValueError: If the mass is negative or the view has no extent.
+
+    Example:
         >>> import torch
         >>> from dmlcore import losses
         >>> from dmlcore.geometry.loss_variant import Variant
@@ -79,6 +91,10 @@ def roll(
         >>> way = roll(Variant(losses.create("ranking", m=0.3)), a, p, n, view=(0.0, 0.0, 1.5))
         >>> way.ending, way.path[-1].round(2).tolist()
         ('floor', [0.0, 0.8])
+
+    Reference:
+        Gradient flow is the limit of small steps of gradient descent; with mass it is that of the heavy-ball method
+        (Polyak 1964).
     """
     x0, y0, half = view
     if not mass >= 0:
@@ -120,7 +136,7 @@ def roll(
 
 
 def _rests(states: list[Floats], half: float) -> bool:
-    """Whether the last steps led nowhere."""
+    """Return True if the last steps made no progress."""
     if len(states) <= RESTING:
         return False
     return bool(np.ptp(np.array(states[-RESTING:])[:, :2], axis=0).max() < STILL * half)
@@ -144,7 +160,7 @@ def _ending(
     nearest = min(PROBES, key=lambda name: away.get(name, math.inf))
     if np.abs(end - view[:2]).max() > half:
         return "out", None
-    # A step of the solver ends a tolerance before or beyond the clamp.
+    # A solver step may end a tolerance before or beyond the clamp.
     shy, energy = 10 * TOLERANCE * max(1.0, abs(float(table.energy[0]))), float(table.energy[-1])
     if variant.clamp and energy <= shy + variant.shift:
         return "floor", None

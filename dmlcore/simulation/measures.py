@@ -1,4 +1,4 @@
-"""What is measured of the charges at a step: radii, scores, and the phase portrait of their triplets."""
+"""Measurements of the charges at a step: radii, scores, and the phase portrait of their triplets."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ FIXED_COLUMNS = ("loss", "active", "pull", "push", "covering", "map_at_r", "larg
 
 
 def class_radii(positions: Floats, labels: Ints) -> tuple[Floats, Floats]:
-    """Class means (C, 2) and radii (C,): each the largest distance of a point of the class from its mean.
+    """Return class means (C, 2) and radii (C,), the largest distance of a point of the class from its mean.
 
-    positions (N, 2), labels (N,) in 0..C-1.
+    Args:
+        positions: Positions of the points, shape (N, 2).
+        labels: Classes 0..C-1, shape (N,).
     """
     counts = np.bincount(labels)
     means = np.stack([np.bincount(labels, positions[:, axis]) for axis in (0, 1)], axis=1) / counts[:, None]
@@ -31,7 +33,7 @@ def class_radii(positions: Floats, labels: Ints) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True)
 class DistanceHistogram:
-    """How many valid triplets have which distances: counts (bins, bins) over [0, reach]^2, rows d_an, columns d_ap."""
+    """Histogram of the distances of valid triplets: counts (bins, bins) over [0, reach]^2, rows d_an, columns d_ap."""
 
     counts: Floats
     reach: float
@@ -39,10 +41,10 @@ class DistanceHistogram:
 
 
 def phase_portrait(positions: Floats, labels: Ints, bins: int = 48) -> DistanceHistogram:
-    """The exact portrait of all valid triplets.
+    """Compute the exact phase portrait of all valid triplets.
 
-    positions (N, 2), labels (N,). Given the anchor, positive and negative are free of each other, so the table of
-    triplets is a sum over anchors of (histogram of d_an) x (histogram of d_ap): no triplet is ever listed.
+    Given the anchor, positive and negative are independent, so the table of triplets is a sum over anchors of
+    (histogram of d_an) x (histogram of d_ap), and no triplet is enumerated. Positions have shape (N, 2), labels (N,).
     """
     n = len(positions)
     distances = np.linalg.norm(positions[:, None] - positions[None], axis=-1)
@@ -53,7 +55,7 @@ def phase_portrait(positions: Floats, labels: Ints, bins: int = 48) -> DistanceH
     of_pairs, of_negatives = (
         np.bincount(cell[mask], minlength=n * bins).reshape(n, bins).astype(np.float64) for mask in (positive, negative)
     )
-    # Of each anchor's sorted distances, how many negatives stand before each positive (ties: the positive first).
+    # For each anchor's sorted distances: number of negatives before each positive (in ties the positive comes first).
     ordered = np.sort(np.where(negative, distances, np.inf), axis=1)
     violated = sum(
         int(np.searchsorted(ordered[anchor], distances[anchor, positive[anchor]]).sum()) for anchor in range(n)
@@ -63,9 +65,9 @@ def phase_portrait(positions: Floats, labels: Ints, bins: int = 48) -> DistanceH
 
 
 def clamp_lines(loss: TripletLoss, reach: float, nodes: int = 97) -> tuple[Lines, Lines]:
-    """Where raw = 0 and where raw = m2 in the plane (d_ap, d_an) over [0, reach]^2, as polylines (K, 2).
+    """Return the lines raw = 0 and raw = m2 in the plane (d_ap, d_an) over [0, reach]^2, as polylines (K, 2).
 
-    What else the loss depends on (`depends_on`) is set to d_pn = d_an and |a| = |p| = |n| = 1.
+    Other quantities that the loss depends on (`depends_on`) are set to d_pn = d_an and |a| = |p| = |n| = 1.
     """
     axis = np.linspace(0.0, reach, nodes)
     d_an, d_ap = torch.meshgrid(*2 * [torch.from_numpy(axis)], indexing="ij")
@@ -79,7 +81,7 @@ def clamp_lines(loss: TripletLoss, reach: float, nodes: int = 97) -> tuple[Lines
 
 
 def depends_on(loss: TripletLoss) -> frozenset[str]:
-    """What a loss asks of a triplet: edges "ap", "an", "pn" and squared norms "a", "p", "n"."""
+    """Return the quantities that a loss depends on: edges "ap", "an", "pn" and squared norms "a", "p", "n"."""
     asked: set[str] = set()
 
     def given(name: str) -> Tensor:
@@ -91,6 +93,6 @@ def depends_on(loss: TripletLoss) -> frozenset[str]:
 
 
 def _round_up(x: float) -> float:
-    """The next of 0.05, 0.1, 0.2, 0.5, 1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32: axes that do not tremble."""
+    """Round up to one of 0.05, 0.1, 0.2, 0.5, 1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, so that axes do not flicker."""
     steps = (0.05, 0.1, 0.2, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0)
     return next((s for s in steps if s >= x * (1 - 1e-6)), 32.0)  # the diameter of the circle, rounded up, is 2

@@ -1,4 +1,4 @@
-"""Where the charges stand before the first step; one function each."""
+"""Initial placements of the charges, one function each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Place = Callable[[np.random.Generator, int, int], Floats]
 
 @dataclass(frozen=True)
 class Placement:
-    """A start with what a panel shows of it; place(random, classes, per_class) -> (classes, per_class, 2)."""
+    """A placement with its description for the panel; place(random, classes, per_class) -> (classes, per_class, 2)."""
 
     name: str
     title: str
@@ -28,7 +28,7 @@ STARTS: dict[str, Placement] = {}
 
 
 def start_points(name: str, classes: int, per_class: int, seed: int) -> tuple[Floats, Ints]:
-    """Points (N, 2) and labels (N,) of a start, sorted by class; pure. KeyError lists the known starts."""
+    """Return points (N, 2) and labels (N,) of a placement, sorted by class. KeyError lists the known placements."""
     if name not in STARTS:
         raise KeyError(f"unknown start {name!r}; known: {', '.join(STARTS)}")
     placed = STARTS[name].place(np.random.default_rng(seed), classes, per_class)
@@ -36,7 +36,7 @@ def start_points(name: str, classes: int, per_class: int, seed: int) -> tuple[Fl
 
 
 def _start(title: str) -> Callable[[Place], Place]:
-    """Enter a placement (classes, per_class, 2) under its own name; its docstring is the panel's sentence."""
+    """Register a placement (classes, per_class, 2) under the function's name; its docstring is the panel's sentence."""
 
     def enter(place: Place) -> Place:
         name = place.__name__
@@ -51,7 +51,7 @@ def _noise(random: np.random.Generator, classes: int, per_class: int, spread: fl
 
 
 def _around(classes: int, radius: float) -> Floats:
-    """Class centres on a circle, (classes, 1, 2)."""
+    """Return class centres on a circle, shape (classes, 1, 2)."""
     angle = 2 * np.pi * np.arange(classes) / classes + np.pi / 2
     return radius * np.stack([np.cos(angle), np.sin(angle)], axis=-1)[:, None]
 
@@ -70,7 +70,7 @@ def moons(random: np.random.Generator, classes: int, per_class: int) -> Floats:
     up = np.where(number % 2 == 0, 1.0, -1.0)
     x = number - (classes - 1) / 2 + np.cos(angle)
     y = up * (np.sin(angle) - 0.25)
-    scale = 3.0 / (classes + 1)  # as wide as the other starts
+    scale = 3.0 / (classes + 1)  # as wide as the other placements
     return scale * np.stack([x, y], axis=-1) + _noise(random, classes, per_class, 0.04)
 
 

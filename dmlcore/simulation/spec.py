@@ -1,4 +1,4 @@
-"""What determines a simulation, as validated plain data: start, law of motion, and changes made on the way."""
+"""Specification of a simulation as validated plain data: placement, dynamics, and changes on the way."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SIDES = {
 
 @dataclass(frozen=True)
 class Optimiser:
-    """An optimiser of torch.optim: title for a panel, and how to create it on points with a step size."""
+    """Optimiser of torch.optim: title for the panel, and constructor from points and a step size."""
 
     title: str
     create: Callable[..., torch.optim.Optimizer]
@@ -42,20 +42,23 @@ OPTIMISERS = {
 MOST_CLASSES, MOST_PER_CLASS, MOST_POINTS = 8, 100, 300
 MOST_CHANGES = 24
 MOST_STEPS = 1000
-REACH = 10.0  # coordinates stay within +-REACH
-ALL = "all"  # miner: every valid triplet
+REACH = 10.0  # coordinates are kept within +-REACH
+ALL = "all"  # value of `miner` for every valid triplet
 
 
 @dataclass(frozen=True)
 class Dynamics:
-    """How points move: loss with its hyper-parameters, miner, side, optimiser, step size, normalisation.
+    """Dynamics of the points: loss with hyper-parameters, miner, side, optimiser, step size, normalisation.
 
-    step_size is in the plane's units per step and unit force, where the force on a point is N times minus the gradient
-    of the mean loss of N points. Raises KeyError, TypeError or ValueError naming the field.
+    step_size is in units of the plane per step and unit force, where the force on a point is N times minus the gradient
+    of the mean loss of N points.
+
+    Raises:
+        KeyError, TypeError, ValueError: If a field is invalid; the message names it.
     """
 
     loss: str = "distance_sensitive"
-    hyper: Mapping[str, float | str] = field(default_factory=dict)  # stands for itself: defaults may be left out
+    hyper: Mapping[str, float | str] = field(default_factory=dict)  # stored as given: defaults may be left out
     optimiser: str = "sgd"
     step_size: float = 0.05
     miner: str = ALL
@@ -75,13 +78,13 @@ class Dynamics:
         return hash((self.loss, *sorted(self.hyper.items()), self.optimiser, self.step_size, self.miner, self.side))
 
     def module(self) -> losses.TripletLoss:
-        """The loss."""
+        """Create the loss."""
         return losses.create(self.loss, **self.hyper)
 
 
 @dataclass(frozen=True)
 class Change:
-    """What a visitor did before step `at` was evaluated: another law, or points laid elsewhere, (index, x, y) each."""
+    """Change by a visitor before step `at`: other dynamics, or moved points as (index, x, y)."""
 
     at: int
     law: Dynamics | None = None
@@ -89,15 +92,16 @@ class Change:
 
     @property
     def first(self) -> int:
-        """The first frame that shows it."""
+        """First frame that shows the change."""
         return self.at
 
 
 @dataclass(frozen=True)
 class Spec:
-    """Everything that determines a simulation; equal specs give equal histories, bit for bit on one machine.
+    """Everything that determines a simulation; equal specs give bit-identical histories on one machine.
 
-    classes 2..8, per_class 2..100, together at most 300 points; changes in the order of their steps, at most 24.
+    There are 2 to 8 classes and 2 to 100 points per class, at most 300 points; at most 24 changes, in the order of
+    their steps.
     """
 
     start: str = "random"
@@ -132,12 +136,12 @@ class Spec:
         return self.classes * self.per_class
 
     def law_at(self, step: int) -> Dynamics:
-        """The law in force at a step."""
+        """Return the dynamics in effect at a step."""
         laws = [change.law for change in self.changes if change.at <= step and change.law]
         return laws[-1] if laws else self.law
 
     def to_python(self, steps: int) -> str:
-        """A script that computes this very history with dmlcore."""
+        """Return a Python script that computes this history with dmlcore."""
         return (
             "from dmlcore.simulation import Change, Dynamics, Simulation, Spec\n\n"
             f"spec = {_code(self)}\nsimulation = Simulation(spec)\nframe = simulation.frame({steps})\n"
@@ -151,7 +155,7 @@ def _one_of(name: str, value: object, options: Any) -> None:
 
 
 def _code(value: Any) -> str:
-    """Python source of a spec: only what differs from the defaults; infinity, which has no literal, spelled out."""
+    """Return the Python source of the non-default fields of a spec; infinity, which has no literal, is spelled out."""
     if isinstance(value, (Spec, Dynamics, Change)):
         default = type(value)(at=-1) if isinstance(value, Change) else type(value)()
         given = {f.name: getattr(value, f.name) for f in fields(value)}

@@ -1,1 +1,1 @@
-"""Histories: frames that a spec determines, computed step by step, kept, scrubbed and forked."""
+"""Histories: frames that are determined by a spec, computed step by step, cached, scrubbed and forked."""

@@ -1,4 +1,4 @@
-"""What a spec determines, frame by frame: computed as far as it is asked for, kept, and forked where a spec differs."""
+"""Lazily computed frames of a spec, which are shared with forks up to the step where their specs differ."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ FrameT = TypeVar("FrameT")
 
 
 class History(ABC, Generic[SpecT, FrameT]):
-    """The frames of a spec, a frozen dataclass whose `changes` each name the `first` frame that shows them.
+    """Frames of a spec, a frozen dataclass whose `changes` each name the `first` frame that shows them.
 
-    Not safe for several threads: whoever asks for frames that others may ask for, too, holds `lock`.
+    Not thread-safe: concurrent callers must hold `lock`.
     """
 
     most_steps: ClassVar[int]
@@ -26,16 +26,16 @@ class History(ABC, Generic[SpecT, FrameT]):
 
     @property
     def recorded(self) -> int:
-        """The last recorded step; -1 before the first."""
+        """Last recorded step; -1 before the first."""
         return len(self.frames) - 1
 
     @property
     @abstractmethod
     def nbytes(self) -> int:
-        """An upper bound of its memory (what two histories share counts twice)."""
+        """Upper bound of the memory in bytes (frames shared by two histories count twice)."""
 
     def frame(self, step: int) -> FrameT:
-        """The frame of a step in 0..most_steps, computing what is missing before it; raises ValueError."""
+        """Return the frame of a step in 0..most_steps, computing missing earlier frames. Raises ValueError."""
         if not 0 <= step <= self.most_steps:
             raise ValueError(f"step must be in 0..{self.most_steps}, got {step}")
         while self.recorded < step:
@@ -43,7 +43,7 @@ class History(ABC, Generic[SpecT, FrameT]):
         return self.frames[step]
 
     def shared_with(self, spec: SpecT) -> int:
-        """How many of the recorded frames another spec has too."""
+        """Return how many of the recorded frames another spec shares."""
         mine: Any = self.spec
         other: Any = spec
         if replace(other, changes=()) != replace(mine, changes=()):
@@ -52,7 +52,7 @@ class History(ABC, Generic[SpecT, FrameT]):
         return min([len(self.frames), *firsts])
 
     def forked(self, spec: SpecT) -> Self:
-        """The history of another spec: it has the very frames of this one that both share."""
+        """Return the history of another spec, which shares the common frames with this one."""
         shared = self.shared_with(spec)
         other = self._begun(spec, shared)
         if shared:
@@ -61,7 +61,7 @@ class History(ABC, Generic[SpecT, FrameT]):
 
     @abstractmethod
     def _begun(self, spec: SpecT, shared: int) -> Self:
-        """The history of another spec, which catches up with the `shared` frames that it is given."""
+        """Create the history of another spec from its `shared` first frames."""
 
     @abstractmethod
     def _next(self) -> FrameT:
