@@ -125,13 +125,15 @@ def active(store: RunStore) -> list[Run]:
     return [run for run in store.find(lambda run_id, brief: True, state=BUSY) if run.busy()]
 
 
-def resume(run: Run, backend: str | None = None) -> None:
+def resume(run: Run, backend: str | None = None) -> str:
     """Continue a lost, cancelled or failed run from its last checkpoint.
 
     Args:
         run: The run to continue.
-        backend: Where to continue; None: where it was, if $DML_BACKENDS offers that backend, else on this machine,
-            which the log of the run says.
+        backend: Where to continue; None: where it was, if $DML_BACKENDS offers that backend, else on this machine.
+
+    Returns:
+        Why it does not continue where it was, which its log says too, or "".
 
     Raises:
         JobError: The run is in use or done.
@@ -144,6 +146,7 @@ def resume(run: Run, backend: str | None = None) -> None:
     if refused:
         note(run, f"continues {refused}")
     start(run, "train", *at(run.state().backend))
+    return refused
 
 
 def prepare_resume(run: Run, backend: str = "") -> None:

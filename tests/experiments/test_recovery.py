@@ -190,6 +190,14 @@ def test_a_state_file_chooses_no_machine_to_connect_to(store: RunStore, started)
     assert f"not on the recorded backend {RAY!r}" in resumed.log_tail()[-1]
 
 
+def test_only_a_launch_asks_for_processes(store: RunStore, started) -> None:
+    run = store.open(launch.launch(SPEC, store, processes=3))
+    with run.lock():
+        run.update(state="failed")
+    launch.resume(run)
+    assert started == [(run.id, "train", "--processes", "3"), (run.id, "train")]
+
+
 @pytest.mark.parametrize("name", [LOG, EMBEDDINGS])
 def test_a_link_in_a_run_directory_is_not_written_through(name: str, store: RunStore, started) -> None:
     run, job_of = made(store, state="failed"), made(store, state="done")

@@ -92,8 +92,9 @@ def _on(state: RunState) -> str:
 
 
 def _resume(run: Run) -> None:
-    """Where it was, or where the sidebar says."""
-    launch.resume(run, machines.chosen() if machines.any_other() else None)
+    """Continue a run where the sidebar says, or without a choice where it was; say so if it continues elsewhere."""
+    if refused := launch.resume(run, machines.chosen() if machines.any_other() else None):
+        st.session_state[f"refused-{run.id}"] = words.plain(f"{run.id} continues {refused}")
 
 
 def _place(waits: Waiting | None) -> str:

@@ -267,6 +267,19 @@ def test_a_damaged_run_is_named_and_the_others_stay(opened, tmp_path):
     assert app.button(key=f"cancel-{good.id}")
 
 
+def test_a_resume_that_does_not_go_back_to_its_cluster_says_so(opened, tmp_path, monkeypatch):
+    store = RunStore(tmp_path)
+    run = store.create(TINY)
+    with run.lock():
+        run.update(state="failed", backend="ray:10.0.0.1:6379")
+    monkeypatch.setattr(launch, "start", lambda *_: None)
+    app = opened(store, run=run.id)
+    app.button(key=f"resume-{run.id}").click().run()
+    (said,) = [error.value for error in app.error if "recorded backend" in error.value]
+    assert "'ray:10.0.0.1:6379' but on this machine: neither DML_BACKENDS nor" in said
+    assert run.state().backend == ""
+
+
 def test_cancel_resume_kill_and_delete(opened, tmp_path):
     store = RunStore(tmp_path)
     run = store.open(launch.launch(TINY.with_overrides(["schedule.steps=1000000"]), store))
