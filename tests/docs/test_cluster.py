@@ -19,9 +19,10 @@ from tests.data import layouts
 TEXT = (Path(__file__).parents[2] / "docs" / "cluster.md").read_text()
 
 
-def commands(language: str = "bash") -> list[str]:
-    """The lines of its blocks."""
-    return [line for block in re.findall(rf"```{language}\n(.*?)```", TEXT, re.S) for line in block.splitlines()]
+def commands(language: str = "bash", after: str = "") -> list[str]:
+    """Return the lines of the blocks after a heading."""
+    text = TEXT.partition(after)[2] if after else TEXT
+    return [line for block in re.findall(rf"```{language}\n(.*?)```", text, re.S) for line in block.splitlines()]
 
 
 def test_named_backends_can_be_chosen_and_ray_starts_as_errors_say() -> None:

@@ -151,7 +151,8 @@ def test_every_other_kind_of_job_and_a_cancel_reach_the_cluster(
 def test_the_commands_of_the_page_on_clusters_run(cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_ADDRESS", cluster.address)
     monkeypatch.setenv("DML_RUNS", str(tmp_path / "runs"))  # which commands set for what they start
-    lines = [line for line in page.commands() if line.startswith(".venv/bin/dml")]
+    # Those before it run in tests/docs/test_laptop_to_cluster.py.
+    lines = [line for line in page.commands(after="\n## Ray on one machine\n") if line.startswith(".venv/bin/dml")]
     for line in lines:
         words = line.replace("10.0.0.1:6379", cluster.address).replace("/shared/dml", str(tmp_path / "shared"))
         answer = CliRunner().invoke(app, [*shlex.split(words)[1:], *SMALLER, "--runs", str(tmp_path / "runs")])
