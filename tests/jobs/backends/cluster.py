@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import signal
 import sys
@@ -64,10 +65,13 @@ def two_nodes() -> Iterator[Any]:
     before, path = dict(os.environ), list(sys.path)  # Ray adds packages that it brings along, which others would see
     os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # read when Ray is imported: bind to the loopback alone
     os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_enable_metrics_collection": "0", "OMP_NUM_THREADS": "1"}
+    os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}  # keep other accounts out
     os.environ |= {"RAY_worker_niceness": "0"}  # of 15, they would wait for all other tests
     os.environ["PYTHONPATH"] = str(Path(__file__).parents[3])  # of the nodes
+    from ray._private.authentication_test_utils import reset_auth_token_state
     from ray.cluster_utils import Cluster
 
+    reset_auth_token_state()  # it may have been read when Ray was imported
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     os.environ[warm_worker.NODES] = nodes = tempfile.mkdtemp(prefix="dml-")
     node: dict[str, Any] = {
@@ -101,6 +105,7 @@ def two_nodes() -> Iterator[Any]:
         sys.path[:] = path
         os.environ.clear()
         os.environ.update(before)
+        reset_auth_token_state()
 
 
 def workers(node: Any) -> list[int]:
