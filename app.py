@@ -11,8 +11,12 @@ ROOT = Path(__file__).resolve().parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
+from dmlcore.catalogue import load_plugins  # noqa: E402  (the path must stand first)
+
+load_plugins()  # one that cannot be imported stops the server here
+
 from pages._server import ROUTES, lifespan  # noqa: E402
-from pages.shared.server.guard import Guard  # noqa: E402  (the path must stand first)
+from pages.shared.server.guard import Guard  # noqa: E402
 from pages.shared.server.head import Head  # noqa: E402
 from pages.shared.server.measured import Metering  # noqa: E402
 

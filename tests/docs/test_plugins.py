@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from importlib import metadata
@@ -43,6 +44,12 @@ def test_a_plug_in_that_fails_is_named(tmp_path):
         "error: plug-in 'broken', named by $DML_PLUGINS, cannot be imported: ValueError: no "
     )
     assert "Traceback" not in failed.stderr
+
+
+def test_the_app_refuses_to_start_without_a_plug_in(monkeypatch):
+    monkeypatch.setenv(catalogue.PLUGINS, "not_there")
+    with pytest.raises(catalogue.PluginError, match="plug-in 'not_there', named by"):
+        runpy.run_path(str(ROOT / "app.py"))
 
 
 @pytest.fixture
