@@ -71,6 +71,14 @@ def _change(before: str, ends: Sequence[str]) -> str:
     return f"stays at {after}" if after == before else f"{before} → {after}"
 
 
+def held_equal(optimiser: OptimiserSpec) -> str:
+    """Return what the true steps of all losses have in common, and whether the size of the gradient counts."""
+    equal = f"Equal for all losses: weights, triplet, learning rate {optimiser.learning_rate:g}."
+    if optimiser.name in EVEN:
+        return f"{equal} The first step of this optimiser does not depend on the size of the gradient."
+    return f"{equal} With this optimiser a larger gradient takes a longer step, as in training."
+
+
 def price(before: float | None, after: float | None) -> str:
     """What a step that helps one query does to all of them, by MAP@R; "" where that is not known."""
     if before is None or after is None:

@@ -27,7 +27,7 @@ def show(run: Run, triplet: dict[str, Any], case: RetrievalFailure, home: Home) 
     st.markdown(
         "A network cannot move three embeddings alone: its weights move, and with them every embedding. This takes one "
         "real step of the run's optimiser on this triplet, with the loss and the sliders chosen above, and ranks the "
-        "whole test split anew. Points that were dragged count as they are in the data; the run is left as it is."
+        "whole test split again. Points that were dragged count as they are in the data; the run is left as it is."
     )
     if run.spec.conditioning.neighbours:
         st.info(answers.READ_TOGETHER, icon=":material/info:")
@@ -72,14 +72,10 @@ def _result(run: Run, triplet: dict[str, Any], case: RetrievalFailure, home: Hom
         height="content",
     )
     same = f"equal rate η = {rate:g}" if way == "rate" else f"equal length δ = {rate:g}"
-    even = (
-        " Losses that pull the weights in the same directions take the same step: the first step of this optimiser "
-        "does not depend on how strong a pull is."
-    )
     st.caption(
         f"Free: A, P and N alone, as in the table above ({same}). True: one step of {step['rule']}, without the memory "
         "of earlier steps; batch norm and dropout as in evaluation. A single triplet is no batch: a training run steps "
-        f"by the mean over many at once.{even if run.spec.optimiser.name in failure_words.EVEN else ''}"
+        f"by the mean over many at once. {failure_words.held_equal(run.spec.optimiser)}"
     )
 
 
