@@ -53,3 +53,21 @@ def test_a_set_is_looked_at_split_otherwise_saved_and_trained_on(page, server: S
     page.wait_for_selector("canvas.plane[data-seq]")
     expect(page.get_by_test_id("stSidebar")).to_have_count(0)
     expect(page.get_by_role("button", name="Navigate to home page")).to_have_count(1)
+
+
+def test_the_address_of_the_form_keeps_every_change_and_back_leaves_it_at_once(page, server: Server):
+    go(page, f"{server.url}/train?base=digits")
+    steps = page.get_by_label("Steps", exact=True)
+    expect(steps).to_have_value("600")
+    before = page.evaluate("history.length")
+    steps.fill("77")
+    steps.press("Tab")
+    page.wait_for_url(re.compile(r"schedule\.steps(=|%3D)77"))
+    often = page.get_by_label("Validate every", exact=True)
+    often.fill("11")
+    often.press("Tab")
+    page.wait_for_url(re.compile(r"schedule\.validate_every(=|%3D)11"))
+    assert page.evaluate("history.length") == before
+    page.reload()
+    expect(steps).to_have_value("77")
+    expect(often).to_have_value("11")

@@ -296,11 +296,13 @@ def _live(opened, store: RunStore, run: Run) -> None:
     app.run()
     assert "running" in texts(app, "badge", "markdown")
     assert any("of 1,000,000" in bar.proto.text and "left" in bar.proto.text for bar in app.get("progress"))
+    assert "Map and neighbours appear after the final test, at step 1,000,000." in texts(app, "caption")
 
     app.button(key=f"cancel-{run.id}").click().run()
     wait(lambda: run.status() == "cancelled" and not run.alive())
     at = run.state().step
-    app.run().button(key=f"resume-{run.id}").click().run()
+    assert any(link.label.startswith("Evaluate the last checkpoint") for link in app.run().page_link)
+    app.button(key=f"resume-{run.id}").click().run()
     assert not app.error
     wait(lambda: run.status() == "running" and run.state().step > at)
 
