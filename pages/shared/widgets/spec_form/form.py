@@ -166,7 +166,7 @@ def _projections(form: Form) -> None:
     """Chance-constrained programming, where the loss has proxies that lie among samples."""
     field(form, "loss.batch_pairs", step=0.1)
     if not chooses(form.values):
-        st.caption("They end by a validation score: choose what to validate on.")
+        st.caption("Projections need a validation score: choose a validation split.")
         return
     if not field(form, "projection.pool"):
         st.caption(
@@ -255,7 +255,7 @@ def _conditioning(form: Form) -> None:
         field(form, "conditioning.dropout", step=0.1)
     continued = field(form, "conditioning.continued")
     if read_by == "mean" and not continued:
-        st.caption("Nothing of it learns: all steps train the network, then its embeddings are averaged.")
+        st.caption("It has no parameters: all steps train the network, then its embeddings are averaged.")
     else:
         field(form, "conditioning.after", step=100)
     field(form, "conditioning.among")

@@ -159,7 +159,7 @@ def bars(name: str, results: Sequence[Measured]) -> None:
 def _draw_bars(name: str, study: Study, results: Sequence[Measured]) -> None:
     figure, words, whole = _bars(study, results)
     chart(f"bars-{name}", figure, words)
-    full = "" if whole else "Dark: not significantly worse than the best. "
+    full = "" if whole else "Full colour: not significantly worse than the best; pale: significantly worse. "
     st.caption(
         f"{full}Bars: mean over the {study.repeats}; rules: ± one standard deviation; points: single {study.repeats}. "
         "Vertical lines: scores of the same samples without training."

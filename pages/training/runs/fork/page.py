@@ -24,8 +24,8 @@ IDLE = 10.0  # seconds between two looks while none of them works
 def page() -> None:
     run = run_picker.head(
         "Continue with a change",
-        "What if, from one of its steps on, this run had trained with another loss, without a class, or with a label "
-        "put right? Such a **fork** draws the same batches, so that nothing differs but what you change.",
+        "Continue from a checkpoint of this run with another loss, without a class, or with a corrected label. Such a "
+        "**fork** draws the same batches, so that only your change makes the difference.",
     )
     if run is None:
         return
@@ -54,9 +54,9 @@ def futures(run: Run, step: int) -> None:
         if other.spec.fork.run:
             _fork(other)
     if len(family) < 2:
-        st.caption("No forks yet. The dashed line is where the new one would leave the curves of this run.")
+        st.caption("No forks yet. The dashed line is the step at which the new one would start.")
     else:
-        st.caption("Parent and forks on one clock. The dashed lines are where they part, or would.")
+        st.caption("Parent and forks over the same steps. Dashed lines: the steps at which they start, or would start.")
     results.show(family, sorted({step, *(other.spec.fork.step for other in family if other.spec.fork.run)}))
     if len(family) > 1:
         ids = ",".join(other.id for other in family)

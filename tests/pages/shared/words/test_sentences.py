@@ -87,7 +87,7 @@ def test_changes_are_told_by_labels_and_titles() -> None:
     before = RunSpec()
     after = before.with_overrides(CHANGES)
     assert words.changes(before, after) == [
-        "Flip and cut at random: on → off",
+        "Flip and crop at random: on → off",
         "Loss: Ranking → Multi-similarity",
         "Multi-similarity, steepness of the pull: 3",
         "Steps: 400 → 1,000",

@@ -114,7 +114,7 @@ def _clock(run: Run, steps: list[int], faults: list[str]) -> tuple[int, int | No
         start=left if left > 0 else max(1, run.spec.schedule.steps // 2),
         whole=True,
         step=50,
-        help="The clock of the parent goes on: a fork of step 200 makes step 201 next",
+        help="Steps are counted on from the parent: a fork of step 200 continues with step 201",
     )
     if fault:
         faults.append(fault)
@@ -134,7 +134,7 @@ def _training_split(run: Run, data: Dataset) -> tuple[list[int], tuple[int, ...]
         format_func=lambda c: f"{words[c]} ({counts[classes == c][0]:,})",
         key=f"fork-leave-{run.id}",
         placeholder="no class",
-        help="Validation and test still ask for it: see what is forgotten",
+        help="Validation and test still contain it, which shows what is forgotten",
     )
     without = _without(run, train)
     with st.expander("Relabel training samples", icon=":material/label:"):
@@ -202,8 +202,8 @@ def _told(run: Run, spec: RunSpec) -> None:
         else:
             st.markdown("**Nothing is changed**: this fork will repeat its parent bit for bit.")
         st.caption(
-            "The network goes on, with the moments of the same optimiser and the proxies of a loss that has the same "
-            "ones; what a new loss has of its own begins anew. The run notes which."
+            "The fork keeps the network, the optimiser state and the proxies that fit the loss; other parameters of a "
+            "new loss are initialised. The run records which."
         )
 
 
