@@ -23,6 +23,7 @@ from dmlcore.cli import (
     lessons,
     neighbours,
     operations,
+    own_folder,
     study,
     together,
     workers,
@@ -54,7 +55,9 @@ def _settings() -> str:
 
 @app.command(epilog=_settings())
 def train(
-    spec: Annotated[str, typer.Argument(metavar="SPEC", help="SPEC.toml, or a name, for example digits")],
+    spec: Annotated[
+        str, typer.Argument(metavar="SPEC", help="SPEC.toml, a name, for example digits, or a folder of class folders")
+    ],
     overrides: Annotated[
         list[str] | None, typer.Argument(metavar="KEY=VALUE", help="For example schedule.steps=100 loss.m=0.2")
     ] = None,
@@ -64,7 +67,7 @@ def train(
 ) -> None:
     """Train in the foreground; prints the run id, exits 0 when finished. Ctrl-C stops after the current step."""
     together.lead_or_follow()
-    chosen = read_spec(spec).with_overrides(overrides or [])
+    chosen = own_folder.fitted(read_spec(spec), overrides or [])
     if (where := attended.elsewhere(backend)) == "":
         from dmlcore.training.build import refuse_unusable  # late: it imports torch
 

@@ -21,6 +21,9 @@ Backend = Annotated[
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="Run id, as printed by train and list")]
 
 
+FOLDER = "folder"  # the spec, and the data set, of images of one's own
+
+
 class CommandError(Exception):
     """An error for the user, shown as it is: (message, exit code)."""
 
@@ -58,14 +61,24 @@ def stop_on_signal() -> Callable[[], bool]:
 
 
 def read_spec(name: str) -> RunSpec:
-    """The spec of that name among those that ship, or of the .toml file at that path; raises Failure, SpecError."""
+    """Return the spec of that name among those that ship, of a .toml file, or of a folder of class folders.
+
+    A name that ships comes before a folder of that name, unless that is written with a slash. Raises CommandError,
+    SpecError.
+    """
     path = Path(name)
+    if path.is_dir() and (os.sep in name or not (SPECS / f"{name}.toml").is_file()):
+        root = str(path.absolute())
+        folder = read_spec(FOLDER)
+        return folder.model_copy(update={"data": folder.data.model_copy(update={"root": root})})
     if path.suffix != ".toml":
         path = SPECS / f"{name}.toml"
     try:
         return RunSpec.from_toml(path.read_text())
     except (OSError, UnicodeDecodeError) as error:
         known = ", ".join(sorted(preset.stem for preset in SPECS.glob("*.toml")))
-        raise CommandError(f"{name}: cannot be read ({error}); give a SPEC.toml or one of {known}") from None
+        raise CommandError(
+            f"{name}: cannot be read ({error}); give a SPEC.toml, a folder of class folders or one of {known}"
+        ) from None
     except SpecError as error:
         raise SpecError(f"{path}:\n{error}") from None

@@ -15,6 +15,7 @@ from dmlcore.data.printable import encodable, printable, printable_names
 from dmlcore.typing import Array, Bools, Halves, Ints, Pixels
 
 Split = Literal["classes", "samples", "own"]  # own: the data set brings its splits
+Damaged = Literal["error", "skip"]  # what becomes of images that cannot be decoded
 Validation = Literal["classes", "samples", "none", "own"]
 
 

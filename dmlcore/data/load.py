@@ -11,8 +11,10 @@ import numpy as np
 from dmlcore.catalogue import discover
 from dmlcore.data import splits
 from dmlcore.data.class_folds import Folds
+from dmlcore.data.damaged import leave_out
 from dmlcore.data.dataset import (
     DATASETS,
+    Damaged,
     DataError,
     Dataset,
     Description,
@@ -76,16 +78,21 @@ def load(
     folds: Folds | None = None,
     image_size: int | None = None,
     seed: int = 0,
+    damaged: Damaged = "error",
 ) -> Dataset:
     """Read and split a data set; None means the default of `describe(name)`.
 
     root: see `locate`. split, validation: must be left out where the default is "own", as such a set brings its splits.
     folds: which classes validate, in place of the last quarter. image_size: side of the square images in pixels, 16
-    to 512. seed: of the sample-wise splits and of data that are drawn. Raises DataError naming the file, or the split
-    and its numbers.
+    to 512. seed: of the sample-wise splits and of data that are drawn. damaged: with "skip" every image is decoded
+    once, and those that cannot be are left out and counted in the notes. Raises DataError naming the file, or the
+    split and its numbers.
     """
     _check_split(describe(name), folds, split=split, validation=validation)
     samples = read(name, root=root, image_size=image_size, seed=seed)
+    if damaged == "skip":
+        with _readable(describe(name)):
+            samples = leave_out(samples)
     return divide(name, samples, split=split, validation=validation, folds=folds, seed=seed)
 
 

@@ -25,6 +25,7 @@ FIRST: Mapping[str, Any] = {
         "fold_order": "contiguous",
         "fold_seed": 0,
         "image_size": None,
+        "damaged": "error",
         "standardize": True,
         "augment": True,
         "crop": "shift",

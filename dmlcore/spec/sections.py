@@ -113,6 +113,9 @@ class DataSpec(Section):
     image_size: int | None = Field(
         None, ge=16, le=512, description="Side of the square images in pixels; empty: as stored"
     )
+    damaged: Literal["error", "skip"] = Field(
+        "error", description="Images that cannot be decoded; error: they end the run, skip: they are left out, counted"
+    )
     standardize: bool = Field(
         True, description="Give vectors mean 0 and deviation 1 over the training split; off: as they are"
     )

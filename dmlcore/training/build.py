@@ -120,6 +120,7 @@ def load_data(spec: RunSpec) -> Dataset:
         folds=folds,
         image_size=d.image_size,
         seed=spec.seed,
+        damaged=d.damaged,
     )
 
 

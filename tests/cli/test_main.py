@@ -5,10 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from dmlcore.cli import own_folder
+from dmlcore.cli.options import read_spec
 from dmlcore.spec import RunSpec, keys
 from dmlcore.storage.runs import RunStore
 from tests import warm
 from tests.cli.here import here
+from tests.data import layouts
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -42,11 +45,46 @@ def test_train_list_evaluate_resume(tmp_path: Path) -> None:
     assert again.stderr == f"error: {run_id} is done; there is nothing left to resume\n"
 
 
+def test_a_folder_of_few_classes_is_trained_and_forked_by_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DML_CACHE", str(tmp_path / "cache"))
+    folder, runs = tmp_path / "own", ("--runs", str(tmp_path / "runs"))
+    layouts.class_folders(folder, names=("ant", "bee", "cat", "dog", "elk"))
+    (folder / "ant" / "3.jpg").write_bytes(b"no image")
+    (folder / "bee" / "notes.txt").touch()
+    short = ("model.name=conv4_32", "data.image_size=16", "schedule.steps=1", "data.damaged=skip")
+    trained = warm.run(*DML, "train", str(folder), *short, *runs)
+    assert trained.returncode == 0, trained.stderr
+    assert "note: 1 file is skipped: 1 .txt (bee/notes.txt)" in trained.stderr
+    assert "fitted to" in trained.stderr
+    assert "1 of 40 images are left out, as they cannot be decoded: ant/3.jpg" in trained.stderr
+    run = RunStore(tmp_path / "runs").open(trained.stdout.strip())
+    assert (run.spec.data.root, run.spec.data.split, run.spec.batch.classes) == (str(folder), "samples", 5)
+    forked = warm.run(*DML, "fork", run.id, "--leave-out", "elk", "--more", "1", "batch.classes=4", *runs)
+    assert forked.returncode == 0, forked.stderr
+    assert RunStore(tmp_path / "runs").open(forked.stdout.strip()).spec.fork.leave_out == (4,)
+
+
+def test_a_folder_and_the_spec_for_folders_are_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DML_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    own = layouts.class_folders(tmp_path / "digits", names="abcdefghijklmnopqrstuvwx", each=2)
+    by_folder = own_folder.fitted(read_spec("./digits"), [])
+    assert by_folder == own_folder.fitted(read_spec("folder"), [f"data.root={own}"])
+    assert (by_folder.data.split, by_folder.batch.classes) == (None, 9)
+    assert "batch.classes=9" in capsys.readouterr().err
+    assert own_folder.fitted(read_spec("./digits"), ["batch.classes=3"]).batch.classes == 3
+    assert read_spec("digits").data.name == "digits"  # a name that ships
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("train", "digits", "schedule.step=1"), "schedule.step: unknown key; did you mean steps?"),
-        (("train", "nothing"), "give a SPEC.toml or one of birds, cifar100, cub, digits, digits-classes, "),
+        (("train", "nothing"), "give a SPEC.toml, a folder of class folders or one of birds, cifar100, cub, digits, "),
         (("resume", "../x"), "no run '../x'"),
         (("evaluate", "nothing"), "no run 'nothing'"),
         (("bench", "nothing"), "no benchmark 'nothing'"),

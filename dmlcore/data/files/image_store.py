@@ -145,6 +145,8 @@ def names(paths: Sequence[ImageFile], size: int) -> tuple[str, str]:
     """What names these images decoded at a size: a digest of where they are, and one of how they are now."""
     if isinstance(paths, ShardImages):
         place = f"{VERSION} {size} {os.path.realpath(paths.shards.folder)} {len(paths)} shards"
+        if not isinstance(paths.rows, range):  # without the damaged ones
+            place += f" {hashlib.sha256(np.asarray(paths.rows).tobytes()).hexdigest()}"
         return hashlib.sha256(place.encode(errors="surrogateescape")).hexdigest()[:20], paths.shards.stamp[:20]
     return _names(cast("Sequence[Path]", paths), size)
 
@@ -168,7 +170,10 @@ def _decode(paths: Sequence[ImageFile], short: int, staging: Path) -> None:
         done = _rewind(staging, pixels, sizes)
         failures = _append(paths, done, short, pixels, sizes)
     if failures:
-        raise DataError(f"{len(failures)} of {len(paths)} images are unreadable; first: {failures[0]}")
+        raise DataError(
+            f"{len(failures)} of {len(paths)} images are unreadable; first: {failures[0]}; "
+            "to leave them out, set data.damaged to skip"
+        )
 
 
 def _append(paths: Sequence[ImageFile], done: int, short: int, pixels: IO[bytes], sizes: IO[bytes]) -> list[DataError]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,9 @@ from dmlcore.data.files.images import SUFFIXES
 from dmlcore.data.shards import scan
 from dmlcore.data.shards.read import read as read_shards
 
+NAMED_KINDS = 5  # of skipped files, in a note
 MOST_FOLDERS = 50_000  # that are walked: the largest public sets have 22,000 classes, a system has more
+SILENT = ("thumbs.db", "desktop.ini")  # that systems write into folders, not worth a word
 SPLITS = ("train", "test", "val", "valid", "validation")  # folders of which a tree that is split on disk consists
 
 INFO = Description(
@@ -38,33 +41,38 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
 
 
 def read_table(folder: Path) -> ImageTable:
-    """Walk through the folders of `folder`: each is a class, with all JPEG and PNG images in and below it.
+    """Walk through the folders of `folder`: each is a class, with all images in and below it.
 
     Classes are sorted by name and the first half of them train. A folder that holds nothing but another one is
     entered. Where train/, test/ and the like hold the class folders, they are the image-wise split, or if no class is
-    on both sides the class-disjoint one. Raises DataError.
+    on both sides the class-disjoint one. Files that are skipped are counted and named in the notes. Raises DataError.
     """
     trunk = _innermost(folder)
     splits = folders_in(trunk)
     named = {split.name.lower() for split in splits}
     if "train" in named and named <= set(SPLITS):
         return _read_splits(folder, splits)
-    rows = [(name, path, False) for name, path in _classes(folder, trunk)]
+    listed, skipped = _classes(folder, trunk)
+    rows = [(name, path, False) for name, path in listed]
     names = sorted({name for name, _, _ in rows})
-    return _table(folder, rows, names, len(names) // 2, _empty(trunk, names))
+    return _table(folder, rows, names, len(names) // 2, _empty(trunk, names), skipped)
 
 
 def _read_splits(folder: Path, splits: list[Path]) -> ImageTable:
     """A tree that is split on disk."""
-    rows = [(name, path, split.name.lower() == "train") for split in splits for name, path in _classes(folder, split)]
+    rows, skipped = [], []
+    for split in splits:
+        listed, without = _classes(folder, split)
+        rows += [(name, path, split.name.lower() == "train") for name, path in listed]
+        skipped += without
     trained, tested = ({name for name, _, is_train in rows if is_train == side} for side in (True, False))
     where = ", ".join(split.name for split in splits)
     if trained & tested:
         names = sorted(trained | tested)
         note = f"{where}: taken as the image-wise split, as they share classes; by classes, the first half trains"
-        return _table(folder, rows, names, len(names) // 2, (note,), image_wise=True)
+        return _table(folder, rows, names, len(names) // 2, (note,), skipped, image_wise=True)
     note = f"{where}: taken as the class-disjoint split, as they share no class"
-    return _table(folder, rows, sorted(trained) + sorted(tested), len(trained), (note,))
+    return _table(folder, rows, sorted(trained) + sorted(tested), len(trained), (note,), skipped)
 
 
 def _table(
@@ -73,12 +81,16 @@ def _table(
     names: list[str],
     train_classes: int,
     notes: tuple[str, ...],
+    skipped: list[str],
     image_wise: bool = False,
 ) -> ImageTable:
+    left = _skipped_note(skipped)
     if len(names) < 2:
+        classes = "1 class" if names else "no class"
         raise DataError(
-            f"{folder} holds images of {len(names)} classes, where two at least are needed: give as root a folder "
+            f"{folder} holds images of {classes}, where two at least are needed: give as root a folder "
             f"with one folder for each class, and in each its {', '.join(SUFFIXES)} files"
+            + "".join(f"; {n}" for n in left)
         )
     label = {name: number for number, name in enumerate(names)}
     return ImageTable(
@@ -87,15 +99,22 @@ def _table(
         class_names=tuple(names),
         train_classes=train_classes,
         official_train=np.array([is_train for _, _, is_train in rows]) if image_wise else None,
-        notes=notes,
+        notes=notes + left,
     )
 
 
-def _classes(folder: Path, trunk: Path) -> list[tuple[str, str]]:
-    """Return (class, path relative to `folder`) of each image below `trunk`, in the order of classes and paths."""
+def _classes(folder: Path, trunk: Path) -> tuple[list[tuple[str, str]], list[str]]:
+    """Return (class, path relative to `folder`) of each image below `trunk`, in the order of classes and paths.
+
+    Also return the paths of what is skipped: other files, linked folders below a class ("/" at the end), and files
+    beside the class folders ("/" at the beginning).
+    """
     listed, walked = [], 0
+    skipped = [
+        f"/{path.relative_to(folder)}" for path in sorted(trunk.iterdir()) if _counts(path.name) and path.is_file()
+    ]
     for directory in folders_in(trunk):
-        below = []
+        below: list[str] = []
         for base, folders, files in os.walk(directory):
             walked += 1
             if walked > MOST_FOLDERS:
@@ -104,13 +123,37 @@ def _classes(folder: Path, trunk: Path) -> list[tuple[str, str]]:
                     "folders and nothing else"
                 )
             folders[:] = [name for name in folders if not name.startswith((".", "__MACOSX"))]
-            below += [
-                (Path(base) / name).relative_to(folder).as_posix()
-                for name in files
-                if name.lower().endswith(SUFFIXES) and not name.startswith(".")
-            ]
+            place = Path(base).relative_to(folder)
+            skipped += [f"{place / name}/" for name in folders if os.path.islink(os.path.join(base, name))]
+            for name in filter(_counts, files):
+                (below if name.lower().endswith(SUFFIXES) else skipped).append((place / name).as_posix())
         listed += [(directory.name, path) for path in sorted(below)]
-    return listed
+    return listed, skipped
+
+
+def _counts(name: str) -> bool:
+    return not name.startswith(".") and name.lower() not in SILENT
+
+
+def _skipped_note(skipped: list[str]) -> tuple[str, ...]:
+    """Say how many files of which kind are skipped, and name the first of each kind."""
+    first: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+    for path in skipped:
+        ending = Path(path).suffix.lower() or "without ending"
+        if path.endswith("/"):
+            kind = "linked folders"
+        elif path.startswith("/"):
+            kind = f"{ending} outside the class folders"
+        else:
+            kind = ending
+        counts[kind] += 1
+        first.setdefault(kind, path.strip("/"))
+    if not counts:
+        return ()
+    kinds = ", ".join(f"{count:,} {kind} ({first[kind]})" for kind, count in counts.most_common(NAMED_KINDS))
+    more = ", …" if len(counts) > NAMED_KINDS else ""
+    return (f"{len(skipped):,} {'file is' if len(skipped) == 1 else 'files are'} skipped: {kinds}{more}",)
 
 
 def _innermost(folder: Path) -> Path:

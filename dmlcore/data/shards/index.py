@@ -277,13 +277,13 @@ class ShardImage:
 
 
 class ShardImages(Sequence[ShardImage]):
-    """The images of an index, or those in a range of its rows."""
+    """The images of an index, or those in some of its rows."""
 
-    def __init__(self, shards: ShardIndex, rows: range | None = None) -> None:
-        self.shards, self._rows = shards, range(len(shards.rows)) if rows is None else rows
+    def __init__(self, shards: ShardIndex, rows: Sequence[int] | None = None) -> None:
+        self.shards, self.rows = shards, range(len(shards.rows)) if rows is None else rows
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self.rows)
 
     @overload
     def __getitem__(self, index: int) -> ShardImage: ...
@@ -291,8 +291,8 @@ class ShardImages(Sequence[ShardImage]):
     def __getitem__(self, index: slice) -> ShardImages: ...
     def __getitem__(self, index: int | slice) -> ShardImage | ShardImages:
         if isinstance(index, slice):
-            return ShardImages(self.shards, self._rows[index])
-        return ShardImage(self.shards, self._rows[int(index)])
+            return ShardImages(self.shards, self.rows[index])
+        return ShardImage(self.shards, self.rows[int(index)])
 
 
 class ShardKeys(Sequence[str]):

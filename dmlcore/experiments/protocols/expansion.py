@@ -72,6 +72,7 @@ def images(spec: RunSpec) -> int:
             validation=None if own else "none",
             image_size=d.image_size,
             seed=spec.seed,
+            damaged=d.damaged,
         )
     except data.DataError:
         if d.name in PUBLISHED and d.root is None and d.split == "classes":

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
@@ -112,7 +113,9 @@ def class_of(dataset: Dataset, text: str) -> int:
     if text.isascii() and text.isdigit() and int(text) < len(dataset.class_names):
         return int(text)
     what = "the name of several classes; give its number" if names else "no class"
-    raise SpecError(f"{text!r} is {what}; {dataset.name} has 0 to {len(dataset.class_names) - 1}")
+    near = difflib.get_close_matches(text, dataset.class_names, 3) if not names else []
+    meant = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+    raise SpecError(f"{text!r} is {what}; {meant}{dataset.name} has 0 to {len(dataset.class_names) - 1}")
 
 
 def numbers(text: str) -> tuple[int, ...]:

@@ -20,6 +20,7 @@ LABELS: Mapping[str, str] = {
     "data.fold_order": "Folds are",
     "data.fold_seed": "Seed of the folds",
     "data.image_size": "Image size",
+    "data.damaged": "Damaged images",
     "data.standardize": "Standardise vectors",
     "data.augment": "Flip and crop at random",
     "data.fresh": "New collages at every step",
@@ -157,6 +158,7 @@ WORDS: Mapping[str, str] = {
 # Where a word means something else than above, or a field may be empty.
 WORDS_OF: Mapping[str, Mapping[str, str]] = {
     "schedule.decay": {"none": "constant"},
+    "data.damaged": {"error": "end the run with an error", "skip": "are left out and counted"},
     "data.fold_order": {"random": "classes drawn at random"},
     "projection.first": {"random": "samples at random"},
     "conditioning.by": {

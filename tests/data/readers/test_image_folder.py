@@ -6,6 +6,7 @@ import dmlcore.data
 from dmlcore.data import DataError
 from dmlcore.data.readers import image_folder
 from dmlcore.data.readers.image_folder import read_table
+from dmlcore.data.shards import pack
 from tests.data import layouts
 
 
@@ -21,6 +22,7 @@ def test_the_first_half_of_the_names_trains(tmp_path):
     assert [len(dataset.splits[split]) for split in ("train", "test")] == [33, 32]
     assert set(dataset.labels[dataset.splits["train"]]) == {0, 1, 2, 3}
     assert dataset.notes[0] == "1 folders without images were left out: empty"
+    assert dataset.notes[1] == "1 file is skipped: 1 .txt (ant/notes.txt)"
     assert dataset.inputs[[0, 64]].shape == (2, 3, 64, 64)
 
 
@@ -51,11 +53,63 @@ def test_train_and_test_without_a_common_class_are_the_class_disjoint_split(tmp_
     assert "class-disjoint split" in dataset.notes[0]
 
 
-@pytest.mark.parametrize("names", [(), ("ant",)])
-def test_less_than_two_classes_are_refused(tmp_path, names):
+@pytest.mark.parametrize(("names", "held"), [((), "no class"), (("ant",), "1 class")])
+def test_less_than_two_classes_are_refused(tmp_path, names, held):
     layouts.class_folders(tmp_path, names=names)
-    with pytest.raises(DataError, match=rf"holds images of {len(names)} classes, where two at least are needed"):
+    with pytest.raises(DataError, match=rf"holds images of {held}, where two at least are needed"):
         dmlcore.data.load("folder", root=tmp_path)
+
+
+def test_what_is_skipped_is_counted_and_named(tmp_path):
+    layouts.class_folders(tmp_path)
+    layouts.write_image(tmp_path / "loose.jpg")
+    for name in ("ant/a.tif", "ant/b.TIF", "bee/notes.txt", "bee/Thumbs.db", "bee/.hidden", "readme"):
+        (tmp_path / name).touch()
+    (tmp_path / "ant" / "link").symlink_to(tmp_path / "bee")
+    for name in ("a.webp", "b.gif", "c.bmp"):
+        layouts.write_image(tmp_path / "cat" / name)
+    table = read_table(tmp_path)
+    assert len(table.paths) == 67
+    assert set(table.notes[0].removeprefix("6 files are skipped: ").split(", ")) == {
+        "2 .tif (ant/a.tif)",
+        "1 .txt (bee/notes.txt)",
+        "1 .jpg outside the class folders (loose.jpg)",
+        "1 without ending outside the class folders (readme)",
+        "1 linked folders (ant/link)",
+    }
+
+
+def test_a_folder_of_other_files_says_what_it_holds(tmp_path):
+    (tmp_path / "vectors").mkdir()
+    for number in range(3):
+        (tmp_path / "vectors" / f"{number}.npy").touch()
+    with pytest.raises(DataError, match=r"images of no class.*\.bmp files; 3 files are skipped: 3 .npy \(vectors/"):
+        read_table(tmp_path)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_damaged_images_are_left_out_where_that_is_asked_for(tmp_path, packed):
+    layouts.class_folders(tmp_path / "set")
+    for name in ("ant/3.jpg", "hen/0.jpg"):
+        (tmp_path / "set" / name).write_bytes(b"no image")
+    place = tmp_path / "set"
+    if packed:
+        pack.pack("folder", dmlcore.data.read("folder", root=place), tmp_path / "shards")
+        place = tmp_path / "shards"
+    with pytest.raises(
+        DataError, match=r"2 of 64 images are unreadable; .*; to leave them out, set data.damaged to skip"
+    ):
+        dmlcore.data.load("folder", root=place).inputs[0]
+    for _ in range(2):  # found, then remembered
+        made = dmlcore.data.load("folder", root=place, validation="none", damaged="skip")
+        assert made.notes[0] == ("2 of 64 images are left out, as they cannot be decoded: ant/3.jpg, hen/0.jpg")
+        assert len(made.labels) == len(made.files) == len(made.keys) == 62
+        assert made.inputs[:].shape == (62, 3, 64, 64)
+        assert made.image(61).shape == (18, 24, 3)
+        assert made.keys[3] == "ant/4.jpg"
+    whole = dmlcore.data.load("folder", root=place, validation="none")
+    rows = [row for row, key in enumerate(whole.keys) if key in set(made.keys)]
+    assert (whole.labels[rows] == made.labels).all()
 
 
 def test_it_needs_a_root_that_is_a_folder(tmp_path):

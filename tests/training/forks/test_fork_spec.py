@@ -55,7 +55,12 @@ def test_classes_by_name_or_number_and_batches_that_no_longer_fit(parent: Run) -
     assert fork_spec.class_of(named, "7") == 0  # a name before a number
     assert fork_spec.class_of(named, "3") == 3
     assert fork_spec.relabelled(named, ["12=a=b"]) == {12: 1}
-    for word, message in (("x", "name of several"), ("42", "no class"), ("²", "no class")):
+    for word, message in (
+        ("x", "name of several"),
+        ("42", "no class"),
+        ("²", "no class"),
+        ("a=c", "did you mean 'a=b'"),
+    ):
         with pytest.raises(SpecError, match=message):
             fork_spec.class_of(named, word)
     for word in ("12", "-1=3", "z=3"):

@@ -105,6 +105,8 @@ def _data(form: Form) -> data.Description:
         field(form, "data.validation", without=("own",))
     if info.resizes:
         field(form, "data.image_size")
+    if info.needs_files and info.kind == "images":
+        field(form, "data.damaged")
     if info.grid:
         field(form, "data.fresh")
     if info.kind == "vectors":

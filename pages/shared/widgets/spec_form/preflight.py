@@ -8,6 +8,7 @@ import threading
 from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import streamlit as st
@@ -45,7 +46,7 @@ class Summary:
 def summary(spec: DataSpec, seed: int) -> Summary:
     """Read the data set once per setting; raises DataError."""
     folds = Folds(spec.folds, spec.fold, spec.fold_order, spec.fold_seed) if spec.folds else None
-    return _summary(spec.name, spec.root, spec.split, spec.validation, folds, spec.image_size, seed)
+    return _summary(spec.name, spec.root, spec.split, spec.validation, folds, spec.image_size, seed, spec.damaged)
 
 
 @st.cache_data(max_entries=64, ttl=600, show_spinner="Reading the data set; an archive is unpacked once …")
@@ -57,9 +58,17 @@ def _summary(
     folds: Folds | None,
     image_size: int | None,
     seed: int,
+    damaged: Literal["error", "skip"],
 ) -> Summary:
     dataset = data.load(
-        name, root=root, split=split, validation=validation, folds=folds, image_size=image_size, seed=seed
+        name,
+        root=root,
+        split=split,
+        validation=validation,
+        folds=folds,
+        image_size=image_size,
+        seed=seed,
+        damaged=damaged,
     )
     classes = {split: np.unique(dataset.labels[rows], return_counts=True) for split, rows in dataset.splits.items()}
     return Summary(

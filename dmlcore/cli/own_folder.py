@@ -1,0 +1,50 @@
+"""Settings that fit a folder of images of one's own, however few classes it has."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from dmlcore.cli.options import FOLDER
+from dmlcore.spec import RunSpec
+
+SMALLEST = 4  # classes that train, where classes never seen test: two of them validate
+
+
+def fitted(spec: RunSpec, overrides: Sequence[str]) -> RunSpec:
+    """Return `spec` with `overrides`, and for a folder of images with what fits its classes; say what was changed.
+
+    Keys that `overrides` sets are left as they are. Raises SpecError, DataError.
+    """
+    chosen = spec.with_overrides(overrides)
+    if chosen.data.name != FOLDER or spec.data.name != FOLDER or chosen.data.root is None:
+        return chosen
+    given = {override.partition("=")[0].strip() for override in overrides}
+    changes = [change for change in _changes(chosen, given) if change.partition("=")[0] not in given]
+    if changes:
+        print(f"fitted to {chosen.data.root}: {' '.join(changes)}", file=sys.stderr, flush=True)
+    return spec.with_overrides([*changes, *overrides])
+
+
+def _changes(spec: RunSpec, given: set[str]) -> list[str]:
+    """Return overrides: of the split where there are few classes, and of how many a batch draws."""
+    import numpy as np
+
+    from dmlcore import data
+
+    d = spec.data
+    samples = data.read(FOLDER, root=d.root, image_size=d.image_size, seed=spec.seed)
+    for note in samples.notes:
+        print(f"note: {note}", file=sys.stderr, flush=True)
+    changes: list[str] = []
+    split, validation = d.split, d.validation
+    few = min(samples.train_classes, len(samples.class_names) - samples.train_classes + 2) < SMALLEST
+    if few and not given & {"data.split", "data.validation", "data.folds"}:
+        split = validation = "samples"
+        changes += ["data.split=samples", "data.validation=samples"]
+    folds = data.Folds(d.folds, d.fold, d.fold_order, d.fold_seed) if d.folds else None
+    made = data.divide(FOLDER, samples, split=split, validation=validation, folds=folds, seed=spec.seed)
+    pairable = int((np.unique(made.labels[made.splits["train"]], return_counts=True)[1] > 1).sum())
+    if spec.batch.sampler == "balanced" and 2 <= pairable < spec.batch.classes:
+        changes += [f"batch.classes={pairable}"]
+    return changes
