@@ -36,17 +36,17 @@ def leave_out(samples: Samples) -> Samples:
     if files is None or not isinstance(samples.inputs, StoredImages):
         return samples
     side = samples.inputs.shape[-1]
-    found = _damaged_rows(files, short_side(side))
-    if not found:
+    bad = _damaged_rows(files, short_side(side))
+    if not bad:
         return samples
-    kept = np.setdiff1d(np.arange(len(files)), found)
+    kept = np.setdiff1d(np.arange(len(files)), bad)
     rows = kept.tolist()
     left: Sequence[ImageFile] = (
         ShardImages(files.shards, rows) if isinstance(files, ShardImages) else [files[row] for row in rows]
     )
-    first = ", ".join(keys[row] if keys is not None else str(files[row]) for row in found[:NAMED])
-    more = ", …" if len(found) > NAMED else ""
-    note = f"{len(found):,} of {len(files):,} images are left out, as they cannot be decoded: {first}{more}"
+    first = ", ".join(keys[row] if keys is not None else str(files[row]) for row in bad[:NAMED])
+    more = ", …" if len(bad) > NAMED else ""
+    note = f"{len(bad):,} of {len(files):,} images are left out, as they cannot be decoded: {first}{more}"
     log.info(note)
     return replace(
         samples,

@@ -11,6 +11,7 @@ from PIL import Image
 from streamlit.testing.v1 import AppTest
 
 from dmlcore import data
+from dmlcore.data.printable import printable
 from dmlcore.inspection import confusions, distance_density, selections, snapshots
 from dmlcore.inspection.hubness import hubness
 from dmlcore.inspection.neighbours import TestNeighbours, read
@@ -40,7 +41,7 @@ def hostile_run(root: Path, tree: Path) -> Run:
     np.savez(
         run.path / "embeddings" / f"{'0' * 64}.npz", embeddings=embeddings, labels=made.labels, indices=np.arange(24)
     )
-    assert HOSTILE in made.class_names
+    assert printable(HOSTILE) in made.class_names
     with run.lock():
         run.update(state="running")
         run.update(state="done")
@@ -263,5 +264,5 @@ def test_names_that_hurt_are_data(tmp_path, monkeypatch):
     hostile_run(tmp_path / "runs", tmp_path / "tree")
     for name in ("Class pairs", "Hubs"):
         app = view(name)
-        assert HOSTILE not in "".join(x.value for kind in ("markdown", "caption") for x in app.get(kind))
+        assert printable(HOSTILE) not in "".join(x.value for kind in ("markdown", "caption") for x in app.get(kind))
         assert "<img src=x" not in texts(app)
