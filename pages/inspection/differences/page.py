@@ -224,7 +224,9 @@ def _embed(run: Run) -> None:
     if run.embeddings() is None:
         job_button.offer(run, "evaluate", at_once=(run.path / LAST).exists() and _is_quick(run, 1))
     elif missing:
-        st.caption(f"{len(missing)} kept checkpoints of this run are not embedded yet; then they can be chosen here.")
+        st.caption(
+            f"Kept checkpoints of this run that are not embedded yet: {len(missing)}. Each can be compared once it is."
+        )
         job_button.offer(run, "snapshots", at_once=_is_quick(run, len(missing)))
 
 
