@@ -43,7 +43,7 @@ SLIDES = (  # the first: what a bare address opens
     Preset(
         "METU against N-pairs",
         "METU's push, 1/d³ by similarity, grows until the upper clamp cuts it off; the soft-max's stays below 1. "
-        "Colours end at the smaller of the two scales.",
+        "Both maps share one scale, on which METU's strongest push saturates.",
         "l1=distance_sensitive&l2=npairs&weight=an",
     ),
     Preset(
