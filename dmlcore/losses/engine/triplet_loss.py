@@ -107,6 +107,7 @@ class TripletLoss(nn.Module):
             indices_tuple: None for all valid triplets; (anchors, positives, negatives), (T,) each; or the pairs
                 (anchors1, positives, anchors2, negatives) of a miner, joined on the anchor.
             ref_emb: (R, D), where positives and negatives are taken from; None for the batch itself.
+                The distances of all B + R samples are held, (B + R)^2 numbers.
             ref_labels: (R,), like labels.
 
         Raises:
