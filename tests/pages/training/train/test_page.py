@@ -621,7 +621,7 @@ def test_the_place_and_the_number_of_processes_are_in_estimate_command_and_run(o
     app.button(key="start").click().run()
     (run,) = store.list()
     assert (run.state().processes, run.state().backend) == (2, "slurm:gpu?gpus=1")
-    assert begun == [("train", "--backend", "slurm:gpu?gpus=1")]
+    assert begun == [("train", "--backend", "slurm:gpu?gpus=1", "--processes", "2")]
 
 
 def test_two_hundred_presses_with_one_token_start_one_job(store):
