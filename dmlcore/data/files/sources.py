@@ -136,7 +136,7 @@ SOURCES: Mapping[str, DataSource] = {
         by_hand="Give the folder that holds your class folders.",
         layouts=(
             "<any folder>/           one folder a class; by name, the first half of the classes train\n"
-            "  <class name>/*.jpg, *.png",
+            "  <class name>/*.jpg, *.png, *.webp, *.gif, *.bmp",
             "<any folder>/           split on disk\n  train/<class name>/*.jpg\n  test/<class name>/*.jpg",
             "<any folder>/           shards as WebDataset names them; a .cls or .json beside each image has its class\n"
             "  *.tar",
