@@ -1,1 +1,1 @@
-"""Runs on disk, torn by no crash: directories, rows, checkpoints, locks, downloads."""
+"""Crash-safe storage of runs: run directories, metric rows, checkpoints, locks and downloads."""

@@ -1,9 +1,9 @@
-"""Arrays of the .npz files in a run directory, read in one place: what their headers say is compared before a byte of
-them is, so that arrays which do not fit each other, or claim more than the file holds, are an error with a sentence.
+"""Validated reading and aligned writing of the .npz files of a run directory.
 
-Arrays of MAPPED bytes and more that are stored as they are (float, or int64) are memory-mapped: a million embeddings
-take no memory of the process's own. Files are replaced, never written into (`atomic_files.replace`), so a map stays
-whole.
+All headers are compared with a schema before any array is read, so that arrays of inconsistent shapes, or larger than
+their file, are reported as an error with a message. Uncompressed float and int64 arrays of at least MAPPED bytes are
+memory-mapped: a million embeddings use no memory of this process. Files are replaced and never modified
+(`atomic_files.replace`), so a mapped array does not change.
 """
 
 from __future__ import annotations
@@ -24,25 +24,30 @@ from numpy.lib import format as npy
 from dmlcore.storage import atomic_files
 from dmlcore.typing import Array
 
-MOST = 2**34  # bytes of a file, and of an array once it is unpacked
-LARGEST = 1e18  # of a number: its square is still finite in float32
-MOST_INTEGER = 2**31  # samples, steps
+MOST = 2**34  # bytes of a file, and of an unpacked array
+LARGEST = 1e18  # magnitude of a value: its square is still finite in float32
+MOST_INTEGER = 2**31  # sample numbers and steps
 MOST_CLASSES = 2**22
-MAPPED = 2**26  # bytes from which an array is mapped
-PART = 2**22  # numbers of a mapped array that are looked at together
-ALIGNED = 64  # bytes: every array of `save` begins at a multiple, so that any may be mapped
+MAPPED = 2**26  # bytes from which on an array is memory-mapped
+PART = 2**22  # bytes or values of a mapped array that are checked at a time
+ALIGNED = 64  # bytes; `save` aligns every array to a multiple, so that it can be mapped
 
 
 class Unreadable(RuntimeError):
-    """A file of arrays that is damaged; the message says which, what is wrong and what to do."""
+    """A damaged array file; the message names the file, the fault and the remedy."""
 
 
 @dataclass(frozen=True)
 class Of:
-    """What an array must be. Equal letters in the shapes of a schema stand for equal sizes.
+    """Required dtype and shape of an array; equal letters in the shapes of a schema stand for equal sizes.
 
-    kinds: of its dtype, as numpy abbreviates them; nan: whether some values may be undefined; least, below: bounds
-    of its integers.
+    Attributes:
+        kinds: Allowed dtype kinds, as in `numpy.dtype.kind`.
+        shape: Size of each dimension, as a number or a letter.
+        nan: Allow NaN for undefined values.
+        least: Lower bound of integers (inclusive).
+        below: Upper bound of integers (exclusive).
+        optional: Allow the array to be missing.
     """
 
     kinds: str
@@ -69,21 +74,31 @@ EMBEDDINGS: Schema = {
 
 
 def read(path: Path, schema: Schema, *names: str, remedy: str, **sizes: int) -> dict[str, Array]:
-    """The arrays of these names (none: all) that are there, integers as int64; raises Unreadable.
+    """Read and validate arrays of a file.
 
-    All arrays of the schema are compared, whichever are wanted. sizes: what is known of the letters of its shapes.
-    remedy: what to do, as a sentence without its full stop.
+    Args:
+        path: The .npz file.
+        schema: Requirements on its arrays. All of them are checked, including those that are not returned.
+        names: Arrays to return if present; none: all.
+        remedy: Advice appended to an error message, as a sentence without its full stop.
+        sizes: Known sizes of letters in the shapes of the schema.
+
+    Returns:
+        Arrays by name; integers as int64.
+
+    Raises:
+        Unreadable: The file is damaged or does not match the schema.
     """
     try:
         with atomic_files.regular(path, MOST) as file, zipfile.ZipFile(file) as archive:
             there = _compared(archive, schema, dict(sizes))
             return {name: _loaded(archive, name, schema[name]) for name in names or there if name in there}
-    except Exception as error:  # a cut or forged archive raises nearly anything, MemoryError included
+    except Exception as error:  # a truncated or forged archive raises nearly anything, including MemoryError
         raise Unreadable(f"The file {_called(path)} cannot be read ({_words(error)}). {remedy}.") from None
 
 
 def _compared(archive: zipfile.ZipFile, schema: Schema, sizes: dict[str, int]) -> list[str]:
-    """Names of the arrays that are there; raises ValueError if they are not as the schema says."""
+    """Return the names of the arrays in the archive; raises ValueError if one does not match the schema."""
     members = {info.filename: info for info in archive.infolist()}
     differences = []
     for name, form in schema.items():
@@ -114,11 +129,12 @@ def _header(member: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 
 
 def save(file: IO[bytes], **content: Array) -> None:
-    """Write arrays as np.savez does, nothing pickled, each at a multiple of ALIGNED bytes."""
+    """Write arrays in the format of np.savez, without pickling, each aligned to ALIGNED bytes."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, values in content.items():
             info = zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0))
-            fixed = file.tell() + 30 + len(info.filename) + 20 + 4  # header, and what says the sizes of large files
+            # local header, name, and the extra field with 64-bit sizes
+            fixed = file.tell() + 30 + len(info.filename) + 20 + 4
             padding = -fixed % ALIGNED
             info.extra = struct.pack("<HH", 0xD935, padding) + bytes(padding)
             with archive.open(info, "w", force_zip64=True) as member:
@@ -130,7 +146,7 @@ def _loaded(archive: zipfile.ZipFile, name: str, form: Of) -> Array:
     if values is None:
         with archive.open(f"{name}.npy") as member:
             values = npy.read_array(member, allow_pickle=False)
-            if member.read(1):  # at the end the checksum of the archive is compared
+            if member.read(1):  # reading to the end verifies the CRC of the archive member
                 raise ValueError(f"{name} is longer than it says")
     if values.dtype.kind in INTEGERS:
         if values.size and not form.least <= values.min() <= values.max() < form.below:
@@ -142,7 +158,7 @@ def _loaded(archive: zipfile.ZipFile, name: str, form: Of) -> Array:
         for start in range(0, flat.size, PART):
             part = flat[start : start + PART]
             fits = np.isfinite(part) | (form.nan & np.isnan(part))
-            if part.dtype.itemsize > 2:  # float16 ends long before
+            if part.dtype.itemsize > 2:  # the largest float16 is far below the limit
                 fits &= ~(np.abs(part) > LARGEST)
             if not fits.all():
                 raise ValueError(f"{name} must hold numbers, and holds {part[~fits][0]:g}")
@@ -150,14 +166,14 @@ def _loaded(archive: zipfile.ZipFile, name: str, form: Of) -> Array:
 
 
 def _mapped(archive: zipfile.ZipFile, name: str) -> Array | None:
-    """A large array in place, its checksum compared; what is written to it stays in memory.
+    """Return a large array memory-mapped copy-on-write, after verifying its CRC.
 
-    None for one that is small or must be converted.
+    Returns None if the array is small or needs conversion.
     """
     info = archive.getinfo(f"{name}.npy")
     if info.file_size < MAPPED or info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
         return None
-    with archive.open(info) as member:  # compares the name with that of the local header
+    with archive.open(info) as member:  # also checks the name against that of the local header
         shape, fortran, dtype = _header(member)
         begin = member.tell()
     file = archive.fp
@@ -189,7 +205,7 @@ def _type(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
 
 
 def _called(path: Path) -> str:
-    """Its name; a digest is told by its beginning."""
+    """Return the file name with a digest shortened to 12 characters."""
     stem, *more = path.name.split(".")
     return ".".join([stem if len(stem) < 20 else f"{stem[:12]}…", *more])
 

@@ -1,4 +1,4 @@
-"""Files that survive kill -9: atomic replacement, and reading of regular files alone."""
+"""Atomic replacement of files, which survives kill -9, and bounded reading of regular files."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from typing import IO, Any
 
 
 def replace(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Replace `path` by what `write(file)` writes; after a crash it is the old or the new file, whole."""
-    beside = path.with_name(f".{path.name}.tmp")  # one name per file: what a killed writer leaves is overwritten
+    """Replace `path` with the output of `write(file)`; after a crash the file is either the old or the new one,
+    complete.
+    """
+    beside = path.with_name(f".{path.name}.tmp")  # a fixed name, so that the remains of a killed writer are overwritten
     try:
         with open(beside, "wb") as file:
             write(file)
@@ -28,9 +30,9 @@ def replace(path: Path, write: Callable[[IO[bytes]], object]) -> None:
 
 
 def regular(path: Path, most: int) -> IO[bytes]:
-    """A regular file of at most `most` bytes, open for reading; raises OSError for anything else.
+    """Open a regular file of at most `most` bytes for reading; raises OSError for anything else.
 
-    What only looks like a file of ours (a pipe, a device) would block its reader, or never end.
+    A pipe or device under the name of such a file would block its reader or never end.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     status = os.fstat(descriptor)
@@ -43,13 +45,13 @@ def regular(path: Path, most: int) -> IO[bytes]:
 
 
 def contents(path: Path, most: int) -> bytes:
-    """The bytes of a regular file of at most `most` bytes; raises OSError for anything else."""
+    """Return the contents of a regular file of at most `most` bytes; raises OSError for anything else."""
     with regular(path, most) as file:
         return file.read()
 
 
 def read_json(path: Path, most: int = 2**24) -> Any:
-    """What a JSON file of at most `most` bytes holds; raises OSError, or ValueError for what is no JSON."""
+    """Return the value of a JSON file of at most `most` bytes; raises OSError, or ValueError for invalid JSON."""
     try:
         return json.loads(contents(path, most))
     except RecursionError:
@@ -57,7 +59,7 @@ def read_json(path: Path, most: int = 2**24) -> Any:
 
 
 def newest_first(paths: Iterable[Path]) -> list[Path]:
-    """The regular files among `paths` by the time they were written; those that vanish meanwhile are left out."""
+    """Return the regular files among `paths`, most recently written first; skip files that vanish meanwhile."""
     dated = []
     for path in paths:
         with contextlib.suppress(OSError):
@@ -68,13 +70,13 @@ def newest_first(paths: Iterable[Path]) -> list[Path]:
 
 
 def replace_json(path: Path, value: Any) -> None:
-    """Atomically replace `path` by `value` as JSON."""
+    """Atomically replace `path` with `value` as JSON."""
     text = json.dumps(value, indent=1, allow_nan=False) + "\n"
     replace(path, lambda file: file.write(text.encode()))
 
 
 def sync_directory(path: Path) -> None:
-    """Make the names in directory `path` durable."""
+    """Flush the entries of directory `path` to disk."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

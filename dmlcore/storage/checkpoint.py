@@ -1,6 +1,6 @@
-"""Checkpoints that prove themselves: one file, SHA-256 first, two generations, replaced atomically, never unpickled.
+"""Checkpoint files with a SHA-256 at their head: two generations, replaced atomically, never unpickled.
 
-`run_directory` says what a file looks like. Equal contents give equal bytes, so two runs can be compared by the digest.
+The format is described in `run_directory`. Equal contents give equal bytes, so two runs can be compared by digest.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from torch import Tensor
 from dmlcore.storage import atomic_files, run_directory
 from dmlcore.storage.run_directory import LAST, PREV
 
-_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)  # file systems without hard links, or enough
-# In the order in which they stand in a safetensors file, the widest first.
+# the file system has no hard links, or the limit of links is reached
+_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+# In the order of a safetensors file: by decreasing size of an element.
 TYPES = {
     torch.uint64: "U64",
     torch.int64: "I64",
@@ -42,17 +43,17 @@ TYPES = {
     torch.bool: "BOOL",
 }
 ORDER = list(TYPES)
-PIECE = 2**22  # bytes of a file that are looked at together
+PIECE = 2**22  # bytes that are hashed at a time
 log = logging.getLogger(__name__)
 
 
 class CheckpointError(RuntimeError):
-    """No generation can be trusted; the message names the files and what is wrong with each."""
+    """No generation is usable; the message names each file and its fault."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What `load` found: tensors by name, plain-data facts, the digest, and the file it came from."""
+    """Contents of a checkpoint file: tensors by name, facts as plain data, the digest, and the path of the file."""
 
     tensors: dict[str, Tensor]
     facts: dict[str, Any]
@@ -61,9 +62,9 @@ class Checkpoint:
 
 
 def save(folder: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> str:
-    """Write last.ckpt, keeping the one before as prev.ckpt unless it is damaged; return the digest.
+    """Write last.ckpt and return its digest; the previous one becomes prev.ckpt unless it is damaged.
 
-    A crash at any point leaves at least one whole generation. Raises OSError (disk full) with both old ones intact.
+    A crash at any point leaves at least one complete generation. Raises OSError (disk full) with both old files intact.
     """
     payload = pieces(tensors, facts)
     digest = _sha256(payload)
@@ -73,7 +74,7 @@ def save(folder: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) 
     except OSError:
         fresh.unlink(missing_ok=True)
         raise
-    if _is_whole(folder / LAST):  # a damaged one must not take the place of a whole one
+    if _is_whole(folder / LAST):  # a damaged file must not replace an intact one
         os.replace(folder / LAST, folder / PREV)
     os.replace(fresh, folder / LAST)
     atomic_files.sync_directory(folder)
@@ -81,14 +82,14 @@ def save(folder: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) 
 
 
 def keep(folder: Path, step: int, source: Path) -> None:
-    """Let a whole checkpoint file stay as kept/STEP.ckpt: another name of the same bytes, which costs no writing.
+    """Keep a checkpoint file as kept/STEP.ckpt, as a hard link where the file system has them.
 
-    A crash leaves it there or not. Raises OSError (disk full) with what was there intact.
+    A crash leaves either the complete file or none. Raises OSError (disk full) with existing files intact.
     """
     target = run_directory.kept_path(folder, step)
     target.parent.mkdir(exist_ok=True)
     fresh = target.with_name(f".{target.name}.new")
-    fresh.unlink(missing_ok=True)  # of a killed worker
+    fresh.unlink(missing_ok=True)  # left by a killed worker
     try:
         os.link(source, fresh)
     except OSError as error:
@@ -97,14 +98,19 @@ def keep(folder: Path, step: int, source: Path) -> None:
         atomic_files.replace(target, lambda file: file.write(source.read_bytes()))
         return
     os.replace(fresh, target)
-    fresh.unlink(missing_ok=True)  # two names of the same file: then the kernel does not rename
+    fresh.unlink(missing_ok=True)  # os.replace does nothing if both names are links to the same file
     atomic_files.sync_directory(target.parent)
 
 
 def load(folder: Path, refuse: Callable[[Checkpoint], str] = lambda _: "") -> Checkpoint | None:
-    """The newest generation whose digest holds, or None if nothing was ever saved; raises CheckpointError.
+    """Load the newest intact generation; return None if no checkpoint was saved.
 
-    refuse: says why a whole generation cannot be used either, or "".
+    Args:
+        folder: Run directory.
+        refuse: Return why an intact checkpoint cannot be used, or "".
+
+    Raises:
+        CheckpointError: Checkpoints exist, but none is usable.
     """
     wrong: list[str] = []
     for name in (LAST, PREV):
@@ -125,7 +131,7 @@ def load(folder: Path, refuse: Callable[[Checkpoint], str] = lambda _: "") -> Ch
 
 
 def read(path: Path) -> Checkpoint:
-    """Read one checkpoint file; raises CheckpointError if a single bit differs from what was saved."""
+    """Read one checkpoint file; raises CheckpointError if a single bit differs from the saved file."""
     digest, payload = _checked(path)
     try:
         tensors, facts = unpack(payload)
@@ -135,7 +141,7 @@ def read(path: Path) -> Checkpoint:
 
 
 def _checked(path: Path) -> tuple[str, bytes]:
-    """Digest and payload of a checkpoint file; raises CheckpointError unless the one fits the other."""
+    """Return the digest and payload of a checkpoint file; raises CheckpointError unless they match."""
     try:
         contents = path.read_bytes()
     except OSError as error:
@@ -148,9 +154,11 @@ def _checked(path: Path) -> tuple[str, bytes]:
 
 
 def _is_whole(path: Path) -> bool:
-    """Whether its digest holds; read piece by piece, as it may be larger than what is free of the memory.
+    """Return True if the digest of the file is correct.
 
-    Large pieces, as this thread waits for its turn after each, and one that trains for the next.
+    The file is hashed piece by piece, as it may exceed the free memory. The pieces are large: after each, this thread
+    has
+    to reacquire the GIL, for which it competes with a training thread.
     """
     try:
         with open(path, "rb", buffering=0) as file:
@@ -164,13 +172,13 @@ def _is_whole(path: Path) -> bool:
 
 
 def pieces(tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> list[bytes | memoryview]:
-    """What follows each other in a safetensors file, the same for the same contents: its header, then the tensors.
+    """Return the parts of a safetensors file in order: the header, then one view of each tensor.
 
-    These are views of the tensors: safetensors itself copies all of them twice, and nothing else runs meanwhile.
+    Equal contents give equal bytes. The views avoid the two copies that safetensors makes while it blocks all threads.
     """
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     names = sorted(plain, key=lambda name: (ORDER.index(plain[name].dtype), name))
-    # One metadata key only: safetensors writes several in random order.
+    # Use a single metadata key: safetensors writes several in random order.
     header: dict[str, Any] = {"__metadata__": {"facts": json.dumps(facts, sort_keys=True, allow_nan=False)}}
     end = 0
     for name in names:
@@ -184,12 +192,12 @@ def pieces(tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> list[byte
 
 
 def pack(tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> bytes:
-    """The bytes of a safetensors file."""
+    """Return the contents of a safetensors file."""
     return b"".join(pieces(tensors, facts))
 
 
 def digest_of(tensors: Mapping[str, Tensor]) -> str:
-    """What tells these tensors from others: the SHA-256 of their safetensors file without facts."""
+    """Return the SHA-256 of the tensors' safetensors file without facts, a key of their values."""
     return _sha256(pieces(tensors, {}))
 
 
@@ -201,35 +209,35 @@ def _sha256(payload: Iterable[bytes | memoryview]) -> str:
 
 
 def unpack(payload: bytes) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Tensors and facts, the inverse of `pack`."""
+    """Return the tensors and facts of a safetensors payload, the inverse of `pack`."""
     return safetensors.torch.load(payload), run_directory.facts(payload)
 
 
 def part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    """The tensors whose name starts with `prefix` and a dot, without it."""
+    """Return the tensors whose names start with `prefix` and a dot, under names without that prefix."""
     return {name[len(prefix) + 1 :]: tensor for name, tensor in tensors.items() if name.startswith(f"{prefix}.")}
 
 
 def join(**parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The inverse of `part` for several prefixes."""
+    """Merge tensors under one prefix per keyword, the inverse of `part` for several prefixes."""
     return {f"{prefix}.{name}": tensor for prefix, tensors in parts.items() for name, tensor in tensors.items()}
 
 
 def optimiser_tensors(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """State of the optimiser as tensors named "<parameter number>.<entry>"; settings come from the spec."""
+    """Return the optimiser's state as tensors named "<parameter number>.<entry>"; its settings come from the spec."""
     state: dict[int, dict[str, Tensor]] = optimiser.state_dict()["state"]
     return {f"{number}.{entry}": tensor for number, entries in state.items() for entry, tensor in entries.items()}
 
 
 def restore_optimiser(optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
-    """Put back what `optimiser_tensors` took."""
+    """Restore the state that `optimiser_tensors` returned."""
     settings = optimiser.state_dict()["param_groups"]
     parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
     state: dict[int, dict[str, Tensor]] = {}
     for name, tensor in tensors.items():
         number, _, entry = name.partition(".")
         like = parameters[int(number)]
-        # In the memory layout of the parameter: another layout takes other kernels, which round differently.
+        # Use the memory layout of the parameter: another layout selects other kernels, which round differently.
         kept = torch.empty_like(like).copy_(tensor) if tensor.shape == like.shape else tensor
         state.setdefault(int(number), {})[entry] = kept
     optimiser.load_state_dict({"state": state, "param_groups": settings})

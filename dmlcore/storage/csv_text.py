@@ -1,4 +1,4 @@
-"""CSV that a spreadsheet displays and never runs; the only writer of CSV in this project."""
+"""CSV writer, the only one of this project, whose output no spreadsheet evaluates as formulas."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-# A cell that begins with one of these signs is a formula to a spreadsheet (OWASP, "CSV injection"; the wide signs are
-# those of East Asia). A spreadsheet that separates at ";", tab or "|" begins a cell within our quotes, so each such
-# place counts as a beginning too, and so does each line; quotes and blanks before the sign do not protect it.
+# A spreadsheet takes a cell that starts with one of these signs for a formula (OWASP, "CSV injection"; the wide signs
+# are East Asian). One that separates at ";", tab or "|" starts a cell within our quotes, so such places and line starts
+# count as well. Quotes and blanks before the sign do not protect the cell.
 _FORMULA = re.compile(r"""(^|[;|\t\n])([" ]*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20\t\n])""")
 
 
 def as_csv(rows: Iterable[Sequence[Any]]) -> str:
-    """Return rows as CSV: text in quotes, numbers without, None as an empty cell; each line ends in one newline.
+    """Return rows as CSV: text quoted, numbers unquoted, None as an empty cell; each row ends with one newline.
 
-    Text that a spreadsheet would run gets an apostrophe before the sign that makes it a formula. Numbers given as
+    Text that a spreadsheet would evaluate gets an apostrophe before the sign that makes it a formula. Numbers given as
     text are left unchanged.
     """
     file = io.StringIO()
@@ -27,7 +27,7 @@ def as_csv(rows: Iterable[Sequence[Any]]) -> str:
 
 
 def cell(value: Any) -> Any:
-    """Return the value of one cell, made harmless."""
+    """Return the value of one cell with formulas disarmed."""
     if not isinstance(value, str):
         return value
     if _is_number(value):
@@ -37,7 +37,7 @@ def cell(value: Any) -> Any:
 
 
 class _Number(float):
-    """A number given as text, which is written as it was given, without quotes."""
+    """Number given as text, written unquoted and in its original form."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -51,4 +51,4 @@ def _is_number(text: str) -> bool:
         float(text)
     except ValueError:
         return False
-    return text[-1:].isalnum()  # float takes "-1\n" too
+    return text[-1:].isalnum()  # float() also accepts "-1\n"

@@ -1,4 +1,4 @@
-"""Downloads of pinned files: resumed after a cut, verified by digest before they get their name, never from inside."""
+"""Downloads of pinned files: resumable, verified by digest before they are renamed, from public hosts only."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from dmlcore.storage.atomic_files import sync_directory
 from dmlcore.storage.locks import Busy, ProcessLock
 
 CHUNK = 1 << 20
-MOST_BYTES = 64 << 30  # of a file whose size is not pinned
-ATTEMPTS = 5  # without a new byte, one after another
+MOST_BYTES = 64 << 30  # limit for a file whose size is not pinned
+ATTEMPTS = 5  # consecutive attempts without a new byte
 AGENT = "dml-lab"
-Progress = Callable[[int, int | None], object]  # bytes so far, bytes in all if known
+Progress = Callable[[int, int | None], object]  # called with (bytes so far, total bytes if known)
 
 
 class DownloadError(RuntimeError):
-    """A file that could not be fetched; the message says why and where to put it by hand."""
+    """A failed download; the message gives the reason and the path for a manual download."""
 
 
 @dataclass(frozen=True)
 class Digest:
-    """What a file must be: its size in bytes, its digests in hexadecimal, or how its SHA-256 begins."""
+    """Expected size in bytes and digests (hexadecimal) of a file; `sha256_prefix` is the start of its SHA-256."""
 
     size: int | None = None
     sha256: str | None = None
@@ -46,7 +46,7 @@ class Digest:
             raise ValueError("a download needs a SHA-256, how one begins, or an MD5")
 
     def refusal(self, path: Path) -> str | None:
-        """Why the file is not the one meant, or None if it is."""
+        """Return why `path` is not the expected file, or None if it is."""
         if self.size is not None and path.stat().st_size != self.size:
             return f"it has {path.stat().st_size:,} bytes instead of {self.size:,}"
         for name, wanted in (("sha256", self.sha256 or self.sha256_prefix), ("md5", self.md5)):
@@ -71,20 +71,33 @@ def fetch(
     pause: float = 1.0,
     loopback: bool = False,
 ) -> Path:
-    """Download `url` to the file `into` unless it is there, and return it; at least one digest is needed.
+    """Download `url` to the file `into` unless it exists already, and return `into`.
 
-    What arrived before a cut stays in `into`.part and is resumed, here up to four times in a row and by the next call.
-    A file that fails its digest is removed. progress is told (bytes so far, bytes in all or None). timeout: seconds
-    without an answer. pause: seconds before the first retry, doubled each time. Only http and https to public hosts,
-    redirects included, https never to http; loopback=True admits this machine, for tests. Raises DownloadError, and
-    ValueError without a digest.
+    Partial downloads are kept in `into`.part and resumed, by up to four retries in a row and by the next call. A file
+    with a wrong digest is removed.
+
+    Args:
+        url: http or https address of a public host. Redirects are followed, but not from https to http.
+        into: Path of the file.
+        size: Expected size in bytes.
+        sha256: Expected SHA-256; at least one digest is required.
+        md5: Expected MD5.
+        sha256_prefix: Expected start of the SHA-256.
+        progress: Called with (bytes so far, total bytes or None).
+        timeout: Seconds without a response after which an attempt fails.
+        pause: Seconds before the first retry, doubled for each further one.
+        loopback: Admit servers on this machine, for tests.
+
+    Raises:
+        DownloadError: The file cannot be downloaded or has a wrong digest.
+        ValueError: No digest is given.
     """
     wanted = Digest(size, sha256, md5, sha256_prefix)
     try:
         _require_web(url, loopback)
         into.parent.mkdir(parents=True, exist_ok=True)
         with ProcessLock(into.with_name(f".{into.name}.lock"), wait=3600.0):
-            # Another process may have finished it while this one waited for the lock.
+            # Another process may have downloaded the file while this one waited for the lock.
             if into.is_file() and wanted.refusal(into) is None:
                 return into
             part = into.with_name(f"{into.name}.part")
@@ -92,14 +105,14 @@ def fetch(
             transfer = _Transfer(url, part, wanted, progress, timeout, pause, _opener(loopback))
             transfer.complete()
             refusal = wanted.refusal(part)
-            if refusal and resumed:  # what was resumed may have been another file
+            if refusal and resumed:  # the partial file may have been another one
                 part.unlink()
                 transfer.complete()
                 refusal = wanted.refusal(part)
             if refusal:
                 part.unlink()
                 raise DownloadError(f"{url} is not the file that is known: {refusal}; nothing was kept")
-            # On the disk before it has its name, so that a cut of power leaves no half file under it.
+            # Flush the file before it is renamed, so that a power failure leaves no truncated file under its name.
             with part.open("rb") as file:
                 os.fsync(file.fileno())
             os.replace(part, into)
@@ -117,8 +130,8 @@ def unreachable(url: str, timeout: float = 3.0, *, loopback: bool = False) -> st
     """Return why `url` cannot be downloaded at present, or None if its server offers the file.
 
     Args:
-        url: The address; nothing is read but the head of the answer.
-        timeout: Seconds that the whole request may take, name resolution included.
+        url: The address; only the head of the response is read.
+        timeout: Limit of the whole request in seconds, name resolution included.
         loopback: Admit servers on this machine, for tests.
     """
     reasons: list[str | None] = []
@@ -140,7 +153,7 @@ def unreachable(url: str, timeout: float = 3.0, *, loopback: bool = False) -> st
 
 @dataclass
 class _Transfer:
-    """One file on its way into `part`."""
+    """Transfer of one file into `part`."""
 
     url: str
     part: Path
@@ -151,7 +164,7 @@ class _Transfer:
     opener: urllib.request.OpenerDirector
 
     def complete(self) -> None:
-        """Bring `part` to its full length; raises DownloadError and leaves what has arrived."""
+        """Download until `part` is complete; raises DownloadError and keeps the bytes received."""
         failures, furthest = 0, self._length()
         while True:
             try:
@@ -161,7 +174,7 @@ class _Transfer:
             except urllib.error.HTTPError as error:
                 if error.code < 500 and error.code not in (408, 416, 429):
                     raise DownloadError(f"{self.url} answers {error.code} {error.reason}") from None
-                if error.code == 416:  # the part is as long as the file, or longer and of another one
+                if error.code == 416:  # `part` is complete, or belongs to another file
                     if self.wanted.refusal(self.part) is None:
                         return
                     self.part.unlink()
@@ -182,7 +195,7 @@ class _Transfer:
         return self.part.stat().st_size if self.part.is_file() else 0
 
     def _piece(self, start: int) -> bool:
-        """Ask for what is missing from `start` on; True once everything has arrived."""
+        """Request the bytes from `start` on; return True once the file is complete."""
         if self.wanted.size is not None and start == self.wanted.size:
             return True
         request = urllib.request.Request(self.url, headers={"User-Agent": AGENT, "Accept-Encoding": "identity"})
@@ -190,7 +203,7 @@ class _Transfer:
             request.add_header("Range", f"bytes={start}-")
         with self.opener.open(request, timeout=self.timeout) as answer:
             if answer.status != 206:
-                start = 0  # all of it, whatever was asked for
+                start = 0  # the server ignored the Range header and sends the whole file
             elif _first_byte(answer.headers) != start:
                 raise DownloadError(f"{self.url} answers with another part than it was asked for")
             rest = answer.headers.get("Content-Length")
@@ -217,7 +230,7 @@ class _Transfer:
 
 
 class _Unwritable(Exception):
-    """The disk refused, which no retry mends."""
+    """A write error of the disk, for which retries are pointless."""
 
     def __init__(self, cause: OSError) -> None:
         self.cause = cause
@@ -237,14 +250,14 @@ def _first_byte(headers: Message) -> int | None:
 
 
 def _opener(loopback: bool) -> urllib.request.OpenerDirector:
-    """Opens http and https only, to public addresses only, wherever a name or a redirect leads."""
+    """Return an opener for http and https that connects to public addresses only, redirects included."""
 
     def connect(address: tuple[str, int], timeout: Any = None, source: Any = None) -> socket.socket:
         host, port = address
         addresses = [str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
         for name in addresses:
             _require_public(name, host, loopback)
-        # The address that was checked, not the name once more: it could have changed.
+        # Connect to the checked address; the name could resolve to another one by now.
         for name in addresses[:-1]:
             try:
                 return socket.create_connection((name, port), timeout, source)
@@ -255,7 +268,7 @@ def _opener(loopback: bool) -> urllib.request.OpenerDirector:
     def guarded(connection: type[http.client.HTTPConnection], proxied: bool) -> Callable[..., Any]:
         def make(*arguments: Any, **options: Any) -> http.client.HTTPConnection:
             made = connection(*arguments, **options)
-            if not proxied:  # a proxy is what the user set up, and may be inside
+            if not proxied:  # a proxy is configured by the user and may have a private address
                 made._create_connection = connect  # type: ignore[attr-defined]
             return made
 
@@ -271,7 +284,7 @@ def _opener(loopback: bool) -> urllib.request.OpenerDirector:
             return self.do_open(guarded(http.client.HTTPSConnection, tunnel), request)
 
     class Check(urllib.request.BaseHandler):
-        handler_order = 0  # before the proxies
+        handler_order = 0  # before the proxy handlers
 
         def default_open(self, request: urllib.request.Request) -> None:
             _require_web(request.full_url, loopback)
@@ -298,7 +311,7 @@ def _opener(loopback: bool) -> urllib.request.OpenerDirector:
 
 
 def _require_web(url: str, loopback: bool) -> None:
-    """Refuse other schemes, and addresses of the inside written as numbers."""
+    """Refuse schemes other than http and https, and private addresses written as numbers."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise DownloadError(f"{url} is no address of the web; only http and https are")

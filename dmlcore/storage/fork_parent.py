@@ -1,8 +1,8 @@
-"""Where a fork begins: the checkpoint of another run, taken into its own directory when it is made; without torch.
+"""Starting point of a fork: the parent's checkpoint, taken into the fork's directory at creation; without torch.
 
-A fork is a run whose spec names a run and a step (section `fork`). Until it has written its first own checkpoint its
-directory holds origin.ckpt, the parent's checkpoint under a second name, and origin.json, rows of the parent's metrics
-that are true of the fork too. From then on it needs neither them nor the parent.
+A fork is a run whose spec names a run and a step (section `fork`). Until its own first checkpoint, its directory holds
+origin.ckpt, a link to or copy of the parent's checkpoint, and origin.json, those rows of the parent's metrics that
+hold for the fork as well. From then on it needs neither these files nor the parent.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dmlcore.storage.run_directory import LAST, ORIGIN_ROWS, PREV, step_of
 
 
 def steps(folder: Path) -> dict[int, Path]:
-    """Checkpoints of a run directory from which it can be forked, by step: the kept ones and the last ones."""
+    """Return the checkpoints of a run directory that can be forked, by step: kept ones and the last two generations."""
     paths: dict[int, Path] = {}
     for path in (folder / PREV, folder / LAST, *run_directory.kept(folder).values()):
         if (step := step_of(path)) is not None:
@@ -29,9 +29,15 @@ def steps(folder: Path) -> dict[int, Path]:
 
 
 def take(building: Path, store: Path, fork: ForkSpec) -> None:
-    """Put checkpoint and rows of the forked run into the directory of a run that is being made.
+    """Put the parent's checkpoint and rows into the directory of a run that is being created.
 
-    store: the folder of all runs. Raises SpecError naming the run, or the steps of which there are checkpoints.
+    Args:
+        building: Directory of the new run.
+        store: Directory of all runs.
+        fork: Parent run and step.
+
+    Raises:
+        SpecError: There is no such run, or it has no checkpoint of that step; the message lists the steps available.
     """
     parent = store / fork.run
     if parent.is_symlink() or not (parent / run_directory.SPEC).is_file():
@@ -43,10 +49,11 @@ def take(building: Path, store: Path, fork: ForkSpec) -> None:
         origin.unlink(missing_ok=True)
         try:
             os.link(path, origin)
-        except OSError:  # no hard links here
+        except OSError:  # no hard links on this file system
             contents = path.read_bytes()
             atomic_files.replace(origin, partial(_write, contents))
-        if step_of(origin) == fork.step:  # asked of our own name, since a run may replace its last one any time
+        # read from our own link, since the parent may replace its last checkpoint at any time
+        if step_of(origin) == fork.step:
             atomic_files.replace_json(building / ORIGIN_ROWS, _rows(parent / run_directory.METRICS, fork.step))
             return
     there = ", ".join(map(str, steps(parent))) or "none"
@@ -61,7 +68,7 @@ def _write(contents: bytes, file: IO[bytes]) -> None:
 
 
 def rows_of(folder: Path) -> list[Row]:
-    """The rows that `take` has put into a run directory; raises SpecError if they cannot be read."""
+    """Return the rows that `take` stored in a run directory; raises SpecError if they cannot be read."""
     try:
         return [row for each in atomic_files.read_json(folder / ORIGIN_ROWS) if (row := metrics_rows.checked(each))]
     except (OSError, ValueError, TypeError) as error:
@@ -69,7 +76,7 @@ def rows_of(folder: Path) -> list[Row]:
 
 
 def _rows(metrics: Path, step: int) -> list[Row]:
-    """What the parent measured before its first step, and at this one, of things that a fork does not change."""
+    """Return the parent's baseline scores and its validation rows of `step`, which hold for the fork as well."""
     rows = []
     try:
         lines = atomic_files.contents(metrics, metrics_rows.LONGEST_FILE).splitlines()

@@ -1,7 +1,7 @@
-"""The folder that runs, data and the processes we start belong to: the repository, or where one works without it."""
+"""Base directory of runs, data and started processes: the repository, or an installed package's working directory."""
 
 from pathlib import Path
 
 _BESIDE = Path(__file__).resolve().parents[2]
-# The app lies beside the package in a checkout and in a container; an installed package has other packages beside it.
+# In a checkout or container, app.py is next to the package; next to an installed package are other packages.
 HOME = _BESIDE if (_BESIDE / "app.py").is_file() else Path.cwd()

@@ -1,8 +1,8 @@
-"""What a crash inside create, delete or a replacement leaves in a run store, and the sweep that removes it.
+"""Removal of files and directories that a crash leaves behind in a run store.
 
-A run that is being made is `.new-ID`, one that is being deleted `.deleted-ID`, and whoever does so holds the lock in
-it; a file that is being written is `.NAME.tmp` or `.NAME.new` beside the one that it replaces. Nothing is swept while
-its lock is held, nor before it has lain still: between two calls of a process there is a moment without a lock.
+A run is created as `.new-ID` and deleted as `.deleted-ID`, under a lock in that directory. A file is written as
+`.NAME.tmp` or `.NAME.new` next to the file that it replaces. An entry is removed only if its lock is free and it is
+older than `FOLDER_AGE` or `FILE_AGE`, since between two calls a live process holds no lock for a moment.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from dmlcore.storage import locks
 from dmlcore.storage.run_directory import LOCK
 
 NEW, DELETED = ".new-", ".deleted-"
-FOLDER_AGE = 60.0  # seconds since anything was made or removed in it
-FILE_AGE = 600.0  # seconds since it was last written to
+FOLDER_AGE = 60.0  # seconds since an entry in it was created or removed
+FILE_AGE = 600.0  # seconds since its last write
 _FOLDER = re.compile(r"\.(new|deleted)-[a-z0-9][a-z0-9-]*")
 _FILE = re.compile(r"\..+\.(tmp|new)")
 log = logging.getLogger(__name__)
 
 
 def sweep(store: Path) -> int:
-    """Remove all that is left in a store and its runs; return how many folders and files that were.
+    """Remove all leftovers from a store and its runs; return the number of directories and files removed.
 
-    What cannot be removed stays, with a warning in the log.
+    An entry that cannot be removed is kept and logged as a warning.
     """
     count = sweep_folders(store)
     for entry in _entries(store):
@@ -45,7 +45,7 @@ def sweep(store: Path) -> int:
 
 
 def sweep_folders(store: Path) -> int:
-    """Remove the runs of a store that were never finished, or not wholly deleted; return how many."""
+    """Remove runs whose creation or deletion was interrupted; return their number."""
     count = 0
     for entry in _entries(store):
         if not _FOLDER.fullmatch(entry.name) or not entry.is_dir(follow_symlinks=False):
@@ -64,7 +64,7 @@ def sweep_folders(store: Path) -> int:
 
 
 def sweep_files(run: Path) -> int:
-    """Remove the half-written files of a run whose lock this process holds; return how many."""
+    """Remove the partially written files of a run whose lock this process holds; return their number."""
     old_files = list(_old_files(run))
     for path in old_files:
         with contextlib.suppress(OSError):
@@ -73,7 +73,7 @@ def sweep_files(run: Path) -> int:
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder, which somebody else may be removing too; raises OSError where something cannot be removed."""
+    """Remove a directory that another process may be removing as well; raises OSError if an entry cannot be removed."""
     while folder.exists():
         try:
             shutil.rmtree(folder)
@@ -83,7 +83,7 @@ def remove(folder: Path) -> None:
 
 
 def _old_files(run: Path) -> Iterator[Path]:
-    """Half-written files in a run directory and the folders in it."""
+    """Yield partially written files of a run directory and its direct subdirectories."""
     for entry in _entries(run):
         with contextlib.suppress(OSError):
             if entry.is_dir(follow_symlinks=False):

@@ -1,8 +1,8 @@
-"""What a store of runs holds, read once: a look costs what has changed, not what is there.
+"""In-memory index of a run store; a query costs as much as has changed since the last one, not the size of the store.
 
-A spec never changes, so what of it a list is searched by is kept for the life of the process; files are read again
-where their time, inode or size is another one. Names begin with the minute of creation, so the newest runs are found
-without reading the others. All of it is a cache of this process: nothing is stored, and nothing is lost with it.
+Specs never change, so their searchable fields are kept for the life of the process; a file is read again if its
+modification time, inode or size has changed. Names start with the minute of creation, so the newest runs are found
+without reading others. The index is a cache: nothing is stored on disk.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ from dmlcore.spec import RunSpec
 from dmlcore.storage.run_directory import SPEC, STATE
 
 T = TypeVar("T")
-Signature = tuple[int, int, int]  # mtime in ns, inode, bytes
-STAMP = re.compile(r"\d{8}-\d{4}(?=-)")  # the minute (UTC) at the beginning of a run id
-# A file written again within one tick of the clock of its file system keeps its time: younger ones are not trusted.
+Signature = tuple[int, int, int]  # modification time in ns, inode, bytes
+STAMP = re.compile(r"\d{8}-\d{4}(?=-)")  # minute of creation (UTC) at the start of a run id
+# A file rewritten within one tick of the file system's clock keeps its modification time, so signatures of younger
+# files are not trusted.
 TICK = 50_000_000  # ns
 
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """What of a spec runs are searched by; digest: of the spec without its label, the same for the same experiment."""
+    """Searchable fields of a spec; `digest` ignores its name, so it is equal for equal experiments."""
 
     name: str
     protocol: str
@@ -43,7 +44,7 @@ class Brief:
 
     @classmethod
     def of(cls, spec: RunSpec) -> Brief:
-        """The brief of a spec."""
+        """Return the searchable fields of a spec."""
         return cls(
             sys.intern(spec.name),
             sys.intern(spec.protocol),
@@ -57,9 +58,9 @@ class Brief:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What was read of one run: brief, when it was created, its recorded state; or why it cannot be read."""
+    """Indexed facts of one run: brief, creation time and recorded state, or why it cannot be read."""
 
-    spec_file: Signature | None  # None: not trusted, or not there
+    spec_file: Signature | None  # None: missing, or too young to be trusted
     state_file: Signature | None
     brief: Brief | None
     created: float = 0.0
@@ -68,23 +69,26 @@ class Known:
 
 
 class Listing:
-    """The runs below one folder, newest first, for all threads of this process."""
+    """Index of the runs in one directory, newest first; shared by all threads of this process."""
 
     def __init__(self, root: Path, is_run: Callable[[str], object], read: Callable[[Path], Known]) -> None:
         self.root, self._is_run, self._read = root, is_run, read
-        self._lock = threading.RLock()  # one thread reads 10,000 specs, the others wait for them
+        self._lock = threading.RLock()  # one thread reads 10,000 specs while the others wait
         self._folder: Signature | None = None
-        self._inodes: dict[str, int] = {}  # of all directories here
+        self._inodes: dict[str, int] = {}  # of all run directories
         self._known: dict[str, Known] = {}
-        self._groups: list[list[str]] = []  # names by minute, the newest minute first
-        self._sorted = 0  # groups that are in order
+        self._groups: list[list[str]] = []  # names by minute of creation, newest first
+        self._sorted = 0  # number of leading groups that are sorted
 
     def find(
         self, wanted: Callable[[str, Brief], object], count: int | None = None, state: tuple[str, ...] = ()
     ) -> list[str]:
-        """Names of readable runs that fulfil `wanted`, newest first, `count` at most, as they are on disk now.
+        """Return the names of readable runs that match, newest first, as they are on disk now.
 
-        state: only those with one of these recorded states, for which every run is looked at.
+        Args:
+            wanted: Predicate on a run's name and brief.
+            count: Maximum number of names.
+            state: If given, only runs with one of these recorded states; every run is then examined.
         """
         ids: list[str] = []
         with self._lock:
@@ -101,20 +105,20 @@ class Listing:
         return ids
 
     def count(self) -> int:
-        """Directories that are named like runs, but for those that were found unreadable."""
+        """Return the number of directories with the name of a run, less those known to be unreadable."""
         with self._lock:
             self._refresh()
             return sum(map(len, self._groups)) - sum(1 for known in self._known.values() if known.brief is None)
 
     def unreadable(self) -> list[tuple[str, str]]:
-        """(name, reason) of those that could not be read, of all that were looked at so far; newest first."""
+        """Return (name, reason) of the unreadable runs among those examined so far, newest first."""
         with self._lock:
             self._refresh()
             read = sorted((name for name, known in self._known.items() if known.brief is None), reverse=True)
             return [(name, now.reason) for name in read if (now := self._looked_at(name, self._known[name])).reason]
 
     def _refresh(self) -> None:
-        """Which names are there; one look at the folder where it has not changed since."""
+        """Update the set of run directories; a single stat call if the directory has not changed."""
         try:
             status = os.stat(self.root)
             if self._folder == (folder := _trusted(status, 20 * TICK)) and folder:
@@ -136,7 +140,7 @@ class Listing:
         self._sorted = 0
 
     def _minute(self, name: str) -> str:
-        """The minute in which a run was created; that of a directory with a name of its own stands in its state."""
+        """Return the minute of creation: from the name, or from the state of a directory with a custom name."""
         if match := STAMP.match(name):
             return match.group()
         return time.strftime("%Y%m%d-%H%M", time.gmtime(min(max(0.0, self._first_look(name).created), 2.0**37)))
@@ -155,7 +159,7 @@ class Listing:
         return known
 
     def _looked_at(self, name: str, known: Known) -> Known:
-        """What is known of a run, read again if a file of it has changed."""
+        """Return the facts of a run, read again if one of its files has changed."""
         files = (known.spec_file, SPEC), (known.state_file, STATE)
         if known.brief and all(then and then == signature(f"{self.root}/{name}/{file}") for then, file in files):
             return known
@@ -164,7 +168,7 @@ class Listing:
 
 
 def signature(path: str) -> Signature | None:
-    """What changes with the contents of a file; None of one that is not there or too young to tell."""
+    """Return a file's signature, which changes with its contents; None if it is missing or too young to be trusted."""
     try:
         return _trusted(os.stat(path), TICK)
     except OSError:
@@ -172,14 +176,14 @@ def signature(path: str) -> Signature | None:
 
 
 class FileCache(Generic[T]):
-    """What was read of files, of the `most` used last, and is read again when they change; for all threads."""
+    """Thread-safe cache of the `most` last used files' contents, reloaded when a file changes."""
 
     def __init__(self, most: int) -> None:
         self.most = most
         self._kept: OrderedDict[str, tuple[Signature | None, T]] = OrderedDict()
 
     def get(self, file: str, read: Callable[[], T]) -> T:
-        """What `read` makes of a file; what it raises is not kept."""
+        """Return the cached result of `read` for `file`; exceptions are not cached."""
         now, kept = signature(file), self._kept.pop(file, None)
         if now is None or kept is None or kept[0] != now:
             kept = now, read()
@@ -190,7 +194,7 @@ class FileCache(Generic[T]):
 
 
 def nameless(spec: RunSpec) -> RunSpec:
-    """The spec without its label: what two runs must share to be the same experiment."""
+    """Return a copy of the spec without its name; it is equal for equal experiments."""
     return spec.model_copy(update={"name": ""})
 
 
@@ -200,9 +204,10 @@ def _trusted(status: os.stat_result, age: int) -> Signature | None:
 
 
 _listings: dict[str, Listing] = {}
-os.register_at_fork(after_in_child=_listings.clear)  # a lock that another thread holds would stay locked
+# a child would inherit locks held by other threads, and they would stay locked
+os.register_at_fork(after_in_child=_listings.clear)
 
 
 def listing(root: Path, is_run: Callable[[str], object], read: Callable[[Path], Known]) -> Listing:
-    """The one listing of a folder in this process."""
+    """Return this process's index of a directory."""
     return _listings.setdefault(str(root), Listing(root, is_run, read))

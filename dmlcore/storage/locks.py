@@ -1,4 +1,4 @@
-"""Who is alive: process locks that die with their process, and signals that reach no other process."""
+"""Process locks that the kernel releases when their process dies, and signals that cannot hit a recycled process ID."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from pathlib import Path
 
 _FLOCK = struct.Struct("hhqqi")  # struct flock of 64-bit Linux: type, whence, start, length, pid
 
-# POSIX locks belong to the process, so a second thread would get the lock again, and closing *any* descriptor of the
-# file drops it. Hence this table: while the process holds a lock, nothing here opens its file.
+# POSIX locks belong to the process: a second thread would acquire the lock again, and closing *any* descriptor of the
+# file releases it. Hence this table; nothing in this module opens the file of a lock that the process holds.
 _held: set[str] = set()
 _held_guard = threading.Lock()
 os.register_at_fork(after_in_child=_held.clear)
@@ -28,9 +28,9 @@ class Busy(RuntimeError):
 
 
 class ProcessLock:
-    """An exclusive lock on the file `path`, dropped by the kernel when its process dies; a context manager.
+    """Exclusive lock on the file `path`, released by the kernel when its process dies; a context manager.
 
-    Raises Busy if it is not free within `wait` seconds.
+    Entering raises Busy if the lock is not acquired within `wait` seconds.
     """
 
     def __init__(self, path: Path, wait: float = 2.0) -> None:
@@ -69,14 +69,14 @@ class ProcessLock:
 
 
 def held_here(path: Path) -> bool:
-    """Whether this process holds the lock at `path`."""
+    """Return True if this process holds the lock at `path`."""
     return os.path.realpath(path) in _held
 
 
 def holder(path: Path) -> int:
-    """Process id of the holder of the lock at `path`, 0 if nobody holds it.
+    """Return the process ID of the holder of the lock at `path`, or 0 if it is free.
 
-    Asks the kernel (F_GETLK) and never takes the lock, so watching cannot make a worker fail.
+    The kernel is queried (F_GETLK) without taking the lock, so watching a task cannot make its worker fail.
     """
     with _held_guard:
         if held_here(path):
@@ -95,7 +95,7 @@ def holder(path: Path) -> int:
 
 @cache
 def boot() -> str:
-    """What tells this boot of the machine from all others; "" where the kernel does not say."""
+    """Return the ID of the current boot of this machine, or "" if the kernel does not provide one."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -103,24 +103,28 @@ def boot() -> str:
 
 
 def elapsed(since: float, boot_id: str) -> float:
-    """Seconds since a moment of time.monotonic() in boot `boot_id` ("": unknown, so this one); inf in another boot."""
+    """Return the seconds since `since`, a value of time.monotonic() in boot `boot_id`.
+
+    Returns inf if that was another boot; an empty `boot_id` is taken as the current one.
+    """
     passed = time.monotonic() - since
     return passed if passed >= 0 and boot_id in ("", boot()) else math.inf
 
 
 def start_time(pid: int) -> int | None:
-    """When process `pid` started, in clock ticks since boot; None if there is no such process."""
+    """Return the start time of process `pid` in clock ticks since boot, or None if there is no such process."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
-    return int(text.rpartition(")")[2].split()[19])  # field 22; the command name before ")" may hold anything
+    # field 22; the command name may contain spaces and ")", so split after the last ")"
+    return int(text.rpartition(")")[2].split()[19])
 
 
 def terminate(pid: int, started: int | None) -> bool:
-    """Send SIGTERM to process `pid` if it is the one that began at `started`; return whether it was sent.
+    """Send SIGTERM to process `pid` if it is the one that started at `started`; return True if the signal was sent.
 
-    The descriptor pins the process, so a recycled id can never be hit between the check and the signal.
+    The descriptor pins the process, so a recycled ID cannot be hit between the check and the signal.
     """
     if pid <= 0 or started is None:
         return False

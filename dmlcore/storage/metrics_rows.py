@@ -1,8 +1,8 @@
-"""One row of metrics.jsonl as a line and back. Rows are checked here, once: whoever gets one need not look again.
+"""Conversion between a row of metrics.jsonl and its line; rows are validated here, so that no reader has to.
 
-A line is a JSON object whose last key, "crc", is the CRC-32 of the object without it. Lines of runs that were made
-before have none. A row has a kind and a step, finite numbers, and what KINDS demands of its kind; a kind that this
-release does not know may hold whatever JSON holds, as long as it is small.
+A line is a JSON object whose last key, "crc", is the CRC-32 of the object without it; lines of old runs have none. A
+row has a kind, a step, finite numbers, and the fields that KINDS requires of its kind. A row of an unknown kind may
+hold any small JSON value.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pydantic_core import from_json
 Row = dict[str, Any]
 Check = Callable[[Any], bool]
 
-LARGEST = 1e100  # of a number: float32 ends at 3e38, and a square of this is still finite
+LARGEST = 1e100  # magnitude of a number: float32 ends at 3e38, and the square of 1e100 is still finite
 MOST_COUNT = 10**12  # steps, samples, pairs
 MOST_FIELDS = 256
 LONGEST_LINE = 2**18  # bytes
-LONGEST_FILE = 2**30  # a million steps are a tenth of it
-REPRESENTATIONS = {  # what the rows of scores are of, in words
+LONGEST_FILE = 2**30  # bytes; a million steps take a tenth of this
+REPRESENTATIONS = {  # descriptions of the representations that rows of scores refer to
     "inputs": "raw input",
     "untrained": "untrained network",
     "trained": "trained network",
@@ -31,28 +31,28 @@ REPRESENTATIONS = {  # what the rows of scores are of, in words
     "inductive": "neighbours from the training split (inductive)",
     "transductive": "neighbours from the test split",
 }
-_SLACK = 1e-3  # a share may round to just outside of 0..1
+_SLACK = 1e-3  # rounding may put a share just outside 0..1
 _TAIL = len(b', "crc": "01234567"}')
 
 
 def representation(subject: str, *, pretrained: bool) -> str:
-    """Return what scores are of, in words.
+    """Return the description of a representation.
 
     Args:
         subject: A key of REPRESENTATIONS.
-        pretrained: The network started from weights that were trained before.
+        pretrained: True if the network started from pretrained weights.
     """
     return "pretrained network" if pretrained and subject == "untrained" else REPRESENTATIONS[subject]
 
 
 def to_line(row: Mapping[str, Any]) -> bytes:
-    """The line of a row, newline included: the same row gives the same bytes. Raises ValueError for NaN, infinity."""
+    """Return the line of a row, with newline; equal rows give equal bytes. Raises ValueError for NaN and infinity."""
     body = json.dumps(row, allow_nan=False).encode()
     return b'%s, "crc": "%08x"}\n' % (body[:-1], zlib.crc32(body))
 
 
 def from_line(line: bytes) -> Row | None:
-    """The row of a line, without its checksum; None for one that is damaged, or that no row can be."""
+    """Return the row of a line, without its checksum, or None if the line is damaged or not a valid row."""
     if len(line) > LONGEST_LINE:
         return None
     if line[-_TAIL : 10 - _TAIL] == b', "crc": "':
@@ -63,12 +63,12 @@ def from_line(line: bytes) -> Row | None:
         body = line
     try:
         return checked(from_json(body, allow_inf_nan=False, cache_strings="keys"))
-    except ValueError:  # not JSON, NaN, brackets in brackets, a number of thousands of digits
+    except ValueError:  # not JSON, NaN, nesting too deep, or a number of thousands of digits
         return None
 
 
 def checked(value: Any) -> Row | None:
-    """The value if it is a row as the head of this module says, else None."""
+    """Return `value` if it is a valid row as defined in the module docstring, else None."""
     if not isinstance(value, dict) or not 2 <= len(value) <= MOST_FIELDS:
         return None
     kind, step = value.get("kind"), value.get("step")
@@ -87,13 +87,13 @@ def checked(value: Any) -> Row | None:
     return value
 
 
-# ---- what a value may be
+# ---- validators of values
 def _number(value: Any) -> bool:
     return (type(value) is float or type(value) is int) and -LARGEST <= value <= LARGEST
 
 
 def _numeric(value: Any) -> bool:
-    """A number, or None for one that is undefined."""
+    """Return True for a number, or for None, which marks an undefined value."""
     return value is None or _number(value)
 
 
@@ -114,7 +114,7 @@ def _word(value: Any) -> bool:
 
 
 def _name(value: Any) -> bool:
-    """A digest, or another name of a file without its ending."""
+    """Return True for a digest or a file name without extension."""
     return isinstance(value, str) and len(value) <= 128 and value.isascii() and value.replace("-", "").isalnum()
 
 
@@ -127,7 +127,7 @@ def _texts(value: Any) -> bool:
 
 
 def _by_rank(value: Any) -> bool:
-    """Shares by K, whose digits are the keys."""
+    """Return True for shares by K, with the digits of K as keys."""
     return isinstance(value, dict) and all(
         key.isascii() and key.isdigit() and len(key) < 10 and _share(share) for key, share in value.items()
     )
@@ -138,7 +138,7 @@ def _counts(value: Any) -> bool:
 
 
 def _anything(value: Any, depth: int = 3) -> bool:
-    """What JSON holds, small and flat."""
+    """Return True for any JSON value of limited size and depth."""
     if isinstance(value, (list, dict)):
         inner = value.values() if isinstance(value, dict) else value
         return depth > 0 and len(value) <= 4096 and all(_anything(each, depth - 1) for each in inner)
@@ -146,7 +146,7 @@ def _anything(value: Any, depth: int = 3) -> bool:
 
 
 def _histograms_fit(row: Row) -> bool:
-    """Both histograms or none, of as many bars, up to a distance above zero."""
+    """Return True if both histograms are missing, or both have the same number of bins up to a positive distance."""
     positive, negative, top = (row.get(name) for name in ("positive_histogram", "negative_histogram", "histogram_to"))
     if positive is None or negative is None:
         return positive is negative
@@ -155,7 +155,7 @@ def _histograms_fit(row: Row) -> bool:
 
 @dataclass(frozen=True)
 class RowSchema:
-    """What a row of one kind must hold, what its fields may be, and what all others may."""
+    """Required fields of a row of one kind, validators of its known fields, and a validator of all others."""
 
     needs: tuple[str, ...] = ()
     fields: Mapping[str, Check] = field(default_factory=dict)

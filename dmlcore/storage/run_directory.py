@@ -1,7 +1,7 @@
-"""The files of a run directory: their names, and the head of a checkpoint, for all that read or write them; no torch.
+"""File names of a run directory and the header of checkpoints, for all readers and writers; without torch.
 
-A checkpoint is 64 hexadecimal digits, a newline and a safetensors payload whose SHA-256 they are. The payload begins
-with the length of its JSON header in 8 bytes; the facts are JSON within that header.
+A checkpoint is 64 hexadecimal digits, a newline, and a safetensors payload whose SHA-256 the digits are. The payload
+starts with the length of its JSON header in 8 bytes; the facts are JSON within that header.
 """
 
 from __future__ import annotations
@@ -15,51 +15,51 @@ from typing import Any
 from dmlcore.storage import atomic_files
 
 SPEC, STATE, METRICS, LOG = "spec.json", "state.json", "metrics.jsonl", "log.txt"
-LOCK, CANCEL = "lock", "cancel"  # held by who works on the run; a request
-LAST, PREV, KEPT = "last.ckpt", "prev.ckpt", "kept"  # two generations, and the folder of those that stay
-ORIGIN, ORIGIN_ROWS = "origin.ckpt", "origin.json"  # where a fork begins, until it has a checkpoint of its own
-EMBEDDINGS = "embeddings"  # folder
-DIGEST = 64  # characters of the digest at the head of a checkpoint
-LONGEST_HEADER = 2**26  # bytes; a name and a place for each tensor
+LOCK, CANCEL = "lock", "cancel"  # held by the worker; requests cancellation
+LAST, PREV, KEPT = "last.ckpt", "prev.ckpt", "kept"  # the two generations, and the directory of kept checkpoints
+ORIGIN, ORIGIN_ROWS = "origin.ckpt", "origin.json"  # starting point of a fork, used until its first own checkpoint
+EMBEDDINGS = "embeddings"  # directory
+DIGEST = 64  # characters of the digest at the start of a checkpoint
+LONGEST_HEADER = 2**26  # bytes; a name and offsets of each tensor
 _STEP = re.compile(r"[0-9]{8,}")
 
 
 def embeddings_path(folder: Path, weights: str) -> Path:
-    """Where the embeddings by weights of that digest lie, once they are evaluated."""
+    """Return the path of the embeddings computed with the weights of a digest."""
     return folder / EMBEDDINGS / f"{weights}.npz"
 
 
 def kept_path(folder: Path, step: int) -> Path:
-    """Where the checkpoint of a step stays, if it does."""
+    """Return the path of the kept checkpoint of a step."""
     return folder / KEPT / f"{step:08}.ckpt"
 
 
 def kept(folder: Path) -> dict[int, Path]:
-    """The checkpoints that stay, by step, ascending."""
+    """Return the kept checkpoints by step, ascending."""
     names = (path.stem for path in (folder / KEPT).glob("*.ckpt"))
     return {int(name): folder / KEPT / f"{name}.ckpt" for name in sorted(names) if _STEP.fullmatch(name)}
 
 
 def seal(digest: str) -> bytes:
-    """What stands before the payload in a checkpoint file."""
+    """Return the bytes before the payload of a checkpoint file."""
     return digest.encode() + b"\n"
 
 
 def opened(contents: bytes) -> tuple[str, bytes]:
-    """Digest, as it is stated, and payload of a checkpoint file; raises ValueError for what can be none."""
+    """Return the stated digest and the payload of a checkpoint file; raises ValueError if it has no such form."""
     if contents[DIGEST : DIGEST + 1] != b"\n":
         raise ValueError("no digest")
     return contents[:DIGEST].decode("ascii"), contents[DIGEST + 1 :]
 
 
 def facts(payload: bytes) -> dict[str, Any]:
-    """The facts in the header of a payload; raises ValueError, KeyError or TypeError where there are none."""
+    """Return the facts in the header of a payload; raises ValueError, KeyError or TypeError if there are none."""
     header: dict[str, Any] = json.loads(json.loads(payload[8 : 8 + _length(payload)])["__metadata__"]["facts"])
     return header
 
 
 def step_of(path: Path) -> int | None:
-    """Return the step in the header of a checkpoint, or None if `path` is no such file; the digest is not verified."""
+    """Return the step in a checkpoint's header, or None if `path` is not a checkpoint; the digest is not verified."""
     try:
         with atomic_files.regular(path, sys.maxsize) as file:
             _, begin = opened(file.read(DIGEST + 1 + 8))

@@ -1,4 +1,4 @@
-"""RunStore: one directory per run, readable at any byte of any crash; docs/architecture.md describes the directory."""
+"""Run store with one directory per run, readable after a crash at any point; see docs/architecture.md."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.run_directory import EMBEDDINGS, LOCK, METRICS, SPEC, STATE
 from dmlcore.storage.task import LONGEST, Task, TaskState, Text
 
-RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")  # no hyphen first: a command would take it for an option
+RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")  # no leading hyphen, which a command would take for an option
 EXAMPLE = (
-    "example-glyphs"  # the run that ships with the lab (`dmlcore.experiments.example`): in no list, opened by its name
+    "example-glyphs"  # id of the run that ships with the lab (`dmlcore.experiments.example`); excluded from listings
 )
-EXAMPLE_REMOVED = ".example-removed"  # in a store: it was deleted there, and stays so
+EXAMPLE_REMOVED = ".example-removed"  # in a store: marks that the example was deleted there and must not be restored
 log = logging.getLogger(__name__)
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 
-# What a holder of the lock may write next. A return to "queued" is a resume: whoever was running is gone.
+# Transitions of the state that the holder of the lock may record. A return to "queued" is a resume, after the worker is
+# gone.
 _NEXT: dict[State, frozenset[State]] = {
     "queued": frozenset(("queued", "running", "failed", "cancelled")),
     "running": frozenset(("running", "queued", "done", "failed", "cancelled")),
@@ -49,23 +50,24 @@ class RunError(RuntimeError):
 
 
 Count = Annotated[int, Field(ge=0, le=metrics_rows.MOST_COUNT)]
-Seconds = Annotated[float, Field(ge=0, le=2**33, allow_inf_nan=False)]  # as a date: until 2242, as tables can show
+# as a date: until 2242, which tables can display
+Seconds = Annotated[float, Field(ge=0, le=2**33, allow_inf_nan=False)]
 
 
 class RunState(TaskState):
-    """The contents of state.json of a run."""
+    """Contents of a run's state.json."""
 
     state: State = "queued"
     step: Count = 0  # finished optimiser steps
     steps: Count = 0  # planned optimiser steps
-    seconds: Seconds = 0.0  # spent training, accumulated over resumes
+    seconds: Seconds = 0.0  # training time, accumulated over resumes
     device: Text = ""
-    processes: Annotated[int, Field(ge=1, le=MOST_PROCESSES)] = 1  # that train it together
-    created: Seconds = 0.0  # wall clock, for showing and sorting only
+    processes: Annotated[int, Field(ge=1, le=MOST_PROCESSES)] = 1  # number of data-parallel processes
+    created: Seconds = 0.0  # wall clock, for display and sorting only
 
 
 class Run(Task[RunState]):
-    """One run directory, the task of a training run; writing needs `lock()`."""
+    """A run directory and the task of its training; writing requires `lock()`."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, RunState)
@@ -76,31 +78,33 @@ class Run(Task[RunState]):
 
     @property
     def is_example(self) -> bool:
-        """Whether it came with the lab."""
+        """True for the run that ships with the lab."""
         return self.id == EXAMPLE
 
     @cached_property
     def spec(self) -> RunSpec:
-        """The spec, which never changes; raises RunError if spec.json is damaged or of an unknown release."""
+        """Spec of the run, which never changes; raises RunError if spec.json is damaged or of an unknown release."""
         return _specs.get(f"{self.path}/{SPEC}", lambda: _read_spec(self.path))
 
     def state(self) -> RunState:
-        """The last recorded state; raises RunError if state.json is damaged."""
+        """Return the last recorded state; raises RunError if state.json is damaged."""
         return _states.get(f"{self.path}/{STATE}", lambda: _read_state(self.path))
 
     def status(self) -> str:
-        """State as shown; never raises: of a run that was deleted or damaged since it was listed it is "unreadable"."""
+        """Return the state to display; "unreadable" if the run was deleted or damaged since it was listed."""
         try:
             return super().status()
         except RunError:
             return "unreadable"
 
     def metrics(self, since: int = 0) -> tuple[list[Row], int]:
-        """Complete rows of metrics.jsonl from byte `since` on, and the offset to ask for next.
+        """Return the complete rows of metrics.jsonl from byte `since` on, and the offset for the next call.
 
-        A torn last line waits; a damaged one costs only itself; `rows` says what each that is left holds. After a
-        resume the file may be shorter or cut elsewhere: then all rows come again, so key what you keep by (kind, step).
-        A file of more than rows.LONGEST_FILE bytes has none.
+        A truncated last line is left for the next call; a damaged line is skipped. `metrics_rows` describes the rows.
+        After a
+        resume the file may be shorter or cut elsewhere; then all rows are returned again, so store rows by (kind,
+        step). A
+        file of more than metrics_rows.LONGEST_FILE bytes is treated as empty.
         """
         path = self.path / METRICS
         try:
@@ -113,23 +117,23 @@ class Run(Task[RunState]):
                 text = file.read()
         except FileNotFoundError:
             return [], 0
-        except OSError as error:  # no rows, but as long as it is: nobody shall cut it there
+        except OSError as error:  # return its size as the offset, so that no writer truncates the file
             log.warning("%s: metrics.jsonl cannot be read: %s", self.id, error)
             return [], path.stat().st_size
         whole = text[: text.rfind(b"\n") + 1]
         return [row for line in whole.splitlines() if (row := metrics_rows.from_line(line))], since + len(whole)
 
     def scores(self) -> dict[str, Row]:
-        """The last test scores of each representation, as `scores` finds them, without reading the other rows."""
+        """Return the last test scores by representation, as the function `scores` does, without parsing other rows."""
         return scores(self._rows(b'"scores"'))
 
     def best_validation(self) -> float | None:
-        """The best validation MAP@R in 0..1, without reading the other rows; None where nothing was validated."""
+        """Return the best validation MAP@R in 0..1, or None if there was no validation; other rows are not parsed."""
         rows = contenders(self._rows(b'"validation"'))
         return max((row["map_at_r"] for row in rows if row["map_at_r"] is not None), default=None)
 
     def _rows(self, mark: bytes) -> Iterator[Row]:
-        """The complete rows whose lines hold a mark."""
+        """Yield the complete rows whose lines contain `mark`."""
         try:
             lines = atomic_files.contents(self.path / METRICS, metrics_rows.LONGEST_FILE).split(b"\n")[:-1]
         except FileNotFoundError:
@@ -140,11 +144,14 @@ class Run(Task[RunState]):
         yield from (row for line in lines if mark in line and (row := metrics_rows.from_line(line)))
 
     def embeddings(self) -> Path | None:
-        """The newest embeddings file (arrays embeddings, labels, indices), or None before an evaluation."""
-        return self._newest(lambda name: "." not in name.removesuffix(".npz"))  # DIGEST.WHAT.npz is made of it
+        """Return the newest embeddings file (arrays embeddings, labels, indices), or None before an evaluation."""
+        # DIGEST.KIND.npz is derived from DIGEST.npz
+        return self._newest(lambda name: "." not in name.removesuffix(".npz"))
 
     def projection(self) -> Path | None:
-        """The newest map (array points, one row per embedding) of the newest embeddings, or None if there is none."""
+        """Return the newest map (array points, one row per embedding) of the newest embeddings, or None if there is
+        none.
+        """
         source = self.embeddings()
         prefix = f"{source.stem}." if source else "none"
         return self._newest(lambda name: name.startswith(prefix) and name.endswith(".map.npz"))
@@ -154,12 +161,13 @@ class Run(Task[RunState]):
         return next(iter(atomic_files.newest_first(names)), None)
 
     def lock(self, wait: float = 2.0) -> locks.ProcessLock:
-        """Return the lock of whoever writes to the run, as a context manager.
+        """Return the run's worker lock, a context manager.
 
         Raises:
-            RunError: The directory, which may have been copied from somebody else, holds a link: through it a log, rows
-                or embeddings would be written to wherever it leads.
-            locks.Busy: When entered, if another process works on the run.
+            RunError: The directory, possibly copied from another user, contains a symbolic link, through which a log,
+                rows or
+                embeddings would be written elsewhere.
+            locks.Busy: On entering, if another process is working on the run.
         """
         with os.scandir(self.path) as entries:
             links = sorted(entry.name for entry in entries if entry.is_symlink())
@@ -168,7 +176,7 @@ class Run(Task[RunState]):
         return super().lock(wait)
 
     def update(self, **changes: Any) -> RunState:
-        """Replace state.json with `changes` applied; raises RunError without the lock or on a forbidden transition."""
+        """Replace state.json with `changes` applied; raises RunError without the lock or for a forbidden transition."""
         if not locks.held_here(self.path / LOCK):
             raise RunError(f"{self.id}: only the holder of the lock may change the state")
         before = self.state()
@@ -178,24 +186,25 @@ class Run(Task[RunState]):
         return self.record(after)
 
     def begin(self) -> RunState:
-        """Record that this process trains the run now, and which process it is; sweep what a killed one has left."""
+        """Record this process as the one that trains the run, and remove partial files of a killed one."""
         leftovers.sweep_files(self.path)
         return self.update(state="running", pid=os.getpid(), started=locks.start_time(os.getpid()), message="starting")
 
     def delete(self) -> None:
-        """Remove the run and all its files; raises durable.Busy while a process works on it."""
+        """Remove the run and all its files; raises locks.Busy while a process is working on it."""
         with super().lock(wait=0.0):
             if self.is_example:
                 (self.path.parent / EXAMPLE_REMOVED).touch()
             gone = self.path.with_name(f"{leftovers.DELETED}{self.id}")
-            self.path.rename(gone)  # from here on nobody opens it
+            self.path.rename(gone)  # from here on the run cannot be opened
             leftovers.remove(gone)
 
 
 class MetricsWriter:
-    """Appends rows to metrics.jsonl after cutting it to `offset` bytes, so that no step is doubled or missing.
+    """Appender of rows to metrics.jsonl; truncates the file to `offset` bytes first, so that no step is doubled or
+    missing.
 
-    Each row is one write, so kill -9 cuts between rows. Rows hold no clock: a resumed run repeats them exactly.
+    Each row is one write, so kill -9 cuts between rows. Rows contain no clock, so a resumed run repeats them exactly.
     """
 
     def __init__(self, run: Run, offset: int) -> None:
@@ -215,7 +224,7 @@ class MetricsWriter:
         self._file.close()
 
     def append(self, row: Row) -> None:
-        """Write one row; raises OSError (disk full) with the file as it was."""
+        """Write one row; raises OSError (disk full) and leaves the file unchanged."""
         line = metrics_rows.to_line(row)
         if self._file.write(line) != len(line):
             self._file.truncate(self.offset)
@@ -224,15 +233,15 @@ class MetricsWriter:
         self.offset += len(line)
 
     def sync(self) -> int:
-        """Make all rows durable and return their length in bytes."""
+        """Flush all rows to disk and return their length in bytes."""
         os.fsync(self._file.fileno())
         return self.offset
 
 
 class RunStore:
-    """All runs below one folder; default: $DML_RUNS, or ./runs in the repository.
+    """All runs in one directory, by default $DML_RUNS or ./runs in the repository.
 
-    Lists hold the runs of its owner: the example is opened by its name alone, so nothing ranks or counts it.
+    Listings exclude the shipped example, so that it is never ranked or counted; it is opened by name.
     """
 
     def __init__(self, root: str | Path | None = None) -> None:
@@ -240,16 +249,18 @@ class RunStore:
         self.root = Path(chosen).expanduser().resolve()
 
     def create(self, spec: RunSpec) -> Run:
-        """Make the directory of a new, queued run; it appears under its id only when it is complete.
+        """Create the directory of a new, queued run; it appears under its id once it is complete.
 
-        Raises SpecError for a fork of a run or step that is not here, OSError (disk full) with nothing left behind.
+        Raises:
+            SpecError: The spec forks a run or step that does not exist.
+            OSError: The disk is full; nothing is left behind.
         """
         self.root.mkdir(parents=True, exist_ok=True)
         leftovers.sweep_folders(self.root)
         return self.put(self._free_id(spec), lambda building: self._build(building, spec))
 
     def put(self, run_id: str, build: Callable[[Path], object]) -> Run:
-        """Let `build` fill the directory of a run, which appears under its id once it is complete, or not at all."""
+        """Create a run directory filled by `build`; it appears under its id once it is complete, or not at all."""
         building = self.root / f"{leftovers.NEW}{run_id}"
         building.mkdir()
         try:
@@ -263,7 +274,7 @@ class RunStore:
         return Run(self.root / run_id)
 
     def _free_id(self, spec: RunSpec) -> str:
-        """An id that no run has, nor what is left of one: of 300 made in one minute two may share theirs by chance."""
+        """Return an unused id; of 300 ids drawn in one minute, two may be equal by chance."""
         while True:
             run_id = _new_id(spec)
             if not any((self.root / f"{prefix}{run_id}").exists() for prefix in ("", leftovers.NEW, leftovers.DELETED)):
@@ -280,7 +291,7 @@ class RunStore:
         atomic_files.replace_json(building / STATE, state.model_dump())
 
     def open(self, run_id: str) -> Run:
-        """The run with this id; raises RunError for anything that is not the name of a run here."""
+        """Return the run with this id; raises RunError if there is none."""
         if isinstance(run_id, str) and RUN_ID.fullmatch(run_id):
             path = self.root / run_id
             if not path.is_symlink() and path.resolve().is_relative_to(self.root) and (path / SPEC).is_file():
@@ -288,27 +299,33 @@ class RunStore:
         raise RunError(f"no run {str(run_id)[:64]!r} in {self.root}")
 
     def list(self) -> Sequence[Run]:
-        """The readable runs, newest first; every one is looked at, so ask `newest` or `find` where some will do."""
+        """Return the readable runs, newest first. All runs are examined; use `newest` or `find` where some suffice."""
         return self.find(lambda run_id, brief: True)
 
     def newest(self, count: int) -> Sequence[Run]:
-        """The newest readable runs, newest first; older ones are not even read."""
+        """Return the `count` newest readable runs, newest first; older ones are not read."""
         return self.find(lambda run_id, brief: True, count)
 
     def find(
         self, wanted: Callable[[str, Brief], object], count: int | None = None, state: tuple[State, ...] = ()
     ) -> Sequence[Run]:
-        """Readable runs by id and brief, newest first, `count` at most; state: those that recorded one of these."""
+        """Return readable runs that match, newest first.
+
+        Args:
+            wanted: Predicate on a run's id and brief.
+            count: Maximum number of runs.
+            state: If given, only runs with one of these recorded states.
+        """
         return [Run(self.root / name) for name in self._listing().find(wanted, count, state)]
 
     def count(self) -> int:
-        """How many runs there are, but for those that were found unreadable."""
+        """Return the number of runs, less those known to be unreadable."""
         return self._listing().count()
 
     def unreadable(self) -> Sequence[tuple[str, str]]:
-        """(id, reason) of the directories that look like runs and cannot be read, of those looked at so far.
+        """Return (id, reason) of unreadable run directories among those examined so far.
 
-        `list` looks at all of them, `newest` and `find` as far as they must.
+        `list` examines all runs, `newest` and `find` only as many as they need.
         """
         return self._listing().unreadable()
 
@@ -339,7 +356,7 @@ def _read_state(path: Path) -> RunState:
 
 
 def _read(path: Path) -> Known:
-    """What a listing knows of a run; the signatures come first, so that what is replaced meanwhile is read again."""
+    """Read the indexed facts of a run; signatures are taken first, so that a file replaced meanwhile is read again."""
     files = signature(f"{path}/{SPEC}"), signature(f"{path}/{STATE}")
     try:
         spec, state = _read_spec(path), _read_state(path)
@@ -349,26 +366,32 @@ def _read(path: Path) -> Known:
 
 
 def series(rows: Iterable[Row], kind: str, field: str) -> tuple[list[int], list[float]]:
-    """(steps, values) of `field` in those rows that are of `kind`, sorted by step; the last row of a step counts."""
+    """Return the steps and values of `field` in rows of `kind`, sorted by step; the last row of a step counts."""
     by_step = {row["step"]: row[field] for row in rows if row.get("kind") == kind and row.get(field) is not None}
     return sorted(by_step), [by_step[step] for step in sorted(by_step)]
 
 
 def contenders(rows: Iterable[Row]) -> list[Row]:
-    """The validations that tested weights were chosen from: all, or where neighbours join in those from there on."""
+    """Return the validation rows among which the tested weights were chosen.
+
+    With neighbours these are the rows from the start of conditioning on, otherwise all.
+    """
     every = [row for row in rows if row.get("kind") == "validation"]
     return [row for row in every if "alone_map_at_r" in row] or every
 
 
 def scores(rows: Iterable[Row]) -> dict[str, Row]:
-    """The last test scores of each representation: "inputs" (raw), "untrained", "trained"; where neighbours take part
-    also "alone", without them, and "inductive" or "transductive", whichever "trained" is not.
+    """Return the last test scores of each representation.
+
+    Keys are "inputs" (raw), "untrained" and "trained"; with neighbours also "alone" (without neighbours) and
+    "inductive"
+    or "transductive", the one that "trained" is not.
     """
     return {row["of"]: row for row in rows if row.get("kind") == "scores"}
 
 
 def _new_id(spec: RunSpec) -> str:
-    """For example 20261121-0412-digits-ranking-ab12: only characters of RUN_ID, whatever the spec says."""
+    """Return a new id such as 20261121-0412-digits-ranking-ab12, with characters of RUN_ID only."""
 
     def slug(text: str, length: int) -> str:
         return re.sub(r"[^a-z0-9]+", "-", text.lower())[:length].strip("-") or "x"

@@ -1,8 +1,8 @@
-"""Work that outlives whoever asks for it: training runs, jobs on runs, studies, protocols, downloads, checks are tasks.
+"""Background tasks that survive the process that started them: training runs, jobs on runs, studies, downloads, ...
 
-A task is a folder that anybody may read: `lock` is held by who works on it, the only sign of life that cannot be stale;
-`state.json` is replaced whole; `cancel` is a request; `log.txt` is what its process says. Its process begins in
-`detached`, the one place to replace where tasks shall begin in another way, for example on a cluster.
+A task is a directory: `lock` is held by the worker and is the only reliable sign of life, `state.json` is replaced
+atomically, `cancel` requests cancellation, `log.txt` holds the worker's output. Workers are started by
+`spawn_detached`, the only place to replace for another execution backend.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from dmlcore.storage import atomic_files, locks
 from dmlcore.storage.home import HOME
 from dmlcore.storage.run_directory import CANCEL, LOCK, LOG, STATE
 
-START_GRACE = 20.0  # seconds until a process that was started must hold the lock
-SAY_EVERY = 0.5  # seconds between two writings of the progress
-WINDOW = 8.0  # seconds over which the rate is told
-LONGEST = 2**20  # bytes of a state.json
+START_GRACE = 20.0  # seconds a started worker may take to acquire the lock
+SAY_EVERY = 0.5  # seconds between two progress updates on disk
+WINDOW = 8.0  # seconds over which the rate is averaged
+LONGEST = 2**20  # bytes
 BUSY: tuple[Literal["queued"], Literal["running"]] = ("queued", "running")
-Tell = Callable[[str, float, float], object]  # what is being done, how much of it is, of how much: as `Progress.say`
+Tell = Callable[[str, float, float], object]  # called with (message, done, total), as `Progress.report` is
 
 
 class JobError(RuntimeError):
-    """A task that cannot be started; the message says why and what to do."""
+    """A task that cannot be started; the message gives the reason and the remedy."""
 
 
 def _shortened(text: object) -> object:
-    """A text as it may be shown; what a process says when it fails can be of any length."""
+    """Truncate an error message to 4,000 characters; leave values that are not text to the validator."""
     return text if not isinstance(text, str) or len(text) <= 4000 else f"{text[:3999]}…"
 
 
@@ -47,37 +47,39 @@ Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class TaskState(BaseModel):
-    """What state.json of every task holds; unknown keys of later releases are ignored."""
+    """Contents of `state.json`; unknown keys written by newer releases are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     state: Literal["queued", "running", "done", "incomplete", "failed", "cancelled"] = "queued"
     message: Text = ""
-    pid: Annotated[int, Field(ge=0, lt=2**31)] = 0  # last worker, and
-    started: Annotated[int, Field(ge=0, lt=2**63)] | None = None  # when that process did (clock ticks since boot)
-    queued: Annotated[float, Field(ge=-(2**33), le=2**33)] = 0.0  # time.monotonic(), which all share until a boot,
-    boot: Text = ""  # and which boot that was
-    backend: Text = ""  # where it is done, as `jobs.backends.choice` reads it; "": by processes of this machine
+    pid: Annotated[int, Field(ge=0, lt=2**31)] = 0  # process ID of the last worker
+    # its start time in clock ticks since boot, which tells it from a later process with the same ID
+    started: Annotated[int, Field(ge=0, lt=2**63)] | None = None
+    # time.monotonic(), comparable between processes until the next reboot
+    queued: Annotated[float, Field(ge=-(2**33), le=2**33)] = 0.0
+    boot: Text = ""  # boot ID in which `queued` was measured
+    backend: Text = ""  # where the task runs, as parsed by `jobs.backends.choice`; "" is this machine
 
     def changed(self, **changes: Any) -> Self:
-        """A copy with other values; raises ValidationError."""
+        """Return a copy with the given fields replaced; raises ValidationError."""
         return type(self).model_validate(self.model_dump() | changes)
 
     def queued_now(self) -> Self:
-        """The same as asked for at this moment, its process on its way."""
+        """Return a copy marked as queued now."""
         return self.changed(state="queued", message="", queued=time.monotonic(), boot=locks.boot())
 
     def recent(self) -> bool:
-        """Whether it was queued so lately that its process may not have come yet."""
+        """Return True within `LOCK_TIMEOUT` seconds of queueing."""
         return self.queued > 0 and locks.elapsed(self.queued, self.boot) < START_GRACE
 
     def on_its_way(self) -> bool:
-        """Whether its process may not hold the lock yet."""
+        """Return True while the worker may not hold the lock yet."""
         return self.state == "queued" and self.recent()
 
 
 class ProgressState(TaskState):
-    """Of a task that counts what it does; rate is per second."""
+    """State of a task that counts its progress; `rate` is in units of `done` per second."""
 
     done: Amount = 0.0
     total: Amount | None = None
@@ -88,57 +90,64 @@ S = TypeVar("S", bound=TaskState)
 
 
 def detached(arguments: Sequence[str], log: Path | None = None) -> subprocess.Popen[bytes]:
-    """Start Python with these arguments in a session of its own, which no end of ours ends; log takes its output."""
+    """Start Python in its own process session, so that it survives this process; `log` receives its output."""
     with open(log or os.devnull, "ab") as output:
         process = subprocess.Popen(
             [sys.executable, *arguments],
             cwd=HOME,
-            env={"OMP_WAIT_POLICY": "PASSIVE", **os.environ},  # see dmlcore.cli.main
+            # idle OpenMP threads sleep instead of spinning; see dmlcore.cli.main
+            env={"OMP_WAIT_POLICY": "PASSIVE", **os.environ},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
             start_new_session=True,
         )
-    threading.Thread(target=process.wait, daemon=True).start()  # leave no zombie behind in a long-lived server
+    # reap the child, so that a long-lived server keeps no zombies
+    threading.Thread(target=process.wait, daemon=True).start()
     return process
 
 
 class Task(Generic[S]):
-    """One task in its folder; readers never need whoever works on it alive."""
+    """A task stored in a directory; reading it does not need a live worker."""
 
     def __init__(self, path: Path, kind: type[S]) -> None:
         self.path, self.kind = path, kind
 
     @property
     def state_file(self) -> Path:
-        """Where its state is recorded."""
+        """File that holds the current state."""
         return self.path / STATE
 
     @property
     def cancel_file(self) -> Path:
-        """What is there while it is asked to end."""
+        """Marker file whose presence requests cancellation."""
         return self.path / CANCEL
 
     def state(self) -> S | None:
-        """What was recorded last; None before anything was, or if it cannot be read."""
+        """Return the last recorded state, or None if it is missing or unreadable."""
         try:
             return self.kind.model_validate_json(atomic_files.contents(self.state_file, LONGEST))
         except (OSError, ValidationError):
             return None
 
     def alive(self) -> bool:
-        """Whether some process works on it now."""
+        """Return True if a live process holds the lock."""
         try:
             return locks.holder(self.path / LOCK) != 0
-        except OSError:  # no file that anybody could hold
+        except OSError:  # the lock file cannot be opened, so no process can hold it
             return False
 
     def status(self) -> str:
-        """The state as shown: "never" asked for, or "lost": it should be at work, and nobody holds the lock."""
+        """Return the state to display.
+
+        This is the recorded state, "never" if the task was never requested, or "lost" if it should be running but no
+        process
+        holds the lock.
+        """
         state = self.state()
         if state is not None and state.state not in BUSY:
             return state.state
-        alive = self.alive()  # before the state: a worker records its end before it drops the lock
+        alive = self.alive()  # read before the state: a worker records its final state before it releases the lock
         state = self.state()
         if state is None:
             return "running" if alive else "never"
@@ -147,11 +156,11 @@ class Task(Generic[S]):
         return "queued" if state.on_its_way() else "lost"
 
     def busy(self) -> bool:
-        """Whether somebody works on it, or is about to."""
+        """Return True while the task is queued or running."""
         return self.status() in BUSY
 
     def log_tail(self, lines: int = 20) -> list[str]:
-        """The last lines of its log."""
+        """Return the last lines of the log, [] if there is none."""
         try:
             with atomic_files.regular(self.path / LOG, 2**63) as file:
                 size = file.seek(0, os.SEEK_END)
@@ -161,29 +170,33 @@ class Task(Generic[S]):
             return []
 
     def request_cancel(self) -> None:
-        """Ask whoever works on it to stop after the current step."""
+        """Create the marker file; a running worker stops after its current step."""
         self.cancel_file.touch()
 
     def cancel_requested(self) -> bool:
-        """Whether a cancel is waiting to be honoured."""
+        """Return True while a cancellation request is pending."""
         return self.cancel_file.exists()
 
     def withdraw_cancel(self) -> None:
-        """Forget a cancel."""
+        """Remove a pending cancellation request."""
         self.cancel_file.unlink(missing_ok=True)
 
     def lock(self, wait: float = 2.0) -> locks.ProcessLock:
-        """The lock of who works on it, as a context manager; raises locks.Busy if another process does."""
+        """Return the worker's lock, a context manager that raises locks.Busy if another process holds it."""
         return locks.ProcessLock(self.path / LOCK, wait)
 
     def record(self, state: S) -> S:
-        """Replace the state; for the holder of the lock."""
+        """Replace the stored state and return it; the caller must hold the lock."""
         atomic_files.replace_json(self.state_file, state.model_dump())
         return state
 
     @contextmanager
     def idle(self) -> Iterator[S | None]:
-        """Hold the lock for a moment, so that of two who start it at once one does; JobError unless nobody works."""
+        """Hold the lock briefly so that only one of two concurrent callers starts the task; yields the current state.
+
+        Raises:
+            JobError: A worker is active or starting.
+        """
         try:
             with self.lock(wait=0.5):
                 state = self.state()
@@ -194,19 +207,23 @@ class Task(Generic[S]):
             raise JobError(f"{self.path.name}: something is working on it already; wait for it, or cancel it") from busy
 
     def queue(self, request: S) -> None:
-        """Record that it is asked for now, and forget what was asked of it before; for the holder of the lock."""
+        """Record the task as queued and clear earlier requests; the caller must hold the lock."""
         self.withdraw_cancel()
         self.record(request.queued_now())
 
     def start(self, arguments: Sequence[str], request: S) -> None:
-        """Start Python with these arguments, detached, whose `work` does it; raises JobError while somebody does."""
+        """Queue the task and start Python with `arguments` in the background; that process must call `run`.
+
+        Raises:
+            JobError: A worker is active or starting.
+        """
         self.path.mkdir(parents=True, exist_ok=True)
         with self.idle():
             self.queue(request)
         detached(arguments, self.path / LOG)
 
     def cancel(self) -> None:
-        """End it after its current step, keeping everything; what nobody works on is cancelled here and now."""
+        """Cancel the task: a running worker stops after its current step; without one, it is cancelled immediately."""
         if not self._unfinished():
             return
         self.request_cancel()
@@ -215,7 +232,7 @@ class Task(Generic[S]):
                 if state := self._unfinished():
                     self.record(state.changed(state="cancelled", message="cancelled"))
         except locks.Busy:
-            # The kernel names the holder of the lock; it is ours if it is also the process the state tells of.
+            # The kernel reports the holder of the lock; signal it only if it is also the worker named in the state.
             owner, state = locks.holder(self.path / LOCK), self.state()
             if owner and state and owner == state.pid:
                 locks.terminate(owner, state.started)
@@ -225,16 +242,25 @@ class Task(Generic[S]):
         return state if state is not None and state.state in BUSY else None
 
     def work(self, job: Callable[[Progress[S]], S], request: S) -> S:
-        """Do it in this process, from `request` on; returns and records the state that `job` ends with.
+        """Run `job` in this process and record the state it returns.
 
-        SIGTERM, unless whoever calls handles it, and a request to cancel end it by KeyboardInterrupt. Raises locks.Busy
-        if another process is at it, and what the job raises.
+        Args:
+            job: The work. It receives a `Progress` and returns the final state.
+            request: Initial state, used unless the task was queued a moment ago.
+
+        Returns:
+            The recorded final state.
+
+        Raises:
+            KeyboardInterrupt: On cancellation, or on SIGTERM unless the caller installed its own handler.
+            locks.Busy: Another process is working on the task.
+            Exception: Any exception of `job`, after the failure was recorded.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         with ExitStack() as after, self.lock(wait=0.5):
             before = self.state()
             if not (before and before.state in ("queued", "cancelled") and before.recent()):
-                self.withdraw_cancel()  # a request that came before this was asked for is void
+                self.withdraw_cancel()  # discard a cancellation request that is older than this execution
             asked = before if before and before.on_its_way() else request.queued_now()
             progress = Progress(self, request.changed(queued=asked.queued, boot=asked.boot))
             in_main = threading.current_thread() is threading.main_thread()
@@ -254,7 +280,7 @@ class Task(Generic[S]):
 
 
 class Progress(Generic[S]):
-    """Tells the state of a task that is at work, a few times a second; KeyboardInterrupt once it is cancelled."""
+    """Reporter of a running task's state, written a few times per second; raises KeyboardInterrupt on cancellation."""
 
     def __init__(self, task: Task[S], request: S) -> None:
         self._task, self._said = task, 0.0
@@ -264,9 +290,16 @@ class Progress(Generic[S]):
         self.state = request.changed(state="running", pid=pid, started=locks.start_time(pid))
 
     def say(self, message: str, done: float = 0, total: float | None = None, **more: Any) -> None:
-        """What is being done, and how much of it is; more: other values of the state.
+        """Report the current activity and how much of it is done.
 
-        What stands before a colon in the message names the stage; a new stage is written at once.
+        Args:
+            message: The activity. The text before a colon names the stage; a new stage is written immediately.
+            done: Amount done, in the units of `total`.
+            total: Total amount, if known.
+            more: Other fields of the state; if given, the state is written immediately.
+
+        Raises:
+            KeyboardInterrupt: Cancellation was requested.
         """
         now = time.monotonic()
         at_once = message.partition(":")[0] != self.state.message.partition(":")[0] or more
@@ -286,11 +319,13 @@ class Progress(Generic[S]):
             self._task.record(self.state)
 
     def on_signal(self, *_: object) -> None:
-        """KeyboardInterrupt, once: `cancel` asks by file and by signal, and the later one must not cut off the end."""
+        """Raise KeyboardInterrupt once: `cancel` uses a file and a signal, and the second must not interrupt the
+        cleanup.
+        """
         if not self._interrupted:
             self._interrupted = True
             raise KeyboardInterrupt
 
     def end(self, message: str, **more: Any) -> S:
-        """The state of a task that is done; more: what is otherwise."""
+        """Return the final state; `more` overrides fields."""
         return self.state.changed(**{"state": "done", "message": message, **more})
