@@ -55,7 +55,7 @@ def tasks_begin_warm(monkeypatch: pytest.MonkeyPatch) -> None:
     from tests import warm
 
     for module in warm.starters():
-        monkeypatch.setattr(module, "detached", warm.begin)
+        monkeypatch.setattr(module, "spawn_detached", warm.begin)
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Processes begin as forks of one that has torch loaded and has trained once: three seconds of processor less for each.
 
-`begin` stands for `dmlcore.storage.task.detached`, `run` for `subprocess.run` of Python: for tests of what comes of a
-process. How one really begins is tested in tests/jobs/test_launch.py, tests/cli/test_main.py and tests/browser.
+`begin` stands for `dmlcore.storage.task.spawn_detached`, `run` for `subprocess.run` of Python: for tests of what comes
+of a process. How one really begins is tested in tests/jobs/test_launch.py, tests/cli/test_main.py and tests/browser.
 Run as a script, this is the process that is forked, one for all of the suite; it ends with the last who uses it.
 """
 
@@ -175,7 +175,7 @@ def run(*arguments: str, cwd: Path = HOME, timeout: float = 300) -> subprocess.C
 
 
 def starters() -> list[Any]:
-    """The modules that begin a task by `detached`."""
+    """The modules that begin a task by `spawn_detached`."""
     from dmlcore.jobs import launch
     from dmlcore.monitoring.estimate import speed
     from dmlcore.storage import task
@@ -230,7 +230,7 @@ def _load() -> None:
     gc.collect()
     gc.freeze()  # forks look for garbage among what they make, not in what they share: a tenth of a second each time
     for module in starters():  # what a fork begins is a fork, too
-        module.detached = begin
+        module.spawn_detached = begin
 
 
 def main() -> None:

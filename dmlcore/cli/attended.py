@@ -43,7 +43,7 @@ def do_at(backend: str, run: Run, task: str, settings: str, progress: Progress[l
     assert isinstance(work, RemoteWork)
     try:
         while not work.over():
-            progress.say(work.standing.message, work.standing.done, work.standing.total)
+            progress.report(work.standing.message, work.standing.done, work.standing.total)
             time.sleep(LOOK)
     except KeyboardInterrupt:
         attend(work, lambda: True)
@@ -51,7 +51,7 @@ def do_at(backend: str, run: Run, task: str, settings: str, progress: Progress[l
     assert work.outcome is not None
     if work.outcome.state == "failed":
         raise JobError(work.outcome.message)
-    return progress.end(work.outcome.message)
+    return progress.finished(work.outcome.message)
 
 
 def attend(work: backends.Work, stop: Callable[[], bool]) -> None:

@@ -211,19 +211,19 @@ def project(
         backend=parse(backend).text,
     )
     if asked.backend:
-        end = Job(chosen).work(
+        end = Job(chosen).execute(
             lambda p: attended.do_at(asked.backend, chosen, asked.task, settings.to_json(), p), asked
         )
         _say(end.message)
         return
-    Job(chosen).work(lambda progress: progress.end(make_map(chosen, settings, over_training, progress)), asked)
+    Job(chosen).execute(lambda progress: progress.finished(make_map(chosen, settings, over_training, progress)), asked)
 
 
 def make_map(run: Run, settings: Settings | None, over_training: bool, progress: Progress[JobState]) -> str:
     """Make a map of a run whose lock we hold, or one over its training run, and say where it is and how good."""
 
     def tell(done: float, words: str) -> None:
-        progress.say(words, done, 1.0)
+        progress.report(words, done, 1.0)
 
     if over_training:
         from dmlcore.inspection.maps import trajectory

@@ -135,9 +135,9 @@ def evaluate(run: RunId, backend: Backend = "", runs: Runs = None) -> None:
     def work(progress: Progress[launch.JobState]) -> launch.JobState:
         if where:
             return attended.do_at(where, opened, "evaluate", "", progress)
-        return progress.end(workers.evaluate(opened))
+        return progress.finished(workers.evaluate(opened))
 
-    print(f"{opened.id}: {launch.Job(opened).work(work, asked).message}")
+    print(f"{opened.id}: {launch.Job(opened).execute(work, asked).message}")
 
 
 app.command()(study.study)

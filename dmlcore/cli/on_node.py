@@ -144,11 +144,11 @@ def _outcome(run: Run, wanted: Order, company: AbstractContextManager[None] | No
             return NodeOutcome.model_validate({"state": ended, "message": state.message})
 
         def work(progress: Progress[launch.JobState]) -> launch.JobState:
-            progress.say("working")
-            return progress.end(workers.do(run, wanted.task, wanted.settings, progress))
+            progress.report("working")
+            return progress.finished(workers.do(run, wanted.task, wanted.settings, progress))
 
         asked = launch.JobState.model_validate({"task": wanted.task})
-        return NodeOutcome(state="done", message=launch.Job(run).work(work, asked).message)
+        return NodeOutcome(state="done", message=launch.Job(run).execute(work, asked).message)
     except KeyboardInterrupt:
         return NodeOutcome(state="cancelled", message="cancelled")
     except Exception as error:

@@ -41,21 +41,21 @@ def work(
         {"task": task, "more": ("--settings", settings) if settings else (), "backend": backend}
     )
     if backend:
-        launch.Job(opened).work(lambda progress: attended.do_at(backend, opened, task, settings, progress), asked)
+        launch.Job(opened).execute(lambda progress: attended.do_at(backend, opened, task, settings, progress), asked)
         return
 
     def in_turn(progress: Progress[launch.JobState]) -> launch.JobState:
         def say_who_is_before() -> bool:
             place = device_queue.waiting(store, job=True).get(run)
             ahead = place.ahead + 1 if place else 1
-            progress.say(f"waiting, {ahead} job{'s' if ahead > 1 else ''} before it")
+            progress.report(f"waiting, {ahead} job{'s' if ahead > 1 else ''} before it")
             return False
 
         with device_queue.turn(opened, wait=True, given_up=say_who_is_before, job=True):
-            progress.say("working")
-            return progress.end(do(opened, task, settings, progress))
+            progress.report("working")
+            return progress.finished(do(opened, task, settings, progress))
 
-    launch.Job(opened).work(in_turn, asked)
+    launch.Job(opened).execute(in_turn, asked)
 
 
 def do(run: Run, task: str, settings: str, progress: Progress[launch.JobState]) -> str:
@@ -69,19 +69,19 @@ def do(run: Run, task: str, settings: str, progress: Progress[launch.JobState]) 
     elif task == "snapshots":
         from dmlcore.inspection import snapshots
 
-        outcome = f"embedded {snapshots.embed_all(run, progress.say)} snapshots"
+        outcome = f"embedded {snapshots.embed_all(run, progress.report)} snapshots"
     elif task == "true-step":
         from dmlcore.inspection.failure import true_step
 
-        outcome = f"stepped: {true_step.make(run, true_step.Question.from_json(settings), progress.say).name}"
+        outcome = f"stepped: {true_step.make(run, true_step.Question.from_json(settings), progress.report).name}"
     elif task == "influence":
         from dmlcore.inspection.influence import failure
 
-        outcome = f"traced: {failure.make(run, failure.FailureQuestion.from_json(settings), progress.say).name}"
+        outcome = f"traced: {failure.make(run, failure.FailureQuestion.from_json(settings), progress.report).name}"
     elif task == "search-all":
         from dmlcore.inspection import whole_search
 
-        known = whole_search.make(run, whole_search.WholeSearch.from_json(settings), progress.say)
+        known = whole_search.make(run, whole_search.WholeSearch.from_json(settings), progress.report)
         outcome = f"searched all queries: {'exactly' if known is None else known.words}"
     else:
         chosen = Settings.from_json(settings) if settings else None

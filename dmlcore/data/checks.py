@@ -64,12 +64,12 @@ def run(name: str, root: Path | str | None = None) -> tuple[DataCheck, Report]:
     results: list[DataCheck] = []
 
     def job(progress: Progress[ProgressState]) -> ProgressState:
-        result = examine(samples, lambda done, total: progress.say("reading every sample", done, total))
+        result = examine(samples, lambda done, total: progress.report("reading every sample", done, total))
         atomic_files.replace_json(task.path / "result.json", asdict(result))
         results.append(result)
-        return progress.end(f"{result.samples:,} samples read in {result.seconds:.1f} s")
+        return progress.finished(f"{result.samples:,} samples read in {result.seconds:.1f} s")
 
-    task.work(job, ProgressState())
+    task.execute(job, ProgressState())
     return results[0], listed
 
 

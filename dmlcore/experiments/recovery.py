@@ -45,7 +45,7 @@ def recover(store: RunStore, report: Callable[[str], object] = log.info, backend
     for place in _places(store):
         state = place.state()
         if state is None or place.status() != "lost":
-            if state is not None and place.busy():
+            if state is not None and place.is_busy():
                 taken.update(state.at_work)
             continue
         try:
@@ -53,7 +53,7 @@ def recover(store: RunStore, report: Callable[[str], object] = log.info, backend
             backend, refused = choice.recorded(state.backend, backends)
             if refused:
                 report(f"{place.path.name}: continues {refused}")
-            state = state.changed(backend=backend)
+            state = state.replace(backend=backend)
             start(place, state, [kind, *state.request.arguments()])
         except (JobError, DataError, SpecError, OSError) as error:
             report(f"{place.path.name}: {error}")
@@ -99,7 +99,7 @@ def _each(tasks: Sequence[T], begin: Callable[[T], bool | None]) -> list[str]:
 
 def _coming(task: Run | Job) -> bool:
     """Whether a process was started for a task and does not hold its lock yet."""
-    return not task.alive() and task.status() == "queued"
+    return not task.is_alive() and task.status() == "queued"
 
 
 def _places(store: RunStore) -> Iterator[Task[Any]]:
@@ -132,20 +132,20 @@ def _again(
     """Queue a task again and start its process, unless there is one or it was to be cancelled; None: one may come."""
     name = task.path.name
     try:
-        if (state := task.state()) and state.on_its_way() and not task.alive():  # without the lock its process wants
+        if (state := task.state()) and state.is_starting() and not task.is_alive():  # do not take its lock
             return None
         with task.lock(wait=0.0):
             state = task.state()
-            if state and state.on_its_way():
+            if state and state.is_starting():
                 return None
-            if state is None or state.state not in BUSY or (isinstance(task, Job) and task.run.busy()):
+            if state is None or state.state not in BUSY or (isinstance(task, Job) and task.run.is_busy()):
                 return False
             if task.cancel_requested():
-                task.record(state.changed(state="cancelled", message="cancelled"))
+                task.record(state.replace(state="cancelled", message="cancelled"))
                 return False
             done = "" if isinstance(state, JobState) else f" from step {state.step:,} of {state.steps:,}"
             backend, refused = choice.recorded(state.backend, backends)
-            task.queue(state.changed(backend=backend))
+            task.queue(state.replace(backend=backend))
             begin()
     except locks.Busy:  # alive, or another recovery has it
         return False

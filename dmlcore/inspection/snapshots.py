@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from dmlcore.storage import run_directory
 from dmlcore.storage.runs import Run, RunError
-from dmlcore.storage.task import Tell
+from dmlcore.storage.task import ProgressCallback
 
 if TYPE_CHECKING:
     from dmlcore.training.state import TrainingState
@@ -48,7 +48,7 @@ def embed(run: Run, step: int) -> Path:
     return known[step].embeddings or _Embedder(run).embed(known[step])
 
 
-def embed_all(run: Run, tell: Tell = lambda words, done, total: None) -> int:
+def embed_all(run: Run, tell: ProgressCallback = lambda words, done, total: None) -> int:
     """Embed every snapshot that lacks it, the last first, so that the ends can be compared early; return how many."""
     missing = [snapshot for snapshot in snapshots(run) if snapshot.embeddings is None]
     if missing:

@@ -21,7 +21,7 @@ from dmlcore.metrics.mapped import distances_to, first, nearest_others
 from dmlcore.storage import arrays
 from dmlcore.storage.arrays import EMBEDDINGS
 from dmlcore.storage.runs import Run, RunError
-from dmlcore.storage.task import Tell
+from dmlcore.storage.task import ProgressCallback
 from dmlcore.typing import Array, Bools, Floats, Ints, Singles
 
 TOLERANCE = 1e-6  # relative: a distance no further than the exact one is no miss
@@ -77,7 +77,9 @@ def forecast(queries: int, searched: int, dimensions: int) -> list[WholeCost]:
     return ways
 
 
-def make(run: Run, choice: WholeSearch, tell: Tell = lambda words, done, total: None) -> Approximation | None:
+def make(
+    run: Run, choice: WholeSearch, tell: ProgressCallback = lambda words, done, total: None
+) -> Approximation | None:
     """Search for the neighbours of all queries of the newest embeddings and keep them; None where they are exact.
 
     Raises RunError before an evaluation, Unreadable, MemoryError.
@@ -100,7 +102,7 @@ def searched(
     labels: Ints,
     is_gallery: Bools,
     choice: WholeSearch,
-    tell: Tell = lambda words, done, total: None,
+    tell: ProgressCallback = lambda words, done, total: None,
 ) -> tuple[dict[str, Array], Approximation | None]:
     """What is kept of all rows, as `neighbour_lists.ask` gives it, and how far it may be off."""
     rows = np.arange(len(labels))

@@ -21,7 +21,7 @@ from dmlcore.spec import RunSpec
 from dmlcore.storage import locks
 from dmlcore.storage.run_directory import LOCK, LOG, kept
 from dmlcore.storage.runs import Run, RunError, RunStore
-from dmlcore.storage.task import BUSY, ProgressState, Task, detached
+from dmlcore.storage.task import BUSY, ProgressState, Task, spawn_detached
 from dmlcore.storage.task import JobError as JobError  # what `launch` and its like raise
 
 MOST_QUEUED = 32  # runs waiting or working in one store, and as many jobs: each that waits is a process of some 50 MB
@@ -64,7 +64,7 @@ class Job(Task[JobState]):
     def cancel_file(self) -> Path:
         return self.state_file.with_suffix(".cancel")
 
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         """Whether its own process works on the run now."""
         state, owner = self.state(), locks.holder(self.path / LOCK)
         return state is not None and owner != 0 and owner == state.pid
@@ -122,7 +122,7 @@ def launch(
 
 def active(store: RunStore) -> list[Run]:
     """The runs that wait or work, newest first."""
-    return [run for run in store.find(lambda run_id, brief: True, state=BUSY) if run.busy()]
+    return [run for run in store.find(lambda run_id, brief: True, state=BUSY) if run.is_busy()]
 
 
 def resume(run: Run, backend: str | None = None) -> str:
@@ -139,7 +139,7 @@ def resume(run: Run, backend: str | None = None) -> str:
         JobError: The run is in use or done.
     """
     refused = ""
-    with run.idle():
+    with run.exclusive_start():
         if backend is None:
             backend, refused = choice.recorded(run.state().backend)
         prepare_resume(run, backend)
@@ -156,7 +156,7 @@ def prepare_resume(run: Run, backend: str = "") -> None:
         raise JobError(f"{run.id} is done; there is nothing left to resume")
     where = choice.parse(backend).require().text
     device_queue.withdraw_hurry(run)
-    run.queue(state.changed(backend=where))
+    run.queue(state.replace(backend=where))
 
 
 def note(run: Run, text: str) -> None:
@@ -192,12 +192,12 @@ def ask(run: Run, task: JobName, settings: str = "", backend: str = "") -> None:
         raise JobError(f"{run.id} has kept no checkpoints; train one with schedule.keep_every, for example 50")
     if task not in ("evaluate", *_FROM_CHECKPOINTS) and run.embeddings() is None:
         raise JobError(f"{run.id} has no embeddings yet; evaluate it first")
-    under_way = [job for job in asked(RunStore(run.path.parent)) if job.run.id != run.id and job.busy()]
+    under_way = [job for job in asked(RunStore(run.path.parent)) if job.run.id != run.id and job.is_busy()]
     if len(under_way) >= MOST_QUEUED:
         raise JobError(f"{len(under_way)} jobs are waiting or working already; wait until some are over")
     backend = choice.parse(backend).require().text
     job = Job(run)
-    with job.idle():
+    with job.exclusive_start():
         job.queue(JobState(task=task, more=("--settings", settings) if settings else (), backend=backend))
     job.begin()
 
@@ -224,4 +224,4 @@ def at(backend: str) -> tuple[str, ...]:
 def start(run: Run, task: str, *more: str) -> subprocess.Popen[bytes]:
     """Start `python -m dmlcore work TASK RUN`, detached, with log.txt of the run as its output."""
     command = ["-m", "dmlcore", "work", task, run.id, "--runs", str(run.path.parent), *more]
-    return detached(command, run.path / LOG)
+    return spawn_detached(command, run.path / LOG)

@@ -158,7 +158,7 @@ def _origins(run: Run) -> tuple[str, ...]:
 
 def _in_use(run: Run) -> bool:
     """Whether a training or a job works on a run, or waits for its turn."""
-    return run.busy() or run.alive() or Job(run).busy()
+    return run.is_busy() or run.is_alive() or Job(run).is_busy()
 
 
 def _by_hand(run: Run) -> bool:

@@ -49,7 +49,7 @@ def follow(
 ) -> list[Path]:
     """`write` every few seconds until all runs have ended or stop() says so; their folders."""
     while True:
-        going = any(run.alive() for run in runs)  # asked first: rows written after the last look would be missed
+        going = any(run.is_alive() for run in runs)  # asked first: rows written after the last look would be missed
         folders = [write(run, into) for run in runs]
         if stop() or not going:
             return folders

@@ -21,7 +21,7 @@ from dmlcore.storage.home import HOME
 from dmlcore.storage.listing import Brief, FileCache, Known, Listing, listing, signature
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.run_directory import EMBEDDINGS, LOCK, METRICS, SPEC, STATE
-from dmlcore.storage.task import LONGEST, Task, TaskState, Text
+from dmlcore.storage.task import MAX_STATE_BYTES, Task, TaskState, Text
 
 RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")  # no leading hyphen, which a command would take for an option
 EXAMPLE = (
@@ -180,7 +180,7 @@ class Run(Task[RunState]):
         if not locks.held_here(self.path / LOCK):
             raise RunError(f"{self.id}: only the holder of the lock may change the state")
         before = self.state()
-        after = before.changed(**changes)
+        after = before.replace(**changes)
         if after.state not in _NEXT[before.state]:
             raise RunError(f"{self.id}: a run that is {before.state} cannot become {after.state}")
         return self.record(after)
@@ -343,14 +343,14 @@ _states: FileCache[RunState] = FileCache(1000)
 
 def _read_spec(path: Path) -> RunSpec:
     try:
-        return RunSpec.from_json(atomic_files.contents(path / SPEC, LONGEST).decode())
+        return RunSpec.from_json(atomic_files.contents(path / SPEC, MAX_STATE_BYTES).decode())
     except (OSError, UnicodeDecodeError, SpecError) as error:
         raise RunError(f"{path.name}: spec.json cannot be read: {error}") from None
 
 
 def _read_state(path: Path) -> RunState:
     try:
-        return RunState.model_validate_json(atomic_files.contents(path / STATE, LONGEST))
+        return RunState.model_validate_json(atomic_files.contents(path / STATE, MAX_STATE_BYTES))
     except (OSError, ValidationError) as error:
         raise RunError(f"{path.name}: state.json cannot be read: {error}") from None
 

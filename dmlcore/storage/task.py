@@ -25,24 +25,24 @@ from dmlcore.storage import atomic_files, locks
 from dmlcore.storage.home import HOME
 from dmlcore.storage.run_directory import CANCEL, LOCK, LOG, STATE
 
-START_GRACE = 20.0  # seconds a started worker may take to acquire the lock
-SAY_EVERY = 0.5  # seconds between two progress updates on disk
-WINDOW = 8.0  # seconds over which the rate is averaged
-LONGEST = 2**20  # bytes
+LOCK_TIMEOUT = 20.0  # seconds a started worker may take to acquire the lock
+REPORT_INTERVAL = 0.5  # seconds between two progress updates on disk
+RATE_WINDOW = 8.0  # seconds over which the rate is averaged
+MAX_STATE_BYTES = 2**20  # bytes
 BUSY: tuple[Literal["queued"], Literal["running"]] = ("queued", "running")
-Tell = Callable[[str, float, float], object]  # called with (message, done, total), as `Progress.report` is
+ProgressCallback = Callable[[str, float, float], object]  # called with (message, done, total), as `Progress.report` is
 
 
 class JobError(RuntimeError):
     """A task that cannot be started; the message gives the reason and the remedy."""
 
 
-def _shortened(text: object) -> object:
+def _truncate(text: object) -> object:
     """Truncate an error message to 4,000 characters; leave values that are not text to the validator."""
     return text if not isinstance(text, str) or len(text) <= 4000 else f"{text[:3999]}…"
 
 
-Text = Annotated[str, BeforeValidator(_shortened)]
+Text = Annotated[str, BeforeValidator(_truncate)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
@@ -61,21 +61,21 @@ class TaskState(BaseModel):
     boot: Text = ""  # boot ID in which `queued` was measured
     backend: Text = ""  # where the task runs, as parsed by `jobs.backends.choice`; "" is this machine
 
-    def changed(self, **changes: Any) -> Self:
+    def replace(self, **changes: Any) -> Self:
         """Return a copy with the given fields replaced; raises ValidationError."""
         return type(self).model_validate(self.model_dump() | changes)
 
     def queued_now(self) -> Self:
         """Return a copy marked as queued now."""
-        return self.changed(state="queued", message="", queued=time.monotonic(), boot=locks.boot())
+        return self.replace(state="queued", message="", queued=time.monotonic(), boot=locks.boot())
 
-    def recent(self) -> bool:
+    def recently_queued(self) -> bool:
         """Return True within `LOCK_TIMEOUT` seconds of queueing."""
-        return self.queued > 0 and locks.elapsed(self.queued, self.boot) < START_GRACE
+        return self.queued > 0 and locks.elapsed(self.queued, self.boot) < LOCK_TIMEOUT
 
-    def on_its_way(self) -> bool:
+    def is_starting(self) -> bool:
         """Return True while the worker may not hold the lock yet."""
-        return self.state == "queued" and self.recent()
+        return self.state == "queued" and self.recently_queued()
 
 
 class ProgressState(TaskState):
@@ -89,7 +89,7 @@ class ProgressState(TaskState):
 S = TypeVar("S", bound=TaskState)
 
 
-def detached(arguments: Sequence[str], log: Path | None = None) -> subprocess.Popen[bytes]:
+def spawn_detached(arguments: Sequence[str], log: Path | None = None) -> subprocess.Popen[bytes]:
     """Start Python in its own process session, so that it survives this process; `log` receives its output."""
     with open(log or os.devnull, "ab") as output:
         process = subprocess.Popen(
@@ -126,11 +126,11 @@ class Task(Generic[S]):
     def state(self) -> S | None:
         """Return the last recorded state, or None if it is missing or unreadable."""
         try:
-            return self.kind.model_validate_json(atomic_files.contents(self.state_file, LONGEST))
+            return self.kind.model_validate_json(atomic_files.contents(self.state_file, MAX_STATE_BYTES))
         except (OSError, ValidationError):
             return None
 
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         """Return True if a live process holds the lock."""
         try:
             return locks.holder(self.path / LOCK) != 0
@@ -147,15 +147,15 @@ class Task(Generic[S]):
         state = self.state()
         if state is not None and state.state not in BUSY:
             return state.state
-        alive = self.alive()  # read before the state: a worker records its final state before it releases the lock
+        alive = self.is_alive()  # read before the state: a worker records its final state before it releases the lock
         state = self.state()
         if state is None:
             return "running" if alive else "never"
         if alive or state.state not in BUSY:
             return state.state
-        return "queued" if state.on_its_way() else "lost"
+        return "queued" if state.is_starting() else "lost"
 
-    def busy(self) -> bool:
+    def is_busy(self) -> bool:
         """Return True while the task is queued or running."""
         return self.status() in BUSY
 
@@ -177,7 +177,7 @@ class Task(Generic[S]):
         """Return True while a cancellation request is pending."""
         return self.cancel_file.exists()
 
-    def withdraw_cancel(self) -> None:
+    def clear_cancel(self) -> None:
         """Remove a pending cancellation request."""
         self.cancel_file.unlink(missing_ok=True)
 
@@ -191,7 +191,7 @@ class Task(Generic[S]):
         return state
 
     @contextmanager
-    def idle(self) -> Iterator[S | None]:
+    def exclusive_start(self) -> Iterator[S | None]:
         """Hold the lock briefly so that only one of two concurrent callers starts the task; yields the current state.
 
         Raises:
@@ -200,7 +200,7 @@ class Task(Generic[S]):
         try:
             with self.lock(wait=0.5):
                 state = self.state()
-                if state is not None and state.on_its_way():
+                if state is not None and state.is_starting():
                     raise JobError(f"{self.path.name} is waiting or about to start already")
                 yield state
         except locks.Busy as busy:
@@ -208,19 +208,19 @@ class Task(Generic[S]):
 
     def queue(self, request: S) -> None:
         """Record the task as queued and clear earlier requests; the caller must hold the lock."""
-        self.withdraw_cancel()
+        self.clear_cancel()
         self.record(request.queued_now())
 
     def start(self, arguments: Sequence[str], request: S) -> None:
-        """Queue the task and start Python with `arguments` in the background; that process must call `run`.
+        """Queue the task and start Python with `arguments` in the background; that process must call `execute`.
 
         Raises:
             JobError: A worker is active or starting.
         """
         self.path.mkdir(parents=True, exist_ok=True)
-        with self.idle():
+        with self.exclusive_start():
             self.queue(request)
-        detached(arguments, self.path / LOG)
+        spawn_detached(arguments, self.path / LOG)
 
     def cancel(self) -> None:
         """Cancel the task: a running worker stops after its current step; without one, it is cancelled immediately."""
@@ -230,7 +230,7 @@ class Task(Generic[S]):
         try:
             with self.lock(wait=0.0):
                 if state := self._unfinished():
-                    self.record(state.changed(state="cancelled", message="cancelled"))
+                    self.record(state.replace(state="cancelled", message="cancelled"))
         except locks.Busy:
             # The kernel reports the holder of the lock; signal it only if it is also the worker named in the state.
             owner, state = locks.holder(self.path / LOCK), self.state()
@@ -241,7 +241,7 @@ class Task(Generic[S]):
         state = self.state()
         return state if state is not None and state.state in BUSY else None
 
-    def work(self, job: Callable[[Progress[S]], S], request: S) -> S:
+    def execute(self, job: Callable[[Progress[S]], S], request: S) -> S:
         """Run `job` in this process and record the state it returns.
 
         Args:
@@ -259,23 +259,23 @@ class Task(Generic[S]):
         self.path.mkdir(parents=True, exist_ok=True)
         with ExitStack() as after, self.lock(wait=0.5):
             before = self.state()
-            if not (before and before.state in ("queued", "cancelled") and before.recent()):
-                self.withdraw_cancel()  # discard a cancellation request that is older than this execution
-            asked = before if before and before.on_its_way() else request.queued_now()
-            progress = Progress(self, request.changed(queued=asked.queued, boot=asked.boot))
+            if not (before and before.state in ("queued", "cancelled") and before.recently_queued()):
+                self.clear_cancel()  # discard a cancellation request that is older than this execution
+            asked = before if before and before.is_starting() else request.queued_now()
+            progress = Progress(self, request.replace(queued=asked.queued, boot=asked.boot))
             in_main = threading.current_thread() is threading.main_thread()
             if in_main and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
                 after.callback(signal.signal, signal.SIGTERM, signal.SIG_DFL)
                 signal.signal(signal.SIGTERM, progress.on_signal)
             try:
-                progress.say("starting")
+                progress.report("starting")
                 return self.record(job(progress))
             except KeyboardInterrupt:
-                self.record(progress.state.changed(state="cancelled", message="cancelled"))
-                self.withdraw_cancel()
+                self.record(progress.state.replace(state="cancelled", message="cancelled"))
+                self.clear_cancel()
                 raise
             except Exception as error:
-                self.record(progress.state.changed(state="failed", message=str(error)))
+                self.record(progress.state.replace(state="failed", message=str(error)))
                 raise
 
 
@@ -283,13 +283,13 @@ class Progress(Generic[S]):
     """Reporter of a running task's state, written a few times per second; raises KeyboardInterrupt on cancellation."""
 
     def __init__(self, task: Task[S], request: S) -> None:
-        self._task, self._said = task, 0.0
+        self._task, self._last_write = task, 0.0
         self._interrupted = False
-        self._seen: deque[tuple[float, float]] = deque()
+        self._samples: deque[tuple[float, float]] = deque()
         pid = os.getpid()
-        self.state = request.changed(state="running", pid=pid, started=locks.start_time(pid))
+        self.state = request.replace(state="running", pid=pid, started=locks.start_time(pid))
 
-    def say(self, message: str, done: float = 0, total: float | None = None, **more: Any) -> None:
+    def report(self, message: str, done: float = 0, total: float | None = None, **more: Any) -> None:
         """Report the current activity and how much of it is done.
 
         Args:
@@ -304,15 +304,15 @@ class Progress(Generic[S]):
         now = time.monotonic()
         at_once = message.partition(":")[0] != self.state.message.partition(":")[0] or more
         if at_once:
-            self._seen.clear()
-        self._seen.append((now, done))
-        while self._seen[0][0] < now - WINDOW and len(self._seen) > 2:
-            self._seen.popleft()
-        then, before = self._seen[0]
+            self._samples.clear()
+        self._samples.append((now, done))
+        while self._samples[0][0] < now - RATE_WINDOW and len(self._samples) > 2:
+            self._samples.popleft()
+        then, before = self._samples[0]
         rate = (done - before) / (now - then) if now > then else 0.0
-        self.state = self.state.changed(message=message, done=done, total=total, rate=rate, **more)
-        if at_once or now - self._said >= SAY_EVERY:
-            self._said = now
+        self.state = self.state.replace(message=message, done=done, total=total, rate=rate, **more)
+        if at_once or now - self._last_write >= REPORT_INTERVAL:
+            self._last_write = now
             if self._task.cancel_requested():
                 self._interrupted = True
                 raise KeyboardInterrupt
@@ -326,6 +326,6 @@ class Progress(Generic[S]):
             self._interrupted = True
             raise KeyboardInterrupt
 
-    def end(self, message: str, **more: Any) -> S:
+    def finished(self, message: str, **more: Any) -> S:
         """Return the final state; `more` overrides fields."""
-        return self.state.changed(**{"state": "done", "message": message, **more})
+        return self.state.replace(**{"state": "done", "message": message, **more})

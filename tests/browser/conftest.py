@@ -84,7 +84,7 @@ def its_runs_go_with_a_module(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     if serving := request.config.stash.get(SERVING, None):
         for run in RunStore(serving.runs).list():
-            if run.alive():
+            if run.is_alive():
                 launch.cancel(run)
             eventually(run.delete)
 

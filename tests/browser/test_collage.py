@@ -39,7 +39,7 @@ def test_nothing_trained_then_the_study_starts_and_is_cancelled(page, server: Se
     place = studies.conduct_of("omniglot-collage", RunStore(server.runs))
     try:
         box.get_by_role("button", name="Cancel").click()
-        becomes(lambda: (place.status(), place.alive()), ("cancelled", False))
+        becomes(lambda: (place.status(), place.is_alive()), ("cancelled", False))
         expect(box.get_by_role("button", name=re.compile("Start the study|Continue"))).to_be_enabled()
     finally:
         studies.cancel(place)

@@ -74,7 +74,7 @@ def test_only_what_was_interrupted_goes_on_and_what_was_at_work_first(store: Run
 
 
 def test_a_crowd_of_recoveries_resumes_each_run_once(store: RunStore, started, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dmlcore.storage.task.START_GRACE", 2.0)  # processes that never come are asked for again
+    monkeypatch.setattr("dmlcore.storage.task.LOCK_TIMEOUT", 2.0)  # processes that never come are asked for again
     runs = [made(store, state="running") for _ in range(6)]
     barrier, found = threading.Barrier(4), []
 
@@ -107,7 +107,7 @@ def test_another_recovery_between_the_look_and_the_lock_is_noticed(store: RunSto
 
 def test_a_run_queued_before_a_reboot_is_lost_at_once(store: RunStore, started) -> None:
     run = store.create(SPEC)
-    assert (run.status(), run.state().on_its_way()) == ("queued", True)
+    assert (run.status(), run.state().is_starting()) == ("queued", True)
     with run.lock():
         run.update(boot="another boot")  # whose clock stood where ours stands now
     assert run.status() == "lost"
@@ -124,7 +124,7 @@ def test_two_who_resume_at_once_start_one_process(store: RunStore, started) -> N
 
 
 def test_a_run_whose_process_is_on_its_way_is_waited_for(store: RunStore, started, monkeypatch) -> None:
-    monkeypatch.setattr("dmlcore.storage.task.START_GRACE", 1.0)
+    monkeypatch.setattr("dmlcore.storage.task.LOCK_TIMEOUT", 1.0)
     run = store.create(SPEC)
     began = time.monotonic()
     assert recovery.recover(store) == [run.id]

@@ -49,7 +49,7 @@ def crash(store: RunStore, queued: int, running: int) -> list[Run]:
     for number in (signal.SIGSTOP, signal.SIGKILL):  # stopped first: none sees another one die
         for pid in pids:
             os.kill(pid, number)
-    until(lambda: not any(run.alive() for run in [*at_work, *waiting]))
+    until(lambda: not any(run.is_alive() for run in [*at_work, *waiting]))
     for run in [*at_work, *waiting]:  # as the next boot finds them, whose clock begins anew
         with run.lock():
             run.update(boot="the boot before")
@@ -86,7 +86,7 @@ def after_a_crash(root: Path, queued: int, running: int, python: Python = cold) 
         until(lambda run=run: starts(run) == 2 and run.state().step > reached[run.id])
         launch.cancel(run)
     until(lambda: all(run.state().state == "done" for run in runs[running:]), 60.0 * len(runs))
-    until(lambda: not any(run.alive() for run in runs))
+    until(lambda: not any(run.is_alive() for run in runs))
     assert [starts(run) for run in runs] == [2] * running + [1] * queued, "a run was trained by two processes"
     for run in runs:
         steps = [row["step"] for row in run.metrics()[0] if row["kind"] == "step"]

@@ -184,7 +184,7 @@ def test_a_run_that_is_being_made_is_locked(store: RunStore, monkeypatch: pytest
         write(path, value)
 
     monkeypatch.setattr(atomic_files, "replace_json", look)
-    assert not store.create(RunSpec()).alive()
+    assert not store.create(RunSpec()).is_alive()
     assert seen == [True]
 
 

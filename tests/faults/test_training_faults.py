@@ -584,7 +584,7 @@ def test_row_10_second_process_exits_75(store: RunStore) -> None:
             assert second.returncode == 75
             assert f"in use by process {os.getpid()}" in second.stderr
             assert "Traceback" not in second.stderr
-        assert run.alive()  # and the first one has not lost its lock
+        assert run.is_alive()  # and the first one has not lost its lock
 
 
 def test_row_13_edited_spec_is_refused_with_the_difference(half_trained: Run, warm: WarmParent) -> None:
@@ -622,7 +622,7 @@ def test_row_35_cancel_at_the_finish_gives_one_state(store: RunStore, warm: Warm
     run = store.create(SPEC.with_overrides(["schedule.steps=30"]))
     warm.start(run)
     until(lambda: steps_done(run) >= 29)
-    while run.alive():
+    while run.is_alive():
         launch.cancel(run)
     warm.wait()
     final = run.status()

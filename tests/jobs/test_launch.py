@@ -65,19 +65,19 @@ def test_row_29_a_job_outlives_its_killed_launcher_and_goes_all_the_way(store: R
     assert (state.step, state.pid > 0, state.device.startswith(("CPU", "NVIDIA"))) == (40, True, True)
 
     # Projection of what it learned, then evaluation again, which finds the very same scores.
-    until(lambda: not run.alive(), run)
+    until(lambda: not run.is_alive(), run)
     launch.project(run)
     until(run.projection, run)
     with np.load(run.projection(), allow_pickle=False) as plane, np.load(run.embeddings()) as learned:
         assert plane["points"].shape == (len(learned["embeddings"]), 2)
         assert len(learned["labels"]) == len(learned["indices"]) == len(learned["embeddings"]) == 896
-    until(lambda: not run.alive(), run)
+    until(lambda: not run.is_alive(), run)
     before = run.metrics()
     launch.evaluate(run)
     until(lambda: "evaluated" in "".join(run.log_tail(3)), run)
     assert run.metrics() == before
     assert run.status() == "done"
-    until(lambda: not run.alive(), run)
+    until(lambda: not run.is_alive(), run)
     with pytest.raises(JobError, match="is done"):
         launch.resume(run)
 
@@ -91,7 +91,7 @@ def test_cancel_keeps_everything_and_resume_goes_on(store: RunStore) -> None:
         launch.evaluate(run)
     launch.cancel(run)
     until(lambda: run.status() == "cancelled", run)
-    until(lambda: not run.alive(), run)
+    until(lambda: not run.is_alive(), run)
     rows = run.metrics()[0]
     assert rows[-1]["step"] == run.state().step
 
@@ -99,7 +99,7 @@ def test_cancel_keeps_everything_and_resume_goes_on(store: RunStore) -> None:
     until(lambda: len(run.metrics()[0]) > len(rows) + 5, run)
     assert run.metrics()[0][: len(rows)] == rows
     launch.cancel(run)
-    until(lambda: not run.alive(), run)
+    until(lambda: not run.is_alive(), run)
     assert run.status() == "cancelled"
 
 
@@ -107,7 +107,7 @@ def test_cancel_before_the_worker_came_is_final(store: RunStore) -> None:
     run = store.open(launch.launch(SHORT, store))
     launch.cancel(run)
     assert run.status() == "cancelled"
-    until(lambda: not run.alive(), run)
+    until(lambda: not run.is_alive(), run)
     assert run.metrics()[0] == []
 
 
@@ -175,11 +175,11 @@ def test_a_map_that_waits_for_its_turn_is_stopped_for_good(store: RunStore) -> N
     with at_work.lock(), device_queue.turn(at_work, wait=True, job=True):
         launch.project(run)
         until(lambda: job.state().message == "waiting, 1 job before it", run)
-        assert (job.status(), job.alive(), run.status()) == ("running", True, "queued")
+        assert (job.status(), job.is_alive(), run.status()) == ("running", True, "queued")
         with pytest.raises(JobError, match="working on it"):
             launch.ask(run, "weigh")
         job.cancel()
-        until(lambda: not run.alive(), run)
+        until(lambda: not run.is_alive(), run)
     assert (job.status(), job.cancel_requested()) == ("cancelled", False)
     assert launch.asked(store) == []
 
@@ -192,7 +192,7 @@ def test_a_job_that_fails_says_why_until_the_next_and_one_that_was_killed_is_los
     launch.project(run)
     until(lambda: job.status() == "failed", run)
     assert "e.npz" in job.state().message
-    until(lambda: not run.alive(), run)
+    until(lambda: not run.is_alive(), run)
     with run.lock():
         job.record(JobState(task="project", state="running", pid=os.getpid()))
         assert job.status() == "running"

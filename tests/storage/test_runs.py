@@ -43,7 +43,7 @@ def test_a_new_run_is_queued_and_found(store: RunStore) -> None:
     run = store.create(spec)
     assert RUN_ID.fullmatch(run.id)
     assert store.open(run.id).spec == spec
-    assert (run.status(), run.state().steps, run.alive()) == ("queued", 7, False)
+    assert (run.status(), run.state().steps, run.is_alive()) == ("queued", 7, False)
     assert [found.id for found in store.list()] == [run.id]
 
 
@@ -112,7 +112,7 @@ def test_a_killed_owner_is_lost_at_once(run: Run) -> None:
         with pytest.raises(locks.Busy, match=str(owner.pid)):
             run.delete()
         for _ in range(100):  # watching does not take the lock away
-            assert run.alive()
+            assert run.is_alive()
         owner.kill()
         owner.wait()
     assert run.status() == "lost"
@@ -122,8 +122,8 @@ def test_threads_of_one_process_exclude_each_other(run: Run) -> None:
     with run.lock():
         with pytest.raises(locks.Busy), run.lock(wait=0.1):
             pass
-        assert run.alive()
-    assert not run.alive()
+        assert run.is_alive()
+    assert not run.is_alive()
 
 
 def test_a_forked_child_does_not_own_its_parents_lock(run: Run) -> None:
@@ -132,7 +132,7 @@ def test_a_forked_child_does_not_own_its_parents_lock(run: Run) -> None:
         if not pid:
             os._exit(0 if locks.holder(run.path / "lock") == os.getppid() else 1)
         assert os.waitpid(pid, 0)[1] == 0
-        assert run.alive()
+        assert run.is_alive()
 
 
 def test_a_queued_run_whose_worker_never_came_is_lost(run: Run) -> None:

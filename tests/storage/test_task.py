@@ -24,8 +24,8 @@ task = Task(Path(sys.argv[1]), ProgressState)
 def job(progress):
     number = 0
     while True:
-        progress.say(f"stage {number}: on it", number := number + 1, 10**9)
-task.work(job, ProgressState())
+        progress.report(f"stage {number}: on it", number := number + 1, 10**9)
+task.execute(job, ProgressState())
 """
 
 
@@ -45,32 +45,32 @@ def test_killed_at_any_moment_it_is_lost_and_readable_and_starts_again(made, mon
     monkeypatch.setenv("PYTHONPATH", str(Path(task.__file__).parents[2]))
     for _ in range(6):
         made.start(["-c", COUNT, str(made.path)], ProgressState())
-        assert made.busy()
+        assert made.is_busy()
         until(lambda: (state := made.state()) and state.done > 3)
         time.sleep(random.random() / 20)
         os.kill(made.state().pid, signal.SIGKILL)
-        until(lambda: not made.alive())
+        until(lambda: not made.is_alive())
         state = made.state()
         assert (made.status(), state.state, state.message) == ("lost", "running", f"stage {state.done - 1:.0f}: on it")
 
 
 def test_a_start_that_never_came_is_lost_after_a_while_and_at_once_in_another_boot(made, monkeypatch) -> None:
     assert (made.status(), made.log_tail()) == ("never", [])
-    monkeypatch.setattr(task, "detached", lambda *_: None)
+    monkeypatch.setattr(task, "spawn_detached", lambda *_: None)
     made.start(["-c", ""], ProgressState())
     assert made.status() == "queued"
     with pytest.raises(JobError, match="about to start already"):
         made.start(["-c", ""], ProgressState())
-    monkeypatch.setattr(task, "START_GRACE", 0.0)
+    monkeypatch.setattr(task, "LOCK_TIMEOUT", 0.0)
     assert made.status() == "lost"
     monkeypatch.undo()
-    made.record(made.state().changed(boot="another"))
+    made.record(made.state().replace(boot="another"))
     assert made.status() == "lost"
 
 
 def test_of_many_who_start_it_at_once_one_does(made, monkeypatch) -> None:
     started: list[object] = []
-    monkeypatch.setattr(task, "detached", lambda *arguments: started.append(arguments))
+    monkeypatch.setattr(task, "spawn_detached", lambda *arguments: started.append(arguments))
     made.path.mkdir()
 
     def one() -> None:
@@ -92,11 +92,11 @@ def test_details_of_a_stage_are_written_seldom_and_a_new_stage_at_once(made, mon
 
     def job(progress):
         for number in range(1000):
-            progress.say(f"t-SNE: iteration {number}", number, 1000)
-        progress.say("measuring", 1000, 1000)
-        return progress.end("made")
+            progress.report(f"t-SNE: iteration {number}", number, 1000)
+        progress.report("measuring", 1000, 1000)
+        return progress.finished("made")
 
-    end = made.work(job, ProgressState())
+    end = made.execute(job, ProgressState())
     assert (end.state, end.done, made.state()) == ("done", 1000, end)
     assert written[:2] == ["starting", "t-SNE: iteration 0"]
     assert written[-2:] == ["measuring", "made"]
@@ -108,23 +108,23 @@ def test_how_it_ended_is_recorded_and_a_cancel_is_honoured_once(made) -> None:
         raise ValueError("no room" * 1000)
 
     with pytest.raises(ValueError, match="no room"):
-        made.work(fails, ProgressState())
+        made.execute(fails, ProgressState())
     assert (made.status(), len(made.state().message)) == ("failed", 4000)
     made.cancel()
     assert not made.cancel_requested(), "of what has ended"
 
     def asked_to_end(progress):
         made.request_cancel()
-        progress.say("next")
+        progress.report("next")
         raise AssertionError
 
     with pytest.raises(KeyboardInterrupt):
-        made.work(asked_to_end, ProgressState())
+        made.execute(asked_to_end, ProgressState())
     assert (made.status(), made.cancel_requested()) == ("cancelled", False)
     made.request_cancel()  # long before somebody starts it by hand
-    made.record(made.state().changed(queued=0.0))
+    made.record(made.state().replace(queued=0.0))
     with suppress(KeyboardInterrupt):  # of a mutant, which would end pytest
-        made.work(lambda progress: progress.end("done"), ProgressState())
+        made.execute(lambda progress: progress.finished("done"), ProgressState())
     assert made.status() == "done"
 
 
@@ -142,12 +142,12 @@ def test_asked_by_file_and_by_signal_it_ends_once(made, monkeypatch, first) -> N
         made.request_cancel()
         if first == "signal":
             signal.raise_signal(signal.SIGTERM)
-        progress.say("next")
+        progress.report("next")
         raise AssertionError
 
     monkeypatch.setattr(made, "record", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        made.work(asked_to_end, ProgressState())
+        made.execute(asked_to_end, ProgressState())
     assert (made.status(), made.cancel_requested()) == ("cancelled", False)
     assert signal.getsignal(signal.SIGTERM) == handler
 
@@ -159,14 +159,14 @@ def test_asked_by_file_and_by_signal_it_ends_once(made, monkeypatch, first) -> N
 def test_a_damaged_state_is_none(made, content) -> None:
     made.path.mkdir()
     (made.path / "state.json").write_text(content)
-    assert (made.state(), made.status(), made.busy()) == (None, "never", False)
+    assert (made.state(), made.status(), made.is_busy()) == (None, "never", False)
     made.cancel()
     with locks.ProcessLock(made.path / "lock"):
         assert made.status() == "running"
 
 
 def test_processes_of_tasks_begin_in_one_place_and_pages_look_again_in_one() -> None:
-    """A fifth launcher or a sixth waiting loop is refused: `detached` and `pages.shared.widgets.waiting` serve all."""
+    """Only `spawn_detached` starts processes, and only `pages.shared.widgets.waiting` polls."""
     root = Path(task.__file__).parents[2]
     sources = {path: path.read_text() for folder in ("dmlcore", "pages") for path in (root / folder).rglob("*.py")}
     for what, place in (("start_new_session", "storage/task.py"), ("run_every", "widgets/waiting.py")):

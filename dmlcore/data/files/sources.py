@@ -196,7 +196,7 @@ def download(name: str, into: Path | str | None = None, *, loopback: bool = Fals
 
             def tell(received: int, total: int | None, before: int = before, file: archives.Archive = file) -> None:
                 everything = source.size or (None if total is None else before + total)
-                progress.say(f"downloading {file.name}", before + received, everything)
+                progress.report(f"downloading {file.name}", before + received, everything)
 
             tell(0, file.size)
             path = web.fetch(
@@ -210,11 +210,11 @@ def download(name: str, into: Path | str | None = None, *, loopback: bool = Fals
                 pause=pause,
             )
             before += path.stat().st_size
-        progress.say(f"verifying and unpacking {path.name}", before, before)
+        progress.report(f"verifying and unpacking {path.name}", before, before)
         with_files = locate.locate(describe(name), path)  # the last file is the archive of the images
-        return progress.end(f"{before:,} bytes in {folder}, verified, and unpacked into {with_files}")
+        return progress.finished(f"{before:,} bytes in {folder}, verified, and unpacked into {with_files}")
 
-    return task_of(name).work(job, ProgressState()).message
+    return task_of(name).execute(job, ProgressState()).message
 
 
 def _require(name: str, folder: Path) -> DataSource:

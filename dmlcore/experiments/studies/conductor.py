@@ -75,7 +75,7 @@ def cancel(conduct: Conduct) -> None:
     """End the study and its run after the current step, keeping everything; a run that goes on alone ends too."""
     state = conduct.state()
     conduct.cancel()
-    if state is not None and state.state in BUSY and not conduct.alive():  # who conducts it ends its run
+    if state is not None and state.state in BUSY and not conduct.is_alive():  # who conducts it ends its run
         for run in state.at_work:
             with contextlib.suppress(RunError):  # deleted
                 RunStore(conduct.path.parents[1]).open(run).cancel()

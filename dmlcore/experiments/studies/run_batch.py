@@ -119,10 +119,10 @@ def make(
             raise KeyboardInterrupt
         failed = [batch.label(number) for number in sorted(batch.failed)]
         message = f"{len(failed)} of {len(entries)} runs are not done: {'; '.join(failed)}" if failed else "all done"
-        return progress.end(message, state="incomplete" if failed else "done", run="", beside=())
+        return progress.finished(message, state="incomplete" if failed else "done", run="", beside=())
 
     try:
-        return place.work(all_runs, request)
+        return place.execute(all_runs, request)
     except KeyboardInterrupt:
         if (state := place.state()) is None:
             raise
@@ -198,7 +198,7 @@ class _Batch:
 
     def _say(self, label: str) -> None:
         *beside, last = self._at_work.values()
-        self.progress.say(label, self._ended, len(self.entries), run=last, beside=tuple(beside))
+        self.progress.report(label, self._ended, len(self.entries), run=last, beside=tuple(beside))
 
 
 def _create(entry: StudyRun, entries: Sequence[StudyRun], store: RunStore) -> Run | None:

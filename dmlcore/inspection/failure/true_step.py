@@ -20,7 +20,7 @@ import numpy as np
 
 from dmlcore.inspection.failure import answers
 from dmlcore.storage.runs import Run, RunError
-from dmlcore.storage.task import Tell
+from dmlcore.storage.task import ProgressCallback
 
 if TYPE_CHECKING:
     from dmlcore.inspection.failure.one_step import NeighbourRanks
@@ -64,7 +64,7 @@ def read(path: Path | None) -> dict[str, Any] | None:
     return answers.read(path, ("rule", "before", "after"))
 
 
-def make(run: Run, question: Question, tell: Tell = lambda words, done, total: None) -> Path:
+def make(run: Run, question: Question, tell: ProgressCallback = lambda words, done, total: None) -> Path:
     """Take the step of each loss of a question, one after another, and write what came of it; return the file.
 
     {"rule", "before", "after"}: before and after[loss] hold right, wrong (ranks), ap, map_at_r and the distances d_ap,

@@ -14,7 +14,7 @@ import numpy as np
 from dmlcore.inspection.failure import answers
 from dmlcore.inspection.influence.retrace import MOST, Influence, influence
 from dmlcore.storage.runs import Run, RunError
-from dmlcore.storage.task import Tell
+from dmlcore.storage.task import ProgressCallback
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -57,7 +57,7 @@ def read(path: Path | None) -> dict[str, Any] | None:
     return answers.read(path, KEYS)
 
 
-def make(run: Run, question: FailureQuestion, tell: Tell = lambda words, done, total: None) -> Path:
+def make(run: Run, question: FailureQuestion, tell: ProgressCallback = lambda words, done, total: None) -> Path:
     """Find what each training sample did to the margin of a failure, and write it; return the file.
 
     {"begin", "end": the steps between which was looked, "steps": how many were taken apart, "train": samples of the
@@ -78,7 +78,7 @@ def of_failures(
     triplets: Sequence[Triplet],
     *,
     most: int = MOST,
-    tell: Tell = lambda words, done, total: None,
+    tell: ProgressCallback = lambda words, done, total: None,
 ) -> Influence:
     """What each training sample did to the margin d(query, wrong) - d(query, right) of each failure.
 

@@ -20,7 +20,7 @@ from dmlcore.spec import RunSpec
 from dmlcore.storage import checkpoint, run_directory
 from dmlcore.storage.checkpoint import Checkpoint
 from dmlcore.storage.runs import Run, RunError
-from dmlcore.storage.task import Tell
+from dmlcore.storage.task import ProgressCallback
 from dmlcore.typing import Floats, Ints
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def influence(
     cases: Callable[[TrainingState], Tensor],
     *,
     most: int = MOST,
-    tell: Tell = lambda words, done, total: None,
+    tell: ProgressCallback = lambda words, done, total: None,
 ) -> Influence:
     """What each training sample of a run did to the margin of failures; the run is left as it is.
 

@@ -37,7 +37,7 @@ class LocalWork:
 
     def over(self) -> bool:
         """Whether the process has ended."""
-        return not self._run.alive() if self._process is None else self._process.poll() is not None
+        return not self._run.is_alive() if self._process is None else self._process.poll() is not None
 
     def cancel(self) -> None:
         """End the training run after its step."""
@@ -53,7 +53,7 @@ class LocalBackend:
         """Start a process, unless one trains the run already."""
         if task != "train":
             return LocalWork(run, launch.start(run, task, *(("--settings", settings) if settings else ())))
-        if run.alive():
+        if run.is_alive():
             return LocalWork(run, None)
         with run.lock():
             launch.prepare_resume(run, "")

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dmlcore.storage import atomic_files
 from dmlcore.storage.runs import MOST_PROCESSES
-from dmlcore.storage.task import LONGEST, Text
+from dmlcore.storage.task import MAX_STATE_BYTES, Text
 
 ON_NODE = "dmlcore.cli.on_node"  # whose `carry_out` a node calls: jobs knows the command line by its name alone
 
@@ -98,6 +98,6 @@ def write(root: Path, what: Order | Begun | Meeting | Lost | NodeOutcome) -> Non
 def read(root: Path, kind: type[M]) -> M | None:
     """What lies in the folder, or None."""
     try:
-        return kind.model_validate_json(atomic_files.contents(root / kind.FILE, LONGEST))
+        return kind.model_validate_json(atomic_files.contents(root / kind.FILE, MAX_STATE_BYTES))
     except (OSError, ValidationError):
         return None

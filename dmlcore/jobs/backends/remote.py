@@ -156,7 +156,7 @@ class RemoteWork:
         directory = self._root / self.run.id
         directory.mkdir(parents=True)
         state = self.run.state()
-        queued = state.changed(state="queued", message="", backend="") if self._order.task == "train" else state
+        queued = state.replace(state="queued", message="", backend="") if self._order.task == "train" else state
         atomic_files.replace_json(directory / STATE, queued.model_dump())
         seed(self.run.path, directory)
         self._bring_start(store)
@@ -184,7 +184,7 @@ class RemoteWork:
         if self._order.task != "train":
             state = launch.Job(there).state() if begun else None
             standing = state or ProgressState(message=self._waits_for())
-            self.standing = standing.changed(message=standing.message + where)
+            self.standing = standing.replace(message=standing.message + where)
             return
         with contextlib.suppress(RunError):
             now, new = self.run.state(), there.state()

@@ -25,7 +25,7 @@ from dmlcore.models import networks
 from dmlcore.monitoring.estimate.flops import Cost, cost_of
 from dmlcore.spec.sections import ModelSpec
 from dmlcore.storage import atomic_files, locks
-from dmlcore.storage.task import detached
+from dmlcore.storage.task import spawn_detached
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def measure_in_background() -> None:
     if known_speed("cpu") is not None or _Background.started:
         return
     _Background.started = True
-    detached(["-m", "dmlcore.monitoring.estimate.speed"])
+    spawn_detached(["-m", "dmlcore.monitoring.estimate.speed"])
 
 
 class _Background:

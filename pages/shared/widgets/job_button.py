@@ -54,7 +54,7 @@ def offer(run: Run, task: JobName, *, at_once: bool = False) -> None:
 def once(run: Run, task: JobName, settings: str = "") -> None:
     """Begin a job unasked, once in a session for what there is of a run now, where nothing works on it."""
     tried, key = st.session_state.setdefault("jobs begun unasked", set()), (run.embeddings(), run.id, task)
-    if key not in tried and not run.busy() and not run.alive():
+    if key not in tried and not run.is_busy() and not run.is_alive():
         tried.add(key)
         begin(run, task, settings)
 
@@ -69,7 +69,7 @@ def at_work(run: Run, task: JobName) -> bool:
     """Whether this very job works on a run now."""
     job = Job(run)
     state = job.state()
-    return state is not None and state.task == task and job.busy()
+    return state is not None and state.task == task and job.is_busy()
 
 
 def follow(run: Run, task: JobName, at_work: bool, below: Callable[[], object] = lambda: None) -> bool:

@@ -56,7 +56,7 @@ def wait(
     then: what follows. cancel: what ends it, where that is more than its own `cancel`. changes: what else lets the page
     run again. below: draws what there is so far.
     """
-    if not task.busy():
+    if not task.is_busy():
         return False
 
     def draw() -> None:
@@ -80,13 +80,13 @@ def wait(
         st.caption(then)
         below()
 
-    live(draw, lambda: (task.busy(), changes()))
+    live(draw, lambda: (task.is_busy(), changes()))
     return True
 
 
 def on_run(run: Run, key: str, doing: str, below: Callable[[], object] = lambda: None) -> bool:
     """Show what works on a run, its training or a job; whether anything does. doing: words for a job."""
-    return wait(run if run.busy() else Job(run), key, lambda state: _of_run(state, doing), below=below)
+    return wait(run if run.is_busy() else Job(run), key, lambda state: _of_run(state, doing), below=below)
 
 
 def _of_run(state: RunState | ProgressState, doing: str) -> tuple[float, str]:

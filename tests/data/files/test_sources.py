@@ -152,7 +152,7 @@ def test_a_detached_download_is_cancelled_while_the_server_is_silent_and_goes_on
     command = (str(CHILD), server.url, str(tmp_path / "data"), *pin(server))
     monkeypatch.setenv("PYTHONPATH", str(Path(served.__file__).parents[2]))
     task.start(command, ProgressState())
-    assert task.busy()
+    assert task.is_busy()
     part = tmp_path / "data" / "CUB_200_2011.tgz.part"
     becomes(lambda: part.is_file() and part.stat().st_size, download.CHUNK)
     with pytest.raises(JobError, match="cub"):

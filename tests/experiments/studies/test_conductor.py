@@ -175,7 +175,7 @@ def test_a_killed_study_goes_on_from_its_last_checkpoint(tmp_path):
     until(lambda: run.status() == "running" and run.state().step > at, place.log_tail)
     assert [r.id for r in store.list()] == [run.id]
     studies.cancel(place)
-    until(lambda: place.status() == "cancelled" and not place.alive(), place.log_tail)
+    until(lambda: place.status() == "cancelled" and not place.is_alive(), place.log_tail)
     assert run.status() == "cancelled"
     assert run.metrics()[0][-1]["step"] == run.state().step
     assert studies.find(request.entries(), store)[1] is None
@@ -186,7 +186,7 @@ def test_a_study_cancelled_before_its_process_came_makes_nothing(tmp_path):
     studies.launch(request, store)
     place = studies.conduct_of(request.study, store)
     studies.cancel(place)
-    until(lambda: not place.alive() and not (place.path / "cancel").exists(), place.log_tail)
+    until(lambda: not place.is_alive() and not (place.path / "cancel").exists(), place.log_tail)
     assert place.status() == "cancelled"
     assert place.state().message == "cancelled"
 

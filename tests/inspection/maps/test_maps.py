@@ -156,7 +156,7 @@ def test_a_job_can_be_stopped_and_leaves_nothing(run):
         assert not maps.made(run), "the map was made before it could be stopped"
         time.sleep(0.01)
     job.cancel()
-    while run.alive():
+    while run.is_alive():
         assert time.monotonic() < deadline
         time.sleep(0.01)
     assert maps.made(run) == []

@@ -135,14 +135,14 @@ def test_every_other_kind_of_job_and_a_cancel_reach_the_cluster(
     # A job on a run of the search, attended to here; a run by the process that attends to it, cancelled at work.
     run = store.open(rows[0].run)
     with monkeypatch.context() as patch:
-        patch.setattr(launch, "detached", lambda arguments, log: here(*arguments[2:]))
+        patch.setattr(launch, "spawn_detached", lambda arguments, log: here(*arguments[2:]))
         launch.ask(run, "project", Settings(method="pca").to_json(), backend)
     assert run.projection()
     long = RunSpec().with_overrides([*SMALL, "schedule.steps=1000000"])
     endless = store.open(launch.launch(long, store, backend=backend))
     until(lambda: endless.state().step > 10, endless)
     launch.cancel(endless)
-    until(lambda: not endless.alive(), endless)
+    until(lambda: not endless.is_alive(), endless)
     state = endless.state()
     assert (state.state, state.backend, " on " in state.device) == ("cancelled", backend, True)
     assert step_of(endless.path / LAST) == state.step
@@ -225,5 +225,5 @@ def test_a_study_started_in_the_app_loses_a_node_and_equals_the_runs_made_here(
     assert len(runs) == 12
     for run, twin in zip(runs, twins, strict=True):
         one = run.state()
-        assert (one.state, one.backend, run.alive()) == ("done", backend, False)
+        assert (one.state, one.backend, run.is_alive()) == ("done", backend, False)
         assert digests(run) == digests(twin), run.id

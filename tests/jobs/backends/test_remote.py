@@ -167,7 +167,7 @@ def test_a_lost_node_costs_nothing_and_the_run_equals_the_one_made_here(folder, 
     assert (run.state().state, run.state().step, len(engine.folders)) == ("done", 40, 2)
     assert steps == [*range(1, 26), *range(21, 41)]  # from the last checkpoint
     assert digests(run) == twin
-    assert not run.alive()
+    assert not run.is_alive()
     assert f" on {os.uname().nodename}" in run.state().device
     log = "\n".join(run.log_tail(100))
     assert "the node is gone; it goes on from the last checkpoint elsewhere" in log
@@ -221,7 +221,7 @@ def test_a_node_that_is_lost_again_and_again_is_no_accident(tmp_path) -> None:
     work = finish(RemoteBackend(choice.parse("ray"), HereEngine(gone)).begin(run, "train"))
     assert (work.outcome.state, run.state().state) == ("failed", "failed")
     assert run.state().message == "Here: the node is gone; 4 tries in a row were lost"
-    assert not run.alive()
+    assert not run.is_alive()
 
 
 def test_an_error_of_the_run_is_no_lost_node(tmp_path) -> None:
@@ -274,7 +274,7 @@ def test_what_somebody_else_puts_at_the_address_ends_the_run_and_stays_there(tmp
     finish(work)
     assert run.state().state == "failed"
     assert "more than 10 files, too many for a run" in run.state().message
-    assert (len(engine.withdrawn), there.exists(), run.alive()) == (1, False, False)
+    assert (len(engine.withdrawn), there.exists(), run.is_alive()) == (1, False, False)
     assert not list(run.path.glob("*.ckpt"))
 
 

@@ -33,7 +33,7 @@ def show(name: str) -> None:
     study = studies.read(name)
     st.markdown(study.question)
     place = st.container()  # the verdict comes first, though it is read off last
-    if busy := studies.conduct_of(name, RunStore()).busy():
+    if busy := studies.conduct_of(name, RunStore()).is_busy():
         study_panel.progress(name)
     _reached(name, place)
     if not busy:

@@ -176,7 +176,7 @@ def test_a_run_without_embeddings_is_evaluated_by_a_job(run):
     app.button(key="evaluate").click().run()
     assert not app.exception
     deadline = time.monotonic() + 180
-    while not run.embeddings() or run.alive():
+    while not run.embeddings() or run.is_alive():
         assert time.monotonic() < deadline, run.log_tail()
         time.sleep(0.2)
     app.run()

@@ -179,7 +179,7 @@ def finished(run: Run, app: AppTest) -> AppTest:
     """The page once the job that it has started is done."""
     assert not app.exception
     deadline = time.monotonic() + 180
-    while not run.projection() or run.alive():
+    while not run.projection() or run.is_alive():
         assert time.monotonic() < deadline, run.log_tail()
         time.sleep(0.2)
     return app.run()
@@ -198,7 +198,7 @@ def test_a_large_map_is_made_on_request_with_the_chosen_settings(run):
         wide = {k: np.repeat(v, 20, axis=1) if k == "embeddings" else v for k, v in arrays.items()}
     np.savez(run.embeddings(), **wide)
     app = opened("explore")
-    assert not run.alive()
+    assert not run.is_alive()
     assert run.projection() is None
     app.button_group(key="map method").set_value("pca").run()
     app.button(key="project").click().run()

@@ -53,7 +53,7 @@ def test_it_is_shown_while_somebody_works_and_can_be_ended(task: Task[ProgressSt
         assert task.cancel_requested()
         assert app.button(key="cancel-it").disabled
         assert "stopping" in app.get("progress")[0].proto.text
-        task.record(task.state().changed(state="failed", message="no <b>room</b>"))
+        task.record(task.state().replace(state="failed", message="no <b>room</b>"))
     app.run()
     assert not app.get("progress")
     assert "The last try failed" in app.markdown[0].value

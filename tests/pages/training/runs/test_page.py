@@ -234,7 +234,7 @@ def test_a_waiting_run_shows_its_place_and_may_begin_at_once(opened, tmp_path, m
     finally:
         for run in (first, second, third):
             launch.cancel(run)
-        wait(lambda: not any(run.alive() for run in (first, second, third)))
+        wait(lambda: not any(run.is_alive() for run in (first, second, third)))
 
 
 def test_a_name_is_shown_literally(opened, finished):
@@ -286,7 +286,7 @@ def test_cancel_resume_kill_and_delete(opened, tmp_path):
     try:
         _live(opened, store, run)
     finally:
-        if run.path.exists() and run.alive():
+        if run.path.exists() and run.is_alive():
             os.kill(run.state().pid, signal.SIGKILL)
 
 
@@ -299,7 +299,7 @@ def _live(opened, store: RunStore, run: Run) -> None:
     assert "Map and neighbours appear after the final test, at step 1,000,000." in texts(app, "caption")
 
     app.button(key=f"cancel-{run.id}").click().run()
-    wait(lambda: run.status() == "cancelled" and not run.alive())
+    wait(lambda: run.status() == "cancelled" and not run.is_alive())
     at = run.state().step
     assert any(link.label.startswith("Evaluate the last checkpoint") for link in app.run().page_link)
     app.button(key=f"resume-{run.id}").click().run()
