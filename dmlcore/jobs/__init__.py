@@ -1,1 +1,1 @@
-"""Training runs as detached processes, and whose turn it is on a device."""
+"""Training runs and jobs as background processes, and the queue of each device."""

@@ -1,11 +1,12 @@
-"""Who may train now: few runs at once on each device, the others wait, first come first served.
+"""Queue of each device: a limited number of runs execute at a time, the others wait in order of arrival.
 
-Jobs on trained runs (evaluations, maps, ...) have a queue of their own beside that of the training runs, `DEVICE-jobs`:
-they take seconds to minutes, and somebody looks at a page meanwhile.
+Jobs on trained runs (evaluations, maps, ...) have a separate queue, `DEVICE-jobs`: they take seconds to minutes, and a
+user is usually watching the page.
 
-`.queue/DEVICE` in the run store has a lock file per slot, `slot-N`, beside it the id of who took it last, and a ticket
-per waiting run, named so that tickets sort by age. Whoever waits holds the lock of its run: a ticket whose run nobody
-holds is void. So nobody has to be asked, and whatever is killed leaves nothing that others would wait for.
+The directory `.queue/DEVICE` of the run store holds one lock file per slot, `slot-N`, next to it the id of the run that
+took the slot last, and one ticket per waiting run, named so that tickets sort by age. A waiting process holds the lock
+of its run; a ticket whose run is not locked is void. So no coordinator is needed, and a killed process leaves nothing
+behind that others would wait for.
 """
 
 from __future__ import annotations
@@ -28,13 +29,19 @@ from dmlcore.storage.runs import Run, RunStore
 
 Device = Literal["cpu", "cuda"]
 DEVICES: tuple[Device, ...] = ("cpu", "cuda")
-LOOK = 0.2  # seconds between two looks of whoever waits
+LOOK = 0.2  # seconds between two attempts to get a slot
 TICKET = re.compile(r"[0-9.]{20}-(?P<run>[a-z0-9][a-z0-9-]{0,63})")
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """A run in a queue: how many wait before it, for which device, and the ids of the runs that work there."""
+    """Position of a run in a queue.
+
+    Attributes:
+        ahead: Number of runs that wait before it.
+        device: Device that it waits for.
+        at_work: Ids of the runs that execute there now.
+    """
 
     ahead: int
     device: Device
@@ -42,18 +49,18 @@ class Waiting:
 
 
 def device_of(spec: RunSpec) -> Device:
-    """Where a spec would train, told without loading torch."""
+    """Return the device that a spec would train on, without importing torch."""
     return "cuda" if spec.device != "cpu" and gpus() else "cpu"
 
 
 def gpus() -> tuple[str, ...]:
-    """The GPUs that CUDA may use, as CUDA_VISIBLE_DEVICES names them; () where the driver shows none.
+    """Return the GPUs that CUDA may use, as named in CUDA_VISIBLE_DEVICES; () if the driver shows none.
 
-    As CUDA reads it, the list ends at the first name that is negative.
+    As in CUDA, the list ends at the first negative entry.
     """
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     present = sorted(path.name.removeprefix("nvidia") for path in Path("/dev").glob("nvidia[0-9]*"))
-    if not present and Path("/dev/dxg").exists():  # under WSL all go through this one
+    if not present and Path("/dev/dxg").exists():  # WSL exposes all GPUs through this one device
         present = ["0"]
     if named is None:
         return tuple(present)
@@ -62,12 +69,12 @@ def gpus() -> tuple[str, ...]:
 
 
 def most_processes(spec: RunSpec) -> int:
-    """Return how many processes of one run have room on this machine: one for each GPU or core that it may use."""
+    """Return how many processes of one run fit on this machine: one per GPU or core that it may use."""
     return max(1, len(gpus()) if device_of(spec) == "cuda" else len(os.sched_getaffinity(0)))
 
 
 def slots(device: Device) -> int:
-    """Runs at work at once: one per GPU; on the CPU $DML_CPU_RUNS, or else one for two cores."""
+    """Return how many runs may execute at a time: one per GPU; on the CPU $DML_CPU_RUNS or one per two cores."""
     if device == "cuda":
         return max(1, len(gpus()))
     asked = os.environ.get("DML_CPU_RUNS", "")
@@ -76,11 +83,19 @@ def slots(device: Device) -> int:
 
 @contextmanager
 def turn(run: Run, *, wait: bool, given_up: Callable[[], bool] = lambda: False, job: bool = False) -> Iterator[bool]:
-    """Hold a slot of the device of a run whose lock this process holds; True once it may train.
+    """Acquire a slot of the run's device; the caller must hold the lock of the run.
 
-    wait: False for what somebody started by hand, which begins in any case, and keeps others waiting if a slot is free.
-    False where given_up() before that; it is asked a few times a second. With several GPUs the slot decides which.
-    job: in the queue of the jobs, where nobody is in a hurry.
+    With several GPUs, the slot determines which one the run uses.
+
+    Args:
+        run: The run.
+        wait: False for a run that a user started in a terminal: it starts immediately, and occupies a slot if one is
+            free.
+        given_up: Polled a few times per second while waiting; True stops the wait.
+        job: Use the queue of the jobs, in which no run can be started out of turn.
+
+    Yields:
+        True once the run may start, False if the wait was given up.
     """
     device = device_of(run.spec)
     folder = _folder(run.path.parent, device, job)
@@ -88,7 +103,8 @@ def turn(run: Run, *, wait: bool, given_up: Callable[[], bool] = lambda: False, 
     with ExitStack() as held:
         ticket = folder / f"{time.monotonic() if job else run.state().queued:020.6f}-{run.id}"
         if wait:
-            # Of a process of this run that was killed: valid again, now that we live, it would keep us waiting for us.
+            # Remove tickets of killed processes of this run: valid again now that its lock is held, they would block
+            # it.
             for left in os.listdir(folder):
                 if (match := TICKET.fullmatch(left)) and match["run"] == run.id:
                     (folder / left).unlink(missing_ok=True)
@@ -107,17 +123,17 @@ def turn(run: Run, *, wait: bool, given_up: Callable[[], bool] = lambda: False, 
 
 
 def hurry(run: Run) -> None:
-    """Let a waiting run begin at once, beside those at work."""
+    """Start a waiting run immediately, alongside those that are executing."""
     (run.path / "hurry").touch()
 
 
 def withdraw_hurry(run: Run) -> None:
-    """Forget that, at a resume."""
+    """Revoke `start_now`; called on a resume."""
     (run.path / "hurry").unlink(missing_ok=True)
 
 
 def waiting(store: RunStore, *, job: bool = False) -> dict[str, Waiting]:
-    """Every run that waits for its turn, or on which a job does, by id."""
+    """Return the waiting runs by id; with `job`, those on which a job is waiting."""
     waiting_runs: dict[str, Waiting] = {}
     for device in DEVICES:
         tickets = _tickets(_folder(store.root, device, job))
@@ -128,18 +144,18 @@ def waiting(store: RunStore, *, job: bool = False) -> dict[str, Waiting]:
 
 
 def at_work_on(store: RunStore, device: Device, *, job: bool = False) -> list[str]:
-    """Ids of the runs that hold a slot of the device, themselves or a job on them."""
+    """Return the ids of the runs that hold a slot of the device, for their training or with `job` for a job."""
     folder = _folder(store.root, device, job)
     held = [path for path in folder.glob("slot-*") if path.suffix == "" and locks.holder(path)]
     at_work = []
     for path in held:
         with contextlib.suppress(OSError):
             at_work.append(path.with_suffix(".run").read_text().strip())
-    return list(dict.fromkeys(at_work))  # one may hold several
+    return list(dict.fromkeys(at_work))  # a run may hold several slots
 
 
 def _take(folder: Path, run: Run, device: Device, held: ExitStack, *, first: bool) -> bool:
-    """Hold as many free slots as the run needs, if there are and we are the first who waits."""
+    """Take as many free slots as the run needs; return False if there are too few or another run waits before it."""
     if not first:
         return False
     with ExitStack() as free:
@@ -155,25 +171,26 @@ def _take(folder: Path, run: Run, device: Device, held: ExitStack, *, first: boo
         held.enter_context(free.pop_all())
     for number in taken:
         atomic_files.replace(folder / f"slot-{number}.run", lambda file: file.write(run.id.encode()))
-    if device == "cuda" and len(gpus()) > 1 and "WORLD_SIZE" not in os.environ:  # what torchrun starts chooses itself
-        # Read when torch is loaded, which comes later.
+    # under torchrun, processes choose their GPU by local rank
+    if device == "cuda" and len(gpus()) > 1 and "WORLD_SIZE" not in os.environ:
+        # CUDA reads this when torch is imported, which happens later.
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(gpus()[number] for number in taken)
     return True
 
 
 def _needed(run: Run, device: Device) -> int:
-    """Slots for all its processes: a GPU for each, or half the two cores of one."""
+    """Return the number of slots of all its processes: one per GPU, or one per two processes on the CPU."""
     number = run.state().processes
     return min(slots(device), number if device == "cuda" else (number + 1) // 2)
 
 
 def _before(folder: Path, ticket: Path) -> bool:
-    """Whether somebody has waited longer."""
+    """Return True if another run has waited longer."""
     return any(name < ticket.name for name in _tickets(folder))
 
 
 def _tickets(folder: Path) -> dict[str, str]:
-    """Runs that wait here by the names of their tickets, the oldest first; void tickets are removed."""
+    """Return waiting runs by the names of their tickets, oldest first; remove void tickets."""
     tickets = {}
     for name in sorted(os.listdir(folder)) if folder.is_dir() else ():
         if match := TICKET.fullmatch(name):

@@ -1,7 +1,8 @@
-"""Training runs, and jobs on trained ones, as detached processes: launch, resume, cancel, ask; no call waits.
+"""Starting, resuming and cancelling of training runs and of jobs on runs, as background processes; no call blocks.
 
-A job takes a run, never a command. It outlives its launcher, even one killed with -9; what it does is read from files,
-and this module holds nothing. It waits for its turn on the device in its own process (`device_queue`).
+A job is named after its task on a run and is never an arbitrary command. It survives its launcher, even one that is
+killed with -9. All state is on disk; this module keeps none. The process of a run or job waits for its turn on the
+device by itself (`device_queue`).
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from dmlcore.storage import locks
 from dmlcore.storage.run_directory import LOCK, LOG, kept
 from dmlcore.storage.runs import Run, RunError, RunStore
 from dmlcore.storage.task import BUSY, ProgressState, Task, spawn_detached
-from dmlcore.storage.task import JobError as JobError  # what `launch` and its like raise
+from dmlcore.storage.task import JobError as JobError  # re-exported, as functions of this module raise it
 
-MOST_QUEUED = 32  # runs waiting or working in one store, and as many jobs: each that waits is a process of some 50 MB
+MOST_QUEUED = 32  # waiting or running runs in one store, and as many jobs; each waiting one is a process of about 50 MB
 ASKED = Path(".queue") / "asked"
 JobName = Literal[
     "evaluate", "project", "weigh", "snapshots", "project-over-training", "true-step", "influence", "search-all"
@@ -33,7 +34,7 @@ _FROM_CHECKPOINTS = ("snapshots", "project-over-training")
 
 
 def _only_settings(more: tuple[str, ...]) -> tuple[str, ...]:
-    """Refuse any other option: the file that holds them may have been written by somebody else."""
+    """Refuse any other option: the state file may come from another user."""
     if more and (len(more) != 2 or more[0] != "--settings"):
         raise ValueError("the only option of a job is --settings with its value")
     return more
@@ -43,13 +44,16 @@ class JobState(ProgressState):
     """State of a job on a run."""
 
     task: JobName
-    more: Annotated[tuple[str, ...], AfterValidator(_only_settings)] = ()  # further arguments of its process
+    # further command-line arguments of its process
+    more: Annotated[tuple[str, ...], AfterValidator(_only_settings)] = ()
 
 
 class Job(Task[JobState]):
-    """The job on a run, apart from its training: it holds the lock of the run, `.queue/asked` knows of it until done.
+    """A job on a run, separate from its training; it holds the run's lock and has a state file in `.queue/asked`.
 
-    So `recovery` finds those that were cut off in one place, and the run itself stays "done".
+    The state file is removed when the job is done. So `recovery` finds interrupted jobs in one place, and the state of
+    the
+    run itself remains "done".
     """
 
     def __init__(self, run: Run) -> None:
@@ -65,7 +69,7 @@ class Job(Task[JobState]):
         return self.state_file.with_suffix(".cancel")
 
     def is_alive(self) -> bool:
-        """Whether its own process works on the run now."""
+        """Return True if this job's own process holds the lock of the run."""
         state, owner = self.state(), locks.holder(self.path / LOCK)
         return state is not None and owner != 0 and owner == state.pid
 
@@ -74,7 +78,7 @@ class Job(Task[JobState]):
         return self.run.lock(wait)
 
     def record(self, state: JobState) -> JobState:
-        """Keep the state until it is done: what comes of a job is a file of the run."""
+        """Store the state, or remove the file once the job is done: its result is a file of the run."""
         if state.state == "done":
             self.state_file.unlink(missing_ok=True)
             return state
@@ -82,7 +86,7 @@ class Job(Task[JobState]):
         return super().record(state)
 
     def begin(self) -> None:
-        """Start the process of what is queued."""
+        """Start the process of the queued job."""
         if state := self.state():
             start(self.run, state.task, *state.more, *at(state.backend))
 
@@ -95,17 +99,28 @@ def launch(
     backend: str = "",
     processes: int = 1,
 ) -> str:
-    """Create a run and queue it, in a process of its own that trains it when its turn comes; return the run id.
+    """Create a run, queue it and start its process, which trains it when its turn comes.
 
-    backend: where that is done, as `choice.parse` reads it; then the process only attends to it. processes: so many,
-    from 1 to runs.MOST_PROCESSES, train it together. Raises DataError if
-    the data set is not there, JobError while MOST_QUEUED runs are waiting or working, and what check(spec) raises. What
-    only the worker can find (it alone imports torch) becomes the state "failed".
+    Errors that only the worker can detect, since it alone imports torch, become the state "failed".
+
+    Args:
+        spec: Spec of the run.
+        store: Store that receives the run.
+        check: Called with the spec before the run is created; its exceptions are passed on.
+        backend: Where the run executes, as parsed by `choice.parse`; on a remote backend the process only monitors it.
+        processes: Number of data-parallel processes, 1 to runs.MOST_PROCESSES.
+
+    Returns:
+        Id of the run.
+
+    Raises:
+        DataError: The data set is missing.
+        JobError: MOST_QUEUED runs are waiting or running.
     """
-    from dmlcore import data  # late: numpy comes with it, and no command needs it to begin with
+    from dmlcore import data  # imported late: it imports numpy, which no other command needs
 
     if data.available(spec.data.name, spec.data.root) is None:
-        data.locate(spec.data.name, spec.data.root)  # raises, and says where it looked
+        data.locate(spec.data.name, spec.data.root)  # raises an error that lists the places searched
     if check:
         check(spec)
     backend = choice.parse(backend).require().text
@@ -121,7 +136,7 @@ def launch(
 
 
 def active(store: RunStore) -> list[Run]:
-    """The runs that wait or work, newest first."""
+    """Return the waiting and running runs, newest first."""
     return [run for run in store.find(lambda run_id, brief: True, state=BUSY) if run.is_busy()]
 
 
@@ -130,10 +145,10 @@ def resume(run: Run, backend: str | None = None) -> str:
 
     Args:
         run: The run to continue.
-        backend: Where to continue; None: where it was, if $DML_BACKENDS offers that backend, else on this machine.
+        backend: Where to continue. None: on the backend used before if $DML_BACKENDS offers it, else on this machine.
 
     Returns:
-        Why it does not continue where it was, which its log says too, or "".
+        Why the run does not continue on its previous backend, which is also logged, or "".
 
     Raises:
         JobError: The run is in use or done.
@@ -150,7 +165,7 @@ def resume(run: Run, backend: str | None = None) -> str:
 
 
 def prepare_resume(run: Run, backend: str = "") -> None:
-    """Put a run whose lock this process holds back in the queue of a backend; raises JobError if it is done."""
+    """Queue a run again on a backend; the caller must hold its lock. Raises JobError if the run is done."""
     state = run.state()
     if state.state == "done":
         raise JobError(f"{run.id} is done; there is nothing left to resume")
@@ -160,33 +175,40 @@ def prepare_resume(run: Run, backend: str = "") -> None:
 
 
 def note(run: Run, text: str) -> None:
-    """Append a warning to the log of a run, wherever this process writes its own log."""
+    """Append a warning to the log of a run, independently of this process's own log."""
     with open(run.path / LOG, "a") as file:
         file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')},000 WARNING {text}\n")
 
 
 def cancel(run: Run) -> None:
-    """End a run after its current step, keeping everything; a run that nobody works on is cancelled here and now."""
+    """Cancel a run: a running worker stops after its current step; without one, it is cancelled immediately."""
     run.cancel()
 
 
 def evaluate(run: Run) -> None:
-    """Embed and score the test split with the best weights so far; raises JobError while the run is in use."""
+    """Start an evaluation: embed and score the test split with the best weights; raises JobError as `ask` does."""
     ask(run, "evaluate")
 
 
 def project(run: Run, settings: Settings | None = None) -> None:
-    """Make the map of the newest embeddings (default: t-SNE, seed of the run); raises JobError as `ask` does."""
+    """Start the map of the newest embeddings, by default t-SNE with the run's seed; raises JobError as `ask` does."""
     ask(run, "project", settings.to_json() if settings else "")
 
 
 def ask(run: Run, task: JobName, settings: str = "", backend: str = "") -> None:
-    """Start a job and note it; raises JobError while the run is in use, or MOST_QUEUED jobs wait or work.
+    """Start a job on a run.
 
-    Also before an evaluation, and without kept checkpoints where a job goes over them. "weigh": where the pooling looks
-    in each test image; "snapshots": the test split by each kept checkpoint; "search-all": the neighbours of all queries
-    of many. settings: JSON, of a map `maps.Settings`, of a true step or an influence its `Question`, of a search
-    `whole_search.WholeSearch`.
+    Args:
+        run: The run.
+        task: The job. Among others, "weigh" computes where the pooling looks in each test image, "snapshots" embeds the
+            test split with each kept checkpoint, and "search-all" searches the neighbours of all queries.
+        settings: JSON of its settings: `maps.Settings` for a map, `Question` for a true step or an influence,
+            `whole_search.WholeSearch` for a search.
+        backend: Where the job executes, as parsed by `choice.parse`.
+
+    Raises:
+        JobError: The run is in use, MOST_QUEUED jobs are waiting or running, or required embeddings or kept checkpoints
+            are missing.
     """
     if task in _FROM_CHECKPOINTS and not kept(run.path):
         raise JobError(f"{run.id} has kept no checkpoints; train one with schedule.keep_every, for example 50")
@@ -203,7 +225,7 @@ def ask(run: Run, task: JobName, settings: str = "", backend: str = "") -> None:
 
 
 def asked(store: RunStore) -> list[Job]:
-    """The jobs that were asked for and are not over; of runs that are gone they are forgotten."""
+    """Return the jobs that are queued or running; remove the state files of jobs on deleted runs."""
     jobs = []
     for path in sorted((store.root / ASKED).glob("*.json")):
         try:
@@ -217,11 +239,11 @@ def asked(store: RunStore) -> list[Job]:
 
 
 def at(backend: str) -> tuple[str, ...]:
-    """What more a process is told that attends to work elsewhere."""
+    """Return the command-line arguments that select a remote backend."""
     return ("--backend", backend) if backend else ()
 
 
 def start(run: Run, task: str, *more: str) -> subprocess.Popen[bytes]:
-    """Start `python -m dmlcore work TASK RUN`, detached, with log.txt of the run as its output."""
+    """Start `python -m dmlcore work TASK RUN` in the background, with log.txt of the run as its output."""
     command = ["-m", "dmlcore", "work", task, run.id, "--runs", str(run.path.parent), *more]
     return spawn_detached(command, run.path / LOG)

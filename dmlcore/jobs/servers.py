@@ -1,7 +1,7 @@
-"""Servers of the app as child processes: each on a port of its own, started again when it dies, ended together.
+"""Supervisor of several app servers as child processes: one port each, restarted after a crash, stopped together.
 
-Sessions live in the memory of one server, so a proxy that sends a visitor to the same one every time stands before
-several (docs/reverse-proxy.md); runs, jobs and caches are files, which all of them share.
+A session is kept in the memory of one server, so several servers need a reverse proxy with sticky sessions
+(docs/reverse-proxy.md). Runs, jobs and caches are files, which all servers share.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from dataclasses import dataclass, field
 from dmlcore.storage.home import HOME
 
 APP = HOME / "app.py"
-LONGEST_PAUSE = 30.0  # seconds before a server that keeps dying is started again
-STEADY = 60.0  # seconds after which a server has not "kept dying"
-GRACE = 10.0  # seconds to end in order
+LONGEST_PAUSE = 30.0  # seconds; longest delay before a restart
+STEADY = 60.0  # seconds of uptime after which the delay is reset
+GRACE = 10.0  # seconds between SIGTERM and SIGKILL
 LOOK = 0.2
 
 
 @dataclass
 class Server:
-    """One server, and when it is to be started."""
+    """A server process and the time of its next start."""
 
     port: int
     process: subprocess.Popen[bytes] | None = None
@@ -35,9 +35,9 @@ class Server:
     due: float = 0.0
 
     def look(self, address: str, environment: Mapping[str, str]) -> bool:
-        """Start it if it is due; after a death it is due a little later each time, up to LONGEST_PAUSE.
+        """Start or restart the server if it is due; the delay doubles with each crash, up to LONGEST_PAUSE.
 
-        False where it gave up at its first start: a setting is wrong, which it has said.
+        Returns False if its first start failed, which means a wrong setting that the server has reported.
         """
         now = time.monotonic()
         if self.process is not None and (code := self.process.poll()) is not None:
@@ -55,18 +55,22 @@ class Server:
 
 
 def command(address: str, port: int) -> list[str]:
-    """What starts one server."""
+    """Return the command line of one server."""
     server = ["--server.headless", "true", "--server.address", address, "--server.port", str(port)]
     return [sys.executable, "-m", "streamlit", "run", str(APP), *server]
 
 
 def serve(address: str, ports: Iterable[int], settings: Mapping[str, str], *, token: str) -> int:
-    """Serve until SIGTERM or Ctrl-C, and return 0; 1 where there is no app to serve.
+    """Serve until SIGTERM or Ctrl-C.
 
-    Returns 1 too where a server gives up at its first start.
+    Args:
+        address: Address to listen on.
+        ports: One port per server.
+        settings: Additional environment variables of the servers.
+        token: Access token of all servers, used if $DML_TOKEN is "auto", or if it is unset and `address` is not local.
 
-    settings: variables of the environment for the servers. token: what all servers ask for, also after a restart,
-    where $DML_TOKEN is "auto" or where it is unset and the address is reached by others.
+    Returns:
+        Exit status: 0, or 1 if there is no app or the first start of a server failed.
     """
     if not APP.is_file():
         _say(f"there is no app in {HOME}: run this where the repository lies (the library alone brings no pages)")
@@ -74,7 +78,7 @@ def serve(address: str, ports: Iterable[int], settings: Mapping[str, str], *, to
     environment = os.environ | settings
     beyond = address not in ("127.0.0.1", "localhost", "::1")
     if environment.get("DML_TOKEN", "auto" if beyond else "") == "auto":
-        environment["DML_TOKEN"] = token  # "auto" would give each server a token of its own at each start
+        environment["DML_TOKEN"] = token  # with "auto", each server would generate its own token at each start
     servers = [Server(port) for port in ports]
     stopped = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -89,7 +93,7 @@ def serve(address: str, ports: Iterable[int], settings: Mapping[str, str], *, to
 
 
 def _end(processes: list[subprocess.Popen[bytes]]) -> None:
-    """SIGTERM to all, and SIGKILL to those that are still there after GRACE."""
+    """Send SIGTERM to all, and SIGKILL to those that are still running after GRACE seconds."""
     for process in processes:
         process.terminate()
     deadline = time.monotonic() + GRACE

@@ -1,4 +1,4 @@
-"""Several processes that train one run together, on one machine or on several."""
+"""Data-parallel training of one run by several processes, on one machine or several."""
 
 from dmlcore.processes.batch_norm import synchronise
 from dmlcore.processes.group import (

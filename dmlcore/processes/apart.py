@@ -1,6 +1,6 @@
-"""The processes of a run on several machines, which a cluster has started: they meet at an address of the first one.
+"""Processes of a run on several machines of a cluster, which connect to an address of rank 0.
 
-It listens at that address alone, and what the processes send each other leaves by the interface that has theirs.
+Rank 0 listens at that address only; processes communicate through the network interface that has it.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from torch._C._distributed_c10d import TCPStore
 from dmlcore.processes import group
 from dmlcore.processes.group import ProcessError
 
-ARRIVAL = timedelta(minutes=10)  # until all are there, once the first one is: each imports torch
+ARRIVAL = timedelta(minutes=10)  # limit from the start of rank 0 until all processes have joined; each imports torch
 CONNECT = timedelta(seconds=10)
-LOOK = 0.2  # seconds between two looks for the address
+LOOK = 0.2  # seconds between two lookups of the address
 INTERFACES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
-_ASK_ADDRESS = 0x8915  # SIOCGIFADDR of Linux
+_ASK_ADDRESS = 0x8915  # SIOCGIFADDR on Linux
 
 
 @contextmanager
 def placed(rank: int, count: int, local_rank: int, local_size: int) -> Iterator[None]:
-    """Let the environment say what torchrun would: which process of the run this is, and which on this machine."""
+    """Set the environment variables that torchrun would set (RANK, WORLD_SIZE, ...), and restore them on exit."""
     numbers = {"RANK": rank, "WORLD_SIZE": count, "LOCAL_RANK": local_rank, "LOCAL_WORLD_SIZE": local_size}
     before = {key: os.environ.get(key) for key in (*numbers, *INTERFACES)}
     os.environ.update({key: str(value) for key, value in numbers.items()})
@@ -43,9 +43,14 @@ def placed(rank: int, count: int, local_rank: int, local_size: int) -> Iterator[
 
 
 def lead(address: str, tell: Callable[[int], object]) -> None:
-    """Listen at an address of this machine, tell the others at which port, and go on when all have come.
+    """Join as rank 0: listen at an address of this machine and wait for the other processes.
 
-    Raises ProcessError where they do not come.
+    Args:
+        address: Address to listen at.
+        tell: Called with the port, to publish it.
+
+    Raises:
+        ProcessError: Not all processes join in time.
     """
     listener = socket.create_server((address, 0))
     port = listener.getsockname()[1]
@@ -58,9 +63,15 @@ def lead(address: str, tell: Callable[[int], object]) -> None:
 
 
 def follow(ask: Callable[[], tuple[str, int] | None]) -> None:
-    """Come to the address and port that the first process tells; raises ProcessError where there is none.
+    """Join as another rank.
 
-    Asked again until somebody answers there: a job that begins anew finds what the one before has told.
+    Args:
+        ask: Returns the address and port published by rank 0, or None. It is polled until a server answers there, since
+            a
+            restarted job may find the address of its previous attempt.
+
+    Raises:
+        ProcessError: No server answers in time.
     """
     until = time.monotonic() + ARRIVAL.total_seconds()
     while time.monotonic() < until:
@@ -88,10 +99,10 @@ def _arriving() -> Iterator[None]:
 
 
 def _leave_by(address: str) -> None:
-    """Have gloo and NCCL take the interface with this address, unless the environment of this machine names one."""
+    """Make gloo and NCCL use the interface with this address, unless the environment names one."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         for _, name in socket.if_nameindex():
-            with suppress(OSError):  # one without an address
+            with suppress(OSError):  # an interface without an address
                 answer = fcntl.ioctl(any_socket, _ASK_ADDRESS, struct.pack("256s", name.encode()))
                 if socket.inet_ntoa(answer[20:24]) == address:
                     for key in INTERFACES:

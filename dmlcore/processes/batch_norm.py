@@ -1,4 +1,6 @@
-"""Batch norm over the whole batch of which each process has a share: torch's own on a GPU, the one below elsewhere."""
+"""Batch norm over a batch that is shared by several processes: PyTorch's SyncBatchNorm on GPUs, SharedBatchNorm on
+CPUs.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,12 @@ from dmlcore.processes import group
 
 
 class SharedBatchNorm(_BatchNorm):
-    """Batch norm in training over the rows of all processes, in evaluation as any other.
+    """Batch norm whose training statistics cover the rows of all processes.
 
-    `torch.nn.SyncBatchNorm` refuses tensors on the CPU ("expected input tensor to be on GPU"). Mean and variance of
-    each share go to all processes, and their gradients come back; they are put together as by Chan, Golub & LeVeque
-    1979, so that no digits are lost where a mean is large.
-
-    Shapes: (B, C, ...) -> the same.
+    `torch.nn.SyncBatchNorm` refuses tensors on the CPU ("expected input tensor to be on GPU"). All processes exchange
+    the
+    mean and variance of their rows, with gradients. They are merged as by Chan, Golub & LeVeque (1979), which loses no
+    digits where a mean is large. Input and output have shape (B, C, ...).
     """
 
     def _check_input_dim(self, input: Tensor) -> None:
@@ -24,7 +25,7 @@ class SharedBatchNorm(_BatchNorm):
             raise ValueError(f"batch norm takes at least two dimensions, got {input.ndim}")
 
     def forward(self, input: Tensor) -> Tensor:
-        """The normalised input, in its own precision."""
+        """Return the normalised input in its own precision."""
         if not self.training or not group.shares_work():
             alone: Tensor = super().forward(input)
             return alone
@@ -50,7 +51,7 @@ class SharedBatchNorm(_BatchNorm):
 
     @torch.no_grad()
     def _follow(self, mean: Tensor, variance: Tensor, count: Tensor) -> None:
-        """Move the running statistics, as every batch norm does: the variance there is that of a sample."""
+        """Update the running statistics as in PyTorch, with the unbiased variance."""
         if self.running_mean is None or self.running_var is None or self.num_batches_tracked is None:
             return
         self.num_batches_tracked.add_(1)
@@ -60,7 +61,9 @@ class SharedBatchNorm(_BatchNorm):
 
 
 def synchronise(network: nn.Module) -> None:
-    """Let every batch norm of a network normalise over the shares of all processes; its tensors stay the same ones."""
+    """Replace every batch norm of a network by one over the rows of all processes, with the same parameters and
+    buffers.
+    """
     for module in list(network.modules()):
         for name, layer in list(module.named_children()):
             if isinstance(layer, _BatchNorm) and not isinstance(layer, (SharedBatchNorm, nn.SyncBatchNorm)):
@@ -70,7 +73,7 @@ def synchronise(network: nn.Module) -> None:
 def _synchronised(layer: _BatchNorm) -> _BatchNorm:
     on_gpu = any(tensor.is_cuda for tensor in layer.buffers())
     kind = nn.SyncBatchNorm if on_gpu else SharedBatchNorm
-    # On the meta device, as its tensors are those of the layer.
+    # Use the meta device, as parameters and buffers are taken from the original layer.
     made = kind(layer.num_features, layer.eps, layer.momentum, layer.affine, layer.track_running_stats, device="meta")
     made._parameters, made._buffers = layer._parameters, layer._buffers
     made.training = layer.training

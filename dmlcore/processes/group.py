@@ -1,12 +1,12 @@
-"""The processes that make the steps of one training run together: who takes which rows, and how results come together.
+"""Process group of data-parallel training: assignment of rows to processes and collective operations.
 
-Every process has the whole network and loss, embeds its share of the batch, and computes the loss of the whole batch
-from the gathered embeddings. With W processes the gradient that `gather` gives back to a share is the sum of W equal
-ones, so the gradient of a network parameter on one process is W times what its share contributes; the mean over the
-processes (`average`) is the gradient that a single process would have. The parameters of a loss have the same gradient
-on each process, which a mean leaves as it is. No factor is needed anywhere else.
+Every process holds the whole network and loss, embeds its share of the batch, and computes the loss of the whole batch
+from the gathered embeddings. With W processes, the gradient that `gather` returns for a share is the sum of W equal
+ones, so the gradient of a network parameter on one process is W times the contribution of its share; the mean over the
+processes (`average`) is the gradient that a single process would compute. Gradients of the loss's own parameters are
+equal on all processes, so the mean leaves them unchanged. No other factor is needed.
 
-Where this process is no member of a group, and inside `alone`, all of this is what one process does.
+If this process is not a member of a group, and inside `alone`, all functions act as in a single process.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch._C._distributed_c10d import Store
 
-# A process that dies closes its connections, which ends the waiting of all others at once; one that computes (feature
-# maps, clusterings) may keep them waiting for long.
+# A dying process closes its connections, which ends the others' waits immediately; a computing one (feature maps,
+# clusterings) may keep them waiting for long.
 PATIENCE = timedelta(days=1)
-BUCKET = 2**22  # numbers of gradients that travel at once
-SHORT = 1024  # bytes of a value that is sent in one message, its length among them
+BUCKET = 2**22  # gradient elements per message
+SHORT = 1024  # bytes of a value sent in one message, including its length
 
 _joined = False
 _alone = 0
 
 
 class ProcessError(RuntimeError):
-    """Processes that cannot work together, or that one of them has left; the message says what to do."""
+    """Failure of the process group, or loss of one of its processes; the message says what to do."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """The rows from `start` on, up to `stop`, of `total`."""
+    """Rows `start` to `stop` (exclusive) of `total`."""
 
     start: int
     stop: int
@@ -51,7 +51,7 @@ class Share:
 
     @property
     def rows(self) -> slice:
-        """For indexing."""
+        """Slice for indexing."""
         return slice(self.start, self.stop)
 
     def __len__(self) -> int:
@@ -59,10 +59,13 @@ class Share:
 
 
 def join(place: str | Store = "env://") -> None:
-    """Become a member of the group that the environment tells of, as torchrun sets it: RANK, WORLD_SIZE and so on.
+    """Join the process group described by the environment variables that torchrun sets (RANK, WORLD_SIZE, ...).
 
-    place: where the processes find each other, as torch.distributed reads it: a file, else MASTER_ADDR and MASTER_PORT;
-    or the store itself. Tensors on the CPU travel by gloo, those on GPUs by NCCL.
+    Communication uses gloo on the CPU and NCCL on GPUs.
+
+    Args:
+        place: Rendezvous address as in torch.distributed: a file, or "env://" for MASTER_ADDR and MASTER_PORT; or a
+            store.
     """
     global _joined
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
@@ -73,7 +76,7 @@ def join(place: str | Store = "env://") -> None:
 
 
 def leave() -> None:
-    """Be a member no more; the others go on only if they need nothing from this process."""
+    """Leave the group; other processes can continue only if they need nothing from this one."""
     global _joined
     if _joined:
         _joined = False
@@ -81,28 +84,28 @@ def leave() -> None:
 
 
 def size() -> int:
-    """How many processes train the run."""
+    """Return the number of processes that train the run."""
     return dist.get_world_size() if _joined else 1
 
 
 def rank() -> int:
-    """Which of them this is; 0 leads: it alone reads and writes the run's directory."""
+    """Return the rank of this process; only rank 0 reads and writes the run directory."""
     return int(os.environ.get("RANK", 0))
 
 
 def local_rank() -> int:
-    """Which of those on this machine this is."""
+    """Return the rank of this process on its machine."""
     return int(os.environ.get("LOCAL_RANK", 0))
 
 
 def local_size() -> int:
-    """How many of them are on this machine."""
+    """Return the number of processes on this machine."""
     return int(os.environ.get("LOCAL_WORLD_SIZE", 1))
 
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """In here this process does all the work, and talks to no other."""
+    """Do all work in this process within this context, without communication."""
     global _alone
     _alone += 1
     try:
@@ -112,20 +115,26 @@ def alone() -> Iterator[None]:
 
 
 def shares_work() -> bool:
-    """Whether what is done now is done by several processes together."""
+    """Return True if several processes share the current work."""
     return _joined and not _alone and dist.get_world_size() > 1
 
 
 def share(total: int) -> Share:
-    """The rows of `total` that are this process's: equal shares, up to one row, in the order of the ranks."""
+    """Return this process's rows of `total`; shares are in rank order and differ by at most one row."""
     return _shares(total)[dist.get_rank()] if shares_work() else Share(0, total, total)
 
 
 def gather(tensor: Tensor, total: int | None = None) -> Tensor:
-    """All rows (total, ...) on each process, of the rows (n, ...) that each has of its `share`, in the order of ranks.
+    """Gather the rows of all processes in rank order.
 
-    total: known by asking the others if it is not given. The gradient of a row is the sum of those that the processes
-    have of it.
+    The gradient of a row is the sum of its gradients on all processes.
+
+    Args:
+        tensor: Rows of this process, (n, ...), as assigned by `share`.
+        total: Number of all rows; if None, it is computed by communication.
+
+    Returns:
+        All rows, (total, ...), on each process.
     """
     if not shares_work():
         return tensor
@@ -142,7 +151,7 @@ def gather(tensor: Tensor, total: int | None = None) -> Tensor:
 
 
 def stacked(tensor: Tensor) -> Tensor:
-    """A tensor of each process, of one shape, in the order of the ranks: (processes, ...); gradients as in `gather`."""
+    """Stack one tensor of equal shape per process, in rank order: (processes, ...); gradients as in `gather`."""
     if not shares_work():
         return tensor[None]
     rows: Tensor = _Stacked.apply(tensor)
@@ -150,7 +159,7 @@ def stacked(tensor: Tensor) -> Tensor:
 
 
 def summed(tensor: Tensor) -> Tensor:
-    """The sum over the processes, without a gradient."""
+    """Return the sum over the processes, without a gradient."""
     if not shares_work():
         return tensor
     total = tensor.detach().clone()
@@ -160,10 +169,11 @@ def summed(tensor: Tensor) -> Tensor:
 
 @torch.no_grad()
 def average(gradients: Iterable[Tensor]) -> None:
-    """Put in the place of each gradient its mean over the processes, the same bits on each.
+    """Replace each gradient by its mean over the processes, bit for bit equal on all of them.
 
-    Not DistributedDataParallel, which after its first step puts gradients into other buckets: then more than two
-    processes add them up in another order, and a run that was resumed would not equal one that was not.
+    DistributedDataParallel is not used: it reassigns gradients to buckets after its first step, which changes the order
+    of
+    summation for more than two processes, so a resumed run would differ from an uninterrupted one.
     """
     if not shares_work():
         return
@@ -180,7 +190,7 @@ def average(gradients: Iterable[Tensor]) -> None:
 
 
 def first(compute: Callable[[], Any]) -> Any:
-    """What the first process computes, which it does alone, on all of them: something that JSON can hold."""
+    """Compute a JSON value on rank 0 alone and broadcast it to all processes."""
     if not shares_work():
         return compute()
     value = b""
@@ -191,7 +201,7 @@ def first(compute: Callable[[], Any]) -> Any:
 
 
 def broadcast(message: bytes = b"") -> bytes:
-    """What the first process says, on all of them."""
+    """Broadcast a message of rank 0 to all processes."""
     if not shares_work():
         return message
     head = torch.zeros(SHORT, dtype=torch.uint8)
@@ -213,17 +223,18 @@ def broadcast(message: bytes = b"") -> bytes:
 
 @torch.no_grad()
 def copy_first(tensors: Sequence[Tensor]) -> None:
-    """Put what the first process has into these tensors of all of them."""
+    """Copy the tensors of rank 0 to all processes."""
     if shares_work():
         for tensor in tensors:
             dist.broadcast(tensor, 0)
 
 
 class _Stacked(torch.autograd.Function):
-    """A tensor of each process -> all of them (processes, ...), whose gradients are summed over the processes.
+    """Stack one tensor per process to (processes, ...); gradients are summed over the processes.
 
-    torch has two of this: `torch.distributed.nn.functional.all_gather` is deprecated, and what it names instead imports
-    the compiler, two seconds of every process.
+    PyTorch's `torch.distributed.nn.functional.all_gather` is deprecated, and importing its successor loads the
+    compiler,
+    which takes two seconds in every process.
     """
 
     @staticmethod
@@ -244,7 +255,9 @@ def _shares(total: int) -> list[Share]:
 
 
 def _buckets(gradients: Iterable[Tensor]) -> Iterator[list[Tensor]]:
-    """In their order, of one type each, of some BUCKET numbers; the same on each process and at each step."""
+    """Yield gradients in order, in buckets of one dtype and about BUCKET elements, equal on each process and at each
+    step.
+    """
     bucket: list[Tensor] = []
     numbers = 0
     for gradient in gradients:

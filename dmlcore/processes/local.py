@@ -1,6 +1,6 @@
-"""The other processes of a run on this machine: started, found, waited for, and asked why they ended.
+"""Other processes of a run on this machine: starting them, joining them, and finding out why one ended.
 
-They meet in a folder of their own, so no port is chosen and nothing listens to other machines.
+They meet in a temporary directory, so no port is needed and nothing listens to other machines.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from pathlib import Path
 from dmlcore.processes import group
 from dmlcore.processes.group import ProcessError
 
-FOLDER = "DML_PROCESSES"  # the environment variable that names the folder where they meet
-LOOK = 0.05  # seconds between two looks
-GRACE = 10.0  # seconds that the others have to end by themselves
+FOLDER = "DML_PROCESSES"  # environment variable with the path of that directory
+LOOK = 0.05  # seconds between two polls
+GRACE = 10.0  # seconds that the other processes have to end before they are killed
 REMEDY = "The last checkpoint is good: resume goes on from there, with any number of processes"
 LOOPBACK = "lo"
 
 
 class Companions:
-    """The processes beside the first one, by rank."""
+    """The processes other than rank 0, by rank."""
 
     def __init__(self, folder: Path, processes: Mapping[int, subprocess.Popen[bytes]]) -> None:
         self._folder, self._processes = folder, processes
 
     def why(self, wait: float = 2.0) -> str:
-        """Which of them has ended otherwise than it should, and how; "" if none does within `wait` seconds."""
+        """Return which process failed and how, or "" if none fails within `wait` seconds."""
         until = time.monotonic() + wait
         while True:
             for rank, process in self._processes.items():
@@ -46,12 +46,12 @@ class Companions:
             time.sleep(LOOK)
 
     def require(self) -> None:
-        """Raise ProcessError if one has ended."""
+        """Raise ProcessError if a process has failed."""
         if reason := self.why(wait=0):
             raise ProcessError(reason)
 
     def end(self) -> None:
-        """Wait for their end, and bring it about where it does not come."""
+        """Wait for all processes to end; kill those that do not within GRACE seconds."""
         until = time.monotonic() + GRACE
         for process in self._processes.values():
             try:
@@ -63,9 +63,9 @@ class Companions:
 
 @contextmanager
 def companions(arguments: Sequence[str], count: int) -> Iterator[None]:
-    """Start `count - 1` more processes of Python with these arguments, and be the first of them all in here.
+    """Start `count - 1` more Python processes with these arguments, and act as rank 0 within this context.
 
-    Each calls `member`. Raises ProcessError where one of them ends before the others, with its reason.
+    Each process has to enter `member`. Raises ProcessError with the reason if one of them ends before the others.
     """
     with tempfile.TemporaryDirectory(prefix="dml-") as name:
         folder = Path(name)
@@ -91,10 +91,14 @@ def companions(arguments: Sequence[str], count: int) -> Iterator[None]:
 def member(
     join: Callable[[], object] | None = None, leave_word: Callable[[str], object] | None = None
 ) -> Iterator[None]:
-    """Be one of the processes that `companions`, torchrun or a cluster has started.
+    """Act as one of the processes started by `companions`, torchrun or a cluster.
 
-    join: how they meet, else `meet`. leave_word: told why this one ends, before the others notice. Raises ProcessError
-    if another one ends.
+    Args:
+        join: Function that joins the group; default: `meet`.
+        leave_word: Called with the error message of this process before the others notice its end.
+
+    Raises:
+        ProcessError: Another process has ended.
     """
     starter = os.getppid()
     try:
@@ -107,14 +111,18 @@ def member(
         raise ProcessError(f"another process of the run has ended. {REMEDY}") from error
     finally:
         group.leave()
-        if os.getppid() != starter and FOLDER in os.environ:  # it was killed, and clears nothing away
+        if os.getppid() != starter and FOLDER in os.environ:  # the starter was killed and cannot remove the directory
             shutil.rmtree(os.environ[FOLDER], ignore_errors=True)
 
 
 def meet(others: Companions | None = None) -> None:
-    """Join the group that the environment tells of: of `others`, or of torchrun.
+    """Join the group described by the environment, as set by `companions` or torchrun.
 
-    Raises ProcessError where one of the others, or the one that started this one, is gone before all are there.
+    Args:
+        others: On rank 0, the processes that it started.
+
+    Raises:
+        ProcessError: Another process, or the starter of this one, ended before all have joined.
     """
     if not (name := os.environ.get(FOLDER)):
         group.join()
@@ -135,14 +143,14 @@ def meet(others: Companions | None = None) -> None:
 
 
 def _is_lost(error: Exception) -> bool:
-    """Whether it may say that another process cannot be reached: what gloo and NCCL raise has no type of its own."""
+    """Return True if the error may mean that a process is unreachable: gloo and NCCL raise no specific type."""
     import torch.distributed as dist
 
     return type(error) is RuntimeError or isinstance(error, (ProcessError, dist.DistError))
 
 
 def _leave_word(reason: str) -> None:
-    """Say why this process ends to the first one; nothing under torchrun, which shows it."""
+    """Pass the reason why this process ends to rank 0; do nothing under torchrun, which shows it."""
     if name := os.environ.get(FOLDER):
         path = Path(name) / f"ended-{group.rank()}"
         if path.parent.exists():
@@ -155,6 +163,6 @@ def _start(arguments: Sequence[str], folder: Path, rank: int, count: int) -> sub
 
 
 def _environment(folder: Path, rank: int, count: int) -> dict[str, str]:
-    """What torchrun would set, and the folder."""
+    """Return the variables that torchrun would set, and the path of the directory."""
     numbers = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count}
     return {FOLDER: str(folder)} | {key: str(value) for key, value in numbers.items()}

@@ -1,1 +1,1 @@
-"""Where work on runs is done: by processes of this machine, or on a cluster, by an engine that is there already."""
+"""Execution backends of runs and jobs: processes of this machine, or an existing Ray or SLURM cluster."""

@@ -1,4 +1,4 @@
-"""A folder at an address that fsspec reads (s3://, gs://, sftp://, ...), for nodes that see no folder of ours."""
+"""Remote folder at an address that fsspec reads (s3://, gs://, sftp://, ...), for nodes without shared file systems."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ from typing import IO
 from dmlcore.storage.run_directory import LOCK
 from dmlcore.storage.task import JobError
 
-MAX_FILES = 20_000  # of one run
-MAX_BYTES = 2**38  # of one run with all its checkpoints
+MAX_FILES = 20_000  # files of one run
+MAX_BYTES = 2**38  # bytes of one run with all its checkpoints
 NAME = re.compile(r"(?!.*(^|/)\.{1,2}(/|$))[A-Za-z0-9._-]{1,200}(/[A-Za-z0-9._-]{1,200}){0,7}", re.ASCII)
 log = logging.getLogger("dmlcore")
 _CHUNK = 2**22  # bytes
-_LATE = (".ckpt", "outcome.json")  # in this order, after all else: the rows that a checkpoint counts come before it
+# written after all other files, in this order: a checkpoint must not arrive before the rows that it counts
+_LATE = (".ckpt", "outcome.json")
 
 
 def is_address(folder: str) -> bool:
-    """Whether a folder is named by an address, and not by a path that all nodes see."""
+    """Return True if a folder is given as an address instead of a path on a shared file system."""
     return "://" in folder
 
 
 class Address:
-    """What lies there, and which of it was sent or fetched already."""
+    """A remote folder, and which of its files were sent or fetched already."""
 
     def __init__(self, address: str) -> None:
-        """Raises JobError where no installed package reads such an address."""
+        """Raise JobError if no installed package reads such an address."""
         try:
             import fsspec
 
@@ -42,12 +43,13 @@ class Address:
         self._refused: set[str] = set()
 
     def send(self, root: Path) -> None:
-        """Send what is new below a folder, what counts on other files after those; a file is there whole or not."""
+        """Upload new files below `root`, each atomically and dependent ones last."""
         new = {name: path for name, path in _below(root).items() if self._sent.get(name) != _signature(path)}
         with ExitStack() as opened:
             files = {}
-            for name in sorted(new, key=_order, reverse=True):  # a checkpoint that is open stays what it is
-                with contextlib.suppress(FileNotFoundError):  # replaced this very moment
+            # an open checkpoint keeps its contents when its name is replaced
+            for name in sorted(new, key=_order, reverse=True):
+                with contextlib.suppress(FileNotFoundError):  # replaced at this moment; the next call sends it
                     files[name] = opened.enter_context(open(new[name], "rb")), _signature(new[name])
             for name in sorted(files, key=_order):
                 source, signature = files[name]
@@ -55,7 +57,7 @@ class Address:
                 self._sent[name] = signature
 
     def write(self, name: str, contents: bytes = b"") -> None:
-        """Put one file there, whole."""
+        """Write one file atomically."""
         path = f"{self._path}/{name}"
         self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
         file = self._files.open(path, "wb", autocommit=False)
@@ -64,16 +66,17 @@ class Address:
         file.commit()
 
     def fetch(self, root: Path, only: str = "") -> None:
-        """Fetch new files into a folder; checkpoints come first and are put in place last.
+        """Fetch new files into a local folder; checkpoints are fetched first and moved into place last.
 
-        Whoever can write to the address names the files, so a name that is none of a run is skipped with a warning.
+        Whoever can write to the address chooses the file names, so a name that no file of a run has is skipped with a
+        warning.
 
         Args:
             root: Folder that receives the files; nothing is written outside it.
-            only: Name of the one file to fetch; "": all.
+            only: Name of the single file to fetch; "": all.
 
         Raises:
-            JobError: More than MAX_FILES files or MAX_BYTES bytes, or a file where a folder is needed.
+            JobError: There are more than MAX_FILES files or MAX_BYTES bytes, or a name is both a file and a folder.
         """
         there = self._there()
         if len(there.keys() | self._fetched.keys()) > MAX_FILES:
@@ -95,7 +98,7 @@ class Address:
             raise JobError(f"{self._path}: one name is that of a file and of a folder: {error.filename}") from None
 
     def _copy(self, source: IO[bytes], into: IO[bytes], name: str) -> None:
-        """Copy one file; raises JobError where all files together have too many bytes, whatever their listing says."""
+        """Copy one file; raises JobError if all files together exceed MAX_BYTES, whatever size the listing states."""
         others = sum(self._sizes.values()) - self._sizes.pop(name, 0)
         size = 0
         while chunk := source.read(_CHUNK):
@@ -106,11 +109,11 @@ class Address:
         self._sizes[name] = size
 
     def know_all(self) -> None:
-        """What is there now need not be fetched: it was sent from here."""
+        """Mark all remote files as fetched; call this after sending them."""
         self._fetched = {name: signature for name, (_, signature) in self._there().items()}
 
     def _there(self) -> dict[str, tuple[str, tuple[str, ...]]]:
-        """Path and signature of every file of a run there, by its name."""
+        """Return path and signature of every remote file of the run, by name."""
         self._files.invalidate_cache()
         listed = self._files.find(self._path, detail=True) if self._files.exists(self._path) else {}
         keys = ("size", "ETag", "mtime", "LastModified", "created")
@@ -125,13 +128,13 @@ class Address:
         return there
 
     def remove(self) -> None:
-        """Remove all that lies there."""
+        """Remove the remote folder."""
         if self._files.exists(self._path):
             self._files.rm(self._path, recursive=True)
 
 
 def _inside(root: Path, name: str) -> Path:
-    """Return where a file belongs in a folder; raises JobError for a place outside it."""
+    """Return the path of a file in `root`; raises JobError if it is outside."""
     place = root / name
     if not place.resolve().is_relative_to(root.resolve()):
         raise JobError(f"{name}: not a place inside {root}")

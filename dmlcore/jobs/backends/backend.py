@@ -1,4 +1,4 @@
-"""What a backend is: it begins a task on a run and gives back the work under way, to be looked at until it is over."""
+"""Interface of backends: a backend starts a task on a run and returns a handle, which is polled until it has ended."""
 
 from __future__ import annotations
 
@@ -11,46 +11,47 @@ from dmlcore.storage.runs import Run
 
 
 class Work(Protocol):
-    """A task on a run that is under way somewhere."""
+    """Handle of a task that executes somewhere."""
 
     def over(self) -> bool:
-        """Look at it, a few times a second: whether it has ended, however; then the run says how."""
+        """Poll the task, a few times per second; return True once it has ended. The run then holds the result."""
 
     def cancel(self) -> None:
-        """Let it end after its current step, keeping everything."""
+        """Stop the task after its current step, keeping everything."""
 
 
 class Backend(Protocol):
-    """Where tasks are done."""
+    """Place where tasks execute."""
 
-    at_once: int  # tasks that whoever makes many runs may have under way; what cannot begin yet waits there
+    # number of tasks that one process may have started at a time; the backend queues those without a free place
+    at_once: int
 
     def begin(self, run: Run, task: str, settings: str = "") -> Work:
-        """Begin a task of `launch.JobName` or "train", which resumes what is there; raises JobError, locks.Busy."""
+        """Start "train", which resumes an existing run, or a task of `launch.JobName`; raises JobError, locks.Busy."""
 
 
 class LocalWork:
-    """A process of this machine; or none, while another one that we did not start works on the run."""
+    """Handle of a process of this machine; without a process, of a run that another process is training."""
 
     def __init__(self, run: Run, process: subprocess.Popen[bytes] | None) -> None:
         self._run, self._process = run, process
 
     def over(self) -> bool:
-        """Whether the process has ended."""
+        """Return True once the process has ended."""
         return not self._run.is_alive() if self._process is None else self._process.poll() is not None
 
     def cancel(self) -> None:
-        """End the training run after its step."""
+        """Cancel the training run."""
         launch.cancel(self._run)
 
 
 class LocalBackend:
-    """Processes of this machine, which wait for their turn on the device themselves."""
+    """Processes of this machine, which wait for their turn on the device by themselves."""
 
     at_once = 1
 
     def begin(self, run: Run, task: str, settings: str = "") -> LocalWork:
-        """Start a process, unless one trains the run already."""
+        """Start a process, unless another one is training the run already."""
         if task != "train":
             return LocalWork(run, launch.start(run, task, *(("--settings", settings) if settings else ())))
         if run.is_alive():
@@ -61,11 +62,11 @@ class LocalBackend:
 
 
 def of(text: str) -> Backend:
-    """The backend of a line as `choice.parse` reads it; raises JobError, also where its package is missing."""
+    """Return the backend of a line, as parsed by `choice.parse`; raises JobError, also if its package is missing."""
     chosen = parse(text).require()
     if chosen.kind == "local":
         return LocalBackend()
-    from dmlcore.jobs.backends.remote import RemoteBackend  # late: most need none of this
+    from dmlcore.jobs.backends.remote import RemoteBackend  # imported late: most processes need no cluster
 
     if chosen.kind == "ray":
         from dmlcore.jobs.backends.ray_engine import RayEngine

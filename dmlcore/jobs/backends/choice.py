@@ -1,4 +1,4 @@
-"""Which backend, and with what: one line of text, as on the command line, in a state and in $DML_BACKENDS."""
+"""Choice of a backend and its resources as one line of text, used by the command line, states and $DML_BACKENDS."""
 
 from __future__ import annotations
 
@@ -20,22 +20,25 @@ _EXTRA = "pip install 'dml-lab[{kind}]', or in a checkout: .venv/bin/pip install
 
 
 class BackendChoice(BaseModel):
-    """A backend and what each task on it is given; `text` is the line that `parse` reads."""
+    """A backend and the resources of each task on it; `text` is the line that `parse` reads."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: Literal["local", "ray", "slurm"] = "local"
-    address: str = ""  # of the cluster, or the partition; "": the cluster of this machine, or the default partition
-    cpus: Annotated[int, Field(ge=1, le=1024)] = 1  # this and the next two: of each process of a run
-    gpus: Annotated[int, Field(ge=0, le=64)] | None = None  # None: one for a run that may use it, where there are any
+    # of the Ray cluster, or the SLURM partition; "": the cluster of this machine, or the default partition
+    address: str = ""
+    cpus: Annotated[int, Field(ge=1, le=1024)] = 1  # cpus, gpus and gigabytes are per process of a run
+    # None: one for a run that may use it, if the cluster has GPUs
+    gpus: Annotated[int, Field(ge=0, le=64)] | None = None
     gigabytes: Annotated[float, Field(gt=0, le=1e5, allow_inf_nan=False)] | None = None
-    minutes: Annotated[int, Field(ge=1, le=10**6)] | None = None  # SLURM's limit of a job
-    nodes: Annotated[int, Field(ge=1, le=4096)] | None = None  # of SLURM, that share the processes of a run; None: one
-    folder: str = ""  # shared by all nodes, or an fsspec address; "": .away of the run store, on a shared file system
+    minutes: Annotated[int, Field(ge=1, le=10**6)] | None = None  # time limit of a SLURM job
+    # SLURM nodes that share the processes of a run; None: one
+    nodes: Annotated[int, Field(ge=1, le=4096)] | None = None
+    folder: str = ""  # path shared by all nodes, or an fsspec address; "": .away in a run store on a shared file system
 
     @property
     def text(self) -> str:
-        """As `parse` reads it; "" for this machine."""
+        """Line that `parse` reads; "" for this machine."""
         if self.kind == "local":
             return ""
         given = {key: f"{value:g}" if isinstance(value, float) else value for key, value in self._given().items()}
@@ -44,7 +47,7 @@ class BackendChoice(BaseModel):
 
     @property
     def title(self) -> str:
-        """For a choice on a page."""
+        """Label in menus."""
         if self.kind == "local":
             return "This machine"
         name = {"ray": "Ray", "slurm": "SLURM"}[self.kind]
@@ -55,7 +58,7 @@ class BackendChoice(BaseModel):
         return self.model_dump(exclude_defaults=True, exclude={"kind", "address"})
 
     def require(self) -> Self:
-        """Itself, if what it needs is installed; raises JobError that says how to install it."""
+        """Return self if the required package is installed; raises JobError with the command that installs it."""
         package = _NEEDS.get(self.kind)
         if package and find_spec(package) is None:
             extra = _EXTRA.format(kind=self.kind, package=package)
@@ -64,7 +67,7 @@ class BackendChoice(BaseModel):
 
 
 def parse(text: str) -> BackendChoice:
-    """The choice that a line means; raises JobError saying what is wrong with it."""
+    """Parse a line; raises JobError that names the mistake."""
     name, _, options = text.strip().partition("?")
     kind, _, address = name.partition(":")
     try:
@@ -91,13 +94,16 @@ def parse(text: str) -> BackendChoice:
 
 
 def recorded(text: str, also: Iterable[str] = ()) -> tuple[str, str]:
-    """Return the backend that a state file names and "", or "" (this machine) and why that backend is not used.
+    """Decide whether to use the backend recorded in a state file.
 
-    A state file may have been written by somebody else, so it must not choose which machine this one connects to.
+    A state file may come from another user, so it must not determine which machine this one connects to.
 
     Args:
-        text: The recorded backend, as `parse` reads it.
-        also: Backends that the user has just named, allowed beside those of $DML_BACKENDS.
+        text: The recorded backend, as parsed by `parse`.
+        also: Backends that the user has just named, allowed in addition to those of $DML_BACKENDS.
+
+    Returns:
+        The backend and "", or "" (this machine) and the reason why the recorded one is not used.
     """
     if not text:
         return "", ""
@@ -111,10 +117,10 @@ def recorded(text: str, also: Iterable[str] = ()) -> tuple[str, str]:
 
 
 def offered() -> list[BackendChoice]:
-    """What pages let a visitor choose from: this machine, and what its owner names in $DML_BACKENDS.
+    """Return the backends that pages offer: this machine and those that the server's owner lists in $DML_BACKENDS.
 
-    Nobody else names an address: whoever chose one could let this server connect, and send its work, anywhere. Raises
-    JobError for a line that cannot be read.
+    Users cannot enter addresses: they could make the server connect, and send its work, anywhere. Raises JobError for a
+    line that cannot be parsed.
     """
     named = [parse(word) for word in os.environ.get("DML_BACKENDS", "").split()]
     return [BackendChoice(), *(choice for choice in dict.fromkeys(named) if choice.kind != "local")]

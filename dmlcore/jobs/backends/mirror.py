@@ -1,7 +1,7 @@
-"""A run directory that is worked on elsewhere, and the one of the run store, which takes over what is new there.
+"""Copying of new files from a run directory that a node works in to that of the run store.
 
-Files that are replaced whole are taken by a second name of the same bytes where the file system allows it. At every
-moment the one in the run store is one that a resume goes on from: a checkpoint never comes before the rows it counts.
+Complete files are hard-linked where the file system allows it. At every moment the run in the store can be resumed: a
+checkpoint never arrives before the rows that it counts.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from dmlcore.storage import atomic_files
 from dmlcore.storage.run_directory import CANCEL, LAST, LOCK, LOG, METRICS, PREV, SPEC, STATE
 
 Signature = tuple[int, int, int]
-_OWN = {LOCK, CANCEL, STATE, "hurry"}  # each side has its own
-_TAIL = 4096  # bytes before the place where rows are added, compared with those that are there
+_OWN = {LOCK, CANCEL, STATE, "hurry"}  # not copied, as each side has its own
+_TAIL = 4096  # bytes at the end of the target that must equal those of the source before rows are appended
 
 
 def files(folder: Path) -> dict[str, Signature]:
-    """The finished files of a run directory and the folders in it, as they are now."""
+    """Return the signatures of the complete files in a run directory and its subdirectories."""
     signatures: dict[str, Signature] = {}
     for path in _entries(folder):
         for entry in _entries(path) if path.is_dir() and not path.is_symlink() else [path]:
@@ -40,7 +40,7 @@ def _entries(folder: Path) -> Iterator[Path]:
 
 
 def seed(run: Path, into: Path) -> None:
-    """Give a new directory what there is of a run, but for its log, its state and its lock."""
+    """Copy a run into a new directory, except its log, state and lock."""
     for name in files(run):
         if name != LOG:
             (into / name).parent.mkdir(parents=True, exist_ok=True)
@@ -48,7 +48,7 @@ def seed(run: Path, into: Path) -> None:
 
 
 def take(source: Path, target: Path) -> None:
-    """Another name of the same file, which nobody changes, or else a copy of it."""
+    """Hard-link an immutable file, or copy it where links are not possible."""
     try:
         os.link(source, target)
     except FileNotFoundError:
@@ -60,7 +60,7 @@ def take(source: Path, target: Path) -> None:
 
 
 class Mirror:
-    """Carries what is new in `source`, made by `seed`, over to the run directory `target`, whose lock we hold."""
+    """Copies new files of `source`, a directory filled by `seed`, to the run directory `target`, whose lock we hold."""
 
     def __init__(self, source: Path, target: Path) -> None:
         self.source, self.target = source, target
@@ -68,9 +68,9 @@ class Mirror:
         self._log = 0
 
     def carry(self) -> None:
-        """Take over what is new, but for the spec, which never changes; raises OSError (disk full).
+        """Copy all new files except the spec, which never changes.
 
-        The run directory is then as good as before.
+        Raises OSError (disk full); the run directory is then as usable as before.
         """
         now = files(self.source)
         fresh: list[tuple[Path, Path]] = []
@@ -80,22 +80,23 @@ class Mirror:
                 beside = place.with_name(f".{place.name}.new")
                 place.parent.mkdir(exist_ok=True)
                 beside.unlink(missing_ok=True)
-                with contextlib.suppress(FileNotFoundError):  # replaced this very moment: the next look finds it
+                with contextlib.suppress(FileNotFoundError):  # replaced at this moment; the next call finds it
                     take(self.source / name, beside)
                     fresh.append((beside, place))
         self._rows()
         self._words()
         for beside, place in fresh:
             os.replace(beside, place)
-            beside.unlink(missing_ok=True)  # two names of the same file: then the kernel does not rename
-        for name in self._seen.keys() - now.keys() - {LAST, PREV, SPEC}:  # the first two are gone while one is saved
+            beside.unlink(missing_ok=True)  # os.replace does nothing if both names are links to the same file
+        # the first two are absent for a moment while a checkpoint is saved
+        for name in self._seen.keys() - now.keys() - {LAST, PREV, SPEC}:
             (self.target / name).unlink(missing_ok=True)
         for folder in {place.parent for _, place in fresh}:
             atomic_files.sync_directory(folder)
         self._seen = now
 
     def _rows(self) -> None:
-        """The rows of metrics.jsonl: those that came since, or all where it was cut at a resume."""
+        """Append new rows to metrics.jsonl, or replace the file if the source was truncated by a resume."""
         source, target = self.source / METRICS, self.target / METRICS
         if not source.exists():
             return
@@ -114,7 +115,7 @@ class Mirror:
                     os.fsync(into.fileno())
 
     def _words(self) -> None:
-        """What came to the log."""
+        """Append new lines to the log."""
         with contextlib.suppress(FileNotFoundError), open(self.source / LOG, "rb") as file:
             file.seek(self._log)
             if new := file.read():

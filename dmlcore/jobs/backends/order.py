@@ -1,9 +1,9 @@
-"""What is sent to a node: a folder that is a small run store, with an order and, at the end, its outcome.
+"""Files through which a process and a node communicate: a small run store with an order and, at the end, its result.
 
-Both sides only read and write files of it, so nothing of ours is pickled. `order.json` comes with it, `begun.json` says
-that a node works on it, `outcome.json`, written last, that it has ended and how. Where several processes train the run
-together the first one works in the folder; `meeting.json` tells the others where they find it, which write nothing but
-the outcome where one of them fails, and `lost.json` says that one of them is gone, so that all begin again.
+Both sides only read and write these files, so no object is pickled. `order.json` is sent with the run, `begun.json`
+says which node works on it, and `outcome.json`, written last, how it ended. Where several processes train the run, the
+process of rank 0 works in the folder and publishes its address in `meeting.json`. The others write only `outcome.json`
+if they fail. `lost.json` reports the loss of a process, after which all are started again.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from dmlcore.storage import atomic_files
 from dmlcore.storage.runs import MOST_PROCESSES
 from dmlcore.storage.task import MAX_STATE_BYTES, Text
 
-ON_NODE = "dmlcore.cli.on_node"  # whose `carry_out` a node calls: jobs knows the command line by its name alone
+ON_NODE = "dmlcore.cli.on_node"  # module whose `carry_out` a node calls; `jobs` must not import the command line
 
 
 @dataclass(frozen=True)
 class ProcessPlace:
-    """Which of the processes that train a run a node is asked to be."""
+    """Rank of a node's process among those that train a run."""
 
     rank: int = 0
-    local_rank: int = 0  # among those that see the same GPUs, local_size in all
+    local_rank: int = 0  # among the `local_size` processes that see the same GPUs
     local_size: int = 1
-    address: str = "127.0.0.1"  # of this node, by which the others reach it
+    address: str = "127.0.0.1"  # of this node, as seen by the others
 
 
 ALONE = ProcessPlace()
 
 
 class Order(BaseModel):
-    """What to do: a task of `launch.JobName` or "train" on the run that lies beside it."""
+    """Request for "train" or a task of `launch.JobName` on the run in the same folder."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
     FILE: ClassVar = "order.json"
@@ -43,13 +43,13 @@ class Order(BaseModel):
     run: str
     task: str
     settings: str = ""
-    cpus: int = 1  # of each process
+    cpus: int = 1  # per process
     processes: Annotated[int, Field(ge=1, le=MOST_PROCESSES)] = 1
-    data: str = ""  # $DML_DATA of whoever sent it, for nodes without one
+    data: str = ""  # $DML_DATA of the sender, for nodes that do not set it
 
 
 class Begun(BaseModel):
-    """Who does it."""
+    """Node that executes the order."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
     FILE: ClassVar = "begun.json"
@@ -59,7 +59,7 @@ class Begun(BaseModel):
 
 
 class Meeting(BaseModel):
-    """Where the first process waits for the others."""
+    """Address at which rank 0 waits for the other processes."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
     FILE: ClassVar = "meeting.json"
@@ -69,7 +69,7 @@ class Meeting(BaseModel):
 
 
 class Lost(BaseModel):
-    """Why the first process cannot go on, though the run could."""
+    """Reason why rank 0 cannot continue although the run can be resumed."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
     FILE: ClassVar = "lost.json"
@@ -78,7 +78,7 @@ class Lost(BaseModel):
 
 
 class NodeOutcome(BaseModel):
-    """How it ended."""
+    """Result of an order."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
     FILE: ClassVar = "outcome.json"
@@ -91,12 +91,12 @@ M = TypeVar("M", Order, Begun, Meeting, Lost, NodeOutcome)
 
 
 def write(root: Path, what: Order | Begun | Meeting | Lost | NodeOutcome) -> None:
-    """Put it into the folder, whole."""
+    """Write a message into the folder atomically."""
     atomic_files.replace_json(root / what.FILE, what.model_dump())
 
 
 def read(root: Path, kind: type[M]) -> M | None:
-    """What lies in the folder, or None."""
+    """Return the message of this kind in the folder, or None."""
     try:
         return kind.model_validate_json(atomic_files.contents(root / kind.FILE, MAX_STATE_BYTES))
     except (OSError, ValidationError):

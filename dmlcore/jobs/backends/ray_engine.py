@@ -1,4 +1,4 @@
-"""Ray as an engine: each task on a run is a Ray task with its demands; Ray queues, places, and tells of lost nodes."""
+"""Ray engine: each task on a run is a Ray task with resource demands, which Ray queues, places and monitors."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from dmlcore.jobs.backends.order import ON_NODE, ProcessPlace
 from dmlcore.spec import RunSpec
 from dmlcore.storage.task import JobError
 
-# Without the umask every account could read the token.
+# Without the umask, every account could read the token.
 MAKE_TOKEN = "(umask 077; ray get-auth-token --generate >/dev/null)"
 START = (
     "RAY_AUTH_MODE=token RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0 "
     "ray start --head --include-dashboard=false --disable-usage-stats"
 )
 HOW_TO_START = f"start one: {MAKE_TOKEN} && {START}"
-CONNECT_TIMEOUT = 120.0  # seconds; Ray itself tries on for ever where something answers that is no cluster
-# What Ray takes on systems without clusters: it then binds to the loopback, and to nothing else.
+CONNECT_TIMEOUT = 120.0  # seconds; Ray itself retries forever if another service answers at the address
+# Ray's setting for systems without clusters: it then binds to the loopback interface only.
 LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
-LOOK = 5.0  # seconds between two questions what the nodes have
+LOOK = 5.0  # seconds between two queries of the nodes' resources
 
 
 def carry_out(folder: str, rank: int = 0) -> None:
-    """On the node: what the command line does with an order there; Ray shows each process its own GPUs alone."""
+    """Execute an order on the node; Ray restricts each process to its own GPUs."""
     import ray
 
     import_module(ON_NODE).carry_out(folder, ProcessPlace(rank=rank, address=ray.util.get_node_ip_address()))
@@ -43,14 +43,14 @@ def carry_out(folder: str, rank: int = 0) -> None:
 
 @dataclass(frozen=True)
 class RayWork:
-    """One Ray task for each process, and the room that several have together: a placement group."""
+    """One Ray task per process, and the placement group of several processes."""
 
     tasks: list[Any]
     room: Any = None
 
 
 class RayEngine:
-    """The tasks of one process on a Ray cluster, which is connected to when there is a first one."""
+    """Engine that submits tasks to a Ray cluster; the connection is made for the first task."""
 
     title = "Ray"
 
@@ -60,7 +60,7 @@ class RayEngine:
         self._known: list[tuple[float, float]] = []
 
     def submit(self, folder: str, spec: RunSpec, processes: int) -> RayWork:
-        """A Ray task, or one for each process, which begin together; raises JobError where there is no cluster."""
+        """Submit one Ray task per process; several start together. Raises JobError if there is no cluster."""
         ray = connected(self._choice.address)
         demand = {"CPU": self._choice.cpus, "GPU": self._gpus(spec)}
         if self._choice.gigabytes:
@@ -74,7 +74,8 @@ class RayEngine:
                 {"scheduling_strategy": ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy(room, rank)}
                 for rank in range(processes)
             ]
-        # A lost task is tried again by its attendant, from what came through, in a folder of its own.
+        # Ray must not retry a lost task: the monitoring process does so in a new folder, from the last checkpoint
+        # received.
         asked: dict[str, Any] = {"num_cpus": demand.pop("CPU"), "num_gpus": demand.pop("GPU"), **demand}
         asked |= {"name": Path(folder).name, "max_retries": 0}
         task = ray.remote(carry_out)
@@ -82,11 +83,11 @@ class RayEngine:
         return RayWork(tasks, room)
 
     def ended(self, work: RayWork) -> bool:
-        """Whether the first task has ended, or any other one with an error: those that do not lead say theirs."""
+        """Return True once rank 0 has ended, or another task with an error; rank 0 reports the result of the others."""
         return any(task == work.tasks[0] or error for task, error in self._over(work))
 
     def reason(self, work: RayWork) -> tuple[str, bool]:
-        """An exception of a task, or what happened to its worker or node."""
+        """Return the exception of a task, or what happened to its worker or node."""
         ray = connected(self._choice.address)
         errors = [error for _, error in self._over(work) if error]
         for error in errors:
@@ -99,7 +100,7 @@ class RayEngine:
         return "the folder of its order was gone before it began", False
 
     def _over(self, work: RayWork) -> list[tuple[Any, Exception | None]]:
-        """The tasks that have ended, and with what error."""
+        """Return the tasks that have ended and their errors."""
         ray = connected(self._choice.address)
         over: list[tuple[Any, Exception | None]] = []
         for task in ray.wait(work.tasks, num_returns=len(work.tasks), timeout=0)[0]:
@@ -112,19 +113,19 @@ class RayEngine:
         return over
 
     def withdraw(self, work: RayWork) -> None:
-        """Take tasks out of the queue; with their room those end that are at work in it."""
+        """Remove tasks from the queue; removing their placement group also ends those that are running."""
         ray = connected(self._choice.address)
         for task in work.tasks:
             ray.cancel(task)
         self.release(work)
 
     def release(self, work: RayWork) -> None:
-        """Give back the room of several."""
+        """Remove the placement group."""
         if work.room is not None:
             connected(self._choice.address).util.remove_placement_group(work.room)
 
     def waits_for(self, spec: RunSpec, processes: int) -> str:
-        """The demands, and whether any node could ever meet them."""
+        """Return the demands, and whether the cluster could ever meet them."""
         cpus, gpus = self._choice.cpus, self._gpus(spec)
         wanted = f"{cpus} CPU{'s' if cpus > 1 else ''}" + (f" and {gpus} GPU{'s' if gpus > 1 else ''}" if gpus else "")
         nodes = self._nodes()
@@ -145,7 +146,7 @@ class RayEngine:
         return 1 if spec.device == "cuda" or any(gpus for _, gpus in self._nodes()) else 0
 
     def _nodes(self) -> list[tuple[float, float]]:
-        """CPUs and GPUs of each node that is alive."""
+        """Return the CPUs and GPUs of each live node."""
         if time.monotonic() - self._asked > LOOK or not self._asked:
             nodes = [node["Resources"] for node in connected(self._choice.address).nodes() if node["Alive"]]
             self._asked, self._known = (
@@ -156,22 +157,27 @@ class RayEngine:
 
 
 def connected(address: str) -> ModuleType:
-    """Ray, connected to the cluster at this address; "": $RAY_ADDRESS, or the one that runs here. Raises JobError."""
+    """Return the module ray, connected to the cluster at `address`.
+
+    With an empty address, the cluster is that of $RAY_ADDRESS or the one running on this machine. Raises JobError.
+    """
     where = address or os.environ.get("RAY_ADDRESS", "") or _running_here()
     host, _, port = where.rpartition(":")
     if host in ("127.0.0.1", "localhost"):
-        os.environ.setdefault(LOOPBACK, "0")  # read when Ray is imported: else it looks for the machine's other address
-        if _has_token():  # Ray sends it to no address that it is given: to one on this machine it may go
+        # read when Ray is imported; otherwise it uses the machine's public address
+        os.environ.setdefault(LOOPBACK, "0")
+        if _has_token():  # Ray sends no token to an explicit address; a local one may receive it
             os.environ.setdefault("RAY_AUTH_MODE", "token")
     if (known := sys.modules.get("ray")) and known.is_initialized():
         return known
-    try:  # Ray itself would try for minutes
+    try:  # fail early: Ray itself would retry for minutes
         socket.create_connection((host, int(port)), timeout=10).close()
     except (OSError, ValueError) as error:
         raise JobError(f"backend ray: no cluster answers at {where} ({error}); {HOW_TO_START}") from None
     import ray
 
-    # Not in the main thread, whose signals Ray would take: it ends a process at once, and a run ends after its step.
+    # Connect in another thread: in the main thread, Ray would install signal handlers that end the process immediately,
+    # while a run must end after its current step.
     errors: list[Exception] = []
     connecting = threading.Thread(target=_connect, args=(ray, where, errors), daemon=True)
     connecting.start()
@@ -193,7 +199,7 @@ def _has_token() -> bool:
 
 
 def _connect(ray: Any, where: str, errors: list[Exception]) -> None:
-    """Connect to a cluster; an exception is put into `errors`."""
+    """Connect to a cluster; append an exception to `errors`."""
     try:
         ray.init(address=where, log_to_driver=False, logging_level=logging.ERROR, namespace="dml-lab")
     except Exception as error:
@@ -201,9 +207,9 @@ def _connect(ray: Any, where: str, errors: list[Exception]) -> None:
 
 
 def _running_here() -> str:
-    """Return the address that the user's last `ray start` on this machine has left; raises JobError if there is none.
+    """Return the address stored by the user's last `ray start` on this machine; raises JobError if there is none.
 
-    Ray lets everybody write into that folder, so a file of another account is not believed.
+    Ray lets every account write to that folder, so a file of another account is not trusted.
     """
     path = Path(os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()) / "ray" / "ray_current_cluster"
     try:

@@ -1,9 +1,9 @@
-"""Work on a run that an engine does on some node, attended by a process of this machine.
+"""Work on a run that an engine executes on a node, monitored by a process of this machine.
 
-The process holds the lock of the run and alone writes into its directory. The node works in a folder of its own, made
-for this one try (`order`), on a file system that both see or at an address; what is new there is carried over a few
-times a second. A node that is lost, or only cut off, can so spoil nothing: the next try begins in a new folder with the
-last checkpoint that came through.
+The monitoring process holds the lock of the run and is the only one that writes into its directory. The node works in
+a separate folder, created for each attempt (`order`), on a shared file system or at an address; new files are copied a
+few times per second. A lost or disconnected node can therefore not damage the run: the next attempt starts in a new
+folder from the last checkpoint received.
 """
 
 from __future__ import annotations
@@ -28,41 +28,47 @@ from dmlcore.storage.run_directory import LOCK, STATE
 from dmlcore.storage.runs import RUN_ID, Run, RunError, RunStore
 from dmlcore.storage.task import JobError, ProgressState
 
-AWAY = ".away"  # in a run store: the folders of what is done elsewhere
-AT_ONCE = 64  # tasks of one process given to an engine at a time; it decides which of them run
-LOSSES = 3  # nodes lost without a further checkpoint, after which it is no accident
-LOOK = 1.0  # seconds between two looks at an address
+AWAY = ".away"  # folder of remote work in a run store
+AT_ONCE = 64  # tasks that one process submits at a time; the engine decides which of them run
+LOSSES = 3  # attempts lost in a row without a new checkpoint, after which the run fails
+LOOK = 1.0  # seconds between two polls of an address
 
 
 class Engine(Protocol):
-    """What begins work on nodes: Ray, SLURM."""
+    """Scheduler of work on nodes: Ray or SLURM."""
 
     title: str
 
     def submit(self, folder: str, spec: RunSpec, processes: int) -> Any:
-        """Have `order.ON_NODE` called with the folder on some node, once there is room; what names this work.
+        """Submit a call of `order.ON_NODE` with the folder, to run once there is room.
 
-        processes: in so many at once, each of which is told its place.
+        Args:
+            folder: Path or address of the order.
+            spec: Spec of the run.
+            processes: Number of processes to start together; each is passed its rank.
+
+        Returns:
+            Handle of the submitted work.
         """
 
     def ended(self, work: Any) -> bool:
-        """Whether it is over, however, or can come to no good end, as one of its processes is gone."""
+        """Return True once the work has ended, or has lost one of its processes."""
 
     def reason(self, work: Any) -> tuple[str, bool]:
-        """Why it ended without an outcome, and whether its node was lost, so that it may be tried again."""
+        """Return why it ended without a result, and True if its node was lost, so that it may be retried."""
 
     def withdraw(self, work: Any) -> None:
-        """Forget work that has not begun, and end what is left of work that lost a process."""
+        """Remove queued work, and end the rest of work that lost a process."""
 
     def release(self, work: Any) -> None:
-        """Free what work that is over still holds."""
+        """Free resources that ended work still holds."""
 
     def waits_for(self, spec: RunSpec, processes: int) -> str:
-        """What work that has not begun waits for, in words."""
+        """Return a message that says what queued work is waiting for."""
 
 
 class RemoteBackend:
-    """A cluster behind its engine."""
+    """A cluster, accessed through its engine."""
 
     at_once = AT_ONCE
 
@@ -70,12 +76,12 @@ class RemoteBackend:
         self.choice, self.engine = choice, engine
 
     def begin(self, run: Run, task: str, settings: str = "") -> RemoteWork:
-        """Give the task to the engine; raises JobError, locks.Busy, OSError."""
+        """Submit the task to the engine; raises JobError, locks.Busy, OSError."""
         return RemoteWork(run, task, settings, self.choice, self.engine)
 
 
 class RemoteWork:
-    """One task on one run; `standing` and at the end `outcome` say where it stands."""
+    """One task on one run; `standing` is its progress and `outcome`, once it has ended, its result."""
 
     def __init__(self, run: Run, task: str, settings: str, choice: BackendChoice, engine: Engine) -> None:
         self.run, self.choice, self.engine = run, choice, engine
@@ -96,16 +102,16 @@ class RemoteWork:
             if task == "train" and run.state().state != "queued":
                 launch.prepare_resume(run, choice.text)
             elif task == "train":
-                run.update(backend=choice.text)  # where a resume goes, too
+                run.update(backend=choice.text)  # a resume uses the same backend
             self._try()
             self._held = held.pop_all()
 
     def cancel(self) -> None:
-        """Let it end after its current step; what has not begun ends at once."""
+        """Stop after the current step; queued work ends immediately."""
         self._cancelled = True
 
     def over(self) -> bool:
-        """Carry over what is new, and ask whether it has ended; then the run is free again."""
+        """Copy new files and poll the engine; return True once the task has ended and the run is unlocked."""
         if self.outcome is None:
             try:
                 self._look()
@@ -117,7 +123,7 @@ class RemoteWork:
         return self.outcome is not None
 
     def _look(self) -> None:
-        # Asked before the last look at the files, so that nothing comes after it.
+        # Query the engine before the last copy, so that no file is missed.
         ended = self.engine.ended(self._work)
         if self._address and not ended and time.monotonic() - self._looked < LOOK:
             return
@@ -125,11 +131,12 @@ class RemoteWork:
         try:
             if self._address:
                 self._address.fetch(self._root)
-        except JobError as error:  # nothing that a node of ours has sent: somebody else writes there
+        except JobError as error:  # our nodes send no such files, so another party writes to the address
             self.engine.withdraw(self._work)
             self._end(NodeOutcome(state="failed", message=str(error)))
             return
-        lost = order.read(self._root, Lost)  # before the outcome: the one who fails says so before the others are lost
+        # read before the result: a failing process reports its result before the others notice its loss
+        lost = order.read(self._root, Lost)
         outcome = order.read(self._root, NodeOutcome)
         begun = order.read(self._root, Begun)
         self._mirror.carry()
@@ -147,7 +154,7 @@ class RemoteWork:
             self._end(outcome)
 
     def _try(self) -> None:
-        """Give it to the engine, in a new folder with what there is of the run."""
+        """Submit the task in a new folder with a copy of the run."""
         store = self.run.path.parent
         sweep(store, self.run)
         name = f"{self.run.id}.{secrets.token_hex(4)}"
@@ -170,7 +177,7 @@ class RemoteWork:
         self._work = self.engine.submit(folder, self.run.spec, self._order.processes)
 
     def _bring_start(self, store: Path) -> None:
-        """Send the run whose backbone this one starts with along, if it is one of the same store."""
+        """Also copy the run that provides the initial backbone, if it is in the same store."""
         named = store / (self.run.spec.model.start or ".")
         if named.parent == store and RUN_ID.fullmatch(named.name) and named.exists():
             start = RunStore(store).open(named.name)
@@ -178,7 +185,7 @@ class RemoteWork:
             atomic_files.replace_json(self._root / start.id / STATE, start.state().model_dump())
 
     def _tell(self, begun: Begun | None) -> None:
-        """Carry over where it stands."""
+        """Copy the node's progress into the state of the run or job."""
         where = f" on {begun.host}" if begun else ""
         there = Run(self._root / self.run.id)
         if self._order.task != "train":
@@ -195,7 +202,8 @@ class RemoteWork:
             else:
                 changes = {"message": self._waits_for()}
             if now.pid or any(getattr(now, key) != value for key, value in changes.items()):
-                self.run.update(**changes, pid=0)  # it ends by its file: this process may attend to others too
+                # pid 0: it is cancelled by file, as this process may monitor other work too
+                self.run.update(**changes, pid=0)
 
     def _waits_for(self) -> str:
         return self.engine.waits_for(self.run.spec, self._order.processes)
@@ -212,7 +220,7 @@ class RemoteWork:
             (self._root / name).touch()
 
     def _lost(self, known: Lost | None) -> NodeOutcome | None:
-        """What comes of work that ended without an outcome, or says what it lost; None: it is tried again."""
+        """Handle work that ended without a result or lost a process; return its result, or None after a new attempt."""
         reason, lost = (known.message, True) if known else self.engine.reason(self._work)
         self.engine.withdraw(self._work)
         if self._cancelled:
@@ -242,12 +250,12 @@ class RemoteWork:
         self.engine.release(self._work)
         if self._address:
             self._address.remove()
-        with contextlib.suppress(OSError):  # a node that was cut off may still be writing: swept later
+        with contextlib.suppress(OSError):  # a disconnected node may still be writing; `sweep` removes the folder later
             leftovers.remove(self._root)
 
 
 def sweep(store: Path, run: Run) -> None:
-    """Remove what a killed process left of work on this run, whose lock we hold, and on runs that are gone."""
+    """Remove what killed processes left behind of this run, whose lock we hold, and of deleted runs."""
     for path in (store / AWAY).glob("*.*"):
         name = path.name.partition(".")[0]
         if name == run.id or not (store / name).exists():
@@ -256,6 +264,6 @@ def sweep(store: Path, run: Run) -> None:
 
 
 def cancel_file(task: str, run: Run) -> str:
-    """Name of the file, below the folder of an order, by which a task is asked to end."""
+    """Return the name of a task's cancel file, relative to the folder of its order."""
     file = run.cancel_file if task == "train" else launch.Job(run).cancel_file
     return str(file.relative_to(run.path.parent))

@@ -1,4 +1,4 @@
-"""Courses of work that go on beside each other in one process, which only looks at what is done elsewhere."""
+"""Concurrent generators of work in one process, which only polls tasks that execute elsewhere."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from collections.abc import Callable, Iterator
 
 from dmlcore.jobs.backends.backend import Work
 
-LOOK = 0.2  # seconds between two looks at the work under way
+LOOK = 0.2  # seconds between two polls
 
 
 class Pause:
-    """No work, but what has to come before the next: over once a condition holds."""
+    """A placeholder for work that has ended once a condition holds."""
 
     def __init__(self, condition: Callable[[], bool]) -> None:
         self._condition, self._given_up = condition, False
 
     def over(self) -> bool:
-        """Whether the condition holds, or nobody waits for it any more."""
+        """Return True if the condition holds or the wait was cancelled."""
         return self._given_up or self._condition()
 
     def cancel(self) -> None:
-        """Do not wait any more."""
+        """Stop waiting."""
         self._given_up = True
 
 
 class SideBySide:
-    """Courses that each yield what they wait for and go on when that is over, so many of them at a time.
+    """Scheduler of generators that yield the work they wait for and continue once it has ended, `at_once` at a time.
 
-    Once stopped() nothing new begins, and what is under way is asked to end; a course looks at stopped() itself.
+    After `stopped` returns True, nothing new is started and active work is cancelled; generators check `stopped` too.
     """
 
     def __init__(self, at_once: int, stopped: Callable[[], bool]) -> None:
@@ -36,7 +36,9 @@ class SideBySide:
         self._under_way: list[tuple[Iterator[Work], Work]] = []
 
     def look(self, courses: Iterator[Iterator[Work]]) -> bool:
-        """Let all go on as far as they can, and begin more of `courses` where there is room; whether any are left."""
+        """Advance all generators as far as possible, and start further ones of `courses`; return True while any are
+        active.
+        """
         if self._stopped():
             self.cancel()
         for course, work in list(self._under_way):
@@ -51,7 +53,7 @@ class SideBySide:
         return bool(self._under_way)
 
     def to_the_end(self, courses: Iterator[Iterator[Work]]) -> None:
-        """Look until all are over; whatever interrupts it cancels them, and is raised once they are."""
+        """Poll until all have ended; an exception cancels them and is raised once they have."""
         try:
             while self.look(courses):
                 time.sleep(LOOK)
@@ -62,7 +64,7 @@ class SideBySide:
             raise
 
     def cancel(self) -> None:
-        """Let all that is under way end after its step."""
+        """Cancel all active work."""
         if not self._cancelled:
             self._cancelled = True
             for _, work in self._under_way:

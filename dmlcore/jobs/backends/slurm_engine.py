@@ -1,4 +1,4 @@
-"""SLURM as an engine, through submitit: each task on a run is a batch job; preempted ones go on where they were."""
+"""SLURM engine, based on submitit: each task on a run is a batch job; preempted jobs continue where they stopped."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from dmlcore.jobs.backends.order import ALONE, ON_NODE, ProcessPlace
 from dmlcore.spec import RunSpec
 from dmlcore.storage.task import JobError
 
-MINUTES = 24 * 60  # of a job for which no limit is asked
+MINUTES = 24 * 60  # default time limit of a job
 _LOST = ("NODE_FAIL", "BOOT_FAIL", "PREEMPTED", "TIMEOUT", "INTERRUPTED")
 
 
 class CarryOut:
-    """What the job calls; submitit asks `checkpoint` when the job is to make room or its time is up."""
+    """Callable that a job executes; submitit calls `checkpoint` on preemption and before the time limit."""
 
     def __call__(self, folder: str) -> None:
-        """What the command line does with an order there; each task of a job that has several comes here."""
+        """Execute an order; called in each task of a job."""
         import submitit
 
         job = submitit.JobEnvironment()
@@ -29,14 +29,14 @@ class CarryOut:
         import_module(ON_NODE).carry_out(folder, place)
 
     def checkpoint(self, folder: str) -> Any:
-        """The same job again: what it finds in its folder it goes on with."""
+        """Return the same job for resubmission; it continues from the files in its folder."""
         import submitit
 
         return submitit.helpers.DelayedSubmission(self, folder)
 
 
 class SlurmEngine:
-    """The jobs of one process; cluster: "local" has submitit start processes here in place of jobs, to try it out."""
+    """Engine that submits SLURM jobs; cluster "local" makes submitit start local processes instead, for trials."""
 
     title = "SLURM"
 
@@ -44,7 +44,7 @@ class SlurmEngine:
         self._choice, self._cluster = choice, cluster
 
     def submit(self, folder: str, spec: RunSpec, processes: int) -> Any:
-        """A batch job; raises JobError where SLURM refuses it or is not there."""
+        """Submit a batch job; raises JobError if SLURM refuses it or is not available."""
         import submitit
 
         try:
@@ -55,7 +55,7 @@ class SlurmEngine:
             raise JobError(f"backend slurm: {error}") from None
 
     def parameters(self, spec: RunSpec, processes: int) -> dict[str, Any]:
-        """What is asked of SLURM, as submitit names it; raises JobError where machines do not share it out equally."""
+        """Return the job's parameters for submitit; raises JobError if nodes cannot share the processes equally."""
         nodes = self._choice.nodes or 1
         each, left = divmod(processes, nodes)
         if left:
@@ -77,22 +77,22 @@ class SlurmEngine:
         return asked
 
     def ended(self, work: Any) -> bool:
-        """Whether the job has ended."""
+        """Return True once the job has ended."""
         return bool(work.done())
 
     def reason(self, work: Any) -> tuple[str, bool]:
-        """Its state, and the last line that it wrote."""
+        """Return its state and its last line of output, and True if the job was lost."""
         state = str(work.state)
         words = (work.stderr() or "").strip().splitlines()
         return f"job {work.job_id} is {state.lower()}" + (f": {words[-1]}" if words else ""), state.startswith(_LOST)
 
     def withdraw(self, work: Any) -> None:
-        """Take the job out of the queue."""
+        """Cancel the job."""
         work.cancel(check=False)
 
     def release(self, work: Any) -> None:
-        """A job frees what it holds by itself."""
+        """Do nothing: SLURM frees the resources of an ended job."""
 
     def waits_for(self, spec: RunSpec, processes: int) -> str:
-        """Its queue."""
+        """Return a message that names the queue."""
         return "waiting in the queue of SLURM" + (f", partition {self._choice.address}" if self._choice.address else "")
