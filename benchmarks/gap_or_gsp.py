@@ -23,7 +23,7 @@ def bare(steps: int) -> list[float]:
     import torch
 
     from dmlcore.training import build, loop
-    from pages.pooling.gap_or_gsp.state import POOLINGS, PoolingStudy
+    from pages.pooling.gap_vs_gsp.state import POOLINGS, PoolingStudy
 
     torch.set_num_threads(1)
     study = PoolingStudy(seed=911)

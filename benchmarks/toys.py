@@ -51,7 +51,7 @@ REDRAW = """async ([inputs, frames, colours, seconds]) => {
 def photographs() -> list[tuple[str, str, str]]:
     """Pages of photographs, where there are any, at both speeds."""
     from dmlcore.replay import toy_runs
-    from pages.losses.toys.presets import IMAGES
+    from pages.losses.toy_training.presets import IMAGES
 
     if "cub" not in toy_runs.offered():
         print("no photographs here: point DML_DATA to CUB-200-2011 and weights of SqueezeNet 1.0")
@@ -69,7 +69,7 @@ def bare(steps: int, embed: bool) -> list[float]:
 
     from dmlcore.replay.recorded_training import LiveTraining
     from dmlcore.training import build, loop
-    from pages.losses.toys.state import Toy
+    from pages.losses.toy_training.state import Toy
 
     torch.set_num_threads(1)
     toy = Toy(seed=900)
@@ -92,7 +92,7 @@ def plotly(page: Any, seconds: float) -> list[float]:
     import plotly
 
     from dmlcore.replay.recorded_training import LiveTraining
-    from pages.losses.toys.state import Toy
+    from pages.losses.toy_training.state import Toy
 
     toy = Toy()
     trainings = [LiveTraining(toy.live(i), toy.dataset) for i in range(2)]

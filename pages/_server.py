@@ -34,9 +34,9 @@ LATER = (
     "pages.losses.fields.landscape.export",
     "pages.losses.fields.landscape.service",
     "pages.losses.fields.plane.export",
-    "pages.inspection.gallery.service",
-    "pages.pooling.gap_or_gsp.service",
-    "pages.inspection.map.service",
+    "pages.inspection.neighbours.service",
+    "pages.pooling.gap_vs_gsp.service",
+    "pages.inspection.explore.service",
     "pages.losses.fields.pair_weights.export",
     "pages.losses.fields.pair_weights.service",
     "pages.pooling.prototypes.export",
@@ -44,12 +44,12 @@ LATER = (
     "pages.losses.fields.sphere.export",
     "pages.losses.fields.sphere.service",
     "pages.shared.server.thumbnails",
-    "pages.losses.toys.scores",
-    "pages.losses.toys.service",
+    "pages.losses.toy_training.scores",
+    "pages.losses.toy_training.service",
     "pages.pooling.transport.export",
     "pages.pooling.transport.service",
     "pages.library.errata.service",
-    "pages.library.lessons.export",
+    "pages.lessons.export",
 )
 log = logging.getLogger("dmlcore")
 # What the other pages import when they are first opened: two seconds of CPU, which a crowd would wait for together.

@@ -10,8 +10,8 @@ from playwright.sync_api import expect
 
 from dmlcore import data
 from dmlcore.replay.recorded_training import LiveTraining
-from pages.pooling.gap_or_gsp import state as spec
-from pages.pooling.gap_or_gsp.state import PoolingStudy
+from pages.pooling.gap_vs_gsp import state as spec
+from pages.pooling.gap_vs_gsp.state import PoolingStudy
 from tests.browser.harness import address, becomes, go
 
 pytestmark = pytest.mark.browser

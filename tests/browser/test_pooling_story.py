@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from pages.pooling.gap_or_gsp.state import PoolingStudy
+from pages.pooling.gap_vs_gsp.state import PoolingStudy
 from pages.pooling.transport.state import TransportState
 from tests.browser.harness import address, becomes, go
 

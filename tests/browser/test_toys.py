@@ -10,8 +10,8 @@ from playwright.sync_api import expect
 
 from dmlcore.replay import toy_runs
 from dmlcore.replay.recorded_training import LiveTraining
-from pages.losses.toys import recording
-from pages.losses.toys import state as toys_state
+from pages.losses.toy_training import recording
+from pages.losses.toy_training import state as toys_state
 from pages.shared.server.wire import unpack
 from tests.browser.harness import address, becomes, go, quiet
 

@@ -48,14 +48,14 @@ from dmlcore.storage import atomic_files, checkpoint, fork_parent, metrics_rows,
 from dmlcore.storage.arrays import Unreadable
 from dmlcore.storage.checkpoint import CheckpointError
 from dmlcore.storage.runs import Run, RunError, RunStore
-from pages.inspection.gallery import service as gallery_service
-from pages.inspection.map import colourings
-from pages.inspection.map import service as map_service
+from pages.inspection.explore import colourings
+from pages.inspection.explore import service as map_service
+from pages.inspection.neighbours import service as gallery_service
 from pages.shared.server import thumbnails
 from pages.shared.state import run_reader
 from pages.shared.widgets import results
 from pages.shared.words import numbers, titles
-from pages.training.runs.monitors import page as monitors_view
+from pages.training.runs import monitors as monitors_view
 from tests.pages.conftest import MAIN, go_to
 
 PAGES = (

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from dmlcore.inspection import selections
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import EXAMPLE_REMOVED, Run, RunStore
-from pages.inspection.gallery.queries import page as queries_view
+from pages.inspection.neighbours import queries as queries_view
 from pages.shared.widgets import run_picker
 from tests.pages.conftest import go_to, make_run, page_opened
 from tests.wording import says

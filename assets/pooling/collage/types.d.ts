@@ -1,4 +1,4 @@
-// Collages and weight maps, as pages/pooling/collage/canvas/page.py sends them.
+// Collages and weight maps, as pages/pooling/collage/canvas.py sends them.
 import type { Data } from "../../shared/types.js";
 
 export interface CollageRow {

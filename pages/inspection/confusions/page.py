@@ -10,11 +10,11 @@ import streamlit as st
 from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.storage.arrays import Unreadable
 from dmlcore.storage.runs import Run
-from pages.inspection.confusions.classes import page as classes_view
-from pages.inspection.confusions.density import page as density_view
-from pages.inspection.confusions.distances import page as distances_view
-from pages.inspection.confusions.hubs import page as hubs_view
-from pages.inspection.confusions.pairs import page as pairs_view
+from pages.inspection.confusions import classes as classes_view
+from pages.inspection.confusions import density as density_view
+from pages.inspection.confusions import distances as distances_view
+from pages.inspection.confusions import hubs as hubs_view
+from pages.inspection.confusions import pairs as pairs_view
 from pages.shared.widgets import sampled
 from pages.shared.widgets.results import beside
 from pages.shared.widgets.shown_run import ShownRun, headed

@@ -21,10 +21,10 @@ from dmlcore.significance.noise import over_classes
 from dmlcore.storage.run_directory import LAST
 from dmlcore.storage.runs import Run
 from dmlcore.typing import Ints
-from pages.inspection.differences.queries import page as queries_view
-from pages.inspection.differences.queries.page import HERE, KINDS, ShownDifference
-from pages.inspection.differences.sides import page as sides_view
-from pages.inspection.differences.sides.page import RunSide
+from pages.inspection.differences import queries as queries_view
+from pages.inspection.differences import sides as sides_view
+from pages.inspection.differences.queries import HERE, KINDS, ShownDifference
+from pages.inspection.differences.sides import RunSide
 from pages.shared.server import thumbnails
 from pages.shared.widgets import error_boundary, job_button, menu, run_picker, selection
 from pages.shared.widgets.chart import chart

@@ -15,10 +15,10 @@ from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.storage.runs import Run
 from dmlcore.typing import Ints
 from pages.inspection.failures import images, service
+from pages.inspection.failures import influence as influence_view
 from pages.inspection.failures.address import CLASS, OF, OF_POINTS, OF_TRIPLET, followed
-from pages.inspection.failures.influence import page as influence_view
 from pages.inspection.failures.state import RealScene, home
-from pages.inspection.failures.true_step import page as true_step_view
+from pages.inspection.failures.true_step import panel as true_step_view
 from pages.shared.server import thumbnails
 from pages.shared.widgets import menu, misread_link, selection
 from pages.shared.widgets.component import component, mount

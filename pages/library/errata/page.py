@@ -14,9 +14,9 @@ from dmlcore.published import checks
 from dmlcore.published.errata import FOUND_RIGHT, METHODS, Erratum, Kind, errata, erratum, search
 from dmlcore.published.printed_formulas import COUNTEREXAMPLES, Counterexample
 from dmlcore.published.table_reader import sources
+from pages.library.errata import outcomes as outcomes_view
+from pages.library.errata import reference as reference_view
 from pages.library.errata import service as errata_service
-from pages.library.errata.outcomes import page as outcomes_view
-from pages.library.errata.reference import page as reference_view
 from pages.library.errata.state import FIRST, Example
 from pages.library.errata.words import literal, marked, snippet, why_no_plot
 from pages.shared.server import static_files

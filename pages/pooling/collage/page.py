@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.pooling.collage import service as collage_service
 from pages.pooling.collage import state
-from pages.pooling.collage.weight_maps import page as weight_maps_view
+from pages.pooling.collage import weight_maps as weight_maps_view
 from pages.shared.widgets import menu
 from pages.shared.widgets.study import panel as study_panel
 from pages.shared.widgets.study.panel import Layout

@@ -24,7 +24,7 @@ from dmlcore.geometry.cells import voronoi_cells
 from dmlcore.pooling.analysis.gate import MOST_SWEEPS, Gate
 from dmlcore.pooling.analysis.red_blue import informative
 from dmlcore.typing import Array, Floats
-from pages.pooling.gap_or_gsp.state import PoolingStudy
+from pages.pooling.gap_vs_gsp.state import PoolingStudy
 from pages.pooling.transport.state import PIXELS, TransportState
 from pages.shared.server.websocket import socket_route
 from pages.shared.server.wire import identity, pack

@@ -68,7 +68,7 @@ def _one(title: str, icon: str, address: str, file: str, **beside: Page) -> Plac
 FIRST = "home"  # what the root shows
 NOT_FOUND = "Page not found"
 HOME = Place("DML Lab", {FIRST: Page("Home", "home", "home/page.py")})
-LESSONS = Place("Lessons", {"lessons": Page("Lessons", "school", "library/lessons/page.py")})
+LESSONS = Place("Lessons", {"lessons": Page("Lessons", "school", "lessons/page.py")})
 BRAND = (HOME, LESSONS)  # stand beside the sections: what one begins with, and learns by
 SECTIONS: Mapping[str, tuple[Place, ...]] = {
     "Losses": (
@@ -83,15 +83,15 @@ SECTIONS: Mapping[str, tuple[Place, ...]] = {
             ("Plane", "Compare", "Sphere", "Pair weights"),
         ),
         _one("Charges", "bolt", "charges", "losses/charges/page.py"),
-        _one("Toys", "toys", "toys", "losses/toys/page.py"),
+        _one("Toys", "toys", "toys", "losses/toy_training/page.py"),
     ),
     "Training": (
         Place(
             "Train",
             {
-                "data": Page("Data", "model_training", "training/train/data/page.py"),
-                "train": Page("What to train", "tune", "training/train/page.py"),
-                "start": Page("Start", "play_circle", "training/train/start/page.py"),
+                "data": Page("Data", "model_training", "training/new_run/data/page.py"),
+                "train": Page("What to train", "tune", "training/new_run/settings/page.py"),
+                "start": Page("Start", "play_circle", "training/new_run/start.py"),
             },
             ("1 Data", "2 What to train", "3 Start"),
         ),
@@ -108,8 +108,8 @@ SECTIONS: Mapping[str, tuple[Place, ...]] = {
         Place(
             "Explore",
             {
-                "explore": Page("Explore", "bubble_chart", "inspection/map/page.py"),
-                "gallery": Page("Neighbours", "grid_view", "inspection/gallery/page.py"),
+                "explore": Page("Explore", "bubble_chart", "inspection/explore/page.py"),
+                "gallery": Page("Neighbours", "grid_view", "inspection/neighbours/page.py"),
             },
             ("Map and images", "Neighbours"),
         ),
@@ -123,7 +123,7 @@ SECTIONS: Mapping[str, tuple[Place, ...]] = {
             {
                 "prototypes": Page("Prototypes", "hive", "pooling/prototypes/page.py"),
                 "transport": Page("Transport", "conversion_path", "pooling/transport/page.py"),
-                "gap_or_gsp": Page("GAP or GSP", "balance", "pooling/gap_or_gsp/page.py"),
+                "gap_or_gsp": Page("GAP or GSP", "balance", "pooling/gap_vs_gsp/page.py"),
                 "collage": Page("Collage", "dashboard", "pooling/collage/page.py"),
             },
             ("1 Prototypes", "2 Transport", "3 GAP or GSP", "4 Collage"),
@@ -132,7 +132,7 @@ SECTIONS: Mapping[str, tuple[Place, ...]] = {
     ),
     "Library": (
         _one("Errata", "fact_check", "truth", "library/errata/page.py"),
-        _one("Published", "menu_book", "published", "library/published/page.py"),
+        _one("Published", "menu_book", "published", "library/published_results/page.py"),
     ),
 }
 INSPECT = ("explore", "failure", "confusions")

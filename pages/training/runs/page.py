@@ -13,11 +13,11 @@ from pages.shared.state import run_reader
 from pages.shared.widgets import menu, results, run_picker, run_status, waiting
 from pages.shared.widgets.error_boundary import alone
 from pages.shared.words import sentences as words
-from pages.training.runs.card import page as card_view
-from pages.training.runs.comparison import page as comparison_view
-from pages.training.runs.importance import page as importance_view
-from pages.training.runs.monitors import page as monitors_view
-from pages.training.runs.table import page as table_view
+from pages.training.runs import card as card_view
+from pages.training.runs import comparison as comparison_view
+from pages.training.runs import importance as importance_view
+from pages.training.runs import monitors as monitors_view
+from pages.training.runs.table import panel as table_view
 
 IDLE = 5.0  # seconds between two looks while nothing works
 

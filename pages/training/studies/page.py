@@ -5,7 +5,7 @@ import streamlit as st
 from dmlcore.experiments import studies
 from pages.shared.widgets import menu
 from pages.shared.widgets.study import panel as study_panel
-from pages.training.studies.variants import page as variants_view
+from pages.training.studies import variants as variants_view
 
 ELSEWHERE = {
     "tokens": "gap_or_gsp",

@@ -10,10 +10,10 @@ from starlette.testclient import TestClient
 
 from dmlcore.lessons.checks import shown_by
 from dmlcore.lessons.facts import FACTS, facts_of
-from pages.library.lessons import export, service
-from pages.library.lessons.figure.page import hidden
-from pages.library.lessons.shown import STATE, shown
-from pages.library.lessons.state import LessonAnswer, known, of_figure, place_of
+from pages.lessons import export, service
+from pages.lessons.figure.panel import hidden
+from pages.lessons.shown import STATE, shown
+from pages.lessons.state import LessonAnswer, known, of_figure, place_of
 from pages.shared.state import untrusted
 from tests.pages.conftest import page_opened
 

@@ -12,8 +12,8 @@ import pytest
 from dmlcore.inspection.local.weight_maps import WeightMaps
 from dmlcore.pooling.analysis.red_blue import informative
 from pages.pooling.collage import state as collage_state
-from pages.pooling.collage.canvas.page import WeightsRow, verdict
-from pages.pooling.gap_or_gsp.state import PoolingStudy
+from pages.pooling.collage.canvas import WeightsRow, verdict
+from pages.pooling.gap_vs_gsp.state import PoolingStudy
 from pages.pooling.prototypes import service as prototypes_service
 from pages.pooling.prototypes.state import PrototypesView
 from pages.pooling.transport import service as transport_service

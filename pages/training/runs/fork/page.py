@@ -15,7 +15,7 @@ from pages.shared.state import run_reader
 from pages.shared.widgets import menu, results, run_picker, run_status, waiting
 from pages.shared.words import sentences as words
 from pages.shared.words import titles
-from pages.training.runs.fork.form import page as form_view
+from pages.training.runs.fork import form as form_view
 
 MOST_FORKS = 4  # beside the run itself and its parent, the newest
 IDLE = 10.0  # seconds between two looks while none of them works

@@ -17,13 +17,13 @@ from dmlcore.jobs import launch
 from dmlcore.monitoring.estimate import estimate
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import Run, RunStore
-from pages.inspection.differences.queries import page as queries_view
-from pages.inspection.differences.queries.page import ShownDifference
-from pages.inspection.differences.sides.page import RunSide
+from pages.inspection.differences import queries as queries_view
+from pages.inspection.differences.queries import ShownDifference
+from pages.inspection.differences.sides import RunSide
 from tests.pages.conftest import make_run, page_opened
 
 GONE_AT = (
-    "pages.inspection.differences.sides.page.snapshots",
+    "pages.inspection.differences.sides.snapshots",
     "pages.shared.widgets.test_neighbours.read",
     "pages.shared.server.thumbnails.dataset",
     "dmlcore.inspection.differences.difference",

@@ -30,10 +30,10 @@ from pages.inspection.failures import images
 from pages.inspection.failures import service as failures_service
 from pages.inspection.failures import words as failure_words
 from pages.inspection.failures.address import followed
-from pages.inspection.failures.influence.page import classes
-from pages.inspection.failures.influence.page import images as influence_images
+from pages.inspection.failures.influence import classes
+from pages.inspection.failures.influence import images as influence_images
 from pages.inspection.failures.state import RealScene, home, unit_of
-from pages.inspection.failures.true_step.page import ranks_of
+from pages.inspection.failures.true_step.panel import ranks_of
 from pages.inspection.failures.true_step.table import BEST, COLUMNS, best, change
 from pages.shared.plane.readout.service import as_tensors
 from pages.shared.plane.state import POINTS

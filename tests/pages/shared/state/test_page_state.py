@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dmlcore import losses
+from pages.inspection.explore.state import Look
 from pages.inspection.failures.state import Home, RealScene
-from pages.inspection.map.state import Look
 from pages.library.errata.state import Example
 from pages.losses.charges import state as charges
 from pages.losses.charges.state import LAW, ChargesState, LawKind, Moved
@@ -23,10 +23,10 @@ from pages.losses.fields.compare.state import ComparisonView
 from pages.losses.fields.pair_weights.state import SLIDES, PairWeightsView
 from pages.losses.fields.sphere import state as sphere
 from pages.losses.fields.sphere.state import SpherePoint, SphereScene
-from pages.losses.toys.presets import PRESETS as TOYS
-from pages.losses.toys.state import LossSide, SidesKind, Toy
-from pages.pooling.gap_or_gsp import state as gap_or_gsp
-from pages.pooling.gap_or_gsp.state import PoolingStudy
+from pages.losses.toy_training.presets import PRESETS as TOYS
+from pages.losses.toy_training.state import LossSide, SidesKind, Toy
+from pages.pooling.gap_vs_gsp import state as gap_or_gsp
+from pages.pooling.gap_vs_gsp.state import PoolingStudy
 from pages.pooling.prototypes.state import PrototypesView
 from pages.pooling.transport.state import TransportState
 from pages.shared.plane import state as plane

@@ -48,7 +48,7 @@ def test_a_fault_is_one_sentence_by_its_label(given: dict[str, object], said: li
         "model.hidden.0: input should be a valid integer",
         "loss.name: 'ranking' | 'multi_similarity'",
         "at work: 20261122-1159-digits-distance-sensitive-9aac",
-        "A recording (python -m pages.losses.toys.recording)",
+        "A recording (python -m pages.losses.toy_training.recording)",
         "for vectors there is Index.search of dmlcore.inspection",
     ],
 )

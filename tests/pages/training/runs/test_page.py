@@ -440,7 +440,7 @@ def test_the_best_validation_is_a_column_and_an_order(opened, sweep):
 
 
 def test_what_was_chosen_keeps_its_place_and_a_search_hides_it_only(monkeypatch):
-    from pages.training.runs.table import page as table
+    from pages.training.runs.table import panel as table
 
     state = {table.KEY: SimpleNamespace(selection=SimpleNamespace(rows=[0, 2])), "find": "ranking"}
     state[table.ORDERS] = [["a", "b", "c"]]
@@ -459,7 +459,7 @@ def test_what_was_chosen_keeps_its_place_and_a_search_hides_it_only(monkeypatch)
     ids=["sent before", "sent after", "a click before", "a click after", "one less after", "one less before"],
 )
 def test_rows_sent_before_another_run_joined_are_those_of_the_table_then(monkeypatch, rows, chosen):
-    from pages.training.runs.table import page as table
+    from pages.training.runs.table import panel as table
 
     state = {table.KEY: SimpleNamespace(selection=SimpleNamespace(rows=rows))}
     state[table.ORDERS] = [["a", "b", "c", "d"], ["new", "a", "b", "c", "d"]]
@@ -550,7 +550,7 @@ def test_a_note_is_kept_shown_and_found(opened, tmp_path):
 
 
 def test_the_table_is_taken_away_as_it_stands(sweep):
-    from pages.training.runs.table import page as table
+    from pages.training.runs.table import panel as table
     from pages.training.runs.table import rows
 
     lines = rows.ordered([rows.line(run) for run in sweep[1]], "trained", up=False)
@@ -562,14 +562,14 @@ def test_the_table_is_taken_away_as_it_stands(sweep):
 
 
 def test_large_numbers_on_the_axes_are_written_out():
-    from pages.training.runs.importance.page import _written_out
+    from pages.training.runs.importance import _written_out
 
     ticks = ["1.58e+03", "3e+03", "0.01", "1e-05", "Ranking"]
     assert [_written_out(tick) for tick in ticks] == ["1,580", "3,000", "0.01", "1e-05", "Ranking"]
 
 
 def test_score_ticks_that_lie_close_together_differ():
-    from pages.training.runs.importance.page import _score_tick
+    from pages.training.runs.importance import _score_tick
 
     assert [_score_tick(height, 30.50, 30.70) for height in (0, 0.25, 0.5, 1)] == ["30.50", "30.55", "30.60", "30.70"]
     assert [_score_tick(height, 10.0, 60.0) for height in (0, 0.5, 1)] == ["10.0", "35.0", "60.0"]

@@ -1,0 +1,140 @@
+// The image of the point under the pointer; of an opened point also its neighbours and where to
+// go from here.
+/** @import { MapView } from "./explore.js" */
+/** @import { MapData, Neighbour } from "./types.js" */
+import { div, el, onward } from "../../shared/dom.js";
+
+export class Card {
+  /** @type {HTMLDivElement} */
+  neighbours;
+  /** @type {HTMLAnchorElement | undefined} */
+  failure;
+
+  /** @param {MapView} map */
+  constructor(map) {
+    this.map = map;
+    this.root = el("div", { class: "card", hidden: true });
+    this.pinned = -1;
+  }
+
+  /** @param {number} row */
+  show(row, pinned = false) {
+    const { map } = this,
+      { cloud, data } = map,
+      index = cloud.indices[row],
+      name = map.nameOf(row);
+    this.pinned = pinned ? row : -1;
+    this.root.classList.toggle("pinned", pinned);
+    this.root.replaceChildren(
+      el("img", {
+        src: data.images + index,
+        alt: `class ${name}, sample ${index}`,
+        width: 128,
+        height: 128,
+      }),
+      el("b", {}, el("bdi", {}, name)),
+      el("small", {}, `sample ${index}${map.told(row)}`),
+      ...(pinned ? this.links(index) : []),
+    );
+    this.root.hidden = false;
+    this.place(row);
+  }
+
+  /**
+   * @param {MapData["links"][number]} link
+   * @param {number} index
+   */
+  link({ page, label, parameters }, index) {
+    const { map } = this,
+      query = new URLSearchParams({ ...parameters, query: String(index) });
+    const link = el(
+      "a",
+      {
+        class: "button",
+        href: onward(`${map.data.base}${page}`, query.toString()),
+        "data-page": page,
+      },
+      label,
+    );
+    link.addEventListener("click", (e) => {
+      // a plain link would load the whole app again
+      if (e.ctrlKey || e.metaKey || e.shiftKey || e.button) return;
+      e.preventDefault();
+      map.tell("open", { page, index });
+    });
+    return link;
+  }
+
+  /** @param {number} index */
+  links(index) {
+    const { map } = this;
+    this.neighbours = div("near");
+    const links = map.data.links.map((link) => this.link(link, index));
+    this.failure = links.find((link) => link.dataset.page === "failure");
+    // until the nearest neighbour is known to be wrong
+    if (this.failure) this.failure.hidden = true;
+    return [
+      this.neighbours,
+      el("button", { onclick: () => map.sample.open(map.cloud.row(index)) }, "Full screen"),
+      ...links,
+      el(
+        "button",
+        {
+          class: "shut",
+          "aria-label": "close",
+          title: "close (Esc)",
+          onclick: () => {
+            map.close_card();
+            map.canvas.focus();
+          },
+        },
+        "×",
+      ),
+    ];
+  }
+
+  // The nearest neighbours of the opened point: ✓ or ✗, and the distance.
+  /** @param {Neighbour[]} neighbours */
+  tell(neighbours) {
+    const { map } = this;
+    this.neighbours?.replaceChildren(
+      ...neighbours.slice(0, 5).map(({ row, right, distance }) => {
+        const text = `${right ? "✓ right" : "✗ wrong"}: class ${map.nameOf(row)}, distance ${distance.toFixed(3)}`;
+        return el(
+          "button",
+          {
+            class: right ? "right" : "wrong",
+            title: text,
+            "aria-label": `neighbour, ${text}`,
+            onclick: () => map.open(row, true),
+          },
+          el("img", {
+            src: map.data.images + map.cloud.indices[row],
+            alt: "",
+            width: 26,
+            height: 26,
+          }),
+          right ? "✓" : "✗",
+        );
+      }),
+    );
+    if (this.failure) this.failure.hidden = !neighbours.length || neighbours[0].right;
+    if (this.pinned >= 0) this.place(this.pinned);
+  }
+
+  /** @param {number} row */
+  place(row) {
+    const { camera, cloud } = this.map,
+      [x, y] = camera.at(cloud, row),
+      w = this.root.offsetWidth,
+      h = this.root.offsetHeight;
+    const left = x + w + 18 < camera.width ? x + 14 : x - w - 14;
+    this.root.style.left = `${Math.max(4, Math.min(left, camera.width - w - 4))}px`;
+    this.root.style.top = `${Math.max(4, Math.min(y - 60, camera.height - h - 4))}px`;
+  }
+
+  hide() {
+    this.pinned = -1;
+    this.root.hidden = true;
+  }
+}

@@ -1,0 +1,247 @@
+// The points of a map as they arrive from Python (pages/inspection/explore/service.py), and questions
+// about them.
+/** @import { Points, Window } from "./types.js" */
+import { Grid, MOST } from "./grid.js";
+export const STEPS = 65535;
+const MOST_CORNERS = 64;
+
+export class Cloud {
+  // {xy, group, steps_of_indices, ...}: xy uint16 (n, 2), y upwards; group the place of a point's
+  // class in `classes`.
+  /** @param {Points} points */
+  constructor({ xy, group, index_steps, label_steps, central, counts, colours, names, shapes }) {
+    const sums = (/** @type {Int32Array} */ steps) => {
+      let sum = 0;
+      return Int32Array.from(steps, (d) => (sum += d));
+    };
+    this.count = shapes.xy[0];
+    /** @type {Uint32Array | null} */
+    this.every = null;
+    /** @type {{ xy: Uint16Array, cells: Grid } | null} */
+    this.grid = null;
+    this.group = group;
+    this.indices = sums(index_steps);
+    const labels = sums(label_steps);
+    this.classes = names.map((name, k) => ({
+      name,
+      label: labels[k],
+      row: central[k],
+      count: counts[k],
+      colour: colours[k % colours.length],
+    }));
+    this.from = xy;
+    this.to = xy;
+    this.share = 0; // of the way from one frame to the other
+  }
+
+  /** @param {number} i */
+  x(i) {
+    return (this.from[2 * i] + (this.to[2 * i] - this.from[2 * i]) * this.share) / STEPS;
+  }
+  /** @param {number} i */
+  y(i) {
+    return (
+      (this.from[2 * i + 1] + (this.to[2 * i + 1] - this.from[2 * i + 1]) * this.share) / STEPS
+    );
+  }
+  /** @param {number} index */
+  row(index) {
+    return this.indices.indexOf(index);
+  }
+
+  // What all points take of the square along both axes, with a margin.
+  extent() {
+    return [0, 1].map((axis) => {
+      let low = STEPS,
+        high = 0;
+      for (let i = axis; i < this.from.length; i += 2) {
+        const v = this.from[i];
+        if (v < low) low = v;
+        if (v > high) high = v;
+      }
+      return { size: Math.min(1, (high - low) / STEPS + 0.06), middle: (high + low) / 2 / STEPS };
+    });
+  }
+
+  // The rows that may lie in a window, in any order: of few points all, of very many those in its
+  // cells.
+  /** @param {Window} window */
+  near(window) {
+    if (this.count <= MOST || this.share) return (this.every ??= rowsTo(this.count));
+    if (this.grid?.xy !== this.from)
+      this.grid = {
+        xy: this.from,
+        cells: new Grid(this.from, (this.every ??= rowsTo(this.count))),
+      };
+    return this.grid.cells.take(window);
+  }
+
+  // The nearest point within `reach` of a place (all in shares of the square) that `wanted` lets
+  // through, or -1.
+  /**
+   * @param {number} px
+   * @param {number} py
+   * @param {number} reach
+   * @param {(row: number) => unknown} wanted
+   */
+  nearest(px, py, reach, wanted) {
+    let best = -1,
+      least = reach * reach;
+    const window = { left: px - reach, right: px + reach, bottom: py - reach, top: py + reach };
+    for (const i of this.near(window)) {
+      const dx = this.x(i) - px,
+        dy = this.y(i) - py,
+        d = dx * dx + dy * dy;
+      if ((d < least || (d === least && i > best)) && wanted(i)) {
+        best = i;
+        least = d;
+      }
+    }
+    return best;
+  }
+
+  // The nearest point within the quarter that an arrow points to, among those in the window.
+  /**
+   * @param {number[]} pxpy
+   * @param {number[]} dxdy
+   * @param {Window} window
+   * @param {(row: number) => unknown} wanted
+   * @param {number} except
+   */
+  beside([px, py], [dx, dy], window, wanted, except) {
+    let best = -1,
+      least = Infinity;
+    for (let i = 0; i < this.count; i++) {
+      const x = this.x(i),
+        y = this.y(i);
+      if (
+        i === except ||
+        x < window.left ||
+        x > window.right ||
+        y < window.bottom ||
+        y > window.top ||
+        !wanted(i)
+      )
+        continue;
+      const along = (x - px) * dx + (y - py) * dy,
+        across = Math.abs((x - px) * dy) + Math.abs((y - py) * dx);
+      if (along > 0 && across <= along && along + across < least) {
+        best = i;
+        least = along + across;
+      }
+    }
+    return best;
+  }
+
+  // Up to `most` + 1 rows in the window, any order.
+  /**
+   * @param {Window} window
+   * @param {number} most
+   */
+  within(window, most) {
+    /** @type {number[]} */
+    const found = [];
+    for (const i of this.near(window)) {
+      if (found.length > most) break;
+      const x = this.x(i),
+        y = this.y(i);
+      if (x >= window.left && x <= window.right && y >= window.bottom && y <= window.top)
+        found.push(i);
+    }
+    return found;
+  }
+
+  // 1 for each point that the polygon [x0, y0, x1, y1, ...] of whole places winds around: the same
+  // whole numbers as in dmlcore.figures.maps.Sheet.enclosed, so the same points.
+  /** @param {ArrayLike<number>} polygon */
+  enclosed(polygon) {
+    const mask = new Uint8Array(this.count),
+      count = polygon.length / 2,
+      points = this.from;
+    let low = STEPS,
+      high = 0;
+    for (let k = 1; k < polygon.length; k += 2) {
+      low = Math.min(low, polygon[k]);
+      high = Math.max(high, polygon[k]);
+    }
+    for (let i = 0; i < this.count; i++) {
+      const px = points[2 * i],
+        py = points[2 * i + 1];
+      if (py < low || py >= high) continue;
+      let winding = 0;
+      for (let k = 0, j = count - 1; k < count; j = k++) {
+        const x0 = polygon[2 * j],
+          y0 = polygon[2 * j + 1],
+          x1 = polygon[2 * k],
+          y1 = polygon[2 * k + 1];
+        if (y0 <= py === y1 <= py) continue;
+        const left = (x1 - x0) * (py - y0) - (px - x0) * (y1 - y0);
+        if (y1 > y0) {
+          if (left > 0) winding++;
+        } else if (left < 0) winding--;
+      }
+      if (winding) mask[i] = 1;
+    }
+    return mask;
+  }
+}
+
+const rowsTo = (/** @type {number} */ count) => Uint32Array.from({ length: count }, (_, i) => i);
+
+// A hand-drawn line [[x, y], ...] in shares of the square as at most 64 corners of whole places,
+// those that matter most.
+/** @param {number[][]} line */
+export function corners(line) {
+  const points = line.map((p) => p.map((v) => Math.round(Math.min(Math.max(v, 0), 1) * STEPS)));
+  const kept = new Set([0, points.length - 1]),
+    /** @type {{ a: number, b: number, best: number, most: number }[]} */
+    spans = [];
+  const offer = (/** @type {number} */ a, /** @type {number} */ b) => {
+    // the point of a stretch that lies farthest from its chord
+    let best = -1,
+      most = 0;
+    const [x0, y0] = points[a],
+      [x1, y1] = points[b],
+      length = Math.hypot(x1 - x0, y1 - y0);
+    for (let k = a + 1; k < b; k++) {
+      const [x, y] = points[k];
+      const away = length
+        ? Math.abs((x1 - x0) * (y - y0) - (x - x0) * (y1 - y0)) / length
+        : Math.hypot(x - x0, y - y0);
+      if (away > most) {
+        best = k;
+        most = away;
+      }
+    }
+    if (best >= 0) spans.push({ a, b, best, most });
+  };
+  offer(0, points.length - 1);
+  while (kept.size < MOST_CORNERS && spans.length) {
+    spans.sort((one, other) => one.most - other.most);
+    const { a, b, best } = /** @type {typeof spans[number]} */ (spans.pop());
+    kept.add(best);
+    offer(a, best);
+    offer(best, b);
+  }
+  return Uint16Array.from([...kept].sort((a, b) => a - b).flatMap((k) => points[k]));
+}
+
+// A bit for each of `count` points, set for the rows.
+/**
+ * @param {number} count
+ * @param {Iterable<number>} rows
+ */
+export function marked(count, rows) {
+  const bytes = new Uint8Array(Math.ceil(count / 8));
+  for (const row of rows) bytes[row >> 3] |= 1 << (row & 7);
+  return bytes;
+}
+// Bytes as text, and numpy.packbits(..., bitorder="little") undone.
+/** @param {ArrayBufferView} array */
+export const packed = (array) => btoa(String.fromCharCode(...new Uint8Array(array.buffer)));
+/**
+ * @param {Uint8Array} bits
+ * @param {number} count
+ */
+export const unpacked = (bits, count) =>
+  Uint8Array.from({ length: count }, (_, i) => (bits[i >> 3] >> (i & 7)) & 1);

@@ -1,0 +1,298 @@
+// What the colours mean: the classes with a search, the marks of right and wrong, or a scale; and
+// what is selected.
+/** @import { MapView } from "./explore.js" */
+/** @import { Class, Colouring, Filtered } from "./types.js" */
+/** @import { Theme } from "../../shared/types.js" */
+import { div, drawing, el, setText } from "../../shared/dom.js";
+import { shape } from "../../shared/plot.js";
+import { rampColour } from "../../shared/colours.js";
+import { FILTERS } from "./facets.js";
+import { RIGHT, WRONG } from "./overlay.js";
+
+const LISTED = 10, // classes until all are asked for
+  MOST_LISTED = 200,
+  SHAPES = ["circle", "square", "triangle", "diamond"];
+const NONE = "#8A929C";
+export const LOWEST = 0.52; // of the ramp: paler points would not be seen on the paper
+const FEW = ["#0072B2", "#D55E00", "#009E73", "#C45C95", "#2F97D3", "#B87F00", "#8C6BB1"];
+// Of a column that filters the colour of each value; shapes go along, so that none is told by
+// colour alone.
+/** @type {Partial<Record<Colouring, string[]>>} */
+const NAMED = {
+  right: [WRONG, RIGHT],
+  hubness: ["#2F97D3", NONE, "#B87F00", WRONG],
+  doubted: [NONE, WRONG],
+  split: ["#0072B2", "#B87F00"],
+};
+/** @type {Partial<Record<Colouring, string>>} */
+const HEADINGS = {
+  right: "nearest neighbour",
+  rank: "rank of the first hit",
+  hubness: "hubness",
+  doubted: "doubted label",
+  split: "split",
+  tags: "tags",
+};
+
+/**
+ * @param {string} kind
+ * @param {string} colour
+ */
+export const mark = (kind, colour) => {
+  const canvas = el("canvas", { width: 28, height: 28, "aria-hidden": "true" }),
+    ctx = drawing(canvas);
+  ctx.scale(2, 2);
+  shape(ctx, kind, 7, 7, 5);
+  ctx.fillStyle = colour;
+  ctx.fill();
+  return canvas;
+};
+/**
+ * @param {number} number
+ * @param {string} colour
+ */
+export const markOf = (number, colour) => mark(SHAPES[number & 3], colour);
+
+// 256 colours as the painters look them up, by colouring.
+/**
+ * @param {Colouring} look
+ * @param {Class[]} classes
+ * @param {Theme} theme
+ * @param {number} [names] of the column
+ */
+export function colours(look, classes, theme, names = 0) {
+  const table = new Uint8Array(1024),
+    put = (/** @type {number} */ k, /** @type {string} */ hex) =>
+      table.set([1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16)).concat(255), 4 * k),
+    ramp = (/** @type {number} */ k, /** @type {number} */ share) =>
+      table.set([...rampColour(LOWEST + (1 - LOWEST) * share, theme), 255], 4 * k);
+  if (look === "class") {
+    classes.slice(0, 256).forEach((c, k) => put(k, c.colour));
+    return table;
+  }
+  if (NAMED[look]) NAMED[look].forEach((hex, k) => put(k, hex));
+  else if (look === "tags") for (let k = 0; k < names; k++) put(k, FEW[k % FEW.length]);
+  else if (names) for (let k = 0; k < names; k++) ramp(k, k / Math.max(1, names - 1));
+  else for (let k = 0; k < 255; k++) ramp(k, k / 254);
+  put(255, NONE);
+  return table;
+}
+
+export class Legend {
+  /** @type {{ name: string; label: number; row: number; count: number; colour: string; }[]} */
+  found;
+
+  /** @param {MapView} map */
+  constructor(map) {
+    this.map = map;
+    this.search = el("input", {
+      type: "search",
+      placeholder: "search a class",
+      "aria-label": "search a class by its name",
+      autocomplete: "off",
+    });
+    this.search.addEventListener("input", () => this.list());
+    this.search.addEventListener("keydown", (e) => {
+      if (e.key === "Enter" && this.found?.length) map.highlight(this.found[0].label);
+    });
+    this.all = el(
+      "button",
+      { class: "all", onclick: () => map.highlight(null) },
+      "all classes again",
+    );
+    this.rows = el("div", { class: "classes", role: "group", "aria-label": "classes" });
+    this.expanded = false;
+    this.more = el("button", {
+      class: "more",
+      onclick: () => {
+        this.expanded = !this.expanded;
+        this.list();
+      },
+    });
+    this.none = el("small");
+    this.key = div("key");
+    this.filters = div("filters");
+    this.root = el(
+      "details",
+      { class: "legend", open: true },
+      el("summary", {}, "Filters"),
+      this.key,
+      el("h4", {}, "class"),
+      this.search,
+      this.all,
+      this.rows,
+      this.none,
+      this.more,
+      this.filters,
+    );
+  }
+
+  show() {
+    this.scale();
+    this.list();
+    this.groups();
+  }
+
+  // The columns that filter, each value with how many images it would leave.
+  groups() {
+    const { map } = this,
+      { look } = map;
+    const groups = /** @type {(Filtered | "tags")[]} */ ([...FILTERS, "tags"]).map((name) => {
+      const names = map.facets.columns[name]?.names ?? [],
+        codes = names.map((_, k) => k).filter((k) => name === "tags" || this.there(name, k));
+      if (name === "tags" && look.colour === name && !codes.length)
+        return el("small", {}, "No tags yet: “Tags and views” gives some.");
+      const one = name !== "tags" && codes.length < 2 && look.colour !== name;
+      if (!codes.length || (one && !look[name].length)) return "";
+      const table = look.colour === name && colours(name, [], map.theme, names.length);
+      return el(
+        "div",
+        { role: "group", "aria-label": HEADINGS[name], "data-filter": name },
+        el("h4", {}, HEADINGS[name] ?? ""),
+        ...codes.map((k) => {
+          const value = name === "tags" ? names[k] : k,
+            on = /** @type {(string | number)[]} */ (look[name]).includes(value),
+            some = look[name].length > 0;
+          return el(
+            "button",
+            {
+              "aria-pressed": String(on),
+              class: some && !on ? "faint" : "",
+              title: names[k],
+              onclick: () => map.filter(name, value),
+            },
+            table ? mark(shapeOf(name, k), hex(table, k)) : "",
+            el("bdi", {}, names[k]),
+            el("small", {}, (map.counts[name]?.[k] ?? 0).toLocaleString("en")),
+          );
+        }),
+      );
+    });
+    const focus = /** @type {HTMLElement | null} */ (
+        /** @type {ShadowRoot} */ (this.root.getRootNode()).activeElement ?? null
+      ),
+      place = focus
+        ? [...this.filters.querySelectorAll("button")].indexOf(
+            /** @type {HTMLButtonElement} */ (focus),
+          )
+        : -1;
+    this.filters.replaceChildren(...groups);
+    if (place >= 0) this.filters.querySelectorAll("button")[place]?.focus();
+  }
+
+  // Whether any point has this value at all: a line with nothing in it is left out.
+  /**
+   * @param {Filtered} name
+   * @param {number} code
+   */
+  there(name, code) {
+    return this.map.facets.columns[name]?.values.includes(code);
+  }
+
+  list() {
+    const { map } = this,
+      text = this.search.value.trim().toLowerCase(),
+      classes = map.cloud.classes;
+    // those with samples that stand out first
+    this.found = [true, false].flatMap((some) =>
+      classes.filter(
+        (c, k) =>
+          (map.counts.classes?.[k] ?? 1) > 0 === some && c.name.toLowerCase().includes(text),
+      ),
+    );
+    const most = this.expanded || text ? MOST_LISTED : LISTED,
+      first = this.found.slice(0, most),
+      chosen = text
+        ? []
+        : map.look.classes.filter((label) => !first.some((c) => c.label === label));
+    const shown = [...classes.filter((c) => chosen.includes(c.label)), ...first],
+      left = this.found.length - first.length;
+    this.rows.replaceChildren(...shown.map((c) => this.chip(c)));
+    this.search.hidden = classes.length < 12;
+    this.all.hidden = !map.look.classes.length;
+    setText(
+      this.none,
+      text && !this.found.length
+        ? "No class has this in its name."
+        : left && most === MOST_LISTED
+          ? `and ${left.toLocaleString("en")} more: search`
+          : "",
+    );
+    this.more.hidden = Boolean(text) || classes.length <= LISTED;
+    this.more.setAttribute("aria-expanded", String(this.expanded));
+    setText(
+      this.more,
+      this.expanded ? "show fewer classes" : `show all ${classes.length.toLocaleString("en")}`,
+    );
+  }
+
+  /** @param {Class} c */
+  chip(c) {
+    const { map } = this,
+      on = map.look.classes.includes(c.label),
+      number = map.cloud.classes.indexOf(c),
+      count = map.counts.classes?.[number] ?? c.count;
+    return el(
+      "button",
+      {
+        "aria-pressed": String(on),
+        class: map.stands(c.label) && count ? "" : "faint",
+        title: `${c.name}: ${c.count} samples`,
+        onclick: () => map.highlight(c.label),
+      },
+      map.look.colour === "class" ? markOf(number, c.colour) : "",
+      el("bdi", {}, c.name),
+      el("small", {}, count.toLocaleString("en")),
+    );
+  }
+
+  scale() {
+    const { map } = this,
+      { colour } = map.look,
+      facts = colour === "class" ? undefined : map.facets.columns[colour];
+    this.key.hidden = colour === "class" || Boolean(facts?.names);
+    if (this.key.hidden) return;
+    if (!facts) {
+      this.key.replaceChildren(
+        el("small", {}, map.failed[colour] ?? "Finding the nearest neighbours …"),
+      );
+      return;
+    }
+    const { title = "", low = "", high = "", neither } = facts,
+      bar = el("canvas", { width: 160, height: 1, role: "img", "aria-label": `${low} to ${high}` }),
+      ctx = drawing(bar);
+    for (let i = 0; i < 160; i++) {
+      ctx.fillStyle = `rgb(${rampColour(LOWEST + ((1 - LOWEST) * i) / 159, map.theme)})`;
+      ctx.fillRect(i, 0, 1, 1);
+    }
+    this.key.replaceChildren(
+      el("small", {}, title),
+      bar,
+      div("ends", el("small", {}, low), el("small", {}, high)),
+      ...(neither
+        ? [
+            div(
+              "line",
+              mark("circle", NONE),
+              el("span", {}, "not defined"),
+              el("small", {}, neither.toLocaleString("en")),
+            ),
+          ]
+        : []),
+    );
+  }
+}
+
+/**
+ * @param {Uint8Array} table
+ * @param {number} k
+ */
+export const hex = (table, k) => `rgb(${table[4 * k]}, ${table[4 * k + 1]}, ${table[4 * k + 2]})`;
+
+// As the painters draw it: a cross is wrong, of a ramp all are circles.
+/**
+ * @param {Colouring} name
+ * @param {number} k
+ */
+export const shapeOf = (name, k) =>
+  name === "right" ? (k ? "circle" : "cross") : name === "rank" ? "circle" : SHAPES[k & 3];

@@ -1,0 +1,225 @@
+// One sample in full screen: its image, its neighbours, what became of it over training, its tags.
+/** @import { History, Near } from "./types.js" */
+/** @import { MapView } from "./explore.js" */
+import { div, el, setText } from "../../shared/dom.js";
+
+export class Sample {
+  /** @param {MapView} map */
+  constructor(map) {
+    this.map = map;
+    this.row = -1;
+    this.name = el("h2", {});
+    this.facts = el("p", { class: "facts", "aria-live": "polite" });
+    this.image = el("div", {}); // the image comes with its sample
+    this.links = div("links");
+    this.tags = div("tags");
+    this.near = div("found");
+    this.history = div("history");
+    const button = (
+      /** @type {string} */ text,
+      /** @type {string} */ label,
+      /** @type {() => void} */ act,
+    ) => el("button", { "aria-label": label, title: label, onclick: act }, text);
+    this.dialog = el(
+      "dialog",
+      { class: "sample", "aria-label": "sample" },
+      el(
+        "header",
+        {},
+        this.name,
+        el(
+          "span",
+          {},
+          button("←", "sample before", () => this.turn(-1)),
+          button("→", "next sample", () => this.turn(1)),
+          button("×", "close", () => this.dialog.close()),
+        ),
+      ),
+      div(
+        "columns",
+        el("div", {}, this.image, this.facts, this.links, this.tags),
+        el(
+          "div",
+          {},
+          el("h3", {}, "Nearest neighbours"),
+          this.near,
+          el("h3", {}, "Over training"),
+          this.history,
+        ),
+      ),
+    );
+    this.dialog.addEventListener("close", () => this.shut());
+    this.dialog.addEventListener("keydown", (e) => {
+      const step = { ArrowLeft: -1, ArrowRight: 1 }[e.key];
+      if (!step || e.target instanceof HTMLInputElement) return;
+      e.preventDefault();
+      this.turn(step);
+    });
+  }
+
+  /** @param {number} row */
+  async open(row) {
+    const { map } = this,
+      { address, cloud } = map,
+      index = cloud.indices[row];
+    this.row = row;
+    map.look.sample = index;
+    map.tellLook();
+    setText(this.name, map.nameOf(row));
+    setText(this.facts, `sample ${index}`);
+    this.image.replaceChildren(
+      el("img", {
+        class: "large",
+        src: `${map.data.images}${index}?large=1`,
+        alt: `class ${map.nameOf(row)}, sample ${index}`,
+      }),
+    );
+    this.dialog.dataset.index = String(index);
+    this.links.replaceChildren();
+    this.near.replaceChildren();
+    this.history.replaceChildren();
+    this.showTags();
+    if (!this.dialog.open) this.dialog.showModal();
+    const [near, history] = await Promise.all([
+      /** @type {Promise<Near | null>} */ (this.tried(`near-${row}.bin`)),
+      /** @type {Promise<History | null>} */ (this.tried(`history-${row}.bin`)),
+    ]);
+    if (this.row !== row || map.address !== address) return;
+    if (near) this.tell(index, near);
+    if (history) this.told(history);
+  }
+
+  // What is missing is said here, as the map lies behind.
+  /**
+   * @template {object} A
+   * @param {string} name
+   * @returns {Promise<A | null>}
+   */
+  async tried(name) {
+    try {
+      return await this.map.fetched(name);
+    } catch (error) {
+      this.history.replaceChildren(el("small", {}, /** @type {Error} */ (error).message));
+      return null;
+    }
+  }
+
+  /** @param {number} step */
+  turn(step) {
+    const { rows } = this.map.wall,
+      at = rows.indexOf(this.row);
+    if (rows.length) this.open(rows[(at + step + rows.length) % rows.length]);
+  }
+
+  shut() {
+    const { map } = this;
+    this.row = -1;
+    map.look.sample = -1;
+    map.tellLook();
+    map.wall.bring(map.wall.active, true);
+  }
+
+  /**
+   * @param {number} index
+   * @param {Near} near
+   */
+  tell(index, { neighbours, precision, rank, forces }) {
+    const { map } = this,
+      wrong = neighbours.length > 0 && !neighbours[0].right && rank > 0;
+    setText(
+      this.facts,
+      [
+        `sample ${index}`,
+        precision === null ? "no query of its class" : `AP@R ${(100 * precision).toFixed(1)} %`,
+        rank ? `first hit at place ${rank.toLocaleString("en")}` : "alone in its class",
+        ...map.describe(this.row),
+      ].join(" · "),
+    );
+    const links = map.data.links.filter(({ page }) => page !== "failure" || (wrong && forces));
+    this.links.replaceChildren(...links.map((link) => map.card.link(link, index)));
+    this.near.replaceChildren(
+      ...neighbours.map(({ row, right, distance }, k) => {
+        const text = `neighbour ${k + 1}: class ${map.nameOf(row)}, ${right ? "right" : "wrong"}, distance ${distance.toFixed(3)}`;
+        return el(
+          "button",
+          {
+            class: right ? "right" : "wrong",
+            "aria-label": text,
+            title: text,
+            onclick: () => this.open(row),
+          },
+          el("img", { src: map.data.images + map.cloud.indices[row], alt: "" }),
+          el("small", {}, `${right ? "✓" : "✗"} ${distance.toFixed(3)}`),
+          el("small", { class: "class" }, map.nameOf(row)),
+        );
+      }),
+    );
+  }
+
+  /** @param {History} history */
+  told({ moments, kept }) {
+    const { map } = this;
+    if (!moments.length) {
+      const text = kept
+        ? `${kept} checkpoints are kept, and none is embedded yet: the page Differences does it.`
+        : "This run kept no checkpoints on its way. Train one that does, and this shows what became of the sample.";
+      this.history.replaceChildren(el("small", {}, text));
+      return;
+    }
+    this.history.replaceChildren(
+      ...moments.map(({ step, nearest, right, rank, distance }) => {
+        const text = `step ${step.toLocaleString("en")}: nearest neighbour ${right ? "right" : "wrong"}, distance ${distance.toFixed(3)}, first hit at place ${rank}`;
+        return el(
+          "figure",
+          { class: right ? "right" : "wrong", title: text },
+          el("img", { src: map.data.images + nearest, alt: text }),
+          el(
+            "figcaption",
+            {},
+            el("b", {}, `${right ? "✓" : "✗"} ${step.toLocaleString("en")}`),
+            el("small", {}, `place ${rank.toLocaleString("en")}`),
+          ),
+        );
+      }),
+    );
+  }
+
+  // Tags of the sample as switches.
+  showTags() {
+    const { map, row } = this,
+      { facets, data } = map;
+    if (row < 0) return;
+    this.tags.replaceChildren(
+      ...facets.tags.map((name, k) => {
+        const on = facets.masks[k][row] === 1;
+        return el(
+          "button",
+          {
+            "aria-pressed": String(on),
+            disabled: Boolean(data.closed),
+            onclick: () => map.keep({ tag: name, index: map.cloud.indices[row], on: !on }),
+          },
+          name,
+        );
+      }),
+      this.tagForm(),
+    );
+  }
+
+  tagForm() {
+    const { map } = this;
+    if (map.data.closed) return el("small", {}, map.data.closed);
+    const input = el("input", {
+      placeholder: "new tag",
+      "aria-label": "new tag of this sample",
+      maxlength: 40,
+    });
+    const form = el("form", {}, input, el("button", {}, "Tag"));
+    form.addEventListener("submit", (e) => {
+      e.preventDefault();
+      if (input.value.trim())
+        map.keep({ tag: input.value, index: map.cloud.indices[this.row], on: true });
+    });
+    return form;
+  }
+}

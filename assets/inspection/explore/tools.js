@@ -1,0 +1,132 @@
+// The one row of controls above map and images.
+/** @import { Colouring, Look } from "./types.js" */
+/** @import { MapView } from "./explore.js" */
+import { el } from "../../shared/dom.js";
+import { presentButton } from "../../shared/present.js";
+
+export class Tools {
+  /** @param {MapView} map */
+  constructor(map) {
+    this.map = map;
+    const tool = (
+      /** @type {string} */ name,
+      /** @type {string} */ text,
+      /** @type {string} */ help,
+    ) =>
+      el(
+        "button",
+        {
+          "data-tool": name,
+          "aria-pressed": String(name === map.tool),
+          title: help,
+          onclick: () => map.take(name),
+        },
+        text,
+      );
+    this.tools = [
+      tool("move", "Move", "drag the map (M); Shift and drag adds a lasso"),
+      tool("lasso", "Lasso", "draw around points to select them (L); with Shift they are added"),
+    ];
+    const menu = (
+      /** @type {string} */ label,
+      /** @type {Record<string, string>} */ options,
+      /** @type {(value: string) => void} */ act,
+    ) => {
+      const select = el(
+        "select",
+        { "aria-label": label, title: label },
+        ...Object.entries(options).map(([value, title]) => el("option", { value }, title)),
+      );
+      select.addEventListener("change", () => act(select.value));
+      return select;
+    };
+    this.colour = menu("colour by", map.data.menus.colour, (value) => {
+      map.look.colour = /** @type {Colouring} */ (value);
+      map.recolour();
+      map.tellLook();
+    });
+    this.sort = menu("order of the images", map.data.menus.sort, (value) => {
+      map.look.sort = /** @type {Look["sort"]} */ (value);
+      map.reorder();
+      map.tellLook();
+    });
+    this.size = el("input", {
+      type: "range",
+      min: 28,
+      max: 200,
+      step: 4,
+      "aria-label": "size of the images",
+    });
+    this.size.addEventListener("input", () => {
+      map.look.size = Number(this.size.value);
+      map.wall.layOut();
+      map.tellLook();
+    });
+    const box = (
+      /** @type {"names" | "images" | "contours"} */ name,
+      /** @type {string} */ label,
+      /** @type {string} */ help,
+    ) => {
+      const input = el("input", { type: "checkbox" });
+      input.addEventListener("change", () => {
+        map.look[name] = input.checked;
+        map.draw();
+        map.tellLook();
+      });
+      this.boxes[name] = input;
+      return el("label", { class: "box", title: help }, input, label);
+    };
+    /** @type {Record<string, HTMLInputElement>} */
+    this.boxes = {};
+    this.count = el("output", { class: "count", "aria-label": "selected" });
+    this.clear = el(
+      "button",
+      { class: "all", hidden: true, onclick: () => map.clearFilters() },
+      "Clear filters",
+    );
+    this.csv = el(
+      "a",
+      { class: "button", download: "", title: "places, classes and neighbours of all points" },
+      "CSV",
+    );
+    this.root = el(
+      "div",
+      { class: "bar" },
+      el("span", { class: "tools", role: "group", "aria-label": "tool" }, ...this.tools),
+      el("label", { class: "box" }, "colour by", this.colour),
+      box("names", "names", "the name of each class at its most central point"),
+      box("images", "images", "zoomed in to 150 points or fewer, points become images"),
+      box(
+        "contours",
+        "density",
+        "lines around the smallest regions that hold 25 to 90 % of the points",
+      ),
+      el("label", { class: "box" }, "size", this.size),
+      this.sort,
+      this.count,
+      this.clear,
+      el(
+        "span",
+        { class: "take" },
+        map.keeping.root,
+        ...presentButton(map),
+        el(
+          "button",
+          { title: "the map as it is shown, twice as fine", onclick: () => map.png() },
+          "PNG",
+        ),
+        this.csv,
+      ),
+    );
+  }
+
+  // What the look says.
+  show() {
+    const { look } = this.map;
+    this.colour.value = look.colour;
+    this.sort.value = look.sort;
+    this.size.value = String(look.size);
+    for (const [name, box] of Object.entries(this.boxes))
+      box.checked = look[/** @type {"names" | "images" | "contours"} */ (name)];
+  }
+}

@@ -1,0 +1,191 @@
+// The images of the points that stand out: only those in sight are there, however many there are.
+/** @import { MapView } from "./explore.js" */
+import { div, el, setText } from "../../shared/dom.js";
+
+const GAP = 4,
+  SPARE = 2; // lines of images above and below what is in sight
+
+export class Wall {
+  /** @param {MapView} map */
+  constructor(map) {
+    this.map = map;
+    this.rows = new Int32Array();
+    this.columns = 1;
+    /** @type {number | undefined} */
+    this.asked = undefined; // of the next frame
+    this.active = 0; // place among the rows of the image that Tab reaches
+    /** @type {Map<number, HTMLButtonElement>} */
+    this.tiles = new Map(); // by place
+    this.said = el("output", { class: "said", "aria-live": "polite", "aria-label": "images" });
+    this.inner = div("inner");
+    this.none = el("p", { class: "none", hidden: true });
+    this.view = el("div", { class: "view", role: "group", "aria-label": "images" }, this.inner);
+    this.key = el(
+      "span",
+      { class: "frames", hidden: true },
+      el("i", { class: "right" }),
+      "nearest neighbour right",
+      el("i", { class: "wrong" }),
+      "wrong",
+    );
+    this.root = div("wall", div("line", this.said, this.key), this.none, this.view);
+    this.inner.addEventListener("error", () => this.gone(), true); // of an image: it does not bubble
+    this.view.addEventListener("scroll", () => this.later());
+    this.view.addEventListener("keydown", (e) => this.press(e));
+    for (const [kind, on] of /** @type {const} */ ([
+      ["pointerover", true],
+      ["pointerleave", false],
+    ]))
+      this.view.addEventListener(kind, (e) => this.point(on ? e.target : null));
+    this.observer = new ResizeObserver(() => this.layOut());
+    this.observer.observe(this.view);
+  }
+
+  gone() {
+    this.none.hidden = false;
+    setText(
+      this.none,
+      "Images are not there any more: the run was removed, or the files of its data set. Reload the page.",
+    );
+  }
+
+  close() {
+    this.observer.disconnect();
+  }
+
+  // The images of another run.
+  clear() {
+    for (const tile of this.tiles.values()) tile.remove();
+    this.tiles.clear();
+    this.view.scrollTop = 0;
+  }
+
+  /**
+   * @param {Int32Array<ArrayBuffer>} rows
+   * @param {string} text how many of what
+   */
+  show(rows, text) {
+    setText(this.said, text);
+    this.none.hidden = rows.length > 0;
+    setText(this.none, rows.length ? "" : "No sample passes these filters.");
+    const row = this.rows[this.active];
+    this.rows = rows;
+    this.active = Math.max(0, row === undefined ? 0 : rows.indexOf(row));
+    this.layOut();
+  }
+
+  layOut() {
+    const size = this.map.look.size + GAP,
+      width = this.view.clientWidth;
+    if (!width) return;
+    this.columns = Math.max(1, Math.floor((width + GAP) / size));
+    this.inner.style.height = `${Math.ceil(this.rows.length / this.columns) * size}px`;
+    this.inner.style.setProperty("--size", `${this.map.look.size}px`);
+    this.paint();
+  }
+
+  later() {
+    this.asked ??= requestAnimationFrame(() => {
+      this.asked = undefined;
+      this.paint();
+    });
+  }
+
+  // Which places are in sight, some spare lines with them.
+  seen() {
+    const size = this.map.look.size + GAP,
+      first = Math.floor(this.view.scrollTop / size) - SPARE,
+      last = Math.ceil((this.view.scrollTop + this.view.clientHeight) / size) + SPARE;
+    return [
+      Math.max(0, first * this.columns),
+      Math.min(this.rows.length, Math.max(0, last) * this.columns),
+    ];
+  }
+
+  paint() {
+    const [from, to] = this.seen(),
+      size = this.map.look.size + GAP,
+      { wrong } = this.map;
+    for (const [place, tile] of this.tiles)
+      if (place < from || place >= to || Number(tile.dataset.row) !== this.rows[place]) {
+        tile.remove();
+        this.tiles.delete(place);
+      }
+    for (let place = from; place < to; place++) {
+      const row = this.rows[place],
+        tile = this.tiles.get(place) ?? this.tile(place, row);
+      tile.style.transform = `translate(${(place % this.columns) * size}px, ${Math.floor(place / this.columns) * size}px)`;
+      tile.tabIndex = place === this.active ? 0 : -1;
+      const verdict = wrong(row);
+      tile.classList.toggle("wrong", verdict === true);
+      tile.classList.toggle("right", verdict === false);
+    }
+    this.key.hidden = !this.view.querySelector(".tile.right, .tile.wrong");
+    this.view.dataset.shown = String(to - from);
+    this.view.dataset.count = String(this.rows.length);
+  }
+
+  /**
+   * @param {number} place
+   * @param {number} row
+   */
+  tile(place, row) {
+    const { map } = this,
+      index = map.cloud.indices[row],
+      text = `class ${map.nameOf(row)}, sample ${index}`;
+    const tile = el(
+      "button",
+      { class: "tile", "data-row": row, "data-index": index, "aria-label": text, title: text },
+      el("img", { src: map.data.images + index, alt: "" }),
+    );
+    tile.addEventListener("click", () => {
+      this.active = this.rows.indexOf(row);
+      map.sample.open(row);
+    });
+    this.tiles.set(place, tile);
+    this.inner.append(tile);
+    return tile;
+  }
+
+  // The image under the pointer is ringed on the map, and the other way round.
+  /** @param {EventTarget | null} target */
+  point(target) {
+    const tile = target instanceof Element ? target.closest(".tile") : null;
+    this.map.hover(tile instanceof HTMLElement ? Number(tile.dataset.row) : -1, false);
+  }
+  /** @param {number} row */
+  light(row) {
+    for (const tile of this.tiles.values())
+      tile.classList.toggle("lit", Number(tile.dataset.row) === row);
+  }
+
+  /** @param {KeyboardEvent} e */
+  press(e) {
+    const step = {
+      ArrowLeft: -1,
+      ArrowRight: 1,
+      ArrowUp: -this.columns,
+      ArrowDown: this.columns,
+      Home: -Infinity,
+      End: Infinity,
+    }[e.key];
+    if (step === undefined || e.ctrlKey || e.metaKey || e.altKey || !this.rows.length) return;
+    e.preventDefault();
+    this.bring(Math.min(this.rows.length - 1, Math.max(0, this.active + step)), true);
+  }
+
+  /**
+   * @param {number} place
+   * @param {boolean} focus
+   */
+  bring(place, focus) {
+    const size = this.map.look.size + GAP,
+      top = Math.floor(place / this.columns) * size;
+    this.active = place;
+    if (top < this.view.scrollTop) this.view.scrollTop = top;
+    else if (top + size > this.view.scrollTop + this.view.clientHeight)
+      this.view.scrollTop = top + size - this.view.clientHeight;
+    this.paint();
+    if (focus) this.tiles.get(place)?.focus({ preventScroll: true });
+  }
+}

@@ -1,0 +1,180 @@
+"""The queries of a difference, each with its neighbours in A and in B, and samples whose label many snapshots doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from html import escape
+from urllib.parse import urlencode
+
+import numpy as np
+import streamlit as st
+
+from dmlcore.inspection.differences import Difference, Doubted, Kind
+from dmlcore.storage.runs import Run
+from dmlcore.typing import Ints
+from pages.inspection.differences.sides import RunSide
+from pages.shared.server import thumbnails
+from pages.shared.widgets import neighbour_grid, selection
+from pages.shared.widgets.shown_run import ShownRun
+from pages.shared.words.numbers import percent
+
+ROWS = 4  # queries on a page: each has two rows of neighbours
+HERE = "differences"
+KINDS: dict[Kind, str] = {
+    "lost": "right in A, wrong in B",
+    "gained": "wrong in A, right in B",
+    "worse": "AP@R fell",
+    "better": "AP@R rose",
+}
+STYLE = """<style>
+.difference { margin: 0 0 22px; padding: 4px 14px 2px; border: 1px solid rgb(128 128 128 / .35); border-radius: 8px; }
+.difference .head { display: flex; flex-wrap: wrap; gap: 4px 16px; align-items: baseline; margin: 8px 0 2px;
+  font-size: 14px; }
+.difference .head .change { font-weight: 600; font-variant-numeric: tabular-nums; }
+.difference .head .links { display: flex; gap: 12px; margin-left: auto; }
+.difference .head a { color: inherit; text-decoration: underline; text-underline-offset: 2px; }
+.difference .head a:focus-visible { outline: 3px solid #56B4E9; outline-offset: 2px; border-radius: 2px; }
+</style>"""
+
+
+@dataclass(frozen=True)
+class ShownDifference:
+    """What all rows need: both sides, the difference, names of classes."""
+
+    sides: tuple[RunSide, RunSide]
+    difference: Difference
+    name: Callable[[int], str]
+
+    @property
+    def runs(self) -> list[ShownRun]:
+        """A and B."""
+        sides = zip(self.sides, self.difference.comparison.learned, strict=True)
+        return [ShownRun(side.run, side.path, learned, self.name) for side, learned in sides]
+
+
+def queries(shown: ShownDifference, kind: Kind, only: Ints | None) -> None:
+    """The queries of a kind, page by page, and the way to hand them on; only: samples of a selection, or None."""
+    difference = shown.difference
+    positions = difference.queries(kind)
+    if only is not None:
+        positions = positions[np.isin(difference.indices[positions], only)]
+    labels = _labels(shown, positions)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        label = st.selectbox(
+            "Class of the query",
+            [None, *np.unique(labels).tolist()],
+            format_func=lambda c: "all classes" if c is None else shown.name(c),
+            key=f"difference-class-{kind}",
+            width=220,
+        )
+        k = st.slider("Neighbours k", 3, 12, 8, key="difference-k", width=200)
+        if label is not None:
+            positions = positions[labels == label]
+        _hand_over(shown, positions, KINDS[kind])
+    if not len(positions):
+        st.info("No query is like this here.", icon=":material/check:")
+        return
+    pages = -(-len(positions) // ROWS)
+    images = st.container()
+    with st.container(horizontal=True, vertical_alignment="center"):
+        number = st.pagination(pages, key=f"difference-page-{kind}-{label}")
+        st.caption(f"{len(positions):,} queries, the largest change of AP@R first. Under a neighbour: its distance.")
+    with images:
+        blocks(shown, positions[(number - 1) * ROWS : number * ROWS], k)
+
+
+def blocks(shown: ShownDifference, positions: Sequence[int] | Ints, k: int = 8) -> None:
+    """Queries (positions in the difference), each with its nearest neighbours in A and in B."""
+    run, k = shown.sides[1].run, min(k, shown.runs[0].test.neighbours.shape[1])
+    stay, change, precision = (
+        shown.difference.kept(k),
+        shown.difference.change,
+        shown.difference.comparison.average_precision,
+    )
+    rows_of_tiles = []
+    for position in positions:
+        index = int(shown.difference.indices[position])
+        lines = []
+        for number, (mark, side) in enumerate(zip("AB", shown.runs, strict=True)):
+            row = int(shown.difference.comparison.rows[number, position])
+            tile = side.tile(row)
+            caption = shown.sides[number].words, f"AP@R {percent(precision[number, position])}"
+            lines.append(neighbour_grid.RunNeighbours(mark, side.run.id, caption, side.near(row, k, forces=False)))
+        words = f"AP@R {percent(precision[0, position])} → {percent(precision[1, position])}"
+        head = [
+            f"<span>sample {index:,}</span><bdi>{escape(shown.name(int(_labels(shown, [position])[0])))}</bdi>",
+            f'<span class="change">{words} ({100 * change[position]:+.1f})</span>',
+            f"<span>{round(stay[position] * k)} of {k} neighbours stay</span>",
+        ]
+        rows_of_tiles.append(_block(head, run, index, partial(neighbour_grid.compared, [(tile, lines)])))
+    st.html(STYLE + "".join(rows_of_tiles))
+
+
+def labels(shown: ShownDifference, doubts: Doubted) -> None:
+    """Samples whose neighbours agree on another class, with the neighbours they have in B."""
+    st.markdown(
+        f"Test samples of whose 8 nearest neighbours none has their class and at least 6 share one other class, in at "
+        f"least half of {doubts.asked} embeddings. **Candidates for label errors, no verdicts**: a class that the "
+        "network does not know looks the same, so look before you relabel."
+    )
+    st.caption(
+        "Editing by nearest neighbours: Wilson 1972; of learned embeddings: Bahri, Jiang and Gupta 2020 (Deep k-NN for "
+        "noisy labels)."
+    )
+    if not len(doubts.indices):
+        st.info("No sample is doubted like this.", icon=":material/check:")
+        return
+    side = shown.runs[1]
+    pages = -(-len(doubts.indices) // ROWS)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        number = st.pagination(pages, key="doubted-page")
+        st.caption(f"{len(doubts.indices):,} samples, those doubted most often first.")
+        origin = "labels that neighbours doubt"
+        selection.button(side.run, doubts.indices, "Select them all", origin, key="select-doubted")
+    row_of = {int(index): row for row, index in enumerate(side.test.indices)}
+    cells = []
+    for at in range((number - 1) * ROWS, min(number * ROWS, len(doubts.indices))):
+        index = int(doubts.indices[at])
+        row = row_of[index]
+        tiles = side.tile(row, shown.sides[1].words), side.near(row, 8, forces=False)
+        own, other = side.class_of(row), shown.name(int(doubts.label[at]))
+        head = [
+            f"<span>sample {index:,}, labelled</span><bdi>{escape(own)}</bdi>",
+            f'<span class="change">neighbours say <bdi>{escape(other)}</bdi></span>',
+            f"<span>in {doubts.views[at]} of {doubts.asked} embeddings, {percent(doubts.votes[at])} of the "
+            f"votes</span>",
+        ]
+        cells.append(_block(head, side.run, index, partial(neighbour_grid.html, [tiles])))
+    st.html(STYLE + "".join(cells))
+
+
+def _hand_over(shown: ShownDifference, positions: Ints, words: str) -> None:
+    """Make the listed queries the selection that the other pages show."""
+    run = shown.sides[1].run
+    a, b = (side.words if side.run.id == run.id else f"{side.words} of another run" for side in shown.sides)
+    selection.button(
+        run,
+        shown.difference.indices[positions],
+        f"Select these {len(positions):,}",
+        f"{words}: A is {a}, B is {b}",
+        key="select-queries",
+    )
+
+
+def _labels(shown: ShownDifference, positions: Sequence[int] | Ints) -> Ints:
+    labels: Ints = shown.runs[0].test.labels[shown.difference.comparison.rows[0][positions]]
+    return labels
+
+
+def _block(head: Sequence[str], run: Run, index: int, images: Callable[[str, Callable[[int], str]], str]) -> str:
+    def link(sample: int) -> str:
+        return f"gallery?{urlencode({'run': run.id, 'query': sample})}"
+
+    forces = f"failure?{urlencode({'run': run.id, 'query': index})}"
+    links = f'<a href="{escape(link(index))}">neighbours</a><a href="{escape(forces)}">forces</a>'
+    return (
+        f'<section class="difference"><div class="head">{"".join(head)}<span class="links">{links}</span></div>'
+        f"{images(thumbnails.address(run), link)}</section>"
+    )

@@ -1,0 +1,151 @@
+"""The canvas of the map page and the images beside it: hears lassos, tags, views and what the link should say."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from dmlcore.figures.maps import in_square
+from dmlcore.inspection import selections
+from dmlcore.inspection.selections import Selection
+from pages.inspection.explore import keeping as keeping_view
+from pages.inspection.explore.service import MapData
+from pages.inspection.explore.state import Look
+from pages.shared.server import thumbnails
+from pages.shared.widgets import menu, selection
+from pages.shared.widgets.component import component
+from pages.shared.widgets.presentation import Presentation
+
+KEY = "map"
+ORIGIN = "lasso on the map"
+MOST_CORNERS = 64
+MOST_AWAY = 100  # widths of the map
+PAGES = {"gallery": "All its neighbours", "failure": "Forces of its failure"}
+LECTURE = Presentation(
+    "Map of an embedding",
+    "Test samples of classes the network never trained on, on a plane: neighbours lie together.",
+    ("time", "legend"),
+    (
+        "Each point is a test sample; colour and shape say its class, a name stands at its most central point.",
+        "The wheel zooms: close up, points become their images. Click one for its neighbours.",
+        "How far apart groups lie and how dense they are means little: single neighbours are judged under Neighbours.",
+        "Controls, images: what stands out on the map, as pictures beside it. L draws a lasso.",
+    ),
+    "fill",
+)
+_canvas = component("inspection/explore")
+
+
+def show(data: MapData, *, marks: Sequence[int], chosen: Selection | None, own: Sequence[float] | None = None) -> None:
+    """Draw a map; `marks` are samples to ring, `chosen` is drawn as selected. Follows a click to another page.
+
+    own: where an image of the visitor belongs, as shares of the square.
+    """
+    seq = st.session_state.get(_seq(data), 0)
+    event = _canvas(
+        key=KEY,
+        data={
+            "points": data.address,
+            "images": thumbnails.address(data.run),
+            "run": data.run.id,
+            "title": data.title,
+            "steps": list(data.steps),
+            "marks": list(marks),
+            "own": own,
+            "selection": {"id": chosen.id} if chosen else None,
+            "seq": seq,
+            "look": look().to_json(),
+            "menus": Look.menus(),
+            "present": LECTURE.to_json(),
+            "links": [
+                {"page": page, "label": label, "parameters": {"run": data.run.id}} for page, label in PAGES.items()
+            ],
+            **keeping_view.kept(data.run),
+        },
+        on_lasso_change=lambda: _choose(data),
+        on_look_change=_follow_look,
+        on_keep_change=lambda: keeping_view.keep(data.run, data.sheet.indices, st.session_state[KEY].get("keep")),
+        on_open_change=lambda: None,
+    )
+    opened = event.get("open")
+    if isinstance(opened, dict) and opened.get("page") in PAGES and isinstance(opened.get("index"), int):
+        menu.go(opened["page"], {"run": data.run.id, "query": str(opened["index"])})
+
+
+def own(data: MapData) -> list[float] | None:
+    """Where ?own=X,Y, in the units of the map, lies as shares of its square; None for anything but two numbers."""
+    if data.steps:  # the place belongs to the one map it was found on
+        return None
+    try:
+        place = np.array([float(number) for number in st.query_params.get("own", "")[:100].split(",")])
+    except ValueError:
+        return None
+    if place.shape != (2,) or not np.isfinite(place).all() or np.abs(place).max() > MOST_AWAY * np.ptp(data.points):
+        return None
+    x, y = in_square(place[None], data.points)[0].tolist()
+    return [x, y]
+
+
+def look() -> Look:
+    """What the link says of colours, filters and sizes, which may be anything."""
+    return Look.from_query(st.query_params.to_dict())
+
+
+def polygon(text: Any) -> np.ndarray:
+    """Corners (m, 2) of a lasso from the browser, base64 of little-endian uint16; raises ValueError."""
+    try:
+        places = np.frombuffer(base64.b64decode(text[: 8 * MOST_CORNERS], validate=True), "<u2")
+    except (TypeError, ValueError) as error:  # ValueError: half a number, or no base64
+        raise ValueError(f"no lasso: {error}") from None
+    if len(places) % 2 or not 6 <= len(places) <= 2 * MOST_CORNERS:
+        raise ValueError(f"a lasso has 3 to {MOST_CORNERS} corners, got {len(places)} coordinates")
+    return places.reshape(-1, 2)
+
+
+def rows(data: MapData, asked: dict[str, Any], before: Selection | None) -> np.ndarray:
+    """Samples (indices in the data set) that a message of the canvas selects; raises ValueError for a senseless one."""
+    indices = data.sheet.indices
+    kept = before.indices if before else indices[:0]
+    if "toggle" in asked:
+        one = asked["toggle"]
+        if not isinstance(one, int) or one not in indices:
+            raise ValueError("no point of this map")
+        return np.setxor1d(kept, [one])
+    frame = asked.get("frame", 0)
+    if not isinstance(frame, int) or not 0 <= frame < len(data.sheet.frames):
+        raise ValueError("no frame of this map")
+    inside = indices[data.sheet.enclosed(polygon(asked.get("polygon")), frame)]
+    return np.union1d(kept, inside) if asked.get("add") else inside
+
+
+def _choose(data: MapData) -> None:
+    asked = st.session_state[KEY].get("lasso")
+    if not isinstance(asked, dict):
+        return
+    st.session_state[_seq(data)] = asked.get("seq") if isinstance(asked.get("seq"), int) else 0
+    try:
+        chosen = rows(data, asked, selections.load(data.run, st.query_params.get(selection.PARAMETER, "")))
+    except ValueError as error:
+        st.toast(str(error), icon=":material/error:")
+        return
+    if len(chosen):
+        selection.choose(data.run, chosen, ORIGIN)
+    else:
+        selection.forget()
+
+
+def _follow_look() -> None:
+    given = st.session_state[KEY].get("look")
+    if not isinstance(given, dict):
+        return
+    for name in keeping_view.LOOK:
+        st.query_params.pop(name, None)
+    st.query_params.update(Look.of(given).to_query())
+
+
+def _seq(data: MapData) -> str:
+    return f"lassos heard of {data.run.id}"

@@ -1,0 +1,40 @@
+"""A map to export: every point as a line of CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dmlcore.figures.maps import Sheet
+from dmlcore.inspection.neighbours import TestNeighbours
+from dmlcore.storage.csv_text import as_csv
+from dmlcore.typing import Singles
+from pages.inspection.explore.colourings import NOWHERE, columns
+
+
+def table(sheet: Sheet, points: Singles, names: Sequence[str], known: TestNeighbours) -> str:
+    """Sample, class, place on the map, whether its nearest neighbour is right, and purity.
+
+    points: (n, 2) in the units of the map; names: of the classes of the sheet, by their place in it.
+    """
+    sides = columns(known)
+    lines: list[list[Any]] = [
+        ["sample", "class", "name", "x", "y", "nearest_is_right", "purity", "distance_to_nearest"]
+    ]
+    right, purity = sides["right"].values, sides["purity"].values
+    for row, (index, group, (x, y), near) in enumerate(
+        zip(sheet.indices.tolist(), sheet.group.tolist(), points.tolist(), known.distances[:, 0], strict=True)
+    ):
+        lines.append(
+            [
+                index,
+                int(sheet.labels[group]),
+                names[group],
+                f"{x:.6g}",
+                f"{y:.6g}",
+                "" if right[row] == NOWHERE else int(right[row]),
+                "" if purity[row] == NOWHERE else f"{purity[row] / 254:.3f}",
+                f"{near:.6g}",
+            ]
+        )
+    return as_csv(lines)

@@ -1,0 +1,282 @@
+"""The points of a map over HTTP: /api/map/RUN/NAME/TAG/FILE; TAG changes with the content, so browsers keep all of it.
+
+points.bin: place (2 x uint16), class and sample of each point, names and colours of the classes, some 5 bytes a point
+once compressed. frame-K.bin: places at another time; contours-K.bin: lines around where its points lie dense.
+right.bin, rank.bin, ... (`colourings.columns`): a byte for each point. near-ROW.bin: the neighbours of a point;
+history-ROW.bin: what they were at the kept checkpoints. selection-ID.bin, tags-ID.bin: a bit for each point. All but
+map.csv as `wire.pack` packs.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import anyio.to_thread
+import numpy as np
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from dmlcore.data import DataError
+from dmlcore.figures.density import density_lines
+from dmlcore.figures.maps import MOST_COLOURS, Sheet, palette
+from dmlcore.inspection import selections, tags_and_views
+from dmlcore.inspection.maps import maps, trajectory
+from dmlcore.inspection.neighbours import fingerprint
+from dmlcore.storage import arrays
+from dmlcore.storage.arrays import EMBEDDINGS, Unreadable
+from dmlcore.storage.runs import Run, RunError, RunStore
+from dmlcore.typing import Singles
+from pages.inspection.explore import export, one_sample
+from pages.inspection.explore.colourings import Column, columns, tagged
+from pages.shared.server import host, thumbnails, wire
+from pages.shared.widgets.test_neighbours import learned
+from pages.shared.words import sentences as words
+
+TRAINING = "training"  # in place of the settings' name: the frames over training
+COLUMNS = ("right", "rank", "hubness", "doubted", "split", "purity", "density")
+GROWS = "no-cache"  # another checkpoint may be embedded at any time
+_FILE = re.compile(r"([a-z]+)(?:-([0-9a-f]{1,16}))?\.(bin|csv)")
+
+
+@dataclass(frozen=True, eq=False)
+class MapData:
+    """A map ready to be sent: its sheet, where it comes from, and the steps of its frames (none for a single one)."""
+
+    run: Run
+    source: Path
+    name: str  # in the address
+    tag: str
+    sheet: Sheet
+    points: Singles  # (n, 2) of the last frame, in the units of the map
+    steps: tuple[int, ...]
+    title: str
+    words: str  # how it was made
+    quality: maps.Quality | None
+
+    @property
+    def address(self) -> str:
+        """The folder of its files; ends in a slash."""
+        return f"{host.base()}api/map/{self.run.id}/{self.name}/{self.tag}/"
+
+    def row(self, index: str) -> int | None:
+        """The row of a sample named in a link, or None."""
+        if not (index.isascii() and index.isdigit() and len(index) < 10):
+            return None
+        rows = np.flatnonzero(self.sheet.indices == int(index))
+        return int(rows[0]) if len(rows) else None
+
+
+def of_map(run: Run, settings: maps.Settings) -> MapData | None:
+    """The map with these settings of the newest embeddings, or None without; raises Unreadable, ValueError."""
+    source, path = run.embeddings(), maps.find(run, settings)
+    return _of_map(run.path, source, path, _tag(source, path)) if source and path else None
+
+
+def over_training(run: Run, settings: maps.Settings) -> MapData | None:
+    """The map over training with these settings, or None if it is not made; raises Unreadable, ValueError."""
+    source, path = run.embeddings(), trajectory.find(run, settings)
+    return _over_training(run.path, source, path, settings.name, _tag(source, path)) if source and path else None
+
+
+def names(run: Run, sheet: Sheet) -> list[str]:
+    """The name of each class of a sheet; its number where the data set is gone."""
+    try:
+        known = thumbnails.dataset(run.spec).class_names
+    except DataError:
+        known = ()
+    return [known[label] if label < len(known) else f"class {label}" for label in sheet.labels.tolist()]
+
+
+# ---- answers
+
+
+async def respond(request: Request) -> Response:
+    """One file of a map; 404 for what is none here, 409 with the reason where it cannot be made."""
+    return await anyio.to_thread.run_sync(_respond, request.path_params)
+
+
+def _respond(given: dict[str, str]) -> Response:
+    asked = _FILE.fullmatch(given["file"])
+    try:
+        map_ = _named(RunStore().open(given["run"]), given["name"])
+        if not asked or map_ is None or map_.tag != given["tag"]:
+            return Response(status_code=404)
+        content = _content(map_, *asked.groups())
+    except (RunError, FileNotFoundError):
+        return Response(status_code=404)
+    except (Unreadable, ValueError) as error:
+        return Response(words.plain(error), status_code=409, media_type="text/plain")
+    if content is None:
+        return Response(status_code=404)
+    headers = {
+        "Cache-Control": GROWS if given["file"].startswith("history-") else "public, max-age=31536000, immutable",
+        "X-Content-Type-Options": "nosniff",
+        "Content-Encoding": "gzip",
+    }
+    if given["file"].endswith(".csv"):
+        headers["Content-Disposition"] = f'attachment; filename="map-{map_.run.id}.csv"'
+        return Response(content, media_type="text/csv; charset=utf-8", headers=headers)
+    return Response(content, media_type="application/octet-stream", headers=headers)
+
+
+ROUTES: list[BaseRoute] = [Route("/api/map/{run}/{name}/{tag}/{file}", respond)]
+
+
+def _named(run: Run, name: str) -> MapData | None:
+    """The map that an address names: that of the settings with this name."""
+    wanted, _, kind = name.partition("-")
+    settings = next((s for s in maps.made(run) if s.name == wanted), None)
+    if settings is None or kind not in ("", TRAINING):
+        return None
+    return over_training(run, settings) if kind else of_map(run, settings)
+
+
+def _content(layout: MapData, kind: str, which: str | None, suffix: str) -> bytes | None:
+    """A file of a map, compressed; None for one that is not there."""
+    if suffix == "csv":
+        if kind != "map" or which is not None:
+            return None
+        sheet = layout.sheet
+        return gzip.compress(
+            export.table(sheet, layout.points, names(layout.run, sheet), learned(layout.source)).encode()
+        )
+    if kind in COLUMNS and which is None:
+        return _column(layout, kind)
+    if kind == "points" and which is None:
+        return _points(layout)
+    make = {
+        "frame": _frame, "contours": _contours, "near": _near, "history": _history,
+        "selection": _selection, "tags": _tags,
+    }.get(kind)  # fmt: skip
+    return make(layout, which) if make and which is not None else None
+
+
+@lru_cache(maxsize=4)
+def _points(layout: MapData) -> bytes:
+    """The points as the page gets them first; compressed once."""
+    sheet = layout.sheet
+    columns = {
+        "xy": sheet.frames[-1],
+        "group": sheet.group.astype("<u2"),
+        # Samples and classes mostly count up: steps compress to nothing.
+        "index_steps": np.diff(sheet.indices, prepend=0).astype("<i4"),
+        "label_steps": np.diff(sheet.labels, prepend=0).astype("<i4"),
+        "central": sheet.central.astype("<u4"),
+        "counts": sheet.counts.astype("<u4"),
+    }
+    header = {"names": names(layout.run, sheet), "colours": palette(min(len(sheet.labels), MOST_COLOURS))}
+    return gzip.compress(wire.pack(header, columns), 6)
+
+
+def _frame(layout: MapData, which: str) -> bytes | None:
+    if not which.isdigit() or int(which) >= len(layout.sheet.frames):
+        return None
+    return gzip.compress(wire.pack({}, {"xy": layout.sheet.frames[int(which)]}), 1)
+
+
+def _contours(layout: MapData, which: str) -> bytes | None:
+    if not which.isdigit() or int(which) >= len(layout.sheet.frames):
+        return None
+    lines = [(share, line) for share, lines in density_lines(layout.sheet.frames[int(which)]) for line in lines]
+    places = [line for _, line in lines] or [np.empty((0, 2), "<u2")]
+    ends = np.cumsum([len(line) for _, line in lines], dtype=np.int32)
+    header = {"shares": [share for share, _ in lines]}
+    return gzip.compress(wire.pack(header, {"xy": np.concatenate(places), "ends": ends}), 1)
+
+
+def _near(layout: MapData, which: str) -> bytes | None:
+    if not which.isdigit() or int(which) >= len(layout.points):
+        return None
+    return gzip.compress(wire.pack(one_sample.near(layout.source, int(which)), {}), 1)
+
+
+def _history(layout: MapData, which: str) -> bytes | None:
+    if not which.isdigit() or int(which) >= len(layout.points):
+        return None
+    return gzip.compress(wire.pack(one_sample.history(layout.run, int(layout.sheet.indices[int(which)])), {}), 1)
+
+
+def _tags(layout: MapData, which: str) -> bytes | None:
+    kept = tags_and_views.read(layout.run)
+    if kept.id != which:
+        return None
+    bits = tagged(list(kept.tags.values()), layout.sheet.indices)
+    return gzip.compress(wire.pack({"names": list(kept.tags)}, {"bits": bits}), 6)
+
+
+def _selection(layout: MapData, which: str) -> bytes | None:
+    selection = selections.load(layout.run, which)
+    if selection is None:
+        return None
+    bits = np.packbits(np.isin(layout.sheet.indices, selection.indices), bitorder="little")
+    return gzip.compress(wire.pack({}, {"bits": bits}), 6)
+
+
+def _column(layout: MapData, name: str) -> bytes:
+    column = _columns(layout)[name]
+    fine = {} if column.fine is None else {"fine": column.fine}
+    return gzip.compress(wire.pack(column.facts, {"values": column.values, **fine}), 6)
+
+
+@lru_cache(maxsize=4)
+def _columns(layout: MapData) -> dict[str, Column]:
+    return columns(learned(layout.source))
+
+
+# ---- reading
+
+
+def _tag(source: Path | None, path: Path | None) -> str:
+    if source is None or path is None:
+        return ""
+    return hashlib.sha256(f"{fingerprint(source)}{fingerprint(path)}".encode()).hexdigest()[:16]
+
+
+def _sheet(source: Path, points: Singles) -> Sheet:
+    """The points of a map (..., n, 2) with the classes of the embeddings they are of."""
+    count = {"n": points.shape[-2]}
+    table = arrays.read(source, EMBEDDINGS, "labels", "indices", remedy="Evaluate the run again", **count)
+    return Sheet.of(points, table["labels"], table["indices"])
+
+
+@lru_cache(maxsize=4)
+def _of_map(folder: Path, source: Path, path: Path, tag: str) -> MapData:
+    layout = maps.read(path)
+    sheet = _sheet(source, layout.points)
+    return MapData(
+        Run(folder),
+        source,
+        layout.settings.name,
+        tag,
+        sheet,
+        layout.points,
+        (),
+        layout.words,
+        layout.words,
+        layout.quality,
+    )
+
+
+@lru_cache(maxsize=4)
+def _over_training(folder: Path, source: Path, path: Path, name: str, tag: str) -> MapData:
+    movement = trajectory.read(path)
+    sheet = _sheet(source, movement.points)
+    steps = tuple(int(step) for step in movement.steps)
+    return MapData(
+        Run(folder),
+        source,
+        f"{name}-{TRAINING}",
+        tag,
+        sheet,
+        movement.points[-1],
+        steps,
+        f"{movement.settings.words}, over training",
+        movement.how,
+        movement.quality[-1],
+    )

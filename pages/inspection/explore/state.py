@@ -1,0 +1,100 @@
+"""What a link says of the map and of the images beside it: colour, filters, sizes, the window, an opened sample."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pages.shared.state import untrusted
+from pages.shared.state.page_state import ChoiceKind, Flag, Kind, Numbers, PageState, Whole
+
+# Python computes the columns (`colourings.columns`); colours and shapes are in assets/inspection/explore/legend.js.
+COLOURS = {
+    "class": "class",
+    "right": "right or wrong",
+    "rank": "rank of the first hit",
+    "hubness": "hubness",
+    "doubted": "doubted label",
+    "split": "split",
+    "tags": "tags",
+    "purity": "neighbour purity",
+    "density": "density",
+}
+ORDERS = {
+    "class": "by class",
+    "rank": "worst first: own class found latest",
+    "hubness": "most often found first",
+    "sample": "as in the data set",
+}
+MOST_CLASSES, MOST_CODES, MOST_TAGS = 50, 8, 24
+MOST_SAMPLE = 10**9 - 1
+CLOSEST = 200.0  # zoom
+
+
+@dataclass(frozen=True)
+class Listed(Kind):
+    """Some values, in a link with commas; one: a valid one of what stands there, or None."""
+
+    one: Callable[[Any], Any]
+    most: int
+
+    def read(self, value: Any, default: Any) -> Any:
+        given = value[: self.most] if isinstance(value, (list, tuple)) else default
+        return tuple(dict.fromkeys(x for x in map(self.one, given) if x is not None))
+
+    def parse(self, text: str) -> Any:
+        return text[:1000].split(",", self.most)
+
+    def text(self, value: Any) -> str:
+        return ",".join(map(str, value))
+
+    def json(self, value: Any) -> Any:
+        return list(value)
+
+
+@dataclass(frozen=True)
+class MapWindow(Numbers):
+    """The middle of what is seen of the square, each 0..1, and how many times nearer than the whole."""
+
+    def read(self, value: Any, default: Any) -> Any:
+        x, y, zoom = super().read(value, default)
+        return min(max(x, 0.0), 1.0), min(max(y, 0.0), 1.0), min(max(zoom, 1.0), CLOSEST)
+
+    def json(self, value: Any) -> Any:
+        return list(value)
+
+
+def _number(value: Any) -> int | None:
+    if isinstance(value, str):
+        return int(value) if value.isascii() and value.isdigit() and len(value) < 10 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_SAMPLE else None
+
+
+def _name(value: Any) -> str | None:
+    valid = isinstance(value, str) and 0 < len(value) <= 40 and value.isprintable() and "," not in value
+    return value if valid else None
+
+
+Codes = Listed(_number, MOST_CODES)
+
+
+@dataclass(frozen=True)
+class Look(PageState):
+    """What stands out on the map is what the images beside it show."""
+
+    colour: Annotated[str, ChoiceKind(COLOURS)] = "class"
+    classes: Annotated[tuple[int, ...], Listed(_number, MOST_CLASSES)] = ()  # labels that stand out; none: all
+    right: Annotated[tuple[int, ...], Listed(_number, MOST_CODES, key="verdict")] = ()  # of each column, likewise
+    rank: Annotated[tuple[int, ...], Codes] = ()
+    hubness: Annotated[tuple[int, ...], Codes] = ()
+    doubted: Annotated[tuple[int, ...], Codes] = ()
+    split: Annotated[tuple[int, ...], Codes] = ()
+    tags: Annotated[tuple[str, ...], Listed(_name, MOST_TAGS)] = ()
+    sort: Annotated[str, ChoiceKind(ORDERS)] = "class"
+    size: Annotated[int, Whole(28, 200)] = 56  # pixels of an image
+    names: Annotated[bool, Flag()] = True
+    images: Annotated[bool, Flag()] = True
+    contours: Annotated[bool, Flag()] = False
+    window: Annotated[tuple[float, ...], MapWindow(reach=untrusted.REACH * 2, key="at")] = (0.5, 0.5, 1.0)
+    sample: Annotated[int, Whole(-1, MOST_SAMPLE)] = -1  # opened in full screen

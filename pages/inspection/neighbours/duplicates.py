@@ -1,0 +1,150 @@
+"""Where labels may be wrong: near-duplicates across classes, and samples whose neighbours agree on another class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import streamlit as st
+
+from dmlcore.data import DataError
+from dmlcore.data.dataset import ImageFile
+from dmlcore.inspection import duplicates
+from dmlcore.inspection.duplicates import SamplePairs
+from dmlcore.inspection.neighbours import TestNeighbours
+from dmlcore.inspection.selections import Selection
+from pages.inspection.neighbours import queries as queries_view
+from pages.inspection.neighbours import rows as rows_view
+from pages.shared.server import thumbnails
+from pages.shared.widgets import neighbour_grid
+from pages.shared.widgets.shown_run import ShownRun
+
+EACH = 12  # pairs on a page
+SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+ASKED = 8  # neighbours that vote on a label
+
+
+def near_duplicates(shown: ShownRun, selected: Selection | None, label: int | None) -> int:
+    """Pairs of different classes, nearest first; the index of the first, or -1."""
+    quantile = st.select_slider(
+        "Closer than this share of all nearest neighbours",
+        SHARES,
+        0.01,
+        key="closer",
+        bind="query-params",
+        format_func=lambda q: f"{100 * q:g} %",
+        width=420,
+        help="The cut-off is this quantile of the distances from all samples to their nearest neighbours",
+    )
+    pairs = _pairs(shown.run.id, shown.tag, quantile, shown.test)
+    within = len(pairs.first)
+    if not within:  # then the nearest that there are
+        pairs = _pairs(shown.run.id, shown.tag, 1.0, shown.test)
+    keep = np.ones(len(pairs.first), bool)
+    if selected is not None:
+        keep = np.isin(shown.test.indices[pairs.first], selected.indices)
+        keep |= np.isin(shown.test.indices[pairs.second], selected.indices)
+    if label is not None:
+        keep &= (shown.test.labels[pairs.first] == label) | (shown.test.labels[pairs.second] == label)
+    first, second, distances = pairs.first[keep], pairs.second[keep], pairs.distances[keep]
+    if not len(first):
+        st.info("No two samples of different classes lie close together.", icon=":material/check:")
+        return -1
+    cutoff = _pairs(shown.run.id, shown.tag, quantile, shown.test).cutoff
+    st.caption(
+        (
+            f"{len(first):,} pairs of different classes within distance {cutoff:.4f}, nearest first: "
+            if within
+            else f"No pair of different classes lies within distance {cutoff:.4f}; the nearest ones there are: "
+        )
+        + "the same thing twice, a wrong label, or classes that this network cannot tell apart."
+        + ("" if pairs.complete else f" Of {shown.test.neighbours.shape[1]} neighbours each: there may be more.")
+    )
+    number = queries_view.page_of(
+        f"pairs {shown.run.id} {quantile} {label} {selected and selected.id}", len(first), EACH, "pairs"
+    )
+    part = slice((number - 1) * EACH, number * EACH)
+    same = _same_inputs(shown)
+
+    tiles = []
+    for one, other, distance in zip(first[part], second[part], distances[part], strict=True):
+        left, right = (shown.tile(row, f"sample {shown.test.indices[row]}") for row in (one, other))
+        words = f"distance {distance:.4f}" + (" · the same image twice" if same(left.index, right.index) else "")
+        tiles.append((words, left, right))
+    st.html(neighbour_grid.pairs(tiles, thumbnails.address(shown.run), rows_view.link(shown.run)))
+    both_sides = np.unique(np.concatenate([first, second]))
+    rows_view.select_button(shown, both_sides, "samples", "gallery: near-duplicates across classes")
+    return tiles[0][1].index
+
+
+def suspects(shown: ShownRun, selected: Selection | None, label: int | None) -> int:
+    """Samples whose neighbours agree on another class, with those neighbours; the index of the first, or -1."""
+    least = st.slider(
+        f"Neighbours that agree, of {ASKED}",
+        ASKED // 2,
+        ASKED,
+        6,
+        key="agree",
+        bind="query-params",
+        width=300,
+        help="So many of the nearest at least are of one class, and none is of the sample's own",
+    )
+    doubts = duplicates.suspects(shown.test, ASKED, least / ASKED)
+    keep = ~shown.test.is_gallery[doubts.rows]
+    if selected is not None:
+        keep &= np.isin(shown.test.indices[doubts.rows], selected.indices)
+    if label is not None:
+        keep &= shown.test.labels[doubts.rows] == label
+    rows, agreed, votes = doubts.rows[keep], doubts.label[keep], doubts.votes[keep]
+    if not len(rows):
+        st.info(
+            f"No sample has {least} or more of one other class, and none of its own, among its {doubts.asked} nearest "
+            "neighbours. Let fewer agree.",
+            icon=":material/check:",
+        )
+        return -1
+    have = "samples have" if len(rows) > 1 else "sample has"
+    st.caption(
+        f"{len(rows):,} {have} {least} or more of one other class, and none of the own, among the {doubts.asked} "
+        "nearest neighbours. A wrong label looks like this, but so do two classes that this network confuses: look at "
+        "the images before you relabel."
+    )
+    each = queries_view.ROWS
+    number = queries_view.page_of(
+        f"suspects {shown.run.id} {least} {label} {selected and selected.id}", len(rows), each, "samples"
+    )
+    part = slice((number - 1) * each, number * each)
+    vote_words = {
+        int(row): f"{vote} of {doubts.asked}: {shown.name(int(other))}"
+        for row, other, vote in zip(rows[part], agreed[part], votes[part], strict=True)
+    }
+    rows_view.one_run(shown, rows[part], doubts.asked, lambda row: vote_words[int(row)])
+    rows_view.select_button(shown, rows, "samples", "gallery: neighbours agree on another class")
+    return int(shown.test.indices[rows[part][0]])
+
+
+def _same_inputs(shown: ShownRun) -> Callable[[int, int], bool]:
+    """Whether two samples are the same: their files byte by byte, or what goes into the network."""
+    try:
+        data = thumbnails.dataset(shown.run.spec)
+    except DataError:  # said above already
+        return lambda first, second: False
+    files, inputs = data.files, data.inputs
+    if files is None:
+        return lambda first, second: bool(np.array_equal(inputs[first], inputs[second]))
+    return lambda first, second: _equal(files[first], files[second])  # inputs would decode all images
+
+
+def _equal(first: ImageFile, second: ImageFile) -> bool:
+    try:
+        if first.stat().st_size != second.stat().st_size:
+            return False
+        with first.open("rb") as one, second.open("rb") as other:
+            return one.read() == other.read()
+    except (OSError, DataError):
+        return False
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _pairs(run: str, tag: str, quantile: float, _found: TestNeighbours) -> SamplePairs:
+    return duplicates.across_classes(_found, quantile)

@@ -1,0 +1,188 @@
+"""Gallery: what a network takes for similar. Test samples as queries, each with its nearest neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+from urllib.parse import parse_qsl
+
+import numpy as np
+import streamlit as st
+
+from dmlcore.inspection.neighbours import TestNeighbours
+from dmlcore.storage.runs import Run
+from pages.inspection.neighbours import duplicates as duplicates_view
+from pages.inspection.neighbours import queries as queries_view
+from pages.inspection.neighbours import runs_beside as runs_beside_view
+from pages.inspection.neighbours import upload as upload_view
+from pages.inspection.neighbours import weights as weights_view
+from pages.shared.server import thumbnails
+from pages.shared.widgets import export_menu, menu, neighbour_grid, run_picker, sampled, selection
+from pages.shared.widgets.results import beside
+from pages.shared.widgets.shown_run import ShownRun, headed
+from pages.shared.words.labels import SCORES
+from pages.shared.words.numbers import percent
+
+CLICK = "gallery_click"
+QUERIES, PAIRS, SUSPECTS, OWN = (
+    "Queries",
+    "Near-duplicates",
+    "Suspicious labels",
+    "Own picture",
+)
+ALL_CLASSES = -1  # no label is
+
+
+def page() -> None:
+    shown = headed(
+        "neighbours",
+        "Nearest neighbours",
+        "Each row is a test sample, the query, and the test samples whose embeddings lie nearest to it: "
+        ":green[**✓**] of the same class, :orange[**✗**] of another. Click an image to make it the query.",
+    )
+    if shown is None:
+        return
+    boxes = st.container(horizontal=True, vertical_alignment="bottom")
+    menu.row("gallery", boxes, selection.address(shown.run))
+    with boxes:
+        label = chosen_class(shown)
+        others = runs_beside_view.choose(shown.run)
+    browse(shown, label, others)
+
+
+def chosen_class(shown: ShownRun) -> int | None:
+    """A box with all classes, in ?class=; None for all of them.
+
+    Not for a fragment: thousands of names would travel whenever a page is turned.
+    """
+    classes = np.unique(shown.test.labels).tolist()
+    wanted = st.query_params.get("class", "")
+    label = int(wanted) if wanted.isascii() and wanted.isdigit() and len(wanted) < 10 else ALL_CLASSES
+    st.session_state["class"] = label if label in classes else ALL_CLASSES  # the link is the truth, the box follows
+    chosen: int = st.selectbox(
+        "Class",
+        [ALL_CLASSES, *classes],
+        format_func=lambda c: "all classes" if c == ALL_CLASSES else shown.name(c),
+        key="class",
+        help="Only queries of this class; neighbours come from all classes",
+        width=220,
+        on_change=_write_class,
+    )
+    return None if chosen == ALL_CLASSES else chosen
+
+
+def _write_class() -> None:
+    label = st.session_state["class"]
+    if label == ALL_CLASSES:
+        st.query_params.pop("class", None)
+    else:
+        st.query_params["class"] = str(label)
+    st.query_params.pop("query", None)
+
+
+@st.fragment
+def browse(shown: ShownRun, label: int | None, others: Sequence[str]) -> None:
+    """The summary, then one of the views; clicks and keys. label: the class it is about; others: ids of runs."""
+    run, learned = shown.run, shown.test
+    if not run_picker.present(run):
+        return
+    failures, about = int(learned.failures.sum()), sampled.about(learned)
+    st.markdown(
+        f"**R@1 {about}{percent(learned.recall_at_1)}** · **MAP@R {about}{percent(learned.map_at_r)}** · "
+        f"{len(learned.labels):,} "
+        f"test "
+        f"samples of {len(np.unique(learned.labels)):,} classes · {failures:,} failures (nearest neighbour wrong)."
+        f"{beside(run)}",
+        help=SCORES,
+    )
+    sampled.note(run, learned)
+    selected = selection.chosen(run)
+    if selected is not None:
+        selection.bar(run, selected, here="gallery")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        view = st.segmented_control(
+            "View",
+            [QUERIES, PAIRS, SUSPECTS, OWN],
+            default=QUERIES,
+            required=True,
+            key="view",
+            bind="query-params",
+            label_visibility="collapsed",
+            on_change=queries_view.forget_query,
+        )
+        export_menu.offer(run, selected)
+        weights_view.toggle(run)
+        listener = st.container(width="content")
+    shown = replace(shown, over=weights_view.overlay(run))
+    keys, first, ahead = ["forces", "map"], -1, list[int]()
+    row = _asked(learned)
+    if view == PAIRS and row is None:
+        first = duplicates_view.near_duplicates(shown, selected, label)
+        keys.append("pages")
+    elif view == SUSPECTS and row is None:
+        first = duplicates_view.suspects(shown, selected, label)
+        keys.append("pages")
+    elif view == OWN and row is None:
+        first = upload_view.show(shown)
+    else:
+        together = runs_beside_view.together(shown, others) if others else None
+        runs = [shown] if together is None else together[0]
+        if together is not None:
+            runs_beside_view.summary(*together)
+        if row is not None:
+            queries_view.one(runs, row, "All queries" if view == QUERIES else "Back")
+            keys.append("back")
+            first = int(learned.indices[row])
+        else:
+            first, ahead = queries_view.many(runs, None if together is None else together[1], selected, label)
+            keys.append("pages")
+    with listener:
+        asked = neighbour_grid.listen(
+            CLICK,
+            keys=keys,
+            first=first,
+            ahead=(thumbnails.address(run), ahead),
+            on_query_change=_click,
+            on_turn_change=_turn,
+            on_back_change=_back,
+        )
+    _follow(run, asked)
+
+
+def _asked(neighbours: TestNeighbours) -> int | None:
+    """The row of ?query=; says so where there is none."""
+    query = st.query_params.get("query")
+    row = None if query is None else neighbours.row(query)
+    if query is not None and row is None:
+        st.warning(
+            "The query of the link is not in the test split of this run; here are all.", icon=":material/link_off:"
+        )
+    return row
+
+
+def _follow(run: Run, asked: dict[str, Any]) -> None:
+    """To another page, as a key or a link asked."""
+    if isinstance(asked["map"], int):
+        menu.go("explore", {"run": run.id, "point": str(asked["map"])})
+    if isinstance(asked["forces"], str):
+        given = dict(parse_qsl(asked["forces"][:200]))
+        kept = {key: value for key, value in given.items() if key in ("run", "query", "right", "wrong")}
+        menu.go("failure", kept)
+
+
+def _click() -> None:
+    st.query_params["query"] = str(st.session_state[CLICK]["query"])
+
+
+def _turn() -> None:
+    step = st.session_state[CLICK]["turn"]
+    if step in (1, -1):
+        queries_view.turn(step)
+
+
+def _back() -> None:
+    queries_view.forget_query()
+
+
+page()

@@ -1,0 +1,137 @@
+"""Which runs the gallery shows beside the chosen one, and where one beats another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from html import escape
+
+import numpy as np
+import streamlit as st
+
+from dmlcore.data import DataError, Dataset
+from dmlcore.inspection.comparison import Comparison, Incomparable, compare, refuse_other_samples
+from dmlcore.inspection.neighbours import TestNeighbours
+from dmlcore.storage.arrays import Unreadable
+from dmlcore.storage.runs import Run, RunError, RunStore
+from dmlcore.typing import Ints
+from pages.inspection.neighbours import weights as weights_view
+from pages.inspection.neighbours.rows import MARKS
+from pages.shared.server import thumbnails
+from pages.shared.widgets import run_picker
+from pages.shared.widgets.shown_run import ShownRun
+from pages.shared.widgets.test_neighbours import learned
+from pages.shared.words import sentences as words
+from pages.shared.words import titles
+from pages.shared.words.numbers import percent
+
+PARAMETER, KEY = "with", "gallery_with"
+EVERY = "every query"
+STYLE = """<style>
+.beside { border: 0; font-size: 15px; } .beside td, .beside th { border: 0; padding: 2px 18px 2px 0; text-align: left; }
+.beside th { background: rgb(128 128 128 / .22); border-radius: 5px; padding: 2px 8px; text-align: center; }
+.beside th + td { padding-left: 10px; } .beside td { font-variant-numeric: tabular-nums; }
+</style>"""
+
+
+def choose(run: Run) -> list[str]:
+    """A box with the evaluated runs on the same data set; their ids, two at most, in ?with=."""
+    data = run.spec.data.name
+    named = list(dict.fromkeys(st.query_params.get(PARAMETER, "")[:200].split(",")))
+    alike = run_picker.offered(RunStore(), lambda name, brief: brief.data == data and name != run.id, named)
+    others = {name: other for name, other in alike.items() if other.embeddings() is not None}
+    if not others and PARAMETER not in st.query_params:
+        return []
+    wanted = [name for name in named if name in others][: len(MARKS) - 1]
+    if any(name and name not in others for name in named):
+        st.warning(
+            "A run of the link cannot stand beside this one: it is not in this store, not evaluated, or was trained "
+            "on another data set.",
+            icon=":material/link_off:",
+        )
+    st.session_state[KEY] = wanted  # the link is the truth, the box follows
+    st.multiselect(
+        "Beside it",
+        list(others),
+        key=KEY,
+        max_selections=len(MARKS) - 1,
+        format_func=lambda name: _label(others[name]),
+        placeholder="other runs on the same queries",
+        on_change=_write,
+        help="One or two runs tested on the same samples; each query is then shown with the neighbours of every run",
+    )
+    return wanted
+
+
+def together(shown: ShownRun, others: Sequence[str]) -> tuple[list[ShownRun], Comparison] | None:
+    """The runs brought together on the same queries; None, after saying why, where that is not possible."""
+    runs = [shown]
+    for name in others:
+        try:
+            other = RunStore().open(name)
+            source = other.embeddings()
+            if source is None:
+                raise Incomparable("it has not been evaluated")
+            searched = learned(source)
+            refuse_other_samples(shown.test, searched, partial(_datasets, shown.run, other))
+            compare([shown.test, searched])
+        except (Incomparable, Unreadable, DataError, RunError) as error:
+            st.warning("A run cannot stand beside this one, and is left out:", icon=":material/rule:")
+            st.text(words.plain(f"{name}: {error}"))
+            continue
+        over = weights_view.addresses(other) if weights_view.shown() else shown.over
+        runs.append(ShownRun(other, source, searched, shown.name, over))
+    if len(runs) == 1:
+        return None
+    key = tuple((each.run.id, each.tag) for each in runs)
+    return runs, _compare(key, tuple(each.test for each in runs))
+
+
+def _datasets(first: Run, second: Run) -> tuple[Dataset, Dataset]:
+    return thumbnails.dataset(first.spec), thumbnails.dataset(second.spec)
+
+
+def summary(runs: Sequence[ShownRun], pair: Comparison) -> None:
+    """A line for each run, and how often one of a pair alone is right."""
+    lines = "".join(
+        f"<tr><th>{mark}</th><td><bdi>{escape(_label(each.run))}</bdi></td><td>R@1 <b>{percent(each.test.recall_at_1)}"
+        f"</b></td><td>MAP@R <b>{percent(each.test.map_at_r)}</b></td></tr>"
+        for mark, each in zip(MARKS, runs, strict=False)
+    )
+    st.html(f'{STYLE}<table class="beside">{lines}</table>')
+    for second in range(1, len(runs)):
+        _, a, b, none = pair.counts(0, second)
+        st.caption(
+            f"Nearest neighbour right in A alone: {a:,} queries, in {MARKS[second]} alone: {b:,}, in neither: "
+            f"{none:,}. So uneven a split or more by chance: p = {pair.p_value(0, second):.2g} (exact McNemar test, of "
+            "these queries and weights; another seed may differ by more)."
+        )
+
+
+def contests(count: int) -> dict[str, tuple[int, int] | None]:
+    """What can be asked of runs side by side: pairs (better, worse) by words."""
+    pairs = [(i, j) for i in range(count) for j in range(count) if i != j]
+    return {EVERY: None} | {f"where {MARKS[i]} beats {MARKS[j]}": (i, j) for i, j in pairs}
+
+
+def contested(together: Comparison, pair: tuple[int, int], allowed: Ints) -> Ints:
+    """Queries (m,), positions, where one beats the other, among those of `allowed` rows of the first run."""
+    wins = together.wins(*pair)
+    return wins[np.isin(together.rows[0, wins], allowed)]
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _compare(key: tuple[tuple[str, str], ...], _learned: tuple[TestNeighbours, ...]) -> Comparison:
+    return compare(_learned)
+
+
+def _label(run: Run) -> str:
+    return titles.label(run)
+
+
+def _write() -> None:
+    chosen = st.session_state[KEY]
+    if chosen:
+        st.query_params[PARAMETER] = ",".join(chosen)
+    else:
+        st.query_params.pop(PARAMETER, None)

@@ -1,0 +1,155 @@
+"""An image of one's own as the query: decoded with care, embedded on the CPU, searched exactly."""
+
+from __future__ import annotations
+
+import base64
+import io
+from pathlib import Path
+
+import numpy as np
+import streamlit as st
+from numpy.typing import NDArray
+
+from dmlcore.data import DataError, Dataset
+from dmlcore.data.files.images import SUFFIXES
+from dmlcore.inspection import own_images
+from dmlcore.inspection.images import fitted
+from dmlcore.inspection.index import Index
+from dmlcore.inspection.maps import maps
+from dmlcore.storage.arrays import Unreadable
+from dmlcore.storage.checkpoint import CheckpointError
+from dmlcore.storage.runs import Run, RunError
+from dmlcore.typing import Singles
+from pages.inspection.neighbours import rows as rows_view
+from pages.shared.server import thumbnails
+from pages.shared.widgets import menu, neighbour_grid
+from pages.shared.widgets.shown_run import ShownRun
+from pages.shared.words import sentences as words
+
+MEGABYTES = 20
+SHOWN = 16  # neighbours
+
+
+def show(shown: ShownRun) -> int:
+    """The upload, what the network sees of it, its neighbours; the index of the first, or -1."""
+    try:
+        data = thumbnails.dataset(shown.run.spec)
+    except DataError:  # said above already
+        st.info("Without the data set no network can be built, so no image can be a query.", icon=":material/info:")
+        return -1
+    if not own_images.takes_images(data):
+        st.info(
+            "The samples of this data set are no images, so none can be a query. Any run on images takes one.",
+            icon=":material/info:",
+        )
+        return -1
+    given = st.file_uploader(
+        "An image of your own",
+        type=[suffix.removeprefix(".") for suffix in SUFFIXES],
+        key="own_image",
+        max_upload_size=MEGABYTES,
+        help="Embedded on the server and forgotten; a phone's rotation is undone, the middle is cut out",
+    )
+    try:
+        with st.spinner("Loading the network …", show_time=True):
+            index = _index(shown.source)
+            index.network()  # while the visitor looks for an image
+        if given is None:
+            _example(data)
+            return -1
+        return _search(shown, index, data, given.getvalue(), given.name)
+    except DataError as error:
+        st.error("This file cannot be a query:", icon=":material/broken_image:")
+        st.text(words.plain(error))
+    except (RunError, CheckpointError, Unreadable) as error:
+        st.error("The network of this run cannot be used:", icon=":material/broken_image:")
+        st.text(words.plain(error))
+    return -1
+
+
+def _example(data: Dataset) -> None:
+    side = data.inputs.shape[-1] if len(data.inputs.shape) == 4 else own_images.GREY[data.name][0]
+    st.caption(
+        f"Whatever it shows, the network answers with the test samples that it finds most similar. It sees {side} × "
+        f"{side} pixels."
+    )
+
+
+def _search(shown: ShownRun, index: Index, data: Dataset, content: bytes, name: str) -> int:
+    file = io.BytesIO(content)
+    file.name = name
+    invert = False
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        if own_images.is_ink(data):
+            invert = st.toggle(
+                "Dark ink on paper",
+                own_images.dark_on_light(file),
+                key=f"invert {hash(content)}",
+                help="What is written in this data set is light on black to the network",
+            )
+        classes = np.unique(shown.test.labels[index.searched]).tolist()
+        label = st.selectbox(
+            "Its class, if you know",
+            [None, *classes],
+            format_func=lambda c: "unknown" if c is None else shown.name(c),
+            key="own_class",
+            width=240,
+            help="Then right and wrong neighbours are marked",
+        )
+    inputs = own_images.as_inputs([file], data, invert=invert)
+    embedding = index.embed(inputs)
+    distances, rows = index.search(embedding, min(SHOWN, len(index.searched)))
+    searched = shown.test
+    typical = float(np.median(searched.distances[:, 0]))
+    labels = searched.labels[rows[0]]
+    common = np.bincount(labels).argmax()
+    query = neighbour_grid.Tile(
+        -1,
+        "your image" if label is None else shown.name(label),
+        ("as the network sees it",),
+        src=_address(inputs, data),
+    )
+    neighbours = [
+        shown.neighbour(row, None if label is None else bool(searched.labels[row] == label), f"{distance:.3f}")
+        for distance, row in zip(distances[0], rows[0], strict=True)
+    ]
+    st.html(neighbour_grid.html([(query, neighbours)], thumbnails.address(shown.run), rows_view.link(shown.run)))
+    st.text(
+        f"{int((labels == common).sum())} of these {len(labels)} are of class {shown.name(int(common))}. "
+        f"The nearest lies at distance {distances[0, 0]:.3f}; from a test sample to its nearest neighbour it is "
+        f"{typical:.3f} in the median. This network was trained for nothing else than its data set, so something far "
+        "from it still has a nearest neighbour."
+    )
+    _offer_map(shown.run, embedding)
+    return int(searched.indices[rows[0, 0]])
+
+
+def _offer_map(run: Run, embedding: Singles) -> None:
+    """Where the image belongs on the newest map of the run."""
+    made = maps.made(run)
+    if not made or not st.button("Its place on the map", icon=":material/bubble_chart:"):
+        return
+    path = maps.find(run, made[0])
+    if path is None:  # deleted this very moment
+        return
+    with st.spinner("Finding its place …"):
+        x, y = maps.place(maps.read(path), embedding)[0].tolist()
+    menu.go("explore", {"run": run.id, "map": made[0].name, "own": f"{x:.6g},{y:.6g}"})
+
+
+def _address(inputs: NDArray[np.generic], data: Dataset) -> str:
+    """What the network sees, as a data: address."""
+    one = inputs[0]
+    if one.ndim == 3:
+        pixels = np.ascontiguousarray(one.transpose(1, 2, 0))
+    else:
+        side = own_images.GREY[data.name][0]
+        pixels = np.rint(one.reshape(side, side, 1).repeat(3, axis=2) * 255).astype(np.uint8)
+    file = io.BytesIO()
+    fitted(pixels, thumbnails.SIDE).save(file, "PNG")
+    return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
+
+
+@st.cache_resource(max_entries=3, show_spinner=False)
+def _index(source: Path) -> Index:
+    return Index.of_run(Run(source.parents[1]))

@@ -1,0 +1,63 @@
+"""Where a pooling looks, laid over the images: its toggle, and what is missing for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from dmlcore.pooling import describe
+from dmlcore.storage.runs import Run, RunError
+from pages.inspection.neighbours import service as gallery_service
+from pages.shared.widgets import job_button
+from pages.shared.words import sentences as words
+
+
+def toggle(run: Run) -> None:
+    """A toggle, where the pooling of a run weighs positions."""
+    if gallery_service.may_weigh(run):
+        st.toggle(
+            "Where the pooling looks",
+            key="weights",
+            bind="query-params",
+            help="Lays the weight of each local feature over the images: light where it counts, dark where it does not",
+        )
+
+
+def overlay(run: Run) -> Callable[[int], str]:
+    """The address of the map of a sample, or "" while the toggle is off."""
+    return addresses(run) if shown() else _nothing
+
+
+def shown() -> bool:
+    """Whether the toggle is on."""
+    return bool(st.session_state.get("weights"))
+
+
+def addresses(run: Run) -> Callable[[int], str]:
+    """The address of the map of a sample, or "" where there is none; says what is missing, and offers to make it."""
+    if not gallery_service.may_weigh(run):
+        return _nothing
+    try:
+        maps = gallery_service.maps_of(run)
+    except (RunError, OSError) as error:
+        st.text(words.plain(error))
+        job_button.offer(run, "weigh")
+        return _nothing
+    if maps is None:
+        st.markdown("The weights of the test images have not been computed yet.")
+        job_button.offer(run, "weigh")
+        return _nothing
+    if not maps.weights.size:
+        st.caption(f"{describe(run.spec.pooling.name).title}: its vector is no weighted sum over the positions.")
+        return _nothing
+    h, w = maps.weights.shape[1:]
+    st.caption(
+        f"Each square is one of {h} × {w} local features, lit in full from {maps.full * h * w:.1f} times the average "
+        "weight on; a feature sees beyond its square. Black edges: cut off before the network."
+    )
+    return gallery_service.addresses(run, maps)
+
+
+def _nothing(index: int) -> str:
+    return ""

@@ -1,0 +1,74 @@
+"""Lessons: one claim, one figure, one control at a time, and a question that the figure answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from pages.lessons import service
+from pages.lessons.figure import panel as figure_page
+from pages.lessons.shown import shown
+from pages.lessons.state import LessonAnswer, LessonPlace, known, place_of
+from pages.shared.widgets import menu
+from pages.shared.widgets.component import component
+
+KEY = "lessons"
+# Text, figure, question: below each other on a phone; where there is room the figure stands beside both.
+STYLE = """<style>
+@media (min-width: 641px) {
+  .st-key-lesson { display: grid; grid-template: auto 1fr / minmax(0, 1fr) minmax(0, 2fr); gap: .5rem 2rem; }
+  .st-key-lesson > :has(> .st-key-lesson_figure), .st-key-lesson > .st-key-lesson_figure { grid-area: 1 / 2 / 3 / 3; }
+}
+</style>"""
+
+
+def _follow() -> None:
+    """Go where the reader wants to: the list, or a step of a lesson."""
+    wanted = (st.session_state.get(KEY) or {}).get("go")
+    if isinstance(wanted, dict):
+        there = place_of({name: str(wanted.get(name, ""))[:80] for name in ("lesson", "step")})
+        st.query_params.from_dict(menu.onward(there.to_query() if there else {}))
+
+
+def _nothing() -> None:
+    """Streamlit drops writes to state keys without a callback."""
+
+
+def panel(here: LessonPlace | None) -> None:
+    """The list of lessons, or the question of a step with the way on; the browser keeps what was answered."""
+    data: dict[str, Any] = service.data_of(here) | {"verdict": None}
+    written = st.session_state.get(KEY) or {}
+    if here and (answer := LessonAnswer.of(written.get("ask"), here)):
+        data["verdict"] = service.verdict(answer, shown(here, answer.query))
+    component("lessons")(key=KEY, data=data, on_go_change=_follow, on_ask_change=_nothing)
+
+
+@st.fragment
+def figure(here: LessonPlace) -> None:
+    """The figure of a step."""
+    figure_page.draw(here)
+
+
+here = place_of(st.query_params.to_dict())
+if here is None:
+    st.title("Lessons", anchor=False)
+    st.markdown(
+        "Short lessons, three to five minutes each. Every step makes one claim, shows one figure and lets you move "
+        "one thing; its question is answered **by the figure**."
+    )
+    if st.query_params.get("lesson"):
+        st.caption(f":material/link_off: There is no such lesson. There are {len(known())} to choose from.")
+    panel(None)
+else:
+    st.title(here.lesson.title, anchor=False)
+    st.markdown(here.lesson.claim)
+    st.html(STYLE)
+    with st.container(key="lesson"):
+        with st.container(key="lesson_text"):
+            st.subheader(f"{here.number}. {here.step.title}", anchor=False)
+            st.markdown(here.step.text)
+        with st.container(key="lesson_figure"):
+            figure(here)
+        with st.container(key="lesson_question"):
+            panel(here)

@@ -1,0 +1,47 @@
+"""Answers judged on the state of a figure; what the component of the lessons is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dmlcore.lessons.checks import judge
+from dmlcore.lessons.facts import FACTS
+from dmlcore.lessons.stages import Shown
+from pages.lessons.state import LessonAnswer, LessonPlace, known
+
+
+def verdict(answer: LessonAnswer, shown: Shown) -> dict[str, Any]:
+    """Whether an answer is right on the figure as it stood, what was measured there, and what follows."""
+    question = answer.place.step.question
+    try:
+        judged = judge(question, shown, answer.given)
+    except ValueError as error:
+        return {"id": answer.id, "right": False, "measured": "", "words": str(error)}
+    return {"id": answer.id, "right": judged.right, "measured": judged.measured, "words": judged.words}
+
+
+def data_of(place: LessonPlace | None) -> dict[str, Any]:
+    """The lessons with the number of their steps, and the question of the step that is shown."""
+    rows = [
+        {
+            "name": lesson.name,
+            "title": lesson.title,
+            "claim": lesson.claim,
+            "minutes": lesson.minutes,
+            "steps": [step.title for step in lesson.steps],
+        }
+        for lesson in known().values()
+    ]
+    if place is None:
+        return {"lessons": rows, "lesson": None, "step": 0, "question": None}
+    question = place.step.question
+    return {
+        "lessons": rows,
+        "lesson": place.lesson.name,
+        "step": place.number,
+        "question": {
+            "ask": question.ask,
+            "kind": question.kind,
+            "values": list(FACTS[question.fact].values) if question.kind == "choose" else [],
+        },
+    }

@@ -1,0 +1,72 @@
+"""What stands on the figure of a step: the state of its page as the library measures it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from dmlcore.lessons.recordings import (
+    EnsembleShown,
+    NeighboursShown,
+    ProjectionsShown,
+    ensemble,
+    exchanged,
+    projections,
+)
+from dmlcore.lessons.stages import ChargesShown, Shown, StudyShown, TransportShown, TripletShown, studies_offered
+from dmlcore.pooling.analysis.red_blue import SIDE
+from dmlcore.simulation import Spec
+from pages.lessons.state import LessonPlace
+from pages.losses.charges import service as charges_service
+from pages.losses.charges.state import ChargesState
+from pages.losses.fields.sphere import service as sphere_service
+from pages.losses.fields.sphere.state import SphereScene
+from pages.pooling.transport.state import TransportState, steps
+from pages.shared.plane.readout.service import as_tensors
+from pages.shared.plane.state import POINTS, Scene
+from pages.shared.state.page_state import PageState
+from pages.shared.state.untrusted import bounded
+
+STATE: Mapping[str, type[PageState]] = {
+    "plane": Scene,
+    "sphere": SphereScene,
+    "charges": ChargesState,
+    "transport": TransportState,
+}
+
+
+Recorded = ProjectionsShown | EnsembleShown | NeighboursShown
+RECORDED: Mapping[str, tuple[type[Recorded], Callable[[], Sequence[object]]]] = {
+    "projections": (ProjectionsShown, projections),
+    "ensemble": (EnsembleShown, ensemble),
+    "neighbours": (NeighboursShown, exchanged),
+}
+
+
+def recorded(place: LessonPlace, query: Mapping[str, str]) -> Recorded:
+    """The frame of a recorded run that an address names."""
+    kind, frames = RECORDED[place.step.figure.on]
+    return kind(int(bounded(query.get("step"), 0, len(frames()) - 1, 0)))
+
+
+def shown(place: LessonPlace, query: Mapping[str, str]) -> Shown:
+    """The figure of a step in the state that an address names."""
+    figure = place.step.figure
+    if figure.on == "study":
+        name = query.get("study", "")
+        return StudyShown(name if name in studies_offered() else figure.settings["study"])
+    if figure.on in RECORDED:
+        return recorded(place, query)
+    state = STATE[figure.on].from_query(query)
+    if isinstance(state, Scene):
+        return TripletShown(state.module(), *as_tensors(state), "plane")
+    if isinstance(state, SphereScene):
+        a, p, n = (sphere_service.unit(state, name) for name in POINTS)
+        return TripletShown(state.module(), a, p, n, state.on)
+    if isinstance(state, ChargesState):
+        spec = Spec(**{name: getattr(state, name) for name in Spec.__dataclass_fields__})
+        return ChargesShown(spec, charges_service.TIMELINE.step(query))
+    assert isinstance(state, TransportState)
+    pixels = steps(state.pixels).reshape(SIDE, SIDE, 2)
+    return TransportShown(pixels, np.asarray(steps(state.prototypes)), state.mu, state.epsilon)

@@ -1,0 +1,254 @@
+"""One published table in full: its rows, what is best within the noise, our runs beside it, notes and errata."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from dmlcore.experiments import protocols, studies
+from dmlcore.published import noise
+from dmlcore.published.collection import PublishedRow, PublishedTable
+from pages.library.published_results import service as published_service
+from pages.library.published_results.service import Ours
+from pages.shared.widgets import menu
+from pages.shared.widgets.drawn import drawn
+from pages.shared.widgets.linked_box import as_csv
+
+MARK = "●"
+DAMAGED = "?"  # behind a value read from damaged text
+
+
+def show(table: PublishedTable, passed: set[int]) -> None:
+    """A table in full; passed: ids of the rows that pass the filters, the others are not shown."""
+    st.subheader(f"{table.title}", anchor=False)
+    st.text(f"{table.caption[:1].upper()}{table.caption[1:]}.")
+    st.caption(
+        f"{table.citation}. "
+        + (
+            f"Scores of the {'training' if table.split == 'train' else table.split} split, per cent."
+            if table.scores
+            else "No scores."
+        )
+    )
+    rows = [row for row in table.rows if id(row) in passed]
+    if len(rows) < len(table.rows):
+        st.caption(f"{len(rows)} of {len(table.rows)} rows pass the filters.")
+    with st.spinner("Counting the training samples …"):
+        ours = published_service.beside(table)
+        untrained = published_service.baselines(table)
+    drawn(_frame, table, rows, [*ours, *untrained])
+    drawn(_legend, table)
+    _beside(table, ours, untrained)
+    _notes(table)
+    st.download_button(
+        "This table and ours, CSV",
+        lambda: as_csv([*_records(table, rows), *_own_records(table, ours)]),
+        file_name=f"{table.key}.csv",
+        mime="text/csv",
+        icon=":material/csv:",
+        key=f"csv {table.key}",
+        on_click="ignore",
+    )
+
+
+def _marks(table: PublishedTable) -> dict[str, set[int]]:
+    """Ids of the rows that are best within the noise, by column."""
+    band = noise.band(table)
+    return {
+        column: {
+            id(row)
+            for row, best in zip(table.rows, noise.best(table.rows, column, band.get(column, 0.0)), strict=True)
+            if best
+        }
+        for column in table.scores
+    }
+
+
+def _records(table: PublishedTable, rows: Sequence[PublishedRow]) -> list[dict[str, Any]]:
+    records = []
+    for row in rows:
+        record: dict[str, Any] = {"method": row.method}
+        record |= {"setting": row.setting, "data": row.dataset, "network": row.network, "size": row.size}
+        for column, value in row.values.items():
+            record[column] = value
+            if row.spread:
+                record[f"± {column}"] = row.spread.get(column)
+        records.append(record)
+    return records
+
+
+def _own_records(table: PublishedTable, ours: Sequence[Ours]) -> list[dict[str, Any]]:
+    records = []
+    for one in ours:
+        record: dict[str, Any] = {"method": published_service.method(one), "setting": published_service.setting(one)}
+        record |= {"data": published_service.DATASETS.get(one.spec.data.name, one.spec.data.name)}
+        record |= {"network": one.spec.model.name, "size": f"{one.spec.model.embedding_dim}D", "ours": one.what}
+        for column, (mean, deviation) in one.scores.items():
+            record |= {column: round(mean, 4), f"± {column}": None if deviation is None else round(deviation, 4)}
+        record["deviates in"] = "; ".join(one.deviations)
+        record["runs"] = " ".join(one.runs)
+        records.append(record)
+    return records
+
+
+def _in_line(table: PublishedTable, rows: Sequence[PublishedRow], ours: Sequence[Ours]) -> dict[str, Any]:
+    """Columns of the score that says most: what ours of each printed row reached; none where no row has one."""
+    beside = [published_service.of_row(row, ours) for row in rows]
+    for score in reversed(table.scores):
+        reached = [one.scores.get(score) if one else None for one in beside]
+        if any(reached):
+            means, deviations = ([pair[i] if pair else None for pair in reached] for i in (0, 1))
+            return {f"{score}, ours": means} | ({f"± {score}, ours": deviations} if any(deviations) else {})
+    return {}
+
+
+def _frame(table: PublishedTable, rows: Sequence[PublishedRow], ours: Sequence[Ours]) -> None:
+    """The printed rows, sortable, ours in line with them; what is best within the noise is bold and has a dot."""
+    marks = _marks(table)
+    frame = pd.DataFrame(_records(table, rows)).assign(**_in_line(table, rows, ours))
+    frame = frame.drop(columns=[name for name in ("setting", "data", "network", "size") if not frame[name].any()])
+    constant = [name for name in ("data", "network", "size") if name in frame and frame[name].nunique() == 1]
+    frame = frame.drop(columns=constant)
+    styler = frame.style
+    for column in frame.columns:
+        if pd.api.types.is_numeric_dtype(frame[column]):
+            a_score = column in table.scores or column.startswith("±") or column.endswith(", ours")
+            digits = "{:.2f}" if a_score else "{:g}"
+            styler = styler.format(digits, subset=[column], na_rep="–")
+        if column in marks:
+            best = [i for i, row in enumerate(rows) if id(row) in marks[column]]
+            if best:
+                cells = pd.IndexSlice[best, [column]]
+                styler = styler.format("{:.2f} " + MARK, subset=cells).set_properties(
+                    subset=cells, **{"font-weight": "bold"}
+                )
+        if doubtful := [i for i, row in enumerate(rows) if column in row.damaged]:
+            styler = styler.format("{:.2f} " + DAMAGED, subset=pd.IndexSlice[doubtful, [column]])
+    st.dataframe(
+        styler,
+        hide_index=True,
+        key=f"printed {table.key}",
+        height="content" if len(rows) <= 20 else 560,
+        alt=f"{table.title}: {table.caption}",
+        column_config={
+            column: st.column_config.NumberColumn("±", help=column) for column in frame.columns if column[0] == "±"
+        },
+    )
+
+
+def _legend(table: PublishedTable) -> None:
+    if not table.scores:
+        return
+    band = noise.band(table)
+    printed = any(row.spread for row in table.rows)
+    same = len({row.alike for row in table.rows}) > 1
+    scope = " among rows of the same data, network and embedding size" if same else ""
+    if band:
+        each = " or ".join(f"within {width:g} {column} of the highest" for column, width in band.items())
+        within = f"{each}{scope}; in the other columns, of which no noise level is known, the highest alone."
+    elif printed:
+        within = f"mean plus one deviation reaches the highest minus one of its own{scope}."
+    else:
+        within = f"the highest{scope}, alone, as this table comes with no noise level."
+    st.caption(f"**{MARK} bold**: {within}")
+    if any(row.damaged for row in table.rows):
+        st.caption(f"**{DAMAGED}**: read from damaged text.")
+    st.markdown(f":material/blur_on: **Noise.** {noise.words(table)}", help=noise.WHY if band else None)
+
+
+def _beside(table: PublishedTable, ours: Sequence[Ours], untrained: Sequence[Ours]) -> None:
+    st.markdown("##### Ours")
+    if not table.protocol:
+        st.caption("This table is of no protocol: it holds settings or counts, or sums up others.")
+        return
+    protocol = protocols.read(table.protocol)
+    st.caption(f"Protocol `{table.protocol}`: {protocol.sentence} The weights are chosen by {protocol.selection}.")
+    if not ours:
+        st.markdown("Nothing was run under this protocol on these data yet. The command that does:")
+        names = {title: name for name, title in published_service.DATASETS.items()}
+        data = next((names[title] for title in table.datasets if title in names), protocol.data)
+        st.code(f"python -m dmlcore protocol {table.protocol} --data {data}", language="bash")
+        menu.link("train", "Or choose the protocol on the Train page")
+        return
+    drawn(_ours, table, ours, untrained)
+    _differ(table, ours)
+
+
+def _ours(table: PublishedTable, ours: Sequence[Ours], untrained: Sequence[Ours]) -> None:
+    frame = pd.DataFrame(
+        [
+            {
+                "method": "without training" if one in untrained else published_service.method(one),
+                "setting": "" if one in untrained else published_service.setting(one),
+                "ours": one.what,
+                **{
+                    key: value
+                    for column, (mean, deviation) in one.scores.items()
+                    for key, value in ((column, mean), (f"± {column}", deviation))
+                },
+                "network": f"{one.spec.model.name}, {one.spec.model.embedding_dim}D",
+                "deviates in": len(one.deviations),
+            }
+            for one in [*untrained, *ours]
+        ]
+    )
+    frame = frame.drop(columns=[c for c in frame.columns if c[0] == "±" and frame[c].isna().all()])
+    config: dict[str, Any] = {
+        column: st.column_config.NumberColumn("±" if column[0] == "±" else column, format="%.2f", help=column)
+        for column in frame.columns
+        if column[0] == "±" or column in table.scores
+    }
+    config["deviates in"] = st.column_config.NumberColumn("deviates in", format="%d settings")
+    if not any(one.deviations for one in ours):
+        frame = frame.drop(columns=["deviates in"])
+    st.dataframe(frame, hide_index=True, key=f"ours {table.key}", column_config=config, placeholder="–")
+
+
+def _differ(table: PublishedTable, ours: Sequence[Ours]) -> None:
+    """In what ours deviates, in words; never left to be guessed."""
+    if study := published_service.STUDIES.get(table.key):
+        _seeds(table, ours)
+        about = studies.read(study)
+        with st.expander(f"What differs from the source in the study {study}", icon=":material/difference:"):
+            st.markdown("\n".join(f"- {remark}" for remark in about.remarks))
+            menu.link("studies", about.title, {"study": study})
+    deviating = {one.deviations for one in ours if one.deviations}
+    if deviating:
+        st.warning(
+            "These runs leave the protocol, so their level does not compare with the printed one.",
+            icon=":material/difference:",
+        )
+        with st.expander("In what they deviate", expanded=False):
+            for one in ours:
+                if one.deviations in deviating:
+                    deviating.discard(one.deviations)
+                    st.text(f"{published_service.method(one)}, {one.what}")
+                    st.text("\n".join(f"• {line}" for line in one.deviations))
+
+
+def _seeds(table: PublishedTable, ours: Sequence[Ours]) -> None:
+    """How far chance moves our own scores, against how far the printed rows are apart."""
+    column = "MAP@R"
+    spreads = [one.scores[column][1] for one in ours if column in one.scores]
+    known = [spread for spread in spreads if spread is not None]
+    trained = [value for row in table.rows if row.loss and (value := row.score(column)) is not None]
+    if known and trained:
+        st.caption(
+            f"Over its seeds, each of which draws classes and network anew, {column} of ours deviates by "
+            f"{min(known):.1f} to {max(known):.1f}; the printed {column} of the trained rows reaches from "
+            f"{min(trained):.2f} to {max(trained):.2f}."
+        )
+
+
+def _notes(table: PublishedTable) -> None:
+    errata = table.errata()
+    if not table.notes and not errata:
+        return
+    st.markdown("##### Notes and errata")
+    for note in table.notes:
+        st.text(f"• {note}")
+    for erratum in errata:
+        menu.link("truth", f"Erratum {erratum.number}: {erratum.title}", {"erratum": str(erratum.number)})

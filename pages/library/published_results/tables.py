@@ -1,0 +1,103 @@
+"""The tables of the published page: search over all rows, and which of their tables is shown in full."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import streamlit as st
+
+from dmlcore.published.collection import SHORT, PublishedRow, PublishedTable, collection, loss_title, search
+from pages.library.published_results import table as table_view
+from pages.shared.widgets.linked_box import as_csv, linked
+
+ALL = ""  # of a filter
+EVERYWHERE = ("R@1", "MAP@R", "NMI")  # columns of the search over all tables
+FILTERS = ("q", "source", "data", "loss", "protocol")
+PARAMETER = "table"  # of the link
+
+
+def show() -> None:
+    """Filters, the rows that pass them, and one of their tables in full."""
+    tables = _filtered()
+    asked = any(st.session_state.get(f"published_{name}") for name in FILTERS)
+    if not tables:
+        st.info("No row passes. Search for a loss, a data set, a network or a setting: contrastive, CUB, m=0.1.")
+        return
+    if asked:
+        _matches(tables)
+    keys = list(dict.fromkeys(table.key for table, _ in tables))
+    table_view.show(_chosen(keys), {id(row) for _, row in tables})
+
+
+def _filtered() -> list[tuple[PublishedTable, PublishedRow]]:
+    tables = collection()
+    rows = [row for table in tables for row in table.rows]
+    losses = sorted({row.loss for row in rows if row.loss}, key=loss_title)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        text = st.text_input(
+            "Search",
+            key="published_q",
+            bind="query-params",
+            placeholder="contrastive CUB 512",
+            icon=":material/search:",
+            width=280,
+            help="Rows that hold every word: of the method, its loss, the data, network, setting, caption or source",
+        )
+        source = _box("Source", "source", list(SHORT), lambda key: SHORT[key], 170)
+        datasets = sorted({row.dataset for row in rows if row.dataset}, key=str.lower)
+        dataset = _box("Data", "data", datasets, str, 160)
+        loss = _box("Loss", "loss", losses, loss_title, 220)
+        known = list(dict.fromkeys(table.protocol for table in tables if table.protocol))
+        protocol = _box("Protocol", "protocol", known, str, 220)
+    return search(text or "", source=source, dataset=dataset, protocol=protocol, loss=loss)
+
+
+def _box(label: str, name: str, options: Sequence[str], words: Callable[[str], str], width: int) -> str:
+    chosen = st.selectbox(
+        label,
+        [ALL, *options],
+        format_func=lambda value: words(value) if value else "all",
+        key=f"published_{name}",
+        bind="query-params",
+        width=width,
+    )
+    return str(chosen or ALL)
+
+
+def _matches(published: Sequence[tuple[PublishedTable, PublishedRow]]) -> None:
+    """All rows that pass, of all tables, with the scores that many tables have."""
+    rows = [
+        {
+            "table": table.title,
+            "data": row.dataset,
+            "network": row.network,
+            "size": row.size,
+            "method": row.method,
+            "setting": row.setting,
+            **{column: row.score(column) for column in EVERYWHERE},
+            "protocol": table.protocol,
+        }
+        for table, row in published
+    ]
+    tables = len({table.key for table, _ in published})
+    st.markdown(
+        f"**{len(rows):,} rows of {tables} tables** pass; click a head to sort. Rows of different protocols do "
+        "not compare."
+    )
+    config = {column: st.column_config.NumberColumn(column, format="%.2f") for column in EVERYWHERE}
+    st.dataframe(rows, hide_index=True, key="published_matches", height=300, column_config=config, placeholder="–")
+    st.download_button(
+        "These rows, CSV",
+        lambda: as_csv(rows),
+        file_name="published-rows.csv",
+        mime="text/csv",
+        icon=":material/csv:",
+        key="published_matches_csv",
+        on_click="ignore",
+    )
+
+
+def _chosen(keys: Sequence[str]) -> PublishedTable:
+    tables = {table.key: table for table in collection()}
+    chosen = linked("Table", keys, PARAMETER, lambda key: f"{tables[key].title}: {tables[key].caption}", known=tables)
+    return tables[chosen]

@@ -1,0 +1,57 @@
+"""What the panel of the toy training runs offers: plain data for the component."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from dmlcore import data, losses, pooling
+from dmlcore.catalogue import Slider
+from dmlcore.replay import toy_runs
+from pages.losses.toy_training import state as toys_state
+from pages.losses.toy_training.presets import PRESETS
+from pages.losses.toy_training.state import POOLINGS, LossSide, Toy
+from pages.shared.server.schema import loss
+
+TITLES = {"cub": "Photographs of birds"}
+NETWORKS = {
+    "cub": "SqueezeNet with ImageNet weights, frozen; pooling, linear",
+    "glyphs": "four blocks of convolutions trained here, frozen; pooling, linear",
+}
+
+
+@cache
+def options() -> dict[str, Any]:
+    """What the panel offers, with a sentence for each."""
+    splits = {"train": "training split", "test": "test split"}
+    helps = {"train": "What the network learns from.", "test": "What it never sees: of the Gaussians, other classes."}
+    moves = {
+        "both": "Pulls and pushes move the network, as in any training.",
+        "pulls": "Only distances between samples of one class have a gradient.",
+        "pushes": "Only distances between samples of different classes have a gradient.",
+    }
+    return {
+        "data": {
+            name: {"title": TITLES.get(name, data.describe(name).title), "help": data.describe(name).sentence}
+            for name in toy_runs.offered()
+        },
+        "split": {k: {"title": t, "help": helps[k]} for k, t in splits.items()},
+        "moves": {k: {"title": k, "help": text} for k, text in moves.items()},
+        "sided": [name for name in toys_state.every_loss() if toys_state.sided(name)],
+        "optimiser": {"rmsprop": {"title": "RMSprop", "help": ""}, "adam": {"title": "Adam", "help": ""}},
+        "batch_losses": {name: loss(losses.describe(name)) for name in losses.batch_names()},
+        "limits": Toy.limits() | {"steps": toys_state.MOST_STEPS, "changes": toys_state.MOST_CHANGES},
+        "presets": [p.to_json(Toy) for p in PRESETS if "cub" in toy_runs.offered() or "data=cub" not in p.query],
+        "images": {name: NETWORKS[name] for name in toy_runs.IMAGES},
+        "poolings": {name: {"title": pooling.describe(name).title, "help": ""} for name in POOLINGS},
+        "gated": [name for name in POOLINGS if LossSide(pooling=name).gated],
+        "gate": [
+            {"name": key, "symbol": parameter.symbol, "help": parameter.help, "low": low, "high": high}
+            | {"default": getattr(LossSide, key), "log": key == "epsilon", "step": 0.01}
+            for key, (low, high) in LossSide.limits().items()
+            if isinstance(parameter := pooling.describe("gsp").parameters[key], Slider)
+        ],
+        "second": Toy().to_json()["sides"][1],
+        "recent": toy_runs.RECENT,
+        "not_stated": toy_runs.NOT_STATED,
+    }

@@ -1,0 +1,192 @@
+"""GAP and GSP: what both training runs tell of their steps (pages/shared/timeline/service.py), and their curves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from starlette.routing import BaseRoute
+
+from dmlcore import data
+from dmlcore.data import Dataset
+from dmlcore.data.synthetic.tokens import shared_tokens
+from dmlcore.geometry.token_use import TokenUse, mean_over_pairs
+from dmlcore.models.networks import TOKEN_BOUND
+from dmlcore.replay import recorded_training
+from dmlcore.replay.recorded_training import LiveSpec, LiveTraining
+from dmlcore.storage.csv_text import as_csv
+from dmlcore.timeline.history import History
+from dmlcore.typing import Array, Bytes, Singles
+from pages.pooling.gap_vs_gsp.state import MOST_STEPS, POOLINGS, Pooled, PoolingStudy
+from pages.shared.server.exports import Query, export_route
+from pages.shared.timeline.history_cache import HistoryCache
+from pages.shared.timeline.service import Answer, FrameRequest, Timeline
+
+FRAME_BYTES = 15_000  # of a step of one side, what is recorded and what is sent
+MEASURES = ("loss", "map_at_r", "on_shared", "intersection", "iou")
+SCALE = TOKEN_BOUND / 32767  # all positions lie in the box: tokens and prototypes are clipped, the rest are means
+
+
+@dataclass(frozen=True, eq=False)
+class StudyFrame:
+    """What the page draws of one side at one step; positions are int16 in units of SCALE."""
+
+    tokens: NDArray[np.int16]  # (T, 2)
+    samples: NDArray[np.int16]  # (n, 2)
+    prototypes: NDArray[np.int16]  # (m, 2), (0, 2) until they are placed
+    weights: NDArray[np.uint16]  # (C, T) of 65535
+    active: Bytes  # (C, T / 8) bits, packed along the tokens
+    corners: NDArray[np.int16]  # (., 2) of the hulls, class by class
+    sizes: Bytes  # (C,) corners of each hull
+    on_shared: Singles  # (C,) weight on the shared tokens
+    measures: tuple[float, ...]  # MEASURES, NaN where not measured
+
+
+@dataclass(frozen=True)
+class ShownStudy:
+    """A training run, and from which pooling weight a token counts in the hulls drawn of it."""
+
+    live: LiveSpec
+    tau: float
+
+
+class Views(History[ShownStudy, StudyFrame]):
+    """A training run as the page draws it."""
+
+    most_steps = MOST_STEPS
+
+    def __init__(self, spec: ShownStudy, training: LiveTraining | None = None) -> None:
+        super().__init__(spec)
+        self.training = training or LiveTraining(spec.live, _bags(spec.live.run.data.name, spec.live.run.seed))
+
+    @property
+    def nbytes(self) -> int:
+        """An upper bound of its memory."""
+        return FRAME_BYTES * max(len(self.frames), len(self.training.frames))
+
+    def shared_with(self, spec: ShownStudy) -> int:
+        """How many steps of the training run another one has too, whatever counts as a token of its hulls."""
+        return self.training.shared_with(spec.live)
+
+    def forked(self, spec: ShownStudy) -> Views:
+        """The views of another training run, with the steps that both share."""
+        other = self._begun(spec, self.shared_with(spec))
+        if spec.tau == self.spec.tau:
+            other.frames = self.frames[: len(other.training.frames)]
+        return other
+
+    def _begun(self, spec: ShownStudy, shared: int) -> Views:
+        return Views(spec, self.training.forked(spec.live))
+
+    def _next(self) -> StudyFrame:
+        return view(self.training.frame(len(self.frames)), self.spec.tau)
+
+
+def view(frame: recorded_training.TrainingFrame, tau: float) -> StudyFrame:
+    """One frame as the page draws it; hulls and overlaps of the tokens that weigh more than tau."""
+    assert frame.tokens is not None
+    assert frame.histograms is not None
+    use = TokenUse.of(frame.tokens, frame.histograms, tau)
+    on_shared = use.weight_on(shared_tokens(len(frame.histograms)))
+    known = {
+        "loss": frame.loss,
+        "map_at_r": frame.map_at_r,
+        "on_shared": float(on_shared.mean()),
+        "intersection": mean_over_pairs(use.intersections()),
+        # 120 pairs of polygons: as often as MAP@R.
+        "iou": mean_over_pairs(use.ious()) if frame.map_at_r is not None else None,
+    }
+    measures = [known[name] for name in MEASURES]
+    return StudyFrame(
+        tokens=_places(frame.tokens),
+        samples=_places(frame.embeddings),
+        prototypes=_places(np.empty((0, 2)) if frame.prototypes is None else frame.prototypes),
+        weights=np.rint(65535 * use.weights.clip(0, 1)).astype(np.uint16),
+        active=np.packbits(use.active, axis=1, bitorder="little"),
+        corners=_places(np.concatenate([*use.hulls, np.empty((0, 2))])),
+        sizes=np.array([len(corners) for corners in use.hulls], dtype=np.uint8),
+        on_shared=on_shared.astype(np.float32),
+        measures=tuple(np.nan if value is None else value for value in measures),
+    )
+
+
+def _places(points: Any) -> NDArray[np.int16]:
+    return np.rint(np.asarray(points, dtype=np.float64).clip(-TOKEN_BOUND, TOKEN_BOUND) / SCALE).astype(np.int16)
+
+
+@lru_cache(maxsize=3)
+def _bags(name: str, seed: int) -> Dataset:
+    return data.load(name, seed=seed)
+
+
+def contents(asked: FrameRequest[PoolingStudy, Views]) -> Answer:
+    """The views of both.
+
+    Arrays, for each pooling p: p_tokens (K, T, 2), p_samples (K, n, 2), p_corners (., 2) int16; p_prototypes (., 2)
+    int16 with p_placed (K,) how many of them each step has; p_weights (K, C, T) uint16; p_active, p_sizes (K, C, .)
+    uint8; p_on_shared (K, C), p_measures (K, len(MEASURES)) float32. labels (n,) uint8.
+    """
+    first = asked.histories[0].training
+    arrays: dict[str, Array] = {"labels": first.dataset.labels[first.watched].astype(np.uint8)}
+    for p, views in zip(POOLINGS, asked.frames, strict=True):
+        arrays |= {f"{p}_{name}": array for name, array in _columns(views).items()}
+    return {"count": len(asked.steps), "measures": list(MEASURES), "scale": SCALE}, arrays
+
+
+def rested(study: PoolingStudy, step: int) -> dict[str, Any]:
+    """The link, and both as runs with what is in force at a step."""
+    return {"query": study.to_query(), "runs": {p: study.run(p, step).to_toml() for p in POOLINGS}}
+
+
+TIMELINE: Timeline[PoolingStudy, Views] = Timeline(
+    "/api/gap_or_gsp",
+    state_of=PoolingStudy.of,
+    specs=lambda study: {p.upper(): ShownStudy(study.live(p), study.tau) for p in POOLINGS},
+    kept=HistoryCache(Views),
+    contents=contents,
+    rested=rested,
+    most_steps=MOST_STEPS,
+    patience=0.2,
+    most_frames=60,
+)
+
+
+def _columns(views: list[StudyFrame]) -> dict[str, Array]:
+    if not views:
+        return {}
+    stacked = {
+        name: np.stack([getattr(v, name) for v in views])
+        for name in ("tokens", "samples", "weights", "active", "sizes", "on_shared")
+    }
+    joined = {name: np.concatenate([getattr(v, name) for v in views]) for name in ("prototypes", "corners")}
+    placed = np.array([len(v.prototypes) for v in views], dtype=np.uint16)
+    measures = np.array([v.measures for v in views], dtype=np.float32)
+    return stacked | joined | {"placed": placed, "measures": measures}
+
+
+def _toml(pooling: Pooled, query: Query, format: str, dark: bool) -> tuple[str, str]:
+    return PoolingStudy.from_query(query).run(pooling, TIMELINE.step(query)).to_toml(), f"tokens-{pooling}.toml"
+
+
+def curves(study: PoolingStudy) -> str:
+    """The measures of all steps computed so far, as CSV with a column for each pooling and measure."""
+    (gap, gsp), _, _ = TIMELINE.computed(study, 0, 0.0)
+    rows: list[list[Any]] = [["step", *(f"{p}_{name}" for p in POOLINGS for name in MEASURES)]]
+    for step, views in enumerate(zip(list(gap.frames), list(gsp.frames), strict=False)):
+        values = [x for shown in views for x in shown.measures]
+        rows.append([step, *("" if np.isnan(x) else f"{x:.6g}" for x in values)])
+    return as_csv(rows)
+
+
+ROUTES: list[BaseRoute] = [
+    TIMELINE.route,
+    *(export_route(f"/api/gap_or_gsp/tokens-{p}", partial(_toml, p), ("toml",)) for p in POOLINGS),
+    export_route(
+        "/api/gap_or_gsp/curves",
+        lambda query, format, dark: (curves(PoolingStudy.from_query(query)), "gap-or-gsp.csv"),
+        ("csv",),
+    ),
+]

@@ -1,0 +1,1 @@
+"""New run: choose data, settings and start."""

@@ -1,0 +1,305 @@
+"""Data: what is there of each data set, how it is split, what its samples look like, what is missing or damaged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import streamlit as st
+
+from dmlcore import data
+from dmlcore.data import DataError, Dataset, report
+from dmlcore.data.files import sources
+from dmlcore.data.report import Report
+from pages.shared.widgets.chart import chart
+from pages.shared.widgets.error_boundary import refusal
+from pages.shared.widgets.forms import Bounds, Form, number
+from pages.shared.widgets.spec_form import folders
+from pages.shared.words import sentences as words
+from pages.shared.words.titles import OWN
+from pages.training.new_run.data import division as division_view
+from pages.training.new_run.data import offer as offer_view
+from pages.training.new_run.data import overview as overview_view
+from pages.training.new_run.data import samples
+from pages.training.new_run.data import service as data_service
+from pages.training.new_run.data import tasks as tasks_view
+from pages.training.new_run.data.links import command, link, splits_like
+from pages.training.new_run.data.service import Cut, Where
+from pages.training.new_run.settings import steps
+
+INVALID = "Failed validation"
+WORDS = {
+    "classes": "unseen classes",
+    "samples": "new samples of known classes",
+    "none": "nothing",
+    "contiguous": "ranges of classes",
+    "random": "classes drawn at random",
+}
+
+
+def page() -> None:
+    head = steps.StepHead(
+        "data",
+        "Data",
+        "Choose training data and whether to test on unseen classes.",
+    )
+    form = steps.form()
+    steps.begin(form, "data", "data-set")
+    first = st.container()
+    left, right = st.columns([2, 3], gap="large")
+    with left:
+        name = overview_view.choose(form.values["data.name"])
+    if offer_view.fits(name, steps.spec_of(form)[0]):
+        with first:
+            offer_view.show()
+    read, query = None, {"data": name}
+    with right:
+        at, cut = _chosen(form, name)
+        if at:
+            with st.spinner("Reading the data set; an archive is unpacked the first time …"):
+                read = data_service.divided(at, cut)
+            _divided(at, read)
+    if at and read:
+        with st.container(key="shown"):
+            _show(at, cut, read)
+        query |= _onward(form, at, cut, read.dataset)
+    steps.write_address(form, "data", query)
+    head.row(query)
+    head.lead("train", "Next: what to train", query, ready=read is not None and not read.problems)
+
+
+def _chosen(form: Form, name: str) -> tuple[Where | None, Cut]:
+    """Show the data set and the controls of its split; return None, and say what to do, if it cannot be read."""
+    info = data.describe(name)
+    st.subheader(info.title, anchor=False)
+    source = sources.source_of(name)
+    st.markdown(info.sentence)
+    st.caption(info.citation + (f" Terms: {source.terms}" if source and name != OWN else ""))
+    kept = form.values if form.values["data.name"] == name else {}
+    root = _root(name, kept) if info.needs_files else None
+    try:
+        place = data_service.place_of(name, root)
+    except (DataError, OSError, ValueError) as error:
+        refusal(INVALID, words.plain(error))
+        return None, Cut()
+    if place is None:
+        _absent(name, root)
+        return None, Cut()
+    if name == OWN:
+        if wrong := data_service.not_class_folders(place):
+            refusal("Not a folder of class folders", wrong)
+            tasks_view.layouts(name)
+            return None, Cut()
+    elif info.needs_files:
+        st.caption(":material/folder: Found:")
+        st.code(str(place), language=None, wrap_lines=True)
+    if report.is_packed(place) and st.session_state.get("data-unpack") != str(place):
+        st.markdown("The archive is still packed. Unpacking it may take minutes.")
+        st.button("Unpack and read", key="unpack", on_click=_unpack, args=(place,), icon=":material/unarchive:")
+        return None, Cut()
+    cut, seed = _cut(name, kept)
+    return data_service.where(name, root, place, seed), cut
+
+
+def _onward(form: Form, at: Where, cut: Cut, made: Dataset | None) -> dict[str, str]:
+    """What leads on: all settings as they stand if they have this data set, split like this; else those of its own."""
+    spec, _ = steps.spec_of(form)
+    if spec and splits_like(spec, at, cut):
+        return steps.carried(form, spec)
+    steps.forget_addresses(form)
+    return link(at, cut, made)
+
+
+def _root(name: str, kept: Mapping[str, Any]) -> str | None:
+    given = st.text_input(
+        "Folder of the data",
+        kept.get("data.root") or "",
+        key=f"data-root-{name}",
+        on_change=_named,
+        args=(name,),
+        placeholder="the usual places",
+        help="The folder of the data set, one that holds it or its archive; empty: $DML_DATA and the usual places",
+        width=420,
+    )
+    return (given or "").strip() or None
+
+
+def _named(name: str) -> None:
+    """The visitor has named a folder: the links of this page may have it read."""
+    if root := (st.session_state[f"data-root-{name}"] or "").strip():
+        folders.choose_folder(root)
+
+
+def _unpack(place: Path) -> None:
+    st.session_state["data-unpack"] = str(place)
+
+
+def _absent(name: str, root: str | None) -> None:
+    if name != OWN or root is not None:
+        st.badge("Not on this machine", icon=":material/folder_off:", color="orange")
+        try:
+            data.locate(name, root)
+        except DataError as error:
+            st.text(words.plain(error))
+    tasks_view.download(name)
+
+
+def _cut(name: str, kept: Mapping[str, Any]) -> tuple[Cut, int]:
+    """The controls of the split, which begin as the settings of step 2 have it."""
+    info = data.describe(name)
+    drawn = not info.needs_files
+    if info.split == "own":
+        st.caption("This data set has its own training, validation and test splits.")
+        return Cut(), _seed(name, kept) if drawn else 0
+    words: dict[str, Any] = {"format_func": lambda word: WORDS[word], "width": 210}
+    splits, held = ["classes", "samples"], ["classes", "samples", "none"]
+    orders: list[Literal["contiguous", "random"]] = ["contiguous", "random"]
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        first = splits.index(kept.get("data.split", info.split))
+        split = st.selectbox("Test on", splits, first, key=f"data-split-{name}", **words)
+        first = held.index(kept.get("data.validation", info.validation))
+        validation = st.selectbox("Validate on", held, first, key=f"data-validation-{name}", **words)
+        folds, fold = 0, 1
+        order = orders[0]
+        if validation == "classes":
+            first = kept.get("data.folds", 0)
+            folds = _whole(
+                "Class folds", f"data-folds-{name}", Bounds(0, 50), first, 130, help="0: the last quarter validates"
+            )
+        if folds > 1:
+            first = min(kept.get("data.fold", 1), folds)
+            fold = _whole("Fold that validates", f"data-fold-{name}-{folds}", Bounds(1, folds), first, 150)
+            first = orders.index(kept.get("data.fold_order", orders[0]))
+            order = st.selectbox("Folds are", orders, first, key=f"data-order-{name}", **words)
+        seed = 0
+        if drawn or "samples" in (split, validation) or order == "random":
+            seed = _seed(name, kept)
+    return Cut(split, validation, folds if folds > 1 else 0, fold, order), seed
+
+
+def _seed(name: str, kept: Mapping[str, Any]) -> int:
+    return _whole("Seed", f"data-seed-{name}", Bounds(0, 2**32 - 1), kept.get("seed", 0), 130)
+
+
+def _whole(label: str, key: str, bounds: Bounds, default: int, width: int, **shown: Any) -> int:
+    """A whole number; as usual while none stands in the field, which then says so."""
+    value, fault = number(label, key, bounds, start=default, whole=True, width=width, **shown)
+    return default if fault else value
+
+
+def _divided(at: Where, report: Report) -> None:
+    """How it is divided, or what is damaged."""
+    refusal(INVALID, *report.problems)
+    if report.problems:
+        st.button("Look again", key="again", icon=":material/refresh:", on_click=data_service.forget)
+    if report.located.missing:
+        with st.expander(f"{len(report.located.missing):,} missing files", icon=":material/hide_image:"):
+            st.code("\n".join(map(str, report.located.missing[:200])), language=None, height=240)
+    if report.dataset is not None:
+        division_view.show(at, report)
+        for note in report.notes:
+            st.text(note)
+
+
+def _show(at: Where, cut: Cut, report: Report) -> None:
+    """Its classes and samples, every one of them checked, the split saved, and what completes it."""
+    made = report.dataset
+    if made is not None:
+        chosen = _classes(report)
+        if not report.located.missing or len(report.located.missing) < len(made.labels):
+            _samples(at, made, chosen)
+            st.markdown("#### Every single sample")
+            tasks_view.check(at, made)
+        _save(at, cut, made)
+    if report.problems or (made is not None and any(split.deviation for split in report.compared)):
+        if at.name == OWN:
+            tasks_view.layouts(at.name)
+        else:
+            with st.expander("How to get the complete data set", icon=":material/download:"):
+                tasks_view.download(at.name)
+
+
+def _classes(report: Report) -> list[int]:
+    """The table of the classes, and beside it how large they are; the classes that were chosen in it."""
+    made, classes = report.dataset, report.classes
+    assert made is not None
+    sizes = samples.histogram(made)
+    left, right = st.columns([3, 2]) if sizes else (st.container(), None)
+    with left:
+        st.markdown("#### Classes")
+        table = st.dataframe(
+            {
+                "number": [one.number for one in classes],
+                "class": [one.name for one in classes],
+                "split": [one.split for one in classes],
+                "samples": [one.samples for one in classes],
+            },
+            key=f"classes-{made.name}-{made.settings.get('split')}",
+            height=280,
+            hide_index=True,
+            on_select="rerun",
+            selection_mode="multi-row",
+            column_config={
+                "number": st.column_config.NumberColumn(width="small"),
+                "split": st.column_config.TextColumn(width="small"),
+                "samples": st.column_config.NumberColumn(width="small"),
+            },
+        )
+        if sizes is None:
+            counts = sorted({one.samples for one in classes})
+            st.caption(f"Every class has {' or '.join(f'{count:,}' for count in counts)} samples.")
+    if sizes and right:
+        with right:
+            st.markdown("#### Samples of a class")
+            chart("sizes", sizes, "How many classes have how many samples")
+    rows = table["selection"]["rows"]
+    return [int(row) for row in rows if row < len(classes)]
+
+
+def _samples(at: Where, made: Dataset, chosen: Sequence[int]) -> None:
+    kind = data.describe(at.name).kind
+    if kind == "vectors":
+        st.markdown("#### Vectors")
+        drawn = samples.scatter(at, made)
+        chart("plane", drawn, "Vectors on two principal components")
+        st.caption(
+            f"{len(drawn[1]['class']):,} of {len(made.labels):,} samples on the first two principal components of "
+            f"their {made.inputs.shape[1]} values."
+        )
+    if made.image is None:
+        if kind == "tokens":
+            st.caption(f"A sample is a bag of {made.inputs.shape[1]} token numbers, which has no image.")
+        return
+    st.markdown("#### Images")
+    splits = [split for split, rows in made.splits.items() if len(rows)]
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        split = st.segmented_control("Split", splits, default=splits[0], key=f"data-shown-{at.name}", required=True)
+        st.button("Others", key="others", icon=":material/shuffle:", on_click=_draw_others)
+        st.caption(f"{len(chosen)} classes selected." if chosen else "Select classes in the table to see their images.")
+    st.html(samples.images(at, made, split or splits[0], st.session_state.get("data-draw", 0), chosen))
+
+
+def _draw_others() -> None:
+    st.session_state["data-draw"] = st.session_state.get("data-draw", 0) + 1
+
+
+def _save(at: Where, cut: Cut, made: Dataset) -> None:
+    st.markdown("#### Save the split")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        for form in ("json", "csv"):
+            st.download_button(
+                f"Split as {form.upper()}",
+                partial(report.split_text, made, form),
+                f"{at.name}-split.{form}",
+                "application/json" if form == "json" else "text/csv",
+                key=f"save-{form}",
+                icon=":material/download:",
+                on_click="ignore",
+            )
+    st.caption("Lists every sample with its split, class and file. On the command line:")
+    st.code(command(at, cut), language="bash", wrap_lines=True)
+
+
+page()

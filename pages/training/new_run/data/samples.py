@@ -1,0 +1,131 @@
+"""Samples of a data set on the page: images class by class, vectors on a plane, how many a class has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+import altair as alt
+import numpy as np
+
+from dmlcore.data import DataError, Dataset
+from dmlcore.figures.curves import COLOURS
+from dmlcore.figures.vega_lite import ROWS, Spec, specification
+from pages.training.new_run.data import service as data_service
+from pages.training.new_run.data.service import Where
+
+CLASSES, EACH = 6, 8  # images that are shown
+MOST_SHOWN = 12  # chosen classes
+BINS = 30
+
+STYLE = """<style>
+.samples { display: flex; flex-direction: column; font-size: 12px; line-height: 1.25; }
+.samples .row { display: flex; gap: 12px; padding: 8px 0; border-top: 1px solid rgb(128 128 128 / .28); }
+.samples .row:first-of-type { border-top: 0; }
+.samples .name { flex: none; width: 128px; overflow-wrap: anywhere; }
+.samples .name bdi { font-weight: 600; font-size: 13px; display: -webkit-box; -webkit-line-clamp: 3;
+  -webkit-box-orient: vertical; overflow: hidden; }
+.samples .name span { opacity: .75; }
+.samples .found { display: grid; grid-template-columns: repeat(8, minmax(0, 88px)); gap: 6px; flex: 1; }
+.samples img, .samples .bad { width: 100%; aspect-ratio: 1; object-fit: contain; border-radius: 4px;
+  background: rgb(128 128 128 / .10); }
+.samples img.tiny { image-rendering: pixelated; }
+.samples .bad { display: flex; align-items: center; justify-content: center; text-align: center; box-sizing: border-box;
+  border: 2px dashed #D55E00; }
+.division { display: flex; flex-wrap: wrap; gap: 4px; }
+.division :is(img, .bad) { width: 40px; height: 40px; object-fit: contain; border-radius: 4px; overflow: hidden;
+  background: rgb(128 128 128 / .10); font-size: 9px; }
+.division img.tiny { image-rendering: pixelated; }
+@media (max-width: 640px) { .samples .row { flex-direction: column; gap: 4px; } .samples .name { width: auto; }
+  .samples .found { grid-template-columns: repeat(4, minmax(0, 88px)); } }
+</style>"""
+
+
+def images(at: Where, made: Dataset, split: str, draw: int, chosen: Sequence[int]) -> str:
+    """HTML of some images of a split: the chosen classes, or some drawn by the number `draw`."""
+    rows = made.splits[split]
+    labels = made.labels[rows]
+    random = np.random.default_rng([draw, 7])
+    classes = [label for label in chosen if (labels == label).any()][:MOST_SHOWN]
+    if not chosen:
+        present = np.unique(labels)
+        classes = np.sort(random.permutation(present)[:CLASSES]).tolist()
+    shown = []
+    for label in classes:
+        members = rows[labels == label]
+        few = np.sort(random.permutation(members)[:EACH])
+        tiles = "".join(_tile(at, made, int(index)) for index in few)
+        name = escape(made.class_names[label])
+        title = f'<bdi title="{name}">{name}</bdi><span>{len(members):,} in {split}</span>'
+        shown.append(f'<div class="row"><div class="name">{title}</div><div class="found">{tiles}</div></div>')
+    return f'{STYLE}<div class="samples">{"".join(shown)}</div>'
+
+
+def of_classes(at: Where, made: Dataset, split: str, several: int) -> str:
+    """HTML of the first sample of some classes of a split, spread evenly over them."""
+    rows = made.splits[split]
+    labels, firsts = np.unique(made.labels[rows], return_index=True)
+    spread = np.unique(np.linspace(0, len(labels) - 1, min(several, len(labels))).round().astype(int))
+    return f'{STYLE}<div class="division">{"".join(_tile(at, made, int(rows[firsts[k]])) for k in spread)}</div>'
+
+
+def _tile(at: Where, made: Dataset, index: int) -> str:
+    key = made.keys[index] if made.keys is not None else f"sample {index}"
+    title = escape(f"{made.class_names[made.labels[index]]}: {key} (sample {index})")
+    try:
+        address = data_service.image_address(at, index)
+    except DataError as error:
+        return f'<div class="bad" title="{escape(str(error))}">cannot be read</div>'
+    kind = ' class="tiny"' if address.startswith("data:image/png") else ""
+    return f'<img{kind} src="{address}" alt="{title}" title="{title}">'
+
+
+def histogram(made: Dataset) -> tuple[Spec, dict[str, Any]] | None:
+    """How many classes have how many samples, by split; None where all classes of a split have the same number."""
+    counts = {
+        split: np.unique(made.labels[rows], return_counts=True)[1] for split, rows in made.splits.items() if len(rows)
+    }
+    if all(len(np.unique(sizes)) == 1 for sizes in counts.values()):
+        return None
+    low, high = min(int(c.min()) for c in counts.values()), max(int(c.max()) for c in counts.values())
+    width = max(1, -(-(high + 1 - low) // BINS))
+    edges = np.arange(low, high + width + 1, width)
+    columns: dict[str, list[Any]] = {"from": [], "to": [], "classes": [], "split": [], "samples": []}
+    for split, sizes in counts.items():
+        for left, number in zip(edges[:-1].tolist(), np.histogram(sizes, edges)[0].tolist(), strict=True):
+            if number:
+                columns["from"].append(left - 0.5)
+                columns["to"].append(left + width - 0.5)
+                columns["classes"].append(number)
+                columns["split"].append(split)
+                columns["samples"].append(str(left) if width == 1 else f"{left} to {left + width - 1}")
+    order = list(counts)
+    chart = alt.Chart(ROWS, height=260).mark_bar(binSpacing=1)
+    scale = alt.Scale(domain=order, range=COLOURS[: len(order)])
+    chart = chart.encode(
+        alt.X("from:Q", title="samples of a class", bin=alt.BinParams(binned=True), scale=alt.Scale(zero=False)),
+        alt.X2("to"),
+        alt.Y("classes:Q", title="classes", stack="zero"),
+        alt.Color("split:N", title=None, sort=order, scale=scale, legend=alt.Legend(orient="top")),
+        tooltip=["split:N", "samples:N", "classes:Q"],
+    )
+    return specification(chart), columns
+
+
+def scatter(at: Where, made: Dataset) -> tuple[Spec, dict[str, Any]]:
+    """Vectors on their first two principal components, a colour and a shape per class."""
+    rows, points = data_service.plane(at)
+    names = [made.class_names[label] for label in made.labels[rows].tolist()]
+    columns = {"first": points[:, 0].tolist(), "second": points[:, 1].tolist(), "class": names}
+    order = list(made.class_names)
+    scale = alt.Scale(scheme="tableau20", domain=order)
+    legend = alt.Legend(columns=2, symbolLimit=40)
+    chart = alt.Chart(ROWS, height=380).mark_point(filled=True, size=22, opacity=0.75)
+    chart = chart.encode(
+        alt.X("first:Q", title="first principal component"),
+        alt.Y("second:Q", title="second"),
+        alt.Color("class:N", title=None, sort=order, scale=scale, legend=legend),
+        tooltip=["class:N"],
+    )
+    return specification(chart), columns

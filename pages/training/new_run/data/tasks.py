@@ -1,0 +1,114 @@
+"""Long work on a data set on the page: its progress, its end, and the buttons that start and cancel it."""
+
+from __future__ import annotations
+
+from html import escape
+
+import streamlit as st
+
+from dmlcore import data
+from dmlcore.data import DataError, Dataset, checks
+from dmlcore.data.files import sources
+from dmlcore.storage.task import JobError
+from pages.shared.widgets import waiting
+from pages.shared.words import sentences as words
+from pages.training.new_run.data import service as data_service
+from pages.training.new_run.data.service import Where
+
+
+def size(count: float) -> str:
+    """Bytes in the unit that suits them, 1 MB being 10^6 as publishers count."""
+    for unit, one in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= one:
+            return f"{count / one:.3g} {unit}"
+    return f"{count:.0f} bytes"
+
+
+def download(name: str) -> None:
+    """The button that downloads, with what it costs and what came of the last try; or what to do by hand."""
+    source, info = sources.source_of(name), data.describe(name)
+    if source is None:
+        return
+    task = sources.task_of(name)
+    if waiting.wait(task, f"download-{name}", lambda state: waiting.counted(state, size)):
+        return
+    if source.urls:
+        files = ", ".join(
+            f"{file.name} ({size(file.size) if file.size else 'size not stated'})" for file in source.files
+        )
+        again = task.status() in ("failed", "cancelled", "lost")
+        st.markdown(f"From the official address: {files}. Each file is verified by its digest.")
+        st.button(
+            f"{'Go on with' if again else 'Download'} {info.title}",
+            key=f"download-{name}",
+            type="primary",
+            icon=":material/download:",
+            on_click=_start_download,
+            args=(name,),
+        )
+        waiting.ended(task)
+        st.caption("Or put the files there by hand:")
+    else:
+        st.text(source.by_hand)
+    if info.folder:
+        st.caption("They belong here, packed or unpacked:")
+        st.code(str(sources.default_folder()), language=None, wrap_lines=True)
+    layouts(name)
+
+
+def layouts(name: str) -> None:
+    """Show how the files of a data set may be arranged."""
+    source = sources.source_of(name)
+    if source is None:
+        return
+    st.caption("Any of these folder layouts works:" if len(source.layouts) > 1 else "Folder layout:")
+    for layout in source.layouts:
+        st.code(layout, language=None)
+
+
+def _start_download(name: str) -> None:
+    try:
+        sources.start(name)
+    except (DataError, JobError, OSError) as error:
+        st.toast(escape(words.plain(error)), icon=":material/error:")
+
+
+def check(at: Where, made: Dataset) -> None:
+    """Every image decoded: the button, the progress, and what came of it."""
+    root = at.root
+    task = checks.task_of(made.name, root)
+    if waiting.wait(task, f"check-{made.name}", lambda state: waiting.counted(state, "{:,.0f}".format)):
+        return
+    result = checks.result(made.name, root)
+    images = "image" if made.image else "sample"
+    st.button(
+        f"Check every {images}" + (" again" if result else ""),
+        key=f"check-{made.name}",
+        icon=":material/fact_check:",
+        on_click=_start_check,
+        args=(made.name, root),
+        help="Decodes all of them in a process of its own and looks for the same content in several classes or splits",
+    )
+    waiting.ended(task)
+    if result is None:
+        return
+    verdicts = checks.verdicts(result, made)
+    if result.stamp != data_service.stamp(at):
+        st.caption("The files have changed since the last check:")
+    if not result.failures:
+        st.markdown(f":green[**✓**] All {result.samples:,} {images}s can be read ({result.seconds:.1f} s).")
+    for verdict in verdicts:
+        st.text(verdict)
+    if result.unreadable:
+        st.dataframe(
+            {"image": [key for key, _ in result.unreadable], "what is wrong": [why for _, why in result.unreadable]},
+            key=f"unreadable-{made.name}",
+            hide_index=True,
+        )
+
+
+def _start_check(name: str, root: str | None) -> None:
+    try:
+        checks.start(name, root)
+    except (JobError, OSError) as error:
+        st.toast(escape(words.plain(error)), icon=":material/error:")

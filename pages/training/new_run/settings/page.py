@@ -1,0 +1,64 @@
+"""What to train, the second step of Train: an example or a protocol, its loss and all settings in the sidebar."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from dmlcore.spec import RunSpec
+from dmlcore.spec.sections import ForkSpec
+from pages.shared.widgets.error_boundary import refusal
+from pages.shared.widgets.forms import Form
+from pages.shared.widgets.spec_form import form as spec_form
+from pages.shared.widgets.spec_form import protocol as protocol_form
+from pages.shared.words import sentences as words
+from pages.training.new_run.settings import preview as preview_view
+from pages.training.new_run.settings import steps
+
+
+def main() -> None:
+    head = steps.StepHead(
+        "train",
+        "What to train",
+        "A network learns to embed samples of one class close together; the loss says how. Train an example as it is, "
+        "or change its settings in the sidebar (on a phone, » at the top opens it).",
+    )
+    form = steps.form()
+    steps.begin(form, "train", form.widget_key("begin"))
+    with st.sidebar:
+        spec_form.sidebar(form)
+    form.values[steps.FAULTS] = form.faults
+    spec, faults = steps.spec_of(form)
+    if spec is None:
+        _lead(head, form, None, ready=False)
+        refusal(steps.REFUSED, *faults)
+        return
+    if spec.fork.run:
+        _goes_on(form, spec)
+    if form.values["begin"] == spec_form.PUBLISHED:
+        protocol_form.panel(form)
+    summary, ready = steps.checked(spec)
+    _lead(head, form, spec, ready=ready)
+    query = steps.carried(form, spec)
+    steps.write_address(form, "train", query)
+    preview_view.show(spec, summary, linked=bool(query), ready=ready)
+
+
+def _lead(head: steps.StepHead, form: Form, spec: RunSpec | None, *, ready: bool) -> None:
+    query = {"data": form.values["data.name"]} | steps.carried(form, spec)
+    head.row(query)
+    head.lead("start", "Next: start", query, ready=ready)
+
+
+def _goes_on(form: Form, spec: RunSpec) -> None:
+    """Say that the spec is one of a fork, and how to make it a training run from the beginning."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.badge("A fork", icon=":material/fork_right:", color="blue")
+        st.text(words.plain(f"Goes on from step {spec.fork.step:,} of {spec.fork.run}."))
+        st.button(
+            "Train from the beginning instead",
+            key="unfork",
+            on_click=lambda: form.fill({f"fork.{key}": value for key, value in ForkSpec().model_dump().items()}),
+        )
+
+
+main()

@@ -1,0 +1,161 @@
+"""The card of a run: how it stands, the row of what one may do with it, its log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from dmlcore.jobs import device_queue, launch
+from dmlcore.jobs.device_queue import Waiting
+from dmlcore.storage import locks
+from dmlcore.storage.run_directory import LAST
+from dmlcore.storage.runs import Run, RunError, RunState
+from pages.shared.state import run_reader
+from pages.shared.widgets import machines, menu, run_status, waiting
+from pages.shared.widgets.run_status import literal
+from pages.shared.words import sentences as words
+from pages.shared.words import titles
+from pages.training.runs import note as note_view
+from pages.training.runs.table import panel as table_view
+
+GONE = "This removes the run with its checkpoints and scores. It cannot be undone."
+GONE_EXAMPLE = "This removes the example run and all results derived from it. This page can restore the original."
+HURRY = "Starts at once, next to the runs that are training; all of them get slower."
+CANCEL = "Stops after the current step and keeps everything; Resume continues from there."
+BASELINE = "The table then shows the difference of each run from this one, in score and settings."
+UNDER_WAY = ("queued", "running", "lost", "failed")  # has more to say than the line of what came of it
+RESUME = "Continues from the last checkpoint with identical results."
+
+
+def show(run: Run, waits: Waiting | None) -> None:
+    """Name, status, progress, buttons and log of one run."""
+    status, state = run.status(), run.state()
+    with st.container(border=True, key=f"run-{run.id}"):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            literal(titles.label(run), "h3")
+            if status not in UNDER_WAY:
+                st.text(f"{state.message} · {run_reader.took(run, state, _where(state))}{_on(state)}", width="content")
+            if run.embeddings():
+                menu.inspect(run.id)
+            run_status.badge(status)
+            if run.is_example:
+                st.caption("Example run (not used in comparisons)", width="content")
+        if status in UNDER_WAY:
+            _progress(run, status, state, waits)
+        if not run.embeddings():
+            _when_to_inspect(run, status, state)
+        note_view.show(run)
+        if refused := st.session_state.pop(f"refused-{run.id}", None):
+            st.error(refused)
+        with st.container(horizontal=True, vertical_alignment="center"):
+            if waits and st.button("Start now", key=f"hurry-{run.id}", icon=":material/fast_forward:", help=HURRY):
+                _ask(run, device_queue.hurry)
+            _buttons(run, status)
+            with st.popover("Log", type="tertiary", icon=":material/notes:", key=f"log-{run.id}"):
+                waiting.log(run)
+
+
+def _progress(run: Run, status: str, state: RunState, waits: Waiting | None) -> None:
+    where, on = _where(state), _on(state)
+    done = min(1.0, state.step / max(1, state.steps))
+    if status == "running":
+        asked = "stopping after the current step" if run.cancel_requested() else state.message
+        left = run_reader.time_left(state, run_reader.reader().history(run).pace)
+        st.progress(done, text=f"{where} · {left} · {asked}{on}")
+    elif status == "queued":
+        st.progress(done, text=f"{where} · {state.message if state.backend and state.message else _place(waits)}")
+    elif status == "lost":
+        st.progress(done, text=f"{where}, then its process ended unexpectedly")
+        st.warning("Everything up to the last checkpoint is kept. Resume continues from there.")
+    else:
+        st.error("Failed. The reason:", icon=":material/error:")
+        st.code(words.plain(state.message), language=None, wrap_lines=True)
+
+
+def _when_to_inspect(run: Run, status: str, state: RunState) -> None:
+    """Say when the map and the neighbours of a run without an evaluation can be seen, or lead to its evaluation."""
+    saved = (run.path / LAST).exists()
+    if status in ("queued", "running"):
+        early = " To see them earlier, cancel the run and evaluate its last checkpoint." if saved else ""
+        st.caption(f"Map and neighbours appear after the final test, at step {state.steps:,}.{early}")
+    elif saved:
+        menu.link("explore", "Evaluate the last checkpoint for the map and neighbours", {"run": run.id})
+
+
+def _where(state: RunState) -> str:
+    return f"step {state.step:,} of {state.steps:,}"
+
+
+def _on(state: RunState) -> str:
+    return f" · {state.device}" if state.device else ""
+
+
+def _resume(run: Run) -> None:
+    """Continue a run where the sidebar says, or without a choice where it was; say so if it continues elsewhere."""
+    if refused := launch.resume(run, machines.chosen() if machines.any_other() else None):
+        st.session_state[f"refused-{run.id}"] = words.plain(f"{run.id} continues {refused}")
+
+
+def _place(waits: Waiting | None) -> str:
+    """Where in the queue."""
+    if waits is None:
+        return "waiting for its process to start"
+    device = {"cpu": "the CPU", "cuda": "a GPU"}[waits.device]
+    place = "next in the queue" if waits.ahead == 0 else f"number {waits.ahead + 1} in the queue"
+    others = f"; at work: {', '.join(map(words.plain, waits.at_work))}" if waits.at_work else ""
+    return f"{place} for {device}{others}"
+
+
+def _buttons(run: Run, status: str) -> None:
+    if status in ("queued", "running"):
+        asked = run.cancel_requested()
+        if st.button("Cancel", key=f"cancel-{run.id}", icon=":material/stop:", disabled=asked, help=CANCEL):
+            _ask(run, launch.cancel)
+    elif status != "done" and st.button(
+        "Resume", key=f"resume-{run.id}", icon=":material/resume:", type="primary", help=RESUME
+    ):
+        _ask(run, _resume)
+    if (run.path / LAST).exists():
+        menu.link("fork", "Continue from here with a change", {"run": run.id})
+    menu.link("train", "Train another like it", {"like": run.id}, icon="tune")
+    if table_view.view().baseline != run.id:
+        st.button(
+            "Pin as baseline",
+            key=f"pin-{run.id}",
+            icon=":material/keep:",
+            type="tertiary",
+            on_click=_pin,
+            args=(run,),
+            help=BASELINE,
+        )
+    note_view.button(run)
+    if status not in ("queued", "running"):
+        with st.popover("Delete", type="tertiary", icon=":material/delete:", key=f"delete-{run.id}"):
+            st.markdown(GONE_EXAMPLE if run.is_example else GONE)
+            if st.button("Delete for good", key=f"delete-for-good-{run.id}", type="primary"):
+                _ask(run, _delete)
+
+
+def _pin(run: Run) -> None:
+    table_view.change(baseline=run.id)
+
+
+def _delete(run: Run) -> None:
+    run.delete()
+    left = [name for name in st.query_params.get("run", "").split(",") if name not in ("", run.id)]
+    if left:
+        st.query_params["run"] = ",".join(left)
+    else:
+        st.query_params.pop("run", None)
+    if table_view.view().baseline == run.id:
+        table_view.change(baseline="")
+
+
+def _ask(run: Run, action: Callable[[Run], object]) -> None:
+    """Do it; a refusal is shown on the card at the next look."""
+    try:
+        action(run)
+    except (launch.JobError, locks.Busy, RunError, OSError) as error:
+        st.session_state[f"refused-{run.id}"] = words.plain(error)
+    st.rerun()

@@ -1,0 +1,315 @@
+"""The table of runs: searched, grouped and sorted by any setting, with columns of one's choice; the link keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from dmlcore.storage.csv_text import as_csv
+from dmlcore.storage.runs import Run, RunStore
+from pages.shared.widgets import run_status
+from pages.shared.words import titles
+from pages.training.runs.state import BELOW, MOST_COLUMNS, VARIANT, TableView
+from pages.training.runs.table import baseline as baselines
+from pages.training.runs.table import rows
+from pages.training.runs.table.columns import CURVE, DIFFERS, NOISE, POINTS, Table, configured, heading
+from pages.training.runs.table.groups import Group, groups
+from pages.training.runs.table.rows import Line
+
+KEY, GROUPS, ORDERS = "runs-table", "runs-groups", "runs-orders"
+ROW = 32  # pixels
+IN_SIGHT, GROUPED_IN_SIGHT, GROUPS_IN_SIGHT = 6.5, 2.5, 5.5  # rows, the half one says that there are more
+
+
+def view() -> TableView:
+    """What the link says."""
+    return TableView.from_query(st.query_params)
+
+
+def change(**fields: Any) -> None:
+    """Put it into the link."""
+    now = TableView.of(view().to_json() | fields).to_query()
+    for name in TableView.kinds:
+        if name in now:
+            st.query_params[name] = now[name]
+        else:
+            st.query_params.pop(name, None)
+
+
+def start(key: str, value: Any, blank: Any) -> Any:
+    """With what a control begins so that it shows what the link says; blank: its own beginning.
+
+    One that is there already is set, where the link was changed otherwise; Streamlit takes only one of the two. And a
+    value that is only set may be lost with an interrupted run, after which the browser would show the beginning.
+    """
+    if st.session_state.get(key, value) == value:
+        return value
+    st.session_state[key] = value
+    return blank
+
+
+def show(store: RunStore, total: int, shown: Sequence[Run]) -> tuple[Sequence[Run], Sequence[Group]]:
+    """Controls, groups where they are asked for, and one row per run; the address keeps what is chosen.
+
+    Returns the runs of the table, the newest first, and the groups, if there are any.
+    """
+    controls = st.container(horizontal=True, vertical_alignment="bottom")
+    runs = _listed(store, total, controls)
+    lines = [rows.line(run) for run in runs]
+    with controls:
+        asked, columns = _controls(lines)
+    lines = rows.ordered(lines, asked.sort, up=asked.up)
+    run = baselines.opened(store, asked.baseline)
+    pinned = rows.line(run) if run else None
+    made = groups(lines, asked.group) if asked.group else []
+    if made:
+        _groups(made, asked.group, pinned, marked=not shown)
+        lines = [each for group in made for each in group.lines]
+    elif run:
+        lines.sort(key=lambda each: each.run.id != run.id)  # what is pinned stands first
+    if lines:
+        table = _table(lines, columns, pinned)
+        instead = () if shown or made or view().below == "mattered" else runs[:1]
+        _runs(table, lines, shown, instead, in_sight=GROUPED_IN_SIGHT if made else IN_SIGHT)
+        _below(table, lines, pinned, asked, shown)
+    return runs, made
+
+
+def _listed(store: RunStore, total: int, controls: DeltaGenerator) -> Sequence[Run]:
+    """The runs of the table: the newest or, where something is looked for, the newest that the words name."""
+    most = run_status.MOST_LISTED
+    with controls:
+        asked = _find() if total > 1 else ""
+    if not asked:
+        runs = store.newest(most)
+        if total > most:
+            st.caption(f"The newest {most} of {total:,} runs.")
+        return runs
+    runs = store.find(titles.searched(asked, lambda run_id: rows.note(Run(store.root / run_id))), most)
+    if not runs:
+        st.info("No run has all of these words.", icon=":material/search_off:")
+    else:
+        st.caption(f"Of {total:,} runs, {f'the newest {most}' if len(runs) == most else len(runs)} with these words.")
+    return runs
+
+
+def _find() -> str:
+    return st.text_input(
+        "Find",
+        key="find",
+        bind="query-params",
+        max_chars=100,
+        icon=":material/search:",
+        width=290,
+        placeholder="loss, data, network, name, id or note",
+    )
+
+
+def _controls(lines: Sequence[Line]) -> tuple[TableView, list[str]]:
+    """Group, order and columns; what is chosen, as far as these runs have it."""
+    asked, offered, varied = view(), rows.offered(lines), rows.varied(lines)
+    columns = rows.at_first(lines) if asked.columns is None else [c for c in asked.columns if c in offered]
+    by = ["", VARIANT, *varied, *([asked.group] if asked.group in offered and asked.group not in varied else [])]
+    order = [*dict.fromkeys([*rows.FIXED, *rows.LAST, *columns, *varied])]
+    group = asked.group if asked.group in by else ""
+    sort = asked.sort if asked.sort in [*order, *offered] else "started"
+    order += [sort] if sort not in order else []
+    if len(lines) < 2:
+        return TableView(baseline=asked.baseline), columns
+    first = by.index(start("runs-group", group, by[0]))
+    st.selectbox("Group by", by, first, key="runs-group", format_func=_group_title, on_change=_changed, width=170)
+    first = order.index(start("runs-sort", sort, order[0]))
+    st.selectbox("Sort by", order, first, key="runs-sort", format_func=heading, on_change=_changed, width=170)
+    st.toggle("Smallest first", start("runs-up", asked.up, False), key="runs-up", on_change=_changed)
+    with st.popover("Columns", icon=":material/view_column:"):
+        st.multiselect(
+            "Columns of your choice",
+            offered,
+            start("runs-columns", columns, None),
+            key="runs-columns",
+            format_func=rows.title,
+            max_selections=MOST_COLUMNS,
+            on_change=lambda: change(columns=st.session_state["runs-columns"]),
+            help="Settings in which these runs differ come first",
+        )
+        if asked.columns is not None:
+            st.button("As they vary", key="runs-as-vary", on_click=lambda: change(columns=None))
+    return TableView(columns=asked.columns, group=group, sort=sort, up=asked.up, baseline=asked.baseline), columns
+
+
+def _changed() -> None:
+    change(group=st.session_state["runs-group"], sort=st.session_state["runs-sort"], up=st.session_state["runs-up"])
+
+
+def _group_title(name: str) -> str:
+    return {"": "nothing", VARIANT: "all but the seed"}.get(name) or rows.title(name)
+
+
+def _table(lines: Sequence[Line], columns: Sequence[str], pinned: Line | None) -> Table:
+    """The columns by name; what is the same in the link is called as in the form here."""
+    table: Table = {name: rows.values(name, lines) for name in rows.FIXED}
+    if pinned:
+        beside = baselines.beside(lines, pinned)
+        table |= {POINTS: [each.points for each in beside], NOISE: [each.noise for each in beside]}
+        table[DIFFERS] = [each.differs for each in beside]
+    table |= {rows.title(name): rows.values(name, lines) for name in columns}
+    if any(each.note for each in lines):
+        table["note"] = rows.values("note", lines)
+    return table | {"started": rows.values("started", lines)}
+
+
+def _runs(
+    table: Table, lines: Sequence[Line], shown: Sequence[Run], instead: Sequence[Run], *, in_sight: float
+) -> None:
+    """The rows, selected by click: their numbers follow the runs when others join or the order changes.
+
+    instead: whose curves are drawn while none is selected.
+    """
+    ids = [each.run.id for each in lines]
+    drawn = [run.id for run in (*shown, *instead)]
+    marks = [[str(drawn.index(run_id) + 1)] if run_id in drawn else [] for run_id in ids]
+    table = {"run": table["run"], CURVE: marks} | table
+    selected = sorted(ids.index(run.id) for run in shown if run.id in ids)
+    state = st.session_state.get(KEY)
+    orders = st.session_state.get(ORDERS, [])
+    if state is not None and sorted(state.selection.rows) != selected:
+        st.session_state[KEY] = {"selection": {"rows": selected}}
+    elif state is None or orders[-1:] == [ids]:  # the browser speaks of this order
+        orders = []
+    st.session_state[ORDERS] = [*(order for order in orders if order != ids), ids][-4:]
+    st.dataframe(
+        table,
+        key=KEY,
+        hide_index=True,
+        placeholder="–",
+        height=_height(in_sight, len(ids)),
+        row_height=ROW,
+        selection_mode="multi-row",
+        selection_default={"selection": {"rows": selected}},
+        on_select=_select,
+        column_config=configured(table),
+        alt="The runs, one a row",
+    )
+
+
+def _height(most: float, rows: int) -> int:
+    """Pixels of a table with its heading and its border."""
+    return int(ROW * (1 + min(most, rows))) + 2
+
+
+def _select() -> None:
+    """What was chosen before keeps its order, and so its colours; what a search hides stays chosen.
+
+    The browser may speak of an order from before another run joined, which it has not drawn yet: its rows are those of
+    the order in which it is fewer clicks away from what is chosen, of the last one where that is undecided.
+    """
+    rows, orders = set(st.session_state[KEY].selection.rows), st.session_state[ORDERS]
+    named = [run_id for run_id in st.query_params.get("run", "").split(",") if run_id]
+
+    def clicks(ids: Sequence[str]) -> int:
+        return len(rows ^ {row for row, run_id in enumerate(ids) if run_id in named})
+
+    ids = min(reversed(orders), key=clicks)
+    marked = [ids[row] for row in sorted(rows) if row < len(ids)]
+    hides = bool(st.session_state.get("find"))
+    before = [run_id for run_id in named if run_id in marked or (hides and run_id not in ids)]
+    _choose(list(dict.fromkeys([*before, *marked]))[: run_status.MOST_CHOSEN])
+
+
+def _choose(ids: Sequence[str]) -> None:
+    if ids:
+        st.query_params["run"] = ",".join(ids)
+    else:
+        st.query_params.pop("run", None)
+
+
+def _groups(made: Sequence[Group], by: str, pinned: Line | None, *, marked: bool) -> None:
+    """One row a group; a click chooses its runs; marked: with the colours of their curves."""
+    lines = [each for group in made for each in group.lines]
+    noises = baselines.noise(lines, pinned) if pinned and by == VARIANT else {}
+    own = pinned.variant if pinned else ""
+    table: Table = {
+        _group_title(by) if by != VARIANT else "settings": [group.name for group in made],
+        CURVE: [[str(k + 1)] if marked and k < run_status.MOST_CHOSEN else [] for k in range(len(made))],
+        "runs": [len(group.lines) for group in made],
+        "seeds": [group.seeds for group in made],
+        "after": [None if group.mean is None else 100 * group.mean for group in made],
+        "deviation": [None if group.deviation is None else 100 * group.deviation for group in made],
+        "best": [100 * max(group.scores) if group.scores else None for group in made],
+    }
+    if noises:
+        of = [group.lines[0].variant for group in made]
+        table[POINTS] = ["the baseline" if name == own else noises.get(name) for name in of]
+    number = st.column_config.NumberColumn
+    st.dataframe(
+        table,
+        key=GROUPS,
+        hide_index=True,
+        placeholder="–",
+        selection_mode="single-row",
+        on_select=lambda: _select_group(made),
+        height=_height(GROUPS_IN_SIGHT, len(made)),
+        row_height=ROW,
+        column_config={
+            CURVE: configured({})[CURVE],
+            "after": number(format="%.1f %%", help="mean test MAP@R of the runs that have one"),
+            "deviation": number(format="%.2f", help="standard deviation over the runs, in points"),
+            "best": number(format="%.1f %%"),
+        },
+        alt="The groups of runs, one a row",
+    )
+
+
+def _select_group(made: Sequence[Group]) -> None:
+    for row in st.session_state[GROUPS].selection.rows:
+        _choose([each.run.id for each in made[row].lines[: run_status.MOST_CHOSEN]])
+
+
+def _below(table: Table, lines: Sequence[Line], pinned: Line | None, asked: TableView, shown: Sequence[Run]) -> None:
+    """What stands below the table, what to do, the baseline, and the table as a file."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if len(lines) > 1:
+            st.segmented_control(
+                "Below the table",
+                list(BELOW),
+                default=start("below-table", view().below, None),
+                required=True,
+                format_func=BELOW.__getitem__,
+                key="below-table",
+                on_change=lambda: change(below=st.session_state["below-table"]),
+                label_visibility="collapsed",
+            )
+        group = "a group or " if asked.group else ""
+        what = f"Select {group}up to {run_status.MOST_CHOSEN} rows; the link keeps the selection."
+        if view().below == "mattered":
+            what = "Uses all finished runs in this table, selected or not."
+        elif not shown and not asked.group:
+            what = f"Nothing is selected, so the newest run is shown. {what}"
+        st.caption(what, width="stretch")
+        if asked.baseline:
+            label = f"Unpin {pinned.label}" if pinned else "Unpin the baseline, which is not here"
+            st.button(label, key="unpin", icon=":material/keep_off:", type="tertiary", on_click=_unpin)
+        st.download_button(
+            "CSV",
+            lambda: _csv(table, lines),
+            "runs.csv",
+            "text/csv",
+            key="runs-csv",
+            icon=":material/download:",
+            on_click="ignore",
+            help="The table as it stands here, with the ids of the runs",
+        )
+
+
+def _unpin() -> None:
+    change(baseline="")
+
+
+def _csv(table: Table, lines: Sequence[Line]) -> str:
+    """The rows and columns that are shown, as a file."""
+    headings = ["id", *(heading(name) for name in table)]
+    columns = [[each.run.id for each in lines], *table.values()]
+    return as_csv([headings, *zip(*columns, strict=True)])

@@ -1,0 +1,76 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Facets, NOWHERE, filtered } from "../../../../assets/inspection/explore/facets.js";
+import { marked } from "../../../../assets/inspection/explore/cloud.js";
+
+const LOOK = { classes: [], right: [], rank: [], hubness: [], doubted: [], split: [], tags: [] };
+
+// Ten points of two classes, labels 4 and 9; every third is wrong.
+function facetsOf() {
+  const facets = new Facets({
+    count: 10,
+    group: Uint8Array.from({ length: 10 }, (_, i) => i % 2),
+    indices: Int32Array.from({ length: 10 }, (_, i) => 100 - i),
+    classes: [{ label: 4 }, { label: 9 }],
+  });
+  facets.columns.right = {
+    values: Uint8Array.from({ length: 10 }, (_, i) => (i === 9 ? NOWHERE : Number(i % 3 > 0))),
+  };
+  facets.columns.rank = {
+    values: new Uint8Array(10),
+    fine: Uint16Array.from([1, 9, 1, 300, 2, 1, 1, 1, 1, 0]),
+  };
+  facets.tagged({
+    names: ["a", "b"],
+    bits: Uint8Array.from([...marked(10, [1, 2]), ...marked(10, [2, 8])]),
+  });
+  return facets;
+}
+const passing = (facets, look) =>
+  [...facets.fails({ ...LOOK, ...look })].flatMap((fails, i) => (fails ? [] : [i]));
+
+test("without filters everything passes", () => {
+  assert.equal(passing(facetsOf(), {}).length, 10);
+  assert.equal(filtered(LOOK), false);
+  assert.equal(filtered({ ...LOOK, tags: ["a"] }), true);
+});
+
+test("filters of different columns hold together, values of one are alternatives", () => {
+  const facets = facetsOf();
+  assert.deepEqual(passing(facets, { classes: [9] }), [1, 3, 5, 7, 9]);
+  assert.deepEqual(passing(facets, { classes: [9], right: [0] }), [3]);
+  assert.deepEqual(passing(facets, { right: [0, 1] }), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
+  assert.deepEqual(passing(facets, { tags: ["a", "b"] }), [1, 2, 8]);
+  assert.deepEqual(passing(facets, { tags: ["gone"] }).length, 10);
+});
+
+test("a count says what its choice would show beside all other filters", () => {
+  const facets = facetsOf(),
+    look = { ...LOOK, classes: [9], tags: ["b"] },
+    fails = facets.fails(look),
+    counts = facets.counts(fails, null);
+  for (const code of [0, 1]) {
+    assert.equal(counts.right[code], passing(facets, { ...look, right: [code] }).length);
+    const label = [4, 9][code];
+    assert.equal(counts.classes[code], passing(facets, { ...look, classes: [label] }).length);
+  }
+  assert.deepEqual(counts.tags, [1, 0]);
+  const mask = Uint8Array.from({ length: 10 }, (_, i) => Number(i < 2));
+  assert.deepEqual([...facets.counts(facets.fails(LOOK), mask).classes], [1, 1]);
+});
+
+test("the first of several tags colours a point", () => {
+  assert.deepEqual([...facetsOf().columns.tags.values].slice(0, 3), [NOWHERE, 0, 0]);
+});
+
+test("images are ordered by class, by rank or as in the data set", () => {
+  const facets = facetsOf();
+  assert.deepEqual([...facets.ordered("class")].slice(0, 6), [0, 2, 4, 6, 8, 1]);
+  assert.deepEqual([...facets.ordered("rank")].slice(0, 3), [3, 1, 4]);
+  assert.deepEqual([...facets.ordered("sample")].slice(0, 3), [9, 8, 7]);
+  assert.equal(
+    facets.ordered("hubness").length,
+    10,
+    "a column that is not there yet orders nothing",
+  );
+});

@@ -1,0 +1,179 @@
+"""The points of a map over HTTP: they are the run's own, and nothing else can be had from the route."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import numpy as np
+import pytest
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+from dmlcore.inspection import duplicates, selections, tags_and_views
+from dmlcore.inspection.maps import maps
+from dmlcore.inspection.neighbours import read
+from pages.inspection.explore import service as map_service
+from pages.inspection.explore.colourings import columns
+from pages.inspection.explore.service import MapData
+from pages.shared.server.wire import unpack
+
+
+@pytest.fixture
+def client():
+    with TestClient(Starlette(routes=map_service.ROUTES)) as client:
+        yield client
+
+
+@pytest.fixture
+def found(run) -> MapData:
+    return map_service.of_map(run, maps.made(run)[0])
+
+
+def test_the_points_are_those_of_the_map(client, run, found):
+    response = client.get(f"{found.address}points.bin")
+    assert "immutable" in response.headers["cache-control"]
+    told = unpack(response.content)
+    arrays, source = told["arrays"], np.load(run.embeddings())
+    points = maps.read(run.projection()).points
+    a, b = np.polyfit(points[:, 0], arrays["xy"][:, 0], 1)
+    assert np.abs(a * points[:, 0] + b - arrays["xy"][:, 0]).max() < 2
+    assert (np.cumsum(arrays["index_steps"]) == source["indices"]).all()
+    labels = np.cumsum(arrays["label_steps"])
+    assert (labels[arrays["group"]] == source["labels"]).all()
+    assert told["names"] == list("0123456789")
+    assert (arrays["group"][arrays["central"]] == np.arange(10)).all()
+    assert int(response.headers["content-length"]) < 6 * len(points) + 1500
+
+
+def test_colours_are_what_the_neighbours_say(client, run, found):
+    known = read(run.embeddings())
+    values = {name: unpack(client.get(f"{found.address}{name}.bin").content) for name in ("right", "purity", "density")}
+    right = values["right"]
+    assert (right["arrays"]["values"] == known.right[:, 0]).all()
+    assert right["wrong"] == int((~known.right[:, 0]).sum())
+    assert right["right"] + right["wrong"] == len(known.labels)
+    assert (values["purity"]["arrays"]["values"] == np.rint(254 * known.right[:, :8].mean(axis=1))).all()
+    dense = values["density"]["arrays"]["values"].astype(int)
+    order = np.argsort(known.distances[:, 7])
+    assert (np.diff(dense[order]) <= 0).all()
+    assert dense.max() == 254
+    assert dense.min() == 0
+
+
+def test_the_neighbours_of_a_point(client, run, found):
+    known = read(run.embeddings())
+    told = unpack(client.get(f"{found.address}near-17.bin").content)["neighbours"]
+    assert [n["row"] for n in told] == known.neighbours[17].tolist()
+    assert [n["right"] for n in told] == known.right[17].tolist()
+
+
+def test_columns_filter_by_what_the_neighbours_say(client, run, found):
+    known = read(run.embeddings())
+    values = {name: unpack(client.get(f"{found.address}{name}.bin").content) for name in ("rank", "hubness", "doubted")}
+    rank = values["rank"]
+    assert (rank["arrays"]["fine"] == known.positives.rank).all()
+    names = [rank["names"][code] for code in rank["arrays"]["values"]]
+    for name, place in zip(names, known.positives.rank.tolist(), strict=True):
+        low, _, high = name.removeprefix("first hit at ").removeprefix("first hit beyond ").partition(" to ")
+        assert (place > int(low)) if "beyond" in name else int(low) <= place <= int(high or low)
+    times = np.bincount(known.neighbours[:, :10].ravel(), minlength=len(known.labels))
+    hubness = values["hubness"]
+    assert (hubness["arrays"]["fine"] == times).all()
+    assert ((hubness["arrays"]["values"] == 0) == (times == 0)).all()
+    assert ((hubness["arrays"]["values"] >= 2) == (times > times.mean() + 2 * times.std())).all()
+    doubted = np.flatnonzero(values["doubted"]["arrays"]["values"] == 1)
+    assert doubted.tolist() == np.sort(duplicates.suspects(known).rows).tolist()
+    split = unpack(client.get(f"{found.address}split.bin").content)
+    assert not split["arrays"]["values"].any(), "everything is a query here"
+
+
+def test_tags_are_bits_by_the_id_of_the_tags(client, run, found):
+    chosen = found.sheet.indices[[3, 400]]
+    kept = tags_and_views.tag(run, "odd", chosen)
+    told = unpack(client.get(f"{found.address}tags-{kept.id}.bin").content)
+    assert told["names"] == ["odd"]
+    bits = np.unpackbits(told["arrays"]["bits"][0], bitorder="little")
+    assert np.flatnonzero(bits).tolist() == [3, 400]
+    tags_and_views.tag(run, "odd", chosen[:1], on=False)
+    assert client.get(f"{found.address}tags-{kept.id}.bin").status_code == 404
+    (run.path / tags_and_views.FILE).write_text("{")
+    assert client.get(f"{found.address}tags-{kept.id}.bin").status_code == 409
+
+
+def test_contours_close_around_the_points(client, found):
+    told = unpack(client.get(f"{found.address}contours-0.bin").content)
+    assert told["arrays"]["ends"][-1] == len(told["arrays"]["xy"])
+    assert len(told["shares"]) == len(told["arrays"]["ends"])
+    assert client.get(f"{found.address}contours-1.bin").status_code == 404
+
+
+def test_a_sample_has_a_history_where_checkpoints_are_embedded(client, run, found):
+    response = client.get(f"{found.address}history-17.bin")
+    assert unpack(response.content) == {"moments": [], "kept": 0, "arrays": {}}
+    assert response.headers["cache-control"] == "no-cache", "another checkpoint may be embedded at any time"
+    folder = run.path / "kept"
+    folder.mkdir()
+    (folder / "00000004.ckpt").write_bytes(b"")
+    (folder / "00000004.npz").write_bytes(run.embeddings().read_bytes())
+    told = unpack(client.get(f"{found.address}history-17.bin").content)
+    known = read(run.embeddings())
+    (moment,) = told["moments"]
+    assert told["kept"] == 1
+    assert (moment["step"], moment["rank"]) == (4, int(known.positives.rank[17]))
+    assert moment["nearest"] == int(known.indices[known.neighbours[17, 0]])
+
+
+def test_a_selection_is_a_bit_for_each_point(client, run, found):
+    chosen = found.sheet.indices[[3, 8, 400]]
+    kept = selections.save(run, chosen, "a test")
+    bits = unpack(client.get(f"{found.address}selection-{kept.id}.bin").content)["arrays"]["bits"]
+    rows = np.flatnonzero(np.unpackbits(bits, bitorder="little")[: len(found.sheet.indices)])
+    assert rows.tolist() == [3, 8, 400]
+
+
+def test_the_table_has_every_point(client, run, found):
+    response = client.get(f"{found.address}map.csv")
+    lines = list(csv.DictReader(io.StringIO(response.text)))
+    known, points = read(run.embeddings()), maps.read(run.projection()).points
+    assert [int(line["sample"]) for line in lines] == known.indices.tolist()
+    assert [line["nearest_is_right"] for line in lines] == [str(int(right)) for right in known.right[:, 0]]
+    assert np.array([[line["x"], line["y"]] for line in lines], float) == pytest.approx(points, rel=1e-4, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    "file",
+    ["points.csv", "map.bin", "frame-1.bin", "frame.bin", "near-896.bin", "near--1.bin", "near-1e3.bin", "right-1.bin",
+     "contours-a.bin", "history-896.bin", "history.bin", "tags-0123456789abcdef.bin", "tags.bin",
+     "selection-0123456789abcdef.bin", "selection-..%2f..%2fspec.bin", "points.bin%00", "", "x" * 3000],
+)  # fmt: skip
+def test_there_are_no_other_files(client, found, file):
+    assert client.get(f"{found.address}{file}").status_code == 404
+
+
+def test_an_address_of_other_content_leads_nowhere(client, found):
+    run, name, tag = found.address.strip("/").split("/")[2:]
+    assert client.get(f"/api/map/{run}/{name}/{tag}/points.bin").status_code == 200
+    for other in (
+        (run, name, "0" * 16),
+        (run, "0" * 16, tag),
+        (run, f"{name}-x", tag),
+        ("..", name, tag),
+        ("no", name, tag),
+    ):
+        assert client.get(f"/api/map/{'/'.join(other)}/points.bin").status_code == 404
+
+
+def test_samples_alone_in_their_class_or_only_searched_have_no_verdict(run):
+    known = read(run.embeddings())
+    alone = known.labels.copy()
+    alone[0] = 99
+    path = run.embeddings().with_name("other.npz")
+    gallery = np.arange(len(alone)) % 3 == 0
+    np.savez(path, embeddings=known.embeddings, labels=alone, indices=known.indices, is_gallery=gallery)
+    sides = columns(read(path))
+    right, purity = sides["right"][0], sides["purity"][0]
+    assert (right[gallery] == 255).all()
+    assert (right[~gallery] < 2).all()
+    assert purity[0] == 255
+    assert (purity[1:] < 255).all()

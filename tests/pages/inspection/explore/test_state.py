@@ -1,0 +1,40 @@
+"""What a link may say of the map: places and zoom within the square, lists that end, names that a link can hold."""
+
+from __future__ import annotations
+
+import pytest
+
+from pages.inspection.explore.keeping import _viewed
+from pages.inspection.explore.state import CLOSEST, MOST_CLASSES, MOST_TAGS, Look
+
+
+@pytest.mark.parametrize(
+    ("given", "seen"),
+    [
+        ("2,-1,3", (1.0, 0.0, 3.0)),
+        ("0.25,0.75,0.1", (0.25, 0.75, 1.0)),
+        ("0.25,0.75,9000", (0.25, 0.75, CLOSEST)),
+        ("nan,0,inf", Look().window),
+    ],
+)
+def test_the_window_lies_on_the_square_and_no_nearer_than_points_are_told(given, seen):
+    assert Look.from_query({"at": given}).window == seen
+
+
+def test_lists_of_a_link_end():
+    numbers = range(MOST_CLASSES + 9)
+    assert Look.from_query({"classes": ",".join(map(str, numbers))}).classes == tuple(numbers[:MOST_CLASSES])
+    assert len(Look.of({"classes": list(numbers)}).classes) == MOST_CLASSES
+    assert len(Look.of({"tags": [f"t{k}" for k in numbers]}).tags) == MOST_TAGS
+
+
+@pytest.mark.parametrize("name", ["a,b", "", "x" * 41, "a\nb", 5, None])
+def test_what_cannot_be_the_name_of_a_tag_is_left_out(name):
+    assert Look.of({"tags": [name, "kept"]}).tags == ("kept",)
+
+
+def test_a_view_that_was_kept_says_nothing_but_what_views_say():
+    assert _viewed({"colour": "rank", "selection": "ab", "run": "other", "embed": "true"}) == {
+        "colour": "rank",
+        "selection": "ab",
+    }

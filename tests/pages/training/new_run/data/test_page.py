@@ -1,0 +1,265 @@
+"""The data page without a browser: present, absent, damaged, hostile; its link to training, its background work."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from functools import partial
+from html import escape
+from pathlib import Path
+from urllib.parse import parse_qsl
+
+import pytest
+from PIL import Image
+from streamlit.testing.v1 import AppTest
+
+from dmlcore import data
+from dmlcore.data import checks
+from dmlcore.data.files import sources
+from dmlcore.data.printable import printable
+from dmlcore.data.shards import pack
+from dmlcore.jobs import launch
+from dmlcore.storage.runs import RunStore
+from dmlcore.storage.task import ProgressState
+from pages.shared.state import spec_link
+from pages.training.new_run.data import links, samples
+from pages.training.new_run.data import service as data_service
+from pages.training.new_run.data.service import Cut, Where
+from tests.data import layouts
+from tests.pages.conftest import page_opened
+
+HOSTILE = "<img src=x onerror=alert(1)>&\u202edrow"
+
+
+@pytest.fixture(autouse=True)
+def places(tmp_path, monkeypatch):
+    monkeypatch.setenv("DML_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("DML_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("DML_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setattr("dmlcore.data.files.locate.HOME", tmp_path / "elsewhere" / "main")  # no packs of this machine
+    data_service.forget()
+
+
+@pytest.fixture
+def opened():
+    return partial(page_opened, "data")
+
+
+@pytest.fixture
+def tree(tmp_path) -> Path:
+    """Four classes of four images, the first with a name made to hurt."""
+    for number, name in enumerate((HOSTILE.replace("/", "-"), "b", "c", "d")):
+        for i in range(4):
+            path = tmp_path / "tree" / name / f"{i}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.new("RGB", (20, 16), (60 * number, 50 * i, 7)).save(path)
+    return tmp_path / "tree"
+
+
+def texts(app: AppTest) -> str:
+    return "\n".join(element.value for kind in ("text", "markdown", "caption", "code") for element in app.get(kind))
+
+
+def test_a_set_that_is_present_shows_splits_classes_images_and_goes_to_training(opened):
+    app = opened(data="toy")
+    assert not app.exception
+    assert [(m.label, m.value) for m in app.metric] == [
+        ("train", "2,400"),
+        ("validation", "800"),
+        ("test", "3,200"),
+    ]
+    table, classes = (frame.value for frame in app.dataframe)
+    assert len(classes) == 32
+    assert table["here"].tolist().count("absent") == sum(data.describe(name).needs_files for name in data.names())
+    app.number_input(key="data-folds-toy").set_value(4).run()
+    assert app.metric[1].value == "800"
+    app.number_input(key="data-fold-toy-4").set_value(2).run()
+    app.number_input(key="data-folds-toy").set_value(40).run()
+    assert "40 folds need 80 training classes" in texts(app), "a split that cannot be made is told"
+    assert app.query_params["data"] == "toy"
+
+
+def onward(app: AppTest) -> dict[str, str]:
+    """The query of the link to step 2; {} where there is no going on."""
+    (link,) = (link.proto for link in app.get("page_link") if link.proto.label == "Next: what to train")
+    return {} if link.disabled else dict(parse_qsl(link.query_string))
+
+
+def test_the_way_on_carries_the_settings_as_they_are_until_other_data_are_chosen(opened):
+    app = opened(base="toy", set="loss.name=contrastive;data.validation=none")
+    assert app.selectbox(key="data-validation-toy").value == "none"  # as in the settings
+    assert spec_link.linked(onward(app)).loss.name == "contrastive"
+    assert "no test class is in the training split" in texts(app)
+    app.selectbox(key="data-split-toy").select("samples").run()
+    assert "new samples of the training classes" in texts(app)
+    spec = spec_link.linked(onward(app))
+    assert (spec.data.name, spec.data.split, spec.data.validation) == ("toy", "samples", "none")
+    app.selectbox(key="data-set").select("cub").run()
+    assert onward(app) == {}, "there is nothing of it to train on"
+
+
+def test_the_first_offer_trains_on_unseen_classes_by_one_press(opened, monkeypatch):
+    monkeypatch.setattr(launch, "start", lambda run, task: None)  # no process
+    app = opened()
+    assert not app.exception
+    assert "144 characters" in texts(app)
+    app.button(key="train-first").click().run()
+    assert not app.exception
+    (run,) = RunStore().list()
+    assert run.spec == spec_link.presets()["glyphs"]
+    assert run.spec.data.split == "classes"
+    assert app.title[0].value == "Runs"
+    assert app.query_params["run"] in (run.id, [run.id])
+
+
+@pytest.mark.parametrize("query", [{"data": "toy"}, {"base": "glyphs", "set": "seed=3"}])
+def test_who_has_chosen_gets_no_first_offer(opened, query):
+    app = opened(**query)
+    assert not app.exception
+    assert "train-first" not in [button.key for button in app.button]
+
+
+def test_data_of_few_classes_come_with_batches_that_they_can_fill():
+    at, cut = Where("digits_pictures", None, "", 0), Cut("classes", "samples")
+    made = data_service.divided(at, cut).dataset
+    spec = spec_link.linked(links.link(at, cut, made))
+    assert spec.batch.classes == len(set(made.labels[made.splits["train"]].tolist())) == 5
+
+
+def test_a_link_to_nothing_shows_the_first_and_the_box_writes_the_link(opened, monkeypatch):
+    app = opened(data="<script>", base="toy")  # nothing to draw
+    assert app.selectbox(key="data-set").value == "toy"
+    app.selectbox(key="data-set").select("folder").run()
+    assert app.query_params["data"] == "folder"
+    assert not app.exception
+
+
+def test_a_folder_of_ones_own_stands_first_and_arrays_are_refused_at_once(opened, tmp_path):
+    app = opened(data="toy")
+    offered = app.selectbox(key="data-set").options
+    assert "own" in offered[0].lower()
+    assert "folder of class folders" in offered[0]
+    assert app.dataframe[0].value["data set"].tolist() == offered
+    app.selectbox(key="data-set").select("folder").run()
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "clip.npy").touch()
+    app.text_input(key="data-root-folder").set_value(str(tmp_path / "mine")).run()
+    assert not app.exception
+    assert "clip.npy looks like an array" in texts(app)
+    assert "Found" not in texts(app)
+    assert not any("complete data set" in expander.label for expander in app.expander)
+    assert onward(app) == {}
+
+
+def test_a_packed_set_says_how_many_shards_it_is_read_from(opened, tmp_path):
+    layouts.sop(tmp_path / "tree" / "Stanford_Online_Products")
+    read = data.read("sop", root=tmp_path / "tree")
+    size = pack.pack("sop", read, tmp_path / "data" / "sop-shards", shard_bytes=20_000)
+    app = opened(data="sop")
+    assert not app.exception
+    assert f"Packed into {size}." in texts(app)
+    assert str(size).startswith(f"{size.shards} shards, ")
+    assert str(tmp_path / "data" / "sop-shards") in texts(app)
+    assert [split.value for split in app.metric] == ["16", "16", "32"]
+    (tmp_path / "data" / "sop-shards" / "sop-00001.tar").unlink()
+    data_service.forget()
+    assert "sop-00001.tar is missing, with" in texts(opened(data="sop"))
+
+
+@pytest.mark.parametrize(("name", "words"), [("cub", "CUB_200_2011.tgz (1.15 GB)"), ("cars", "are gone")])
+def test_a_set_that_is_absent_offers_the_download_or_says_where_to_put_it(opened, tmp_path, name, words):
+    app = opened(data=name)
+    assert not app.exception
+    said = texts(app)
+    assert words in said
+    assert str(tmp_path / "data") in said
+    assert sources.SOURCES[name].layouts[0] in said
+    assert [b.key for b in app.button if b.key == f"download-{name}"] == (
+        [] if name == "cars" else [f"download-{name}"]
+    )
+    assert len(app.metric) == 0
+
+
+def test_a_download_shows_its_progress_and_can_be_cancelled(opened, monkeypatch):
+    task = sources.task_of("cub")
+    task.path.mkdir(parents=True)
+    counts = {"done": 500_000_000, "total": 1_150_585_339, "rate": 2e6}
+    task.record(ProgressState(message="downloading CUB_200_2011.tgz", queued=time.monotonic(), **counts))
+    app = opened(data="cub")
+    assert not app.exception
+    assert "500 MB of 1.15 GB, 2 MB a second, about 5 min" in app.get("progress")[0].proto.text
+    app.button(key="cancel-download-cub").click().run()
+    assert task.status() == "cancelled"
+    assert "what is done is kept" in texts(app)
+    assert app.button(key="download-cub").label == "Go on with CUB-200-2011"
+
+
+def test_a_damaged_set_says_what_failed_and_the_check_lists_it(opened, tree):
+    (tree / "b" / "1.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    app = opened(data="folder")
+    app.text_input(key="data-root-folder").set_value(str(tree)).run()
+    app.selectbox(key="data-validation-folder").select("none").run()
+    assert not app.exception
+    assert [(m.label, m.value) for m in app.metric] == [("train", "8"), ("test", "8")]
+    assert any("cannot be read" in html.proto.body for html in app.get("html"))
+    checks.run("folder", str(tree))
+    app.run()
+    assert "1 of 16 images cannot be read; first b/1.png" in texts(app)
+    (tree / "b" / "1.png").unlink()
+    app.run()
+    assert not app.exception
+
+
+def test_names_made_to_hurt_are_shown_as_they_are(tree):
+    at = Where("folder", str(tree), str(tree), 0)
+    made = data_service.divided(at, Cut("classes", "none")).dataset
+    html = samples.images(at, made, "train", 0, ())
+    assert "<img src=x" not in html
+    assert html.count(escape(printable(HOSTILE))) >= 2
+    assert f'<bdi title="{escape(printable(HOSTILE))}">' in html
+
+
+def test_only_few_images_are_drawn_for_a_page(monkeypatch):
+    drawn = []
+    monkeypatch.setattr(
+        "dmlcore.data.synthetic.birds.birds.draw",
+        lambda *a: drawn.append(1) or __import__("numpy").zeros((160, 160, 3), "u1"),
+    )
+    at = Where("birds", None, ".", 0)
+    made = data_service.divided(at, Cut("classes", "classes")).dataset
+    for _ in range(3):
+        samples.images(at, made, "train", 0, ())
+    assert len(drawn) == samples.CLASSES * samples.EACH
+    samples.images(at, made, "test", 0, list(range(36, 72)))
+    assert len(drawn) == (samples.CLASSES + samples.MOST_SHOWN) * samples.EACH
+
+
+@pytest.mark.parametrize("name", [name for name in data.names() if name != "folder"])
+def test_the_link_to_training_is_a_spec_of_this_set(name):
+    from pages.shared.widgets.spec_form import form as spec_form
+
+    query = links.link(Where(name, None, "", 0, 3), Cut("samples", "none") if name == "toy" else Cut())
+    spec = spec_form.linked(query)
+    assert spec is not None
+    assert (spec.data.name, spec.seed) == (name, 3)
+    assert name != "toy" or (spec.data.split, spec.data.validation) == ("samples", "none")
+
+
+def test_folds_and_folder_reach_the_link_and_the_command():
+    at, cut = Where("cub", "/a b/c", "", 0, 7), Cut("classes", "classes", 4, 2, "random")
+    assert 'data.root="/a b/c"' in links.link(at, cut)["set"]
+    assert "data.folds=4;data.fold=2;data.fold_order=random;data.fold_seed=7" in links.link(at, cut)["set"]
+    words = "--folds 4 --fold 2 --fold-order random --seed 7"
+    assert links.command(at, cut).endswith(words)
+
+
+def test_sizes_of_classes_are_a_chart_unless_all_are_equal():
+    toy = data.load("toy")
+    assert samples.histogram(toy) is None
+    uneven = dataclasses.replace(toy, splits={"train": toy.splits["train"][:250], "test": toy.splits["test"]})
+    _, columns = samples.histogram(uneven)
+    by_split = {
+        split: sum(n for n, p in zip(columns["classes"], columns["split"], strict=True) if p == split)
+        for split in ("train", "test")
+    }
+    assert by_split == {"train": 2, "test": 16}
