@@ -210,7 +210,7 @@ def main() -> None:
         opened = []
         for _ in range(3):
             page = fresh()
-            page.goto(f"{ours.url}/gallery?run={first}")
+            page.goto(f"{ours.url}/neighbours?run={first}")
             opened.append(page.evaluate(OPENED, list(tiles)))
         rival = fresh()
         rival.goto(theirs.url)
@@ -225,7 +225,7 @@ def main() -> None:
             ratio = report(name, mine, goal("warm page", mine)) / report("80 x st.image, as long", its)
             print(f"ratio: {ratio:.2f}")
         for name, run in ids.items():
-            uploaded(fresh(), f"{ours.url}/gallery?run={run}&view=Own+picture", root / "own.jpg", name, arguments)
+            uploaded(fresh(), f"{ours.url}/neighbours?run={run}&view=Own+picture", root / "own.jpg", name, arguments)
 
 
 def uploaded(page: Any, address: str, file: Path, name: str, arguments: argparse.Namespace) -> None:

@@ -51,7 +51,7 @@ def main() -> None:
         served(Path(folder) / "runs", rest=15) as (server,),
         chromium() as browser,
     ):
-        url, seconds = f"{server.url}/gap_or_gsp?seed=910", arguments.seconds
+        url, seconds = f"{server.url}/gap_vs_gsp?seed=910", arguments.seconds
         page = browser.new_page(**WINDOW)
         times, _, processor = played(page, url, "canvas[data-side=gsp]", seconds, server, start=PLACED)
     report("page, every step of both", times, processor)

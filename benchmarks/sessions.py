@@ -54,7 +54,18 @@ FINE, COARSE, RESTING, MODEST, SLOW = 81, 41, 201, 101, 0.024  # as in assets/sh
 GOALS = {"fresh": 5.0, "warm": 1.5}  # seconds in which 95 of 100 pages are to be there
 PATIENCE = 60.0  # seconds until a page that does not come counts as failed
 TO_BE_READY = 300.0  # seconds
-PAGES = ("fields", "compare", "charges", "truth", "data", "train", "runs", "studies", "gallery", "published")
+PAGES = (
+    "fields",
+    "compare",
+    "charges",
+    "errata",
+    "data",
+    "settings",
+    "runs",
+    "studies",
+    "neighbours",
+    "published_results",
+)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from benchmarks.harness import ROOT, command_line
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import RunState, RunStore
 
-PAGES = ("runs", "gallery", "studies")
+PAGES = ("runs", "neighbours", "studies")
 LOSSES = ("ranking", "facenet", "ratio", "contrastive", "multi_similarity", "proxy_anchor")
 SHORT = ["schedule.steps=300", "schedule.validate_every=50", "schedule.checkpoint_every=100"]
 

@@ -130,7 +130,7 @@ def main() -> None:
     ):
         for name, speed, query in pages:
             context = browser.new_context(**WINDOW)
-            url, seconds = f"{server.url}/toys?{query}", arguments.seconds
+            url, seconds = f"{server.url}/toy_training?{query}", arguments.seconds
             times, rate, processor = played(context.new_page(), url, ".work", seconds, server, speed=speed, start=16)
             report(name, times, f"{rate:.0f} steps/s of each network; {processor}")
             frames[name] = per_second(times)

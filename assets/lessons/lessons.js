@@ -1,7 +1,7 @@
 // The list of lessons, and under the text of a step its question: what is given is judged by Python
 // on the state of the figure, which the address carries.
 /** @import { LessonsData, Question, Row, Verdict } from "./types.js" */
-/** @import { Child, SetState } from "../../shared/types.js" */
+/** @import { Child, SetState } from "../shared/types.js" */
 import { defineComponent, loadStyles } from "../shared/component.js";
 import { applyTheme, div, el, onward } from "../shared/dom.js";
 import { answered, remember, standing } from "./progress.js";

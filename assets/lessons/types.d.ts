@@ -1,5 +1,5 @@
 // What pages/lessons/service.py tells.
-import type { Data } from "../../shared/types.js";
+import type { Data } from "../shared/types.js";
 
 export interface Row {
   name: string;

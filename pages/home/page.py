@@ -140,7 +140,7 @@ def _failure(shown: ShownRun) -> None:
     nearest = [replace(tile, src=f"{at}{tile.index}") for tile in nearest]
     st.html(neighbour_grid.html([(query, nearest)], at, str))
     st.caption(f"A failure: ✗ are of other classes; ✓, the first of its own, stands at rank {rank:,}.")
-    menu.link("failure", "The forces on it, loss by loss", {"run": run.id, "query": int(test.indices[row])})
+    menu.link("failures", "The forces on it, loss by loss", {"run": run.id, "query": int(test.indices[row])})
 
 
 page()

@@ -79,7 +79,7 @@ async function asksWhy(page) {
   await page.evaluate((link) => {
     history.pushState({}, "", link);
     dispatchEvent(new PopStateEvent("popstate"));
-  }, `/gallery?run=${run}&failures=true`);
+  }, `/neighbours?run=${run}&failures=true`);
   await found(page, "button ::-p-text(Keys)"); // until what listens has come, a key is lost
   const wrong = await found(page, ".neighbours .wrong a.frame");
   const image = await wrong.$("img");

@@ -10,7 +10,7 @@ from tests.browser.harness import CHROMIUM_FLAGS, SCREENSHOTS, THEMES, WIDTHS, c
 def main() -> None:
     from playwright.sync_api import sync_playwright
 
-    url, pages = sys.argv[1].rstrip("/"), sys.argv[2:] or ["", "train", "runs", "gallery", "explore"]
+    url, pages = sys.argv[1].rstrip("/"), sys.argv[2:] or ["", "settings", "runs", "neighbours", "explore"]
     SCREENSHOTS.mkdir(exist_ok=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium_path(), args=CHROMIUM_FLAGS)

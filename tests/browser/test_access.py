@@ -73,7 +73,7 @@ UNDER_A_TOOLBAR = """() => [...document.querySelectorAll('[data-testid="stElemen
 WANTED = {  # what is most wanted of a page: the first or, with -1, the last of these; of the example: test_example
     "sphere": (("div.readout", 0), ("canvas.turn", 0)),
     "charges": (("div.readout", 0), ("canvas.portrait", 0)),
-    "toys": (("div.readout", 1), ("canvas.plot", -1)),
+    "toy_training": (("div.readout", 1), ("canvas.plot", -1)),
     "studies": (('[data-testid="stVegaLiteChart"]', 0),),
 }
 
@@ -147,7 +147,7 @@ def test_no_page_keeps_anybody_out(checked, server):
     assert not any(problems.values()), report(problems)
 
 
-PLAYING = ("charges", "fields", "sphere", "toys", "gap_or_gsp")
+PLAYING = ("charges", "fields", "sphere", "toy_training", "gap_vs_gsp")
 
 
 @pytest.mark.usefixtures("in_motion")

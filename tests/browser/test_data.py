@@ -56,7 +56,7 @@ def test_a_set_is_looked_at_split_otherwise_saved_and_trained_on(page, server: S
 
 
 def test_the_address_of_the_form_keeps_every_change_and_back_leaves_it_at_once(page, server: Server):
-    go(page, f"{server.url}/train?base=digits")
+    go(page, f"{server.url}/settings?base=digits")
     steps = page.get_by_label("Steps", exact=True)
     expect(steps).to_have_value("600")
     before = page.evaluate("history.length")

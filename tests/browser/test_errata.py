@@ -17,7 +17,7 @@ pytestmark = pytest.mark.browser
 
 
 def opened(page, server, query):
-    go(page, f"{server.url}/truth{query}")
+    go(page, f"{server.url}/errata{query}")
     plane = page.locator("svg[data-seq]")
     plane.wait_for()
     return plane
@@ -63,7 +63,7 @@ def test_dragging_shows_exact_gradients_and_the_link_reopens_them(page, guest, s
         return label
 
     label = eventually(shows_its_place)
-    opened(guest, server, page.url.removeprefix(f"{server.url}/truth"))
+    opened(guest, server, page.url.removeprefix(f"{server.url}/errata"))
     expect(guest.get_by_role("button", name=re.compile("^negative at"))).to_have_attribute("aria-label", label)
     becomes(lambda: rows(guest), rows(page))
 

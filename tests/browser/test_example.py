@@ -10,14 +10,14 @@ from tests.browser.harness import becomes, go
 pytestmark = pytest.mark.browser
 
 SHOWN = {
-    "gallery": ".neighbours img",
-    "failure": "canvas, svg.plane",
+    "neighbours": ".neighbours img",
+    "failures": "canvas, svg.plane",
     "explore": "canvas.map",
     "differences": '[data-testid="stVegaLiteChart"], .neighbours img',
     "confusions": '[data-testid="stVegaLiteChart"]',
 }
 # Without scrolling: all losses in the table, the images of the worst pair and those of the first query that flipped.
-IN_SIGHT = {"failure": ".steps", "confusions": ".st-key-pair .row", "differences": ".difference"}
+IN_SIGHT = {"failures": ".steps", "confusions": ".st-key-pair .row", "differences": ".difference"}
 
 
 def test_every_inspection_page_shows_the_example(page, server):
@@ -26,7 +26,7 @@ def test_every_inspection_page_shows_the_example(page, server):
         page.get_by_text("Example run (not used in comparisons)").first.wait_for()
         page.locator(shown).first.wait_for()
         assert page.locator('[data-testid="stException"], [data-testid="stAlertContentError"]').count() == 0
-        if name == "gallery":
+        if name == "neighbours":
             page.get_by_text("3 × 3 local features").wait_for()
         if name in IN_SIGHT:
             wanted = page.locator(IN_SIGHT[name]).first

@@ -29,7 +29,7 @@ def failing(server: Server) -> Run:
 
 
 def opened(page, server, run, query: str = "") -> None:
-    go(page, f"{server.url}/failure?run={run.id}{query}")
+    go(page, f"{server.url}/failures?run={run.id}{query}")
     page.wait_for_selector("canvas.plane[data-seq]")
     page.wait_for_url(re.compile("wrong="))
 
@@ -99,14 +99,14 @@ def assert_ranks_are_those_of_dmlcore(page, run: Run) -> dict[str, list[str]]:
 
 
 def test_from_a_red_neighbour_of_the_gallery_to_its_forces_and_the_sliders_move_the_ranks(page, server, failing):
-    go(page, f"{server.url}/gallery?run={failing.id}&failures=true")
+    go(page, f"{server.url}/neighbours?run={failing.id}&failures=true")
     red = page.locator(".neighbours .wrong a.frame").first
     red.wait_for()
     index = quiet(lambda: red.get_attribute("data-index"))
     query = page.locator(".neighbours .query a.frame").first.get_attribute("data-index")
 
     def leads_there() -> None:  # the gallery hears keys only once its listener is loaded
-        if "failure?" not in address(page):
+        if "failures?" not in address(page):
             red.focus()
             page.keyboard.press("f")
         page.wait_for_url(re.compile(f"failure.*wrong={index}"), timeout=2000)

@@ -94,7 +94,7 @@ def starts_a_run(page, server) -> None:
 
 def opens_a_failure(page, server) -> None:
     """Along the neighbours of the example's queries to one that is wrong, and to its forces."""
-    go(page, f"{server.url}/gallery?run={EXAMPLE}&failures=true")
+    go(page, f"{server.url}/neighbours?run={EXAMPLE}&failures=true")
     page.get_by_role("button", name="Keys").wait_for()
     wrong = page.locator(".neighbours .wrong a.frame").first
     tab_to(page, wrong)

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.browser
 
 
 def test_a_question_is_answered_by_the_figure_and_the_answer_is_remembered(page, guest, server):
-    go(page, f"{server.url}/published")
+    go(page, f"{server.url}/published_results")
     page.get_by_role("link", name="Lessons", exact=True).click()  # in the menu, wherever one is
     page.get_by_role("link", name="Easy, semi-hard, hard").click()
     page.wait_for_url(re.compile("lesson=hardness"))

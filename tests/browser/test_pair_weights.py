@@ -16,7 +16,7 @@ pytestmark = pytest.mark.browser
 
 
 def opened(page, server, query=""):
-    go(page, f"{server.url}/microscope{query}")
+    go(page, f"{server.url}/pair_weights{query}")
     page.wait_for_selector(".lab[data-seq]")
     return page.locator(".lab")
 

@@ -48,13 +48,13 @@ def test_an_image_becomes_a_map_its_gate_is_trained_and_goes_on_to_pictures(page
     changed = at(page, "transport", lambda query: query.get("epsilon") == "6")
 
     # That gate is trained, on four classes.
-    door(page, "gap_or_gsp")
+    door(page, "gap_vs_gsp")
     page.wait_for_selector("canvas[data-side=gsp][data-step]")
     expect(verdict).to_contain_text(re.compile(r"^(Not yet|Yes|In part|No).*GSP leaves \d+\.\d % of its weight"))
     mu = changed["mu"]
     at(
         page,
-        "gap_or_gsp",
+        "gap_vs_gsp",
         lambda query: PoolingStudy.from_query(query) == PoolingStudy(classes=4, mu=float(mu), epsilon=6),
     )
     expect(page.locator(".chips button:visible")).to_have_count(4)
@@ -70,14 +70,14 @@ def test_an_image_becomes_a_map_its_gate_is_trained_and_goes_on_to_pictures(page
     expect(verdict).to_contain_text("the gate puts")
 
     # On to pictures, which anybody has, and with that gate to Train.
-    door(page, "gap_or_gsp")
+    door(page, "gap_vs_gsp")
     page.wait_for_selector("canvas[data-side=gsp][data-step]")
     door(page, "collage")
     at(page, "collage", lambda query: query == {"mu": mu, "epsilon": "6"})
     expect(page.locator(".collage .line")).to_have_count(3)
     expect(verdict).to_contain_text("of the weight (24 images), evenly spread 25 %")
-    door(page, "train")
-    spec = at(page, "train", lambda query: "set" in query)["set"]
+    door(page, "settings")
+    spec = at(page, "settings", lambda query: "set" in query)["set"]
     assert f"pooling.mu={mu}" in spec
     assert "pooling.epsilon=6.0" in spec
     expect(page.get_by_role("heading", name="What to train", exact=True)).to_be_visible()

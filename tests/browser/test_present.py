@@ -17,8 +17,8 @@ PAGES = {
     "fields?": ".frame",
     "sphere?on=sphere": ".views.globe .frame",
     "charges?": ".frame",
-    "toys?": ".view.embedding .frame",
-    f"failure?run={EXAMPLE}": ".frame",
+    "toy_training?": ".view.embedding .frame",
+    f"failures?run={EXAMPLE}": ".frame",
     f"explore?run={EXAMPLE}": ".frame",
 }
 
@@ -127,7 +127,7 @@ def test_every_page_of_a_lecture_fills_the_window(page, server, place):
     go(page, f"{server.url}/{place}&present=1")
     expect(page.locator(".present-caption")).not_to_be_empty()
     window, frame = page.viewport_size, page.locator(f".presenting {PAGES[place]}").first
-    share = 0.3 if "toys" in place else 0.65
+    share = 0.3 if "toy_training" in place else 0.65
     becomes(lambda: frame.bounding_box()["height"], lambda height: height > share * window["height"])
     box = frame.bounding_box()
     for start, length in (("x", "width"), ("y", "height")):

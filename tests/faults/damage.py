@@ -59,8 +59,8 @@ from pages.training.runs import monitors as monitors_view
 from tests.pages.conftest import MAIN, go_to
 
 PAGES = (
-    "runs", "gallery", "explore", "confusions", "differences", "failure", "fork", "studies",
-    "published", "collage", "train",
+    "runs", "neighbours", "explore", "confusions", "differences", "failures", "fork", "studies",
+    "published_results", "collage", "settings",
 )  # fmt: skip
 KNOWN = (RunError, Unreadable, CheckpointError, DataError)  # what the pages show as a sentence
 PCA = Settings(method="pca")

@@ -60,24 +60,25 @@ PARAMETERS = {  # what each page reads of its address
     "compare": f"l1 l2 l3 l4 a p n probe shade space clamp orders fit region arrows pair view hide socket {HYPER}",
     "sphere": f"on loss probe a p n eye discs region arrows socket hide {HYPER}",
     "charges": f"start classes per seed loss rate optimiser then step socket hide {HYPER}",
-    "microscope": "l1 l2 pn at weight by socket hide",
-    "truth": f"part loss source at erratum a p n view probe socket {HYPER}",
+    "pair_weights": "l1 l2 pn at weight by socket hide",
+    "errata": f"part loss source at erratum a p n view probe socket {HYPER}",
     "transport": "mu epsilon sweeps prototypes map paint socket hide",
-    "gap_or_gsp": "mu epsilon seed then step class study socket hide",
+    "gap_vs_gsp": "mu epsilon seed then step class study socket hide",
     "prototypes": "source m per tau weigh classes image socket hide study",
     "collage": "runs draw query opacity study",
-    "toys": "data part normalize optimiser rate sides then a.loss a.m b.loss b.m2 a.moves batch seed step socket",
+    "toy_training": "data part normalize optimiser rate sides then a.loss a.m b.loss b.m2 a.moves batch seed step "
+    "socket",
     "data": "data root",
-    "train": "base set like",
+    "settings": "base set like",
     "runs": "run",
     "fork": f"{PICKED} step",
     "studies": "study measure",
-    "gallery": f"{PICKED} query view class with weights order k failures page",
-    "failure": f"{PICKED} query right wrong {SCENE} {HYPER}",
+    "neighbours": f"{PICKED} query view class with weights order k failures page",
+    "failures": f"{PICKED} query right wrong {SCENE} {HYPER}",
     "explore": f"{PICKED} map training point query own colour classes {LOOK}",
     "differences": f"{PICKED} other before after difference-kind",
     "confusions": f"{PICKED} view pair order k hubs",
-    "published": "view table sweep competition search score",
+    "published_results": "view table sweep competition search score",
 }
 NUMBERS = (
     *("nan", "-nan", "inf", "-inf", "1e999", "-1e999", "1e-300", "-0", "0", "-1", "-3", "1.5", "1e308", "0x10", "1_0"),
@@ -190,7 +191,7 @@ def prepared(root: Path, patch: pytest.MonkeyPatch) -> Store:
 
 def drawn(random_: random.Random, page: str, store: Store) -> dict[str, str]:
     """The query of one hostile link to a page."""
-    if page == "train" and random_.random() < 0.8:
+    if page == "settings" and random_.random() < 0.8:
         return {"base": random_.choice(tuple(presets())), "set": _changes(random_)}
     words, names = store.words(), PARAMETERS[page].split()
     query = {}
@@ -282,7 +283,7 @@ def attack(
         opened(page, {"run": store.trained.id})  # loads its modules, which is no link's fault
     with logged() as log:
         for number in range(links):
-            page = "train" if "train" in pages and number % 5 == 0 else pages[number % len(pages)]
+            page = "settings" if "settings" in pages and number % 5 == 0 else pages[number % len(pages)]
             query = drawn(random_, page, store)
             log.lines.clear()
             begun = time.process_time()

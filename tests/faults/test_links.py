@@ -9,8 +9,8 @@ from tests.faults.links import PARAMETERS, Store
 
 BROKE = (
     ("fork", {"step": "9" * 5000}),  # int() of so many digits
-    ("train", {"base": "digits", "set": "ks=" + "[" * 3000}),
-    ("train", {"base": "digits", "set": "loss.m=abc"}),
+    ("settings", {"base": "digits", "set": "ks=" + "[" * 3000}),
+    ("settings", {"base": "digits", "set": "loss.m=abc"}),
 )
 
 

@@ -16,8 +16,8 @@ from pages.shared.widgets import run_picker
 from tests.pages.conftest import go_to, make_run, page_opened
 from tests.wording import says
 
-INSPECTION = ("gallery", "failure", "explore", "differences", "confusions", "fork")
-SELECTING = ("gallery", "failure", "explore", "differences")
+INSPECTION = ("neighbours", "failures", "explore", "differences", "confusions", "fork")
+SELECTING = ("neighbours", "failures", "explore", "differences")
 
 
 def address(app: AppTest) -> dict[str, str]:
@@ -51,10 +51,10 @@ def test_a_selection_survives_the_menu_until_it_is_dropped(run: Run) -> None:
             continue
         assert address(app) | {"run": run.id, "selection": kept.id} == address(app), page
         assert any("3 samples selected" in badge.value for badge in app.markdown), page
-    app = by_menu(app, "gallery")
+    app = by_menu(app, "neighbours")
     app.button(key="drop_selection").click().run()
     assert "selection" not in address(app)
-    for page in ("explore", "gallery"):
+    for page in ("explore", "neighbours"):
         app = by_menu(app, page)
         assert "selection" not in address(app), page
 
@@ -63,7 +63,7 @@ def test_the_selection_of_one_run_is_none_of_another(run: Run, runs) -> None:
     kept = selections.save(run, [900, 901], "lasso on the map")
     other = make_run(runs, "model.embedding_dim=2")
     app = page_opened("explore", run=run.id, selection=kept.id)
-    go_to(app, "gallery")
+    go_to(app, "neighbours")
     app.query_params.clear()
     app.query_params["run"] = other.id
     assert "selection" not in address(app.run())
@@ -78,7 +78,7 @@ def test_a_run_that_is_gone_is_replaced_in_the_address_and_said(run: Run, page: 
         assert address(app)["run"] == run.id
         assert any(says(w.value, "run", "not in this store", "another") for w in app.warning)
         app.run()
-    app = by_menu(app, "explore" if page == "gallery" else "gallery")
+    app = by_menu(app, "explore" if page == "neighbours" else "neighbours")
     assert not app.warning
 
 
@@ -87,7 +87,7 @@ def test_a_run_whose_folder_vanishes_while_it_is_looked_at_says_so(
 ) -> None:
     monkeypatch.setattr(run_picker, "_label", lambda run: run.id)  # AppTest asks the box again for its old labels
     other = make_run(runs, "model.embedding_dim=2")
-    app = page_opened("gallery", run=run.id)
+    app = page_opened("neighbours", run=run.id)
     shutil.rmtree(run.path)
     app.toggle(key="failures").set_value(True).run()
     assert not app.exception
@@ -103,7 +103,7 @@ def test_a_run_whose_folder_vanishes_while_it_is_looked_at_says_so(
 def test_keys_turn_pages_without_a_word_in_the_log(run: Run, caplog: pytest.LogCaptureFixture) -> None:
     logger = logging.getLogger("streamlit")
     logger.propagate = True
-    app = page_opened("gallery", run=run.id)
+    app = page_opened("neighbours", run=run.id)
     shown = [caption.value for caption in app.caption if "page 1 of" in caption.value]
     assert shown
     last = app.session_state[queries_view.PAGE]["last"]
@@ -140,10 +140,10 @@ def _turned(at: dict, step: int) -> dict:
         ("compare", {"l1": "nonsense,m:1"}, "asks for the loss “nonsense”, which there is not"),
         ("sphere", {"loss": "NaN"}, "asks for the loss “NaN”, which there is not"),
         ("charges", {"classes": "many"}, "gives “many” where a number belongs"),
-        ("microscope", {"l2": "nonsense"}, "asks for the loss “nonsense”, which there is not"),
-        ("truth", {"loss": "nonsense"}, "asks for the loss “nonsense”, which there is not"),
+        ("pair_weights", {"l2": "nonsense"}, "asks for the loss “nonsense”, which there is not"),
+        ("errata", {"loss": "nonsense"}, "asks for the loss “nonsense”, which there is not"),
         ("transport", {"mu": "1e999"}, "gives “1e999” where a number belongs"),
-        ("toys", {"a.loss": "nonsense"}, "asks for the loss “nonsense”, which there is not"),
+        ("toy_training", {"a.loss": "nonsense"}, "asks for the loss “nonsense”, which there is not"),
     ],
 )
 def test_an_address_with_a_typo_says_what_is_shown_instead(page: str, query: dict[str, str], said: str) -> None:

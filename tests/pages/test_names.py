@@ -16,8 +16,8 @@ from dmlcore.training.build import load_data
 from tests.faults import foreign_names
 from tests.pages.conftest import make_run, page_opened
 
-RUN = ("runs", "fork", "explore", "gallery", "failure", "confusions")  # pages that show a run
-PAGES = ("home", "data", "train", "start", *RUN, "differences", "studies", "collage")
+RUN = ("runs", "fork", "explore", "neighbours", "failures", "confusions")  # pages that show a run
+PAGES = ("home", "data", "settings", "start", *RUN, "differences", "studies", "collage")
 EXPORTS = ("report.html", "taken.npz", "taken.parquet", "map.csv", "projector")
 
 
@@ -38,7 +38,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 def test_forty_names_in_five_encodings_go_through_pages_and_exports(run: Run, tmp_path: Path) -> None:
     other = shutil.copytree(run.path, run.path.with_name("copy")).name
-    queries = {page: {"run": run.id} for page in RUN} | {page: {"like": run.id} for page in ("train", "start")}
+    queries = {page: {"run": run.id} for page in RUN} | {page: {"like": run.id} for page in ("settings", "start")}
     queries |= {"differences": {"a": run.id, "b": other}, "data": {"data": "folder", "like": run.id}}
     for page in PAGES:
         app = page_opened(page, **queries.get(page, {}))

@@ -70,7 +70,7 @@ export class Card {
     const { map } = this;
     this.neighbours = div("near");
     const links = map.data.links.map((link) => this.link(link, index));
-    this.failure = links.find((link) => link.dataset.page === "failure");
+    this.failure = links.find((link) => link.dataset.page === "failures");
     // until the nearest neighbour is known to be wrong
     if (this.failure) this.failure.hidden = true;
     return [

@@ -1,5 +1,5 @@
-// The points of a map as they arrive from Python (pages/inspection/explore/service.py), and questions
-// about them.
+// The points of a map as Python sends them (pages/inspection/explore/service.py), and
+// queries about them.
 /** @import { Points, Window } from "./types.js" */
 import { Grid, MOST } from "./grid.js";
 export const STEPS = 65535;

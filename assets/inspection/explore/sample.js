@@ -135,7 +135,7 @@ export class Sample {
         ...map.describe(this.row),
       ].join(" · "),
     );
-    const links = map.data.links.filter(({ page }) => page !== "failure" || (wrong && forces));
+    const links = map.data.links.filter(({ page }) => page !== "failures" || (wrong && forces));
     this.links.replaceChildren(...links.map((link) => map.card.link(link, index)));
     this.near.replaceChildren(
       ...neighbours.map(({ row, right, distance }, k) => {

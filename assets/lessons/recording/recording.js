@@ -1,6 +1,6 @@
 // A recorded training run, frame by frame: proxies among their samples, or curves of an ensemble
 // with a line at the frame shown. The address keeps the frame.
-/** @import { Child, SetState, Theme } from "../../../shared/types.js" */
+/** @import { Child, SetState, Theme } from "../../shared/types.js" */
 /** @import { RecordingData } from "./types.js" */
 import { INK } from "../../shared/colours.js";
 import { defineComponent, loadStyles, newTheme } from "../../shared/component.js";

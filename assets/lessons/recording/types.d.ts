@@ -1,5 +1,5 @@
 // What pages/lessons/figure/recording.py tells.
-import type { Data } from "../../../shared/types.js";
+import type { Data } from "../../shared/types.js";
 
 export interface Curves {
   title: string;

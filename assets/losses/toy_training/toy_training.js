@@ -534,7 +534,7 @@ class Toys extends Player {
               "a",
               {
                 class: "button",
-                href: new URL(`train?${told.links[i]}`, new URL(this.data.base, location.href))
+                href: new URL(`settings?${told.links[i]}`, new URL(this.data.base, location.href))
                   .href,
               },
               "Open on the Train page",

@@ -66,8 +66,8 @@ class Collage {
     this.root = root;
     this.opacity = data.opacity;
     this.story = new Story({ data, hidden: new Set(data.hide) }, "collage", {
-      back: ["gap_or_gsp", "can it be learned?"],
-      next: ["train", "train one yourself"],
+      back: ["gap_vs_gsp", "can it be learned?"],
+      next: ["settings", "train one yourself"],
     });
     this.whole = el("div", { class: "lab collage" });
     root.append(this.whole);

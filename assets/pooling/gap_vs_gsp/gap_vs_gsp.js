@@ -56,7 +56,7 @@ class GapOrGsp extends Player {
   over = null; // the class under the pointer
   paintedAt = 0;
   panels = 0;
-  story = new Story(this, "gap_or_gsp", {
+  story = new Story(this, "gap_vs_gsp", {
     back: ["transport", "a gate"],
     next: ["collage", "on pictures"],
   });

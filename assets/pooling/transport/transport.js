@@ -112,7 +112,7 @@ export class Transport extends Asking {
   holding = false;
   story = new Story(this, "transport", {
     back: ["prototypes", "an average"],
-    next: ["gap_or_gsp", "can it be learned?"],
+    next: ["gap_vs_gsp", "can it be learned?"],
   });
   before = "";
   /** @type {ReturnType<typeof handle>[]} */

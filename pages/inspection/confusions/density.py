@@ -185,7 +185,7 @@ def _offer(view: ShownRun) -> None:
             "its portrait can be followed from the first step to the last.",
             icon=":material/timeline:",
         )
-        menu.link("train", "Train", {"like": view.run.id})
+        menu.link("settings", "Train", {"like": view.run.id})
     elif missing := sum(one.embeddings is None for one in kept):
         st.markdown(f"{missing} of {len(kept)} kept checkpoints are not embedded yet.")
         job_button.offer(view.run, "snapshots")

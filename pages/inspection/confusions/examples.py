@@ -69,10 +69,10 @@ def _listen(view: ShownRun, key: str) -> None:
     """A click on an image makes it the query of the gallery; one on Forces shows what losses do about it."""
     asked = neighbour_grid.listen(f"click-{key}", keys=("forces",))
     if isinstance(asked["query"], int):
-        menu.go("gallery", selection.address(view.run) | {"query": str(asked["query"])})
+        menu.go("neighbours", selection.address(view.run) | {"query": str(asked["query"])})
     if isinstance(asked["forces"], str):
-        menu.go("failure", selection.address(view.run) | dict(parse_qsl(asked["forces"][:500])))
+        menu.go("failures", selection.address(view.run) | dict(parse_qsl(asked["forces"][:500])))
 
 
 def _link(view: ShownRun, index: int) -> str:
-    return f"gallery?{urlencode(selection.address(view.run) | {'query': str(index)})}"
+    return f"neighbours?{urlencode(selection.address(view.run) | {'query': str(index)})}"

@@ -245,7 +245,7 @@ def _nothing_to_compare(run: Run) -> None:
             "**A and B are the same.** Choose another run for B, other weights, or train a run that keeps checkpoints "
             "on the way (*Schedule details: Keep a checkpoint every*); the examples of the Train page do."
         )
-        menu.link("train", "Train one like it", {"like": run.id})
+        menu.link("settings", "Train one like it", {"like": run.id})
 
 
 page()

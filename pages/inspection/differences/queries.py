@@ -170,9 +170,9 @@ def _labels(shown: ShownDifference, positions: Sequence[int] | Ints) -> Ints:
 
 def _block(head: Sequence[str], run: Run, index: int, images: Callable[[str, Callable[[int], str]], str]) -> str:
     def link(sample: int) -> str:
-        return f"gallery?{urlencode({'run': run.id, 'query': sample})}"
+        return f"neighbours?{urlencode({'run': run.id, 'query': sample})}"
 
-    forces = f"failure?{urlencode({'run': run.id, 'query': index})}"
+    forces = f"failures?{urlencode({'run': run.id, 'query': index})}"
     links = f'<a href="{escape(link(index))}">neighbours</a><a href="{escape(forces)}">forces</a>'
     return (
         f'<section class="difference"><div class="head">{"".join(head)}<span class="links">{links}</span></div>'

@@ -24,7 +24,7 @@ KEY = "map"
 ORIGIN = "lasso on the map"
 MOST_CORNERS = 64
 MOST_AWAY = 100  # widths of the map
-PAGES = {"gallery": "All its neighbours", "failure": "Forces of its failure"}
+PAGES = {"neighbours": "All its neighbours", "failures": "Forces of its failure"}
 LECTURE = Presentation(
     "Map of an embedding",
     "Test samples of classes the network never trained on, on a plane: neighbours lie together.",

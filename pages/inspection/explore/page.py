@@ -112,7 +112,7 @@ def further(run: Run, chosen: Selection | None) -> None:
     carried = {"run": run.id} | ({selection.PARAMETER: chosen.id} if chosen else {})
     with st.container(horizontal=True):
         for view, label, icon in VIEWS:
-            menu.link("gallery", label, carried | ({"view": view} if view else {}), icon=icon)
+            menu.link("neighbours", label, carried | ({"view": view} if view else {}), icon=icon)
 
 
 def selected_classes(data: MapData, chosen: Selection | None) -> None:

@@ -64,7 +64,7 @@ def browse(shown: ShownRun, bar: DeltaGenerator) -> None:
         return
     chosen = selection.chosen(run)
     if chosen is not None:
-        selection.bar(run, chosen, here="failure")
+        selection.bar(run, chosen, here="failures")
         within = order[np.isin(searched.indices[order], chosen.indices)]
         if len(within):
             order = within
@@ -159,7 +159,7 @@ def _walk(run: Run, neighbours: TestNeighbours, order: Ints, query: int, bar: De
         there = int(neighbours.indices[order[to]]) if 0 <= to < len(order) else None
         bar.button(label, icon=icon, disabled=there is None, on_click=_go, args=(there,), key=label)
     index = str(int(neighbours.indices[query]))
-    for page, label, key in (("gallery", "Its neighbours", "query"), ("explore", "On the map", "point")):
+    for page, label, key in (("neighbours", "Its neighbours", "query"), ("explore", "On the map", "point")):
         menu.link(page, label, selection.address(run) | {key: index}, into=bar)
     what = "failure" if neighbours.failures.any() else "query (none fails: every nearest neighbour is right)"
     position = f"{what} {place + 1:,} of {len(order):,}, worst first" if len(at) else "no failure: its nearest is right"

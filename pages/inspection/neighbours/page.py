@@ -44,7 +44,7 @@ def page() -> None:
     if shown is None:
         return
     boxes = st.container(horizontal=True, vertical_alignment="bottom")
-    menu.row("gallery", boxes, selection.address(shown.run))
+    menu.row("neighbours", boxes, selection.address(shown.run))
     with boxes:
         label = chosen_class(shown)
         others = runs_beside_view.choose(shown.run)
@@ -99,7 +99,7 @@ def browse(shown: ShownRun, label: int | None, others: Sequence[str]) -> None:
     sampled.note(run, learned)
     selected = selection.chosen(run)
     if selected is not None:
-        selection.bar(run, selected, here="gallery")
+        selection.bar(run, selected, here="neighbours")
     with st.container(horizontal=True, vertical_alignment="center"):
         view = st.segmented_control(
             "View",
@@ -168,7 +168,7 @@ def _follow(run: Run, asked: dict[str, Any]) -> None:
     if isinstance(asked["forces"], str):
         given = dict(parse_qsl(asked["forces"][:200]))
         kept = {key: value for key, value in given.items() if key in ("run", "query", "right", "wrong")}
-        menu.go("failure", kept)
+        menu.go("failures", kept)
 
 
 def _click() -> None:

@@ -32,7 +32,7 @@ def one(shown: Sequence[ShownRun], row: int, back: str = "All queries") -> None:
         menu.link("explore", "On the map", {"run": first.run.id, "point": str(index)})
         if searched.positives.nearest[row] >= 0 and not searched.is_gallery[row]:
             menu.link(
-                "failure",
+                "failures",
                 "Forces of this failure" if searched.failures[row] else "Forces on this query",
                 {"run": first.run.id, "query": str(index)},
             )

@@ -171,7 +171,7 @@ def _beside(table: PublishedTable, ours: Sequence[Ours], untrained: Sequence[Our
         names = {title: name for name, title in published_service.DATASETS.items()}
         data = next((names[title] for title in table.datasets if title in names), protocol.data)
         st.code(f"python -m dmlcore protocol {table.protocol} --data {data}", language="bash")
-        menu.link("train", "Or choose the protocol on the Train page")
+        menu.link("settings", "Or choose the protocol on the Train page")
         return
     drawn(_ours, table, ours, untrained)
     _differ(table, ours)
@@ -251,4 +251,4 @@ def _notes(table: PublishedTable) -> None:
     for note in table.notes:
         st.text(f"• {note}")
     for erratum in errata:
-        menu.link("truth", f"Erratum {erratum.number}: {erratum.title}", {"erratum": str(erratum.number)})
+        menu.link("errata", f"Erratum {erratum.number}: {erratum.title}", {"erratum": str(erratum.number)})

@@ -32,7 +32,13 @@ def canvas() -> None:
     toy = misread_link.opened(state.Toy, first=PRESETS[0])
     recorded = toy == PRESETS[0].state(state.Toy)
     mount_timeline(
-        "losses/toy_training", toy, service.TIMELINE, key="toys", recorded=recorded, present=LECTURE, options=options()
+        "losses/toy_training",
+        toy,
+        service.TIMELINE,
+        key="toy_training",
+        recorded=recorded,
+        present=LECTURE,
+        options=options(),
     )
 
 

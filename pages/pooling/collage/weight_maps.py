@@ -63,7 +63,7 @@ def _draw(name: str, runs: Sequence[Run], shipped: StudyResults | None) -> None:
             "Weight maps appear here with the first finished run on images: one of the study below, or any other "
             "trained on the Train page with a pooling that weighs positions."
         )
-        menu.link("train", "Train a network on images")
+        menu.link("settings", "Train a network on images")
         return
     chosen = _choose(name, runs)
     if chosen:

@@ -35,14 +35,14 @@ def canvas() -> None:
         "pooling/gap_vs_gsp",
         study,
         service.TIMELINE,
-        key="gap_or_gsp",
+        key="gap_vs_gsp",
         chosen=chosen - 1 if chosen else None,
         options=state.options(),
         idle=not st.query_params or st.query_params.get("play") == "1",
     )
 
 
-menu.views("gap_or_gsp", "GAP or GSP: can it be learned?")
+menu.views("gap_vs_gsp", "GAP or GSP: can it be learned?")
 st.markdown(
     "**Watch the diamonds S1–S4**, tokens that all classes share and that fill half of every bag: the average (GAP) "
     "can only keep them; can a gate with learned prototypes (GSP) leave them out?"

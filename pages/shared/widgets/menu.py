@@ -46,7 +46,7 @@ class Page:
 class Place:
     """A line of the menu. pages: by address, the one it leads to first; row: their names in the row under the title.
 
-    unfolded: the menu lists every page, because the place has its section for itself.
+    unfolded: the menu lists every page.
     """
 
     title: str
@@ -77,23 +77,23 @@ SECTIONS: Mapping[str, tuple[Place, ...]] = {
             {
                 "fields": Page("Fields", "explore", "losses/fields/plane/page.py"),
                 "compare": Page("Compare", "compare", "losses/fields/compare/page.py"),
-                "sphere": Page("Circle and sphere", "public", "losses/fields/sphere/page.py"),
-                "microscope": Page("Pair weights", "biotech", "losses/fields/pair_weights/page.py"),
+                "sphere": Page("Sphere", "public", "losses/fields/sphere/page.py"),
+                "pair_weights": Page("Pair weights", "biotech", "losses/fields/pair_weights/page.py"),
             },
             ("Plane", "Compare", "Sphere", "Pair weights"),
         ),
         _one("Charges", "bolt", "charges", "losses/charges/page.py"),
-        _one("Toys", "toys", "toys", "losses/toy_training/page.py"),
+        _one("Toy training", "toys", "toy_training", "losses/toy_training/page.py"),
     ),
     "Training": (
         Place(
-            "Train",
+            "New run",
             {
                 "data": Page("Data", "model_training", "training/new_run/data/page.py"),
-                "train": Page("What to train", "tune", "training/new_run/settings/page.py"),
+                "settings": Page("Settings", "tune", "training/new_run/settings/page.py"),
                 "start": Page("Start", "play_circle", "training/new_run/start.py"),
             },
-            ("1 Data", "2 What to train", "3 Start"),
+            ("1 Data", "2 Settings", "3 Start"),
         ),
         _one(
             "Runs",
@@ -109,11 +109,12 @@ SECTIONS: Mapping[str, tuple[Place, ...]] = {
             "Explore",
             {
                 "explore": Page("Explore", "bubble_chart", "inspection/explore/page.py"),
-                "gallery": Page("Neighbours", "grid_view", "inspection/neighbours/page.py"),
+                "neighbours": Page("Neighbours", "grid_view", "inspection/neighbours/page.py"),
             },
-            ("Map and images", "Neighbours"),
+            ("Explore", "Neighbours"),
+            unfolded=True,
         ),
-        _one("Failures", "query_stats", "failure", "inspection/failures/page.py"),
+        _one("Failures", "query_stats", "failures", "inspection/failures/page.py"),
         _one("Confusions", "grid_on", "confusions", "inspection/confusions/page.py"),
         _one("Differences", "compare_arrows", "differences", "inspection/differences/page.py"),
     ),
@@ -123,26 +124,36 @@ SECTIONS: Mapping[str, tuple[Place, ...]] = {
             {
                 "prototypes": Page("Prototypes", "hive", "pooling/prototypes/page.py"),
                 "transport": Page("Transport", "conversion_path", "pooling/transport/page.py"),
-                "gap_or_gsp": Page("GAP or GSP", "balance", "pooling/gap_vs_gsp/page.py"),
+                "gap_vs_gsp": Page("GAP vs GSP", "balance", "pooling/gap_vs_gsp/page.py"),
                 "collage": Page("Collage", "dashboard", "pooling/collage/page.py"),
             },
-            ("1 Prototypes", "2 Transport", "3 GAP or GSP", "4 Collage"),
+            ("1 Prototypes", "2 Transport", "3 GAP vs GSP", "4 Collage"),
             unfolded=True,
         ),
     ),
     "Library": (
-        _one("Errata", "fact_check", "truth", "library/errata/page.py"),
-        _one("Published", "menu_book", "published", "library/published_results/page.py"),
+        _one("Errata", "fact_check", "errata", "library/errata/page.py"),
+        _one("Published results", "menu_book", "published_results", "library/published_results/page.py"),
     ),
 }
-INSPECT = ("explore", "failure", "confusions")
+INSPECT = ("explore", "failures", "confusions")
 INSPECT_STYLE = """<style>
 [class*="st-key-inspect-"] .stPageLink a { padding: .35rem .8rem; border-radius: .5rem; background: #0072B2; }
 [class*="st-key-inspect-"] .stPageLink a:is(:hover, :focus-visible) { background: #005A8E; }
 [class*="st-key-inspect-"] .stPageLink a :is(p, span) { color: #fff; font-weight: 600; }
 </style>"""
 # Addresses of before, and where they lead now; what stands in them goes along.
-MOVED: Mapping[str, str] = {"maps": "explore"}
+MOVED: Mapping[str, str] = {
+    "maps": "explore",
+    "microscope": "pair_weights",
+    "toys": "toy_training",
+    "train": "settings",
+    "gallery": "neighbours",
+    "failure": "failures",
+    "gap_or_gsp": "gap_vs_gsp",
+    "truth": "errata",
+    "published": "published_results",
+}
 
 PLACES: Mapping[str, Place] = {
     address: place for places in [BRAND, *SECTIONS.values()] for place in places for address in place.pages

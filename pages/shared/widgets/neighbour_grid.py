@@ -182,7 +182,7 @@ def _figure(tile: Tile, address: str, link: Link, *, kind: str, mark: str, alt: 
             f'href="{escape(link(tile.index))}" title="{escape(f"{alt}; sample {tile.index}")}">{inside}</a>'
         )
     act = (
-        f'<a class="forces" data-forces="{escape(tile.forces)}" href="failure?{escape(tile.forces)}">Forces</a>'
+        f'<a class="forces" data-forces="{escape(tile.forces)}" href="failures?{escape(tile.forces)}">Forces</a>'
         if tile.forces
         else ""
     )

@@ -91,7 +91,11 @@ def bar(run: Run, selection: Selection, *, here: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.badge(f"{len(selection.indices):,} samples selected", icon=":material/select_all:")
         st.text(selection.origin)
-        for page, label in (("explore", "Map and images"), ("gallery", None), ("failure", "Forces of its failures")):
+        for page, label in (
+            ("explore", "Map and images"),
+            ("neighbours", None),
+            ("failures", "Forces of its failures"),
+        ):
             if page != here:
                 menu.link(page, label, {"run": run.id, PARAMETER: selection.id})
         st.button("Drop the selection", key="drop_selection", icon=":material/close:", on_click=forget)

@@ -43,7 +43,7 @@ def main() -> None:
     if spec is None:
         button(head, None, 1)
         refusal(steps.REFUSED, *faults)
-        menu.link("train", "Correct it in step 2")
+        menu.link("settings", "Correct it in step 2")
         return
     summary, ready = steps.checked(spec)
     above = st.container()

@@ -118,7 +118,7 @@ def _buttons(run: Run, status: str) -> None:
         _ask(run, _resume)
     if (run.path / LAST).exists():
         menu.link("fork", "Continue from here with a change", {"run": run.id})
-    menu.link("train", "Train another like it", {"like": run.id}, icon="tune")
+    menu.link("settings", "Train another like it", {"like": run.id}, icon="tune")
     if table_view.view().baseline != run.id:
         st.button(
             "Pin as baseline",

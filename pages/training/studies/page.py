@@ -8,10 +8,10 @@ from pages.shared.widgets.study import panel as study_panel
 from pages.training.studies import variants as variants_view
 
 ELSEWHERE = {
-    "tokens": "gap_or_gsp",
-    "tokens-few": "gap_or_gsp",
-    "tokens-epsilon": "gap_or_gsp",
-    "tokens-sweep": "gap_or_gsp",
+    "tokens": "gap_vs_gsp",
+    "tokens-few": "gap_vs_gsp",
+    "tokens-epsilon": "gap_vs_gsp",
+    "tokens-sweep": "gap_vs_gsp",
     "omniglot-collage": "collage",
     "omniglot-collage-poolings": "collage",
     "collage": "collage",

@@ -29,7 +29,7 @@ def test_the_example_stands_behind_three_doors(tmp_path, monkeypatch) -> None:
     assert "untrained" in drawn
     assert drawn.count("/api/thumb/") == 7  # a query with six neighbours
     page, query = links(app)["The forces on it, loss by loss"]
-    assert page == "failure"
+    assert page == "failures"
     go_to(app, page)
     for name, value in (pair.split("=") for pair in query.split("&")):
         app.query_params[name] = value

@@ -24,7 +24,7 @@ def canvas() -> None:
     )
 
 
-menu.views("microscope", "Pair weights")
+menu.views("pair_weights", "Pair weights")
 st.markdown(
     "All that a loss can do to normalised embeddings is to **weigh pairs**: attract some, repel others, more or less. "
     "Each map shows one such weight for every similarity of the pair (across) and of its rival (up)."

@@ -67,7 +67,7 @@ def page() -> None:
         query |= _onward(form, at, cut, read.dataset)
     steps.write_address(form, "data", query)
     head.row(query)
-    head.lead("train", "Next: what to train", query, ready=read is not None and not read.problems)
+    head.lead("settings", "Next: what to train", query, ready=read is not None and not read.problems)
 
 
 def _chosen(form: Form, name: str) -> tuple[Where | None, Cut]:

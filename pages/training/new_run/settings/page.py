@@ -17,13 +17,13 @@ from pages.training.new_run.settings import steps
 
 def main() -> None:
     head = steps.StepHead(
-        "train",
+        "settings",
         "What to train",
         "A network learns to embed samples of one class close together; the loss says how. Train an example as it is, "
         "or change its settings in the sidebar (on a phone, » at the top opens it).",
     )
     form = steps.form()
-    steps.begin(form, "train", form.widget_key("begin"))
+    steps.begin(form, "settings", form.widget_key("begin"))
     with st.sidebar:
         spec_form.sidebar(form)
     form.values[steps.FAULTS] = form.faults
@@ -39,7 +39,7 @@ def main() -> None:
     summary, ready = steps.checked(spec)
     _lead(head, form, spec, ready=ready)
     query = steps.carried(form, spec)
-    steps.write_address(form, "train", query)
+    steps.write_address(form, "settings", query)
     preview_view.show(spec, summary, linked=bool(query), ready=ready)
 
 

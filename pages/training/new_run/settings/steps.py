@@ -117,7 +117,7 @@ def _settings_of_address() -> dict[str, str]:
 
 def forget_addresses(form: Form) -> None:
     """Have each step follow its address again, because it leads to other data now."""
-    for here in menu.PLACES["train"].pages:
+    for here in menu.PLACES["settings"].pages:
         form.values.pop(f"followed {here}", None)
 
 

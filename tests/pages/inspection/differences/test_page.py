@@ -204,7 +204,7 @@ def test_without_snapshots_and_without_others_it_says_what_to_do(runs: Path) -> 
     app = opened()
     assert not app.exception
     assert "A and B are the same" in " ".join(element.value for element in app.markdown)
-    assert [link.proto.page for link in app.get("page_link")] == ["train"]
+    assert [link.proto.page for link in app.get("page_link")] == ["settings"]
 
 
 def test_hostile_names_stay_text(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

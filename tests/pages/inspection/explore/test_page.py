@@ -36,7 +36,7 @@ def test_the_map_shows_the_points_of_the_run(run):
     told, found = canvas(app), maps.read(run.projection())
     assert told["points"] == shown(run).address
     assert told["images"].endswith(f"/api/thumb/{run.id}/")
-    assert [link["page"] for link in told["links"]] == ["gallery", "failure"]
+    assert [link["page"] for link in told["links"]] == ["neighbours", "failures"]
     assert len(json.dumps(told)) < 3000, "the points travel by HTTP"
     row = scores(run.metrics()[0])["trained"]
     parts = ("t-SNE, perplexity 30", "seed 0", "896 test", "10 classes", f"MAP@R {100 * row['map_at_r']:.1f} %")

@@ -44,7 +44,7 @@ from tests.wording import says
 
 
 def opened(**query: str) -> AppTest:
-    return page_opened("failure", **query)
+    return page_opened("failures", **query)
 
 
 def handed(app: AppTest) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from pages.shared.widgets.test_neighbours import learned, outdated
 from tests.pages.conftest import go_to, make_run, page_opened
 
 
-def opened(page: str = "gallery", **query: str) -> AppTest:
+def opened(page: str = "neighbours", **query: str) -> AppTest:
     return page_opened(page, **query)
 
 

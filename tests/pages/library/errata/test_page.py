@@ -20,7 +20,7 @@ NUMBERS = [e.number for e in errata()]
 
 
 def opened(**query: str) -> AppTest:
-    return page_opened("truth", **query)
+    return page_opened("errata", **query)
 
 
 def texts(app: AppTest) -> str:

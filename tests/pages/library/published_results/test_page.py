@@ -25,7 +25,7 @@ def store(tmp_path, monkeypatch):
 
 
 def opened(**query: str) -> AppTest:
-    return page_opened("published", **query)
+    return page_opened("published_results", **query)
 
 
 def finished(store: RunStore, spec: RunSpec, recall: float, precision: float) -> str:

@@ -164,7 +164,7 @@ def test_a_resting_answer_brings_link_and_runs(kept):
     assert answer["query"] == {"classes": "16", "mu": "0.5", "prototypes": "8"}
     assert RunSpec.from_toml(answer["runs"]["gsp"]) == PoolingStudy(prototypes=8, mu=0.5).run("gsp")
     lines = service.curves(PoolingStudy(prototypes=8, mu=0.5)).splitlines()
-    assert lines[0].startswith("step,gap_loss,gap_map_at_r")
+    assert lines[0].startswith('"step","gap_loss","gap_map_at_r"')
     assert len(lines) == 2
 
 

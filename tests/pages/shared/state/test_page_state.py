@@ -49,14 +49,14 @@ DEFAULTS: dict[str, PageState] = {
     "fields": Scene(),
     "compare": ComparisonView(),
     "sphere": SphereScene(),
-    "microscope": PairWeightsView(),
+    "pair_weights": PairWeightsView(),
     "charges": ChargesState(),
-    "toys": Toy(),
-    "gap_or_gsp": PoolingStudy(),
+    "toy_training": Toy(),
+    "gap_vs_gsp": PoolingStudy(),
     "transport": TransportState(),
     "prototypes": PrototypesView(),
-    "truth": Example.at(4),
-    "failure": RealScene.at(HOME),
+    "errata": Example.at(4),
+    "failures": RealScene.at(HOME),
     "explore": Look(),
     "runs": TableView(),
 }
@@ -191,7 +191,7 @@ def test_links_of_before_open_the_same_view(page: str) -> None:
     (_, first), *_ = OLD[page]
     for link, changes in OLD[page]:
         query = dict(parse_qsl(link, keep_blank_values=True))
-        state = type(default).from_query(query, default if page == "failure" else None)
+        state = type(default).from_query(query, default if page == "failures" else None)
         found = json.loads(json.dumps(state.to_json()), parse_float=lambda digits: round(float(digits), 9))
         later = {name: value for name, value in state.default().to_json().items() if name not in first}
         assert found == first | changes | later, link  # a field of a later day is as in the default
@@ -272,10 +272,10 @@ def test_a_preset_is_a_state_that_its_link_reopens_to_the_last_bit(state: PageSt
 FIRST: dict[str, PageState] = {
     "fields": plane.FIRST.state(Scene),
     "sphere": sphere.FIRST.state(SphereScene),
-    "microscope": SLIDES[0].state(PairWeightsView),
+    "pair_weights": SLIDES[0].state(PairWeightsView),
     "charges": charges.PRESETS[0].state(ChargesState),
-    "toys": TOYS[0].state(Toy),
-    "gap_or_gsp": gap_or_gsp.PRESETS[0].state(PoolingStudy),
+    "toy_training": TOYS[0].state(Toy),
+    "gap_vs_gsp": gap_or_gsp.PRESETS[0].state(PoolingStudy),
 }
 every_first = pytest.mark.parametrize("page", FIRST)
 

@@ -1,4 +1,4 @@
-"""The menu: five sections, thirteen places, each page marks its own; what an address opened before it opens still."""
+"""The menu: five sections, thirteen places, each page marks its own; old addresses open the same pages."""
 
 from __future__ import annotations
 
@@ -53,6 +53,14 @@ def test_every_address_of_before_is_a_page_or_leads_to_one() -> None:
     assert all((Path(MAIN).parent / page.file).is_file() for page in menu.PAGES.values())
 
 
+def test_a_page_has_one_word_for_its_title_address_and_folder() -> None:
+    for address, page in menu.PAGES.items():
+        folder = Path(page.file).with_suffix("") if page.file.endswith("start.py") else Path(page.file).parent
+        name = "plane" if address == "fields" else address  # the first of four views of Fields
+        assert folder.name == name, page.file
+        assert address == page.title.lower().replace(" ", "_")
+
+
 def test_no_place_has_a_row_that_leaves_out_a_view() -> None:
     assert [place.title for place in menu.PLACES.values() if place.row and len(place.row) != len(place.pages)] == []
 
@@ -60,7 +68,7 @@ def test_no_place_has_a_row_that_leaves_out_a_view() -> None:
 @pytest.mark.parametrize(
     ("address", "section", "place"),
     [
-        ("published", "Library", "Published"),
+        ("published_results", "Library", "Published results"),
         ("sphere", "Losses", "Fields"),
         ("fork", "Training", "Runs"),
         ("collage", "Pooling", "Collage"),
@@ -73,7 +81,7 @@ def test_the_place_of_a_page_is_marked_though_the_page_stands_in_no_menu(
     assert not app.exception
     assert marked(sent[-1]) == [f":blue[**{section} · {place}**]", f":blue[**{place}**]"]
     shown = [page for group in sent[-1].values() for page in group if page.visibility == "visible"]
-    assert len(shown) == 18  # with Home, Lessons and the four steps of Pooling
+    assert len(shown) == 19  # with Home, Lessons, Neighbours and the four steps of Pooling
     assert [page.title for page in sent[-1][""] if page.visibility == "visible"] == ["DML Lab", "Lessons"]
     calls = len(sent)
     app.run()
@@ -109,7 +117,7 @@ def test_an_unknown_address_says_so_and_links_to_every_place(monkeypatch: pytest
 
 
 def test_known_addresses_are_no_unknown_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    for address in ("published", "maps", "home"):
+    for address in ("published_results", "published", "maps", "home"):
         monkeypatch.setattr(menu.host, "requested_page", lambda name=address: name)
         app = page_opened(address)
         assert not app.exception
@@ -164,5 +172,5 @@ def test_the_icon_is_set_before_the_menu_else_a_browser_fetches_that_of_the_page
         configure(**options)
 
     monkeypatch.setattr(menu.st, "set_page_config", noted)
-    assert not page_opened("published").exception
+    assert not page_opened("published_results").exception
     assert menus_before == [0]

@@ -15,7 +15,7 @@ from tests.pages.conftest import page_opened
 def test_a_run_is_offered_with_its_trained_score_first(runs: Path) -> None:
     (run,) = RunStore(runs).list()
     scored = next(row for row in run.metrics()[0] if row.get("weights"))
-    box = page_opened("gallery", run=run.id).selectbox(key=run_picker.KEY)
+    box = page_opened("neighbours", run=run.id).selectbox(key=run_picker.KEY)
     label = next(option for option in box.options if run.id[-4:] in option)
     assert label.startswith(f"MAP@R {100 * scored['map_at_r']:.1f} % · ")
     assert "→" not in label

@@ -88,7 +88,7 @@ def test_failures_ask_for_no_step_of_single_samples(trained, monkeypatch):
     store, made = trained
     monkeypatch.setenv("DML_RUNS", str(store.root))
     for name, refused in (("own", True), ("none", False)):
-        app = page_opened("failure", run=made[name].id)
+        app = page_opened("failures", run=made[name].id)
         assert not app.exception
         assert sum("ask a run without neighbours" in each.value for each in app.info) == (2 if refused else 0)
         assert any(button.key in ("influence", "true_step") for button in app.button) != refused

@@ -189,7 +189,7 @@ def test_a_full_request_fits_the_socket_and_its_answer_is_small():
 
 
 def opened(**query: str) -> AppTest:
-    return page_opened("microscope", **query)
+    return page_opened("pair_weights", **query)
 
 
 def handed(app: AppTest) -> dict:

@@ -49,7 +49,7 @@ def store(tmp_path, monkeypatch):
 def opened(store):
     def run(**query: str) -> AppTest:
         """The page under an address; without one, of the digits, which nothing has to draw or to wait for."""
-        return page_opened("train", **(query or {"base": "digits"}))
+        return page_opened("settings", **(query or {"base": "digits"}))
 
     return run
 
@@ -230,7 +230,7 @@ def test_a_network_with_imagenet_weights_starts_from_those_that_are_here(opened,
     assert any("b66bff10.pth is not on this machine" in text.value for text in app.text), "before a run is made"
     assert not leads_on(app)
     assert started(app).button(key="start").disabled
-    go_to(app, "train").run()
+    go_to(app, "settings").run()
 
     file, content = "squeezenet1_0-deep-compression.safetensors", b"as published"
     known = replace(pretrained.CHECKPOINTS[file], sha256=hashlib.sha256(content).hexdigest(), size=None)
@@ -344,7 +344,7 @@ def test_settings_outlive_a_visit_to_another_page(opened):
     app = opened()
     app.number_input(key="train-schedule-steps").set_value(77).run()
     go_to(app, "runs").run()
-    go_to(app, "train").run()
+    go_to(app, "settings").run()
     assert shown_spec(app).schedule.steps == 77
 
 
@@ -357,7 +357,7 @@ def test_the_address_of_step_three_opens_what_step_two_shows(opened, store):
     again = page_opened("start", **address)  # somebody else, by the link
     assert not again.exception
     assert any("77 steps." in text.value for text in again.markdown)
-    go_to(again, "train").run()
+    go_to(again, "settings").run()
     assert shown_spec(again) == wanted
 
 
@@ -365,7 +365,7 @@ def address(app: AppTest) -> dict[str, str]:
     return {key: value if isinstance(value, str) else value[0] for key, value in app.query_params.items()}
 
 
-def reopened(app: AppTest, page: str = "train") -> AppTest:
+def reopened(app: AppTest, page: str = "settings") -> AppTest:
     """The page as somebody else sees it, who got the address by Copy link."""
     return page_opened(page, **address(app))
 
@@ -397,7 +397,7 @@ def test_the_address_keeps_the_protocol(opened):
     assert shown_spec(again) == shown_spec(app)
     kept = ("train-protocol-name", "train-protocol-loss")
     assert [again.selectbox(key=key).value for key in kept] == ["karaman-2021-toy", "distance_sensitive"]
-    go_to(again, "train")
+    go_to(again, "settings")
     again.query_params.clear()
     again.query_params["base"] = "toy"
     assert again.run().button_group(key="train-begin").value == "Example"
@@ -427,7 +427,7 @@ def test_back_from_start_returns_to_what_was_set(opened):
     app.number_input(key="train-schedule-steps").set_value(77).run()
     before = address(app)
     started(app)
-    go_to(app, "train")
+    go_to(app, "settings")
     app.query_params.clear()
     for key, value in before.items():
         app.query_params[key] = value
@@ -448,7 +448,7 @@ def test_data_that_are_chosen_once_more_lead_to_their_own_settings(opened):
     (onward,) = (link.proto for link in app.get("page_link") if link.proto.label.startswith("Next"))
 
     def follow() -> None:
-        go_to(app, "train")
+        go_to(app, "settings")
         app.query_params.clear()
         for key, value in parse_qsl(onward.query_string):
             app.query_params[key] = value
@@ -480,7 +480,7 @@ def test_what_no_link_can_spell_is_carried_by_the_session(opened):
     app.text_input(key="train-name").set_value("a; b").run()  # ";" parts the settings of a link
     app = started(app)
     assert set(app.query_params) == {"data"}
-    go_to(app, "train").run()
+    go_to(app, "settings").run()
     assert shown_spec(app).name == "a; b"
 
 
@@ -553,7 +553,7 @@ def test_a_number_that_is_none_is_named_by_its_label_and_nothing_can_start(opene
     go_to(app, "start").run()  # past the link that is not there
     assert app.button(key="start").disabled
     assert [text.value for text in app.text] == [said]
-    go_to(app, "train").run()
+    go_to(app, "settings").run()
     assert leads_on(app)
     assert shown_spec(app) == before  # the number of seeds that is none has left nothing behind
 
@@ -709,7 +709,7 @@ def test_a_set_with_its_own_splits_offers_no_other_and_the_next_one_its_default(
         ("validation samples", "2,048"),
         ("test samples", "2,048"),
     ]
-    go_to(app, "train").run()
+    go_to(app, "settings").run()
     app.selectbox(key="train-data-name").select("moons").run()
     assert (shown_spec(app).data.split, shown_spec(app).data.validation) == ("samples", "samples")
     assert app.selectbox(key="train-data-split").options == ["unseen classes", "new samples of known classes"]

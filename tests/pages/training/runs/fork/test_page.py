@@ -145,7 +145,7 @@ def test_without_runs_it_leads_to_training(tmp_path: Path, monkeypatch: pytest.M
 
 def test_the_train_page_tells_a_fork_and_can_begin_anew(run: Run) -> None:
     made = RunStore().create(run.spec.with_overrides([f"fork.run={run.id}", "fork.step=4", "fork.leave_out=[3]"]))
-    app = page_opened("train", like=made.id)
+    app = page_opened("settings", like=made.id)
     assert not app.exception
     assert f"Goes on from step 4 of “{called(run)}”." in texts(app)
     app.button(key="unfork").click().run()

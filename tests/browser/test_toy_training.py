@@ -22,7 +22,7 @@ TOY = toys_state.Toy.from_query({"data": "moons", "classes": "2", "samples": "4"
 
 
 def opened(page, server, query=QUIET):
-    go(page, f"{server.url}/toys{query}")
+    go(page, f"{server.url}/toy_training{query}")
     page.wait_for_selector(".work[data-step]")
     return page.locator(".work[data-step]")
 

@@ -35,7 +35,7 @@ def other(server: Server) -> Run:
 
 
 def test_a_click_makes_a_neighbour_the_query_and_back_returns(page, server, shown):
-    go(page, f"{server.url}/gallery?run={shown.id}")
+    go(page, f"{server.url}/neighbours?run={shown.id}")
     images = page.locator(".neighbours .found a")
     page.locator(".neighbours .row").nth(9).wait_for()
     page.get_by_role("button", name="Keys").wait_for()  # the listener came: until then a click is a plain link
@@ -57,7 +57,7 @@ def test_a_click_makes_a_neighbour_the_query_and_back_returns(page, server, show
 
 def test_images_that_are_gone_are_told_in_one_sentence(page, server, shown):
     page.route("**/api/thumb/**", lambda route: route.fulfill(status=404))
-    go(page, f"{server.url}/gallery?run={shown.id}")
+    go(page, f"{server.url}/neighbours?run={shown.id}")
     page.locator(".neighbours .row").nth(9).wait_for()
     told = page.get_by_text("Images of this page are not there any more")
     told.first.wait_for()  # as long as it takes on a busy machine: a script run lies between
@@ -65,7 +65,7 @@ def test_images_that_are_gone_are_told_in_one_sentence(page, server, shown):
 
 
 def test_the_keyboard_alone_walks_from_a_page_to_the_forces(page, server, shown):
-    go(page, f"{server.url}/gallery?run={shown.id}")
+    go(page, f"{server.url}/neighbours?run={shown.id}")
     tiles = page.locator(".neighbours a.frame")
     page.locator(".neighbours .row").nth(9).wait_for()
     listed = lambda: tiles.evaluate_all("found => found.map(x => Number(x.dataset.index))")  # noqa: E731
@@ -98,14 +98,14 @@ def test_the_keyboard_alone_walks_from_a_page_to_the_forces(page, server, shown)
     wrong.focus()
     index = quiet(lambda: wrong.get_attribute("data-index"))
     page.keyboard.press("f")
-    page.wait_for_url(re.compile("/failure"))
+    page.wait_for_url(re.compile("/failures"))
     link = becomes(lambda: address(page), lambda now: f"wrong={index}" in now)
     assert f"query={first_page[10]}" in link
     assert page.evaluate("window.same_page"), "the app was not loaded again"
 
 
 def test_runs_side_by_side_show_where_one_beats_the_other(page, server, shown, other):
-    go(page, f"{server.url}/gallery?run={shown.id}&with={other.id}")
+    go(page, f"{server.url}/neighbours?run={shown.id}&with={other.id}")
     page.locator(".neighbours .row").nth(4).wait_for()
     page.get_by_text("where A beats B").click()
     ours, theirs = read(shown.embeddings()), read(other.embeddings())
@@ -124,7 +124,7 @@ def test_runs_side_by_side_show_where_one_beats_the_other(page, server, shown, o
 
 def test_an_image_of_ones_own_finds_what_the_index_finds(page, server, shown):
     made = maps.read(maps.make(shown, maps.Settings("pca")))
-    go(page, f"{server.url}/gallery?run={shown.id}&view=Own picture")
+    go(page, f"{server.url}/neighbours?run={shown.id}&view=Own picture")
     upload = page.locator("input[type=file]")
     upload.wait_for(state="attached")
     digits = data.load("digits")

@@ -21,7 +21,7 @@ LINK = "?prototypes=8&rate=0.002"
 
 
 def opened(page, server, query):
-    go(page, f"{server.url}/gap_or_gsp{query}")
+    go(page, f"{server.url}/gap_vs_gsp{query}")
     page.wait_for_selector("canvas[data-side=gsp][data-step]")
     return page.locator("canvas[data-side=gsp]")
 
