@@ -1,6 +1,6 @@
 """Deep metric learning: loss geometry, training, retrieval metrics, projections.
 
-Submodules load at first use, so `import dmlcore` is quick and a command that needs no torch never loads it.
+Submodules are imported on first use, so `import dmlcore` is fast and commands that need no torch never import it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""python -m dmlcore: the command line."""
+"""Entry point of `python -m dmlcore`, the command line."""
 
 from dmlcore.cli.main import main
 

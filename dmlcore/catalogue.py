@@ -1,4 +1,4 @@
-"""Catalogues of what is chosen by name, and self-validating hyper-parameters: declared once, where they are used."""
+"""Registries of named members and self-validating hyper-parameters, which are declared where they are used."""
 
 from __future__ import annotations
 
@@ -15,17 +15,26 @@ from importlib import metadata
 from numbers import Real
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
-LARGEST = 3.4e38  # float32 holds no more, and losses compute in it
-MOST = 65_536  # of a whole number, as weights have its size
+LARGEST = 3.4e38  # float32 ends here, and losses compute in it
+MOST = 65_536  # limit of integers, as tensors have their size
 
 
 @dataclass(frozen=True)
 class Slider:
-    """A real hyper-parameter.
+    """A real hyper-parameter, or an integer one.
 
-    `low` and `high` bound the slider a visitor moves; values outside them are still valid (papers use them) as
-    long as they exceed `above` and lie in `least`..`most`. `optional` adds "off", that is +infinity (an open upper
-    clamp, for example). `whole` is that of parameters annotated as int.
+    Attributes:
+        low: Left end of the slider. Values outside the slider are still valid, since papers use them.
+        high: Right end of the slider.
+        symbol: Symbol in formulas.
+        help: Explanation.
+        step: Step of the slider.
+        log: Use a logarithmic slider.
+        above: Exclusive lower bound of valid values.
+        optional: Admit "off", stored as +infinity, for example for an upper clamp.
+        least: Inclusive lower bound of valid values.
+        most: Inclusive upper bound of valid values.
+        whole: Admit integers only; set for parameters annotated as int.
     """
 
     low: float
@@ -49,14 +58,14 @@ class Slider:
             raise ValueError(f"slider {self.symbol}: a logarithmic slider needs low > 0, got {self.low}")
 
     def holds(self, number: float) -> bool:
-        """Whether a number lies within the bounds that every value must."""
+        """Return True if `number` is within the bounds of valid values."""
         return self.above < number and self.least <= number <= self.most
 
     def check(self, name: str, value: object) -> float:
-        """Return `value` as a float, or int if whole; raise ValueError or TypeError naming `name` and its range."""
+        """Return `value` as a float, or int if `whole`; raise ValueError or TypeError naming `name` and its range."""
         if value is None and self.optional:
             return math.inf
-        if isinstance(value, bool) or not isinstance(value, Real):  # Real: numpy scalars too
+        if isinstance(value, bool) or not isinstance(value, Real):  # Real includes NumPy scalars
             raise TypeError(f"{name} must be a number, got {value!r}")
         number = float(value)
         if math.isnan(number) or (math.isinf(number) and not (self.optional and number > 0)):
@@ -96,10 +105,17 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """What a member of a catalogue says of itself, and what its hyper-parameters may be.
+    """Description of a registry member and its hyper-parameters.
 
-    rule: of values that are valid each by itself, and of what is known of their surroundings (`embedding_dim`, for
-    example), what does not go together, in words; "" if they fit. It builds nothing.
+    Attributes:
+        name: Key in the registry.
+        title: Title on pages.
+        source: Reference.
+        parameters: Hyper-parameters by name.
+        defaults: Default values by name.
+        rule: Checks the combination of individually valid values with their surroundings, such as `embedding_dim`;
+            returns
+            the conflict as text, or "". It must not build the member.
     """
 
     name: str
@@ -110,14 +126,16 @@ class Entry:
     rule: Callable[[Values], str] | None = None
 
     def resolve(self, given: Values) -> dict[str, Any]:
-        """Defaults overlaid with checked values; TypeError names an unknown parameter, ValueError an invalid value."""
+        """Return defaults overlaid with checked values; raises TypeError for unknown names, ValueError for invalid
+        values.
+        """
         if unknown := set(given) - set(self.parameters):
             known = ", ".join(self.parameters) or "none"
             raise TypeError(f"{self.name} has no hyper-parameter {', '.join(sorted(unknown))}; it has: {known}")
         return {**self.defaults, **{k: self.parameters[k].check(f"{self.name}: {k}", v) for k, v in given.items()}}
 
     def complete(self, given: Values, **surroundings: Any) -> dict[str, Any]:
-        """`resolve`, and ValueError where its rule finds that values do not fit each other or their surroundings."""
+        """Return the result of `resolve`; raises ValueError if `rule` finds a conflict with `surroundings`."""
         values = self.resolve(given)
         if self.rule is not None and (misfit := self.rule(surroundings | values)):
             raise ValueError(f"{self.name}: {misfit}")
@@ -128,7 +146,7 @@ Member = TypeVar("Member")
 
 
 class Catalogue(dict[str, Member]):
-    """The members of one kind by name, in the order in which they are offered; KeyError lists the known names."""
+    """Registry of members of one kind by name, in display order; an unknown key raises KeyError listing known names."""
 
     def __init__(self, kind: str) -> None:
         super().__init__()
@@ -138,14 +156,14 @@ class Catalogue(dict[str, Member]):
         raise KeyError(f"unknown {self.kind} {name!r}; known: {', '.join(self)}")
 
     def enter(self, name: str, member: Member) -> None:
-        """Add a member; ValueError if the name is taken."""
+        """Add a member; raises ValueError if the name is taken."""
         if name in self:
             raise ValueError(f"there is a {self.kind} named {name} already; choose another name")
         self[name] = member
 
     @contextmanager
     def isolated(self) -> Iterator[None]:
-        """Forget at the end what has been entered meanwhile."""
+        """Restore the present members on exit."""
         before = dict(self)
         try:
             yield
@@ -155,8 +173,9 @@ class Catalogue(dict[str, Member]):
 
 
 def discover(*packages: str, first: Sequence[str] = ()) -> None:
-    """Import all modules of packages, so that what they declare enters its catalogue: those of `first` in that order,
-    which is that of the pages, then the others by name. A new module needs no line anywhere.
+    """Import all modules of packages, so that their members are registered; a new module needs no entry elsewhere.
+
+    Modules named in `first` are imported in that order, which is the order on pages, then the others by name.
     """
     place = {name: number for number, name in enumerate(first)}
     modules = [
@@ -168,20 +187,21 @@ def discover(*packages: str, first: Sequence[str] = ()) -> None:
         importlib.import_module(module)
 
 
-PLUGINS = "DML_PLUGINS"  # environment variable: modules, separated by commas
-PLUGIN_GROUP = "dml_lab.plugins"  # of entry points
+PLUGINS = "DML_PLUGINS"  # environment variable with module names, separated by commas
+PLUGIN_GROUP = "dml_lab.plugins"  # entry point group
 _loaded: set[str] = set()
 
 
 class PluginError(RuntimeError):
-    """A plug-in cannot be imported; the message names it and says where it was asked for."""
+    """A plug-in that cannot be imported; the message names it and the place that requests it."""
 
 
 def load_plugins() -> None:
     """Import the modules that $DML_PLUGINS and entry points of the group "dml_lab.plugins" name, each once.
 
-    Every package with a catalogue calls this at its end, so each process that uses a catalogue has the plug-ins: the
-    app, workers, the command line, ranks. The modules enter what they declare, as the modules of this library do.
+    Every package with a registry calls this at its end, so that all processes that use a registry have the plug-ins:
+    the
+    app, workers, the command line and all ranks. Plug-ins register members like modules of this library.
 
     Raises:
         PluginError: A plug-in cannot be imported.
@@ -190,7 +210,7 @@ def load_plugins() -> None:
     for module, where in {**_entry_points(), **{name: f"${PLUGINS}" for name in listed if name}}.items():
         if module in _loaded:
             continue
-        _loaded.add(module)  # before its import, which may come back here
+        _loaded.add(module)  # before the import, which may call this function again
         try:
             importlib.import_module(module)
         except Exception as error:
@@ -205,7 +225,7 @@ def load_plugins() -> None:
 
 @cache
 def _entry_points() -> dict[str, str]:
-    """Return the modules that installed packages name, and where each is named."""
+    """Return the modules named by entry points of installed packages, with a description of each entry point."""
     return {
         entry.module: f"the entry point {entry.name} of {entry.dist.name if entry.dist else 'a package'}"
         for entry in metadata.entry_points(group=PLUGIN_GROUP)
@@ -213,8 +233,10 @@ def _entry_points() -> dict[str, str]:
 
 
 def declared(made_by: Callable[..., Any]) -> dict[str, Any]:
-    """`parameters` and `defaults` of an Entry: the arguments of a function, or of a class, that are Annotated with a
-    Slider or Choice. TypeError or ValueError names one without a valid default.
+    """Return `parameters` and `defaults` of an Entry from the signature of a function or class.
+
+    They are the arguments annotated with a Slider or Choice. Raises TypeError or ValueError for one without a valid
+    default.
     """
     maker: Any = made_by
     hints = get_type_hints(maker.__init__ if isinstance(made_by, type) else made_by, include_extras=True)

@@ -1,4 +1,4 @@
-"""What torch does without torch.compile, less the imports that only its compiler needs: a second of every process."""
+"""Optimisers without the hooks of torch.compile, whose imports would take a second in every process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Kind = TypeVar("Kind", bound=torch.optim.Optimizer)
 
 
 def plain(kind: type[Kind]) -> type[Kind]:
-    """An optimiser of torch whose methods are not wrapped for its compiler; to the bit the same, never compiled."""
+    """Return a PyTorch optimiser class whose methods are not wrapped for the compiler; results are bit-identical."""
     names = ("add_param_group", "zero_grad", "state_dict", "load_state_dict")
     methods: dict[str, Any] = {name: inspect.unwrap(getattr(kind, name)) for name in names}
     methods["step"] = torch.no_grad()(inspect.unwrap(kind.step))

@@ -1,6 +1,6 @@
-"""Array types, named by their numbers: one name for each dtype, and no module defines its own.
+"""Array types: one name per dtype, used by all modules.
 
-Shapes stand beside the argument or field that has them, as (N, D).
+Shapes are documented with the argument or field, as in (N, D).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Reals = Floats | Singles
 Ints = NDArray[np.int64]  # labels, indices, counts
 Bools = NDArray[np.bool_]
 Bytes = NDArray[np.uint8]
-Pixels = NDArray[np.uint8]  # (..., h, w, 3) of images in colour, (..., h, w) in grey
+Pixels = NDArray[np.uint8]  # (..., h, w, 3) for colour images, (..., h, w) for grey ones
 
-Array = NDArray[Any]  # any dtype, where it is checked or does not matter
+Array = NDArray[Any]  # any dtype, where it is checked elsewhere or irrelevant
 Arrays = dict[str, Array]  # by name, as in an .npz file

@@ -1,1 +1,1 @@
-"""What to say about runs: health, comparability, TensorBoard, time and memory before a start."""
+"""Diagnosis of runs and machines: health, comparability, logs, retention, TensorBoard, estimates of time and memory."""

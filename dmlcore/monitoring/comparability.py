@@ -1,4 +1,4 @@
-"""What makes runs incomparable, in a sentence each: other data, selection on test classes, other networks, budgets."""
+"""Detection of differences that make runs incomparable: data, selection on test classes, networks, budgets."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ from dmlcore.spec import RunSpec, flat
 from dmlcore.storage.runs import Run, scores
 
 Severity = Literal["incomparable", "caution", "note"]
-Issue = tuple[Severity, tuple[str, ...], str]  # the fields of an issue
-FAST_PROXIES = 50  # times the learning rate of the network, from which it is worth a word
+Issue = tuple[Severity, tuple[str, ...], str]  # fields of a ComparabilityIssue
+FAST_PROXIES = 50  # ratio to the learning rate of the network from which an issue is reported
 
 
 @dataclass(frozen=True)
 class ComparabilityIssue:
-    """One issue: incomparable (no conclusion), caution (part of a difference may come from this), or note.
+    """An issue that affects comparisons.
 
-    keys: of the spec, for a page to mark.
+    Attributes:
+        severity: "incomparable" (no conclusion is possible), "caution" (may explain part of a difference), or "note".
+        keys: Keys of the spec, marked on pages.
+        sentence: Explanation.
     """
 
     severity: Severity
@@ -30,7 +33,9 @@ class ComparabilityIssue:
 
 @dataclass(frozen=True)
 class Rule:
-    """Two runs with other values of `key` differ in `what`; value: what of the spec is compared and shown."""
+    """Rule that reports runs with different values of `key`; `value` returns the compared and displayed value of a
+    spec.
+    """
 
     severity: Severity
     key: str
@@ -44,7 +49,7 @@ def _key(key: str) -> Callable[[RunSpec], object]:
 
 
 def _or_usual(spec: RunSpec, key: str) -> Any:
-    """A value of the data section, or what its data set has where none is given."""
+    """Return a value of the data section, or the default of its data set if none is given."""
     given = getattr(spec.data, key)
     return getattr(data.describe(spec.data.name), key) if given is None and spec.data.name in data.names() else given
 
@@ -195,10 +200,10 @@ RULES = (
 
 
 def lint(runs: Sequence[RunSpec | Run]) -> list[ComparabilityIssue]:
-    """What makes these runs incomparable and what weakens each of them, gravest first; none for fewer than one.
+    """Return what makes these runs incomparable and what weakens each of them, most severe first.
 
-    Losses, miners and their parameters are taken as what is compared. Of runs, not only specs, it also knows on how
-    many queries they were tested.
+    Losses, miners and their parameters are assumed to be the subject of the comparison. For runs, in contrast to specs,
+    the numbers of test queries are compared too.
     """
     specs = [run.spec if isinstance(run, Run) else run for run in runs]
     issues = [warning for rule in RULES if (warning := _differs(rule, specs))]
@@ -211,22 +216,24 @@ def lint(runs: Sequence[RunSpec | Run]) -> list[ComparabilityIssue]:
 
 
 def lint_spec(spec: RunSpec, training: int | None = None) -> list[ComparabilityIssue]:
-    """What weakens one run by itself, and in what it leaves the protocol that it names.
+    """Return what weakens a single run, and where it deviates from the protocol that it names.
 
-    training: samples of the training split, where the protocol counts in epochs; without it those keys are left out.
+    Args:
+        spec: Spec of the run.
+        training: Number of training samples, for protocols that count in epochs; without it, such keys are not checked.
     """
     return [ComparabilityIssue(*issue) for issue in (*_leaves(spec, training), *_alone(spec))]
 
 
 def _alone(spec: RunSpec) -> Iterator[Issue]:
-    # What chooses the weights.
+    # Selection of the weights.
     if spec.schedule.monitor_part == "test":
         sentence = f"The test split chooses the weights ({_selection(spec)}), so the test scores are too good."
         yield "caution", ("schedule.monitor_part",), sentence
     elif spec.data.validation == "none":
         yield "note", ("data.validation",), "Nothing validates, so the weights of the last step are tested."
     yield from _fast_proxies(spec)
-    # What is frozen, and from where it starts.
+    # Frozen parts and their initial weights.
     if spec.model.freeze_batch_norm and not spec.model.start:
         sentence = (
             "Batch norm is frozen, but the backbone starts at random: it keeps statistics of no data, and such a "
@@ -253,13 +260,13 @@ def _alone(spec: RunSpec) -> Iterator[Issue]:
 
 
 def lint_alike(specs: Sequence[RunSpec]) -> list[ComparabilityIssue]:
-    """What weakens runs that one protocol made; that folds and seeds differ, and what leaves it, is told elsewhere."""
+    """Return what weakens the runs of one protocol; folds, seeds and deviations from it are reported elsewhere."""
     own = [warning for spec in specs for warning in lint_spec(spec)]
     return list(dict.fromkeys(warning for warning in own if not warning.sentence.startswith("Leaves ")))
 
 
 def as_text(warnings: Iterable[ComparabilityIssue]) -> str:
-    """One line each, for a terminal."""
+    """Return one line per issue, for a terminal."""
     return "\n".join(f"{warning.severity}: {warning.sentence}" for warning in warnings)
 
 
@@ -282,7 +289,7 @@ def _other_queries(runs: Sequence[Run]) -> list[ComparabilityIssue]:
 
 
 def _repeats(specs: Sequence[RunSpec]) -> Iterator[Issue]:
-    """Whether each setting was repeated, and as often as the others."""
+    """Yield an issue if settings were not repeated, or not equally often."""
     neutral = {"seed": 0, "name": "", "device": "auto"}
     seeds: dict[str, set[int]] = {}
     for spec in specs:

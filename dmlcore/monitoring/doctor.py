@@ -1,4 +1,4 @@
-"""What a machine has of what the lab needs, and what to do about what it lacks; nothing is changed."""
+"""Read-only check of a machine for the requirements of the lab, with remedies."""
 
 from __future__ import annotations
 
@@ -23,17 +23,22 @@ from dmlcore.storage.runs import RunStore
 
 Verdict = Literal["good", "note", "fault"]
 GB = 1e9
-LEAST_MEMORY, LEAST_SPACE = 2 * GB, 5 * GB  # bytes for a training beside the server; for checkpoints and caches
+# bytes: of memory for a training run next to the server, of disk for checkpoints and caches
+LEAST_MEMORY, LEAST_SPACE = 2 * GB, 5 * GB
 PORT = 8501
-MOST_NAMED = 3  # runs in a diagnosis
+MOST_NAMED = 3  # runs named in a diagnosis
 MEMORY = Path("/proc/meminfo")
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What was looked at, what it is like, and what to do ("" where nothing is to be done).
+    """Result of one check.
 
-    verdict: "good"; "note" where something optional is missing; "fault" where the lab will fail.
+    Attributes:
+        subject: Subject of the check.
+        verdict: "good", "note" (something optional is missing), or "fault" (the lab will fail).
+        what: Finding.
+        remedy: What to do, or "".
     """
 
     subject: str
@@ -43,9 +48,9 @@ class Diagnosis:
 
 
 def examine(store: RunStore, port: int = PORT) -> Iterator[Diagnosis]:
-    """Look at the machine, its GPUs, the packages, the store of runs, the data, the weights and a port of this machine.
+    """Check the machine, its GPUs, packages, run store, data, weights and a port; yield diagnoses as they are made.
 
-    Diagnoses come as they are made; a look that fails is a diagnosis too.
+    A check that raises an exception yields a diagnosis too.
     """
     looks: tuple[Callable[[], Iterator[Diagnosis]], ...] = (
         _machine,
@@ -61,7 +66,7 @@ def examine(store: RunStore, port: int = PORT) -> Iterator[Diagnosis]:
     for look in looks:
         try:
             yield from look()
-        except Exception as error:  # of whatever is broken the rest shall still be heard
+        except Exception as error:  # one broken part must not hide the other diagnoses
             yield Diagnosis("doctor", "fault", f"a look failed: {type(error).__name__}: {error}", "Please report this.")
 
 
@@ -83,7 +88,7 @@ def _machine() -> Iterator[Diagnosis]:
 
 
 def _settings() -> Iterator[Diagnosis]:
-    """The variables of the environment that are read without a complaint of their own."""
+    """Check environment variables that are otherwise read without a complaint."""
     for name in ("DML_CPU_RUNS", "DML_FIELD_WORKERS", "OMP_NUM_THREADS"):
         value = os.environ.get(name, "")
         if value and not (value.isdecimal() and int(value)):
@@ -94,7 +99,7 @@ def _settings() -> Iterator[Diagnosis]:
 
 
 def _packages() -> Iterator[Diagnosis]:
-    """Every requirement of the distribution, those of its extras as notes."""
+    """Check every requirement of the distribution; those of extras give notes only."""
     try:
         wanted = [Requirement(text) for text in metadata.requires("dml-lab") or ()]
     except metadata.PackageNotFoundError:
@@ -125,7 +130,7 @@ def _install(requirement: Requirement) -> str:
 
 def _gpu() -> Iterator[Diagnosis]:
     cards = device_queue.gpus()
-    import torch  # late: seconds, and what was found so far shall stand on the screen
+    import torch  # imported late: it takes seconds, and earlier diagnoses should be visible meanwhile
 
     if not cards and not torch.cuda.is_available():
         yield Diagnosis("GPU", "note", "none: trainings run on the CPU")
@@ -194,7 +199,7 @@ def _data() -> Iterator[Diagnosis]:
 
 
 def _weights() -> Iterator[Diagnosis]:
-    from dmlcore.models import pretrained  # late, as it imports torch
+    from dmlcore.models import pretrained  # imported late, as it imports torch
 
     files = pretrained.CHECKPOINTS.values()
     present = [file.file for file in files if pretrained.find(file) is not None]

@@ -1,6 +1,6 @@
-"""The collapse monitor: reads the rows of a training run and says in plain words what is going wrong, and what to try.
+"""Collapse monitor: detects problems in the metric rows of a training run and suggests remedies.
 
-It judges only what lasts to the newest row, and errs on the side of silence: a healthy training has no warnings.
+It only reports conditions that last until the newest row, and prefers silence in doubt: a healthy run has no warnings.
 """
 
 from __future__ import annotations
@@ -19,21 +19,23 @@ from dmlcore.storage.runs import contenders, series
 if TYPE_CHECKING:
     from dmlcore.losses import TripletLoss
 
-LASTING = 3  # measurements or validations in a row that a condition has to hold
+LASTING = 3  # consecutive measurements or validations for which a condition has to hold
 POINT = (
-    0.03  # spread over length below which embeddings count as one point: 0.7 at random on a sphere, 0.07 hard mining
+    # ratio of spread to length below which embeddings count as one point; 0.7 for random points on a sphere, 0.07 in
+    # hard mining
+    0.03
 )
-FLAT_RANK = 2.0  # effective dimensions that a space of four or more, for four classes or more, should exceed
-MARGIN = 0.06  # how close to its value at one point a loss counts as stuck, as a share of it
+FLAT_RANK = 2.0  # effective dimensions that a space of at least four dimensions and classes should exceed
+MARGIN = 0.06  # relative distance from its value at one point below which a loss counts as stuck
 IDLE = 0.9  # share of recent steps without any active triplet
 FEWEST = 40  # steps before the loss is judged
-HUGE = 1e9  # length or gradient on the way out of float32, whose squares end at 1e19
-OVERFIT = 0.03  # fall of the validation score from its best
+HUGE = 1e9  # length or gradient that indicates divergence; squares overflow float32 at 1e19
+OVERFIT = 0.03  # drop of the validation score from its best
 
 
 @dataclass(frozen=True)
 class HealthWarning:
-    """One thing that goes wrong: since which step, by which numbers, in a sentence, and what to try."""
+    """A detected problem: the step since which it lasts, its figures, an explanation and remedies."""
 
     kind: str  # point, dimensions, margin, idle, saturated, flat, overfit, worse, exploding
     since: int
@@ -43,9 +45,11 @@ class HealthWarning:
 
 
 def watch(rows: Iterable[Row], spec: RunSpec | None = None) -> list[HealthWarning]:
-    """Warnings about a training run, gravest first, from the rows of its metrics.jsonl; [] while it looks healthy.
+    """Return warnings about a training run, most severe first; [] for a healthy run.
 
-    spec: adds what a loss is worth when all embeddings coincide, and the dimension of their space.
+    Args:
+        rows: Rows of its metrics.jsonl.
+        spec: Its spec, from which the loss at coinciding embeddings and the embedding dimension are taken.
     """
     rows = list(rows)
     history = _History(rows, spec)
@@ -59,7 +63,7 @@ def watch(rows: Iterable[Row], spec: RunSpec | None = None) -> list[HealthWarnin
 
 
 class _History:
-    """Series by step, and what the spec says of them."""
+    """Metric series by step, and facts from the spec."""
 
     def __init__(self, rows: Sequence[Row], spec: RunSpec | None) -> None:
         self.rows, self.spec = rows, spec
@@ -70,12 +74,12 @@ class _History:
         return [*zip(*series(self.rows, "measure", name), strict=True)]
 
     def recent(self) -> list[float]:
-        """Losses of the last fifth of the steps, FEWEST / 2 at least."""
+        """Return the losses of the last fifth of the steps, but of FEWEST / 2 at least."""
         return self.losses[-max(FEWEST // 2, len(self.losses) // 5) :]
 
 
 def _lasting(points: Sequence[tuple[int, float]], holds: Callable[[float], bool]) -> int | None:
-    """The step since which a condition has held without a break, or None where it has not lasted."""
+    """Return the step since which a condition holds without interruption, or None if it has not lasted long enough."""
     since, length = None, 0
     for step, value in reversed(points):
         if not holds(value):
@@ -85,7 +89,7 @@ def _lasting(points: Sequence[tuple[int, float]], holds: Callable[[float], bool]
 
 
 def _exploding(history: _History) -> HealthWarning | None:
-    """Lengths, gradients or the loss itself on the way to overflow."""
+    """Detect lengths, gradients or a loss that approach overflow."""
     for name, words in (("norm", "embeddings have length"), ("gradient_norm", "the gradient has norm")):
         values = history.measured(name)
         since = next((step for step, value in values if value > HUGE), None)
@@ -94,7 +98,8 @@ def _exploding(history: _History) -> HealthWarning | None:
     last = [*zip(history.steps, history.losses, strict=True)][-5:]
     losses = [loss for _, loss in last]
     first = fmean(history.losses[:3]) if history.losses else 0.0
-    # Twice and more at every step, and a thousand times where it began: the pace at which an optimiser diverges.
+    # The loss at least doubles in each step and exceeds its initial value a thousandfold: the pace of a diverging
+    # optimiser.
     if len(last) == 5 and all(b > 2 * abs(a) for a, b in pairwise(losses[1:])) and losses[-1] > 1000 * abs(first):
         return _overflow(last[1][0], "the loss is", losses[-1])
     return None
@@ -118,7 +123,7 @@ def _point(history: _History) -> HealthWarning | None:
     spread = history.measured("spread")
     since = _lasting(spread, lambda value: value < POINT)
     norm = history.measured("norm")
-    if since is None and norm:  # without normalisation they may also shrink towards the origin
+    if since is None and norm:  # without normalisation, embeddings may also shrink towards the origin
         since = _lasting(norm, lambda value: value < 1e-3 * norm[0][1])
     if since is None:
         return None
@@ -167,7 +172,7 @@ def _dimensions(history: _History) -> HealthWarning | None:
 
 
 def _margin(history: _History) -> HealthWarning | None:
-    """The loss has stayed at what it is worth when all embeddings coincide."""
+    """Detect a loss that has stayed at its value for coinciding embeddings."""
     worth = _at_one_point(history.spec)
     recent = history.recent()
     if worth is None or worth <= 0 or len(history.losses) < FEWEST or not _near(recent, worth):
@@ -188,7 +193,7 @@ def _margin(history: _History) -> HealthWarning | None:
 
 
 def _saturated(history: _History) -> HealthWarning | None:
-    """The loss sits at the upper clamp, where no triplet has a gradient."""
+    """Detect a loss at the upper clamp, where no triplet has a gradient."""
     top, recent = _clamp(history.spec), history.recent()
     if top is None or len(history.losses) < FEWEST or not _near(recent, top):
         return None
@@ -202,7 +207,7 @@ def _saturated(history: _History) -> HealthWarning | None:
 
 
 def _idle(history: _History) -> HealthWarning | None:
-    """Most steps have no triplet with a gradient."""
+    """Detect training in which most steps have no triplet with a gradient."""
     steps, active = series(history.rows, "step", "active")
     window = max(FEWEST, len(active) // 5)
     if len(active) < FEWEST or fmean(value == 0 for value in active[-window:]) < IDLE:
@@ -215,7 +220,7 @@ def _idle(history: _History) -> HealthWarning | None:
             since = step
     top = _clamp(history.spec)
     if top is not None and fmean(history.recent()) > 0.5 * top:
-        return None  # beyond the upper clamp, not below the lower one: `_saturated` tells it
+        return None  # above the upper clamp instead of below the lower one: reported by `_saturated`
     return HealthWarning(
         "idle",
         since,
@@ -231,13 +236,13 @@ def _idle(history: _History) -> HealthWarning | None:
 
 
 def _flat(history: _History) -> HealthWarning | None:
-    """The loss has not fallen since the start, by more than its noise, and validation has not risen either."""
+    """Detect a loss that has not fallen beyond its noise, and validation scores that have not risen."""
     losses = history.losses
     if len(losses) < FEWEST:
         return None
     tenth = max(10, len(losses) // 10)
     first, last = losses[:tenth], losses[-2 * tenth :]
-    # Standard error of the difference of two means of noisy losses.
+    # standard error of the difference of two means
     noise = sqrt(pstdev(first) ** 2 / len(first) + pstdev(last) ** 2 / len(last))
     fallen = fmean(first) - fmean(last)
     scores = series(contenders(history.rows), "validation", "map_at_r")[1]
@@ -266,7 +271,9 @@ def _flat(history: _History) -> HealthWarning | None:
 
 
 def _overfit(history: _History) -> HealthWarning | None:
-    """Validation has fallen from its best for several validations in a row; the loss tells overfitting from ruin."""
+    """Detect a validation score that stays below its best; a falling loss means overfitting, a rising one ruined
+    weights.
+    """
     steps, scores = series(contenders(history.rows), "validation", "map_at_r")
     if len(scores) <= LASTING:
         return None
@@ -274,7 +281,7 @@ def _overfit(history: _History) -> HealthWarning | None:
     later = scores[best + 1 :]
     if len(later) < LASTING or max(later[-LASTING:]) > scores[best] - OVERFIT:
         return None
-    # Losses up to the best validation, and the latest: which way did they go meanwhile?
+    # Compare the losses up to the best validation with the most recent ones.
     before = [loss for step, loss in history.loss_at.items() if step <= max(steps[best], FEWEST // 4)][-FEWEST // 2 :]
     recent = history.recent()
     if not before or not recent:
@@ -320,8 +327,8 @@ def _since_near(history: _History, value: float) -> int:
 
 
 def _triplet_loss(spec: RunSpec | None) -> TripletLoss | None:
-    """The triplet loss of a spec; None for another loss."""
-    from dmlcore import losses  # late: it loads torch, which a page that lists runs may not have yet
+    """Return the triplet loss of a spec, or None for another kind of loss."""
+    from dmlcore import losses  # imported late: it imports torch, which a page that only lists runs does not need
 
     if spec is None or spec.loss.name not in losses.names():
         return None
@@ -332,7 +339,7 @@ def _triplet_loss(spec: RunSpec | None) -> TripletLoss | None:
 
 
 def _at_one_point(spec: RunSpec | None) -> float | None:
-    """The value of a triplet loss on coinciding unit vectors; None for losses that do not say."""
+    """Return the value of a triplet loss on coinciding unit vectors, or None if it is undefined."""
     loss = _triplet_loss(spec)
     if loss is None or spec is None or spec.loss.reduction == "mean_raw":
         return None
@@ -344,6 +351,6 @@ def _at_one_point(spec: RunSpec | None) -> float | None:
 
 
 def _clamp(spec: RunSpec | None) -> float | None:
-    """The upper clamp of a triplet loss; None without one."""
+    """Return the upper clamp of a triplet loss, or None if it has none."""
     loss = _triplet_loss(spec)
     return loss.m2 if loss is not None and isfinite(loss.m2) else None

@@ -1,4 +1,4 @@
-"""How records of the log are written: for people, or with DML_LOG=json one JSON object a line for a log collector."""
+"""Log formats: plain text, or with DML_LOG=json one JSON object per line for a log collector."""
 
 from __future__ import annotations
 
@@ -16,18 +16,21 @@ SERVERS = (
     "uvicorn",
     "uvicorn.error",
     "uvicorn.access",
-)  # with handlers
+)  # loggers with handlers of their own
 
 
 class JsonLine(logging.Formatter):
-    """time (ISO 8601, UTC), level, logger, message, process; error with its traceback where there is one."""
+    """Formatter of one JSON object per record.
+
+    Keys are time (ISO 8601, UTC), level, logger, message and process; error holds a traceback if there is one.
+    """
 
     def __init__(self, **fields: str) -> None:
         super().__init__()
-        self.fields = fields  # in every line, the run for example
+        self.fields = fields  # added to every line, for example the run
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line, whatever the message holds."""
+        """Return a single line, even for messages of several lines."""
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
@@ -42,12 +45,12 @@ class JsonLine(logging.Formatter):
 
 
 def wanted() -> bool:
-    """Whether lines of JSON are asked for."""
+    """Return True if JSON logging is enabled."""
     return os.environ.get("DML_LOG") == "json"
 
 
 def of_server() -> None:
-    """Where JSON is asked for: every handler of the server's loggers writes it; ours have one from then on."""
+    """If JSON logging is enabled, use it in all handlers of the server's loggers, and add a handler to ours."""
     if not wanted():
         return
     ours = logging.getLogger("dmlcore")

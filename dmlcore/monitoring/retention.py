@@ -1,7 +1,7 @@
-"""What of a store and of the cache may go by age and number; named first, removed only when asked.
+"""Rules that select runs, checkpoints and cache entries for removal by age and number; removal is a separate step.
 
-Never touched: what works or waits, the example, a run with a note, tags or views, one that another run
-that stays was forked from or starts with, and whatever a study or protocol that is at work needs.
+Never selected: queued or running work, the example, runs with a note, tags or views, ancestors of a run that stays (by
+a fork or as initial backbone), and runs that an active study or protocol needs.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from dmlcore.storage.run_directory import KEPT, METRICS, PREV, STATE
 from dmlcore.storage.runs import Run, RunError, RunStore
 
 DAY = 86_400.0  # seconds
-CLEANED = ".cleaned"  # in a store: its time is that of the last removal
-MOST_IDLE = 180.0  # days without a sign of life, after which rather the clock is wrong
+CLEANED = ".cleaned"  # file in a store whose modification time is that of the last removal
+MOST_IDLE = 180.0  # days without activity after which a wrong clock is more likely
 STATES = ("done", "failed", "cancelled", "lost")
 KEPT_BY_HAND = (notes.FILE, tags_and_views.FILE)
 MADE_ONCE = re.compile(r".+-[0-9a-f]{16}(\.staging)?")
@@ -33,12 +33,16 @@ MADE_ONCE = re.compile(r".+-[0-9a-f]{16}(\.staging)?")
 
 @dataclass(frozen=True)
 class Rules:
-    """Ages in days since something was last written or used; None: that rule is off.
+    """Ages in days since the last write or use; None disables a rule.
 
-    runs: whole runs whose state is one of `states`, but the `keep` newest of the store. checkpoints: of finished runs
-    those kept on the way and the older of the two generations; the last stays, so scores, maps and resuming do.
-    cache: unpacked images, features and downloads that nobody has used; they are made again when they are asked for.
-    With them go the halves of packings into shards that were stopped and not gone on with.
+    Attributes:
+        runs: Age of whole runs whose state is in `states`, except the `keep` newest of the store.
+        states: States of runs that may be removed.
+        keep: Number of newest runs that always stay.
+        checkpoints: Age of finished runs that lose their kept checkpoints and the older of their last two; the last one
+            stays, so that scores, maps and resuming still work.
+        cache: Age of unused cache entries (unpacked images, features, downloads), which are recreated on demand, and of
+            interrupted packings into shards.
     """
 
     runs: float | None = None
@@ -61,21 +65,22 @@ class Rules:
 
 @dataclass(frozen=True)
 class Removal:
-    """Something that may go: what, where its files lie, their bytes, and days since they were last used."""
+    """A removable item: description, paths, size in bytes, and days since the last use."""
 
     what: str
     paths: tuple[Path, ...]
-    run: Run | None  # whose lock is held meanwhile
-    whole: bool  # the run itself
+    run: Run | None  # run whose lock is held during removal
+    whole: bool  # True to remove the whole run
     size: int
     age: float
 
 
 def doubt(store: RunStore) -> str:
-    """Return why today's date should be confirmed before anything is removed, or "".
+    """Return why the user should confirm today's date before a removal, or "".
 
-    All ages rest on the clock: with a wrong year every run is old. It is believed if the last removal, or before there
-    was any the last write to a run, is not longer than MOST_IDLE ago.
+    Ages depend on the clock: with a wrong year, every run is old. The clock is trusted if the last removal or, if there
+    was
+    none, the last write to a run was at most MOST_IDLE days ago.
     """
     try:
         then, what = os.stat(store.root / CLEANED).st_mtime, "anything was last removed"
@@ -86,18 +91,18 @@ def doubt(store: RunStore) -> str:
 
 
 def record_removal(store: RunStore) -> None:
-    """Note in the store that something is removed now, for the next `doubt`."""
+    """Record in the store that a removal takes place now, for the next call of `doubt`."""
     if store.root.is_dir():
         (store.root / CLEANED).touch()
 
 
 def today() -> str:
-    """Return the date by the clock of this machine, as YYYY-MM-DD."""
+    """Return the date of this machine's clock as YYYY-MM-DD."""
     return time.strftime("%Y-%m-%d")
 
 
 def plan(store: RunStore, rules: Rules) -> list[Removal]:
-    """What the rules let go now, the oldest first; nothing is removed."""
+    """Return what the rules select for removal, oldest first; nothing is removed."""
     now = time.time()
     runs = list(store.list())
     going = {} if rules.runs is None else _old_runs(runs, rules, now)
@@ -111,11 +116,11 @@ def plan(store: RunStore, rules: Rules) -> list[Removal]:
 
 
 def apply(removals: Sequence[Removal]) -> Iterator[tuple[Removal, str]]:
-    """Remove what a plan names, one by one: each with "" once it is gone, or with why it stays."""
+    """Remove the items of a plan; yield each with "", or with the reason why it could not be removed."""
     for removal in removals:
         try:
             if removal.run is not None and removal.whole:
-                if _in_use(removal.run) or _by_hand(removal.run):  # since it was planned
+                if _in_use(removal.run) or _by_hand(removal.run):  # its state may have changed since the plan was made
                     raise RunError("it is in use again")
                 removal.run.delete()
             elif removal.run is not None:
@@ -131,7 +136,7 @@ def apply(removals: Sequence[Removal]) -> Iterator[tuple[Removal, str]]:
 
 
 def _old_runs(runs: Sequence[Run], rules: Rules, now: float) -> dict[Run, float]:
-    """Runs that may go, with their ages; one that a run that stays came from stays too, and so on up its line."""
+    """Return removable runs with their ages, except the ancestors of runs that stay."""
     assert rules.runs is not None
     going = {}
     for run in runs[rules.keep :]:
@@ -149,7 +154,7 @@ def _old_runs(runs: Sequence[Run], rules: Rules, now: float) -> dict[Run, float]
 
 
 def _origins(run: Run) -> tuple[str, ...]:
-    """Ids of the runs that a run was forked from or that its network starts with."""
+    """Return the ids of the runs that a run was forked from or takes its initial backbone from."""
     try:
         return tuple(name for name in (run.spec.fork.run, Path(run.spec.model.start or "").name) if name)
     except RunError:
@@ -157,7 +162,7 @@ def _origins(run: Run) -> tuple[str, ...]:
 
 
 def _in_use(run: Run) -> bool:
-    """Whether a training or a job works on a run, or waits for its turn."""
+    """Return True if a training run or job on the run is running or queued."""
     return run.is_busy() or run.is_alive() or Job(run).is_busy()
 
 
@@ -180,18 +185,21 @@ def _age(run: Run, now: float) -> float:
 
 
 def _written(run: Run) -> float:
-    """Return when a run was last written to; of one that has no files, now."""
+    """Return the time of the last write to a run, or the current time if it has no files."""
     written = [os.stat(run.path / name).st_mtime for name in (STATE, METRICS) if (run.path / name).exists()]
     return max(written, default=time.time())
 
 
 def _unused(cache: Path, days: float, now: float) -> Iterator[Removal]:
-    """What lies in the cache: folders that were made whole, and what lies in the others; their users note the time."""
+    """Yield unused cache entries; their users update the modification time.
+
+    Folders that were created as a whole are one entry, others have one entry per item.
+    """
     for entry in sorted(set(cache.glob("*")) - {pack.notes_folder()}):
         for path in [entry] if MADE_ONCE.fullmatch(entry.name) else sorted(entry.glob("*")) if entry.is_dir() else []:
             if path.suffix == ".lock" or path.is_symlink():
                 continue
-            with contextlib.suppress(OSError):  # gone meanwhile
+            with contextlib.suppress(OSError):  # removed meanwhile
                 age = (now - path.stat().st_mtime) / DAY
                 if age >= days:
                     name = path.relative_to(cache)
@@ -207,7 +215,7 @@ def _half_packed(days: float, now: float) -> Iterator[Removal]:
 
 
 def _size(path: Path) -> int:
-    """Bytes of a file, or of all files below a folder."""
+    """Return the bytes of a file, or of all files below a folder."""
     if path.is_file():
         return path.stat().st_size
     return sum(file.lstat().st_size for file in path.rglob("*") if not file.is_dir())

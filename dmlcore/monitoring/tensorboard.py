@@ -1,7 +1,7 @@
-"""TensorBoard's event files of a run, made from its metrics.jsonl: a view that can be made again at any time.
+"""TensorBoard event files of a run, derived from its metrics.jsonl; they can be recreated at any time.
 
-The file is a function of the run directory: the same rows give the same bytes. Rows hold no clock: of a finished run
-wall times are those of a constant pace, by state.json; until then all are the time at which it was made.
+The same rows give the same bytes. Rows contain no clock: wall times of a finished run assume a constant pace according
+to state.json; until then, all are the creation time of the run.
 """
 
 from __future__ import annotations
@@ -18,18 +18,17 @@ from dmlcore.storage import atomic_files
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.runs import Run
 
-FOLDER = "events"  # in the run directory, unless another one is asked for
+FOLDER = "events"  # default folder, in the run directory
 HISTOGRAMS = ("positive", "negative")
-AS_TAGS = {
-    "scores": lambda row: f"scores/{row.get('of', 'test')}"
-}  # rows of one kind that differ in more than the step
+AS_TAGS = {"scores": lambda row: f"scores/{row.get('of', 'test')}"}  # tag prefixes for kinds with several rows per step
 
 
 def write(run: Run, into: Path | None = None) -> Path:
-    """Write or refresh the events of a run and return their folder, `into`/RUN or RUN/events.
+    """Write or update the event file of a run and return its folder, `into`/RUN or RUN/events.
 
-    Replaced atomically, and left alone where nothing is new; while a run goes on rows are appended, so that a
-    TensorBoard that has the file open goes on reading. Raises RunError for an unreadable run.
+    New rows of a running run are appended, so that an open TensorBoard continues reading; otherwise the file is
+    replaced
+    atomically, if it differs. Raises RunError for an unreadable run.
     """
     folder = (into / run.id) if into else run.path / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
@@ -47,9 +46,9 @@ def write(run: Run, into: Path | None = None) -> Path:
 def follow(
     runs: Sequence[Run], into: Path | None = None, *, every: float = 3.0, stop: Callable[[], bool] = lambda: False
 ) -> list[Path]:
-    """`write` every few seconds until all runs have ended or stop() says so; their folders."""
+    """Call `write` every few seconds until all runs have ended or `stop` returns True; return their folders."""
     while True:
-        going = any(run.is_alive() for run in runs)  # asked first: rows written after the last look would be missed
+        going = any(run.is_alive() for run in runs)  # checked before writing, so that no final row is missed
         folders = [write(run, into) for run in runs]
         if stop() or not going:
             return folders
@@ -57,7 +56,7 @@ def follow(
 
 
 def _events(run: Run) -> Iterator[bytes]:
-    from tensorboardX import summary  # late: training does not need it
+    from tensorboardX import summary  # imported late: training does not need it
     from tensorboardX.proto.event_pb2 import Event
 
     state = run.state()
@@ -68,7 +67,7 @@ def _events(run: Run) -> Iterator[bytes]:
         return made
 
     yield event(0, file_version="brain.Event:2")
-    spec = "\n".join(f"    {line}" for line in run.spec.to_toml().splitlines())  # a block of code in Markdown
+    spec = "\n".join(f"    {line}" for line in run.spec.to_toml().splitlines())  # formatted as a Markdown code block
     yield event(0, summary=summary.text("spec", spec))
     for row in run.metrics()[0]:
         step = row.get("step")
@@ -83,7 +82,7 @@ def _events(run: Run) -> Iterator[bytes]:
 
 
 def _numbers(row: Row, prefix: str) -> Iterator[tuple[str, float]]:
-    """Every number of a row with its tag; {"1": 0.5} under "recall_at" becomes recall_at/1."""
+    """Yield every number of a row with its tag; {"1": 0.5} under "recall_at" becomes recall_at/1."""
     for key, value in row.items():
         if key in ("kind", "of", "step", "histogram_to"):
             continue
@@ -102,7 +101,7 @@ def _histograms(row: Row) -> Iterator[tuple[str, float, list[int]]]:
 
 
 def _buckets(top: float, counts: Sequence[int]) -> tuple[float, float, int, float, float, list[float], list[int]]:
-    """Minimum, maximum, number, sum, sum of squares, upper limits, counts; sums with each sample in mid-bucket."""
+    """Return minimum, maximum, count, sum, sum of squares, upper limits and counts, with values at bin centres."""
     edges = [top * i / len(counts) for i in range(len(counts) + 1)]
     middles = [(low + high) / 2 for low, high in pairwise(edges)]
     filled = [i for i, count in enumerate(counts) if count]
@@ -112,7 +111,7 @@ def _buckets(top: float, counts: Sequence[int]) -> tuple[float, float, int, floa
 
 
 def _framed(event: bytes) -> bytes:
-    """A record of a TFRecord file: length, its checksum, content, its checksum."""
+    """Return a TFRecord record: length, checksum of the length, content, checksum of the content."""
     from tensorboardX.record_writer import masked_crc32c
 
     out = io.BytesIO()

@@ -1,4 +1,4 @@
-"""The spec of a run: one frozen, validated description; what it consists of lies in `sections`."""
+"""Specs of training runs: frozen and validated settings, grouped into the sections of `sections`."""
 
 from dmlcore.spec.run_spec import RunSpec, SpecError, flat, keys
 from dmlcore.spec.sections import DataSpec, ModelSpec, PoolingSpec

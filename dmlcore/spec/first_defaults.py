@@ -1,9 +1,9 @@
-"""What each key of a spec had when it came: a digest hashes what differs from this, whatever the defaults are today.
+"""First default of each key of a spec; the digest hashes only values that differ from these.
 
-So a default may change without old and new runs being taken for each other, and stored runs keep their digests. A key
-that is new gets a line here, with the value by which a run is what it was without the key. No line ever changes.
-Hyper-parameters of losses, poolings and miners are left out of a spec where they have their default, and their defaults
-never change: `tests/contracts/test_first_parameters.py`.
+Therefore today's default of a key may change without altering the digests of stored runs or making old and new runs
+look equal. A new key gets a line here, with the value that reproduces runs from before it existed; no line may ever
+change. Hyper-parameters of losses, poolings and miners are omitted from a spec where they have their default, and those
+defaults never change: `tests/contracts/test_first_parameters.py`.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What studies and protocols have in common as TOML: a base spec that runs override, read and checked alike."""
+"""Common base of studies and protocols in TOML: a base spec with overrides per run."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from pydantic import BaseModel, Field, ValidationError
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.spec.sections import Section, explained
 
-NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")  # of a file without .toml
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")  # of a file, without .toml
 
 Text = Annotated[str, Field(min_length=1, max_length=2000)]
 Overrides = Annotated[tuple[str, ...], Field(strict=False, max_length=32)]
 
 
 class Plan(Section):
-    """Runs as overrides of one `base` spec; `tables` names the sections that a plan may hold beside its own keys."""
+    """Runs defined as overrides of a `base` spec; `tables` lists the sections that a plan may hold besides its own
+    keys.
+    """
 
     tables: ClassVar[Mapping[str, type[BaseModel]]] = {}
 
@@ -26,7 +28,7 @@ class Plan(Section):
 
     @classmethod
     def parse(cls, data: Mapping[str, Any]) -> Self:
-        """Build a plan from nested plain data; raises SpecError naming every unknown or bad key."""
+        """Build a plan from nested plain data; raises SpecError naming every unknown or invalid key."""
         plain = dict(data)
         try:
             plain["base"] = RunSpec.parse(plain.get("base", {}))
@@ -42,7 +44,11 @@ class Plan(Section):
         return (cls.tables.get(path[0], cls) if path else cls).model_fields
 
     def wrong_overrides(self, parts: Iterable[tuple[str, Iterable[str]]]) -> list[str]:
-        """One line for each override that the base refuses; parts: what they belong to, and the overrides."""
+        """Return one line per override that the base spec refuses.
+
+        Args:
+            parts: Pairs of a label, used as prefix of the line, and its overrides.
+        """
         mistakes: list[str] = []
         for where, overrides in parts:
             try:

@@ -1,4 +1,4 @@
-"""RunSpec: everything that decides a training run, as frozen, validated plain data (TOML, JSON, overrides, digest)."""
+"""RunSpec: all settings of a training run as frozen, validated data, with TOML, JSON, overrides and a digest."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ from dmlcore.spec.sections import (
     explained,
 )
 
-LONGEST = 1_000_000  # characters of a spec as text, or of one override
-DEEPEST = 8  # lists and tables inside one another; a spec has four
+LONGEST = 1_000_000  # characters of a spec or of one override
+DEEPEST = 8  # levels of nested lists and tables; a spec has four
 TOO_DEEP = f"lists and tables can be at most {DEEPEST} deep inside one another"
 MOST_OVERRIDES = 1000
 KEY = 80  # characters of a key that a message quotes
 
 
 class SpecError(ValueError):
-    """A spec that cannot be used; the message has one line per mistake, each beginning with the key."""
+    """A spec that cannot be used; the message has one line per mistake, each starting with the key."""
 
 
 def _printable(text: str) -> str:
-    """Refuse control and direction-changing characters: a name is shown in tables and logs."""
+    """Refuse control characters and changes of text direction: names are shown in tables and logs."""
     if not text.isprintable():
         raise ValueError("must be printable text on one line")
     return text
@@ -55,7 +55,7 @@ Ranks = Annotated[tuple[Annotated[int, Field(ge=1, le=100_000)], ...], Field(str
 
 
 class RunSpec(Section):
-    """What is trained, on what, how, and how it is judged; `RunSpec()` is the digits default."""
+    """Data, model, loss, optimisation and evaluation of a training run; `RunSpec()` is the default on digits."""
 
     name: Annotated[str, AfterValidator(_printable)] = Field(
         "", max_length=80, description="Label of the run, free text"
@@ -134,7 +134,7 @@ class RunSpec(Section):
 
     @classmethod
     def parse(cls, data: Mapping[str, Any]) -> RunSpec:
-        """Build a spec from nested plain data; raises SpecError naming every unknown or bad key."""
+        """Build a spec from nested plain data; raises SpecError naming every unknown or invalid key."""
         _refuse_excess(data)
         try:
             return cls.model_validate(dict(data))
@@ -143,19 +143,19 @@ class RunSpec(Section):
 
     @classmethod
     def from_toml(cls, text: str) -> RunSpec:
-        """Read TOML text; raises SpecError."""
+        """Parse TOML text; raises SpecError."""
         try:
             return cls.parse(_toml(text))
         except tomllib.TOMLDecodeError as error:
             raise SpecError(f"not TOML: {error}") from None
 
     def to_toml(self) -> str:
-        """TOML text that `from_toml` reads back; keys without a value are left out."""
+        """Return TOML text that `from_toml` can read; keys with the value None are omitted."""
         return tomli_w.dumps(_without_none(self.model_dump()))
 
     @classmethod
     def from_json(cls, text: str) -> RunSpec:
-        """Read JSON text; raises SpecError."""
+        """Parse JSON text; raises SpecError."""
         try:
             data = json.loads(text)
         except (ValueError, RecursionError) as error:
@@ -165,13 +165,13 @@ class RunSpec(Section):
         return cls.parse(data)
 
     def to_json(self) -> str:
-        """Canonical JSON: sorted keys, no spaces, infinity written as "inf"."""
+        """Return canonical JSON: sorted keys, no spaces, infinity as "inf"."""
         return json.dumps(_json_safe(self.model_dump()), sort_keys=True, separators=(",", ":"), allow_nan=False)
 
     def digest(self) -> str:
-        """SHA-256 of what differs from `FIRST`, 64 hexadecimal digits.
+        """Return the SHA-256 of all values that differ from `FIRST`, as 64 hexadecimal digits.
 
-        Neither a key added later nor a default changed later alters it, so runs are the same where it is the same.
+        Later additions of keys or changes of defaults do not alter it, so equal digests mean equal experiments.
         """
         text = json.dumps(_json_safe(_beyond(FIRST, self)), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
@@ -180,7 +180,7 @@ class RunSpec(Section):
         """Return a copy with `key=value` applied in order, for example `schedule.steps=100` or `loss.m=0.2`.
 
         Values are TOML; a bare word is a string. `loss.x` means `loss.parameters.x`, and a new `loss.name` drops the
-        parameters of the old loss; the same for `pooling` and `miner`. Raises SpecError.
+        parameters of the old loss; `pooling` and `miner` behave alike. Raises SpecError.
         """
         data = self.model_dump()
         for count, assignment in enumerate(assignments, 1):
@@ -193,20 +193,20 @@ class RunSpec(Section):
         return self.parse(data)
 
     def differences(self, other: RunSpec) -> list[str]:
-        """One line `key: mine | theirs` for each key whose values differ."""
+        """Return one line `key: mine | theirs` per key whose values differ."""
         mine, theirs = flat(self), flat(other)
         keys = sorted(mine.keys() | theirs.keys())
         return [f"{k}: {mine.get(k)!r} | {theirs.get(k)!r}" for k in keys if mine.get(k) != theirs.get(k)]
 
 
 def flat(spec: RunSpec) -> dict[str, Any]:
-    """Every value of a spec by its dotted key, for example "schedule.steps" and "loss.parameters.m"."""
+    """Return all values of a spec by dotted key, for example "schedule.steps" and "loss.parameters.m"."""
     return dict(_flatten(spec.model_dump()))
 
 
 @cache
 def keys() -> Mapping[str, FieldInfo]:
-    """Every settable key in dotted form with its type, default and description, for forms and --help."""
+    """Return every settable key in dotted form with its type, default and description, for forms and --help."""
     fields: dict[str, FieldInfo] = {}
     for name, field in RunSpec.model_fields.items():
         section = field.annotation
@@ -218,7 +218,7 @@ def keys() -> Mapping[str, FieldInfo]:
 
 
 def _known_under(path: Sequence[str]) -> list[str]:
-    """The keys of a section, or of the whole spec where the path is empty."""
+    """Return the keys of a section, or of the whole spec for an empty path."""
     parent = ".".join(path)
     return sorted({k.removeprefix(parent + ".").split(".")[0] for k in keys() if not parent or k.startswith(parent)})
 
@@ -227,7 +227,7 @@ _WITH_PARAMETERS: dict[str, type[Section]] = {"loss": LossSpec, "pooling": Pooli
 
 
 def _toml(text: str) -> dict[str, Any]:
-    """Parse TOML; raises TOMLDecodeError, and SpecError for what is too long or too deep to be parsed."""
+    """Parse TOML; raises TOMLDecodeError, or SpecError for text that is too long or nested too deeply."""
     if len(text) > LONGEST:
         raise SpecError(f"at most {LONGEST:,} characters can be read, got {len(text):,}")
     try:
@@ -236,12 +236,12 @@ def _toml(text: str) -> dict[str, Any]:
         raise
     except RecursionError:
         raise SpecError(f"{TOO_DEEP}, got {brief(text)}") from None
-    except ValueError:  # Python's own: a decimal number of more than 4,300 digits
+    except ValueError:  # raised by Python for a decimal number of more than 4,300 digits
         raise SpecError(f"a number has too many digits: {brief(text)}") from None
 
 
 def _toml_value(key: str, text: str) -> Any:
-    """Parse one TOML value; what is not TOML is taken as a bare word."""
+    """Parse one TOML value; text that is not TOML is returned as a bare word."""
     try:
         parsed = _toml(f"value = {text}")
     except tomllib.TOMLDecodeError:
@@ -254,12 +254,12 @@ def _toml_value(key: str, text: str) -> Any:
 
 
 def _refuse_excess(value: Any, key: str = "", depth: int = 0) -> None:
-    """Raise SpecError for data that is nested deeper, or a whole number that is larger, than any spec has."""
+    """Raise SpecError for data nested too deeply, or for integers of more than 64 bits."""
     if depth > DEEPEST:
         raise SpecError(f"{key}: {TOO_DEEP}")
     if isinstance(value, Mapping):
         for name, inner in value.items():
-            if not _plain(inner):  # most are: a store of 10,000 runs asks a million times
+            if not _plain(inner):  # a shortcut for most values: a store of 10,000 runs makes a million of these calls
                 _refuse_excess(inner, f"{key}.{name}"[:KEY] if key else str(name)[:KEY], depth + 1)
     elif isinstance(value, (list, tuple)):
         for inner in value:
@@ -269,13 +269,13 @@ def _refuse_excess(value: Any, key: str = "", depth: int = 0) -> None:
 
 
 def _plain(value: Any) -> bool:
-    """Whether it is a value that is neither nested nor too large."""
+    """Return True for a scalar of limited size."""
     kind = type(value)
     return kind is str or kind is float or kind is bool or value is None or (kind is int and -(2**63) < value < 2**63)
 
 
 def _assign(data: dict[str, Any], key: str, value: Any) -> None:
-    """Set the dotted `key` in nested `data`, creating what is missing; unknown keys are left to the validation."""
+    """Set the dotted `key` in nested `data`, creating missing sections; unknown keys are left to the validation."""
     *parents, last = key.split(".")
     section = parents[0] if len(parents) == 1 else ""
     if section in _WITH_PARAMETERS and last not in _WITH_PARAMETERS[section].model_fields:
@@ -295,9 +295,10 @@ def _without_none(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _beyond(first: Mapping[str, Any], values: Section) -> dict[str, Any]:
-    """The values that differ from the first ones; of a section those within it, if there are any."""
+    """Return the values that differ from `first`, nested by section; sections without differences are omitted."""
     unknown: dict[str, Any] = {}
-    for name, value in vars(values).items():  # quicker than iterating: a listing asks for each of its runs
+    # faster than iterating over the model, as a listing computes a digest for each run
+    for name, value in vars(values).items():
         if isinstance(value, Section):
             if inner := _beyond(first[name], value):
                 unknown[name] = inner

@@ -1,4 +1,4 @@
-"""The sections of a RunSpec: settings that belong together, frozen and validated, with a description per key."""
+"""Sections of a RunSpec: groups of settings, frozen and validated, with a description per key."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-LONGEST_WORD = 64  # characters of a hyper-parameter that is a choice
+LONGEST_WORD = 64  # characters of a textual hyper-parameter
 
 _brief = reprlib.Repr()
 _brief.maxlevel, _brief.maxstring, _brief.maxother, _brief.maxlong = 3, 60, 60, 40
 
 
 def brief(value: object) -> str:
-    """What was given, as a message quotes it: some 60 characters of it, however long or deep it is."""
+    """Return a value as quoted in a message, shortened to about 60 characters."""
     try:
         return _brief.repr(value)
-    except ValueError:  # Python prints no whole number of more than 4,300 digits
+    except ValueError:  # Python does not print integers of more than 4,300 digits
         return "a number of thousands of digits"
 
 
 def _hyper_parameter(value: object) -> float | str:
-    """Numbers become floats; "inf" is the JSON spelling of infinity, which JSON itself lacks."""
+    """Convert numbers to float; "inf" is the spelling of infinity in JSON, which has no literal for it."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise ValueError("must be a number or a word")
     if isinstance(value, str):
@@ -34,7 +34,7 @@ def _hyper_parameter(value: object) -> float | str:
         return math.inf if value == "inf" else value
     try:
         number = float(value)
-    except OverflowError:  # a whole number beyond 1e308
+    except OverflowError:  # an integer beyond 1e308
         raise ValueError("must be a number or inf") from None
     if math.isnan(number) or number == -math.inf:
         raise ValueError("must be a number or inf")
@@ -48,14 +48,19 @@ Range = Annotated[tuple[float, float], Field(strict=False)]
 
 
 class Section(BaseModel):
-    """A group of settings; unknown keys are refused."""
+    """Group of settings; unknown keys are refused."""
 
-    # strict: `steps = "100"` and `steps = true` are mistakes, not numbers.
+    # Strict, because `steps = "100"` and `steps = true` are mistakes, not numbers.
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 def explained(error: Any, known_under: Callable[[Sequence[str]], Iterable[str]]) -> str:
-    """One readable line for one pydantic error; known_under(path) tells the keys that exist below a path."""
+    """Return one readable line for a pydantic error.
+
+    Args:
+        error: An item of `ValidationError.errors()`.
+        known_under: Returns the keys that exist below a path.
+    """
     path = [str(part)[:LONGEST_WORD] for part in error["loc"]]
     key = ".".join(path)
     if error["type"] == "extra_forbidden":
@@ -69,12 +74,12 @@ def explained(error: Any, known_under: Callable[[Sequence[str]], Iterable[str]])
     message = str(error["msg"]).removeprefix("Value error, ")
     if not key:
         return message
-    if isinstance(error["input"], dict):  # of a whole section: the message begins with the key inside
+    if isinstance(error["input"], dict):  # error of a whole section: its message starts with the inner key
         return f"{key}.{message}"
     return f"{key}: {message[0].lower()}{message[1:]}, got {brief(error['input'])}"
 
 
-# What pydantic says of a type, in the words of people.
+# Readable messages for pydantic's error types.
 _SAID = {
     "int_type": "{got} is not a whole number",
     "int_from_float": "{got} is not a whole number",
@@ -286,7 +291,7 @@ class ConditioningSpec(Section):
 
     @property
     def transductive(self) -> bool:
-        """Whether the embedding of a scored sample depends on what is scored with it."""
+        """True if the embedding of a scored sample depends on the other scored samples."""
         return self.neighbours > 0 and self.among == "own"
 
 
@@ -378,7 +383,7 @@ class ScheduleSpec(Section):
 
 
 Class = Annotated[int, Field(ge=0, le=10_000_000)]
-MOST_SAMPLES = 10_000  # that a fork leaves out by number
+MOST_SAMPLES = 10_000  # limit of samples that a fork leaves out by number
 Sample = Annotated[int, Field(ge=0)]
 Relabelled = Annotated[tuple[Sample, Class], Field(strict=False)]
 

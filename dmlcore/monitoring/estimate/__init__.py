@@ -1,1 +1,1 @@
-"""Time and memory of a training run before it is started."""
+"""Estimates of a training run's time and memory before it is started."""

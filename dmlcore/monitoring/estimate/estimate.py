@@ -1,8 +1,8 @@
-"""Time and memory of a training run before it is started, told from finished runs like it or from this machine's speed.
+"""Estimates of a training run's time and memory, from similar finished runs or from this machine's measured speed.
 
-Time of a step = (arithmetic of the network, bytes it keeps for the backward pass, operations, parameters that the
-optimiser moves, one) * what each of these costs here (`speed`), + the loss, which is timed itself. Finished
-runs with the same network and data correct the sum by what they really took.
+The time of a step is the dot product of its features (flops, bytes kept for the backward pass, operations, updated
+parameters, 1) with their costs on this machine (`speed`), plus the time of the loss, which is measured. The sum is
+scaled by the ratio of actual to estimated time in finished runs with the same network and data.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import Run, RunError
 from dmlcore.training.evaluation import MOST, NUMBERS
 
-MOST_TIMED = 256  # samples of a batch for which a loss is timed; larger ones grow with the square
-ALIKE = 5  # finished runs that are asked at most
-MOMENTS = {"adam": 2, "adamw": 2, "rmsprop": 1, "sgd": 1}  # numbers an optimiser keeps for each parameter
-CUDA_CONTEXT = 500 * 2**20  # bytes that CUDA and its libraries take of a GPU
+MOST_TIMED = 256  # largest batch for which a loss is timed; for more samples, the time is scaled quadratically
+ALIKE = 5  # finished runs used at most
+MOMENTS = {"adam": 2, "adamw": 2, "rmsprop": 1, "sgd": 1}  # optimiser values per parameter
+CUDA_CONTEXT = 500 * 2**20  # bytes of GPU memory used by CUDA and its libraries
 
 
 @dataclass(frozen=True)
 class DataSize:
-    """What of a data set matters here: shape of one input, training classes, samples of the parts."""
+    """Shape of one input, number of training classes, and sizes of the splits."""
 
     shape: tuple[int, ...]
     classes: int
@@ -47,25 +47,37 @@ class DataSize:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Seconds of the training run, bytes at its peak, trained numbers, flops of a step, and what all that rests on."""
+    """Estimated time and memory of a training run.
+
+    Attributes:
+        seconds: Duration of all steps and evaluations.
+        memory: Peak memory in bytes, of the GPU if one is used, otherwise of the process.
+        parameters: Number of trained parameters.
+        flops: Floating-point operations per step.
+        basis: What the estimate is based on, as text.
+    """
 
     seconds: float
     memory: float
     parameters: int
     flops: float
     basis: str
-    runs: int  # finished runs it rests on; 0: the speed of this machine, or of a guessed one
+    runs: int  # number of finished runs used; 0: the speed of this machine, measured or assumed
     gpu: bool
-    validating: float = 0.0  # share of the seconds in which it validates, 0..1
-    frozen: int = 0  # numbers of the network that are not trained
+    validating: float = 0.0  # share of the time spent on validation, 0..1
+    frozen: int = 0  # number of network parameters that are not trained
 
 
 def estimate(
     spec: RunSpec, size: DataSize, finished: Iterable[Run] = (), speed: Speed | None = None
 ) -> Estimate | None:
-    """Time and memory of a training run of `spec` on data of `size`; None where the work of its network is not known.
+    """Estimate time and memory of a training run; return None if the cost of its network is unknown.
 
-    finished: runs that may be asked, the newest first. The time is that of all steps: a patience may end it earlier.
+    Args:
+        spec: Spec of the run; the estimate ignores early stopping.
+        size: Sizes of the data.
+        finished: Runs to learn from, newest first.
+        speed: Speed of the device; None: as measured on this machine, or the default.
     """
     gpu = device_queue.device_of(spec) == "cuda"
     speed = speed or known_speed("cuda" if gpu else "cpu") or Speed()
@@ -88,7 +100,7 @@ def estimate(
 
 
 def _seconds(spec: RunSpec, size: DataSize, net: Cost, speed: Speed) -> float:
-    """All steps and all evaluations."""
+    """Return the seconds of all steps and evaluations."""
     batch = spec.batch.classes * spec.batch.samples
     costs = (speed.flop, speed.byte, speed.operation, speed.parameter, speed.step)
     step = sum(c * f for c, f in zip(costs, features(net, batch), strict=True))
@@ -98,28 +110,29 @@ def _seconds(spec: RunSpec, size: DataSize, net: Cost, speed: Speed) -> float:
     whole = _unfrozen(spec, size)
     if spec.model.freeze == "backbone" and whole:
         views = spec.data.views * (size.training + size.validation)
-        looks += (size.training + size.validation + size.test + views) * whole.flops * speed.flop  # once, if not kept
+        # computed once, unless cached
+        looks += (size.training + size.validation + size.test + views) * whole.flops * speed.flop
     if spec.batch.sampler in ("mined", "neighbourhood"):
         tabled = max(0, spec.schedule.steps - spec.batch.balanced_steps)
         tables = math.ceil(tabled / (spec.batch.refresh or max(1, tabled)))
         looks += tables * (size.training * look + size.training**2 * search)
-    if spec.loss.start_weight:  # forward through the network as it started
+    if spec.loss.start_weight:  # forward pass through the initial network
         step += batch * look
     return spec.schedule.steps * step + looks + speed.test
 
 
 def _unfrozen(spec: RunSpec, size: DataSize) -> Cost | None:
-    """Return the work of the same network if all of it were trained."""
+    """Return the cost of the same network without frozen parts."""
     return cost_of(spec.model.model_copy(update={"freeze": "none"}), size.shape)
 
 
 def _look(net: Cost, speed: Speed) -> float:
-    """Embedding one sample."""
+    """Return the seconds to embed one sample."""
     return (net.flops * speed.flop + net.activation_bytes * speed.byte / 3) + speed.operation * net.operations / 3 / 256
 
 
 def embedding_seconds(spec: RunSpec, shape: tuple[int, ...], samples: int) -> float:
-    """Return the seconds that embedding samples of this shape takes here; infinite where the network is not known."""
+    """Return the seconds to embed `samples` inputs of this shape; infinity for an unknown network."""
     net = cost_of(spec.model.model_copy(update={"freeze": "none"}), shape)
     if net is None:
         return math.inf
@@ -127,7 +140,7 @@ def embedding_seconds(spec: RunSpec, shape: tuple[int, ...], samples: int) -> fl
 
 
 def _validating(spec: RunSpec, size: DataSize, net: Cost, speed: Speed) -> float:
-    """All validations: embedding and search."""
+    """Return the seconds of all validations: embedding and search."""
     monitored = size.test if spec.schedule.monitor_part == "test" else size.validation
     validations = 1 + math.ceil(spec.schedule.steps / spec.schedule.validate_every)
     search = 2 * speed.flop * spec.model.embedding_dim
@@ -135,7 +148,7 @@ def _validating(spec: RunSpec, size: DataSize, net: Cost, speed: Speed) -> float
 
 
 def loss_seconds(spec: RunSpec, classes: int) -> float:
-    """Seconds of loss and miner in a step, forward and backward, timed on the CPU; 0 where they cannot be made."""
+    """Return the seconds of loss and miner per step, forward and backward, timed on the CPU; 0 for invalid ones."""
     batch = spec.batch.classes * spec.batch.samples
     timed = min(batch, MOST_TIMED)
     key = (spec.loss.model_dump_json(), spec.miner.model_dump_json())
@@ -147,7 +160,7 @@ def loss_seconds(spec: RunSpec, classes: int) -> float:
 
 @lru_cache(maxsize=256)
 def _timed(loss: str, miner: str, batch: int, samples: int, dimension: int, classes: int) -> float:
-    """Processor time of one thread, as other processes, and threads that spin for a core in use, do not count."""
+    """Time in one thread and in processor time, which excludes other processes and spinning threads."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -179,20 +192,20 @@ def _time(loss: str, miner: str, batch: int, samples: int, dimension: int, class
                 more["pooled"] = points
             made(points, labels, **more).backward()
             times.append(time.thread_time() - start)
-    except Exception:  # parameters that the page has refused already
+    except Exception:  # invalid parameters, which the page reports
         return 0.0
     return min(times)
 
 
 def _ratios(spec: RunSpec, size: DataSize, finished: Iterable[Run], net: Cost, speed: Speed) -> list[float]:
-    """What finished runs took over what they would have been told; of those with the same network and data.
+    """Return the ratios of actual to estimated time of finished runs with the same network and data.
 
-    Those with the same loss and batch are asked before others.
+    Runs with the same loss, miner and batch are preferred.
     """
     alike: list[tuple[bool, Run]] = []
     for run in finished:
         with suppress(RunError):
-            if run.spec.fork.run:  # its clock began elsewhere
+            if run.spec.fork.run:  # its time includes that of its parent
                 continue
             if _what_costs(run.spec) == _what_costs(spec) and run.state().state == "done":
                 other = (run.spec.loss, run.spec.miner, run.spec.batch) != (spec.loss, spec.miner, spec.batch)
@@ -210,7 +223,7 @@ def _ratios(spec: RunSpec, size: DataSize, finished: Iterable[Run], net: Cost, s
 
 
 def _what_costs(spec: RunSpec) -> tuple[Any, ...]:
-    """What two specs have in common whose times can be told from each other."""
+    """Return the settings that must be equal for the time of one run to predict that of another."""
     m, d = spec.model, spec.data
     network = (
         m.name,
@@ -225,7 +238,7 @@ def _what_costs(spec: RunSpec) -> tuple[Any, ...]:
 
 
 def _memory(spec: RunSpec, size: DataSize, net: Cost, speed: Speed, gpu: bool) -> float:
-    """Bytes at the peak: of the GPU where there is one, else of the process."""
+    """Return the peak memory in bytes, of the GPU if one is used, otherwise of the process."""
     batch = spec.batch.classes * spec.batch.samples
     loss, proxies = losses.describe(spec.loss.name), 0
     if getattr(loss, "proxies", False):
@@ -235,7 +248,7 @@ def _memory(spec: RunSpec, size: DataSize, net: Cost, speed: Speed, gpu: bool) -
     parameters = net.parameters + proxies
     started = net.parameters if spec.loss.start_weight else 0
     weights = 4 * (parameters * (2 + MOMENTS[spec.optimiser.name]) + started)
-    # what a projection holds the network to, and the best of the one at work with its proxies
+    # the anchor weights of a projection, and the best weights of the current one with its proxies
     projected = 4 * (2 * net.parameters + proxies) if spec.projection.pool else 0
     weights += projected
     best = 0 if spec.data.validation == "none" and spec.schedule.monitor_part == "validation" else 4 * parameters
@@ -246,12 +259,12 @@ def _memory(spec: RunSpec, size: DataSize, net: Cost, speed: Speed, gpu: bool) -
     look = 2 * net.largest * max(1, min(MOST[device], NUMBERS[device] // each))
     if gpu:
         return CUDA_CONTEXT + weights + best + max(step, look)
-    saving = 4 * parameters * (2 + MOMENTS[spec.optimiser.name]) + projected  # a checkpoint is put together in memory
+    saving = 4 * parameters * (2 + MOMENTS[spec.optimiser.name]) + projected  # a checkpoint is assembled in memory
     return speed.base + weights + best + _held(spec, size) + max(step, look, saving)
 
 
 def _held(spec: RunSpec, size: DataSize) -> float:
-    """Bytes of the inputs where they are read at once; those of large sets are mapped from the disk."""
+    """Return the bytes of inputs that are loaded into memory; those of large data sets are memory-mapped."""
     info = data.describe(spec.data.name)
     number = {"images": 1, "vectors": 4, "tokens": 8}[info.kind]
     samples = size.training + size.validation + size.test

@@ -1,4 +1,4 @@
-"""What a network computes and keeps for one sample, from counts of its backbone: no network is built for it."""
+"""Cost of a network per sample, from counts per backbone; no network is built."""
 
 from __future__ import annotations
 
@@ -14,13 +14,20 @@ from dmlcore.models import backbones
 from dmlcore.spec.sections import ModelSpec
 
 FLOAT = 4  # bytes
-MAP_PIXELS = 16 * 16  # of the image to one position of the map, of most backbones
+MAP_PIXELS = 16 * 16  # image pixels per position of the feature map, for most backbones
 
 
 @dataclass(frozen=True)
 class Cost:
-    """A forward pass of one sample: multiplications and additions, bytes kept for the backward pass, the largest of
-    them; operations of the pass; trained numbers."""
+    """Cost of a forward pass of one sample.
+
+    Attributes:
+        flops: Multiplications and additions.
+        activation_bytes: Bytes kept for the backward pass.
+        largest: Bytes of the largest kept tensor.
+        operations: Number of kernels.
+        parameters: Number of trained parameters.
+    """
 
     flops: float
     activation_bytes: float
@@ -31,7 +38,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Counted:
-    """A backbone: flops, bytes kept and the largest of them, each per pixel of its image; operations; parameters."""
+    """Counts of a backbone; flops, activation_bytes and largest are per image pixel."""
 
     flops: float
     activation_bytes: float
@@ -41,7 +48,7 @@ class Counted:
     channels: int
 
 
-# As `count` finds them with images of 224 pixels (conv4: 28, resnet20: 32); its tests count some anew.
+# Results of `count` for images of 224 pixels (conv4: 28, resnet20: 32); tests recount some of them.
 BACKBONES = {
     "resnet20": Counted(79200.0, 1489.38, 64.0, 171, 269072, 64),
     "conv4": Counted(27342.37, 941.31, 256.0, 42, 112832, 64),
@@ -60,9 +67,10 @@ BACKBONES = {
 
 
 def cost_of(model: ModelSpec, shape: tuple[int, ...]) -> Cost | None:
-    """The work of a network on (F,) vectors, (3, H, W) images or (L,) tokens; None of one that is not known.
+    """Return the cost of a network on inputs of shape (F,), (3, H, W) or (L,) for tokens, or None if it is unknown.
 
-    Pooling counts as an average, and a kept classifier as its parameters; of a frozen backbone the maps are read.
+    Pooling counts as an average and a kept classifier by its parameters; maps of a frozen backbone are read from a
+    cache.
     """
     dimension = model.embedding_dim
     if model.name == "tokens":
@@ -93,7 +101,7 @@ def cost_of(model: ModelSpec, shape: tuple[int, ...]) -> Cost | None:
 
 @cache
 def count(name: str, side: int) -> Counted:
-    """Count a backbone on torch's meta device, which computes nothing, with square images; takes seconds."""
+    """Count a backbone for square images on the meta device, which computes nothing; takes seconds."""
     from torch.utils.flop_counter import FlopCounterMode
 
     with torch.device("meta"):
@@ -114,18 +122,18 @@ def count(name: str, side: int) -> Counted:
 
 
 class _Kept:
-    """Bytes of the tensors that are kept for a backward pass, each storage once, parameters left out."""
+    """Counter of the bytes kept for a backward pass; each storage counts once, parameters do not."""
 
     def __init__(self) -> None:
         self.bytes = self.count = self.largest = 0
         self._seen: dict[Any, Tensor] = {}
 
     def add(self, tensor: Tensor) -> Tensor:
-        """Note a tensor, and hand it on."""
+        """Count a tensor and return it."""
         self.count += 1
         storage = tensor.untyped_storage()._cdata
         if not isinstance(tensor, nn.Parameter) and storage not in self._seen:
-            self._seen[storage] = tensor  # alive, so that its address is not used again
+            self._seen[storage] = tensor  # a reference, so that the address is not reused
             size = tensor.numel() * tensor.element_size()
             self.bytes, self.largest = self.bytes + size, max(self.largest, size)
         return tensor

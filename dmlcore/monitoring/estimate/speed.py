@@ -1,4 +1,4 @@
-"""What a step of training costs on this machine: measured once by steps of small networks, kept in the cache."""
+"""Costs of a training step on this machine, measured once with small networks and cached."""
 
 from __future__ import annotations
 
@@ -30,10 +30,14 @@ from dmlcore.storage.task import spawn_detached
 
 @dataclass(frozen=True)
 class Speed:
-    """Seconds per flop, per byte kept, per operation and per parameter of a training step, and of every step.
+    """Seconds per flop, per byte kept for the backward pass, per operation, per parameter, and per training step.
 
-    test: seconds that the test at the end takes beside the work, mostly to load what clusters. base: bytes of a process
-    that has everything loaded. The defaults are those of a laptop, until this machine is measured.
+    The defaults are those of a laptop, used until this machine is measured.
+
+    Attributes:
+        test: Additional seconds of the final test, mostly for importing the clustering library.
+        base: Bytes of a process with all libraries loaded.
+        measured: True if measured on this machine.
     """
 
     flop: float = 6e-12
@@ -47,12 +51,12 @@ class Speed:
 
 
 def features(net: Cost, batch: int) -> tuple[float, ...]:
-    """What the costs of `Speed` are multiplied with in a training step."""
+    """Return the factors by which the costs of `Speed` are multiplied in a training step."""
     return (3 * net.flops * batch, net.activation_bytes * batch, net.operations, net.parameters, 1.0)
 
 
 def known_speed(device: str) -> Speed | None:
-    """What was measured on this machine, or None."""
+    """Return the measured speed of this machine, or None."""
     try:
         return _read(str(_file()), _file().stat().st_mtime_ns).get(device)
     except OSError:
@@ -69,7 +73,7 @@ def _read(path: str, _: int) -> dict[str, Speed]:
 
 
 def measure_in_background() -> None:
-    """Start this module as a process unless this machine is known or being measured; returns at once."""
+    """Start a process that measures this machine, unless this is done or under way; return immediately."""
     if known_speed("cpu") is not None or _Background.started:
         return
     _Background.started = True
@@ -77,11 +81,13 @@ def measure_in_background() -> None:
 
 
 class _Background:
-    started = False  # by this process: what fails once is not tried again
+    started = False  # in this process; a failed measurement is not repeated
 
 
 def measure() -> dict[str, Speed]:
-    """Measure this machine and keep what it is like in the cache, if no other process is at it; about five seconds."""
+    """Measure this machine and cache the result; takes about five seconds. Raises locks.Busy if another process does
+    so.
+    """
     file = _file()
     file.parent.mkdir(parents=True, exist_ok=True)
     with locks.ProcessLock(file.with_suffix(".lock"), wait=0.0):
@@ -93,13 +99,13 @@ def measure() -> dict[str, Speed]:
 
 
 THREADS = torch.get_num_threads()
-# Network, side of its images (0: vectors), samples of a batch.
+# network, image side (0: vectors), batch size
 PROBES = (("mlp", 0, 64), ("resnet20", 32, 8), ("resnet20", 32, 64), ("resnet18", 64, 4), ("resnet18", 64, 24))
 
 
 def _fit(device: torch.device) -> Speed:
-    """The costs, none below 0, that explain the probes best, relative to what each took."""
-    from scipy.optimize import nnls  # late: it is slow to load
+    """Return the non-negative costs that best explain the probes, with errors relative to each probe's time."""
+    from scipy.optimize import nnls  # imported late, as it is slow
 
     rows, took, base, test = [], [], 0, 0.0
     for name, side, batch in PROBES:
@@ -111,7 +117,7 @@ def _fit(device: torch.device) -> Speed:
         took.append(_probe(spec, shape, batch, device))
         if len(took) == 1:
             start = time.process_time()
-            from sklearn.cluster import KMeans  # what a test of a run loads
+            from sklearn.cluster import KMeans  # imported by the test of a run
 
             KMeans(10, n_init=1, random_state=0).fit(np.random.default_rng(0).normal(size=(900, 64)))
             test = time.process_time() - start
@@ -119,14 +125,14 @@ def _fit(device: torch.device) -> Speed:
     table = np.array(rows) / np.array(took)[:, None]
     scale = table.max(0)
     costs = nnls(table / scale, np.ones(len(took)))[0] / scale
-    floor = took[0] if device.type == "cpu" else 0.0  # nothing is faster than the smallest network
+    floor = took[0] if device.type == "cpu" else 0.0  # no step is faster than that of the smallest network
     flop, byte, operation, parameter, step = map(float, costs)
     return Speed(flop, byte, operation, parameter, max(step, floor / 2), test, base, True)
 
 
 def _probe(spec: ModelSpec, shape: tuple[int, ...], batch: int, device: torch.device) -> float:
-    """Seconds of a training step: the least of some."""
-    torch.set_num_threads(1 if spec.name == "mlp" else THREADS)  # as a training run does
+    """Return the shortest time of a training step, in seconds."""
+    torch.set_num_threads(1 if spec.name == "mlp" else THREADS)  # as in a training run
     network = networks.build(spec, shape, seed=0).to(device)
     optimiser = eager.plain(torch.optim.Adam)(network.parameters(), fused=True)
     inputs = torch.rand(batch, *shape, device=device)
@@ -142,14 +148,14 @@ def _probe(spec: ModelSpec, shape: tuple[int, ...], batch: int, device: torch.de
         optimiser.zero_grad()
         if device.type == "cuda":
             torch.cuda.synchronize()
-        # Where others use the cores too, processor time is nearer to what it takes alone.
+        # If other processes use the cores, processor time is closer to the time without them.
         took = time.perf_counter() - start
         times.append(took if device.type == "cuda" else min(took, time.process_time() - worked))
     return min(times)
 
 
 def _file() -> Path:
-    """Where the speed of this machine is kept: named by what it depends on."""
+    """Return the path of the cached speed, named by what it depends on."""
     cards = device_queue.gpus()
     what = f"{platform.node()}-{len(os.sched_getaffinity(0))}-{len(cards)}-{torch.__version__}"
     return cache_folder() / f"speed-{what.replace('/', '-')}.json"
