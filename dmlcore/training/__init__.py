@@ -1,1 +1,1 @@
-"""The loop, and what it works with."""
+"""Training: the training loop and its parts, such as batches, objective, optimiser, validation and checkpoints."""

@@ -1,6 +1,6 @@
-"""What a run is measured against before its first step: chance, the inputs themselves, the network as it starts.
+"""Baselines of a run before its first step: chance, the raw inputs, and the untrained network.
 
-What the inputs score is the same for every run on the same data, so it is computed once and kept.
+The scores of the inputs are the same for every run on the same data, so they are computed once and cached.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from dmlcore.training import evaluation, final_analyses
 from dmlcore.training.state import TrainingState, embedder
 from dmlcore.typing import Bools, Ints
 
-VERSION = 1  # of what a row of scores holds
-OF_TRAIN = (1, 8)  # R@K on the training split, as `final_analyses.train_scores` has them
+VERSION = 1  # version of the contents of a row of scores
+OF_TRAIN = (1, 8)  # R@K on the training split, the same as in `final_analyses.train_scores`
 log = logging.getLogger(__name__)
 
 
 def first_rows(state: TrainingState) -> list[Row]:
-    """The rows that a run begins with: test scores of the inputs and of the untrained network, and further ones.
+    """Return the first rows of a run: test scores of the inputs and of the untrained network, and further baselines.
 
-    The further ones are of kind "baseline": chance on the test split; the inputs on the validation split; inputs and
-    untrained network on the training split where trained networks are scored on it too (`final_analyses.rows`).
+    The further ones have the kind "baseline": chance on the test split; the inputs on the validation split; and, where
+    trained networks are also scored on the training split (`final_analyses.rows`), inputs and untrained network on it.
     """
     data, ks = state.data, state.spec.ks
     embeddings = evaluation.embed(embedder(state), data, "test", state.device)
@@ -47,11 +47,17 @@ def first_rows(state: TrainingState) -> list[Row]:
 
 
 def chance(labels: Ints, searched: Bools) -> dict[str, float | None]:
-    """Expected MAP@R and R@1 of neighbours in random order, over the queries that have a match.
+    """Return the expected MAP@R and R@1 of neighbours in random order, over the queries that have a match.
 
-    labels (n,); searched (n,): only searched, the others being the queries; none: every sample searches the others.
-    Of n candidates R match, so place k does with p = R / n and one before it, given that, with q = (R - 1) / (n - 1):
-    E[AP@R] = p / R * sum over k = 1..R of (1 + (k - 1) q) / k. Exact, as expectations add.
+    If R of n candidates match, place k matches with p = R / n, and an earlier place given that one with
+    q = (R - 1) / (n - 1): E[AP@R] = p / R * sum over k = 1..R of (1 + (k - 1) q) / k. The value is exact, because
+    expectations add.
+
+    Args:
+        labels: Integer labels, (n,).
+        searched: Mask of samples that are only searched while the others are queries, (n,). If none is set, every
+            sample
+            searches all others.
     """
     own = not searched.any()
     candidates = np.unique(labels if own else labels[searched], return_counts=True)
@@ -71,10 +77,10 @@ def chance(labels: Ints, searched: Bools) -> dict[str, float | None]:
 
 
 def inputs_row(data: Dataset, split: str, ks: tuple[int, ...]) -> Row:
-    """The scores row "inputs" of a split, from the cache where the very same inputs were scored before.
+    """Return the scores row "inputs" of a split, from the cache if the same inputs were scored before.
 
-    Thousands of dimensions make this search the slowest of a short run. A cache that cannot be read or written is
-    done without.
+    Inputs have thousands of dimensions, which makes this search the slowest part of a short run. A cache that cannot be
+    read or written is ignored.
     """
     raw = evaluation.raw_inputs(data, split)
     indices, searched = evaluation.rows_of(data, split)
@@ -106,6 +112,6 @@ def _baseline(subject: str, split: str, scores: Mapping[str, Any]) -> Row:
 
 
 def _flat(row: Row) -> dict[str, Any]:
-    """MAP@R, R-precision and R@K of a row of scores, one name each."""
+    """Return MAP@R, R-precision and R@K of a row of scores under flat names."""
     recall = {f"recall_at_{k}": value for k, value in row["recall_at"].items()}
     return recall | {"r_precision": row["r_precision"], "map_at_r": row["map_at_r"]}

@@ -1,4 +1,4 @@
-"""What a batch of embeddings looks like while it is trained: distances, triplets, spectrum, forces."""
+"""Statistics of a batch of embeddings during training: distances, triplets, spectrum and forces."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from dmlcore.losses.engine.table import pair_tables
 from dmlcore.typing import Floats
 
-BINS = 20  # of both histograms
-SPHERE = 2.0  # the largest distance of two unit vectors
-UNIT = 1e-3  # how far a length may be from 1 for embeddings to count as unit vectors
+BINS = 20  # bins of each histogram
+SPHERE = 2.0  # largest distance between two unit vectors
+UNIT = 1e-3  # tolerance on the lengths of embeddings that count as unit vectors
 
 Measured = dict[str, float | list[int]]
 
@@ -22,23 +22,29 @@ Measured = dict[str, float | list[int]]
 def measure(
     embeddings: Tensor, labels: Tensor, clamp: tuple[float, float] | None = None, *, loss: nn.Module | None = None
 ) -> Measured:
-    """Numbers that tell how a batch stands, of embeddings (B, D) and integer labels (B,) on any device.
+    """Compute statistics of a batch of embeddings.
 
-    clamp: (m, m2), so that a triplet counts as active while 0 < d_ap - d_an + m < m2; loss: adds its forces, at the
-    price of one more evaluation. Everything stays on the device until one transfer at the end. What is undefined, or
-    not finite, is left out, so that a row of metrics.jsonl can hold the rest:
+    All values stay on the device until one transfer at the end. Values that are undefined or not finite are left out,
+    so
+    that a row of metrics.jsonl can hold the rest:
 
-    triplets: valid ones; violating: share with d_ap > d_an; active: share inside the clamp window
-    positive_distance, negative_distance: mean over pairs; positive_histogram, negative_histogram: 20 counts of ordered
+    triplets: number of valid triplets; violating: share with d_ap > d_an; active: share inside the clamp window
+    positive_distance, negative_distance: means over pairs; positive_histogram, negative_histogram: 20 counts of ordered
         pairs from 0 to histogram_to, which is 2 for unit vectors and else the next power of two
     norm: mean length; spread: root mean square distance from the mean over the root mean square length, in 0..1
     effective_rank: exp of the entropy of the singular values of the centred batch, each over their sum, in 1..D
         (Roy & Vetterli 2007); largest_share: the largest of these shares
     alignment: mean squared distance of positives; uniformity: log mean exp(-2 d^2) of all pairs; both of the
-        embeddings put on the unit sphere (Wang & Isola 2020, with alpha = 2 and t = 2)
-    covering_radius: mean over classes of the smallest ball around a sample that holds its class
+        embeddings projected onto the unit sphere (Wang & Isola 2020, with alpha = 2 and t = 2)
+    covering_radius: mean over classes of the smallest ball around a sample that contains its class
     pull, push: mean over samples of the length of the loss gradient that comes from pairs of one class, of two classes;
-        only for losses of distances (`of_tables`, as TripletLoss has)
+        only for losses of distances (with `of_tables`, such as TripletLoss)
+
+    Args:
+        embeddings: Embeddings, (B, D), on any device.
+        labels: Integer labels, (B,).
+        clamp: (m, m2): a triplet is active while 0 < d_ap - d_an + m < m2.
+        loss: Loss whose forces are computed, at the cost of another evaluation.
     """
     if embeddings.ndim != 2 or labels.shape != embeddings.shape[:1] or not len(labels):
         raise ValueError(
@@ -46,8 +52,8 @@ def measure(
         )
     forces = {} if loss is None else _forces(loss, embeddings.detach().float(), labels)
     with torch.no_grad():
-        # Products of centred vectors in double precision give distances to some 1e-7 of the spread of the batch, at a
-        # tenth of the price of the direct form.
+        # Products of centred vectors in double precision give distances to about 1e-7 of the spread of the batch, at a
+        # tenth of the cost of the direct computation.
         x = embeddings.detach().double()
         centred = x - x.mean(0)
         gram = centred @ centred.T
@@ -71,7 +77,7 @@ def measure(
 def _numbers(
     x: Tensor, centred: Tensor, distances: Tensor, labels: Tensor, clamp: tuple[float, float] | None
 ) -> tuple[dict[str, Tensor], Tensor]:
-    """Scalars by name, 0/0 where nothing is to be averaged, and the counts of both histograms."""
+    """Return scalars by name, 0/0 where there is nothing to average, and the counts of both histograms."""
     same = labels[:, None] == labels
     other = ~same
     same = same & ~torch.eye(len(x), dtype=torch.bool, device=x.device)
@@ -81,7 +87,8 @@ def _numbers(
     numbers["negative_distance"] = distances.where(other, 0).sum() / negatives
     norms = squares.sqrt()
     unit = ((norms - 1).abs() <= UNIT).all()
-    largest = torch.exp2(torch.log2(distances.max()).ceil())  # a power of two: rows stay comparable as the batch grows
+    # a power of two, so that rows remain comparable as the batch grows
+    largest = torch.exp2(torch.log2(distances.max()).ceil())
     numbers["histogram_to"] = torch.where(unit, SPHERE, largest.where(largest > 0, 1.0))
     numbers["norm"] = norms.mean()
     numbers["spread"] = (centred.square().sum() / squares.sum()).sqrt()
@@ -92,7 +99,7 @@ def _numbers(
     numbers["alignment"] = near.where(same, 0).sum() / positives
     numbers["uniformity"] = ((-2 * near).exp().where(pairs, 0).sum() / pairs.sum()).log()
 
-    # The radius of a class, at each of its samples; then every class counts once.
+    # The radius of a class at each of its samples; then every class has the same weight.
     size = same.sum(1) + 1
     reach = distances.where(same, 0).amax(1)
     radius = reach.expand_as(distances).where(same, torch.inf).amin(1).minimum(reach)
@@ -101,13 +108,13 @@ def _numbers(
 
 
 def _triplets(distances: Tensor, same: Tensor, other: Tensor, clamp: tuple[float, float] | None) -> dict[str, Tensor]:
-    """How many there are, and the shares that violate their order and that lie inside the clamp window."""
+    """Return the number of triplets, and the shares that violate their order and that are inside the clamp window."""
     positives = same.sum(1, keepdim=True)
     count = (positives * other.sum(1, keepdim=True)).sum()
     shifts = [0.0] if clamp is None else [0.0, clamp[0]] + [clamp[0] - clamp[1]] * (clamp[1] < torch.inf)
 
-    # Positives of each anchor in order; how many are farther than a negative, shifted by the window, is looked up. The
-    # size of the largest class is known for free on the CPU only: elsewhere all columns are sorted.
+    # For each anchor, sort the positives and count by binary search how many are farther than a negative, shifted by
+    # the window. On the CPU the size of the largest class is known at no cost; on other devices all columns are sorted.
     most = max(1, int(positives.max())) if distances.is_cpu else len(distances)
     ordered = distances.where(same, torch.inf).topk(most, largest=False).values
     shifted = torch.cat([distances - shift for shift in shifts], dim=1)
@@ -118,9 +125,9 @@ def _triplets(distances: Tensor, same: Tensor, other: Tensor, clamp: tuple[float
 
 
 def _histograms(distances: Tensor, top: Tensor, same: Tensor, other: Tensor) -> Tensor:
-    """Counts (2 * BINS,): positives, then negatives."""
+    """Return counts (2 * BINS,): positives, then negatives."""
     bins = (distances / top * BINS).nan_to_num(0.0).clamp(0, BINS - 1).long()
-    # Not bincount, which asks the device for the largest entry; not histc, which is not deterministic there.
+    # bincount would read the largest entry from the device, and histc is not deterministic on a GPU.
     place = torch.where(same, bins, torch.where(other, BINS + bins, 2 * BINS)).flatten()
     counts = torch.zeros(2 * BINS + 1, dtype=torch.int64, device=distances.device)
     return counts.scatter_add_(0, place, torch.ones_like(place))[: 2 * BINS]
@@ -129,19 +136,23 @@ def _histograms(distances: Tensor, top: Tensor, same: Tensor, other: Tensor) -> 
 def _spectrum(gram: Floats) -> Measured:
     if not np.isfinite(gram).all():
         return {}
-    # Of a scaled Gram matrix: its eigenvalues are the squared singular values; rounding leaves some just below 0.
+    # Singular values from a scaled Gram matrix: its eigenvalues are their squares; rounding makes some slightly
+    # negative.
     total = float(np.trace(gram))
     if total <= 0:
         return {}
     squares = np.linalg.eigvalsh(gram / total)
-    sizes = np.sqrt(squares.clip(min=0.0) * (squares > 1e-14))  # below that the product holds only rounding
+    sizes = np.sqrt(squares.clip(min=0.0) * (squares > 1e-14))  # smaller values are rounding errors of the product
     shares = sizes / sizes.sum()
     entropy = -float((shares[shares > 0] * np.log(shares[shares > 0])).sum())
     return {"effective_rank": float(np.exp(entropy)), "largest_share": float(shares.max())}
 
 
 def _forces(loss: Any, x: Tensor, labels: Tensor) -> dict[str, Tensor]:
-    """Mean pull and push: dL/d(embedding) split by the pairs it comes from; {} for a loss of more than distances."""
+    """Return the mean pull and push: dL/d(embedding) split by pairs of one class and of two classes.
+
+    Returns {} for a loss that depends on more than distances.
+    """
     if not hasattr(loss, "of_tables"):
         return {}
     counts = loss.counts
@@ -150,7 +161,7 @@ def _forces(loss: Any, x: Tensor, labels: Tensor) -> dict[str, Tensor]:
         (by,) = torch.autograd.grad(
             loss.of_tables(distances, squares, labels), distances, allow_unused=True, materialize_grads=True
         )
-    loss.counts = counts  # of the step, not of this look at it
+    loss.counts = counts  # restore the counts of the training step
     with torch.no_grad():
         weights = (by + by.T) / distances.where(distances > 0, torch.inf)
         same = labels[:, None] == labels

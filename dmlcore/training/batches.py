@@ -1,4 +1,4 @@
-"""What each step trains on: which samples, how they are read, and how images are cut and flipped on the device."""
+"""Batches: choice of samples, reading them, and augmentation of images on the device."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ from dmlcore.training.errors import TrainingError
 from dmlcore.training.objective import Tuples, seed_of
 from dmlcore.typing import Array, Ints, Pixels, Singles
 
-TURN, SCALE, SHIFT = math.radians(12), 0.15, 0.1  # of affine moves, each to both sides
-TRIES = 10  # cuts drawn for an image before its centre is taken, as in torchvision's RandomResizedCrop
-CHUNK = 256  # samples embedded at once
+TURN, SCALE, SHIFT = math.radians(12), 0.15, 0.1  # limits of affine augmentation, in both directions
+TRIES = 10  # attempts to draw a crop before the centre is used, as in torchvision's RandomResizedCrop
+CHUNK = 256  # samples embedded per forward pass
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """indices (B,) into the data set, inputs and labels (B,) on the device, tuples that the sampler has mined.
+    """A batch: indices (B,) into the data set, inputs, labels (B,) on the device, and tuples if the sampler mines them.
 
-    Where several processes train the run, inputs are those of this process's share, and all else is of the whole batch.
+    If several processes train the run, `inputs` are those of this process, and all other fields describe the whole
+    batch.
     """
 
     indices: Ints
@@ -42,10 +43,10 @@ class Batch:
 
 
 class Batches:
-    """The batch of each step, a function of (seed, step) and, for mined batches and neighbourhoods, of the table.
+    """Batches of a run: a function of (seed, step) and, for mined and neighbourhood batches, of the table.
 
-    `table` (N, D) holds embeddings of the training split, made when such batches begin, after `batch.balanced_steps`,
-    and anew before every `batch.refresh`-th step from then on; until then it is None. On a GPU a thread chooses and
+    `table` (N, D) holds embeddings of the training split. It is computed when such batches begin, after
+    `batch.balanced_steps`, and again every `batch.refresh` steps; before that it is None. On a GPU a thread chooses and
     reads the next batch while the device computes.
     """
 
@@ -82,7 +83,7 @@ class Batches:
         self._ahead: tuple[int, Future[tuple[Ints, Gathered]]] | None = None
 
     def make(self, step: int, embed: Callable[[Ints], Singles]) -> Batch:
-        """The batch of step `step` >= 1; embed: samples -> their embeddings (n, D), for the table."""
+        """Return the batch of step `step` >= 1; `embed` maps samples to their embeddings (n, D), for the table."""
         if self._stale(step):
             self.table = embed(self.train)
         ahead, self._ahead = self._ahead, None
@@ -104,13 +105,13 @@ class Batches:
         )
 
     def prepared(self, indices: Ints, seed: int) -> Tensor:
-        """Any samples on the device, changed as those of a batch are: a function of both."""
+        """Load samples onto the device and augment them as for training; a function of (indices, seed)."""
         if self.dataset.features is not None:
             return upload(self.dataset.features.batch(indices, seed), self.device)
         return augmented(self.dataset, indices, self.spec.data, seed, self.device)
 
     def sampler_of(self, step: int) -> samplers.Sampler:
-        """What draws the batch of this step: balanced ones come first where the spec asks for it."""
+        """Return the sampler of a step; balanced batches come first if the spec says so."""
         return self.first if self.first is not None and step <= self.spec.batch.balanced_steps else self.sampler
 
     def _stale(self, step: int) -> bool:
@@ -123,7 +124,7 @@ class Batches:
         return seed_of(self.spec.seed, "augment", step)
 
     def _read(self, step: int) -> tuple[Ints, Gathered]:
-        """Samples, and their images or the feature maps that a frozen backbone made of them or of their views."""
+        """Return the samples of a step, and their images or the stored feature maps of a frozen backbone."""
         indices = self.train[self.sampler_of(step).batch(step, self.table)]
         rows = processes.share(len(indices)).rows
         if self.dataset.features is not None:
@@ -134,13 +135,18 @@ class Batches:
 
 
 def to_device(dataset: Dataset, indices: Ints, device: torch.device) -> Tensor:
-    """Inputs of these samples on the device, or the maps that a frozen backbone made of them; channels last."""
+    """Return the inputs of samples, or the stored feature maps of a frozen backbone, on the device in channels-last
+    layout.
+    """
     return upload((dataset.inputs if dataset.features is None else dataset.features)[indices], device)
 
 
 @contextmanager
 def evaluating(model: Callable[[Tensor], Tensor]) -> Iterator[None]:
-    """Evaluation mode; then every module as it was, as a frozen batch norm does not train when its network does."""
+    """Put the model into evaluation mode; on exit restore the mode of every module.
+
+    A frozen batch norm stays in evaluation mode while its network trains, so modules are restored one by one.
+    """
     modules = [(module, module.training) for module in model.modules()] if isinstance(model, nn.Module) else []
     if isinstance(model, nn.Module):
         model.eval()
@@ -155,17 +161,26 @@ def evaluating(model: Callable[[Tensor], Tensor]) -> Iterator[None]:
 def embed(
     model: Callable[[Tensor], Tensor], dataset: Dataset, indices: Ints, device: torch.device, size: int = CHUNK
 ) -> Singles:
-    """Embeddings (n, D) float32 of these samples as they are, `size` at once; a network is evaluating meanwhile.
+    """Return embeddings (n, D) float32 of samples without augmentation, computed in evaluation mode.
 
-    Conditioned ones are of the whole set, in which the samples are neighbours of each other. Processes that train a run
-    together embed a share each.
+    Conditioned embeddings use the whole set, in which the samples are neighbours of each other. If several processes
+    train
+    a run together, each embeds a share.
+
+    Args:
+        model: A network, or any function of inputs on the device.
+        dataset: The data set.
+        indices: Samples to embed, (n,).
+        device: Device to compute on.
+        size: Samples per forward pass.
     """
     together = len(indices) >= processes.size()
     own = indices[processes.share(len(indices)).rows] if together else indices
     chunks = np.split(own, range(size, len(own), size))
     of_set: Callable[[Tensor, Ints], Tensor] | None = getattr(model, "of_set", None)
     one: Callable[[Tensor], Tensor] = getattr(model, "model", model) if of_set else model
-    with evaluating(model):  # embeddings stay on the device to the end: so it computes while the next ones are read
+    # embeddings stay on the device until the end, so that it computes while the next inputs are read
+    with evaluating(model):
         alone = torch.cat([one(to_device(dataset, c, device)).float() for c in chunks])
         if together:
             alone = processes.gather(alone, len(indices))
@@ -175,29 +190,32 @@ def embed(
 
 @dataclass(frozen=True, eq=False)
 class Gathered:
-    """Inputs of a batch in main memory; `sizes` (n, 2) are heights and widths where images are padded, else None."""
+    """Inputs of a batch in main memory; `sizes` (n, 2) are heights and widths if images are padded, else None."""
 
     inputs: Array | Tensor
     sizes: Ints | None = None
 
     def pinned(self) -> Gathered:
-        """The same in pinned memory, which takes some milliseconds a batch: of the thread that reads."""
+        """Return a copy in pinned memory. Copying takes several ms per batch, so the reading thread does it."""
         return Gathered(_tensor(self.inputs).pin_memory(), self.sizes)
 
 
 def augmented(dataset: Dataset, indices: Ints, data: DataSpec, seed: int, device: torch.device | str) -> Tensor:
-    """Training inputs of these samples on the device: images (n, 3, S, S) uint8, changed as `data` says.
+    """Return training inputs on the device: images (n, 3, S, S) uint8, augmented as `data` says.
 
-    Vectors and tokens come as they are. A function of (indices, data, seed), the same on every device up to rounding.
+    Vectors and tokens are unchanged. The result is a function of (indices, data, seed), the same on every device up to
+    rounding.
     """
     return augment(gather(dataset, indices, data, seed), dataset.inputs.shape[-1], data, seed, device)
 
 
 def gather(dataset: Dataset, indices: Ints, data: DataSpec, seed: int, rows: slice = slice(None)) -> Gathered:
-    """Read what `augment` needs of these rows, with NumPy alone, so that a thread may do it while the last step
-    computes."""
+    """Read the inputs that `augment` needs for the given rows.
+
+    Only NumPy is used, so that a thread can read while the previous step computes.
+    """
     if data.fresh:
-        assert hasattr(dataset.inputs, "fresh")  # `Batches` refuses others
+        assert hasattr(dataset.inputs, "fresh")  # `Batches` rejects other data sets
         return Gathered(dataset.inputs.fresh(indices, seed, rows))
     indices = indices[rows]
     if data.augment and data.crop == "resized" and hasattr(dataset.inputs, "uncut"):
@@ -206,10 +224,11 @@ def gather(dataset: Dataset, indices: Ints, data: DataSpec, seed: int, rows: sli
 
 
 def _padded(images: Sequence[Pixels]) -> Gathered:
-    """Images (h, w, 3) in one tensor (n, 3, H, W), zeros below and right, with their sizes.
+    """Put images (h, w, 3) into one zero-padded tensor (n, 3, H, W), and return it with their sizes.
 
-    By one call for all of them. By one each, as NumPy would, this thread asks a hundred times for its turn, and the one
-    that trains waits for it as often: of 42 ms of a step on an H200 that were 11.
+    One call copies all images. With one NumPy call per image, this thread requests the GIL a hundred times and the
+    training
+    thread waits as often: that took 11 of the 42 ms of a step on an H200.
     """
     sizes = np.array([image.shape[:2] for image in images], np.int64).reshape(-1, 2)
     padded = torch.zeros((len(images), *sizes.max(0, initial=0).tolist(), 3), dtype=torch.uint8)
@@ -221,9 +240,15 @@ def _padded(images: Sequence[Pixels]) -> Gathered:
 def augment(
     gathered: Gathered, side: int, data: DataSpec, seed: int, device: torch.device | str, share: Share | None = None
 ) -> Tensor:
-    """Bring what was gathered to the device and change it: (n, 3, side, side) uint8 images, channels last.
+    """Move gathered inputs to the device and augment them; images become (n, 3, side, side) uint8, channels last.
 
-    share: the rows of a batch that they are, so that each is changed as if all were there.
+    Args:
+        gathered: Inputs in main memory.
+        side: Side of the resulting images in pixels.
+        data: Settings of augmentation.
+        seed: Seed of augmentation.
+        device: Device to compute on.
+        share: Rows of the batch that the inputs are, so that each sample is augmented as in a single process.
     """
     inputs = upload(gathered.inputs, device)
     share = share or Share(0, len(inputs), len(inputs))
@@ -241,17 +266,17 @@ def augment(
 
 
 def upload(inputs: Array | Tensor, device: torch.device | str) -> Tensor:
-    """Inputs on the device; images in the memory layout that convolutions like best."""
+    """Copy inputs to the device; images are stored in channels-last layout, which is faster for convolutions."""
     tensor = _send(_tensor(inputs), torch.device(device))
     return tensor.contiguous(memory_format=torch.channels_last) if tensor.ndim == 4 else tensor.contiguous()
 
 
 def shifted(images: Tensor, seed: int, share: Share | None = None) -> Tensor:
-    """Flip half of the images (B, 3, H, W) and shift each by up to an eighth of its side, black outside."""
+    """Flip half of the images (B, 3, H, W) and shift each by up to an eighth of its side, filling with black."""
     batch, _, height, width = images.shape
     share = share or Share(0, batch, batch)
     pad = height // 8
-    random = torch.Generator().manual_seed(seed)  # on the CPU, so that every device draws the same
+    random = torch.Generator().manual_seed(seed)  # on the CPU, so that every device draws the same values
     flip = (torch.rand(share.total, 1, generator=random) < 0.5)[share.rows]
     top, left = torch.randint(0, 2 * pad + 1, (2, share.total, 1), generator=random)[:, share.rows]
     rows = torch.arange(height) + top
@@ -263,11 +288,13 @@ def shifted(images: Tensor, seed: int, share: Share | None = None) -> Tensor:
 
 
 def moved(images: Tensor, seed: int, share: Share | None = None) -> Tensor:
-    """Turn, shear, scale and shift each image (B, C, H, W) uint8 a little, black outside; none is mirrored.
+    """Rotate, shear, scale and shift each image (B, C, H, W) uint8 slightly, filling with black, without mirroring.
 
-    Uniform: angle and shear within TURN radians, both scales within SCALE of 1, shifts within SHIFT of the side.
+    Uniformly distributed: angle and shear within TURN radians, both scales within SCALE of 1, shifts within SHIFT of
+    the
+    side.
     """
-    random = torch.Generator().manual_seed(seed)  # on the CPU, so that every device draws the same
+    random = torch.Generator().manual_seed(seed)  # on the CPU, so that every device draws the same values
     share = share or Share(0, len(images), len(images))
     turn, shear, wide, high, right, down = 2 * torch.rand(6, share.total, generator=random)[:, share.rows] - 1
     turn, shear = TURN * turn, TURN * shear
@@ -285,11 +312,17 @@ def moved(images: Tensor, seed: int, share: Share | None = None) -> Tensor:
 def draw_boxes(
     sizes: Ints, area: tuple[float, float], ratio: tuple[float, float], seed: int, share: Share | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Draw where to cut: boxes (n, 4) int64 of top, left, height, width, and flips (n,) bool, on the CPU.
+    """Draw crops and flips: boxes (n, 4) int64 of top, left, height and width, and flips (n,) bool, on the CPU.
 
-    sizes (n, 2): height and width of the images. The law is that of torchvision's RandomResizedCrop: a share of the
-    area uniform in `area`, an aspect width / height log-uniform in `ratio`, the first of ten tries that fits inside;
-    else the centre, as large as `ratio` allows. (Szegedy et al. 2015, section 6.)
+    The distribution is that of torchvision's RandomResizedCrop (Szegedy et al. 2015, section 6): the first of ten draws
+    that fits into the image, or else the centre, as large as `ratio` allows.
+
+    Args:
+        sizes: Height and width of each image, (n, 2).
+        area: Range of the crop's share of the image area, uniform.
+        ratio: Range of the aspect ratio width / height, log-uniform.
+        seed: Seed of the draw.
+        share: Rows of the batch that these images are.
     """
     random = torch.Generator().manual_seed(seed)
     n = len(sizes)
@@ -304,11 +337,11 @@ def draw_boxes(
     shape = torch.exp(low + (high - low) * aspect)
     h, w = (pixels / shape).sqrt().round().long(), (pixels * shape).sqrt().round().long()
     fits = (h > 0) & (w > 0) & (h <= height[:, None]) & (w <= width[:, None])
-    first = fits.to(torch.uint8).argmax(1, keepdim=True)  # of equal ones, the first
+    first = fits.to(torch.uint8).argmax(1, keepdim=True)  # the first of several maxima
     accepted = fits.any(1)
     h, w = h.gather(1, first)[:, 0], w.gather(1, first)[:, 0]
 
-    # No try fits: the centre, cut where the image is flatter or taller than `ratio`.
+    # No draw fits: use the centre, cropped where the image is flatter or taller than `ratio`.
     whole_h = torch.minimum(height, (width / ratio[0]).round().long())
     whole_w = torch.minimum(width, (height * ratio[1]).round().long())
     h, w = torch.where(accepted, h, whole_h), torch.where(accepted, w, whole_w)
@@ -318,10 +351,10 @@ def draw_boxes(
 
 
 def resized(images: Tensor, boxes: Tensor, flip: Tensor, side: int) -> Tensor:
-    """Cut the boxes (n, 4) out of images (n, 3, H, W) uint8 and resize them: (n, 3, side, side) uint8, channels last.
+    """Crop the boxes (n, 4) out of images (n, 3, H, W) uint8 and resize them: (n, 3, side, side) uint8, channels last.
 
-    Bilinear with antialiasing, equal to `F.interpolate(cut, side, mode="bilinear", antialias=True)` of each cut:
-    resizing is linear and separable, so the batch is two matrix products, rows then columns.
+    Interpolation is bilinear with antialiasing, equal to `F.interpolate(cut, side, mode="bilinear", antialias=True)` of
+    each crop. Resizing is linear and separable, so a batch takes two matrix products, one for rows and one for columns.
     """
     top, left, height, width = boxes.unbind(1)
     n, channels, high, wide = images.shape
@@ -337,10 +370,11 @@ def resized(images: Tensor, boxes: Tensor, flip: Tensor, side: int) -> Tensor:
 
 
 def _triangle_weights(start: Tensor, length: Tensor, pixels: int, side: int, mirror: Tensor | None = None) -> Tensor:
-    """(n, side, pixels) float32: how much each source pixel gives to each pixel of the result; rows sum to 1.
+    """Return the weight (n, side, pixels) float32 of each source pixel in each output pixel; rows sum to 1.
 
-    Output pixel i looks at start + (i + 1/2) * length / side, the source pixel j lies at j + 1/2; the triangle is two
-    source pixels wide, or two output pixels where they are larger, and nothing outside the cut is seen.
+    Output pixel i is centred at start + (i + 1/2) * length / side, source pixel j at j + 1/2. The triangle is two
+    source
+    pixels wide, or two output pixels if these are larger; pixels outside the crop have no weight.
     """
     place = torch.arange(pixels, device=start.device, dtype=torch.float32) + 0.5
     seen = torch.arange(side, device=start.device, dtype=torch.float32) + 0.5
@@ -362,7 +396,7 @@ def _tensor(inputs: Array | Tensor) -> Tensor:
 
 
 def _send(tensor: Tensor, device: torch.device) -> Tensor:
-    # From pinned memory a copy is queued; from ordinary memory it would wait for the device.
+    # A copy from pinned memory is queued; one from ordinary memory waits for the device.
     if device.type != "cuda":
         return tensor.to(device)
     return (tensor if tensor.is_pinned() else tensor.pin_memory()).to(device, non_blocking=True)

@@ -1,4 +1,4 @@
-"""What a run works with, made from its spec: device, data, network, losses, optimiser; how one step is made."""
+"""Construction of a training state from its spec: device, data, network, losses and optimiser."""
 
 from __future__ import annotations
 
@@ -29,13 +29,21 @@ from dmlcore.training.state import TrainingState, device_model
 
 __all__ = ["Objective", "StepError", "TrainingError", "build", "seed_of"]
 
-M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of malloc.h
+M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # constants of malloc.h
 
 
 def build(spec: RunSpec, dataset: Dataset, device: torch.device, *, start: bool = True) -> TrainingState:
-    """Network, losses and optimiser, initialised as a function of the seed; raises TrainingError or ModelError.
+    """Build network, losses and optimiser, initialised as a function of the seed.
 
-    start: False leaves out `model.start` and what the embedding layer starts as: a resume needs neither any more.
+    Args:
+        spec: The spec.
+        dataset: The data set.
+        device: Device to train on.
+        start: False skips `model.start` and `model.embedding_start`, which a resumed run does not need.
+
+    Raises:
+        TrainingError: If the spec cannot be trained.
+        ModelError: If the network cannot be built.
     """
     model = _model(spec, dataset, start)
     model.conditioning = conditioned.create(
@@ -50,11 +58,11 @@ def build(spec: RunSpec, dataset: Dataset, device: torch.device, *, start: bool 
             f"conditioning.neighbours: {spec.conditioning.neighbours} are more than the other {size - 1} samples to "
             "train on; give fewer"
         )
-    dataset = edited(dataset, spec.fork)  # network and loss are made as they were for the run that is forked
+    dataset = edited(dataset, spec.fork)  # network and loss are those of the parent, made before its split is changed
     if model.frozen and dataset.features is None:
         features = stored_features.KeptFeatures(cast(ImageNetwork, model), spec, dataset, device)
         dataset = replace(dataset, features=features)
-    if spec.projection.pool:  # proxies of classes that have no sample here would never be placed
+    if spec.projection.pool:  # proxies of classes without samples are never placed
         present = np.unique(dataset.labels[dataset.splits["train"]])
         loss.metric.trained = torch.from_numpy(present.astype(np.int64)).to(device)
     state = TrainingState(
@@ -76,12 +84,12 @@ def build(spec: RunSpec, dataset: Dataset, device: torch.device, *, start: bool 
 
 
 def classes_of(dataset: Dataset) -> int:
-    """One more than the largest training label: how many proxies or label embeddings a loss needs."""
+    """Return the number of proxies or label embeddings a loss needs: the largest training label plus one."""
     return int(dataset.labels[dataset.splits["train"]].max()) + 1
 
 
 def refuse_unusable(spec: RunSpec) -> None:
-    """Raise SpecError for what no catalogue has, TrainingError for what cannot be made, DataError for missing data."""
+    """Raise SpecError for unknown names, TrainingError for unusable settings, DataError for missing data."""
     objective.refuse_unknown(spec)
     objective.refuse_unusable(spec)
     known = [*networks.TAKES, *backbones.names()]
@@ -92,7 +100,7 @@ def refuse_unusable(spec: RunSpec) -> None:
 
 
 def refuse_absent_weights(spec: RunSpec) -> None:
-    """Raise TrainingError if the weights that the backbone starts from are neither here nor to be downloaded now.
+    """Raise TrainingError if the initial weights of the backbone are neither on this machine nor downloadable.
 
     A fork is not checked, because its weights come from its parent.
     """
@@ -109,7 +117,7 @@ def refuse_absent_weights(spec: RunSpec) -> None:
 
 
 def load_data(spec: RunSpec) -> Dataset:
-    """The data set of a spec; raises DataError."""
+    """Load the data set of a spec; raise DataError if it cannot be read."""
     d = spec.data
     folds = data.Folds(d.folds, d.fold, d.fold_order, d.fold_seed) if d.folds else None
     return data.load(
@@ -125,15 +133,23 @@ def load_data(spec: RunSpec) -> Dataset:
 
 
 def has_cuda() -> bool:
-    """Whether this machine has a CUDA device that torch can use."""
+    """Return True if this machine has a CUDA device that torch can use."""
     return torch.cuda.is_available()
 
 
 def prepare_device(name: str, threads: int) -> torch.device:
-    """Choose the device and make its arithmetic repeatable; raises TrainingError if there is no such device.
+    """Choose the device and make its arithmetic deterministic.
 
-    On a GPU the few operations that have no repeatable kernel warn and run. Products of float32 matrices are exact
-    there (no TF32), so that distances are; convolutions in float32 may use TF32.
+    On a GPU, the few operations without a deterministic kernel only warn. Matrix products of float32 are exact (no
+    TF32),
+    so that distances are exact; convolutions in float32 may use TF32.
+
+    Args:
+        name: "auto", "cpu" or "cuda".
+        threads: Number of CPU threads.
+
+    Raises:
+        TrainingError: If there is no such device.
     """
     present = name != "cpu" and has_cuda()
     if name == "cuda" and not present:
@@ -147,9 +163,10 @@ def prepare_device(name: str, threads: int) -> torch.device:
             )
         device = torch.device("cuda", processes.local_rank())
         torch.cuda.set_device(device)
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it cuBLAS is not deterministic
-    torch.set_deterministic_debug_mode("warn" if device.type == "cuda" else "error")  # the other way imports Inductor
-    # Nothing here reads what it has not written.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # required by cuBLAS for deterministic results
+    # torch.use_deterministic_algorithms would import Inductor
+    torch.set_deterministic_debug_mode("warn" if device.type == "cuda" else "error")
+    # No operation here reads memory that it has not written.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = False, True
     torch.set_num_threads(threads)
@@ -157,19 +174,20 @@ def prepare_device(name: str, threads: int) -> torch.device:
 
 
 def keep_freed_memory() -> None:
-    """Let glibc keep what large tensors free: to ask the system for it at every step takes 30 to 40 % of a step.
+    """Let glibc keep memory that large tensors free; requesting it again at each step takes 30 to 40 % of the step.
 
-    For a process that trains and ends; a server would keep what one page needed once.
-    One core, conv4, batches of 64: 63 -> 44 ms at 28 pixels a side, 259 -> 156 ms at 56, with 470 MB as before.
+    Call this only in a process that trains and ends; a server would keep memory that it needed once. Measured on one
+    core
+    with conv4 and batches of 64: 63 -> 44 ms at 28 pixels per side, 259 -> 156 ms at 56, with 470 MB in each case.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
-    if mallopt is not None:  # other C libraries have none
+    if mallopt is not None:  # other C libraries do not have it
         mallopt(M_MMAP_MAX, 0)
         mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
 
 
 def device_name(device: torch.device) -> str:
-    """The device as shown to the user."""
+    """Return the name of the device as displayed to the user."""
     if device.type == "cuda":
         name = device_model(device)
     else:
@@ -201,9 +219,10 @@ def _model(spec: RunSpec, dataset: Dataset, start: bool) -> Network:
 
 
 def _load_start(model: nn.Module, name: str, origin: str) -> None:
-    """Load the backbone `name` of a network, all of it or nothing; raises TrainingError.
+    """Load all weights of the backbone `name`; raise TrainingError if any of them is missing.
 
-    origin: "imagenet" or another name of `weights.CHECKPOINTS`, a file of weights, a run id, or the folder of a run.
+    `origin` is "imagenet" or another name of `weights.CHECKPOINTS`, a file of weights, a run id, or the folder of a
+    run.
     """
     backbone: Any = model.backbone
     try:
@@ -222,7 +241,7 @@ def _is_file_of_weights(origin: str) -> bool:
 
 
 def _best_backbone(path: Path, origin: str) -> dict[str, Tensor]:
-    """The backbone of a run: its best weights by validation, or else its last ones."""
+    """Return the backbone of a run: its best weights by validation, or its last weights."""
     folder = path if path.is_dir() else RunStore().open(origin).path
     saved = checkpoint.load(folder)
     if saved is None:

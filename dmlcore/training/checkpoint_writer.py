@@ -1,4 +1,4 @@
-"""When a checkpoint is written: at once on a CPU; on a GPU a thread writes it while the training goes on."""
+"""Writer of checkpoints: synchronous on a CPU, in a background thread on a GPU."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from dmlcore.storage.runs import Run
 from dmlcore.training import state as training_state
 from dmlcore.training.state import TrainingState
 
-REPLACED = ("best.", "best_loss.", "anchor.", "candidate.", "table.")  # whole, never written to: they need no copy
+# replaced as a whole, never modified in place, so no copy is needed
+REPLACED = ("best.", "best_loss.", "anchor.", "candidate.", "table.")
 
 
 class CheckpointWriter:
-    """Writes the checkpoints of a run whose lock is held for as long as this is entered.
+    """Context manager that writes the checkpoints of a run; the caller must hold the run's lock.
 
-    On a GPU the tensors are copied there, in the order of the steps, and a thread brings the copy to main memory and
-    writes it: the file is that of the step, byte for byte. An error of it (a full disk) is raised by the next `save`,
-    by `wait`, or at the end.
+    On a GPU, `save` copies the tensors on the device in the order of the steps, and a thread transfers the copy to main
+    memory and writes it, so the file holds exactly the state of its step. An error of the thread (such as a full disk)
+    is
+    raised by the next `save`, by `wait`, or on exit.
     """
 
     def __init__(self, run: Run, device: torch.device) -> None:
@@ -35,23 +37,25 @@ class CheckpointWriter:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         if self._thread is not None:
-            self._thread.shutdown()  # whoever has the lock next finds nobody writing
+            self._thread.shutdown()  # the next holder of the lock must not find an active writer
         if kind is None:
             self.wait()
 
     @property
     def busy(self) -> bool:
-        """Whether one is still being written: one that only is due then waits for its next turn."""
+        """True while a checkpoint is being written; an optional one is then postponed to the next due step."""
         return self._under_way is not None and not self._under_way.done()
 
     def wait(self) -> None:
-        """Wait until the last one is on disk; raises OSError."""
+        """Wait until the last checkpoint is on disk; raise OSError if writing it failed."""
         under_way, self._under_way = self._under_way, None
         if under_way is not None:
             under_way.result()
 
     def save(self, state: TrainingState, metrics_offset: int) -> None:
-        """Write the state as it is now; metrics_offset: length of metrics.jsonl, whose rows are durable."""
+        """Write the current state; `metrics_offset` is the length of metrics.jsonl in bytes, whose rows must be on
+        disk.
+        """
         facts = training_state.facts(self._run, state, metrics_offset)
         if self._thread is None:
             training_state.write(self._run, training_state.tensors(state), facts)
@@ -66,7 +70,7 @@ class CheckpointWriter:
         self._under_way = self._thread.submit(self._write, copies, facts, copied)
 
     def _write(self, copies: Mapping[str, Tensor], facts: Mapping[str, Any], copied: torch.cuda.Event) -> None:
-        beside = torch.cuda.Stream(self._device)  # in the stream of the training its next steps would wait
+        beside = torch.cuda.Stream(self._device)  # in the stream of training, the copy would delay its next steps
         beside.wait_event(copied)
         with torch.cuda.stream(beside):
             tensors = {name: tensor.cpu() for name, tensor in copies.items()}

@@ -1,9 +1,13 @@
-"""Conditioned embedding: when a run begins to read each sample with its neighbours, and how its steps then differ.
+"""Conditioned embeddings: the start of reading each sample with its neighbours, and the steps after it.
 
-The network is trained alone for `conditioning.after` steps. Its best weights embed the training split; there every
-sample finds its neighbours, once. From then on a batch is read as sequences of a sample, embedded as it is in the
-batch, and its neighbours' stored embeddings. The network stays as it is, as in the source nothing says that it learns
-on, or goes on beside it, the stored embeddings being made anew every `batch.refresh` steps. Source: Can 2018, Ch. 4.
+The network is trained alone for `conditioning.after` steps. Its best weights then embed the training split, in which
+the neighbours of every sample are searched once. From then on a batch is read as sequences: a sample, embedded in the
+batch, and the stored embeddings of its neighbours. By default the network stays fixed, because the source does not say
+that it trains further; with `conditioning.continued` it trains on, and the stored embeddings are recomputed every
+`batch.refresh` steps.
+
+Reference:
+    Can 2018, Ch. 4.
 """
 
 from __future__ import annotations
@@ -22,15 +26,15 @@ from dmlcore.typing import Ints
 
 
 def is_due(state: TrainingState) -> bool:
-    """Whether the steps of the network alone are over, and neighbours are not found yet."""
+    """Return True if the steps of the network alone are over and neighbours are not known yet."""
     spec, progress = state.spec.conditioning, state.progress
     return spec.neighbours > 0 and not progress.conditioned and progress.step == spec.after
 
 
 def begin(state: TrainingState) -> list[Row]:
-    """Go on from the best weights of the network alone, find neighbours; returns a row that says so.
+    """Restore the best weights of the network alone, find neighbours, and return a row that records this.
 
-    What is best is chosen anew, from here on.
+    Tracking of the best weights restarts here.
     """
     progress = state.progress
     origin = progress.best_step if state.best else progress.step
@@ -56,7 +60,7 @@ def find(state: TrainingState) -> None:
 
 
 def before_step(state: TrainingState, number: int) -> None:
-    """What holds during a step of conditioned embeddings: the network is still, or its neighbours are made anew."""
+    """Prepare a step with conditioned embeddings: freeze the network, or recompute the stored embeddings if due."""
     if not state.progress.conditioned:
         return
     spec = state.spec
@@ -75,7 +79,7 @@ def before_step(state: TrainingState, number: int) -> None:
 
 
 def embeddings(state: TrainingState, number: int, alone: Tensor, indices: Ints) -> Tensor:
-    """Embeddings (B, D) of a batch of these samples by the network alone -> what the loss sees in step `number`."""
+    """Return the embeddings (B, D) that the loss receives in step `number`, given those of the network alone."""
     if not state.progress.conditioned:
         return alone
     places = np.searchsorted(state.data.splits["train"], indices)

@@ -1,4 +1,4 @@
-"""How thinly classes are spread: average covering radii of training and test classes, and how far apart they lie."""
+"""Covering radii of training and test classes, and the distances between class means."""
 
 from __future__ import annotations
 
@@ -14,21 +14,27 @@ from dmlcore.training.projections import in_ball
 from dmlcore.training.state import TrainingState, embedder
 from dmlcore.typing import Ints
 
-CLASSES, SAMPLES = 500, 50  # of a split, and of each class, that are looked at
+CLASSES, SAMPLES = 500, 50  # limits: classes per split, and samples per class
 
 
 def is_due(state: TrainingState, step: int) -> bool:
-    """Whether this step is one of those that the spec asks for."""
+    """Return True if coverings are computed at this step."""
     every = state.spec.schedule.covering_every
     return every > 0 and step % every == 0
 
 
 def row(state: TrainingState, kind: str = "covering", step: int | None = None) -> Row:
-    """train_radius and test_radius, average covering radii; train_between and test_between, mean distances of class
-    means; where proxies lie among samples proxy_radius, the mean over training classes of the radius they cover.
+    """Return a row with average covering radii and distances between class means.
 
-    Of embeddings in the unit ball, where the losses with proxies compare them: longer ones are pulled back.
-    Source: Gurbuz 2022, Ch. 3.
+    train_radius and test_radius are average covering radii; train_between and test_between are mean distances between
+    class means. For losses whose proxies are points among the embeddings, proxy_radius is the mean over training
+    classes of
+    the radius that their proxies cover. Embeddings longer than 1 are scaled to the unit ball, in which losses with
+    proxies
+    compare them.
+
+    Reference:
+        Gurbuz 2022, Ch. 3.
     """
     numbers: dict[str, float] = {}
     for split in ("train", "test"):
@@ -57,7 +63,7 @@ def row(state: TrainingState, kind: str = "covering", step: int | None = None) -
 
 
 def _some(data: Dataset, split: str, seed: int) -> Ints:
-    """The samples of a split, of so many classes and of each so many, the same at every step."""
+    """Return at most SAMPLES samples of each of at most CLASSES classes of a split, the same at every step."""
     random = np.random.default_rng(seed_of(seed, f"covering {split}"))
     indices = data.splits[split]
     labels = data.labels[indices]

@@ -1,4 +1,4 @@
-"""Why a training run cannot start or go on, and what keeps steps that are not finite from its weights."""
+"""Errors of training runs, and the check that keeps steps with NaN or infinity from the weights."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ _WHAT = ("loss", "gradient")
 
 
 class TrainingError(RuntimeError):
-    """A training run that cannot start or go on; the message says why and what to do."""
+    """Error of a training run that cannot start or continue; the message says why and what to do."""
 
 
 class StepError(TrainingError):
-    """A step that was not made, because something in it was not finite; `indices` are the samples of its batch."""
+    """Error of a step that was not made because its loss or gradient is not finite.
+
+    `indices` are the samples of its batch.
+    """
 
     def __init__(self, what: str, step: int, indices: Ints) -> None:
         super().__init__(
@@ -29,31 +32,33 @@ class StepError(TrainingError):
 
     @classmethod
     def not_finite(cls, what: str, step: int, indices: Ints) -> StepError:
-        """Of a "loss" or a "gradient"."""
+        """Create the error for a "loss" or a "gradient" that is not finite."""
         return cls(f"the {what} is NaN or infinite", step, indices)
 
 
 class DeferredFiniteCheck:
-    """Lets no step reach the weights whose loss or gradient is not finite, and never waits for the device.
+    """Check that blocks steps with NaN or infinity without waiting for the GPU.
 
-    The verdict stays there, as `found_inf`, until `wait` asks for it; meanwhile `guard` keeps this update and all later
-    ones from the weights.
+    The result stays on the device as `found_inf` until `wait` reads it. Until then `guard` keeps this and all later
+    updates
+    from changing the weights.
     """
 
     def __init__(self, device: torch.device) -> None:
-        self._first = torch.zeros((), dtype=torch.int64, device=device)  # 2 * step + index in _WHAT; 0: none
+        # 2 * step + index into _WHAT of the first failure; 0: none
+        self._first = torch.zeros((), dtype=torch.int64, device=device)
         self._pending: dict[int, Ints] = {}
 
     def note(self, what: str, value: Tensor, step: int, indices: Ints) -> None:
-        """Judge the "loss" or the norm of the "gradient" of `step`, made of these samples."""
+        """Check the "loss" or the norm of the "gradient" of a step; `indices` are the samples of its batch."""
         bad = (self._first == 0) & ~torch.isfinite(value.detach())
         self._first = torch.where(bad, 2 * step + _WHAT.index(what), self._first)
         self._pending[step] = indices
 
     def guard(self, optimiser: torch.optim.Optimizer) -> None:
-        """Let the next update change nothing once a step was not finite, judged on the device.
+        """Prevent the next update if any step so far was not finite, without reading the result from the device.
 
-        Fused kernels skip it; plain ones get a gradient of zeros.
+        Fused kernels skip the update; plain kernels receive a gradient of zeros.
         """
         if optimiser.param_groups[0].get("fused"):
             optimiser.found_inf = self.found_inf  # type: ignore[attr-defined]
@@ -65,11 +70,11 @@ class DeferredFiniteCheck:
 
     @property
     def found_inf(self) -> Tensor:
-        """1.0 from the first step on that was not finite, on the device, as fused optimisers ask for it."""
+        """Flag on the device: 1.0 once a step was not finite. Fused optimisers read an attribute of this name."""
         return (self._first != 0).float()
 
     def wait(self) -> None:
-        """Wait for the verdict on all steps so far; raises StepError for the first that was not made."""
+        """Wait for the checks of all steps so far; raise StepError for the first step that failed."""
         if first := int(self._first) if self._pending else 0:
             step = first // 2
             raise StepError.not_finite(_WHAT[first % 2], step, self._pending[step])
@@ -77,7 +82,7 @@ class DeferredFiniteCheck:
 
 
 def advice(error: Exception, spec: RunSpec) -> str:
-    """What to do about a machine that is too small; "" for other errors."""
+    """Return advice for errors caused by limits of the machine, such as memory or disk space; "" for other errors."""
     text = str(error)
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in text:
         batch = f"{spec.batch.classes} x {spec.batch.samples}"

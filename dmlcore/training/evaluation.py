@@ -1,6 +1,6 @@
-"""What a run has learned: embeddings and scores of a split, validation and test, the embeddings file.
+"""Embeddings and scores of a split, validation, test, and the file of embeddings.
 
-Where a data set has a gallery of its own, the samples of "test" are the queries, and its rows follow theirs.
+If a data set has a gallery split, the samples of "test" are the queries, and the rows of the gallery follow theirs.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from dmlcore.training.neighbours import Conditioned
 from dmlcore.training.state import TrainingState, embedder, keep_best, use_best
 from dmlcore.typing import Array, Bools, Ints, Singles
 
-MOST = {"cpu": 256, "cuda": 1024}  # samples embedded at once,
-NUMBERS = {"cpu": 2**23, "cuda": 2**26}  # and numbers of their inputs: 54 images of 227 pixels, 434 on a GPU
-RAW_SIDE = 32  # raw images are compared at this side at most
+MOST = {"cpu": 256, "cuda": 1024}  # samples per forward pass
+NUMBERS = {"cpu": 2**23, "cuda": 2**26}  # input values per forward pass: 54 images of 227 pixels on a CPU, 434 on a GPU
+RAW_SIDE = 32  # raw images are reduced to this side before they are compared
 
 
 def rows_of(data: Dataset, split: str) -> tuple[Ints, Bools]:
-    """Samples (n,) that are embedded to score a split, and whether each is only searched (n,)."""
+    """Return the samples (n,) to embed for scoring a split, and a mask (n,) of the gallery among them."""
     indices = data.splits[split]
     gallery = data.splits.get("gallery", indices[:0]) if split == "test" else indices[:0]
     return np.concatenate([indices, gallery]), np.arange(len(indices) + len(gallery)) >= len(indices)
@@ -50,17 +50,22 @@ def embed(
     *,
     precision: Literal["float32", "bfloat16"] = "float32",
 ) -> Singles:
-    """Embeddings (n, D) float32 of the samples of `rows_of`, in their order.
+    """Return embeddings (n, D) float32 of the samples that `rows_of` lists, in their order.
 
-    model: a network, or any function of inputs on the device; a network is in evaluation mode meanwhile, and each of
-    its modules as it was afterwards. precision: bfloat16 lets the network compute in it, under autocast.
+    Args:
+        model: A network, or any function of inputs on the device. A network is put into evaluation mode for the call;
+            afterwards each of its modules has its previous mode.
+        data: The data set.
+        split: Name of the split.
+        device: Device to compute on.
+        precision: "bfloat16" computes under autocast.
     """
     with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16"):
         return batches.embed(model, data, rows_of(data, split)[0], device, _at_once(data, device.type))
 
 
 def validate(state: TrainingState) -> list[Row]:
-    """Score the monitored split, if there is one, and keep the weights if they are the best so far; return the rows."""
+    """Score the monitored split, keep the weights if they are the best so far, and return the rows."""
     schedule, progress = state.spec.schedule, state.progress
     split = schedule.monitor_part
     if not len(state.data.splits[split]):
@@ -69,7 +74,8 @@ def validate(state: TrainingState) -> list[Row]:
     embeddings = embed(network, state.data, split, state.device)
     rows: list[Row] = processes.first(lambda: _validation_rows(state, network, embeddings))
     value = rows[-1][schedule.monitor]
-    # None: no class has two samples. Not ready: still average pooling, whose best would be another network's.
+    # None: no class has two samples. Not ready: the pooling still averages, and its best weights would belong to a
+    # different network than the trained one.
     if value is None or not state.model.pooling_ready:
         return rows
     if progress.best_score is None or value > progress.best_score:
@@ -78,14 +84,14 @@ def validate(state: TrainingState) -> list[Row]:
         return rows
     progress.stale += 1
     progress.plateau += 1
-    if 0 < schedule.plateau <= progress.plateau:  # it has lasted as long as the spec allows: lower the learning rate
+    if 0 < schedule.plateau <= progress.plateau:  # the plateau has reached its limit: lower the learning rate
         progress.plateau = 0
         progress.halvings += 1
     return rows
 
 
 def _validation_rows(state: TrainingState, network: nn.Module, embeddings: Singles) -> list[Row]:
-    """What a validation says of what a network has just embedded; its scores are the last row."""
+    """Return the rows of a validation of embeddings that the network has just computed; the scores come last."""
     split, step = state.spec.schedule.monitor_part, state.progress.step
     retrieval_scores = score(embeddings, state.data, split, (1,), state.device)
     rows = final_analyses.of_validation(state.model, state.data, split, state.device, step)
@@ -102,16 +108,16 @@ def _validation_rows(state: TrainingState, network: nn.Module, embeddings: Singl
 
 
 def embed_test(state: TrainingState) -> tuple[nn.Module, Singles]:
-    """What embeds with the best weights, which the state goes back to, and what it makes of the test split."""
+    """Restore the best weights; return the module that embeds with them and its embeddings of the test split."""
     use_best(state)
     network = embedder(state)
     return network, embed(network, state.data, "test", state.device)
 
 
 def final_test(run: Run, state: TrainingState) -> tuple[float | None, list[Row]]:
-    """Score the test split with the best weights, write its embeddings; return MAP@R and the rows."""
+    """Score the test split with the best weights and write its embeddings; return MAP@R and the rows."""
     network, embeddings = embed_test(state)
-    with processes.alone():  # the others have gone
+    with processes.alone():  # the other processes have already finished
         return _tested(run, state, network, embeddings)
 
 
@@ -128,7 +134,7 @@ def _tested(run: Run, state: TrainingState, network: nn.Module, embeddings: Sing
             cluster(other, state.data, "test", state.spec.seed),
         )
         rows.append(row(name, step, *others) | ({"transductive": True} if name == "transductive" else {}))
-    if not state.progress.conditioned:  # these are of the network alone
+    if not state.progress.conditioned:  # these analyses are defined for the network alone
         rows += final_analyses.rows(state.model, state.data, "test", state.device, step)
     rows += fixed_neighbours.scored(state, embeddings, *rows_of(state.data, "test"), step)
     if state.spec.schedule.covering_every:
@@ -137,9 +143,9 @@ def _tested(run: Run, state: TrainingState, network: nn.Module, embeddings: Sing
 
 
 def raw_inputs(data: Dataset, split: str) -> Singles:
-    """The inputs themselves as embeddings (n, F): what a network has to beat.
+    """Return the inputs themselves as embeddings (n, F), a baseline that a network has to exceed.
 
-    Images at 32 x 32 at most; bags of token ids as the counts of each id, which do not depend on the order.
+    Images are reduced to at most 32 x 32 pixels. Bags of token ids become counts per id, which ignore the order.
     """
     is_bag = len(data.inputs.shape) == 2 and data.inputs.dtype.kind in "iu"
     tokens = int(data.inputs[:].max()) + 1 if is_bag else 0
@@ -159,9 +165,17 @@ def raw_inputs(data: Dataset, split: str) -> Singles:
 def score(
     embeddings: Singles, data: Dataset, split: str, ks: tuple[int, ...], device: torch.device | None = None
 ) -> RetrievalScores:
-    """Retrieval within a split, every sample a query against the others; in a gallery where the split has one.
+    """Compute retrieval scores of a split: queries against its gallery, or every sample against all others.
 
-    embeddings: of `embed` or `raw_inputs`; device: where to search. Raises ValueError if they are of others.
+    Args:
+        embeddings: Result of `embed` or `raw_inputs` for this split, (n, D).
+        data: The data set.
+        split: Name of the split.
+        ks: Values of K for recall and precision at K.
+        device: Device to search on.
+
+    Raises:
+        ValueError: If the number of embeddings is not that of the split.
     """
     indices, searched = _checked(embeddings, data, split)
     labels = data.labels[indices]
@@ -179,7 +193,7 @@ def score(
 
 
 def cluster(embeddings: Singles, data: Dataset, split: str, seed: int) -> ClusteringScores | str:
-    """Clustering of a split, its gallery included, or the reason in words where k-means would take minutes."""
+    """Cluster a split including its gallery; return the reason as a sentence if k-means would take minutes."""
     labels = data.labels[_checked(embeddings, data, split)[0]]
     samples, classes, dimensions = len(labels), len(np.unique(labels)), embeddings.shape[1]
     if not affordable(samples, classes, dimensions):
@@ -188,9 +202,14 @@ def cluster(embeddings: Singles, data: Dataset, split: str, seed: int) -> Cluste
 
 
 def row(subject: str, step: int, scores: RetrievalScores, clusters: ClusteringScores | str = "", **extra: Any) -> Row:
-    """The line of metrics.jsonl for test scores of "inputs", "untrained" or "trained".
+    """Return the row of metrics.jsonl with the test scores of "inputs", "untrained" or "trained".
 
-    clusters: what `cluster` found: scores, or why there are none.
+    Args:
+        subject: Subject of the scores.
+        step: Step of the weights.
+        scores: Retrieval scores.
+        clusters: Result of `cluster`: clustering scores, or the reason why there are none.
+        **extra: Further entries of the row.
     """
     return {
         "kind": "scores",
@@ -210,11 +229,12 @@ def row(subject: str, step: int, scores: RetrievalScores, clusters: ClusteringSc
 def write_embeddings(
     run: Run, digest: str, embeddings: Singles, data: Dataset, split: str, scores: RetrievalScores | None = None
 ) -> Path:
-    """Write embeddings/<digest>.npz: embeddings (n, D), labels (n,), indices (n,) into the data set, content (n, 8).
+    """Write embeddings/<digest>.npz and return its path.
 
-    content: `identities` of the samples, as data that are drawn have the same indices and labels for every seed.
-    Where the split has a gallery also is_gallery (n,). With scores also those of each class (C,): class_labels,
-    class_queries, class_map_at_r, class_recall_at_1.
+    The file has embeddings (n, D), labels (n,), indices (n,) into the data set, and content (n, 8): `identities` of the
+    samples, because generated data have the same indices and labels for every seed. If the split has a gallery, it also
+    has is_gallery (n,). With scores it also has the scores of each class (C,): class_labels, class_queries,
+    class_map_at_r, class_recall_at_1.
     """
     path = embeddings_path(run.path, digest)
     path.parent.mkdir(exist_ok=True)
@@ -225,7 +245,7 @@ def write_embeddings(
 def save_embeddings(
     path: Path, embeddings: Singles, data: Dataset, split: str, scores: RetrievalScores | None = None
 ) -> None:
-    """Write the arrays of `write_embeddings` to this file."""
+    """Write the arrays that `write_embeddings` describes to a file."""
     indices, searched = _checked(embeddings, data, split)
     labels = data.labels[indices]
     more: dict[str, Array] = {"content": identities(data, indices)}
@@ -244,12 +264,12 @@ def save_embeddings(
 
 
 def _beside(network: nn.Module) -> dict[str, Singles]:
-    """The set that was just embedded by other means, where neighbours take part: by name, as of a row of scores."""
+    """Return other embeddings of the set that was just embedded, by name; {} unless neighbours take part."""
     return network.beside() if isinstance(network, Conditioned) else {}
 
 
 def _mark(network: nn.Module) -> dict[str, bool]:
-    """What a row says of scores whose embeddings depend on what is scored with them."""
+    """Return the mark of a row whose embeddings depend on the other scored samples."""
     return {"transductive": True} if isinstance(network, Conditioned) and network.is_transductive else {}
 
 
@@ -262,6 +282,9 @@ def _checked(embeddings: Singles, data: Dataset, split: str) -> tuple[Ints, Bool
 
 
 def _at_once(data: Dataset, device: str) -> int:
-    """Samples of bounded memory; the same number on every run, as another one may round differently."""
+    """Return how many samples to embed in one forward pass within bounded memory.
+
+    The number is the same in every run, because another one may round differently.
+    """
     each = max(1, int(np.prod(data.inputs.shape[1:])))
     return max(1, min(MOST.get(device, MOST["cuda"]), NUMBERS.get(device, NUMBERS["cuda"]) // each))

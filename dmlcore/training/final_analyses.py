@@ -1,5 +1,4 @@
-"""What a tested run says beside its scores: its training scores, how far its classes overlap, how well prototype shares
-predict new ones."""
+"""Analyses of a tested run in addition to its scores: training scores, class overlap and zero-shot prediction."""
 
 from __future__ import annotations
 
@@ -19,16 +18,16 @@ from dmlcore.storage.metrics_rows import Row
 from dmlcore.training.batches import CHUNK, embed, evaluating, to_device
 from dmlcore.typing import Ints, Singles
 
-IMAGES = 64  # of each class, whose local features are read
-PROTOTYPES = 48  # through which they are read (Gurbuz 2022, Sec. 4.2)
-MOST_CLASSES = 32  # pairs of more classes than these are not compared
-MOST_TRAINED = 20_000  # training samples that are scored too
-DRAWS = 1000  # random splits, as in the source, beside all of them
+IMAGES = 64  # images per class whose local features are read
+PROTOTYPES = 48  # prototypes that represent the local features (Gurbuz 2022, Sec. 4.2)
+MOST_CLASSES = 32  # with more classes, overlap is not computed
+MOST_TRAINED = 20_000  # larger training splits are not scored
+DRAWS = 1000  # random class splits, as in the source, in addition to all splits
 
 
 @singledispatch
 def of_validation(model: Network, data: Dataset, split: str, device: torch.device, step: int) -> list[Row]:
-    """Rows of a validation beside its scores; each kind of network may register its own."""
+    """Return additional rows of a validation; each kind of network may register its own function."""
     return []
 
 
@@ -39,7 +38,7 @@ def _(model: TokenNetwork, data: Dataset, split: str, device: torch.device, step
 
 @singledispatch
 def rows(model: Network, data: Dataset, split: str, device: torch.device, step: int) -> list[Row]:
-    """Rows "overlap", "zero_shot" and "train" of a test, as far as network and classes allow them."""
+    """Return the rows "overlap", "zero_shot" and "train" of a test, as far as network and classes allow."""
     return []
 
 
@@ -65,7 +64,7 @@ def _(model: ImageNetwork, data: Dataset, split: str, device: torch.device, step
 
 @singledispatch
 def train_scores(model: Network, data: Dataset, device: torch.device) -> dict[str, float | None] | None:
-    """Retrieval within the training split, as Table 4.1 of Karaman 2021 reports it; None where it is not asked for."""
+    """Return retrieval scores within the training split, as in Table 4.1 of Karaman 2021; None except for an MLP."""
     return None
 
 
@@ -80,9 +79,13 @@ def _(model: MLP, data: Dataset, device: torch.device) -> dict[str, float | None
 
 
 def bag_histograms(model: TokenNetwork, bags: Tensor) -> Singles:
-    """Pooling weight (n, vocabulary) of each token in bags (n, L) that the model has just embedded; rows sum to 1.
+    """Return the pooling weight of each token in each bag, (n, vocabulary); rows sum to 1.
 
-    Average pooling and poolings without weights of their own count every token of a bag alike.
+    If the pooling has no weights of its own (average pooling, for example), all tokens of a bag count equally.
+
+    Args:
+        model: The network; it must have embedded `bags` in its last call.
+        bags: Token ids (n, L).
     """
     own = getattr(model.pool, "weights", None)
     weights = own if own is not None and own.shape == bags.shape else torch.ones(bags.shape, device=bags.device)
@@ -92,8 +95,8 @@ def bag_histograms(model: TokenNetwork, bags: Tensor) -> Singles:
 
 
 def token_overlap(model: TokenNetwork, data: Dataset, split: str, device: torch.device) -> dict[str, float]:
-    """Overlap of the classes as hulls of the tokens they use, and the weight that pooling leaves on shared tokens."""
-    from dmlcore.geometry.hulls import overlaps  # late: it loads scipy
+    """Return the overlap of the classes as hulls of their tokens, and the pooling weight of shared tokens."""
+    from dmlcore.geometry.hulls import overlaps  # imported here because it loads scipy
 
     indices = data.splits[split]
     labels = np.unique(data.labels[indices], return_inverse=True)[1]
@@ -110,10 +113,13 @@ def token_overlap(model: TokenNetwork, data: Dataset, split: str, device: torch.
 
 
 def image_overlap(model: ImageNetwork, data: Dataset, split: str, device: torch.device) -> dict[str, float] | None:
-    """Overlap of the classes as hulls of the prototypes their local features lie at, weighed as the pooling does.
+    """Return the overlap of the classes as hulls of the prototypes near their local features.
 
-    The prototypes are a greedy k-centre of the local features of 64 images a class; beside it on how many images
-    error <= mean distance <= radius holds. None where pooling is no weighted mean of local features.
+    Prototypes are weighted as the pooling weights the local features. They are a greedy k-centre of the local features
+    of
+    64 images per class. `bound_holds` is the share of images for which error <= mean distance <= radius. Returns None
+    if
+    the pooling is not a weighted mean of local features.
     """
     from dmlcore.geometry.hulls import overlaps
     from dmlcore.pooling.analysis.prototype_shares import read
@@ -138,9 +144,13 @@ def image_overlap(model: ImageNetwork, data: Dataset, split: str, device: torch.
 
 
 def zero_shot(model: ImageNetwork, data: Dataset, split: str, device: torch.device) -> dict[str, float] | None:
-    """Accuracy of the prototype shares of half the classes in predicting the means of the others, over all splits.
+    """Return how accurately prototype shares learned on half of the classes predict the means of the other half.
 
-    None for pooling without prototypes, or before they are placed. Source: Gurbuz 2022, Sec. 5.3.
+    All splits of the classes into halves are averaged. Returns None for a pooling without prototypes, or before the
+    prototypes are placed.
+
+    Reference:
+        Gurbuz 2022, Sec. 5.3.
     """
     from dmlcore.pooling.analysis.zero_shot_evaluation import MOST_SPLITS, zero_shot_evaluation
 

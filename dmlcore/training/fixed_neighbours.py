@@ -1,8 +1,11 @@
-"""Retrieval within fixed neighbourhoods: the test samples' neighbours when neighbourhood batches begin, ordered anew.
+"""Retrieval within fixed neighbourhoods: the test samples' neighbours before neighbourhood batches begin, re-ranked.
 
-What is trained in neighbourhoods of a network learns to tell near samples apart, and may forget what keeps far ones
-apart. Whether it does is seen where each query chooses only among the K nearest samples that the network of before gave
-it. Source: Can 2018, Table 3.3.
+A network trained on batches of neighbours learns to separate samples that are close to each other, and may forget what
+separates distant ones. To measure this, each query chooses only among the K nearest samples that the earlier network
+found for it.
+
+Reference:
+    Can 2018, Table 3.3.
 """
 
 from __future__ import annotations
@@ -15,13 +18,19 @@ from dmlcore.typing import Bools, Ints, Singles
 
 
 def is_due(state: TrainingState, number: int) -> bool:
-    """Whether the batches of step `number` are of neighbourhoods, and those of the test samples are not known yet."""
+    """Return True if neighbourhood batches have started and the test samples' neighbours are not listed yet."""
     batch = state.spec.batch
     return batch.sampler == "neighbourhood" and number > batch.balanced_steps and state.fixed is None
 
 
 def find(state: TrainingState, rows: Ints, searched: Bools) -> None:
-    """List the neighbours of each test sample by the network as it is; rows, searched: of `evaluation.rows_of`."""
+    """List the neighbours of each test sample by the current network.
+
+    Args:
+        state: The training state.
+        rows: Test samples, as `evaluation.rows_of` returns them.
+        searched: Mask of samples that are only searched.
+    """
     embeddings = embed(embedder(state), state.data, rows, state.device)
     gallery = embeddings[searched] if searched.any() else None
     available = len(embeddings) - 1 if gallery is None else len(gallery)
@@ -29,10 +38,11 @@ def find(state: TrainingState, rows: Ints, searched: Bools) -> None:
 
 
 def scored(state: TrainingState, embeddings: Singles, rows: Ints, searched: Bools, step: int) -> list[Row]:
-    """A row of scores within them, of embeddings of these rows; none where neighbours were not listed.
+    """Return a row of scores within the fixed neighbourhoods, or [] if no neighbours were listed.
 
-    It has R@K for each K of the spec that is no larger than a neighbourhood; before_ is the order of the network that
-    listed them, chance_ a random one, reach the share of queries with a match among them.
+    The row has R@K for each K of the spec that is not larger than a neighbourhood. The prefix before_ marks the order
+    of
+    the earlier network, chance_ a random order; reach is the share of queries with a match in their neighbourhood.
     """
     if state.fixed is None:
         return []
@@ -46,7 +56,7 @@ def scored(state: TrainingState, embeddings: Singles, rows: Ints, searched: Bool
             gallery=embeddings[searched] if has_gallery else None,
             gallery_labels=labels[searched] if has_gallery else None,
         )
-    except ValueError:  # no K is as small as a neighbourhood, or no sample has another of its class
+    except ValueError:  # every K is larger than a neighbourhood, or no sample has another one of its class
         return []
     values = {"": scores.recall_at, "before_": scores.before_at, "chance_": scores.chance_at}
     return [

@@ -1,4 +1,4 @@
-"""An embedding layer that starts as a linear method, fitted to the features of the training split."""
+"""Initialisation of the embedding layer by a linear method that is fitted to the features of the training split."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ from dmlcore.training.state import TrainingState
 
 
 def begin(state: TrainingState) -> None:
-    """Fit `model.embedding_start` to what enters the embedding layer; raises TrainingError where there is none."""
+    """Initialise the embedding layer by the method `model.embedding_start`, fitted to the layer's inputs.
+
+    Raises:
+        TrainingError: If the network has no such layer, or the method cannot be fitted.
+    """
     method, layer = state.spec.model.embedding_start, layer_of(state.model)
     if layer is None:
         raise TrainingError(
@@ -44,7 +48,7 @@ def begin(state: TrainingState) -> None:
 
 
 def layer_of(model: Network) -> nn.Linear | None:
-    """The linear layer that the embeddings come out of; None where there is none, or none behind the pooling."""
+    """Return the linear layer whose outputs are the embeddings; None if the network has none behind its pooling."""
     layer = getattr(getattr(model, "head", model), "linear", None)
     return layer if isinstance(layer, nn.Linear) else None
 

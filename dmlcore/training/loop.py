@@ -1,8 +1,8 @@
-"""THE loop: everything that happens in a training run, in the order it happens.
+"""The training loop: everything that happens in a training run, in order.
 
-`step` makes one step, `train` a whole run: `starts` says what it begins with, `state` holds all that changes.
-Everything random is a function of (seed, step), so a checkpoint needs only weights, optimiser, step and the length of
-metrics.jsonl, and a run that was killed at any point ends exactly like one that was not.
+`step` makes one step and `train` a whole run; `starts` provides the initial state, and `state` holds everything that
+changes. All randomness is a function of (seed, step), so a checkpoint needs only weights, optimiser, step and the
+length of metrics.jsonl, and a run that was killed at any point ends exactly like an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -48,55 +48,64 @@ log = logging.getLogger(__name__)
 
 
 def step(state: TrainingState, number: int, objective: Callable[..., Tensor] | None = None) -> Tensor:
-    """Make step `number` >= 1 and return its loss, on the device; a function of (seed, number) and of the weights.
+    """Make one training step and return its loss, on the device.
 
-    objective: (embeddings, labels, ...) -> scalar, in place of `state.loss`. Raises StepError, with the weights
-    untouched, where loss or gradient is not finite; on a GPU `state.finite_check.wait` raises it later.
+    The result is a function of (seed, number) and of the weights.
+
+    Args:
+        state: The training state, modified in place.
+        number: Number of the step, from 1.
+        objective: Function (embeddings, labels, ...) -> scalar to use instead of `state.loss`.
+
+    Raises:
+        StepError: If loss or gradient is not finite; the weights are unchanged. On a GPU, `state.finite_check.wait`
+            raises
+            it later.
     """
     spec, model, optimiser = state.spec, state.model, state.optimiser
 
-    # Learning rates, what trains, what dropout draws.
+    # Set the learning rates, the trainable parameters and the seed of dropout.
     factor = decay(spec.schedule, number) * spec.schedule.plateau_factor**state.progress.halvings
     for group in optimiser.param_groups:
         group["lr"] = group["base_lr"] * factor
     begin(state, number)
 
-    # A batch: samples, augmented, on the device; tuples that the sampler has mined, and what a random miner draws from.
+    # Batch: samples, augmented, on the device; tuples if the sampler mines them; the generator of a random miner.
     batch = state.batches.make(number, lambda indices: embed(model, state.data, indices, state.device))
     random = torch.Generator().manual_seed(seed_of(spec.seed, "miner", number)) if state.loss.miner else None
 
-    # Forward: the network in the precision of the spec, the loss in float32.
+    # Forward pass: the network in the precision of the spec, the loss in float32.
     try:
         with torch.autocast(state.device.type, torch.bfloat16, enabled=spec.compute.precision == "bfloat16"):
             embeddings = state.forward(batch.inputs)
             started = None if state.reference is None else reference.embed(state.reference, batch.inputs)
-        # Where several processes train the run, each goes on with what all of them embedded: the whole batch.
+        # With several processes, each continues with the embeddings of the whole batch.
         samples = len(batch.labels)
         own = processes.gather(pooling.at_least_float32(embeddings), samples)
         started, shares, pooled = (
             None if each is None else processes.gather(each, samples) for each in (started, model.shares, model.pooled)
         )
-        if processes.shares_work():  # from here on all of them do the same
+        if processes.shares_work():  # from here on all processes compute the same
             _seed_dropout(state, number)
         embeddings = conditioning.embeddings(state, number, own, batch.indices)
         loss = (objective or state.loss)(embeddings, batch.labels, shares, batch.tuples, random, pooled)
-    except ValueError as error:  # the loss refuses embeddings that are not finite or whose squares overflow
+    except ValueError as error:  # the loss rejects embeddings that are not finite or whose squares overflow
         if state.finite_check is not None:
             state.finite_check.wait()
         raise StepError(str(error), number, batch.indices) from None
-    if started is not None and own.requires_grad:  # not of a network that stays still
+    if started is not None and own.requires_grad:  # not if the network is frozen
         strayed = reference.distance(own, started)
         loss, state.strayed = loss + spec.loss.start_weight * strayed, strayed.detach()
     _require_finite(state, "loss", loss, number, batch.indices)
 
-    # Backward.
+    # Backward pass.
     optimiser.zero_grad()
     loss.backward()
     gradients = gradients_of(optimiser)
     processes.average(gradients)
     projections.pull(state)
 
-    # Clip. Without a norm to take anyway: on a CPU a sum finds NaN and Inf in half the time.
+    # Clip. If no norm is needed, sum the gradients to find NaN and Inf: on a CPU that takes half the time.
     clips = spec.optimiser.clip_norm > 0 or spec.optimiser.clip_value > 0
     state.norm = nn.utils.get_total_norm(gradients) if clips or state.device.type == "cuda" else None
     total = torch.stack([gradient.sum() for gradient in gradients]).sum() if state.norm is None else state.norm
@@ -104,7 +113,7 @@ def step(state: TrainingState, number: int, objective: Callable[..., Tensor] | N
     if clips and state.norm is not None:
         optimisers.clip(optimiser, spec.optimiser, state.norm)
 
-    # Step.
+    # Update.
     if state.finite_check is not None:
         state.finite_check.guard(optimiser)
     optimiser.step()
@@ -114,7 +123,7 @@ def step(state: TrainingState, number: int, objective: Callable[..., Tensor] | N
 
 
 def begin(state: TrainingState, number: int) -> None:
-    """What holds during step `number` alone: which parameters train, and what dropout draws."""
+    """Prepare step `number`: set which parameters train, and seed dropout."""
     for parameter in state.frozen_at_first:
         parameter.requires_grad_(number > state.spec.schedule.warm_up)
     conditioning.before_step(state, number)
@@ -122,16 +131,17 @@ def begin(state: TrainingState, number: int) -> None:
 
 
 def _seed_dropout(state: TrainingState, number: int, rank: int = 0) -> None:
-    """Dropout draws from torch's generator, in the network otherwise on each process that trains the run."""
+    """Seed torch's default generator, from which dropout draws; each rank gets its own sequence."""
     seed = (seed_of(state.spec.seed, "dropout") >> 1) + number + (rank << 32)
-    if state.device.type == "cpu":  # the generators of other devices would note each time who seeds them: 0.4 ms
+    # torch.manual_seed makes the generators of other devices record its caller, which takes 0.4 ms
+    if state.device.type == "cpu":
         torch.default_generator.manual_seed(seed)
     else:
         torch.manual_seed(seed)
 
 
 def decay(schedule: ScheduleSpec, number: int) -> float:
-    """Factor on every learning rate at step `number` >= 1, apart from plateaus.
+    """Return the factor on every learning rate at step `number` >= 1, without plateaus.
 
     none: 1; step: decay_factor ** floor((number - 1) / decay_every); cosine: (1 + cos(pi (number - 1) / steps)) / 2.
     """
@@ -144,7 +154,7 @@ def decay(schedule: ScheduleSpec, number: int) -> float:
 
 
 def gradients_of(optimiser: torch.optim.Optimizer) -> list[Tensor]:
-    """The gradients there are: those of frozen parameters are missing."""
+    """Return the gradients of all parameters that have one; frozen parameters have none."""
     return [p.grad for group in optimiser.param_groups for p in group["params"] if p.grad is not None]
 
 
@@ -165,10 +175,16 @@ def train(
 ) -> RunState:
     """Train or resume a run whose lock this process holds; return its final state.
 
-    stop() is asked after each step, as is the run's cancel file. dataset: in place of the one the spec names.
-    company: in which there are other processes that train the run too (`processes.local`).
-    before_done: called after the test, while a kill still leaves a run that a resume completes. Errors do not leave
-    this function: they become the state "failed" with a message, the unexpected ones a traceback in the log.
+    Errors do not leave this function: they set the state to "failed" with a message, and unexpected ones write a
+    traceback
+    to the log.
+
+    Args:
+        run: The run.
+        dataset: Data set to use instead of the one that the spec names.
+        stop: Called after each step; True stops the run, as its cancel file does.
+        before_done: Called after the test; if the process is killed during this call, a resume completes the run.
+        company: Context in which other processes train the run too (`processes.local`).
     """
     report = Reporter(run)
     try:
@@ -198,7 +214,7 @@ def _train(
 ) -> RunState:
     spec, schedule = run.spec, run.spec.schedule
 
-    # New, resumed or forked: what is trained, where it stands, what is known before the next step.
+    # New, resumed or forked: the state, and the rows that are known before the next step.
     with processes.alone():
         start = starts.start(run, dataset, report)
     state, progress = start.state, start.state.progress
@@ -210,7 +226,7 @@ def _train(
             metrics.extend(start.rows)
             checkpoints.save(state, metrics.sync())
             checkpoints.wait()
-        if spec.fork.run:  # its own checkpoint is there
+        if spec.fork.run:  # the fork has its own checkpoint now
             for name in (run_directory.ORIGIN, run_directory.ORIGIN_ROWS):
                 (run.path / name).unlink(missing_ok=True)
         saved_step = progress.step
@@ -228,7 +244,7 @@ def _train(
             log.info("stopped after step %d as asked", number)
             return report(number, f"stopped after step {number}; resume goes on from there", state="cancelled")
 
-        # The end: the best weights by validation, or the last ones, meet the test split.
+        # The end: test the best weights by validation, or the last ones.
         if saved_step != progress.step:
             keep()
         checkpoints.wait()
@@ -246,9 +262,13 @@ def _train(
 
 
 def follow(dataset: Dataset | None = None) -> None:
-    """Take part in the training of a run as a process that does not lead it: it knows of no run directory.
+    """Take part in the training of a run as a rank other than 0, which does not access the run directory.
 
-    dataset: as of `train`. Raises what a run that fails ends with, ProcessError where the first process is gone.
+    Args:
+        dataset: Data set to use instead of the one that the spec names.
+
+    Raises:
+        ProcessError: If rank 0 is gone. Errors that end a failed run are raised as well.
     """
     state = starts.joined(dataset)
     if _make_steps(state, MetricsLog(None, state.finite_check)):
@@ -262,10 +282,17 @@ def _make_steps(
     keep: Callable[[bool], object] = lambda must: None,
     report: Callable[[int], object] = lambda number: None,
 ) -> bool:
-    """Make the steps that are left, the same on each process that trains the run; False if asked to stop.
+    """Make the remaining steps, identically on each process that trains the run; return False if asked to stop.
 
-    What the first process decides holds for all: stop() is asked there, and scores are what it computed. keep: writes a
-    checkpoint, or not, where it need not and another is still being written.
+    Rank 0 decides and broadcasts the decision: only its stop() is called, and all ranks use the scores that it
+    computed.
+
+    Args:
+        state: The training state.
+        metrics: Log of the rows.
+        stop: Called after each step; True stops the run.
+        keep: Writes a checkpoint. If its argument is False, it may skip this while another one is being written.
+        report: Called with the number of each step.
     """
     schedule, progress = state.spec.schedule, state.progress
     state.model.train()
@@ -275,7 +302,7 @@ def _make_steps(
             fixed_neighbours.find(state, *evaluation.rows_of(state.data, "test"))
         loss = step(state, number)
 
-        # What happened, and whether it is time to measure, validate, save or stop.
+        # Log the step, then measure, validate, save or stop if due.
         progress.step = number
         metrics.append({"kind": "step", "step": number, "loss": loss} | state.loss.measured())
         if number % schedule.measure_every == 0:
@@ -302,7 +329,10 @@ def _make_steps(
 def evaluate(run: Run, *, dataset: Dataset | None = None) -> float | None:
     """Test the best weights of the newest checkpoint of a run whose lock this process holds; return MAP@R.
 
-    Writes the embeddings, and a scores row unless the very same is there. Raises CheckpointError, TrainingError, ...
+    Writes the embeddings, and a row of scores unless an identical one exists.
+
+    Raises:
+        CheckpointError, TrainingError, DataError, ModelError: If checkpoint, data or network cannot be loaded.
     """
     state = starts.evaluated(run, dataset=dataset)
     with MetricsWriter(run, run.metrics()[1]) as file:
@@ -310,7 +340,7 @@ def evaluate(run: Run, *, dataset: Dataset | None = None) -> float | None:
 
 
 def _measure(state: TrainingState) -> dict[str, Any]:
-    """What the last batch looked like, the norm of its gradient, the learning rates it was made with."""
+    """Return statistics of the last batch, the norm of its gradient, and its learning rates."""
     assert state.seen is not None
     norm = nn.utils.get_total_norm(gradients_of(state.optimiser)) if state.norm is None else state.norm
     metric = state.loss.metric
@@ -321,7 +351,7 @@ def _measure(state: TrainingState) -> dict[str, Any]:
 
 
 def _test(run: Run, state: TrainingState, metrics: MetricsLog) -> float | None:
-    """Test the best weights, and note the rows that are not there yet; return MAP@R."""
+    """Test the best weights, write the rows that are not in the log yet, and return MAP@R."""
     map_at_r, rows = evaluation.final_test(run, state)
     known = run.metrics()[0]
     metrics.extend(row for row in rows if row not in known)

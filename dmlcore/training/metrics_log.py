@@ -1,4 +1,4 @@
-"""The rows of metrics.jsonl in order, without a step having to wait for the device; what state.json tells meanwhile."""
+"""Log of metrics.jsonl that never makes a step wait for the GPU, and the progress in state.json."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from torch import Tensor
 from dmlcore.storage.runs import MetricsWriter, Run, RunState
 from dmlcore.training.errors import DeferredFiniteCheck
 
-EVERY = 0.25  # seconds between two updates of state.json,
-LATER = 1.0  # and of metrics.jsonl on a GPU, which stands idle meanwhile
+EVERY = 0.25  # seconds between two updates of state.json
+LATER = 1.0  # seconds between two updates of metrics.jsonl on a GPU, which is idle meanwhile
 
 
 class MetricsLog:
-    """Writes rows, whose numbers may still be tensors on the device, without those that are undefined (0 / 0).
+    """Writer of rows whose values may still be tensors on the device; undefined values (0 / 0) are left out.
 
-    metrics: None for a process that does not lead the run, which writes nothing.
-    check: where steps are judged later. Then rows are kept until the next flush, and nothing is written of a step that
-    was not made after all.
+    Args:
+        metrics: Writer of metrics.jsonl; None in a process other than rank 0, which writes nothing.
+        check: Deferred check of steps, if any. Rows are then held back until the next flush, so that no row of a failed
+            step is written.
     """
 
     def __init__(self, metrics: MetricsWriter | None, check: DeferredFiniteCheck | None = None) -> None:
@@ -30,18 +31,18 @@ class MetricsLog:
         self._last = time.monotonic()
 
     def append(self, row: dict[str, Any]) -> None:
-        """Write a row, now or later, behind all earlier ones."""
+        """Append a row, written immediately or at the next flush."""
         self._rows.append(row)
         if self._check is None or time.monotonic() - self._last >= LATER:
             self.flush()
 
     def extend(self, rows: Iterable[dict[str, Any]]) -> None:
-        """Write rows, one after another."""
+        """Append several rows."""
         for row in rows:
             self.append(row)
 
     def flush(self) -> None:
-        """Write all rows, with one transfer for all their numbers; raises StepError."""
+        """Write all pending rows with one transfer from the device; raise StepError if a step failed."""
         if self._check is not None:
             self._check.wait()
         rows, self._rows, self._last = self._rows, [], time.monotonic()
@@ -54,21 +55,21 @@ class MetricsLog:
             self._metrics.append({key: value for key, value in plain.items() if value == value})
 
     def sync(self) -> int:
-        """Make all rows durable and return their length in bytes."""
+        """Write all rows to disk durably and return the length of the file in bytes."""
         self.flush()
         return self._metrics.sync() if self._metrics else 0
 
 
 class Reporter:
-    """Keeps state.json up to date, at most every EVERY seconds while the message stays the same."""
+    """Writer of state.json: at most one update per EVERY seconds while the message stays the same."""
 
     def __init__(self, run: Run) -> None:
         self.run, self.state = run, run.state()
         self.step, self.last = self.state.step, 0.0
-        self.began = time.monotonic() - self.state.seconds  # as if there had been no interruption
+        self.began = time.monotonic() - self.state.seconds  # earlier sessions of an interrupted run count too
 
     def __call__(self, step: int, message: str, **changes: Any) -> RunState:
-        """Note where the training run stands; changes: of other fields, written at once."""
+        """Report the current step and message; `changes` sets other fields, which are written immediately."""
         self.step, now = step, time.monotonic()
         if changes or message != self.state.message or now - self.last >= EVERY:
             self.state = self.run.update(step=step, message=message, seconds=now - self.began, **changes)

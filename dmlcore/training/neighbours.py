@@ -1,4 +1,4 @@
-"""A network whose embeddings are conditioned on neighbours: who these are, and how a set is embedded with them."""
+"""Networks whose embeddings are conditioned on neighbours: the search for neighbours and the embedding of a set."""
 
 from __future__ import annotations
 
@@ -15,13 +15,21 @@ from dmlcore.training import batches
 from dmlcore.training.objective import seed_of
 from dmlcore.typing import Ints, Singles
 
-KINDS = {"own": "transductive", "train": "inductive"}  # ways to score, by where a sample has its neighbours
+# kinds of scores, by the set in which a sample's neighbours are searched
+KINDS = {"own": "transductive", "train": "inductive"}
 
 
 class Conditioned(nn.Module):
-    """Embeddings of a network, conditioned as `conditioning.among` says; `batches.embed` hands it whole sets.
+    """A network with conditioned embeddings; neighbours are searched as `conditioning.among` says.
 
-    table: embeddings (N, D) of the training split by the network alone, made when needed where it is None.
+    `batches.embed` passes whole sets to `of_set`.
+
+    Args:
+        model: The network.
+        spec: The spec of the run.
+        data: The data set.
+        device: Device to compute on.
+        table: Embeddings (N, D) of the training split by the network alone; computed when first needed if None.
     """
 
     def __init__(
@@ -30,27 +38,33 @@ class Conditioned(nn.Module):
         super().__init__()
         self.model, self.spec, self.data, self.device = model, spec, data, device
         self._table = table
-        self._test: Tensor | None = None  # as the table, of the test split
-        self._alone: tuple[Tensor, Ints] | None = None  # of the last set, by the network alone
+        self._test: Tensor | None = None  # like the table, for the test split
+        # embeddings of the last set by the network alone, and its samples
+        self._alone: tuple[Tensor, Ints] | None = None
 
     @property
     def is_transductive(self) -> bool:
-        """Whether a scored sample's embedding depends on what is scored with it."""
+        """Return True if the embedding of a scored sample depends on the other scored samples."""
         return self.spec.conditioning.among == "own"
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Samples that are of no set, such as one's own images: their neighbours are in the test or training split."""
+        """Embed inputs that belong to no split, such as a user's own images; neighbours come from the test or training
+        split.
+        """
         alone = self.model(inputs).float()
         pool = self._tested() if self.is_transductive else self._training()
         return self._read(alone, pool, neighbours(alone, pool, self.spec.conditioning.neighbours))
 
     def of_set(self, alone: Tensor, indices: Ints) -> Tensor:
-        """Embeddings (n, D) of these samples of the data set by the network alone -> the conditioned ones."""
+        """Return the conditioned embeddings (n, D) of samples of the data set, given those by the network alone."""
         self._alone = alone, indices
         return self._of(self.spec.conditioning.among)
 
     def beside(self) -> dict[str, Singles]:
-        """The last set embedded otherwise: by the network "alone", and "inductive" or "transductive", the other way."""
+        """Return other embeddings of the last set: by the network "alone", and "inductive" or "transductive".
+
+        Of the last two only the one that `conditioning.among` does not select is returned.
+        """
         assert self._alone is not None
         other = "train" if self.is_transductive else "own"
         with batches.evaluating(self):
@@ -77,7 +91,8 @@ class Conditioned(nn.Module):
         return torch.cat(parts)
 
     def _tested(self) -> Tensor:
-        from dmlcore.training.evaluation import rows_of  # late: it imports `state`, which imports this
+        # imported here because it imports `state`, which imports this module
+        from dmlcore.training.evaluation import rows_of
 
         if self._test is None:
             self._test = self._embedded(rows_of(self.data, "test")[0])
@@ -93,10 +108,15 @@ class Conditioned(nn.Module):
 
 
 def neighbours(points: Tensor, pool: Tensor | None, k: int, own: Ints | None = None) -> Ints:
-    """The k nearest rows of the pool (N, D) of each point (n, D), (n, k), the nearest first, ties by index.
+    """Return the indices (n, k) of the k nearest pool rows of each point, nearest first; ties go to the lower index.
 
-    pool: None for the points themselves, none its own neighbour. own (n,): the row of the pool that a point is and that
-    is left out, -1 where there is none. Fewer than k repeat the last; the only point of a set is its own neighbour.
+    If there are fewer than k neighbours, the last one is repeated; the only point of a set is its own neighbour.
+
+    Args:
+        points: Points (n, D).
+        pool: Points to search, (N, D); None searches the points themselves, without each point itself.
+        k: Number of neighbours.
+        own: For each point the row of the pool that is the point itself and is left out, -1 if there is none, (n,).
     """
     if pool is None:
         available = min(k, len(points) - 1)

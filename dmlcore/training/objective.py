@@ -1,4 +1,4 @@
-"""What a training run minimises: the metric loss on what its miner leaves, mixed with a zero-shot prediction loss."""
+"""Objective of a training run: the metric loss on the tuples of a miner, plus an optional zero-shot prediction loss."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dmlcore.spec import RunSpec, SpecError
 from dmlcore.training.errors import TrainingError
 
 Tuples = tuple[Tensor, ...]
-# The sections of a spec with parameters of their own, and what tells of them.
+# Catalogues of the spec sections that have parameters of their own.
 CATALOGUES: Mapping[str, Catalogue[Any]] = {
     "loss": losses.LOSSES,
     "miner": mining.MINERS,
@@ -29,7 +29,7 @@ CATALOGUES: Mapping[str, Catalogue[Any]] = {
 
 
 class Objective(nn.Module):
-    """The metric loss, mixed with the zero-shot prediction loss of the pooling's prototype shares where asked for."""
+    """The metric loss, mixed with the zero-shot prediction loss of prototype shares if there is one."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Objective(nn.Module):
         super().__init__()
         self.metric, self.zero_shot, self.share, self.miner = metric, zero_shot, share, miner
         self.batch_pairs = batch_pairs
-        self.zero_shot_value: Tensor | None = None  # of the last batch
+        self.zero_shot_value: Tensor | None = None  # value for the last batch
 
     def forward(
         self,
@@ -53,18 +53,22 @@ class Objective(nn.Module):
         generator: torch.Generator | None = None,
         pooled: Tensor | None = None,
     ) -> Tensor:
-        """Scalar loss of a batch.
+        """Return the scalar loss of a batch.
 
-        shares: (B, m), without a graph while the prototypes are not yet placed, then no part of it; tuples: those that
-        the sampler has mined already; generator: what a random miner draws from; pooled: (B, P), what the embedding
-        layer took, where the loss reads that.
+        Args:
+            embeddings: Embeddings, (B, D).
+            labels: Integer labels, (B,).
+            shares: Prototype shares, (B, m); ignored if they have no graph because the prototypes are not placed yet.
+            tuples: Index tuples that the sampler has mined.
+            generator: Random generator of a random miner.
+            pooled: Inputs of the embedding layer, (B, P), for losses that read them.
         """
         if tuples is None and self.miner is not None:
             tuples = self.miner(embeddings, labels, generator=generator)
         metric: Any = self.metric
         between: Tensor | None = (
             metric.between(embeddings, labels) if self.batch_pairs else None
-        )  # first: its counts go
+        )  # computed first, because it overwrites the loss's counts
         more: dict[str, Any] = {} if tuples is None else {"indices_tuple": tuples}
         if getattr(metric, "reads_pooled", False):
             more["pooled"] = pooled
@@ -79,10 +83,10 @@ class Objective(nn.Module):
         return pooling.mixed(loss, predicted, self.share)
 
     def measured(self) -> dict[str, float | Tensor]:
-        """What the losses of the last batch say beside their value: shares of triplets, the members of an ensemble
-        and their weights, the zero-shot part.
+        """Return statistics of the last batch: shares of triplets, members and weights of an ensemble, the zero-shot
+        loss.
 
-        On a GPU these are tensors, so that nobody waits for the device.
+        On a GPU the values are tensors, so that reading them later does not delay the step.
         """
         counts: Counts | None = getattr(self.metric, "counts", None)
         numbers = counts.shares() if counts is not None else {}
@@ -94,7 +98,7 @@ class Objective(nn.Module):
 
 
 def create(spec: RunSpec, classes: int, model: Network) -> Objective:
-    """Losses and miner of a spec, a function of its seed; raises TrainingError naming the section."""
+    """Create losses and miner of a spec as a function of its seed; raise TrainingError naming the section."""
     refuse_unusable(spec)
     layer = getattr(model, "embedding_layer", None)
     bare, zero_shot, share = metric_loss(spec, classes, layer.in_features if layer else 0), None, spec.pooling.zero_shot
@@ -113,8 +117,12 @@ def create(spec: RunSpec, classes: int, model: Network) -> Objective:
 
 
 def metric_loss(spec: RunSpec, classes: int, pooled_dim: int = 0) -> nn.Module:
-    """The metric loss of a spec for `classes` training classes, a function of its seed; pooled_dim: of the features
-    that the embedding layer takes.
+    """Create the metric loss of a spec as a function of its seed.
+
+    Args:
+        spec: The spec.
+        classes: Number of training classes.
+        pooled_dim: Number of features that enter the embedding layer.
     """
     sizes = {"classes": classes, "embedding_dim": spec.model.embedding_dim, "pooled_dim": pooled_dim}
     with seeded(seed_of(spec.seed, "loss")):
@@ -123,10 +131,11 @@ def metric_loss(spec: RunSpec, classes: int, pooled_dim: int = 0) -> nn.Module:
 
 
 def refuse_unknown(spec: RunSpec) -> None:
-    """Raise SpecError for a loss, miner or pooling that no catalogue has, and for parameters that it does not take.
+    """Raise SpecError if loss, miner or pooling, or one of their parameters, is not in the catalogues.
 
-    One line for each of the three. A spec itself takes any name and any word, so that runs of other versions can be
-    read; whatever is about to be shown in a form, searched or trained is asked here. Builds nothing.
+    The message has one line per section. A spec itself accepts any name, so that runs of other versions can be read;
+    call
+    this before a spec is shown in a form, searched or trained. Nothing is built.
     """
     mistakes = []
     for section, entries in CATALOGUES.items():
@@ -140,9 +149,9 @@ def refuse_unknown(spec: RunSpec) -> None:
 
 
 def refuse_unusable(spec: RunSpec) -> None:
-    """Raise TrainingError for a loss, miner or pooling that cannot be made, or that do not go together.
+    """Raise TrainingError if loss, miner or pooling cannot be created, or cannot be combined.
 
-    What they declare decides: nothing is built.
+    Only their declarations are checked; nothing is built.
     """
     surroundings: dict[str, dict[str, Any]] = {
         "loss": {"reduction": spec.loss.reduction, "embedding_dim": spec.model.embedding_dim}
@@ -174,23 +183,25 @@ def refuse_unusable(spec: RunSpec) -> None:
 
 
 def has_places(name: str) -> bool:
-    """Whether the proxies of a loss lie among the samples, so that projections can put them on samples."""
+    """Return True if the proxies of a loss are points among the embeddings, so that projections can put them on
+    samples.
+    """
     return bool(getattr(losses.describe(name), "proxies_are_places", False))
 
 
 def joins_learners(name: str) -> bool:
-    """Whether a loss joins what several learners embed, block by block (`Ensemble.embed`)."""
+    """Return True if a loss combines the embeddings of several learners, block by block (`Ensemble.embed`)."""
     return "diversity" in losses.describe(name).parameters
 
 
 def pools_last(spec: RunSpec) -> bool:
-    """Whether the network pools embedded features, so that no embedding layer comes after its pooling."""
+    """Return True if the network pools embedded features, so that its pooling is not followed by an embedding layer."""
     pools = spec.model.name != "mlp" and pooling.describe(spec.pooling.name).layer.projects_first
     return spec.model.name == "tokens" or pools
 
 
 def seed_of(seed: int, purpose: str, step: int = 0) -> int:
-    """An independent 64-bit seed for each (seed, purpose, step)."""
+    """Return an independent 64-bit seed for each (seed, purpose, step)."""
     words = [seed, step, *purpose.encode()]
     return int(np.random.SeedSequence(words).generate_state(1, np.uint64)[0])
 

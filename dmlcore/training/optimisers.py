@@ -1,4 +1,4 @@
-"""The optimiser of a training run: its groups of parameters, its kernels, and what it does not train at first."""
+"""Optimiser of a training run: parameter groups, fused kernels, gradient clipping and the warm-up."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from dmlcore.spec import RunSpec
 from dmlcore.spec.sections import OptimiserSpec, ScheduleSpec
 from dmlcore.training.errors import TrainingError
 
-LARGE = 1_000_000  # parameters from which the fused CPU kernel is used: Adam of a ResNet-18 takes 31 instead of 72 ms
-_FUSED_ON_CPU = ("adam", "adamw")  # that of sgd is slower than the plain one: 27 instead of 15 ms
+LARGE = 1_000_000  # parameters from which the fused CPU kernel is faster: Adam of a ResNet-18 takes 31 instead of 72 ms
+_FUSED_ON_CPU = ("adam", "adamw")  # the fused CPU kernel of SGD is slower: 27 instead of 15 ms
 
 
 def create(spec: RunSpec, model: Network, loss: nn.Module) -> torch.optim.Optimizer:
-    """The optimiser of all parameters of network and loss, at the rates of step 1.
+    """Create the optimiser of all parameters of network and loss, at the learning rates of step 1.
 
-    Each group has `part` ("backbone", "head" or "loss") and `base_lr`; parameters with the same settings share one.
-    Kernels are fused where the device has such and they pay.
+    Each group has `part` ("backbone", "head" or "loss") and `base_lr`; parameters with the same settings share a group.
+    Fused kernels are used where the device has them and they are faster.
     """
     o = spec.optimiser
     groups = _groups(spec, model, loss)
@@ -38,21 +38,24 @@ def create(spec: RunSpec, model: Network, loss: nn.Module) -> torch.optim.Optimi
 
 
 def is_fused(optimiser: torch.optim.Optimizer) -> bool:
-    """Whether its kernels are fused: then it can skip an update on the device (`Watch.found_inf`)."""
+    """Return True if the kernels are fused, so that an update can be skipped on the device
+    (`DeferredFiniteCheck.guard`).
+    """
     return bool(optimiser.param_groups[0].get("fused"))
 
 
 def without_fused(optimiser: torch.optim.Optimizer) -> None:
-    """Use the plain kernels, which round differently: a run goes on with those it began with."""
+    """Switch to plain kernels, which round differently: a run continues with the kernels that it started with."""
     for group in optimiser.param_groups:
         group["fused"] = None
 
 
 def start_momentum(optimiser: torch.optim.Optimizer) -> None:
-    """Give each parameter of a fused SGD that has no momentum yet one of zeros, as its kernel refuses a mixture.
+    """Give parameters of a fused SGD that have no momentum yet a momentum of zeros; its kernel rejects a mixture.
 
-    Some gradients come late: after a warm-up, or once a pooling has its prototypes. 0 times momentum plus the gradient
-    is what a first step takes, to the bit.
+    Some gradients appear late: after a warm-up, or once a pooling has its prototypes. 0 times momentum plus the
+    gradient
+    equals what a first step uses, bit for bit.
     """
     if isinstance(optimiser, torch.optim.SGD) and is_fused(optimiser) and optimiser.defaults["momentum"]:
         for parameter in parameters(optimiser):
@@ -62,7 +65,7 @@ def start_momentum(optimiser: torch.optim.Optimizer) -> None:
 
 
 def rates(optimiser: torch.optim.Optimizer) -> dict[str, float]:
-    """The learning rates now: "learning_rate" of the backbone, those of head and loss where they differ."""
+    """Return the current learning rates: "learning_rate" of the backbone, and those of head and loss if they differ."""
     rate_of_part = {group["part"]: float(group["lr"]) for group in optimiser.param_groups}
     network = rate_of_part.get("backbone", next(iter(rate_of_part.values())))
     own = {f"{part}_learning_rate": rate for part, rate in rate_of_part.items() if rate != network}
@@ -70,12 +73,15 @@ def rates(optimiser: torch.optim.Optimizer) -> dict[str, float]:
 
 
 def parameters(optimiser: torch.optim.Optimizer) -> Iterator[nn.Parameter]:
-    """Every parameter it trains."""
+    """Iterate over all parameters of the optimiser."""
     return (parameter for group in optimiser.param_groups for parameter in group["params"])
 
 
 def clip(optimiser: torch.optim.Optimizer, spec: OptimiserSpec, norm: Tensor) -> None:
-    """Scale the gradient down to norm `clip_norm`, then cut each entry to +-clip_value; norm: of the whole gradient."""
+    """Scale the gradient to at most norm `clip_norm`, then clip each entry to +-clip_value.
+
+    `norm` is the norm of the whole gradient.
+    """
     if spec.clip_norm:
         nn.utils.clip_grads_with_norm_(parameters(optimiser), spec.clip_norm, norm)
     if spec.clip_value:
@@ -83,27 +89,31 @@ def clip(optimiser: torch.optim.Optimizer, spec: OptimiserSpec, norm: Tensor) ->
 
 
 def frozen_at_first(schedule: ScheduleSpec, model: Network) -> list[nn.Parameter]:
-    """What does not train in the warm-up: all but what is new (pooling, embedding layer, loss); none without one.
+    """Return the parameters that do not train during the warm-up: all except those of new layers (pooling and
+    embedding).
 
-    Frozen parameters have no gradient at all, so that backward is cheaper and the optimiser has no moments of them.
-    Their batch norm still follows the batches. Raises TrainingError where a network has nothing new.
+    Without a warm-up the list is empty. Frozen parameters have no gradient, so the backward pass is cheaper and the
+    optimiser has no moments for them; their batch norm still follows the batches.
+
+    Raises:
+        TrainingError: If the network has no new layers.
     """
     if not schedule.warm_up:
         return []
     new = {id(parameter) for parameter in _new(model)}
     if not new:
         raise TrainingError("schedule.warm_up: this network has no new layers to begin with; leave it at 0")
-    # Batch norm that is frozen for good stays so.
+    # A batch norm that is frozen permanently stays frozen.
     return [p for p in model.parameters() if id(p) not in new and p.requires_grad]
 
 
 def _new(model: Network) -> list[nn.Parameter]:
-    """What has no start: the head, and what reads neighbours."""
+    """Return the parameters without pretrained weights: the head, and the part that reads neighbours."""
     return [*model.head_parameters(), *(model.conditioning.parameters() if model.conditioning else [])]
 
 
 def _groups(spec: RunSpec, model: Network, loss: nn.Module) -> list[dict[str, Any]]:
-    """Parameters by learning rate and weight decay, in the order of model and loss; one group if all are alike."""
+    """Group parameters by learning rate and weight decay, in the order of model and loss."""
     o = spec.optimiser
     head = {id(p) for p in _new(model)} if o.head_factor != 1 else set()
     slow = {id(p) for m in loss.modules() if getattr(m, "at_network_rate", False) for p in m.parameters()}
@@ -134,7 +144,7 @@ def _norms_and_biases(roots: Iterable[nn.Module]) -> Iterator[nn.Parameter]:
 
 
 def _fused(name: str, parameters: list[nn.Parameter]) -> bool:
-    if name == "rmsprop":  # has no such kernels
+    if name == "rmsprop":  # torch has no fused kernels for it
         return False
     if all(p.device.type == "cuda" for p in parameters):
         return True

@@ -1,9 +1,12 @@
-"""Chance-constrained programming: projections, one after another, of the weights onto what keeps classes at proxies.
+"""Chance-constrained programming: a sequence of projections of the weights, each with new proxies per class.
 
-A projection minimises weight / 2 |theta - theta*|^2 plus the loss against proxies, theta* the best weights of the one
-before (the first has no such term). It ends when validation has not risen `patience` times in a row. Then theta* and
-the proxies are its best, and new proxies are chosen from a pool of samples of each class, farthest first from the best
-ones; the weights go on as they are. Source: Gurbuz 2022, Ch. 3, Alg. 1, whose gradient has the wrong sign (errata).
+A projection minimises weight / 2 |theta - theta*|^2 plus the loss against proxies, where theta* are the best weights of
+the previous projection (the first one has no such term). It ends when validation has not improved `patience` times in
+a row. Then theta* and the proxies are set to the best ones of this projection, and new proxies are chosen by
+farthest-first traversal from a pool of samples per class; training continues from the current weights.
+
+Reference:
+    Gurbuz 2022, Ch. 3, Alg. 1, whose gradient has the wrong sign (see the errata).
 """
 
 from __future__ import annotations
@@ -24,13 +27,13 @@ from dmlcore.training.objective import seed_of
 from dmlcore.training.state import TrainingState
 from dmlcore.typing import Floats, Ints
 
-LEAST = 1e-5  # what a score has to rise by to count as better
-PROXIES = "proxies"  # of the candidate, beside the parameters of the network under "network."
+LEAST = 1e-5  # smallest increase of the score that counts as an improvement
+PROXIES = "proxies"  # key of the proxies in `candidate`; parameters of the network have the prefix "network."
 NETWORK = "network."
 
 
 def begin(state: TrainingState, *, place: bool = True) -> None:
-    """Begin the first projection; place: put proxies on samples, else they stay where they are."""
+    """Start the first projection; if `place`, put proxies on samples, else leave them unchanged."""
     if not state.spec.projection.pool:
         return
     state.progress.projection = 1
@@ -39,7 +42,7 @@ def begin(state: TrainingState, *, place: bool = True) -> None:
         return
     proxies, first = proxies_of(state), state.spec.projection.first
     for label, pool in _pools(state).items():
-        # The code of the source has an empty cover begin at the origin: the longest sample first.
+        # As in the code of the source, an empty cover starts at the origin, so the longest sample comes first.
         picks = (
             k_center(pool, pool[:1] * 0, len(proxies[label])) if first == "spread" else np.arange(len(proxies[label]))
         )
@@ -56,9 +59,10 @@ def pull(state: TrainingState) -> None:
 
 
 def after_validation(state: TrainingState, rows: list[Row]) -> list[Row]:
-    """Judge the weights by the rows of a validation; where that ends the projection, begin the next one.
+    """Judge the weights by the rows of a validation, and start the next projection if the current one has ended.
 
-    Returns the row of the projection that ended, if one did.
+    Returns:
+        The row of the projection that ended, or [].
     """
     spec, progress = state.spec, state.progress
     score = next((row[spec.schedule.monitor] for row in rows if row["kind"] == "validation"), None)
@@ -74,7 +78,7 @@ def after_validation(state: TrainingState, rows: list[Row]) -> list[Row]:
 
 
 def _end(state: TrainingState) -> Row:
-    """Hold on to the best of the projection, choose new proxies, and count on."""
+    """Store the best weights and proxies of the projection, choose new proxies, and return its row."""
     progress, before = state.progress, state.anchor
     state.anchor = {name.removeprefix(NETWORK): p for name, p in state.candidate.items() if name.startswith(NETWORK)}
     per_class = _metric(state).per_class
@@ -86,15 +90,16 @@ def _end(state: TrainingState) -> Row:
         inside, covering = in_ball(pool), in_ball(existing)
         radii.append((covering_radius(inside, covering), covering_radius(inside, inside[picks])))
         _put(state, label, pool[picks])
-    processes.copy_first([_metric(state).proxies])  # each has computed them, maybe on another machine
+    # every process has computed the proxies, and machines may round differently
+    processes.copy_first([_metric(state).proxies])
     covered, covers = np.mean(radii, axis=0)
-    # The moments are those of proxies that lay elsewhere.
+    # The optimiser's moments belong to the previous proxies.
     state.optimiser.state.pop(_metric(state).proxies, None)
     optimisers.start_momentum(state.optimiser)
     row: Row = {"kind": "projection", "step": progress.step, "projection": progress.projection}
     row |= {"score": progress.projection_score, "radius_before": float(covered), "radius_after": float(covers)}
     if before:
-        # In whichever order a checkpoint has given them back: fsum rounds once.
+        # fsum rounds once, so the order of the tensors in a checkpoint does not matter.
         squares = (float((state.anchor[name] - was).square().sum()) for name, was in before.items())
         row["moved"] = math.sqrt(math.fsum(squares))
     progress.projection += 1
@@ -103,7 +108,7 @@ def _end(state: TrainingState) -> Row:
 
 
 def distance(state: TrainingState) -> dict[str, Tensor]:
-    """How far the weights are from theta*, as a number for a row; none in the first projection."""
+    """Return the distance of the weights from theta* for a row of metrics; {} in the first projection."""
     if not state.anchor:
         return {}
     parts = [(p.detach() - state.anchor[name]).square().sum() for name, p in state.model.named_parameters()]
@@ -111,19 +116,19 @@ def distance(state: TrainingState) -> dict[str, Tensor]:
 
 
 def proxies_of(state: TrainingState) -> Tensor:
-    """The proxies (classes, per_class, D), a view."""
+    """Return the proxies (classes, per_class, D) as a view."""
     metric = _metric(state)
     return metric.proxies.view(metric.classes, metric.per_class, -1)
 
 
 def in_ball(points: Floats) -> Floats:
-    """Where the losses compare points (N, D): those longer than 1 are pulled back to the unit ball."""
+    """Scale points (N, D) longer than 1 back to the unit ball, in which the losses compare them."""
     return clip_to_unit_ball(torch.from_numpy(points)).numpy()
 
 
 def _metric(state: TrainingState) -> ProxyLoss:
     metric = state.loss.metric
-    assert isinstance(metric, ProxyLoss)  # `objective.refuse_unusable` lets no other pass
+    assert isinstance(metric, ProxyLoss)  # `objective.refuse_unusable` rejects other losses
     return metric
 
 
@@ -134,8 +139,10 @@ def _put(state: TrainingState, label: int, points: Floats) -> None:
 
 
 def _pools(state: TrainingState) -> dict[int, Floats]:
-    """`pool` embeddings (b, D) of each class, of samples drawn and changed as for training; a function of the seed and
-    the number of the projection. A class with fewer samples gives some twice, cut and flipped anew.
+    """Draw `pool` samples per class, augment them as for training, and return their embeddings (pool, D) by class.
+
+    The draw is a function of the seed and the number of the projection. A class with fewer samples contributes some of
+    them several times, each time with a new augmentation.
     """
     spec, data, split = state.spec, state.data, state.data.splits["train"]
     random = np.random.default_rng(seed_of(spec.seed, "pool", state.progress.projection))

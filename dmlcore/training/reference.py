@@ -1,4 +1,7 @@
-"""The network as it started, frozen, to which a run may hold its embeddings (J_pre of Can 2018, Sec. 3.4)."""
+"""Frozen copy of the network at the start of a run, which the loss can keep embeddings close to.
+
+This is the term J_pre of Can 2018, Sec. 3.4.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,9 @@ BACKBONE = "backbone."
 
 
 def of(model: Network, spec: RunSpec) -> Network | None:
-    """A copy of a network as it is now, frozen for good; None where nothing is held to it.
+    """Return a frozen copy of the network in its current state, or None if `loss.start_weight` is 0.
 
-    A frozen backbone is shared, as training does not change it.
+    A frozen backbone is shared with the copy, because training does not change it.
     """
     if not spec.loss.start_weight:
         return None
@@ -27,9 +30,16 @@ def of(model: Network, spec: RunSpec) -> Network | None:
 
 
 def distance(embeddings: Tensor, started: Tensor) -> Tensor:
-    """Mean Euclidean distance, unsquared, of embeddings (B, D) from those of the same inputs at the start (B, D).
+    """Return the mean Euclidean distance (not squared) of embeddings from those that the initial network computes.
 
-    J_pre of the source; its gradient is 0 where the two are equal. Source: Can 2018, Sec. 3.4.
+    The gradient is 0 where an embedding equals its initial value.
+
+    Args:
+        embeddings: Embeddings of the current network, (B, D).
+        started: Embeddings of the same inputs by the initial network, (B, D).
+
+    Reference:
+        Can 2018, Sec. 3.4 (J_pre).
     """
     length: Tensor = torch.linalg.vector_norm(embeddings - started.detach(), dim=1)
     return length.mean()
@@ -37,12 +47,12 @@ def distance(embeddings: Tensor, started: Tensor) -> Tensor:
 
 @torch.no_grad()
 def embed(reference: Network, inputs: Tensor) -> Tensor:
-    """Embeddings (B, D), at least float32, of inputs by the network as it started: no dropout, its own batch norm."""
+    """Compute embeddings (B, D), at least float32, with the initial network in evaluation mode."""
     return at_least_float32(reference(inputs))
 
 
 def tensors(reference: Network | None) -> dict[str, Tensor]:
-    """What a checkpoint has to keep of it: all but a backbone that it shares."""
+    """Return the tensors that a checkpoint must store for the reference: all except those of a shared backbone."""
     if reference is None:
         return {}
     kept = reference.state_dict().items()
@@ -50,7 +60,7 @@ def tensors(reference: Network | None) -> dict[str, Tensor]:
 
 
 def restore(reference: Network | None, kept: Mapping[str, Tensor]) -> bool:
-    """Put back what `tensors` took; whether there was anything."""
+    """Load the tensors that `tensors` returned into the reference; return False if there was nothing to load."""
     if reference is None or not kept:
         return False
     reference.load_state_dict(kept, strict=not _shares(reference))

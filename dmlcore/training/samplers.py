@@ -1,4 +1,4 @@
-"""Which samples make up a batch: balanced, random, mined or neighbourhoods, a pure function of (seed, step, table)."""
+"""Samplers that choose the samples of a batch as a pure function of (seed, step, table)."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from numpy.typing import ArrayLike
 
 from dmlcore.typing import Array, Ints, Singles
 
-ROWS = 32  # rows compared with the whole table at once
+ROWS = 32  # rows that are compared with the whole table in one call
 
 
 class Sampler(Protocol):
-    """What a training run asks for its batches; `uses_table` says whether it needs embeddings of the training split."""
+    """Interface of a sampler; `uses_table` says whether it needs embeddings of the training split."""
 
     uses_table: bool
 
     @property
     def tuples(self) -> tuple[Ints, Ints, Ints] | None:
-        """Where anchors, positives and negatives, (T,) each, stand in every batch that comes mined; else None."""
+        """Positions of anchors, positives and negatives in each batch, (T,) each; None unless batches are mined."""
 
     def batch(self, step: int, table: Singles | None = None) -> Ints:
         """Return the positions in the labels of batch `step` >= 0."""
@@ -28,11 +28,20 @@ class Sampler(Protocol):
 
 
 class BalancedSampler:
-    """Draws batches of `classes` classes with `samples` samples each.
+    """Sampler of batches with `classes` classes and `samples` samples per class.
 
-    labels: (N,) integers. Classes with a single sample can form no pair and are never drawn: there are
-    `left_out` of them. Classes with fewer than `samples` samples repeat theirs once all were used: there are
-    `repeating`. Raises ValueError if fewer than `classes` classes remain.
+    Classes with a single sample cannot form a pair and are never drawn; the attribute `left_out` is their number.
+    Classes
+    with fewer than `samples` samples repeat theirs once all were used; the attribute `repeating` is their number.
+
+    Args:
+        labels: Integer labels, (N,).
+        classes: Classes per batch.
+        samples: Samples per class.
+        seed: Seed, at least 0.
+
+    Raises:
+        ValueError: If fewer than `classes` classes have two samples or more.
     """
 
     uses_table = False
@@ -56,7 +65,7 @@ class BalancedSampler:
             )
 
     def batch(self, step: int, table: Singles | None = None) -> Ints:
-        """Return the (classes * samples,) positions in `labels` of batch `step` >= 0, class after class."""
+        """Return the (classes * samples,) positions in `labels` of batch `step` >= 0, grouped by class."""
         random = random_at(self.seed, step)
         chosen = random.choice(len(self.members), self.classes, replace=False)
         return np.concatenate([self._draw(self.members[label], random) for label in chosen])
@@ -69,16 +78,30 @@ class BalancedSampler:
 def batch_indices(labels: ArrayLike, classes: int, samples: int, *, seed: int, step: int) -> Ints:
     """Return the (classes * samples,) positions in `labels` of one balanced batch; see BalancedSampler.
 
-    The same seed and step give the same batch on every machine, whatever was drawn before. A loop keeps a
-    BalancedSampler, which indexes the classes once.
+    The same seed and step give the same batch on every machine, independent of earlier calls. In a loop, create one
+    BalancedSampler instead, which indexes the classes once.
+
+    Args:
+        labels: Integer labels, (N,).
+        classes: Classes per batch.
+        samples: Samples per class.
+        seed: Seed, at least 0.
+        step: Number of the batch, at least 0.
     """
     return BalancedSampler(labels, classes, samples, seed=seed).batch(step)
 
 
 class RandomSampler:
-    """Draws `size` different samples at random; labels (N,) integers.
+    """Sampler of `size` different samples at random.
 
-    Raises ValueError if there are fewer samples than that, or if no batch could hold a pair of one and of two classes.
+    Args:
+        labels: Integer labels, (N,).
+        size: Samples per batch.
+        seed: Seed, at least 0.
+
+    Raises:
+        ValueError: If there are fewer than `size` samples, or if no batch could contain both a positive and a negative
+            pair.
     """
 
     uses_table = False
@@ -93,15 +116,24 @@ class RandomSampler:
 
 
 class MinedSampler:
-    """Draws triplets whose negatives are mined in the whole training split, by the distances of a table of embeddings.
+    """Sampler of triplets whose negatives are mined from the whole training split, by distances of a table of
+    embeddings.
 
-    A batch is size // 3 anchors, drawn at random from the classes with two samples or more, then their positives,
-    another sample of the class drawn at random, then their negatives: with `hard_negative` the one nearest to the
-    anchor, with `semi_hard` the nearest that is farther than the positive or, where there is none, the farthest of all
-    (Can 2018, Eq. 2.11-2.13, so that a batch keeps its size). Ties go to the lower index.
+    A batch consists of size // 3 anchors, drawn at random from the classes with two samples or more; then one random
+    positive per anchor; then one negative per anchor. `hard_negative` takes the negative nearest to the anchor.
+    `semi_hard` takes the nearest negative that is farther than the positive, or the farthest of all if there is none
+    (Can 2018, Eq. 2.11-2.13), so that the batch keeps its size. Ties go to the lower index. The attribute `left_out` is
+    the
+    number of classes with one sample, which can only be negatives.
 
-    labels: (N,) integers. There are `left_out` classes with one sample, which can only be negatives. Raises ValueError
-    for a miner that does not choose one negative, or if a batch cannot be filled.
+    Args:
+        labels: Integer labels, (N,).
+        size: Samples per batch.
+        seed: Seed, at least 0.
+        miner: Name of a miner that chooses one negative per pair.
+
+    Raises:
+        ValueError: If the miner does not choose one negative, or if a batch cannot be filled.
     """
 
     uses_table = True
@@ -131,7 +163,9 @@ class MinedSampler:
     def batch(self, step: int, table: Singles | None = None) -> Ints:
         """Return the (3 T,) positions in `labels` of batch `step`: anchors, positives, negatives.
 
-        table: (N, D) float32 embeddings of the training split; the batch is a function of (seed, step, table).
+        Args:
+            step: Number of the batch, at least 0.
+            table: Embeddings of the training split, (N, D) float32.
         """
         table = _table(table, len(self.labels))
         random = random_at(self.seed, step)
@@ -148,7 +182,8 @@ class MinedSampler:
         return int(members[drawn + (drawn >= np.searchsorted(members, anchor))])
 
     def _negatives(self, table: Singles, anchors: Ints, positives: Ints) -> Ints:
-        # Only the anchors of this batch are compared with the others: far less than all neighbours at each refresh.
+        # Compare only the anchors of this batch with all samples; that is far cheaper than all neighbours at each
+        # refresh.
         squares = _squares(table, anchors)
         same = self.labels[anchors][:, None] == self.labels
         nearest: Ints = np.where(same, np.inf, squares).argmin(1)
@@ -162,12 +197,16 @@ class MinedSampler:
 
 
 class NeighbourhoodSampler:
-    """Draws batches of `size` samples made of neighbourhoods in a table of embeddings (local neighbourhood sampling).
+    """Sampler of batches of `size` samples made of neighbourhoods in a table of embeddings (local neighbourhood
+    sampling).
 
-    A centre, drawn at random, joins with its `neighbours` nearest samples if these hold one of its class and one of
-    another and none of them is in the batch; the last neighbourhood is cut. Centres are drawn without replacement
-    within an epoch; where the centres do not suffice, neighbourhoods may overlap, then be of one class, then centres
-    stand alone. Source: Can 2018, Sec. 3.4.
+    A random centre is added with its `neighbours` nearest samples if these contain one of its class and one of another
+    class, and if none of them is in the batch yet; the last neighbourhood is truncated. Centres are drawn without
+    replacement within an epoch. If there are not enough such centres, neighbourhoods may first overlap, then contain a
+    single class, and finally consist of the centre only.
+
+    Reference:
+        Can 2018, Sec. 3.4.
     """
 
     uses_table = True
@@ -181,7 +220,9 @@ class NeighbourhoodSampler:
             )
 
     def batch(self, step: int, table: Singles | None = None) -> Ints:
-        """Return the (size,) positions in `labels` of batch `step`; table: (N, D) float32 embeddings of the split."""
+        """Return the (size,) positions in `labels` of batch `step`; `table` (N, D) holds float32 embeddings of the
+        split.
+        """
         count = len(self.labels)
         epoch, start = divmod(step * self.size, count)
         order = np.roll(random_at(self.seed, epoch).permutation(count), -start)
@@ -189,7 +230,7 @@ class NeighbourhoodSampler:
 
 
 def neighbourhood_batch(labels: Ints, table: Array, order: Ints, size: int, neighbours: int) -> Ints:
-    """Return the `size` samples of the neighbourhoods of the centres in `order`, which are tried one after another."""
+    """Return the `size` samples of the neighbourhoods of the centres in `order`, which are tried in turn."""
     chosen: list[int] = []
     taken = np.zeros(len(labels), bool)
     for mixed, apart in ((True, True), (True, False), (False, False)):
@@ -209,8 +250,8 @@ def neighbourhood_batch(labels: Ints, table: Array, order: Ints, size: int, neig
 
 
 def _neighbourhoods(table: Array, order: Ints, k: int) -> Iterator[tuple[int, Ints]]:
-    """Each centre with its k nearest other rows of the table (N, D), ties by index."""
-    slack = 1e-5 * float(np.square(table).sum(1).max())  # what float32 may confuse, so that more than k are ranked
+    """Yield each centre with its k nearest other rows of the table (N, D); ties go to the lower index."""
+    slack = 1e-5 * float(np.square(table).sum(1).max())  # rounding error of float32: all rows within it are candidates
     for centres in np.split(order, range(ROWS, len(order), ROWS)):
         for centre, row in zip(centres.tolist(), _squares(table, centres), strict=True):
             row[centre] = np.inf
@@ -222,7 +263,7 @@ def _neighbourhoods(table: Array, order: Ints, k: int) -> Iterator[tuple[int, In
 
 
 def _squares(table: Array, rows: Ints) -> Singles:
-    """Squared distances of some rows of the table (N, D) to all, (n, N)."""
+    """Return squared distances (n, N) of the given rows of the table (N, D) to all rows."""
     import faiss
 
     table = np.ascontiguousarray(table, np.float32)
@@ -240,10 +281,21 @@ def create(
     miner: str = "semi_hard",
     neighbours: int = 16,
 ) -> Sampler:
-    """A sampler by the name of `batch.sampler`: balanced, random, mined or neighbourhood; batches of classes x samples.
+    """Create a sampler by its name in `batch.sampler`; its batches have classes * samples samples.
 
-    `batch(step, table)` is a pure function; those with `uses_table` need the (N, D) float32 embeddings of the training
-    split, and "mined" has `tuples`. Raises ValueError that says why no batch could be drawn.
+    Samplers with `uses_table` need the (N, D) float32 embeddings of the training split; "mined" ones have `tuples`.
+
+    Args:
+        name: "balanced", "random", "mined" or "neighbourhood".
+        labels: Integer labels, (N,).
+        classes: Classes per batch.
+        samples: Samples per class.
+        seed: Seed, at least 0.
+        miner: Miner of a "mined" sampler.
+        neighbours: Neighbours per centre of a "neighbourhood" sampler.
+
+    Raises:
+        ValueError: If no batch could be drawn; the message says why.
     """
     size = classes * samples
     if name == "balanced":
@@ -258,7 +310,7 @@ def create(
 
 
 def random_at(seed: int, step: int) -> np.random.Generator:
-    """The source of everything random at a step."""
+    """Return the random generator of one step."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(step,)))
 
 
@@ -285,7 +337,7 @@ def _integers(labels: ArrayLike) -> Ints:
 
 
 def _classes(labels: Ints) -> list[Ints]:
-    """The members of each class, in order."""
+    """Return the members of each class, ordered by label."""
     _, starts = np.unique(np.sort(labels), return_index=True)
     return np.split(np.argsort(labels, kind="stable"), starts[1:])
 

@@ -1,4 +1,4 @@
-"""The ways a run starts: new, resumed from its own checkpoint, forked from one of another run, or evaluated."""
+"""Ways to start a run: new, resumed from its own checkpoint, forked from another run, or loaded for evaluation."""
 
 from __future__ import annotations
 
@@ -37,8 +37,14 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Start:
-    """What a training run goes on with: its state, the rows to write before the next step, behind `offset` bytes of
-    metrics.jsonl, and in words what rounds differently from here on."""
+    """Starting point of a training run.
+
+    Attributes:
+        state: The training state.
+        rows: Rows to write to metrics.jsonl before the next step.
+        offset: Number of bytes of metrics.jsonl to keep; `rows` are written behind them.
+        moved: A sentence that names changes which alter rounding (another device, another torch), or "".
+    """
 
     state: TrainingState
     rows: list[Row] = field(default_factory=list)
@@ -47,9 +53,13 @@ class Start:
 
 
 def start(run: Run, dataset: Dataset | None, report: Reporter) -> Start:
-    """As a run has to: resumed if it has a checkpoint, from its origin if it is a fork, else new.
+    """Resume the run if it has a checkpoint, fork it from its parent if it is a fork, or start it from its seed.
 
-    Raises CheckpointError, TrainingError, DataError, ModelError.
+    Raises:
+        CheckpointError: If a checkpoint cannot be used.
+        TrainingError: If the spec cannot be trained, or was edited after the checkpoint was written.
+        DataError: If the data cannot be read.
+        ModelError: If the network cannot be built.
     """
     if saved := newest(run, _cut(run)):
         return resumed(run, saved, dataset, report)
@@ -59,7 +69,7 @@ def start(run: Run, dataset: Dataset | None, report: Reporter) -> Start:
 
 
 def new(run: Run, dataset: Dataset | None, report: Reporter) -> Start:
-    """From the seed; its rows say what raw inputs and the untrained network score."""
+    """Initialise a run from its seed; its first rows hold the scores of raw inputs and of the untrained network."""
     start, _ = _prepared(run, dataset, report)
     _open_features(start.state, report)
     report(0, "scoring raw inputs and the untrained network")
@@ -74,21 +84,21 @@ def new(run: Run, dataset: Dataset | None, report: Reporter) -> Start:
 
 
 def resumed(run: Run, saved: Checkpoint, dataset: Dataset | None, report: Reporter) -> Start:
-    """From its own checkpoint, bit for bit as if it had not stopped."""
+    """Restore a run from its own checkpoint, so that it continues bit for bit as if it had not stopped."""
     step = saved.facts["step"]
     start, _ = _prepared(run, dataset, report, saved, step)
-    # A run that began before there were fused kernels says nothing about them.
+    # Checkpoints from releases without fused kernels do not have this entry.
     restore(start.state, saved.tensors, fused=saved.facts.get("fused", False))
     start.state.progress = TrainingProgress.of(saved.facts)
     start.offset = saved.facts["metrics_offset"]
     _open_features(start.state, report)
     if is_kept(run.spec.schedule, step) and step not in run_directory.kept(run.path):
-        checkpoint.keep(run.path, step, saved.path)  # killed between the two
+        checkpoint.keep(run.path, step, saved.path)  # the process was killed between writing and copying it
     return start
 
 
 def forked(run: Run, origin: Origin, dataset: Dataset | None, report: Reporter) -> Start:
-    """From what fits of its parent; if another question is asked from here on the best weights are chosen anew."""
+    """Initialise a fork from matching tensors of its parent; reset best-weight tracking if the objective changed."""
     start, data = _prepared(run, dataset, report, origin.saved)
     state, parent = start.state, run.spec.fork.run
     report(0, f"going on from step {origin.saved.facts['step']} of {parent}")
@@ -112,10 +122,17 @@ def evaluated(
     dataset: Dataset | None = None,
     device: torch.device | None = None,
 ) -> TrainingState:
-    """The weights of a checkpoint, by default the newest, and its best ones; no moments, as nothing is trained.
+    """Return the state of a checkpoint for evaluation: weights and best weights, but no optimiser moments.
 
-    device: else that of the spec, made repeatable for this process. Raises TrainingError where there is no checkpoint,
-    CheckpointError, DataError, ModelError.
+    Args:
+        run: The run.
+        saved: The checkpoint; the newest one by default.
+        dataset: Data set to use instead of the one that the spec names.
+        device: Device to use; by default the device of the spec, made deterministic for this process.
+
+    Raises:
+        TrainingError: If there is no checkpoint.
+        CheckpointError, DataError, ModelError: If checkpoint, data or network cannot be loaded.
     """
     saved = saved or newest(run)
     if saved is None:
@@ -128,7 +145,7 @@ def evaluated(
 
 
 def hand_out(state: TrainingState) -> None:
-    """Let the other processes of a run have its state, and let the batch norm of this one be that of all."""
+    """Broadcast the state from rank 0 to the other processes, and synchronise batch norm between all of them."""
     if processes.shares_work():
         facts = {"spec": state.spec.to_json(), "progress": asdict(state.progress), "threads": torch.get_num_threads()}
         facts |= {"fused": optimisers.is_fused(state.optimiser)}
@@ -137,7 +154,7 @@ def hand_out(state: TrainingState) -> None:
 
 
 def joined(dataset: Dataset | None = None) -> TrainingState:
-    """The state that the first process hands out."""
+    """Build the state that rank 0 broadcasts; called by all other ranks."""
     given, facts = checkpoint.unpack(processes.broadcast())
     spec = RunSpec.from_json(facts["spec"])
     device = prepare_device(spec.device, facts["threads"])
@@ -151,7 +168,16 @@ def joined(dataset: Dataset | None = None) -> TrainingState:
 
 
 def newest(run: Run, refuse: Callable[[Checkpoint], str] = lambda _: "") -> Checkpoint | None:
-    """The newest good checkpoint; refused if the spec was edited since, or if there was one and it is gone."""
+    """Return the newest intact checkpoint, or None if the run has none yet.
+
+    Args:
+        run: The run.
+        refuse: Returns the reason why a checkpoint cannot be used, or "".
+
+    Raises:
+        TrainingError: If spec.json was edited after the checkpoint was written.
+        CheckpointError: If both checkpoints were deleted or are damaged.
+    """
     saved = checkpoint.load(run.path, refuse)
     if saved is None:
         if step := run.state().step:
@@ -165,7 +191,15 @@ def newest(run: Run, refuse: Callable[[Checkpoint], str] = lambda _: "") -> Chec
 def _prepared(
     run: Run, dataset: Dataset | None, report: Reporter, before: Checkpoint | None = None, step: int = 0
 ) -> tuple[Start, Dataset]:
-    """A new state on the device of the spec, and its data set as it was read; before: what it goes on from."""
+    """Prepare the device, read the data and build a state; return it with the data set as it was read.
+
+    Args:
+        run: The run.
+        dataset: Data set to use instead of the one that the spec names.
+        report: Callback for progress messages.
+        before: Checkpoint that the state will be restored from, if any.
+        step: Step to report.
+    """
     device = prepare_device(run.spec.device, _threads(before, run.spec))
     if device.type == "cpu":
         keep_freed_memory()
@@ -178,7 +212,10 @@ def _prepared(
 
 
 def _open_features(state: TrainingState, report: Reporter) -> None:
-    """Compute the maps of a frozen backbone where they are not kept; a fork has its weights later, and its parent's."""
+    """Compute the feature maps of a frozen backbone unless the cache has them.
+
+    A fork skips this: it loads its weights later, and its parent has already computed the maps.
+    """
     if state.data.features is None:
         return
     if not state.spec.model.start:
@@ -188,7 +225,10 @@ def _open_features(state: TrainingState, report: Reporter) -> None:
 
 
 def _cut(run: Run) -> Callable[[Checkpoint], str]:
-    """Whether metrics.jsonl lacks rows that a checkpoint counts on, in words: going on from it would lose them."""
+    """Return a function that explains in one sentence why metrics.jsonl is shorter than a checkpoint expects, or "".
+
+    Resuming from such a checkpoint would lose rows.
+    """
     path = run.path / run_directory.METRICS
     size = path.stat().st_size if path.exists() else 0
 
@@ -205,18 +245,21 @@ def _cut(run: Run) -> Callable[[Checkpoint], str]:
 
 
 def _moved(saved: Checkpoint, device: torch.device) -> str:
-    """What differs from where the checkpoint was made and rounds differently, as a sentence; "" if nothing does."""
+    """Return a sentence that lists changes since the checkpoint which alter rounding; "" if there are none."""
     now = {"torch": str(torch.__version__), "device": device_model(device), "processes": processes.size()}
     changes = [
         f"{name} {saved.facts[name]} before, {value} now"
         for name, value in now.items()
-        if saved.facts.get(name, value) != value  # checkpoints of earlier releases do not name the device
+        if saved.facts.get(name, value) != value  # checkpoints of earlier releases do not store the device
     ]
     return f"went on, but not bit for bit as it would have: {', '.join(changes)}" if changes else ""
 
 
 def _threads(saved: Checkpoint | None, spec: RunSpec) -> int:
-    """The number the run began with, as another one rounds differently; a small network gains nothing from a second."""
+    """Return the number of threads to use: that of the checkpoint, because another number rounds differently.
+
+    A new run of a small network uses one thread, because a second one does not make it faster.
+    """
     if saved and saved.facts.get("processes", 1) == processes.size():
         return int(saved.facts["threads"])
     return 1 if spec.model.name in networks.TAKES else max(1, torch.get_num_threads() // processes.local_size())

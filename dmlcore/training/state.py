@@ -1,4 +1,4 @@
-"""Everything that changes during a training run, as data, and how it goes into a checkpoint and comes back."""
+"""State of a training run, and its conversion to and from a checkpoint."""
 
 from __future__ import annotations
 
@@ -26,75 +26,77 @@ from dmlcore.typing import Ints
 
 @dataclass
 class TrainingProgress:
-    """Where a run stands: what a checkpoint records beside the tensors."""
+    """Progress of a run: the entries of a checkpoint in addition to its tensors."""
 
     step: int = 0
-    best_score: float | None = None  # of `schedule.monitor`
+    best_score: float | None = None  # best value of `schedule.monitor`
     best_step: int = 0
-    stale: int = 0  # validations since the best
-    plateau: int = 0  # validations since the best or since the learning rate was last lowered
-    halvings: int = 0  # times it was lowered, by schedule.plateau_factor
-    projection: int = 0  # its number, from 1; 0: there are none
-    projection_score: float | None = None  # the best in it
-    projection_stale: int = 0  # validations since
-    conditioned: bool = False  # whether embeddings are of samples and their neighbours by now
+    stale: int = 0  # validations since the best one
+    plateau: int = 0  # validations since the best one or since the learning rate was last lowered
+    halvings: int = 0  # number of times the learning rate was multiplied by schedule.plateau_factor
+    projection: int = 0  # number of the current projection, from 1; 0 without projections
+    projection_score: float | None = None  # best score in the current projection
+    projection_stale: int = 0  # validations since that score
+    conditioned: bool = False  # True once embeddings are conditioned on neighbours
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> TrainingProgress:
-        """What a checkpoint recorded; one of an earlier release lacks what was added later."""
+        """Read the progress from a checkpoint; entries missing in earlier releases get their defaults."""
         later = {field.name: facts[field.name] for field in fields(cls) if field.name in facts}
         return cls(**later | {"step": facts["step"]})
 
 
 @dataclass
 class TrainingState:
-    """Everything that changes during a training run, and what it is made with."""
+    """Everything that changes during a training run, and the objects that the run is made of."""
 
     spec: RunSpec
     data: Dataset
     device: torch.device
     model: Network
-    forward: Callable[[Tensor], Tensor]  # of the model, compiled where the spec asks for it
+    forward: Callable[[Tensor], Tensor]  # the model, compiled if the spec says so
     loss: Objective
     optimiser: torch.optim.Optimizer
     batches: Batches
-    frozen_at_first: list[nn.Parameter]  # what the warm-up does not train
-    finite_check: DeferredFiniteCheck | None  # None where asking each step at once is cheap
+    frozen_at_first: list[nn.Parameter]  # parameters that do not train during the warm-up
+    finite_check: DeferredFiniteCheck | None  # None where checking each step immediately is cheap
     progress: TrainingProgress = field(default_factory=TrainingProgress)
-    best: dict[str, Tensor] = field(default_factory=dict)  # the weights with the best monitored score
-    best_loss: dict[str, Tensor] = field(default_factory=dict)  # those of a loss that takes part in embedding
-    anchor: dict[str, Tensor] = field(default_factory=dict)  # the parameters that a projection holds the network to
-    candidate: dict[str, Tensor] = field(default_factory=dict)  # the best of the projection: network and proxies
-    neighbourhood: dict[str, Tensor] = field(
-        default_factory=dict
-    )  # of conditioned embeddings, over the training split:
-    # table (N, D), by the network alone; neighbours (N, K), rows of it, on the CPU
-    reference: Network | None = None  # the network as it started, if embeddings are held to it
-    strayed: Tensor | None = None  # how far from it those of the last step were, on average
+    best: dict[str, Tensor] = field(default_factory=dict)  # weights with the best monitored score
+    # weights of a loss that takes part in embedding, at the same step
+    best_loss: dict[str, Tensor] = field(default_factory=dict)
+    # parameters theta* that the current projection stays close to
+    anchor: dict[str, Tensor] = field(default_factory=dict)
+    candidate: dict[str, Tensor] = field(default_factory=dict)  # best network and proxies of the current projection
+    # Neighbours of the training split for conditioned embeddings: "table" (N, D), embeddings by the network alone, and
+    # "neighbours" (N, K), row indices into the table, on the CPU.
+    neighbourhood: dict[str, Tensor] = field(default_factory=dict)
+    reference: Network | None = None  # the initial network, if embeddings are kept close to those of the start
+    strayed: Tensor | None = None  # mean distance of the last step's embeddings from the reference
     fixed: Ints | None = None  # neighbours (Q, K) of each test sample when neighbourhood batches began
-    seen: tuple[Tensor, Tensor] | None = None  # of the last step: embeddings (B, D) float32, labels (B,), detached
-    norm: Tensor | None = None  # of its gradient before clipping, if it was needed
+    seen: tuple[Tensor, Tensor] | None = None  # last step's embeddings (B, D) float32 and labels (B,), detached
+    norm: Tensor | None = None  # norm of the last gradient before clipping, if it was computed
 
 
 def embedder(state: TrainingState) -> nn.Module:
-    """What makes scored embeddings of inputs: the network, and how an ensemble joins what its learners embed, or how
-    neighbours take part.
+    """Return the module whose embeddings are scored.
+
+    That is the network, combined with the loss of an ensemble or with neighbours if the spec uses these.
     """
     if state.progress.conditioned:
-        still = not state.spec.conditioning.continued  # then the table is of any weights since neighbours were known
+        still = not state.spec.conditioning.continued  # otherwise the stored table belongs to earlier weights
         table = state.neighbourhood.get("table") if still else None
         return Conditioned(state.model, state.spec, state.data, state.device, table)
     return Joined(state.model, state.loss.metric) if hasattr(state.loss.metric, "embed") else state.model
 
 
 def keep_best(state: TrainingState) -> None:
-    """Keep the weights as they are now as the best."""
+    """Store a copy of the current weights as the best ones."""
     state.best = _copied(state.model)
     state.best_loss = _copied(state.loss) if hasattr(state.loss.metric, "embed") else {}
 
 
 def use_best(state: TrainingState) -> None:
-    """Go back to the best weights, if any were kept."""
+    """Restore the best weights, if any were stored."""
     if state.best:
         state.model.load_state_dict(state.best)
     if state.best_loss:
@@ -102,17 +104,20 @@ def use_best(state: TrainingState) -> None:
 
 
 def is_kept(schedule: ScheduleSpec, step: int) -> bool:
-    """Whether the checkpoint of this step stays: of the first and each keep_every-th; the last one stays too."""
+    """Return True if the checkpoint of this step is kept: those of step 0 and of each multiple of `keep_every`.
+
+    The checkpoint of the last step is kept in addition.
+    """
     return schedule.keep_every > 0 and step % schedule.keep_every == 0
 
 
 def save(run: Run, state: TrainingState, metrics_offset: int) -> None:
-    """Write the checkpoint; metrics_offset: length of metrics.jsonl, whose rows are durable."""
+    """Write a checkpoint; `metrics_offset` is the length of metrics.jsonl in bytes, whose rows must be on disk."""
     write(run, tensors(state), facts(run, state, metrics_offset))
 
 
 def facts(run: Run, state: TrainingState, metrics_offset: int) -> dict[str, Any]:
-    """What a checkpoint records beside the tensors."""
+    """Return the entries of a checkpoint in addition to its tensors."""
     known = asdict(state.progress) | {"metrics_offset": metrics_offset, "threads": torch.get_num_threads()}
     known |= {"torch": str(torch.__version__), "device": device_model(state.device)}
     known |= {"spec": run.spec.to_json(), "fused": optimisers.is_fused(state.optimiser)}
@@ -120,14 +125,14 @@ def facts(run: Run, state: TrainingState, metrics_offset: int) -> dict[str, Any]
 
 
 def write(run: Run, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
-    """Replace the newest checkpoint, and keep it where its step is one of those that are kept."""
+    """Replace the newest checkpoint, and keep a copy if its step is one to keep."""
     checkpoint.save(run.path, tensors, facts)
     if is_kept(run.spec.schedule, facts["step"]):
         checkpoint.keep(run.path, facts["step"], run.path / run_directory.LAST)
 
 
 def tensors(state: TrainingState) -> dict[str, Tensor]:
-    """All of it, for a checkpoint."""
+    """Return all tensors of the state for a checkpoint."""
     table = state.batches.table
     return checkpoint.join(
         model=state.model.state_dict(),
@@ -145,7 +150,7 @@ def tensors(state: TrainingState) -> dict[str, Tensor]:
 
 
 def restore(state: TrainingState, tensors: Mapping[str, Tensor], *, fused: bool = True) -> None:
-    """Put back what `tensors` took; fused: False if it was taken from an optimiser with plain kernels."""
+    """Restore the tensors that `tensors` returned; `fused` is False if the optimiser used plain kernels."""
     restore_weights(state, tensors)
     restore_moments(state, checkpoint.part(tensors, "optimiser"), fused=fused)
     restore_projection(state, tensors)
@@ -157,14 +162,14 @@ def restore(state: TrainingState, tensors: Mapping[str, Tensor], *, fused: bool 
 
 
 def restore_weights(state: TrainingState, tensors: Mapping[str, Tensor]) -> None:
-    """Put back the weights of network and loss alone, and the best ones."""
+    """Restore only the weights of network and loss, and the best weights."""
     state.model.load_state_dict(checkpoint.part(tensors, "model"))
     state.loss.load_state_dict(checkpoint.part(tensors, "loss"))
     state.best, state.best_loss = checkpoint.part(tensors, "best"), checkpoint.part(tensors, "best_loss")
 
 
 def restore_projection(state: TrainingState, tensors: Mapping[str, Tensor]) -> None:
-    """Put back what a projection holds on to; both are empty where there is none."""
+    """Restore the anchor and the candidate of a projection; both are empty if there is none."""
     state.anchor, state.candidate = (
         {name: tensor.to(state.device) for name, tensor in checkpoint.part(tensors, part).items()}
         for part in ("anchor", "candidate")
@@ -172,20 +177,20 @@ def restore_projection(state: TrainingState, tensors: Mapping[str, Tensor]) -> N
 
 
 def restore_neighbourhood(state: TrainingState, tensors: Mapping[str, Tensor]) -> None:
-    """Put back the neighbours of the training split; empty where there are none yet."""
+    """Restore the neighbours of the training split; empty if they are not known yet."""
     state.neighbourhood = dict(checkpoint.part(tensors, "neighbourhood"))
     if state.neighbourhood:
         state.neighbourhood["table"] = state.neighbourhood["table"].to(state.device)
 
 
 def restore_fixed(state: TrainingState, tensors: Mapping[str, Tensor]) -> None:
-    """Put back the fixed neighbours of the test samples, if they were listed."""
+    """Restore the fixed neighbours of the test samples, if they were listed."""
     listed = checkpoint.part(tensors, "fixed").get("neighbours")
     state.fixed = None if listed is None else listed.numpy()
 
 
 def restore_moments(state: TrainingState, moments: Mapping[str, Tensor], *, fused: bool) -> None:
-    """Put back the moments of an optimiser that was `fused` or not; one that was not goes on with plain kernels."""
+    """Restore the optimiser's moments; if they come from plain kernels, continue with plain kernels."""
     checkpoint.restore_optimiser(state.optimiser, moments)
     if optimisers.is_fused(state.optimiser) and not fused:
         optimisers.without_fused(state.optimiser)
@@ -193,19 +198,19 @@ def restore_moments(state: TrainingState, moments: Mapping[str, Tensor], *, fuse
 
 
 def device_model(device: torch.device) -> str:
-    """What rounds the same: "CPU", or the name of the card."""
+    """Return a name that identifies the rounding behaviour: "CPU", or the name of the GPU."""
     return torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
 
 
 class Joined(nn.Module):
-    """A network and the loss that joins what its learners embed."""
+    """A network followed by a loss that combines the embeddings of its learners."""
 
     def __init__(self, model: nn.Module, metric: nn.Module) -> None:
         super().__init__()
         self.model, self.metric = model, metric
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """The joined embeddings."""
+        """Return the combined embeddings of the inputs."""
         embed: Any = self.metric.embed
         joined: Tensor = embed(self.model(inputs))
         return joined

@@ -1,6 +1,7 @@
-"""Feature maps of a frozen backbone: computed once for a data set and its weights, kept in the cache, memory-mapped.
+"""Feature maps of a frozen backbone, computed once per data set and weights, cached on disk and memory-mapped.
 
-A map is float16 with the channels last, as convolutions make them and poolings read them; a batch is a copy of rows.
+Maps are stored as float16 with channels last, the layout that convolutions write and poolings read; a batch copies
+rows.
 """
 
 from __future__ import annotations
@@ -29,39 +30,45 @@ from dmlcore.training.errors import TrainingError
 from dmlcore.training.objective import seed_of
 from dmlcore.typing import Halves, Ints
 
-VERSION = 1  # of the layout: a store of another version is not read
-CHUNK = 64  # images at once, and between two points from which a killed process goes on
-SAY_EVERY = 5.0  # seconds between two lines about the progress
-GIGABYTES = 20.0  # that all maps take together at most, or $DML_FEATURES_GB
+VERSION = 1  # layout version: a store with another version is not read
+CHUNK = 64  # images per forward pass, and per chunk from which a killed process continues
+SAY_EVERY = 5.0  # seconds between two log messages about the progress
+GIGABYTES = 20.0  # default limit of all maps together, see $DML_FEATURES_GB
 WHAT = "the kept feature maps"
 
 log = logging.getLogger(__name__)
 
 
 class KeptFeatures:
-    """What the backbone of `network` makes of the images of a data set: indices (n,) -> maps (n, C, h, w) float16.
+    """Feature maps that the backbone of a network computes for a data set: indices (n,) -> maps (n, C, h, w) float16.
 
-    `batch` takes them from `data.views` flipped and cut views of the training images, where there are any. Both are
-    found in the cache or computed when first asked for, and again once the backbone has other weights. Raises DataError
-    where images cannot be read or the cache cannot hold them, TrainingError for maps beyond float16.
+    `batch` draws from `data.views` flipped and cropped views of the training images, if there are any. Maps are read
+    from
+    the cache or computed at first use, and computed again if the weights of the backbone change.
+
+    Raises:
+        DataError: If images cannot be read, or the cache cannot hold the maps.
+        TrainingError: If a value exceeds float16.
     """
 
     def __init__(self, network: ImageNetwork, spec: RunSpec, dataset: Dataset, device: torch.device) -> None:
         self._network, self._spec, self._dataset, self._device = network, spec, dataset, device
         self._weights = [*network.backbone.parameters(), *network.backbone.buffers()]
-        self._opened: dict[int, tuple[int, Halves, Ints]] = {}  # by the number of views
+        self._opened: dict[int, tuple[int, Halves, Ints]] = {}  # by number of views
 
     def __getitem__(self, indices: Ints, /) -> Halves:
         return self._read(0, indices, np.zeros(len(indices), np.int64))
 
     def batch(self, indices: Ints, seed: int, rows: slice = slice(None)) -> Halves:
-        """Maps to train on, (n, C, h, w): of each image one of its views, drawn with `seed`; rows: only of these."""
+        """Return maps to train on, (n, C, h, w), one view per image, drawn with `seed`; `rows` selects a part of the
+        batch.
+        """
         views = self._spec.data.views
         drawn = np.random.default_rng(seed).integers(0, max(1, views), len(indices))
         return self._read(views, indices[rows], drawn[rows])
 
     def open(self) -> None:
-        """Compute what is not there yet."""
+        """Compute all maps that are not in the cache."""
         for views in {0, self._spec.data.views}:
             self._maps(views)
 
@@ -71,8 +78,8 @@ class KeptFeatures:
         return features.transpose(0, 3, 1, 2)
 
     def _maps(self, views: int) -> tuple[Halves, Ints]:
-        """Maps (max(1, views) * n, h, w, C), view after view, and the samples (n,) they are of, ascending."""
-        stamp = sum(tensor._version for tensor in self._weights)  # torch counts what is written into each
+        """Return maps (max(1, views) * n, h, w, C), one view after another, and their ascending samples (n,)."""
+        stamp = sum(tensor._version for tensor in self._weights)  # torch counts the in-place writes to each tensor
         if views not in self._opened or self._opened[views][0] != stamp:
             rows = _rows(self._dataset, views)
             self._opened[views] = stamp, self._open(views, rows), rows
@@ -94,7 +101,7 @@ class KeptFeatures:
         return maps.reshape(shape)
 
     def _names(self, views: int, rows: Ints) -> tuple[str, str]:
-        """What names a store: a digest of what is computed, and one of which images they are."""
+        """Return the two names of a store: a digest of the computation and a digest of the images."""
         d, spec = self._spec.data, self._spec.model
         cut = (d.crop, d.crop_area, d.crop_ratio) if views else ()
         facts = (VERSION, d.name, self._dataset.inputs.shape[1:], spec.name, self._device.type, views, *cut)
@@ -105,7 +112,7 @@ class KeptFeatures:
         return kind.hexdigest()[:20], now.hexdigest()[:20]
 
     def _make(self, staging: Path, views: int, rows: Ints) -> None:
-        """Append the maps chunk by chunk, going on after the last one that is whole."""
+        """Append the maps chunk by chunk, continuing after the last complete chunk."""
         total, shape = max(1, views) * len(rows), self._shape(rows)
         each = 2 * int(np.prod(shape))
         _refuse_excess(total * each, total)
@@ -128,14 +135,14 @@ class KeptFeatures:
 
     @torch.inference_mode()
     def _of(self, indices: Ints, view: int | None) -> Halves:
-        """Maps (n, h, w, C) of images as they are, or of one of their views."""
+        """Return maps (n, h, w, C) of the original images, or of one of their views."""
         inputs: Tensor
         if view is None:
             inputs = batches.upload(self._dataset.inputs[indices], self._device)
-        else:  # drawn by the images' own numbers, not by the seed of a run: runs of all seeds share them
+        else:  # seeded by image indices, not by the run, so that runs of all seeds share the views
             seed = seed_of(int(indices[0]), "view", view)
             inputs = batches.augmented(self._dataset, indices, self._spec.data, seed, self._device)
-        with torch.autocast(self._device.type, enabled=False):  # whoever asks first may be computing in bfloat16
+        with torch.autocast(self._device.type, enabled=False):  # the caller may be computing in bfloat16
             maps = self._network.features(inputs).permute(0, 2, 3, 1)
         half = maps.half()
         if not bool(torch.isfinite(half).all()):
@@ -151,13 +158,15 @@ class KeptFeatures:
 
 
 def _rows(dataset: Dataset, views: int) -> Ints:
-    """The samples of which maps are kept: all in a split, and views of those that are not tested on."""
+    """Return the samples whose maps are stored: those of all splits, or for views those of all splits but the test
+    data.
+    """
     tested = ("test", "gallery") if views else ()
     return np.unique(np.concatenate([rows for name, rows in dataset.splits.items() if name not in tested]))
 
 
 def _chunks(count: int, views: int) -> Iterator[tuple[int, slice, int]]:
-    """View, places among the samples, and how many maps there are after each."""
+    """Yield for each chunk the view, the slice of the samples, and the number of maps up to its end."""
     for view in range(max(1, views)):
         for start in range(0, count, CHUNK):
             stop = min(count, start + CHUNK)
@@ -170,7 +179,7 @@ def _is_shape(shape: object, total: int) -> bool:
 
 
 def _most() -> int:
-    """Bytes that all maps take together at most."""
+    """Return the limit of all maps together in bytes."""
     try:
         return int(float(os.environ.get("DML_FEATURES_GB") or GIGABYTES) * 1e9)
     except (ValueError, OverflowError):

@@ -1,1 +1,1 @@
-"""Runs that begin where another one stood: what may change, what goes on, what begins anew."""
+"""Forks: runs that start from a checkpoint of another run with changed settings or a changed training split."""

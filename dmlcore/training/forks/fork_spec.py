@@ -1,6 +1,7 @@
-"""A fork of a run: from one of its checkpoints another future, with other settings or another training split.
+"""Specs of forks: runs that continue from a checkpoint of another run with other settings or another training split.
 
-`transfer` says what of the parent goes on; the clock does, so that both futures are compared step by step.
+`transfer` defines which parts of the parent are taken over. The step counter always is, so that both runs can be
+compared step by step.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from dmlcore.training import build
 from dmlcore.training.forks import training_split, transfer
 
 LONGEST_NAME = 80
-LONGEST_NUMBER = 12  # digits
+LONGEST_NUMBER = 12  # digits of a sample number
 
 
 def steps(run: Run) -> list[int]:
-    """Steps from which a run can be forked, ascending: those whose checkpoints are kept, and the last ones."""
+    """Return the steps from which a run can be forked, ascending: kept checkpoints and the last ones."""
     return list(fork_parent.steps(run.path))
 
 
@@ -38,7 +39,16 @@ def make(
     without: Sequence[int] = (),
     relabel: Mapping[int, int] | None = None,
 ) -> RunSpec:
-    """The spec of a fork of `parent` at `step`; changes: key=value as of `RunSpec.with_overrides`, the rest as `of`."""
+    """Return the spec of a fork of `parent` at `step` with changed settings.
+
+    Args:
+        parent: The run to fork.
+        step: Step of its checkpoint.
+        changes: Settings as key=value, see `RunSpec.with_overrides`.
+        leave_out: Classes to leave out, see `of`.
+        without: Samples to leave out.
+        relabel: New class by sample.
+    """
     return of(parent, step, parent.spec.with_overrides(changes), leave_out=leave_out, without=without, relabel=relabel)
 
 
@@ -51,11 +61,20 @@ def of(
     without: Sequence[int] = (),
     relabel: Mapping[int, int] | None = None,
 ) -> RunSpec:
-    """The spec of a fork of `parent` at `step` that goes on as `spec` says.
+    """Return the spec of a fork of `parent` at `step` that continues with `spec`.
 
-    schedule.steps counts from the parent's first step. leave_out: classes; without: samples; relabel: sample -> class;
-    all beside what the parent has already changed. Raises SpecError for a step without a checkpoint, for what a fork
-    cannot change, and if no step would be left to make.
+    Changes of the training split are added to those that the parent has already made.
+
+    Args:
+        parent: The run to fork.
+        step: Step of its checkpoint.
+        spec: Settings of the fork; `schedule.steps` counts from the parent's first step.
+        leave_out: Classes to leave out.
+        without: Samples to leave out.
+        relabel: New class by sample.
+
+    Raises:
+        SpecError: If the step has no checkpoint, if a fork cannot change a setting, or if no step is left to make.
     """
     there = steps(parent)
     if step not in there:
@@ -103,9 +122,9 @@ def check(spec: RunSpec, dataset: Dataset) -> None:
 
 
 def class_of(dataset: Dataset, text: str) -> int:
-    """Return the number of a class given by its name or number; raises SpecError.
+    """Return the number of a class given by its name or number; raise SpecError if there is none.
 
-    The name is that of the data set, or of its folder where that is not printable.
+    The name is that of the data set, or the name of its folder if that name is not printable.
     """
     names = [number for number, name in enumerate(dataset.class_names) if name in (text, printable(text, LONGEST))]
     if len(names) == 1:
@@ -119,7 +138,7 @@ def class_of(dataset: Dataset, text: str) -> int:
 
 
 def numbers(text: str) -> tuple[int, ...]:
-    """Samples of words like "12, 50 77", each once, ascending; raises SpecError."""
+    """Parse sample numbers such as "12, 50 77"; return each once, ascending. Raise SpecError for other text."""
     words = text.replace(",", " ").split()
     for word in words:
         if not (word.isascii() and word.isdigit() and len(word) <= LONGEST_NUMBER):
@@ -128,7 +147,7 @@ def numbers(text: str) -> tuple[int, ...]:
 
 
 def relabelled(dataset: Dataset, words: Iterable[str]) -> dict[int, int]:
-    """sample -> class of words like "412=7" or "412=Blue Jay"; raises SpecError."""
+    """Parse items such as "412=7" or "412=Blue Jay" into a mapping sample -> class; raise SpecError for other text."""
     labels = {}
     for word in words:
         sample, equals, label = word.partition("=")
@@ -139,12 +158,12 @@ def relabelled(dataset: Dataset, words: Iterable[str]) -> dict[int, int]:
 
 
 def parent_of(run: Run) -> Run | None:
-    """The run that this one is a fork of, if it is still there."""
+    """Return the parent of a fork, or None if the run is not a fork or its parent was deleted."""
     with suppress(RunError):
         return RunStore(run.path.parent).open(run.spec.fork.run) if run.spec.fork.run else None
     return None
 
 
 def children(run: Run) -> list[Run]:
-    """The forks of a run, newest first."""
+    """Return the forks of a run, newest first."""
     return list(RunStore(run.path.parent).find(lambda run_id, brief: brief.parent == run.id))

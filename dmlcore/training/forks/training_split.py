@@ -1,4 +1,4 @@
-"""What a fork changes in the training split: classes and samples left out, samples given another class."""
+"""Changes of the training split by a fork: classes and samples that are left out, and samples with another label."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from dmlcore.training.errors import TrainingError
 
 
 def edited(dataset: Dataset, fork: ForkSpec) -> Dataset:
-    """The data set with another training split; validation and test still hold every class, with its own labels.
+    """Return the data set with a changed training split; validation and test keep every class and their labels.
 
-    Raises TrainingError for a class or sample that the training split has not, or if no two classes are left.
+    Raises:
+        TrainingError: If a class or sample is not in the training split, or if fewer than two classes are left.
     """
     if not (fork.leave_out or fork.leave_out_samples or fork.relabel):
         return dataset
@@ -36,7 +37,8 @@ def edited(dataset: Dataset, fork: ForkSpec) -> Dataset:
     for sample, label in fork.relabel:
         labels[sample] = label
     left = train[~np.isin(train, fork.leave_out_samples)]
-    left = left[~np.isin(labels[left], fork.leave_out)]  # a sample relabelled into a class that is left out goes too
+    # a sample relabelled into a class that is left out is removed too
+    left = left[~np.isin(labels[left], fork.leave_out)]
     if len(np.unique(labels[left])) < 2:
         raise TrainingError("fork.leave_out: at least two classes have to be left in the training split")
     return replace(dataset, labels=labels, splits={**dataset.splits, "train": left})

@@ -1,8 +1,9 @@
-"""The beginning of a fork: what fits of its parent's weights, moments and progress goes on, all else begins anew.
+"""Initialisation of a fork: matching weights, moments and progress of its parent are taken over, the rest is reset.
 
-A tensor of the loss is carried over if the new loss has one of the same name and shape that would have begun the same
-(so proxies are, but not a threshold whose start was changed); the moments of the optimiser with their parameter, if
-the optimiser has the same ones. With nothing changed all is carried over, and the fork repeats its parent bit for bit.
+A tensor of the loss is taken over if the new loss has one of the same name, shape and initial value (so proxies are,
+but not a threshold whose initial value was changed). Moments of the optimiser are taken over with their parameter if
+the optimiser has the same kind of moments. If nothing was changed, everything is taken over, and the fork repeats its
+parent bit for bit.
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ from dmlcore.training.state import (
     restore_projection,
 )
 
-# What a fork cannot change: the network, whose weights it takes over, and what is tested.
+# Settings that a fork cannot change: the network, whose weights it takes over, and the test data.
 FIXED = ("model.", "conditioning.", "pooling.name", "pooling.parameters", "data.", "seed")
 FREE = ("data.root", "data.augment", "data.fresh", "data.crop", "data.crop_area", "data.crop_ratio")
-# What leaves the question as it is, so that the best weights of the parent stay candidates.
+# Settings that do not change the objective, so that the best weights of the parent remain candidates.
 NEUTRAL = ("name", "protocol", "device", "ks", "fork.run", "fork.step", "data.root")
 SAME_MOMENTS = frozenset(("adam", "adamw"))
 
 
 @dataclass(frozen=True)
 class Origin:
-    """The parent's checkpoint, its spec, and rows of its metrics that are true of the fork too."""
+    """Starting point of a fork: its parent's checkpoint and spec, and the rows of metrics that hold for it too."""
 
     saved: Checkpoint
     spec: RunSpec
@@ -49,23 +50,32 @@ class Origin:
 
 @dataclass(frozen=True)
 class Transfer:
-    """What came of it: `whole` if the question is the parent's, the facts of its progress; words for people."""
+    """Result of a transfer.
+
+    Attributes:
+        whole: True if the objective is the parent's.
+        facts: Entries of the checkpoint that the fork's progress starts with.
+        changed: Keys of changed settings.
+        carried: Descriptions of tensors that were taken over.
+        reset: Descriptions of tensors that were reset.
+        has_proxies: True if the proxies keep their positions.
+    """
 
     whole: bool
     facts: dict[str, Any]
     changed: list[str]
     carried: list[str]
     reset: list[str]
-    has_proxies: bool = False  # they go on where they lie
+    has_proxies: bool = False
 
 
 def refused(parent: RunSpec, fork: RunSpec) -> list[str]:
-    """The keys that a fork has changed and cannot change."""
+    """Return the keys that the fork has changed although a fork cannot change them."""
     return [key for key in _changes(parent, fork) if key.startswith(FIXED) and key not in FREE]
 
 
 def same_question(parent: RunSpec, fork: RunSpec) -> bool:
-    """Whether scores of the fork's weights and the parent's best can be chosen from together."""
+    """Return True if the best weights can be chosen among those of the parent and of the fork, by the same scores."""
     chooses = ("schedule.monitor", "schedule.monitor_part")
     return not any(
         key not in NEUTRAL and (key in chooses or not key.startswith("schedule.")) for key in _changes(parent, fork)
@@ -73,7 +83,11 @@ def same_question(parent: RunSpec, fork: RunSpec) -> bool:
 
 
 def origin(run: Run) -> Origin | None:
-    """Where a run begins that is a fork; None for all others. Raises TrainingError if it was made without."""
+    """Return the starting point of a fork; None for a run that is not a fork.
+
+    Raises:
+        TrainingError: If the checkpoint of the parent is missing, or a setting was changed that a fork cannot change.
+    """
     if not run.spec.fork.run:
         return None
     if not (run.path / ORIGIN).is_file():
@@ -89,7 +103,9 @@ def origin(run: Run) -> Origin | None:
 
 
 def transfer(state: TrainingState, parent: Origin, classes: int) -> Transfer:
-    """Put what fits of the parent into a new training state; classes: of the loss, as for the parent."""
+    """Copy the matching tensors of the parent into a new training state; `classes` is the number of classes of the
+    loss.
+    """
     saved, spec = parent.saved, state.spec
     whole = same_question(parent.spec, spec)
     state.model.load_state_dict(checkpoint.part(saved.tensors, "model"))
@@ -120,7 +136,7 @@ def transfer(state: TrainingState, parent: Origin, classes: int) -> Transfer:
         slower = ("optimiser.learning_rate", "schedule.plateau", "schedule.plateau_factor")
         keeps = not any(key in _changes(parent.spec, spec) for key in slower)
         facts |= {"best_score": None, "best_step": saved.facts["step"], "stale": 0, "plateau": 0}
-        facts |= {"halvings": facts.get("halvings", 0) if keeps else 0}  # the first release counted none
+        facts |= {"halvings": facts.get("halvings", 0) if keeps else 0}  # the first release did not store this count
         facts |= {"projection": 0, "projection_score": None, "projection_stale": 0}
         reset.append("best weights, chosen from here on")
     return Transfer(whole, facts, _changes(parent.spec, spec), carried, reset, "metric.proxies" in kept)
@@ -132,7 +148,7 @@ def _changes(parent: RunSpec, fork: RunSpec) -> list[str]:
 
 
 def _loss(loss: nn.Module, old: nn.Module, saved: Mapping[str, Tensor]) -> list[str]:
-    """Load the tensors that fit, and that would have begun the same; their names."""
+    """Load the tensors of the loss that match and have the same initial value; return their names."""
     before, now = old.state_dict(), loss.state_dict()
     fits = [
         name
@@ -144,7 +160,7 @@ def _loss(loss: nn.Module, old: nn.Module, saved: Mapping[str, Tensor]) -> list[
 
 
 def _moments(state: TrainingState, parent: Origin, old_loss: nn.Module, kept: set[str]) -> dict[str, Tensor]:
-    """The optimiser's tensors of each parameter that was carried over, under its number now."""
+    """Return the optimiser's tensors of each parameter that was taken over, keyed by its new number."""
     names = {parent.spec.optimiser.name, state.spec.optimiser.name}
     if len(names) > 1 and not names <= SAME_MOMENTS:
         return {}
@@ -160,14 +176,14 @@ def _moments(state: TrainingState, parent: Origin, old_loss: nn.Module, kept: se
 
 
 def _numbers(optimiser: torch.optim.Optimizer, model: nn.Module, loss: nn.Module) -> dict[str, int]:
-    """The number that an optimiser gives each parameter, by its name."""
+    """Return the optimiser's number of each parameter, by the parameter's name."""
     named = {id(p): f"model.{name}" for name, p in model.named_parameters()}
     named |= {id(p): f"loss.{name}" for name, p in loss.named_parameters()}
     return {named[id(parameter)]: number for number, parameter in enumerate(optimisers.parameters(optimiser))}
 
 
 def _table(state: TrainingState, parent: Origin) -> None:
-    """The tables of sampler and neighbours, if of the same samples; otherwise they are made anew."""
+    """Take over the tables of sampler and neighbours if the samples are the same."""
     table = checkpoint.part(parent.saved.tensors, "table").get("embeddings")
     before, now = parent.spec.fork, state.spec.fork
     same = (before.leave_out, before.leave_out_samples) == (now.leave_out, now.leave_out_samples)
