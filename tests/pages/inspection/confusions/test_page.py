@@ -18,7 +18,7 @@ from dmlcore.inspection.neighbours import TestNeighbours, read
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import EXAMPLE, EXAMPLE_REMOVED, Run, RunStore, scores
 from tests.pages.conftest import make_run
-from tests.pages.inspection.gallery.test_page import opened
+from tests.pages.inspection.neighbours.test_page import opened
 
 HOSTILE = "<img src=x onerror=alert(1)>![](http:evil.test:a.png)$x^2$\u202edrow"
 

@@ -9,7 +9,6 @@ import time
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
-from tests.pages.inspection.gallery.test_page import BAD, opened
 
 from dmlcore.inspection import selections, tags_and_views
 from dmlcore.inspection.maps import maps
@@ -18,6 +17,7 @@ from pages.inspection.explore import canvas as canvas_view
 from pages.inspection.explore import keeping as keeping_view
 from pages.inspection.explore import service as map_service
 from pages.inspection.explore.state import Look
+from tests.pages.inspection.neighbours.test_page import BAD, opened
 
 
 def canvas(app: AppTest) -> dict:
