@@ -1,1 +1,1 @@
-"""Many runs that answer one question: studies, protocols, searches; what comes back after a crash; the example."""
+"""Experiments of several runs: studies, protocols, searches, recovery after a crash, and the example run."""

@@ -1,7 +1,7 @@
-"""The run that ships with the lab: trained from a spec, packed by one command, copied into a store that lacks it.
+"""The example run that ships with the lab: trained from a spec, packed by one command, copied into stores without it.
 
-In a store it is a run like any other, so all that reads, maps, forks or deletes runs does so with it; only the lists of
-`RunStore` leave it out. Once deleted it stays away until it is brought back.
+In a store it is an ordinary run, so it can be read, mapped, forked and deleted like any other; only the lists of
+`RunStore` leave it out. Once deleted, it stays away until it is restored.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from dmlcore.storage.runs import EXAMPLE, EXAMPLE_REMOVED, Run, RunError, RunSto
 
 DIGEST = ARCHIVE.with_suffix(".sha256")
 SPEC = "glyphs"
-LARGEST = 2 * 10**6  # bytes of the archive
+LARGEST = 2 * 10**6  # largest archive in bytes
 LEFT_OUT = (LOCK, LOG, PREV)
-DERIVED = ".neighbours.npz"  # files that are made anew in a second
-TWICE = "twice.json"  # in the archive: name of a file -> name of the one that has its contents
+DERIVED = ".neighbours.npz"  # files that can be recomputed in a second
+TWICE = "twice.json"  # archive entry that maps the name of a file to the name of a file with the same contents
 log = logging.getLogger(__name__)
 
 
 def find(store: RunStore) -> Run | None:
-    """The example in a store, copied there if it is not; None where it was deleted or cannot be written."""
+    """Return the example in a store, copied there if missing; None if it was deleted or cannot be written."""
     if (store.root / EXAMPLE_REMOVED).exists():
         return None
     with suppress(RunError):
@@ -38,7 +38,7 @@ def find(store: RunStore) -> Run | None:
     try:
         store.root.mkdir(parents=True, exist_ok=True)
         return store.put(EXAMPLE, _unpack)
-    except FileExistsError:  # another process is at it
+    except FileExistsError:  # another process is copying it
         return None
     except (OSError, RunError) as error:
         log.warning("the example cannot be copied into %s: %s", store.root, error)
@@ -48,12 +48,12 @@ def find(store: RunStore) -> Run | None:
 
 
 def was_removed(store: RunStore) -> bool:
-    """Whether it was deleted from a store."""
+    """Return True if the example was deleted from a store."""
     return (store.root / EXAMPLE_REMOVED).exists()
 
 
 def bring_back(store: RunStore) -> Run | None:
-    """Copy it into a store again."""
+    """Copy the example into a store from which it was deleted."""
     (store.root / EXAMPLE_REMOVED).unlink(missing_ok=True)
     return find(store)
 
@@ -70,7 +70,7 @@ def _unpack(folder: Path) -> None:
 
 
 def complete(run: Run) -> None:
-    """Make what the pages show of a finished run whose lock this process holds: maps, weights, all its snapshots."""
+    """Create what the pages show of a finished run (maps, weights, all snapshots); the caller holds the run's lock."""
     from dmlcore.inspection import snapshots
     from dmlcore.inspection.local import weight_maps
     from dmlcore.inspection.maps import maps, trajectory
@@ -82,7 +82,7 @@ def complete(run: Run) -> None:
 
 
 def pack(run: Run) -> Path:
-    """Replace the archive by this run; raises RunError if it is too large to ship."""
+    """Replace the archive by this run; raise RunError if it is too large to ship."""
     members, names, twice = io.BytesIO(), dict[bytes, str](), dict[str, str]()
     with zipfile.ZipFile(members, "w", zipfile.ZIP_LZMA) as packed:
         for path in sorted(run.path.rglob("*")):
@@ -93,7 +93,8 @@ def pack(run: Run) -> Path:
             if first != name:
                 twice[name] = first
             else:
-                packed.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_LZMA)  # of 1980: equal runs, equal bytes
+                # ZipInfo has the fixed date 1980, so equal runs give equal bytes
+                packed.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_LZMA)
         packed.writestr(zipfile.ZipInfo(TWICE), json.dumps(twice), zipfile.ZIP_LZMA)
     content = members.getvalue()
     if len(content) > LARGEST:

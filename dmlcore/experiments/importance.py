@@ -1,8 +1,9 @@
-"""Which settings of finished runs go with their scores: the runs as trials of an Optuna study, and what fANOVA says.
+"""Importance of settings for the scores of finished runs: runs become trials of an Optuna study, analysed by fANOVA.
 
 fANOVA (Hutter, Hoos & Leyton-Brown 2014) gives the share of the variance of the scores, over the whole range of the
-settings, that each explains by itself. Of scores 3a + 1.5b + noise (deviation 0.3) over five settings, a and b come
-first in this order in 9 of 20 draws of 10 runs, in 17 of 20 runs and in 19 of 30 runs; by PED-ANOVA in 5, 8 and 12.
+settings, that each setting explains alone. For scores 3a + 1.5b + noise (deviation 0.3) over five settings, a and b are
+ranked first in this order in 9 of 20 draws of 10 runs, in 17 of 20 runs and in 19 of 30 runs; by PED-ANOVA in 5, 8 and
+12.
 """
 
 from __future__ import annotations
@@ -20,18 +21,20 @@ if TYPE_CHECKING:
     import optuna
     from optuna.distributions import BaseDistribution
 
-LEAST = 6  # runs, below which nothing is computed
-FEW = 20  # points, below which an order means little
-WIDE = 30.0  # times the smallest value, from which a range is seen by its logarithm
-MOST = 12  # settings
+LEAST = 6  # fewer runs are not analysed
+FEW = 20  # with fewer points, an order means little
+WIDE = 30.0  # ratio of largest to smallest value from which a logarithmic scale is used
+MOST = 12  # largest number of settings
 UNSAID = ("name", "device", "fork.run", "fork.step")
 
 
 @dataclass(frozen=True)
 class Trials:
-    """Finished runs as trials. keys: settings that vary in all of them, by the name of their parameter in the study.
+    """Finished runs as trials of an Optuna study.
 
-    alike: by such a name, further settings that vary with it, so that nobody can tell them apart.
+    `keys` are the settings that vary and that all runs have, by the name of their parameter in the study. `alike`
+    holds,
+    by the same name, further settings that vary together with it, so that their effects cannot be separated.
     """
 
     study: optuna.Study
@@ -40,12 +43,12 @@ class Trials:
 
     @property
     def count(self) -> int:
-        """How many runs it rests on."""
+        """Number of runs."""
         return len(self.study.get_trials(deepcopy=False))
 
     @property
     def points(self) -> int:
-        """How many of them differ in more than the seed: repeats tell nothing new of the other settings."""
+        """Number of runs that differ in more than the seed; repeats add no information on other settings."""
         seeds = {name for name, key in self.keys.items() if key == "seed"}
         every = self.study.get_trials(deepcopy=False)
         return len({tuple((k, v) for k, v in sorted(trial.params.items()) if k not in seeds) for trial in every})
@@ -57,9 +60,14 @@ def trials(
     title: Callable[[str], str] = lambda key: key,
     word: Callable[[str, Any], str] = lambda key, value: str(value),
 ) -> Trials:
-    """The study of runs, given as settings and score (larger is better), two or more; title, word: for what is shown.
+    """Convert two or more runs, given as settings and score (larger is better), into trials of a study.
 
-    Parameters of a formula stay out where runs differ in the formula, and so does whatever not all runs have.
+    Parameters of a formula are left out if the runs use several formulas, and so are settings that not all runs have.
+
+    Args:
+        runs: Settings and score of each run.
+        title: Function from a key to its displayed name.
+        word: Function from key and value to the displayed value.
     """
     import optuna  # slow to import
 
@@ -85,9 +93,9 @@ def trials(
 
 
 def importances(made: Trials) -> dict[str, float]:
-    """Share of the variance of the scores that each setting explains by itself, adding up to 1, the largest first.
+    """Return the share of the score variance that each setting explains alone, normalised to sum 1, largest first.
 
-    {} where there are fewer than LEAST runs, nothing varies, or all scores are the same.
+    Returns {} if there are fewer than LEAST runs, nothing varies, or all scores are equal.
     """
     from optuna.importance import FanovaImportanceEvaluator, get_param_importances
 
@@ -95,20 +103,20 @@ def importances(made: Trials) -> dict[str, float]:
     if made.count < LEAST or not made.keys or len(scores) < 2:
         return {}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that its interface is experimental
+        warnings.simplefilter("ignore")  # its interface is experimental and warns about it
         shares = get_param_importances(made.study, evaluator=FanovaImportanceEvaluator(seed=0))
     return {name: float(share) for name, share in sorted(shares.items(), key=lambda pair: -pair[1])}
 
 
 def _comparable(every: Sequence[Settings]) -> list[str]:
-    """The settings that vary and that all runs have in one meaning."""
+    """Return the settings that vary and that have the same meaning in all runs."""
     keys = [key for key in varying(every) if key not in UNSAID and all(key in settings for settings in every)]
     mixed = [section for section in CATALOGUES if f"{section}.name" in keys]
     return [key for key in keys if not any(key.startswith(f"{section}.parameters.") for section in mixed)]
 
 
 def _told_apart(every: Sequence[Settings], keys: Sequence[str]) -> list[list[str]]:
-    """Keys in groups of those that divide the runs in the same way."""
+    """Group keys that divide the runs in the same way, so that their effects cannot be separated."""
     groups: dict[tuple[int, ...], list[str]] = {}
     for key in keys:
         groups.setdefault(_pattern([settings[key] for settings in every]), []).append(key)
@@ -116,7 +124,10 @@ def _told_apart(every: Sequence[Settings], keys: Sequence[str]) -> list[list[str
 
 
 def _pattern(values: Sequence[Any]) -> tuple[int, ...]:
-    """What two settings share that cannot be told apart: which runs are equal or, where none are, in which order."""
+    """Return a pattern that is equal for settings with inseparable effects.
+
+    It says which runs have equal values or, if no values are equal, in which order the runs are.
+    """
     order = sorted(set(values)) if _numbers(values) else []
     if len(order) == len(values):
         ranks = [order.index(value) for value in values]
@@ -126,14 +137,14 @@ def _pattern(values: Sequence[Any]) -> tuple[int, ...]:
 
 
 def _numbers(values: Sequence[Any]) -> bool:
-    """Whether all are finite numbers."""
+    """Return True if all values are finite numbers."""
     return all(isinstance(v, (int, float)) and not isinstance(v, bool) and math.isfinite(v) for v in values)
 
 
 def _column(
     key: str, every: Sequence[Settings], word: Callable[[str, Any], str]
 ) -> tuple[BaseDistribution, Sequence[Any]]:
-    """A setting as Optuna has it: a range where all values are finite numbers, else a choice of words."""
+    """Return a setting as Optuna represents it: a range if all values are finite numbers, else a categorical choice."""
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
     values = [settings[key] for settings in every]

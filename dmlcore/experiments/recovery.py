@@ -1,8 +1,8 @@
-"""After a crash of the machine: what was running or queued goes on, each once, whoever asks and however often.
+"""Recovery after a crash of the machine: interrupted and queued tasks are resumed, each exactly once.
 
-Whatever should be at work, and is not, is found where it is written down: states of runs, places of studies and
-protocols, `.queue/asked`. Each is taken under its lock, and marked as queued now before its process starts, so that of
-two recoveries one does it. A search is not begun again, as its command holds what it looks for; its runs are.
+Interrupted tasks are found in their files: states of runs, folders of studies and protocols, `.queue/asked`. Each is
+taken under its lock and marked as queued now before its process starts, so that only one of two concurrent recoveries
+starts it. A search is not restarted, because only its command holds its definition; its runs are.
 """
 
 from __future__ import annotations
@@ -25,20 +25,21 @@ from dmlcore.storage import locks
 from dmlcore.storage.runs import Run, RunError, RunStore
 from dmlcore.storage.task import BUSY, JobError, Task
 
-LOOK = 0.1  # seconds between two looks at what starts
+LOOK = 0.1  # seconds between two checks for starting processes
 log = logging.getLogger(__name__)
 
 
 def recover(store: RunStore, report: Callable[[str], object] = log.info, backends: Sequence[str] = ()) -> list[str]:
-    """Resume the interrupted tasks of a store, training runs that were at work first, and return their names.
+    """Resume the interrupted tasks of a store, first training runs that were running, and return their names.
 
-    The runs of an interrupted study are left to its process. What cannot be resumed is reported and left as it is.
+    The runs of an interrupted study are left to its process. Tasks that cannot be resumed are reported and not changed.
 
     Args:
         store: The store.
         report: Called with one sentence for each task.
-        backends: Where tasks may continue that were there, beside the backends of $DML_BACKENDS. Others continue on
-            this machine: a store may have come from somebody else, and must not name the machines to connect to.
+        backends: Backends on which tasks that used them may continue, in addition to those of $DML_BACKENDS. All other
+            tasks continue on this machine: a store may have come from somebody else, and must not name the machines to
+            connect to.
     """
     conducted: list[str] = []
     taken: set[str] = set()
@@ -73,9 +74,9 @@ T = TypeVar("T", Run, Job)
 
 
 def _each(tasks: Sequence[T], begin: Callable[[T], bool | None]) -> list[str]:
-    """Names of those that were begun; None of `begin`: a process may be on its way, so ask again a little later.
+    """Start tasks and return the names of those that started; if `begin` returns None, try again a little later.
 
-    As many start at once as there are cores: all together would keep each other from their locks.
+    As many start at the same time as there are cores; more would delay each other's acquisition of their locks.
     """
     begun: list[str] = []
     starting: list[T] = []
@@ -98,24 +99,24 @@ def _each(tasks: Sequence[T], begin: Callable[[T], bool | None]) -> list[str]:
 
 
 def _coming(task: Run | Job) -> bool:
-    """Whether a process was started for a task and does not hold its lock yet."""
+    """Return True if a process was started for a task and does not hold its lock yet."""
     return not task.is_alive() and task.status() == "queued"
 
 
 def _places(store: RunStore) -> Iterator[Task[Any]]:
-    """Where studies and protocols are conducted."""
+    """Yield the tasks of studies and protocols."""
     for folder, kind in ((".studies", StudyState), (".protocols", ProtocolState)):
         for path in sorted((store.root / folder).glob("*/state.json")):
             yield Task(path.parent, kind)
 
 
 def _interrupted(store: RunStore) -> list[Run]:
-    """Runs that should be at work or wait, those that were at work first, the others in the order of their queue."""
+    """Return interrupted runs: first those that were running, then queued ones in order."""
     interrupted: list[tuple[bool, float, float, Run]] = []
     for run in store.find(lambda run_id, brief: True, state=("queued", "running")):
         try:
             state = run.state()
-        except RunError:  # deleted this very moment
+        except RunError:  # deleted at this moment
             continue
         interrupted.append((state.state == "queued", state.queued, state.created, run))
     return [run for *_, run in sorted(interrupted, key=lambda item: item[:3])]
@@ -129,10 +130,14 @@ def _resume(run: Run, report: Callable[[str], object], backends: Sequence[str] =
 def _again(
     task: Task[Any], begin: Callable[[], object], report: Callable[[str], object], backends: Sequence[str]
 ) -> bool | None:
-    """Queue a task again and start its process, unless there is one or it was to be cancelled; None: one may come."""
+    """Queue a task again and start its process, unless it has one or was to be cancelled.
+
+    Returns None if a process may be starting.
+    """
     name = task.path.name
     try:
-        if (state := task.state()) and state.is_starting() and not task.is_alive():  # do not take its lock
+        # Taking the lock would block the starting process.
+        if (state := task.state()) and state.is_starting() and not task.is_alive():
             return None
         with task.lock(wait=0.0):
             state = task.state()
@@ -147,7 +152,7 @@ def _again(
             backend, refused = choice.recorded(state.backend, backends)
             task.queue(state.replace(backend=backend))
             begin()
-    except locks.Busy:  # alive, or another recovery has it
+    except locks.Busy:  # the task has a process, or another recovery is starting it
         return False
     except (RunError, OSError) as error:
         report(f"{name}: {error}")

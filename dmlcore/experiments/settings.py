@@ -1,4 +1,4 @@
-"""The settings that runs are compared by: every value of a spec, and which of them differ among some runs."""
+"""Settings for the comparison of runs: all values of a spec by key, and the keys that differ between runs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dmlcore.catalogue import Catalogue
 from dmlcore.spec import RunSpec, flat
 from dmlcore.training.objective import CATALOGUES
 
-Settings = Mapping[str, Any]  # by dotted key, as `flat` has them
+Settings = Mapping[str, Any]  # by dotted key, as in `flat`
 
 
 def settings(spec: RunSpec) -> dict[str, Any]:
-    """Every value of a spec by its dotted key; a parameter that it does not give is as its formula has it."""
+    """Return every value of a spec by its dotted key, including default parameters of its formulas."""
     values = flat(spec)
     for section, entries in CATALOGUES.items():
         values = {f"{section}.parameters.{name}": value for name, value in _defaults(entries, spec, section)} | values
@@ -23,16 +23,16 @@ def settings(spec: RunSpec) -> dict[str, Any]:
 def _defaults(entries: Catalogue[Any], spec: RunSpec, section: str) -> list[tuple[str, Any]]:
     try:
         return list(entries[getattr(spec, section).name].defaults.items())
-    except KeyError:  # a formula that this release does not know
+    except KeyError:  # a formula unknown to this release
         return []
 
 
 def variant(spec: RunSpec) -> str:
-    """What all runs of one experiment share, whatever their seed, device and name: 64 hexadecimal digits."""
+    """Return 64 hexadecimal digits that all runs of one experiment share, whatever their seed, device and name."""
     return spec.model_copy(update={"seed": 0, "device": "auto", "name": ""}).digest()
 
 
 def varying(runs: Sequence[Settings]) -> list[str]:
-    """The keys that not all of these runs have the same value of, in the order of the spec."""
+    """Return the keys whose values differ between these runs, in the order of the spec."""
     names = dict.fromkeys(key for values in runs for key in values)
     return [key for key in names if any(values.get(key) != runs[0].get(key) for values in runs)]

@@ -1,1 +1,1 @@
-"""Networks: backbone, pooling and embedding; published weights."""
+"""Networks: backbones, pooling and embedding heads, and published weights."""

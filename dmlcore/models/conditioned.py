@@ -1,4 +1,4 @@
-"""Conditioned embeddings: one vector of a sample and its neighbours, read by a bidirectional LSTM or simpler means."""
+"""Conditioned embeddings: one vector for a sample and its neighbours, from a bidirectional LSTM or an average."""
 
 from __future__ import annotations
 
@@ -12,11 +12,16 @@ from dmlcore.typing import Ints
 
 
 class ConditionedEmbedding(nn.Module):
-    """Embeddings of a sample and its K neighbours (B, 1 + K, D) -> conditioned ones (B, D), not normalised.
+    """Layer that maps embeddings of a sample and its K neighbours (B, 1 + K, D) to conditioned ones (B, D),
+    unnormalised.
 
     lstm: h = the last states of both directions of the last layer, g = W [h; f(x)] + b. average: h = the mean of the
-    neighbours. concat: h = all of them in a row. mean: g = the mean of the sample and its neighbours, no parameters.
-    hidden = 0: half of D, rounded up. Source: Can 2018, Ch. 4, for the LSTM (512-D: 2 layers of 256 in each direction).
+    neighbours. concat: h = the concatenation of all of them. mean: g = the mean of the sample and its neighbours,
+    without
+    parameters. hidden = 0 uses half of D, rounded up.
+
+    Reference:
+        Can 2018, Ch. 4, for the LSTM (512-D: 2 layers of 256 in each direction).
     """
 
     def __init__(self, spec: ConditioningSpec, dimension: int) -> None:
@@ -27,12 +32,13 @@ class ConditionedEmbedding(nn.Module):
         if spec.by == "lstm":
             hidden = spec.hidden or (dimension + 1) // 2
             width = 2 * hidden
-            dropout = spec.dropout if spec.layers > 1 else 0.0  # it is between layers, and torch warns where none are
+            # dropout acts between layers; torch warns if there is only one
+            dropout = spec.dropout if spec.layers > 1 else 0.0
             self.lstm = nn.LSTM(dimension, hidden, spec.layers, batch_first=True, dropout=dropout, bidirectional=True)
         self.linear = None if spec.by == "mean" else nn.Linear(width + dimension, dimension)
 
     def forward(self, sequences: Tensor) -> Tensor:
-        """The conditioned embeddings of sequences that begin with the sample."""
+        """Return the conditioned embeddings of sequences whose first element is the sample."""
         sample, neighbours = sequences[:, 0], sequences[:, 1:]
         if self.linear is None:
             return sequences.mean(1)
@@ -46,7 +52,7 @@ class ConditionedEmbedding(nn.Module):
 
 
 def create(spec: ConditioningSpec, dimension: int, *, seed: int) -> ConditionedEmbedding | None:
-    """The layers of a spec, initialised as a function of `seed`; None where it asks for none."""
+    """Create the layers of a spec, initialised as a function of `seed`; return None if it has none."""
     if not spec.neighbours:
         return None
     with seeded(seed):
@@ -54,7 +60,10 @@ def create(spec: ConditioningSpec, dimension: int, *, seed: int) -> ConditionedE
 
 
 def in_order(neighbours: Ints, order: str, *, seed: int) -> Ints:
-    """Neighbours (n, K), the nearest first, as they are to be read; random: each row in an order of its own."""
+    """Return neighbours (n, K), given nearest first, in the order in which they are read.
+
+    "random" shuffles each row independently.
+    """
     if order == "furthest":
         return neighbours[:, ::-1]
     if order == "random":

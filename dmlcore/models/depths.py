@@ -1,4 +1,4 @@
-"""Features of several depths of a backbone in one vector: averaged, or weighed by attention (GDFL)."""
+"""Features of several depths of a backbone in one vector, averaged or weighted by attention (GDFL)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ GATHERS = ("none", "mean", "attention")
 
 
 class GatheredFeatures(nn.Module):
-    """phi = [u, p_1, ...]: the pooled last features u (B, l) and from each earlier map a vector (B, C_i).
+    """Concatenation phi = [u, p_1, ...] of the pooled last features u (B, l) and one vector (B, C_i) per earlier map.
 
-    attention: p_i = sum_j a_j q_j over the positions j of a map, a = softmax_j(w_i^T tanh(W_i q_j + u)), W_i (l, C_i);
-    else p_i is the mean of the map. `weights` holds the a of the last batch, (B, h, w) each, without a graph.
+    With attention, p_i = sum_j a_j q_j over the positions j of a map, a = softmax_j(w_i^T tanh(W_i q_j + u)), W_i (l,
+    C_i);
+    else p_i is the mean of the map. `weights` holds a for the last batch, (B, h, w) each, without a graph.
 
-    Source: Zabihzadeh, Alitbi & Mousavirad 2021, Eq. 6; soft-max, tanh and concatenation are ours, as it states none.
+    Reference:
+        Zabihzadeh, Alitbi & Mousavirad 2021, Eq. 6; soft-max, tanh and concatenation are our choice, as it states none.
     """
 
     def __init__(self, last: int, earlier: Sequence[int], *, attention: bool) -> None:
@@ -32,7 +34,7 @@ class GatheredFeatures(nn.Module):
             self.queries.append(nn.Linear(last, 1, bias=False))
 
     def forward(self, last: Tensor, earlier: Sequence[Tensor]) -> Tensor:
-        """u (B, l) and maps (B, C_i, h_i, w_i) -> phi (B, out_features)."""
+        """Return phi (B, out_features) for u (B, l) and maps (B, C_i, h_i, w_i)."""
         if not self.keys:
             return torch.cat([last, *(maps.mean((2, 3)) for maps in earlier)], dim=1)
         parts, self.weights = [last], []
@@ -45,10 +47,12 @@ class GatheredFeatures(nn.Module):
 
 
 class GatheringHead(nn.Module):
-    """Last features (B, C, H, W), and maps `earlier` that the network has left here -> (B, embedding_dim).
+    """Head that maps the last features (B, C, H, W) and the maps in `earlier` to embeddings (B, embedding_dim).
 
-    The pooling is of the last features; a linear layer embeds phi. The maps are taken once, so that no graph outlives
-    its batch. Raises ValueError for a pooling that projects first, as its vector is no feature of the backbone.
+    The last features are pooled, and a linear layer embeds phi. The network stores the earlier maps in this module
+    before
+    each call; they are removed when read, so that no graph outlives its batch. Raises ValueError for a pooling that
+    projects first, because its result is not a feature of the backbone.
     """
 
     def __init__(
@@ -65,7 +69,7 @@ class GatheringHead(nn.Module):
         self.earlier: tuple[Tensor, ...] = ()
 
     def forward(self, features: Tensor) -> Tensor:
-        """The embeddings, not normalised."""
+        """Return the embeddings, not normalised."""
         if not self.earlier:
             raise ValueError("features of earlier depths are missing; let the network make those of the same images")
         earlier, self.earlier = self.earlier, ()
@@ -73,5 +77,5 @@ class GatheringHead(nn.Module):
         return embeddings
 
     def local(self, features: Tensor) -> Tensor | None:
-        """None: no local feature lies in the space of the embeddings."""
+        """Return None: no local feature is in the space of the embeddings."""
         return None

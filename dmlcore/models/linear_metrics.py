@@ -1,7 +1,7 @@
-"""Linear metric learning on features: the layer whose Euclidean distances are the Mahalanobis distances of a method.
+"""Linear metric learning on features: linear layers whose Euclidean distances are Mahalanobis distances.
 
-A Mahalanobis distance is |L x - L y| with M = L^T L, so that each method is one linear layer L of the features. The
-solvers are scikit-learn's.
+A Mahalanobis distance is |L x - L y| with M = L^T L, so each method is one linear layer L on the features. The solvers
+are scikit-learn's.
 """
 
 from __future__ import annotations
@@ -12,22 +12,34 @@ from dmlcore.metrics import nearest
 from dmlcore.typing import Floats, Ints, Singles
 
 METHODS = ("pca", "lda", "nca")
-MOST_SAMPLES = 4000  # that neighbourhood components are fitted to: their gradient compares every pair at each step
+MOST_SAMPLES = 4000  # largest number of samples for NCA, whose gradient compares all pairs in each iteration
 MOST_ITERATIONS = 100
-LEAST = 1e-4  # of the largest singular value: directions below are left out
+LEAST = 1e-4  # relative to the largest singular value: smaller directions are left out
 
 
 def fit(method: str, features: Singles, labels: Ints, dimension: int, *, seed: int = 0) -> tuple[Floats, Floats]:
-    """Fit a method to features (N, F) of labels (N,); weight (dimension, F) and bias (dimension,) of its layer.
+    """Fit a method to features and return weight (dimension, F) and bias (dimension,) of its linear layer.
 
-    pca: principal components. lda: linear discriminants with Ledoit-Wolf shrinkage, classes - 1 of them at most.
-    nca: neighbourhood components, at most 100 iterations of L-BFGS from linear discriminants where there are as many
-    as outputs, else from principal components; on 4,000 samples drawn by the seed where there are more, of features
-    scaled so that squared distances to the nearest are 1 on average, as its soft-max is flat or still elsewhere. What a
-    method has fewer of than `dimension` is left 0. Every output has mean 0.
+    pca: principal components. lda: linear discriminants with Ledoit-Wolf shrinkage, at most classes - 1 of them. nca:
+    neighbourhood components, at most 100 iterations of L-BFGS, starting from linear discriminants if there are as many
+    as
+    outputs, else from principal components. NCA uses at most 4,000 samples drawn by the seed, with features scaled so
+    that
+    squared distances to the nearest sample are 1 on average; otherwise its soft-max is flat or its gradient vanishes.
+    Outputs that a method cannot fill are 0. Every output has mean 0.
 
-    Raises: ValueError for an unknown method, a single class, or no two samples of one.
-    Source: Pearson 1901; Fisher 1936, Rao 1948; Goldberger, Roweis, Hinton & Salakhutdinov 2004.
+    Args:
+        method: "pca", "lda" or "nca".
+        features: Features, (N, F).
+        labels: Integer labels, (N,).
+        dimension: Number of outputs.
+        seed: Seed of the choice of samples.
+
+    Raises:
+        ValueError: If the method is unknown, there is a single class, or no class has two samples.
+
+    Reference:
+        Pearson 1901; Fisher 1936, Rao 1948; Goldberger, Roweis, Hinton & Salakhutdinov 2004.
     """
     if method not in METHODS:
         raise ValueError(f"unknown linear method {method!r}; known: {', '.join(METHODS)}")
@@ -46,14 +58,14 @@ def _fitted(method: str, points: Floats, labels: Ints, count: int, seed: int) ->
     if method == "lda":
         from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-        # In the axes of the features: its shrinkage first gives each the same variance, noise among principal axes too.
+        # In the original axes: shrinkage standardises each axis first, which would amplify the noise of principal axes.
         scalings = LinearDiscriminantAnalysis(solver="eigen", shrinkage="auto").fit(points, labels).scalings_
         rows: Floats = scalings.T[: min(count, len(np.unique(labels)) - 1)]
         return rows
     from sklearn.decomposition import PCA
 
     principal = PCA(random_state=seed).fit(points)
-    # Directions in which nothing varies would be blown up beyond what float32 holds.
+    # Directions without variance would be scaled beyond the range of float32.
     axes: Floats = principal.components_[principal.singular_values_ > LEAST * principal.singular_values_[0]]
     if method == "pca":
         return axes[:count]

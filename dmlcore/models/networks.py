@@ -22,11 +22,11 @@ from dmlcore.spec import ModelSpec, PoolingSpec
 LEAKY_SLOPE = 0.01
 IMAGE_MEAN, IMAGE_STD = IMAGENET.mean, IMAGENET.std
 TAKES = {"mlp": "vectors", "tokens": "bags of tokens"}  # all other networks take images
-TOKEN_BOUND = 0.3  # entries of tokens and prototypes are clipped to +-0.3 after each step (Gurbuz 2022, code)
+TOKEN_BOUND = 0.3  # tokens and prototypes are clipped to +-0.3 after each step (Gurbuz 2022, code)
 
 
 class ModelError(ValueError):
-    """A network that does not fit the data; the message says which inputs it takes."""
+    """Error of a network that does not fit the data; the message says which inputs it takes."""
 
 
 def build(
@@ -39,11 +39,19 @@ def build(
     std: float = 1.0,
     vocabulary: int = 0,
 ) -> MLP | ImageNetwork | TokenNetwork:
-    """Build and initialise a network, a function of `seed` alone.
+    """Build and initialise a network as a function of `seed`.
 
-    input_shape: (F,) for vectors, (3, H, W) or (1, H, W) for images, (L,) for bags of tokens. mean, std: of the
-    training vectors; images have those of their backbone. vocabulary: number of tokens, 0 for what is no bag. Raises
-    ModelError if the network cannot be made or cannot take such inputs.
+    Args:
+        spec: Settings of the network.
+        input_shape: (F,) for vectors, (3, H, W) or (1, H, W) for images, (L,) for bags of tokens.
+        seed: Seed of the initialisation.
+        pool: Settings of the pooling.
+        mean: Mean of the training vectors; images use the mean of their backbone.
+        std: Standard deviation of the training vectors.
+        vocabulary: Number of tokens; 0 for data that are not bags.
+
+    Raises:
+        ModelError: If the network cannot be built, or cannot take such inputs.
     """
     shape, pool = tuple(input_shape), pool or PoolingSpec()
     kind = "bags of tokens" if vocabulary else "vectors" if len(shape) == 1 else "images"
@@ -87,54 +95,58 @@ def _backbone(spec: ModelSpec, image: tuple[int, int]) -> backbones.Backbone:
 
 
 class Network(nn.Module):
-    """Inputs (B, ...) -> embeddings (B, D), and all that a training run asks of a network beside them."""
+    """Base class of networks that map inputs (B, ...) to embeddings (B, D), with hooks for training runs."""
 
-    frozen = False  # whether it takes the feature maps of its backbone as inputs too, which training does not change
+    frozen = False  # True if the network also accepts stored feature maps of its backbone, which does not train
     on_sphere: bool
     in_ball: bool
 
     def __init__(self) -> None:
         super().__init__()
-        self.conditioning: ConditionedEmbedding | None = None  # what reads its embeddings of samples and neighbours
+        self.conditioning: ConditionedEmbedding | None = None  # reads embeddings of a sample and its neighbours
 
     def condition(self, sequences: Tensor) -> Tensor:
-        """Embeddings (B, 1 + K, D) of samples and their neighbours -> conditioned ones (B, D), placed alike."""
+        """Return conditioned embeddings (B, D) of samples and their neighbours (B, 1 + K, D), normalised like the
+        input.
+        """
         assert self.conditioning is not None
         return _embed(self.conditioning(sequences), self.on_sphere, self.in_ball)
 
     def head_parameters(self) -> list[nn.Parameter]:
-        """What is new where the rest has a start: pooling, projection and embedding layer, each once."""
+        """Return the parameters without pretrained weights: pooling, projection and embedding layer, each once."""
         return []
 
     def after_step(self) -> None:
-        """Bring back what the optimiser may have pushed out of its range."""
+        """Clip parameters that the optimiser may have moved out of their range."""
 
     @property
     def shares(self) -> Tensor | None:
-        """Prototype shares (B, m), at least float32, of the last batch, where the pooling has prototypes."""
+        """Prototype shares (B, m) of the last batch, at least float32; None for a pooling without prototypes."""
         pooled: Tensor | None = getattr(getattr(self, "pool", None), "shares", None)
         return None if pooled is None else pooling.at_least_float32(pooled)
 
     @property
     def embedding_layer(self) -> pooling.EmbeddingLayer | None:
-        """The linear layer at the end; None where the embedding is pooled and nothing comes after."""
+        """The final linear layer; None if the embedding is the result of the pooling."""
         layer: pooling.EmbeddingLayer | None = getattr(getattr(self, "head", self), "linear", None)
         return layer
 
     @property
     def pooled(self) -> Tensor | None:
-        """What the embedding layer took of the last batch, (B, P) at least float32, where it keeps that."""
+        """Inputs (B, P) of the embedding layer for the last batch, at least float32; None if the layer does not keep
+        them.
+        """
         taken = getattr(self.embedding_layer, "taken", None)
         return None if taken is None else pooling.at_least_float32(taken)
 
     @property
     def pooling_ready(self) -> bool:
-        """False while a pooling with prototypes collects what they start from, and averages meanwhile."""
+        """False while a pooling with prototypes collects their initial values and uses average pooling."""
         return bool(getattr(getattr(self, "pool", None), "ready", True))
 
 
 class Normalise(nn.Module):
-    """(x - mean) / std over all features: raw vectors go in."""
+    """Normalisation of raw vectors: (x - mean) / std with one mean and std for all features."""
 
     mean: Tensor
     std: Tensor
@@ -145,12 +157,12 @@ class Normalise(nn.Module):
         self.register_buffer("std", std)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """The normalised inputs."""
+        """Return the normalised inputs."""
         return (inputs - self.mean) / self.std
 
 
 class MLP(Network):
-    """(B, F) vectors -> (B, D) embeddings: linear layers with leaky ReLUs between them."""
+    """MLP that maps vectors (B, F) to embeddings (B, D): linear layers with leaky ReLUs between them."""
 
     def __init__(self, features: int, spec: ModelSpec, mean: float, std: float) -> None:
         super().__init__()
@@ -162,21 +174,21 @@ class MLP(Network):
         self.on_sphere, self.in_ball = spec.normalize, spec.lipschitz
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """The embeddings."""
+        """Return the embeddings."""
         features = self.normalise(inputs)
         for layer in self.hidden:
             features = F.leaky_relu(layer(features), LEAKY_SLOPE)
         return _embed(self.linear(self.dropout(features)), self.on_sphere, self.in_ball)
 
     def head_parameters(self) -> list[nn.Parameter]:
-        """Those of the last layer."""
+        """Return the parameters of the last layer."""
         return list(self.linear.parameters())
 
 
 class NormaliseImages(Normalise):
-    """Raw images (B, 3, H, W), RGB, or (B, 1, H, W), grey; 0..255, uint8 or floating -> inputs (B, 3, H, W).
+    """Normalisation of raw images for the checkpoint of a backbone.
 
-    They are as the backbone's checkpoint was trained on.
+    Images are RGB (B, 3, H, W) or grey (B, 1, H, W), 0..255, uint8 or floating point; the result is (B, 3, H, W).
     """
 
     def __init__(self, target: Normalisation) -> None:
@@ -184,9 +196,9 @@ class NormaliseImages(Normalise):
         self.target = target
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """The normalised images, in the backbone's order of channels."""
+        """Return the normalised images, with channels in the backbone's order."""
         values = inputs if inputs.is_floating_point() else inputs.float()
-        values = values.expand(-1, 3, -1, -1)  # grey is a colour of equal parts
+        values = values.expand(-1, 3, -1, -1)  # a grey image has three equal channels
         if self.target.scale == 1:
             values = values / 255
         if self.target.order == "BGR":
@@ -195,11 +207,13 @@ class NormaliseImages(Normalise):
 
 
 class ImageNetwork(Network):
-    """(B, 3 or 1, H, W) images -> (B, D) embeddings: backbone, then pooling and projection to D in one head.
+    """Network that maps images (B, 3 or 1, H, W) to embeddings (B, D): a backbone, then a head that pools and projects.
 
-    Images are RGB or grey in 0..255, uint8 or floating. With `model.keep_classifier` the pooled features pass the
-    classifier of the backbone's checkpoint before the linear layer (1000 -> D). With `model.freeze` the backbone stays
-    in evaluation mode and has no gradient, and the maps that it makes of images go in as well as these.
+    Images are RGB or grey in 0..255, uint8 or floating point. With `model.keep_classifier` the pooled features pass
+    through
+    the classifier of the backbone's checkpoint before the linear layer (1000 -> D). With `model.freeze` the backbone
+    stays
+    in evaluation mode without gradients, and inputs may also be its feature maps.
     """
 
     def __init__(self, spec: ModelSpec, pool: PoolingSpec, backbone: backbones.Backbone) -> None:
@@ -226,13 +240,14 @@ class ImageNetwork(Network):
             self.backbone.eval().requires_grad_(False)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """The embeddings; `head.pooling` then holds weights and shares of this batch, where it has any."""
+        """Return the embeddings; `head.pooling` then holds the weights and shares of this batch, if it has any."""
         return _embed(self.head(self.features(inputs)), self.on_sphere, self.in_ball)
 
     def features(self, inputs: Tensor) -> Tensor:
-        """Feature maps (B, C, h, w) of the backbone, float; those of a frozen one, of any precision, pass through.
+        """Return the feature maps (B, C, h, w) of the backbone as float; stored maps of a frozen one are passed
+        through.
 
-        Those of earlier depths, where the head gathers them, are left to it.
+        Maps of earlier depths are stored in the head if it reads them.
         """
         if self.frozen and inputs.shape[1] == self.backbone.out_channels:
             return inputs.float()
@@ -249,14 +264,16 @@ class ImageNetwork(Network):
         return self.head.pooling
 
     def head_parameters(self) -> list[nn.Parameter]:
-        """Those of pooling, projection and embedding layer."""
+        """Return the parameters of pooling, projection and embedding layer."""
         return list(self.head.parameters())
 
     def freeze_batch_norm(self) -> None:
-        """Keep statistics, scales and shifts of the backbone's batch norm as they are, in training too.
+        """Freeze the statistics, scales and shifts of the backbone's batch norm, in training mode too.
 
-        The layers stay in evaluation mode whatever `train()` is told, and their scales and shifts are not trained;
-        those of the head, which are new, are left alone. Source: the code of Proxy-Anchor (Kim et al. 2020).
+        These layers stay in evaluation mode when `train()` is called. Those of the head are new and not affected.
+
+        Reference:
+            The code of Proxy-Anchor (Kim et al. 2020).
         """
         self.batch_norm_frozen = True
         for layer in self.batch_norms():
@@ -264,12 +281,12 @@ class ImageNetwork(Network):
         self.train(self.training)
 
     def batch_norms(self) -> list[nn.Module]:
-        """The batch norm layers of the backbone."""
+        """Return the batch norm layers of the backbone."""
         return [m for m in self.backbone.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
 
     def train(self, mode: bool = True) -> Self:
-        """Training or evaluation mode; a frozen backbone, or its frozen batch norm, stays in the latter."""
-        if self.frozen:  # its many layers are left alone, as a live training asks for both modes at each step
+        """Set training or evaluation mode; a frozen backbone or batch norm stays in evaluation mode."""
+        if self.frozen:  # its many layers are skipped, because a live training run switches modes at each step
             self.training = mode
             self.head.train(mode)
             if self.conditioning is not None:
@@ -283,10 +300,11 @@ class ImageNetwork(Network):
 
 
 class ClassifierHead(nn.Module):
-    """Features (B, C, H, W) -> (B, D): pooling, the backbone's classifier C -> 1000, then a new linear layer 1000 -> D.
+    """Head (B, C, H, W) -> (B, D): pooling, the backbone's classifier C -> 1000, then a new linear layer 1000 -> D.
 
-    Source: the thesis of 2021, which keeps the 1000-way output of ImageNet and embeds its logits. Raises ValueError for
-    a pooling that does not end in the C channels that the classifier knows.
+    The thesis of 2021 keeps the 1000-way output of ImageNet and embeds its logits. Raises ValueError for a pooling
+    whose
+    result does not have the C channels that the classifier expects.
     """
 
     def __init__(
@@ -300,17 +318,17 @@ class ClassifierHead(nn.Module):
                 f"{pool.name} does not give the {channels} values that the kept classifier takes; choose pooling.name="
                 "gap or model.keep_classifier=false"
             )
-        self._classifier = (classifier,)  # in a tuple, as it is the backbone's, which has a start for it
+        self._classifier = (classifier,)  # in a tuple, so that it is not registered as a submodule of the head
         self.dropout = nn.Dropout(dropout)
         self.linear = pooling.EmbeddingLayer(classifier.out_features, embedding_dim)
 
     def forward(self, features: Tensor) -> Tensor:
-        """features (B, C, H, W) -> (B, embedding_dim)."""
+        """Return embeddings (B, embedding_dim) of features (B, C, H, W)."""
         embedded: Tensor = self._embed(pooling.pool(self.pooling, features))
         return embedded
 
     def local(self, features: Tensor) -> Tensor | None:
-        """Local features (B, H*W, D) whose mean is the embedding, with average pooling; else None."""
+        """Return local features (B, H*W, D) whose mean is the embedding if the pooling averages, else None."""
         return self._embed(features.flatten(2).mT) if self.pooling.averages else None
 
     def _embed(self, values: Tensor) -> Tensor:
@@ -319,9 +337,12 @@ class ClassifierHead(nn.Module):
 
 
 class TokenNetwork(Network):
-    """(B, L) token ids -> (B, D): trainable token vectors, pooled; nothing else. Source: Gurbuz 2022, Sec. 5.3.1.
+    """Network of trainable token vectors that are pooled: token ids (B, L) -> embeddings (B, D).
 
-    `after_step` clips tokens and prototypes to [-0.3, 0.3], as the optimiser may push them out.
+    `after_step` clips tokens and prototypes to [-0.3, 0.3].
+
+    Reference:
+        Gurbuz 2022, Sec. 5.3.1.
     """
 
     def __init__(self, vocabulary: int, spec: ModelSpec, pool: PoolingSpec) -> None:
@@ -334,15 +355,15 @@ class TokenNetwork(Network):
         self.after_step()
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """The pooled token vectors."""
+        """Return the pooled token vectors."""
         return _embed(pooling.pool(self.pool, self.features(inputs)), self.on_sphere, self.in_ball)
 
     def features(self, inputs: Tensor) -> Tensor:
-        """The token vectors of each bag as a feature map (B, D, L, 1)."""
+        """Return the token vectors of each bag as a feature map (B, D, L, 1)."""
         return F.embedding(inputs, self.tokens).mT[..., None]
 
     def head_parameters(self) -> list[nn.Parameter]:
-        """Those of the pooling."""
+        """Return the parameters of the pooling."""
         return list(self.pool.parameters())
 
     @torch.no_grad()

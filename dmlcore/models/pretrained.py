@@ -1,4 +1,4 @@
-"""Where backbones start: a pinned table of public checkpoints, found or downloaded, and loaded strictly."""
+"""Pretrained weights of backbones: a pinned table of public checkpoints, found or downloaded, and loaded strictly."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from dmlcore.data.files.locate import cache_folder, search_folders
 from dmlcore.models.backbones import Backbone
 from dmlcore.storage import download
 
-MOST_NAMED = 20  # parameters in a message; the error holds all
+MOST_NAMED = 20  # parameters listed in a message; the error object holds all
 
 _TORCHVISION = "https://download.pytorch.org/models/"
 
 
 @dataclass(frozen=True)
 class PublicWeights:
-    """A public file of weights: its network, what it was trained on, and the digest that it must have."""
+    """A public file of weights: its network, its training data, and the digest that it must have."""
 
     network: str
     file: str
     trained_on: Literal["imagenet", "cifar10"]
-    url: str | None  # None: not to be downloaded, it comes with the data packs
-    sha256: str  # 64 digits, or those its file name begins with where no more was published
+    url: str | None  # None: not downloadable, included in the data packs
+    sha256: str  # 64 digits, or the first digits from the file name if no more were published
     size: int | None = None
 
     @property
     def digest(self) -> download.Digest:
-        """What the file is verified against."""
+        """Digest that the file is verified against."""
         return download.Digest(self.size, sha256_prefix=self.sha256)
 
 
@@ -41,7 +41,7 @@ def _torchvision(network: str, file: str, sha256: str, size: int | None = None) 
     return PublicWeights(network, file, "imagenet", _TORCHVISION + file, sha256, size)
 
 
-# Publishers give the first eight or nine digits, in the file names; the rest is from public projects that verify it.
+# Publishers give the first eight or nine digits in the file names; the rest is from public projects that verify it.
 CHECKPOINTS: Mapping[str, PublicWeights] = {
     checkpoint.file: checkpoint
     for checkpoint in (
@@ -52,7 +52,7 @@ CHECKPOINTS: Mapping[str, PublicWeights] = {
             46_830_571,
         ),
         _torchvision("resnet34", "resnet34-b627a593.pth", "b627a593"),
-        _torchvision(  # the first version: what papers call ImageNet weights
+        _torchvision(  # the first version, which papers call ImageNet weights
             "resnet50",
             "resnet50-0676ba61.pth",
             "0676ba61b6795bbe1773cffd859882e5e297624d384b6993f7c9e683e722fb8a",
@@ -75,7 +75,7 @@ CHECKPOINTS: Mapping[str, PublicWeights] = {
         _torchvision("squeezenet1_1", "squeezenet1_1-b8a52dc0.pth", "b8a52dc0"),
         _torchvision("mobilenet_v3_small", "mobilenet_v3_small-047dcff4.pth", "047dcff4"),
         _torchvision("mobilenet_v3_large", "mobilenet_v3_large-8738ca79.pth", "8738ca79"),  # the first version
-        PublicWeights(  # pruned and quantised by Han et al. 2015, under torchvision's names and for its inputs
+        PublicWeights(  # pruned and quantised by Han et al. 2015, with torchvision's names and inputs
             "squeezenet1_0",
             "squeezenet1_0-deep-compression.safetensors",
             "imagenet",
@@ -96,9 +96,9 @@ CHECKPOINTS: Mapping[str, PublicWeights] = {
 
 
 class WeightsError(ValueError):
-    """Weights that cannot be had or do not fit; the message says what to do.
+    """Error of weights that cannot be found or do not fit; the message says what to do.
 
-    missing, unexpected: names; mismatched: "name: shape instead of shape". All of them.
+    `missing` and `unexpected` hold names; `mismatched` holds "name: shape instead of shape". All three are complete.
     """
 
     def __init__(
@@ -113,12 +113,22 @@ class WeightsError(ValueError):
 
 
 def load(backbone: Backbone, name: str, start: str, progress: download.Progress | None = None) -> Path:
-    """Put weights into the backbone `name`, all or none, and return the file they came from.
+    """Load weights into the backbone `name`, all or none, and return the file they came from.
 
-    start: "imagenet" for the pinned checkpoint, which is searched for and else downloaded into the cache; the name of
-    any pinned file; or a path to a .pt, .pth or .safetensors file. Names and shapes must be those of the backbone; only
-    a classifier, auxiliary heads and the batch counters of batch norm may be too many, only the latter too few. Raises
-    WeightsError.
+    Names and shapes must be those of the backbone. A file may additionally contain a classifier and auxiliary heads,
+    and it
+    may lack or contain the batch counters of batch norm.
+
+    Args:
+        backbone: The backbone.
+        name: Name of the backbone.
+        start: "imagenet" for the pinned checkpoint, which is searched on this machine and else downloaded into the
+            cache;
+            the name of a pinned file; or a path to a .pt, .pth or .safetensors file.
+        progress: Callback of a download.
+
+    Raises:
+        WeightsError: If the file cannot be found, read or loaded.
     """
     path = _path(name, start, progress)
     assign(backbone, read(path), str(path))
@@ -126,17 +136,20 @@ def load(backbone: Backbone, name: str, start: str, progress: download.Progress 
 
 
 def pinned(name: str) -> PublicWeights | None:
-    """The pinned ImageNet checkpoint of a backbone, or None if it has none."""
+    """Return the pinned ImageNet checkpoint of a backbone, or None if it has none."""
     return next((c for c in CHECKPOINTS.values() if c.network == name and c.trained_on == "imagenet"), None)
 
 
 def published(name: str) -> list[PublicWeights]:
-    """Return all pinned checkpoints of a backbone; the one that the start "imagenet" means comes first."""
+    """Return all pinned checkpoints of a backbone; the one that "imagenet" selects comes first."""
     return [checkpoint for checkpoint in CHECKPOINTS.values() if checkpoint.network == name]
 
 
 def find(checkpoint: PublicWeights) -> Path | None:
-    """The file on this machine, verified: in the data folders, the cache, or the cache of torch.hub; else None."""
+    """Return a verified file on this machine, or None.
+
+    The data folders, the cache and the cache of torch.hub are searched.
+    """
     folders = [*search_folders(), cache_folder() / "weights", Path(torch.hub.get_dir()) / "checkpoints"]
     files = (folder / checkpoint.file for folder in folders)
     return next((path for path in files if path.is_file() and _is_intact(path, checkpoint)), None)
@@ -157,7 +170,7 @@ def refuse_absent(name: str, start: str) -> None:
     """Check without loading that `load` will find its file or can download it.
 
     Raises:
-        WeightsError: Neither is the case; the message names what can be used instead.
+        WeightsError: If neither is the case; the message names weights that can be used instead.
     """
     checkpoint = _checkpoint(name, start)
     if checkpoint is None or find(checkpoint):
@@ -174,10 +187,14 @@ def refuse_absent(name: str, start: str) -> None:
 
 
 def read(path: Path) -> dict[str, Tensor]:
-    """The tensors of a file of weights by name; nothing in it is run. Raises WeightsError.
+    """Return the tensors of a file of weights by name, without executing code from the file.
 
     A dictionary under "state_dict", "model" or "model_state_dict" is unwrapped, and the prefix "module." of
-    data-parallel training is taken off.
+    data-parallel
+    training is removed.
+
+    Raises:
+        WeightsError: If the file cannot be read.
     """
     try:
         if path.suffix == ".safetensors":
@@ -186,7 +203,7 @@ def read(path: Path) -> dict[str, Tensor]:
             weights: Any = load_file(path)
         else:
             weights = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # a broken pickle raises nearly anything
+    except Exception as error:  # unpickling a damaged file can raise almost any exception
         reason = str(error).partition("\n")[0] or type(error).__name__
         raise WeightsError(f"{path} is no file of weights that can be read: {reason}") from None
     for key in ("state_dict", "model", "model_state_dict"):
@@ -200,7 +217,7 @@ def read(path: Path) -> dict[str, Tensor]:
 
 
 def assign(backbone: Backbone, weights: Mapping[str, Tensor], origin: str) -> None:
-    """Copy `weights` into the backbone, all or none; raises WeightsError that names what does not fit."""
+    """Copy `weights` into the backbone, all or none; raise WeightsError naming the entries that do not fit."""
     prefix, known = backbone.key_prefix, backbone.state_dict()
     if prefix and not any(key.startswith(prefix) for key in weights):
         weights = {prefix + key: value for key, value in weights.items()}
@@ -224,7 +241,7 @@ def assign(backbone: Backbone, weights: Mapping[str, Tensor], origin: str) -> No
 
 
 def _checkpoint(name: str, start: str) -> PublicWeights | None:
-    """Return the pinned file that a start means, None for a file of the user's own. Raises WeightsError."""
+    """Return the pinned file that `start` names, None for a file of the user; raise WeightsError for other names."""
     if start != "imagenet" and start not in CHECKPOINTS:
         path = Path(start).expanduser()
         if not path.is_file():

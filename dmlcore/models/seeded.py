@@ -1,4 +1,4 @@
-"""What is drawn of a seed."""
+"""Seeding of random initialisation without side effects."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import torch
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Let torch draw on the CPU what `seed` says, in here alone; generators of other devices are left as they are.
+    """Seed torch's CPU generator inside the context only; generators of other devices are not touched.
 
-    `torch.manual_seed` would have each of these note who seeds it: a millisecond, and more the deeper the stack.
+    `torch.manual_seed` would make each of those record the call stack, which takes a millisecond or more.
     """
     with torch.random.fork_rng(devices=()):
         torch.default_generator.manual_seed(seed)

@@ -1,4 +1,4 @@
-"""A training run in this process, recorded step by step so that a page can play it, scrub it and fork it."""
+"""A training run in this process, recorded step by step so that a page can play, scrub and fork it."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from dmlcore.typing import Bytes, Floats, Ints, Singles
 Moves = Literal["both", "pulls", "pushes"]
 
 MOST_STEPS = 20_000
-SNAPSHOT_EVERY = 64  # steps between two states of network and optimiser from which a fork can be replayed
-SCORE_EVERY = 10  # steps between two MAP@R
-AVERAGE = 64  # of a weight map in bytes: what average pooling gives each position
+SNAPSHOT_EVERY = 64  # steps between two stored states from which a fork can be replayed
+SCORE_EVERY = 10  # steps between two computations of MAP@R
+AVERAGE = 64  # byte value of a weight map that equals the weight of average pooling
 CHANGEABLE = ("loss", "optimiser.learning_rate", "pooling.mu", "pooling.epsilon")
-_BUILDING = threading.Lock()  # initialisation draws from torch's one global generator
+_BUILDING = threading.Lock()  # initialisation draws from torch's only global generator
 
 
 @dataclass(frozen=True)
 class SpecChange:
-    """What is different from step `step` + 1 on: key=value overrides of the spec, and which forces move the network."""
+    """Change after step `step`: key=value overrides of the spec, and the forces that move the network."""
 
     step: int
     overrides: tuple[str, ...] = ()
@@ -47,13 +47,13 @@ class SpecChange:
 
     @property
     def first(self) -> int:
-        """The first frame that shows it."""
+        """Index of the first frame that shows the change."""
         return self.step + 1
 
 
 @dataclass(frozen=True)
 class LiveSpec:
-    """What is trained and watched: up to `per_class` samples of each class of `splits`; MAP@R is of the last split."""
+    """The run to train and the samples to watch: up to `per_class` per class of `splits`; MAP@R uses the last split."""
 
     run: RunSpec
     changes: tuple[SpecChange, ...] = ()
@@ -61,7 +61,7 @@ class LiveSpec:
     splits: tuple[str, ...] = ("train",)
 
     def __post_init__(self) -> None:
-        """Raise SpecError or ValueError, naming it, for a change that is not possible."""
+        """Raise SpecError or ValueError that names a change which is not possible."""
         if not 1 <= self.per_class <= 10_000:
             raise ValueError(f"per_class must be in 1..10000, got {self.per_class}")
         for change in self.changes:
@@ -76,33 +76,33 @@ class LiveSpec:
         self.run_at(MOST_STEPS)
 
     def run_at(self, step: int) -> RunSpec:
-        """The spec in force when step `step` is made; raises SpecError."""
+        """Return the spec in force at step `step`; raise SpecError if it is not valid."""
         made = (override for change in self.changes if change.step < step for override in change.overrides)
         return self.run.with_overrides(made)
 
     def moves_at(self, step: int) -> Moves:
-        """Which forces move the network at step `step`."""
+        """Return the forces that move the network at step `step`."""
         return next((c.moves for c in reversed(self.changes) if c.step < step and c.moves), "both")
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingFrame:
-    """The network after a step, as the watched samples show it."""
+    """State of the network after a step, in terms of the watched samples."""
 
     step: int
-    loss: float | None  # of the batch of this step; None before the first
-    active: float | None  # share of the batch's triplets with a gradient; None where the loss has no triplets
+    loss: float | None  # of this step's batch; None before the first step
+    active: float | None  # share of the batch's triplets with a gradient; None for a loss without triplets
     nonzero: float | None
-    map_at_r: float | None  # on the watched samples, every SCORE_EVERY steps
+    map_at_r: float | None  # of the watched samples, every SCORE_EVERY steps
     embeddings: Singles  # (n, D)
-    tokens: Singles | None = None  # (vocabulary, D) of a bag model
-    prototypes: Singles | None = None  # (m, D) of pooling with prototypes, once they are placed
+    tokens: Singles | None = None  # (vocabulary, D), for bags of tokens
+    prototypes: Singles | None = None  # (m, D), once a pooling has placed its prototypes
     histograms: Singles | None = (
         None  # (classes, vocabulary): mean pooling weight that the bags of a class put on a token
     )
-    plane: Singles | None = None  # (n, 2) of more than three dimensions, turned to lie as the frame before
+    plane: Singles | None = None  # (n, 2) if D > 3, rotated to match the previous frame
     weights: Bytes | None = None  # (n, h * w) of images, in units of average pooling / AVERAGE
-    recall: float | None = None  # R@1, of the samples and at the steps of map_at_r
+    recall: float | None = None  # R@1, for the same samples and steps as map_at_r
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +112,11 @@ class _Snapshot:
 
 
 class LiveTraining(History[LiveSpec, TrainingFrame]):
-    """Trains as `python -m dmlcore train` does, batch for batch; raises TrainingError, ModelError, DataError."""
+    """Training run that is recorded: it makes the same batches as `python -m dmlcore train`.
+
+    Raises:
+        TrainingError, ModelError, DataError: If the run cannot be trained.
+    """
 
     most_steps = MOST_STEPS
 
@@ -127,7 +131,7 @@ class LiveTraining(History[LiveSpec, TrainingFrame]):
         self._state, self._at = self._build(spec.run), 0
         self.dataset = self._state.data  # with the feature maps of a frozen backbone
         inputs = batches.to_device(self.dataset, self.watched, torch.device("cpu"))
-        self._inputs = inputs.float() if inputs.is_floating_point() else inputs  # once, not for every frame
+        self._inputs = inputs.float() if inputs.is_floating_point() else inputs  # converted once, not for every frame
         batch = spec.run.batch.classes * spec.run.batch.samples
         self.steps_per_epoch = max(1, len(self.dataset.splits["train"]) // batch)
         self._keep_state()
@@ -135,23 +139,25 @@ class LiveTraining(History[LiveSpec, TrainingFrame]):
 
     @property
     def nbytes(self) -> int:
-        """An upper bound of its memory: frames, snapshots between them, and the watched inputs."""
+        """Upper bound of the memory use in bytes: frames, the snapshots between them, and the watched inputs."""
         arrays = (array for array in vars(self.frames[0]).values() if isinstance(array, np.ndarray))
         return len(self.frames) * (sum(array.nbytes for array in arrays) + 1256) + self._inputs.nbytes
 
     def curves(self, since: int = 0) -> dict[str, Floats]:
-        """step, loss, active, nonzero, map_at_r, recall of the frames from `since` on, NaN where there is none."""
+        """Return step, loss, active, nonzero, map_at_r and recall of the frames from `since` on; missing values are
+        NaN.
+        """
         rows = self.frames[since:]
         columns = ("step", "loss", "active", "nonzero", "map_at_r", "recall")
         return {name: np.array([getattr(f, name) for f in rows], dtype=np.float64) for name in columns}
 
     def scored(self, vectors: Singles) -> RetrievalScores:
-        """Retrieval scores of vectors (n, D) of the watched samples; those of the last split count, as for map_at_r."""
+        """Return retrieval scores of vectors (n, D) of the watched samples; only the last split counts."""
         labels = self.dataset.labels[self.watched]
         return retrieval(vectors[self._scored], labels[self._scored], ks=(1,))
 
     def weights(self) -> nn.Module:
-        """The network after the last recorded step."""
+        """Return the network after the last recorded step."""
         self._catch_up()
         return self._state.model
 
@@ -187,7 +193,7 @@ class LiveTraining(History[LiveSpec, TrainingFrame]):
             self._step()
 
     def _step(self) -> Tensor:
-        """Make one step, with what is in force in it."""
+        """Make one step with the settings in force."""
         step = self._at + 1
         if any(change.step == self._at for change in self.spec.changes):
             self._obey(self.spec.run_at(step))
@@ -202,7 +208,7 @@ class LiveTraining(History[LiveSpec, TrainingFrame]):
         self._snapshots[self._at] = _Snapshot(kept, self._state.spec)
 
     def _obey(self, run: RunSpec) -> None:
-        """Another loss, learning rate, mu or epsilon from now on; the network and its moments stay."""
+        """Apply a changed loss, learning rate, mu or epsilon; the network and its moments are kept."""
         before = self._state.spec
         if run == before:
             return
@@ -257,7 +263,7 @@ class LiveTraining(History[LiveSpec, TrainingFrame]):
 
 
 def _plane(embeddings: Singles, before: Singles | None) -> Singles:
-    """The two principal components (n, 2), turned and mirrored to lie as near to those `before` as they can."""
+    """Return the two principal components (n, 2), rotated and mirrored to match those of the previous frame."""
     centred = torch.from_numpy(embeddings - embeddings.mean(0))
     axes = torch.linalg.eigh(centred.mT @ centred)[1][:, -2:].flip(1)
     points = centred @ axes
@@ -269,7 +275,7 @@ def _plane(embeddings: Singles, before: Singles | None) -> Singles:
 
 
 def _in_bytes(weights: Tensor | None) -> Bytes | None:
-    """Weights (n, h * w) that sum to 1 as bytes, AVERAGE for what average pooling gives; None without weights."""
+    """Encode weights (n, h * w) that sum to 1 as bytes, with AVERAGE for average pooling; None without weights."""
     if weights is None or not len(weights):
         return None
     quantised: Bytes = (weights * weights.shape[1] * AVERAGE).round().clamp(0, 255).to(torch.uint8).numpy()
@@ -277,7 +283,7 @@ def _in_bytes(weights: Tensor | None) -> Bytes | None:
 
 
 def _watched(dataset: Dataset, spec: LiveSpec) -> Ints:
-    """The first `per_class` samples of each class in each split, ascending."""
+    """Return the first `per_class` samples of each class in each split, ascending."""
     chosen = []
     for split in spec.splits:
         if split not in dataset.splits:
@@ -289,7 +295,7 @@ def _watched(dataset: Dataset, spec: LiveSpec) -> Ints:
 
 
 def _sided(objective: Objective, moves: Moves) -> Callable[..., Tensor] | None:
-    """The objective whose gradient holds pulls (pairs of one class) or pushes (pairs of two) alone; None for both."""
+    """Return an objective whose gradient has only pulls (pairs of one class) or pushes (of two); None for both."""
     if moves == "both":
         return None
     metric = objective.metric
@@ -303,7 +309,7 @@ def _sided(objective: Objective, moves: Moves) -> Callable[..., Tensor] | None:
 
 
 def _sided_triplets(metric: losses.TripletLoss, pulls: bool, embeddings: Tensor, labels: Tensor, *_: object) -> Tensor:
-    # What depends on norms is a force on a single point, neither pull nor push.
+    # Terms that depend on norms act on a single point and are neither pull nor push.
     distances, norms = pair_tables(embeddings)
     moving = (labels[:, None] == labels) == pulls
     return metric.of_tables(torch.where(moving, distances, distances.detach()), norms.detach(), labels)

@@ -1,8 +1,8 @@
-"""Training runs to watch: their data and network, inputs as points in space, scores beside the published ones.
+"""Toy runs to watch: their data and networks, inputs as points in space, and scores next to published ones.
 
-Of vectors a small network is trained whole. Of images a backbone is frozen and its feature maps are kept, so that a
-step takes milliseconds: SqueezeNet with ImageNet weights of photographs of birds, a few blocks of convolutions that are
-trained on the spot of drawn glyphs.
+For vectors, a small network is trained completely. For images, a backbone is frozen and its feature maps are stored, so
+that a step takes milliseconds: SqueezeNet with ImageNet weights for photographs of birds, and a few convolution blocks
+that are trained on demand for drawn glyphs.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from dmlcore.typing import Floats, Ints, Pixels, Singles
 
 IMAGES = ("cub", "glyphs")
 SETS = ("toy", "moons", "rings", "digits", *IMAGES)
-SIDES = {"cub": 128, "glyphs": 28}  # pixels a side
+SIDES = {"cub": 128, "glyphs": 28}  # pixels per side
 NETWORKS = {"cub": "squeezenet1_0", "glyphs": "conv4"}
 SPOT_FILE = "backbone.safetensors"
-SPOT_STEPS = 150  # in which the blocks of convolutions learn what they see
-NEIGHBOURS = 5  # of a query
+SPOT_STEPS = 150  # training steps of the convolution blocks
+NEIGHBOURS = 5  # neighbours per query
 QUERIES = 3
-LOOK_EVERY = 30.0  # seconds between two looks for photographs
-SHOWN = 64  # pixels a side of an image in the strip of neighbours
+LOOK_EVERY = 30.0  # seconds between two checks for the photographs
+SHOWN = 64  # side in pixels of an image in the strip of neighbours
 HIDDEN = 32  # width of the hidden layer, as in the toy network of Karaman 2021
-RECENT = 25  # batches in the mean that a noisy curve shows
+RECENT = 25  # batches that are averaged to smooth a noisy curve
 TABLE = "4.1"
 COLUMNS = ("R@1", "R@8", "P@R", "MAP@R")
 NOT_STATED = (
@@ -53,7 +53,7 @@ NOT_STATED = (
 
 @dataclass(frozen=True)
 class InputSpace:
-    """Inputs as points (n, 3) to look at, the names of the axes, and how they came about in plain words."""
+    """Inputs as points (n, 3) for display, the names of the axes, and a note on how the points were computed."""
 
     points: Singles
     axes: tuple[str, str, str]
@@ -62,7 +62,7 @@ class InputSpace:
 
 @dataclass(frozen=True)
 class ThesisRow:
-    """One row of Table 4.1: label, the loss with its hyper-parameters (or none), the scores in per cent."""
+    """One row of Table 4.1: label, the loss with its hyper-parameters (or none), and the scores in percent."""
 
     label: str
     loss: str | None
@@ -71,11 +71,12 @@ class ThesisRow:
 
 
 def toy_run(name: str, seed: int = 0, **sections: dict[str, Any]) -> RunSpec:
-    """The run on one of SETS that is watched; `sections` of the spec say what else.
+    """Return the spec of a toy run on one of SETS; `sections` overrides sections of the spec.
 
-    Of vectors linear -> 32 -> leaky ReLU -> 2, RMSprop, batches of 4 x 8. Source: Karaman 2021, Sec. 4.1; output 2 so
-    that it can be seen. Of images a frozen backbone, pooling and a linear layer. seed: of data that are drawn, on
-    which the backbone is trained first. Raises SpecError, DataError.
+    For vectors: linear -> 32 -> leaky ReLU -> 2, RMSprop, batches of 4 x 8, as in Karaman 2021, Sec. 4.1, but with
+    output
+    dimension 2 so that it can be plotted. For images: a frozen backbone, pooling and a linear layer. `seed` is that of
+    generated data, on which the backbone is trained first. Raises SpecError or DataError.
     """
     info = data.describe(name)
     if name in IMAGES:
@@ -92,14 +93,14 @@ def toy_run(name: str, seed: int = 0, **sections: dict[str, Any]) -> RunSpec:
 
 @lru_cache(maxsize=16)
 def dataset(name: str, seed: int) -> Dataset:
-    """One of SETS as its runs split it; kept, as a data set is never changed."""
+    """Return one of SETS as its runs split it; cached, because data sets are never changed."""
     if name in IMAGES:
         return data.load(name, image_size=SIDES[name], seed=seed)
     return build.load_data(toy_run(name).model_copy(update={"seed": seed}))
 
 
 def offered() -> tuple[str, ...]:
-    """Those of SETS that can be trained here: photographs need their files and weights."""
+    """Return those of SETS that can be trained here; photographs need their files and weights."""
     return _offered(int(time.monotonic() / LOOK_EVERY))
 
 
@@ -110,7 +111,7 @@ def _offered(_: int) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4)
 def prepared(name: str, seed: int) -> Dataset:
-    """One of SETS; images with the feature maps of their frozen backbone, seconds where they are not kept yet."""
+    """Return one of SETS; images have the feature maps of their frozen backbone, computed in seconds if not stored."""
     made = dataset(name, seed)
     if name not in IMAGES:
         return made
@@ -121,7 +122,7 @@ def prepared(name: str, seed: int) -> Dataset:
 
 
 def queries(training: LiveTraining) -> list[int]:
-    """Rows of the watched samples that ask for their neighbours: the first of QUERIES classes, evenly spread."""
+    """Return the rows of the watched samples used as queries: the first sample of QUERIES classes, evenly spaced."""
     labels = training.dataset.labels[training.watched]
     classes = np.unique(labels)
     chosen = classes[np.linspace(0, len(classes) - 1, QUERIES + 2).round().astype(int)[1:-1]]
@@ -129,7 +130,7 @@ def queries(training: LiveTraining) -> list[int]:
 
 
 def neighbours(embeddings: Singles, asked: list[int]) -> NDArray[np.uint16]:
-    """The NEIGHBOURS nearest rows (q, NEIGHBOURS) of each row that asks, itself left out; ties by row."""
+    """Return the NEIGHBOURS nearest rows of each query row, without itself; ties go to the lower row."""
     points = embeddings.astype(np.float64)
     squares = ((points[asked, None] - points) ** 2).sum(2)
     squares[np.arange(len(asked)), asked] = np.inf
@@ -137,7 +138,7 @@ def neighbours(embeddings: Singles, asked: list[int]) -> NDArray[np.uint16]:
 
 
 def contact_sheet(dataset: Dataset, indices: Ints) -> tuple[Pixels, int]:
-    """Images of these samples, SHOWN pixels a side, row by row in one JPEG file (bytes,), and how many a row has."""
+    """Return one JPEG file (bytes,) with images of SHOWN pixels per side, row by row, and the images per row."""
     from PIL import Image
 
     assert dataset.image is not None
@@ -165,13 +166,13 @@ def _image_run(name: str, seed: int, sections: dict[str, dict[str, Any]]) -> Run
 
 @lru_cache(maxsize=1)
 def _photograph_weights() -> str | None:
-    """The name of ImageNet weights of SqueezeNet that are on this machine, or None."""
+    """Return the name of ImageNet weights of SqueezeNet that exist on this machine, or None."""
     fits = (c for c in pretrained.CHECKPOINTS.values() if c.network == NETWORKS["cub"] and c.trained_on == "imagenet")
     return next((c.file for c in fits if pretrained.find(c)), None)
 
 
 def _spot_spec(name: str, seed: int) -> RunSpec:
-    """How the backbone of a small network is trained on a set before it is frozen."""
+    """Return the spec that trains the small backbone of a set before it is frozen."""
     return RunSpec(seed=seed, device="cpu").with_overrides(
         [
             *(
@@ -190,7 +191,7 @@ def _spot_folder(spec: RunSpec) -> Path:
 
 
 def _train_on_the_spot(name: str, seed: int) -> None:
-    """Train and keep the backbone that runs on this set start from: some ten seconds where it is not there."""
+    """Train and store the backbone that runs on this set start from, unless it exists; takes about ten seconds."""
     spec = _spot_spec(name, seed)
     folder = _spot_folder(spec)
 
@@ -206,9 +207,13 @@ def _train_on_the_spot(name: str, seed: int) -> None:
 
 
 def input_space(dataset: Dataset, indices: Ints) -> InputSpace:
-    """Vectors of these samples in space: up to three features as they are, more by principal components of the
-    training split, in the units of the inputs; of images the averages of their kept feature maps. Raises ValueError
-    for other inputs."""
+    """Return vectors of samples as points in space.
+
+    Up to three features are used directly; more are projected onto principal components of the training split, in the
+    units of the inputs. Images are represented by the averages of their stored feature maps. Raises ValueError for
+    other
+    inputs.
+    """
     chosen = _vectors(dataset, indices)
     features = chosen.shape[1]
     if features <= 3:
@@ -251,27 +256,27 @@ def train_scores(training: LiveTraining, step: int, split: str = "train") -> Ret
 
 
 def input_scores(dataset: Dataset, split: str = "train") -> RetrievalScores:
-    """Retrieval scores of the inputs themselves: what a network has to beat."""
+    """Return retrieval scores of the inputs themselves, a baseline for the network."""
     indices = dataset.splits[split]
     return retrieval(compared(dataset, indices), dataset.labels[indices], ks=(1, 8))
 
 
 def compared(dataset: Dataset, indices: Ints) -> Singles:
-    """The inputs of these samples as vectors (n, F) whose distances score: of images, the averages' directions."""
+    """Return the inputs of samples as vectors (n, F) to be scored; for images, normalised averages of feature maps."""
     vectors = _vectors(dataset, indices).astype(np.float32)
-    if dataset.features is not None:  # by angle, as the network's embeddings are compared
+    if dataset.features is not None:  # compared by angle, as the embeddings of the network are
         vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     return vectors
 
 
 def in_columns(scores: RetrievalScores) -> dict[str, float | None]:
-    """The COLUMNS of the table in per cent."""
+    """Return the COLUMNS of the table in percent."""
     columns = (scores.recall_at[1], scores.recall_at[8], scores.r_precision, scores.map_at_r)
     return {name: None if v is None else 100 * v for name, v in zip(COLUMNS, columns, strict=True)}
 
 
 def recent_mean(values: Floats, window: int = RECENT) -> Floats:
-    """Mean of the last `window` values up to each, those that are no number left out; NaN where there is none."""
+    """Return for each position the mean of the last `window` values without NaN; NaN if there are none."""
     known = np.isfinite(values)
     sums, counts = (np.concatenate([[0.0], np.cumsum(x)]) for x in (np.where(known, values, 0.0), known))
     end = np.arange(1, len(values) + 1)
@@ -282,12 +287,12 @@ def recent_mean(values: Floats, window: int = RECENT) -> Floats:
 
 
 def published() -> list[ThesisRow]:
-    """Table 4.1 of Karaman 2021: train scores on its toy data."""
+    """Return Table 4.1 of Karaman 2021: training scores on its toy data."""
     return [_published(row) for row in karaman.rows() if row.table == TABLE]
 
 
 def matches(row: ThesisRow, run: RunSpec) -> bool:
-    """Whether a run trains with the loss of a row, hyper-parameters included."""
+    """Return True if a run trains with the loss of a row, including its hyper-parameters."""
     if row.loss != run.loss.name:
         return False
     ours = losses.describe(run.loss.name).resolve(run.loss.parameters)
@@ -309,7 +314,7 @@ def _published(row: karaman.LossRow) -> ThesisRow:
 
 
 def _principal_axes(vectors: Floats) -> tuple[Floats, Floats]:
-    """The three leading axes (3, F), signed so that the largest entry is positive, and their shares of variance."""
+    """Return the three leading axes (3, F), with positive largest entries, and their shares of variance."""
     _, singular, axes = np.linalg.svd(vectors - vectors.mean(0), full_matrices=False)
     signs = np.sign(axes[np.arange(3), np.abs(axes[:3]).argmax(1)])
     return axes[:3] * signs[:, None], (singular**2 / (singular**2).sum())[:3]

@@ -1,4 +1,4 @@
-"""Protocols: how published results are trained, selected, repeated and summed up, as TOML files."""
+"""Protocols: TOML files that describe how published results are trained, selected, repeated and summarised."""
 
 from dmlcore.experiments.protocols.expansion import data_name, deviations, expand, images
 from dmlcore.experiments.protocols.requests import ProtocolRequest, ProtocolState, conduct, described, place_of

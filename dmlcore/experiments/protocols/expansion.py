@@ -1,4 +1,4 @@
-"""A protocol, a data set and a loss -> the specs of its runs; a pure function of what it is given."""
+"""Expansion of a protocol, a data set and a loss into the specs of its runs, as a pure function."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dmlcore.experiments.protocols.spec import EpochKey, Protocol, names, read
 from dmlcore.experiments.studies import PRETRAINING, StudyRun
 from dmlcore.spec import RunSpec, SpecError, flat
 
-WHOLE = "whole"  # the variant of a protocol without folds
-# What may differ without leaving a protocol: labels, places, seeds, and what changes no weight.
+WHOLE = "whole"  # name of the variant of a protocol without folds
+# Keys that may differ from the protocol: labels, paths, seeds, and settings that change no weight.
 NEUTRAL = (
     "name",
     "protocol",
@@ -50,7 +50,7 @@ PUBLISHED = {
 
 
 def data_name(word: str) -> str:
-    """The data set that is meant: small or capital letters, dashes or none, its short or its long name."""
+    """Return the data set that a name refers to, in any case, with or without dashes, short or long."""
     known = {_bare(name): name for name in (*data.names(), *PUBLISHED)} | ALIASES
     if _bare(word) in known:
         return known[_bare(word)]
@@ -58,9 +58,10 @@ def data_name(word: str) -> str:
 
 
 def images(spec: RunSpec) -> int:
-    """Training samples of the data set of a spec, those that validate among them.
+    """Return the number of training samples, including validation samples, of the data set of a spec.
 
-    Counted where the data set is there, else as published; raises DataError if neither is known.
+    They are counted if the data set is on this machine, else taken from the publication. Raises DataError if neither is
+    known.
     """
     d = spec.data
     try:
@@ -82,7 +83,7 @@ def images(spec: RunSpec) -> int:
 
 
 def needs_images(protocol: Protocol, spec: RunSpec) -> bool:
-    """Whether the schedule of this spec is counted in epochs, so that the size of the training split decides it."""
+    """Return True if the schedule of this spec is counted in epochs and so needs the size of the training split."""
     words = [word for word, name in protocol.losses.items() if name == spec.loss.name] or [spec.loss.name]
     return any(_epochs(protocol, spec.data.name, spec.model.name, word) for word in words)
 
@@ -98,10 +99,20 @@ def expand(
     seeds: Sequence[int] = (),
     training: int | None = None,
 ) -> list[StudyRun]:
-    """The runs of a protocol, seed after seed, each fold in turn, with `protocol` = name in their specs.
+    """Return the runs of a protocol, seed by seed and fold by fold, with `protocol` = name in their specs.
 
-    data, loss: in place of the protocol's. overrides: key=value, applied last. folds, seeds: in place of all of them.
-    training: samples of the training split, those that validate among them; for a schedule in epochs. Raises SpecError.
+    Args:
+        protocol: The protocol.
+        name: Name or file of the protocol.
+        data: Data set to use instead of the protocol's.
+        loss: Loss to use instead of the protocol's.
+        overrides: Settings as key=value, applied last.
+        folds: Folds to run; all by default.
+        seeds: Seeds to run; all by default.
+        training: Training samples including validation samples; needed for a schedule in epochs.
+
+    Raises:
+        SpecError: If a spec is not valid.
     """
     data = data or protocol.data
     overrides = list(overrides)
@@ -136,10 +147,16 @@ def specify(
     *,
     adapted: bool = True,
 ) -> RunSpec:
-    """One spec of a protocol: base, then the settings that fit, then epochs as steps, then overrides.
+    """Return one spec of a protocol: base, then matching settings, then epochs as steps, then overrides.
 
-    loss: as the protocol or as the catalogue calls it; empty: the protocol's. overrides: `key=` without a value takes
-    the key back to its default. training 0: leave epochs out. adapted: to data that are no images.
+    Args:
+        protocol: The protocol.
+        name: Name or file of the protocol.
+        data: Name of the data set.
+        loss: Loss by the protocol's or the catalogue's name; the protocol's loss if empty.
+        overrides: Settings as key=value; `key=` without a value resets the key to its default.
+        training: Training samples including validation samples; 0 leaves epochs out.
+        adapted: True adapts the spec to data that are not images.
     """
     overrides = list(overrides)
     last = [line for line in overrides if not line.startswith("loss.name=")]
@@ -155,10 +172,16 @@ def specify(
 
 
 def deviations(spec: RunSpec, training: int | None = None) -> list[str]:
-    """In what a spec leaves the protocol that it names, one line `key: here, the protocol has ...`; none without one.
+    """Return the differences of a spec from the protocol that it names, one line per key; [] without a protocol.
 
-    training: as `expand` takes it; without it a schedule in epochs is not compared. A loss that the protocol knows
-    under several words is compared with the one that fits best. Raises SpecError.
+    A loss that the protocol lists under several names is compared with the best match.
+
+    Args:
+        spec: The spec.
+        training: Training samples as in `expand`; without them a schedule in epochs is not compared.
+
+    Raises:
+        SpecError: If the protocol cannot be read.
     """
     if not spec.protocol or spec.protocol not in names():
         return []
@@ -172,7 +195,7 @@ def _deviations(protocol: Protocol, spec: RunSpec, loss: str, training: int | No
     keep = [f"model.name={network}"]
     ours = specify(protocol, spec.protocol, spec.data.name, loss, keep, training=0, adapted=False)
     epochs = _epochs(protocol, spec.data.name, network, loss)
-    if training is not None:  # as many epochs, in batches and folds as the spec has them
+    if training is not None:  # equal in epochs, given the batches and folds of the spec
         ours = ours.with_overrides(_in_steps(epochs, spec, training))
     skipped = [*NEUTRAL, *protocol.free, *(["model.start"] if protocol.pretraining else [])]
     skipped += [f"schedule.{key}" for key in epochs] if training is None else []
@@ -185,7 +208,7 @@ def _deviations(protocol: Protocol, spec: RunSpec, loss: str, training: int | No
 
 
 def _epochs(protocol: Protocol, data: str, network: str, loss: str) -> dict[EpochKey, float]:
-    """The keys of schedule that are counted in epochs."""
+    """Return the keys of the schedule that are counted in epochs."""
     epochs: dict[EpochKey, float] = dict(protocol.epochs)
     for setting in protocol.settings:
         if setting.fits(data, network, loss):
@@ -194,7 +217,7 @@ def _epochs(protocol: Protocol, data: str, network: str, loss: str) -> dict[Epoc
 
 
 def _in_steps(epochs: Mapping[EpochKey, float], spec: RunSpec, training: int | None) -> list[str]:
-    """Overrides that put epochs as steps: whole batches of what the folds leave of `training` samples."""
+    """Return overrides that convert epochs to steps: whole batches of the samples that a fold trains on."""
     if not epochs or training == 0:
         return []
     if training is None:
@@ -205,7 +228,7 @@ def _in_steps(epochs: Mapping[EpochKey, float], spec: RunSpec, training: int | N
 
 
 def _adapted(protocol: Protocol, name: str) -> list[str]:
-    """What must change of a protocol for images where the data are vectors, tokens or images of one size."""
+    """Return changes to a protocol for images when the data are vectors, tokens, or images of a single size."""
     if name not in data.names() or name == protocol.base.data.name:
         return []
     info = data.describe(name)
@@ -219,7 +242,7 @@ def _adapted(protocol: Protocol, name: str) -> list[str]:
 
 
 def _applied(base: RunSpec, lines: Sequence[str]) -> RunSpec:
-    """The base with overrides; a key whose last line has no value gets its default."""
+    """Apply overrides to the base; a key whose last line has no value gets its default."""
     last = {line.partition("=")[0].strip(): line.partition("=")[2].strip() for line in lines}
     back = [key for key, value in last.items() if not value and any(line.rstrip() == f"{key}=" for line in lines)]
     plain, defaults = base.with_overrides([line for line in lines if line.rstrip()[-1:] != "="]), flat(RunSpec())
@@ -235,7 +258,7 @@ def _applied(base: RunSpec, lines: Sequence[str]) -> RunSpec:
 
 
 def _value(overrides: Iterable[str], key: str) -> str:
-    """The last value that the overrides give a key, without quotes; empty if they do not."""
+    """Return the last value that the overrides give a key, without quotes; "" if there is none."""
     values = [
         line.partition("=")[2].strip().strip("\"'") for line in overrides if line.partition("=")[0].strip() == key
     ]

@@ -1,4 +1,4 @@
-"""What of a protocol was asked for, and making its runs: `.protocols/NAME-DIGEST` in the run store is their place."""
+"""Requests for the runs of a protocol, stored in the run store as `.protocols/NAME-DIGEST`, and making them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class ProtocolRequest(BaseModel):
-    """What of a protocol was asked for: its name or file, the data set, the loss, and what narrows or changes it."""
+    """Request for a protocol: its name or file, the data set, the loss, and options that narrow or change it."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -35,27 +35,27 @@ class ProtocolRequest(BaseModel):
 
     @property
     def name(self) -> str:
-        """The name of the protocol, as `RunSpec.protocol` has it."""
+        """Name of the protocol, as in `RunSpec.protocol`."""
         return path_of(self.protocol).stem
 
     def read(self) -> Protocol:
-        """The protocol; raises SpecError."""
+        """Read the protocol; raise SpecError if it is not valid."""
         return read(self.protocol)
 
     def arguments(self) -> list[str]:
-        """The same as arguments of `python -m dmlcore protocol`."""
+        """Return the request as arguments of `python -m dmlcore protocol`."""
         given = {"--data": self.data, "--loss": self.loss}
         given |= {"--fold": ",".join(map(str, self.folds)), "--seeds": ",".join(map(str, self.seeds))}
         return [self.protocol, *self.overrides, *(word for pair in given.items() if pair[1] for word in pair)]
 
     def training(self) -> int | None:
-        """Training samples where the schedule is in epochs, else None; raises DataError if they cannot be known."""
+        """Return the number of training samples if the schedule is in epochs, else None; raise DataError if unknown."""
         protocol = self.read()
         first = specify(protocol, self.name, self._data(protocol), self.loss, self.overrides, training=0)
         return images(first) if needs_images(protocol, first) else None
 
     def entries(self) -> list[StudyRun]:
-        """Its runs; raises SpecError, and DataError where a schedule in epochs needs data that are not there."""
+        """Return the runs; raise SpecError, or DataError if a schedule in epochs needs data that are missing."""
         protocol = self.read()
         return expand(
             protocol,
@@ -69,7 +69,7 @@ class ProtocolRequest(BaseModel):
         )
 
     def deviations(self) -> list[str]:
-        """In what its runs leave the protocol."""
+        """Return the differences of the runs from the protocol."""
         return deviations(self.entries()[-1].spec, self.training())
 
     def _data(self, protocol: Protocol) -> str:
@@ -80,7 +80,7 @@ class ProtocolRequest(BaseModel):
 
 
 class ProtocolState(PlaceState):
-    """Where the runs of a protocol stand."""
+    """Progress of the runs of a protocol."""
 
     request: ProtocolRequest
 
@@ -88,12 +88,16 @@ class ProtocolState(PlaceState):
 def place_of(
     request: ProtocolRequest, store: RunStore, entries: Sequence[StudyRun] | None = None
 ) -> Task[ProtocolState]:
-    """Where these very runs are made and summed up; raises SpecError. entries: of the request, if they are known."""
+    """Return the task that makes and summarises these runs; `entries` are those of the request, if already known.
+
+    Raises:
+        SpecError: If the request is not valid.
+    """
     return _place(request.name, entries or request.entries(), store)
 
 
 def described(request: ProtocolRequest, entries: Sequence[StudyRun]) -> str:
-    """What would be trained, how the source does it, and in what this leaves it, for a terminal."""
+    """Return a description for a terminal: the runs, the source's procedure, and the differences from it."""
     protocol = request.read()
     steps = sum(entry.spec.schedule.steps for entry in entries)
     stops = any(entry.spec.schedule.patience for entry in entries)
@@ -118,7 +122,7 @@ def conduct(
     stop: Callable[[], bool] = lambda: False,
     backend: str = "",
 ) -> ProtocolState:
-    """Make the runs of the request that are not done, as `studies.run_batch.make` does; raises SpecError too."""
+    """Make the runs of the request that are not done, see `studies.run_batch.make`; also raises SpecError."""
     entries = request.entries()
     place = _place(request.name, entries, store)
     asked = ProtocolState(request=request, backend=parse(backend).text)
@@ -126,7 +130,7 @@ def conduct(
 
 
 def digest_of(entries: Sequence[StudyRun]) -> str:
-    """Twelve digits that name these runs, in whatever order."""
+    """Return twelve hexadecimal digits that identify these runs in any order."""
     return hashlib.sha256("\n".join(sorted(entry.digest() for entry in entries)).encode()).hexdigest()[:12]
 
 

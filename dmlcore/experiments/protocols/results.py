@@ -1,4 +1,4 @@
-"""What the runs of a protocol reached, summed up as the source does, and written as JSON."""
+"""Results of a protocol: scores of its runs, summarised as in the source and written as JSON."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from dmlcore.storage.run_directory import embeddings_path
 from dmlcore.storage.runs import Run, RunStore, scores
 from dmlcore.typing import Singles
 
-Spread = tuple[float, float | None]  # mean and sample deviation, None for a single value
+Spread = tuple[float, float | None]  # mean and sample deviation; None for a single value
 
 
 class _ResultModel(BaseModel):
@@ -35,13 +35,13 @@ class _ResultModel(BaseModel):
 
 
 class Member(_ResultModel):
-    """One finished run: test scores of its best weights, and the validation score that chose them, all in 0..1."""
+    """A finished run: test scores of its best weights, and the validation score that selected them, all in 0..1."""
 
     fold: int  # 0: no folds
     seed: int
     run: str
-    digest: str  # of the entry that it answers
-    weights: str  # digest of the best weights, and name of their embeddings
+    digest: str  # digest of its entry
+    weights: str  # digest of the best weights, and name of the file of their embeddings
     validation: float | None
     scores: dict[str, float]
     train: dict[str, float] = {}
@@ -52,16 +52,16 @@ class Member(_ResultModel):
 
 
 class Collection(_ResultModel):
-    """One model of each fold: the mean of their scores, and the scores of their embeddings put together."""
+    """One model per fold: the mean of their scores, and the scores of their concatenated embeddings."""
 
     runs: tuple[str, ...]
-    tested_on: str = ""  # digest of the test samples; "" as of releases that compared only numbers and labels
+    tested_on: str = ""  # digest of the test samples; "" if written by a release that compared only numbers and labels
     separated: dict[str, float]
     concatenated: dict[str, float]
 
 
 class ScoreSummary(_ResultModel):
-    """Mean and sample deviation of each score over `count` of something."""
+    """Mean and sample deviation of each score over `count` items."""
 
     of: str
     count: int
@@ -69,7 +69,7 @@ class ScoreSummary(_ResultModel):
 
 
 class ProtocolResults(_ResultModel):
-    """All of it: what was asked, each run, each collection, the summaries, and what to know when reading them."""
+    """Results of a protocol: the request, each run, each collection, the summaries, and remarks for the reader."""
 
     protocol: str
     written: str  # date
@@ -83,7 +83,7 @@ class ProtocolResults(_ResultModel):
 
 
 def measure(entry: StudyRun, run: Run) -> Member | None:
-    """What a run reached, or None unless it is done and tested."""
+    """Return the results of a run, or None unless it is done and tested."""
     state, rows = run.state(), run.metrics()[0]
     tested = scores(rows).get("trained")
     if state.state != "done" or tested is None or tested["map_at_r"] is None:
@@ -115,7 +115,7 @@ def measure(entry: StudyRun, run: Run) -> Member | None:
 
 
 def flattened(row: Row) -> dict[str, float]:
-    """The scores of a row by name: map_at_r, recall_at_1, ...; what could not be scored is left out."""
+    """Return the scores of a row by name, such as map_at_r and recall_at_1, without missing ones."""
     flat: dict[str, Any] = {}
     for key, value in row.items():
         flat |= {f"{key}_{k}": v for k, v in value.items()} if isinstance(value, dict) else {key: value}
@@ -126,12 +126,20 @@ def flattened(row: Row) -> dict[str, float]:
 def collections(
     members: Sequence[Member], load: Callable[[Member], Mapping[str, Any]], ks: Sequence[int]
 ) -> list[Collection]:
-    """Every choice of one model of each fold, of r repeats of f folds r^f: scores apart and put together.
+    """Score every choice of one model per fold, r^f choices for r repeats of f folds, separately and combined.
 
-    load: the embeddings file of a run, with the identities of its samples as "content". Together: the unit embeddings
-    side by side, over the root of their number, so of length 1 again (Gurbuz 2022, Sec. 3.3). Where the repeats have
-    other test samples, as data are drawn by the seed, only models of one repeat are put together. Raises SpecError if
-    those differ too.
+    Combined embeddings are the unit embeddings concatenated and divided by the root of their number, so that they have
+    length 1 (Gurbuz 2022, Sec. 3.3). If the repeats have different test samples, because data are generated from the
+    seed,
+    only models of the same repeat are combined.
+
+    Args:
+        members: The finished runs.
+        load: Function that returns the embeddings file of a run, with the identities of its samples as "content".
+        ks: Values of K for the scores.
+
+    Raises:
+        SpecError: If the test samples differ between models of the same repeat.
     """
     scored = []
     choices, files = _choices(members, load)
@@ -151,7 +159,7 @@ def collections(
 def _choices(
     members: Sequence[Member], load: Callable[[Member], Mapping[str, Any]]
 ) -> tuple[list[tuple[Member, ...]], dict[str, dict[str, Any]]]:
-    """Which models are put together, and the arrays of each run with its embeddings of length 1 as "unit"."""
+    """Return the choices of models to combine, and for each run its arrays with unit embeddings as "unit"."""
     by_fold = _grouped(sorted(members, key=lambda m: (m.fold, m.seed)), lambda m: m.fold)
     files: dict[str, dict[str, Any]] = {}
     for member in members:
@@ -180,7 +188,7 @@ def _same_test(files: Iterable[Mapping[str, Any]]) -> bool:
 
 def _scored(embeddings: Singles, arrays: Mapping[str, Any], ks: Sequence[int]) -> dict[str, float]:
     from dmlcore.metrics import retrieval
-    from dmlcore.training.evaluation import row  # late: torch comes with it
+    from dmlcore.training.evaluation import row  # imported here because it imports torch
 
     labels, searched = arrays["labels"], arrays.get("is_gallery")
     gallery: dict[str, Any] = {}
@@ -193,7 +201,7 @@ def _scored(embeddings: Singles, arrays: Mapping[str, Any], ks: Sequence[int]) -
 def summarise(
     protocol: Protocol, spec: RunSpec, members: Sequence[Member], together: Sequence[Collection]
 ) -> list[ScoreSummary]:
-    """What the protocol reports, in its order; what cannot be told from the runs that are there is left out."""
+    """Return the summaries that the protocol reports, in its order, as far as the existing runs allow."""
     summaries: list[ScoreSummary] = []
     for report in protocol.report:
         if report == "mean" and members:
@@ -228,7 +236,15 @@ def collect(
     before: ProtocolResults | None = None,
     report: Callable[[str], object] = lambda _: None,
 ) -> ProtocolResults:
-    """Read the runs that are there and sum them up; before: results whose collections need not be scored again."""
+    """Read the existing runs and summarise them.
+
+    Args:
+        request: The request.
+        entries: Its runs.
+        store: The run store.
+        before: Earlier results, whose collections are not scored again.
+        report: Callback for progress messages.
+    """
     protocol = request.read()
     wanted = [entry for entry in entries if entry.variant != PRETRAINING]
     pairs = zip(entries, find(entries, store), strict=True)
@@ -266,7 +282,7 @@ def write(results: ProtocolResults, path: Path) -> Path:
 
 
 def load(path: Path) -> ProtocolResults | None:
-    """The results in the folder, or None if there are none that can be read."""
+    """Return the results in the folder, or None if there are none that can be read."""
     try:
         return ProtocolResults.model_validate(atomic_files.read_json(path / "results.json"))
     except (OSError, ValueError, ValidationError):
@@ -274,7 +290,7 @@ def load(path: Path) -> ProtocolResults | None:
 
 
 def baselines(results: ProtocolResults) -> list[ScoreSummary]:
-    """What the same test samples score without training: mean and deviation over the runs."""
+    """Return the scores of the same test samples without training: mean and deviation over the runs."""
     summaries = []
     for subject, words in verdicts.NAMES.items():
         if rows := [member.baselines[subject] for member in results.runs if subject in member.baselines]:
@@ -283,7 +299,10 @@ def baselines(results: ProtocolResults) -> list[ScoreSummary]:
 
 
 def verdict(results: ProtocolResults, score: str = "map_at_r") -> Verdict:
-    """What the runs say beside their baselines; noise is that of the seeds, as folds share their training classes."""
+    """Return the verdict on the runs compared with their baselines.
+
+    The noise is that of the seeds, because folds share their training classes.
+    """
     values: dict[int, list[float]] = {}
     against: dict[str, dict[int, list[float]]] = {}
     for member in results.runs:
@@ -309,7 +328,7 @@ def _embeddings(store: RunStore, member: Member) -> Mapping[str, Any]:
         stored = arrays.read(path, EMBEDDINGS, *wanted, remedy=f"Run python -m dmlcore evaluate {member.run}")
     except Unreadable as error:
         raise SpecError(str(error)) from None
-    if "content" not in stored:  # of an earlier release: its data set says which samples they were
+    if "content" not in stored:  # written by an earlier release: the data set tells which samples these are
         from dmlcore.data.identities import identities
         from dmlcore.training.build import load_data
 
@@ -338,7 +357,7 @@ def _summary(subject: str, scores: Sequence[Mapping[str, float]]) -> ScoreSummar
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Mean and sample deviation (n - 1), None for a single value."""
+    """Return mean and sample deviation (n - 1), which is None for a single value."""
     return statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None
 
 

@@ -1,4 +1,4 @@
-"""A protocol as frozen, validated plain data (TOML): how runs are trained, selected, repeated and summed up."""
+"""Protocols as frozen, validated data (TOML): how runs are trained, selected, repeated and summarised."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from dmlcore.spec.sections import Section
 Texts = Annotated[tuple[Text, ...], Field(strict=False)]
 Words = Annotated[tuple[str, ...], Field(strict=False)]
 Numbers = Annotated[tuple[Annotated[int, Field(ge=1, le=50)], ...], Field(strict=False)]
-EpochKey = Literal["steps", "validate_every", "decay_every", "warm_up"]  # of schedule, counted in epochs
+# keys of the schedule that are counted in epochs
+EpochKey = Literal["steps", "validate_every", "decay_every", "warm_up"]
 Epochs = dict[EpochKey, Annotated[float, Field(ge=0)]]
 Report = Literal["mean", "best_of_folds", "best_of_repeats", "collections"]
 
 
 class Setting(Section):
-    """Overrides for some data sets, networks and losses; a list left out means any."""
+    """Overrides for some data sets, networks and losses; a missing list matches any."""
 
     data: Words = ()
     network: Words = ()
@@ -34,7 +35,7 @@ class Setting(Section):
     epochs: Epochs = Field(default_factory=dict, description="Keys of the schedule, counted in epochs")
 
     def fits(self, data: str, network: str, loss: str) -> bool:
-        """Whether it is for this data set, network and loss."""
+        """Return True if the setting is for this data set, network and loss."""
         asked = ((self.data, data), (self.network, network), (self.loss, loss))
         return all(not wanted or value in wanted for wanted, value in asked)
 
@@ -46,7 +47,7 @@ class Stage(Section):
 
 
 class Protocol(Plan):
-    """How one source trains, selects and reports, with what it leaves open and what we decided."""
+    """Procedure of one source for training, selection and reporting, with its open points and our decisions."""
 
     tables: ClassVar[Mapping[str, type[BaseModel]]] = {"settings": Setting, "pretraining": Stage}
 
@@ -71,7 +72,7 @@ class Protocol(Plan):
 
     @property
     def selection(self) -> str:
-        """What chooses the best weights of a run, in words."""
+        """Description of how the best weights of a run are selected."""
         schedule, data = self.base.schedule, self.base.data
         if schedule.monitor_part == "validation" and data.validation == "none":
             return "none: the weights of the last step"
@@ -80,7 +81,9 @@ class Protocol(Plan):
         return f"{score} on the {where[schedule.monitor_part]}"
 
     def label(self, loss: str) -> str:
-        """What the protocol calls a loss that is given by that word or by its name: the first in [losses] that fits."""
+        """Return the protocol's name for a loss that is given by that name or the catalogue's: the first match in
+        [losses].
+        """
         small = loss.lower().replace("-", "_").replace("+", "p")
         return next((k for k, name in self.losses.items() if small == k), "") or next(
             (k for k, name in self.losses.items() if loss == name), loss
@@ -101,17 +104,17 @@ class Protocol(Plan):
 
 
 def names() -> list[str]:
-    """The protocols that ship with the library."""
+    """Return the names of the protocols that ship with the library."""
     return list(_shipped())
 
 
-@cache  # they are of the program, and a form asks for the titles of all
+@cache  # cached because they never change, and a form reads the titles of all
 def _shipped() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in PROTOCOLS.glob("*.toml")))
 
 
 def read(name: str) -> Protocol:
-    """The protocol of that name, or of the .toml file at that path; raises SpecError."""
+    """Read a protocol by its name or the path of a .toml file; raise SpecError if it is not valid."""
     return _of_the_program(name) if name in _shipped() else _read(path_of(name))
 
 
@@ -128,7 +131,7 @@ def _read(path: Path) -> Protocol:
 
 
 def path_of(name: str) -> Path:
-    """The file of a protocol; raises SpecError."""
+    """Return the file of a protocol; raise SpecError if there is none."""
     if name in _shipped():
         return PROTOCOLS / f"{name}.toml"
     path = Path(name)
@@ -143,9 +146,9 @@ def path_of(name: str) -> Path:
 
 
 def _plain(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
-    """The TOML of a file over that of the protocol it `extends`.
+    """Return the TOML data of a file, merged over those of the protocol that it `extends`.
 
-    Settings add up, other lists are replaced, and an empty word takes a key back to its default.
+    Settings are added, other lists are replaced, and an empty string resets a key to its default.
     """
     try:
         data = tomllib.loads(path.read_text())

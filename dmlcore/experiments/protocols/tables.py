@@ -1,4 +1,4 @@
-"""The results of a protocol as text, beside what its source printed."""
+"""Results of a protocol as text, next to the values that its source printed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dmlcore.spec import RunSpec
 SHOWN = ("map_at_r", "r_precision", *(f"recall_at_{k}" for k in (1, 2, 4, 8, 10, 20, 30, 100, 1000)), "nmi")
 TITLES = {"map_at_r": "MAP@R", "r_precision": "P@R", "nmi": "NMI"}
 DATA = {"cub": "CUB-200-2011", "cars": "Cars196", "sop": "SOP", "inshop": "In-shop"}
-# Of Gurbuz 2022: what Tables 3.1 and 5.1, 5.2 call a loss.
+# Names of the losses in Tables 3.1, 5.1 and 5.2 of Gurbuz 2022.
 GURBUZ = {"c1": "C1", "c2": "C2", "ms": "MS", "triplet": "Triplet", "proxy_anchor": "PAnchor", "proxy_nca": "PNCA"}
 CCP = {
     "proxy_anchor": "ProxyAnchor",
@@ -26,7 +26,7 @@ CCP = {
     "c2_ccp": "C2+CCP-L",
     "triplet_ccp": "Triplet+CCP-L",
     "ms_ccp": "MS+CCP-L",
-    "c1_xbm": "C1",  # the memory of the spec says the rest
+    "c1_xbm": "C1",  # the spec's memory setting tells the difference
     "c2_xbm": "C2",
 }
 PSOMAS = {
@@ -59,7 +59,7 @@ ZABIHZADEH = {
     "wedl": "WEDL-DML",
     "wedl_c": "WEDL-C",
 }
-# What Table 6, of flowers alone, leaves out.
+# Variants that Table 6, for flowers only, leaves out.
 ZABIHZADEH_ABLATION = {
     "wedl_without_gdfl": "WEDL-DML without GDFL",
     "wedl_c_without_gdfl": "WEDL-C without GDFL",
@@ -69,7 +69,7 @@ ZABIHZADEH_ABLATION = {
 
 CAN = {"tuplet": "Proposed Method", "n_pair": "N-pair"}
 CAN_RNN = "Proposed Method + RNN"  # Ch. 4; its rows are transductive
-# What Tables 3.2, 3.3, 4.1 and 4.2, of SOP alone, leave out or change.
+# Variants that Tables 3.2, 3.3, 4.1 and 4.2, for SOP only, leave out or change.
 CAN_ABLATION = {
     "tuplet_longer": (("4.1", "40000"),),
     "tuplet_rnn_unordered": (("4.2", "Proposed Method + RNN without ordering inputs"),),
@@ -83,14 +83,14 @@ CAN_ABLATION = {
 
 @dataclass(frozen=True)
 class Printed:
-    """A row of a published table: where it stands and its scores in 0..1."""
+    """Row of a published table: its place and its scores in 0..1."""
 
     of: str
     scores: dict[str, Spread]
 
 
 def as_text(results: ProtocolResults, printed: Sequence[Printed] = (), remark: str = "") -> str:
-    """Runs, summaries, and what the source printed, for a terminal; scores in per cent."""
+    """Format runs, summaries and the values of the source for a terminal; scores in percent."""
     names = [name for name in SHOWN if any(name in summary.scores for summary in results.summaries)]
     head = ["", "n", *(TITLES.get(name, name.replace("recall_at_", "R@")) for name in names)]
     lines = [head]
@@ -114,7 +114,7 @@ def as_text(results: ProtocolResults, printed: Sequence[Printed] = (), remark: s
 
 
 def printed(request: ProtocolRequest, entries: Sequence[StudyRun]) -> tuple[list[Printed], str]:
-    """What the source printed for these data, this loss and network, and why it is not comparable, if it is not."""
+    """Return the printed rows for this data set, loss and network, and the reason if they are not comparable."""
     protocol, spec = request.read(), entries[-1].spec
     word = protocol.label(request.loss) if request.loss else protocol.label(spec.loss.name)
     printed_rows = _rows(spec, word)
@@ -151,7 +151,7 @@ def _rows(spec: RunSpec, word: str) -> list[Printed]:
 
 
 def _of_table(letter: str, number: str, method: str, **where: str) -> list[Printed]:
-    """The rows of a method in a table, whose other fields are as given; none where there is no such table."""
+    """Return the rows of a method in a table whose other fields match; [] if there is no such table."""
     file = table_reader.files(letter).get(number)
     if file is None:
         return []
@@ -164,7 +164,7 @@ def _of_table(letter: str, number: str, method: str, **where: str) -> list[Print
 
 
 def _karaman(spec: RunSpec) -> list[Printed]:
-    """Rows whose hyper-parameters are those of the spec."""
+    """Return the rows whose hyper-parameters are those of the spec."""
     dataset = {"cub": "CUB-200-2011", "toy": "toy"}.get(spec.data.name, "")
     given = spec.loss.parameters
     rows = [
@@ -185,12 +185,12 @@ def _fair(spec: RunSpec, word: str) -> list[Printed]:
 
 
 def _row(subject: str, scores: Mapping[str, float | str], spread: Sequence[float] = ()) -> Printed:
-    """A row from scores in per cent by their printed names, and their deviations where the source gives them."""
+    """Create a row from scores in percent by their printed names, and from deviations if the source has them."""
     names = {"MAP@R": "map_at_r", "P@R": "r_precision", "NMI": "nmi", "P@1": "recall_at_1"}
     spreads: dict[str, Spread] = {}
     for (title, mean), deviation in itertools.zip_longest(scores.items(), spread):
         short = title.replace("Recall@", "R@")
-        if not isinstance(mean, str):  # else it is not legible
+        if not isinstance(mean, str):  # otherwise the value is illegible
             name = names.get(short, short.replace("R@", "recall_at_"))
             spreads[name] = mean / 100, None if deviation is None else deviation / 100
     return Printed(subject, spreads)

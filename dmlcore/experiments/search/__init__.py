@@ -1,4 +1,7 @@
-"""Search over the keys of a spec with Optuna: random, grid, one by one, TPE or Gaussian process, by validation."""
+"""Hyper-parameter search over the keys of a spec with Optuna, by validation score.
+
+Methods are random, grid, one key at a time, TPE and Gaussian process.
+"""
 
 from dmlcore.experiments.search.space import Dimension, Method, SearchSpace, parse, prepare
 from dmlcore.experiments.search.trials import (

@@ -1,4 +1,4 @@
-"""Searches that ship with the library: what a source searched, on its own set-up or on any other."""
+"""Searches that ship with the library: the searches of published work, in their own or any other setting."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dmlcore.spec.sections import LossSpec, MinerSpec, Section, explained
 
 
 class ReadySearch(Section):
-    """What a source searched: its keys, and the protocol whose runs the trials are."""
+    """Search of a published source: its keys, and the protocol whose runs the trials are."""
 
     title: Text
     source: Text = Field(description="Where the ranges come from")
@@ -28,23 +28,23 @@ class ReadySearch(Section):
     remarks: Annotated[tuple[Text, ...], Field(strict=False)] = Field((), description="What differs from the source")
 
     def base(self) -> RunSpec:
-        """The spec of its protocol; raises SpecError, and DataError where the data that it counts in are missing."""
+        """Return the spec of its protocol; raise SpecError, or DataError if data that it counts are missing."""
         return self.on(protocols.ProtocolRequest(protocol=self.protocol, loss=self.loss).entries()[0].spec)
 
     def on(self, spec: RunSpec) -> RunSpec:
-        """Another spec with this loss in place of its own, no miner and no projections."""
+        """Return another spec with this search's loss, without miner and projections."""
         name = protocols.read(self.protocol).losses[self.loss]
         bare = spec.model_copy(update={"loss": LossSpec(name=name), "miner": MinerSpec()})
         return bare.with_overrides(["projection.pool=0", *self.defaults])
 
 
 def names() -> list[str]:
-    """The searches that ship with the library."""
+    """Return the names of the searches that ship with the library."""
     return sorted(path.stem for path in SEARCHES.glob("*.toml"))
 
 
 def read(name: str) -> ReadySearch:
-    """A search that ships with the library; raises SpecError."""
+    """Read a search that ships with the library; raise SpecError if there is none."""
     if name not in names():
         raise SpecError(f"no search {name!r}; there are: {', '.join(names())}")
     data: dict[str, Any] = tomllib.loads((SEARCHES / f"{name}.toml").read_text("utf-8"))
@@ -56,9 +56,17 @@ def read(name: str) -> ReadySearch:
 
 
 def arranged(ready: ReadySearch, on: RunSpec | None, arguments: list[str], name: str, **more: Any) -> SearchSpace:
-    """A ready search that can be made, `on` a spec or that of its protocol; `arguments` replace its keys or fix others.
+    """Build a search space from a ready search.
 
-    more: as of `prepare`. Raises SpecError, DataError.
+    Args:
+        ready: The search.
+        on: Spec to search on; by default that of its protocol.
+        arguments: Arguments that replace keys of the search or fix others.
+        name: Name of the search.
+        **more: Further arguments of `prepare`.
+
+    Raises:
+        SpecError, DataError: If the search is not valid, or data are missing.
     """
     parse(arguments)
     given = {argument.partition("=")[0].strip() for argument in arguments}

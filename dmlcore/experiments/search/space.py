@@ -1,4 +1,4 @@
-"""What is searched: ranges and choices of the keys of a spec, read from the command line."""
+"""Search spaces: ranges and choices of the keys of a spec, parsed from the command line."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 Method = Literal["random", "grid", "each", "tpe", "gp"]
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
-POINTS = 5  # of a range in a grid, where no number is given
-CORNERS = 10_000  # points of the space that are checked before anything is made
+POINTS = 5  # default number of points of a range in a grid
+CORNERS = 10_000  # largest number of points that are checked in advance
 
 
 @dataclass(frozen=True)
 class Dimension:
-    """One key that is searched: a range of numbers, or a choice of values (TOML texts)."""
+    """One searched key: a range of numbers, or a choice of values (TOML texts)."""
 
     key: str
     low: float = 0.0
@@ -36,7 +36,7 @@ class Dimension:
     choices: tuple[str, ...] = ()
 
     def distribution(self) -> optuna.distributions.BaseDistribution:
-        """As Optuna has it."""
+        """Return the Optuna distribution."""
         from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
         if self.choices:
@@ -46,7 +46,7 @@ class Dimension:
         return FloatDistribution(self.low, self.high, log=self.log)
 
     def grid(self) -> list[Any]:
-        """Its values in a grid, ends included, evenly spaced (in the logarithm)."""
+        """Return the values in a grid, including both ends, evenly spaced (on a logarithmic scale if requested)."""
         if self.choices:
             return list(self.choices)
         space = np.geomspace if self.log else np.linspace
@@ -57,7 +57,7 @@ class Dimension:
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """What is searched: a base spec, dimensions, how the next point is chosen, how many trials in all."""
+    """Search space: a base spec, dimensions, the method that chooses the next point, and the number of trials."""
 
     name: str
     base: RunSpec
@@ -67,7 +67,9 @@ class SearchSpace:
     seed: int = 0
 
     def points(self) -> Iterator[dict[str, Any]]:
-        """Every point of the grid; with "each" the base alone, then each key along its grid, the others as there."""
+        """Yield every point of the grid; with "each", first the base, then each key along its grid with the others at
+        base.
+        """
         if self.method == "each":
             yield {}
             yield from ({dimension.key: value} for dimension in self.space for value in dimension.grid())
@@ -77,17 +79,20 @@ class SearchSpace:
                 yield dict(zip(keys, values, strict=True))
 
     def spec(self, values: dict[str, Any]) -> RunSpec:
-        """The spec at a point; raises SpecError, for parameters that its loss, miner or pooling does not take too."""
+        """Return the spec at a point; raise SpecError if it is not valid, including parameters of loss, miner and
+        pooling.
+        """
         spec = self.base.with_overrides(f"{key}={value}" for key, value in values.items())
         objective.refuse_unknown(spec)
         return spec
 
 
 def parse(arguments: Iterable[str]) -> tuple[list[str], tuple[Dimension, ...]]:
-    """Split `key=...` into overrides of every trial and dimensions.
+    """Split `key=...` arguments into overrides of every trial and dimensions.
 
-    `key=low..high` is a range, with `:log` in the logarithm, with `:7` seven points in a grid; `key=a,b,c` a choice;
-    anything else, lists in brackets too, one value. Raises SpecError.
+    `key=low..high` is a range, `:log` makes it logarithmic, `:7` gives it seven points in a grid; `key=a,b,c` is a
+    choice;
+    anything else, including lists in brackets, is a single value. Raises SpecError for invalid arguments.
     """
     fixed: list[str] = []
     space: list[Dimension] = []
@@ -119,9 +124,16 @@ def prepare(
     trials: int | None = None,
     seed: int = 0,
 ) -> SearchSpace:
-    """A search that can be made; trials: all points of a grid, else 20, where None. Raises SpecError.
+    """Create a valid search space; raise SpecError if it is not valid.
 
-    method: how the next point is chosen; "each" tries one key at a time, and at the end their best values together.
+    Args:
+        base: Spec that the trials start from.
+        arguments: See `parse`.
+        name: Name of the search.
+        method: Method that chooses the next point; "each" tries one key at a time and at the end their best values
+            together.
+        trials: Number of trials; by default all points of a grid, else 20.
+        seed: Seed of the method.
     """
     fixed, space = parse(arguments)
     if not NAME.fullmatch(name):

@@ -1,7 +1,7 @@
-"""The trials of a search: ordinary runs, listed by an Optuna study in SQLite; as many workers as wish make them.
+"""Trials of a search: ordinary runs, listed by an Optuna study in SQLite and made by any number of workers.
 
-The objective is the best validation MAP@R of a run, never a test score. Whatever stops a worker, its trial is failed
-and its point queued again; the run of that point is better by its spec and goes on from its checkpoint.
+The objective is the best validation MAP@R of a run, never a test score. If a worker stops, its trial fails and its
+point is queued again; the run of that point is found by its spec and continues from its checkpoint.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from dmlcore.storage.runs import Run, RunStore, contenders
 if TYPE_CHECKING:
     import optuna
 
-LEARNS_FROM = 5  # a method that learns has one trial of so many under way at a time
-RETRIES = 1  # of a trial whose worker was killed
-_CHECKED: set[str] = set()  # databases whose tables this process knows to be those of its optuna: 30 ms for each look
+LEARNS_FROM = 5  # largest number of concurrent trials of a method that learns from results
+RETRIES = 1  # for a trial whose worker was killed
+_CHECKED: set[str] = set()  # databases whose schema this process has checked; each check takes 30 ms
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class TrialRow:
-    """One trial for a table; value: validation MAP@R in 0..1."""
+    """One trial of a table; `value` is the validation MAP@R in 0..1."""
 
     number: int
     state: str
@@ -48,9 +48,9 @@ class TrialRow:
 
 
 def storage_of(search: SearchSpace, store: RunStore, *, many_nodes: bool = False) -> str:
-    """Where a search is kept if no other storage is given: where it was begun, in .searches of the run store.
+    """Return the default storage of a search: where it was started, in .searches of the run store.
 
-    New ones are in SQLite, for many_nodes in a journal, which is made for file systems that several machines share.
+    New searches use SQLite or, with `many_nodes`, a journal, which works on file systems shared by several machines.
     """
     folder = store.root / ".searches"
     journal, database = folder / f"{search.name}.journal", folder / f"{search.name}.db"
@@ -68,16 +68,25 @@ def conduct(
     stop: Callable[[], bool] = lambda: False,
     where: Backend | None = None,
 ) -> bool:
-    """Make trials until there are as many as asked for, beside other workers on the same search; False if stopped.
+    """Make trials until the requested number exists, in parallel with other workers; return False if stopped.
 
-    where: makes the runs; else this machine, one after another. Raises SpecError if a search of this name was begun
-    otherwise, DataError.
+    Args:
+        search: The search.
+        store: The run store.
+        storage: Optuna storage; see `storage_of` for the default.
+        report: Callback for progress messages.
+        stop: Returns True to stop.
+        where: Backend that makes the runs; by default this machine, one after another.
+
+    Raises:
+        SpecError: If a search of this name was started with other settings.
+        DataError: If data are missing.
     """
     refuse_missing_data([StudyRun("", search.seed, search.base)])
     where = where or LocalBackend()
     with _one_at_a_time(search, store):
         study = _study(search, store, storage)
-    # A method that learns from its trials has to see some before it draws the next.
+    # A method that learns from its trials needs some results before it proposes the next.
     learns = search.method in ("tpe", "gp")
     at_once = min(where.at_once, max(1, search.trials // LEARNS_FROM)) if learns else where.at_once
     side_by_side, under_way = SideBySide(at_once, stop), set[str]()
@@ -89,7 +98,7 @@ def conduct(
             yield _course(search, study, store, *asked, where, stop, report, under_way)
 
     before = -1
-    while before < len(begun) and not stop():  # what is over may be what another trial waited for
+    while before < len(begun) and not stop():  # a finished trial may be the one another was waiting for
         before = len(begun)
         side_by_side.to_the_end(courses())
     if stop():
@@ -100,7 +109,7 @@ def conduct(
 def _next(
     search: SearchSpace, study: optuna.Study, store: RunStore, report: Callable[[str], object]
 ) -> tuple[optuna.Trial, Run] | None:
-    """The next trial and its run, or None if there are as many as asked for."""
+    """Return the next trial and its run, or None if the requested number exists."""
     with _one_at_a_time(search, store):
         _fail_stale(study, store, report)
         asked = _ask(search, study)
@@ -123,7 +132,10 @@ def _course(
     report: Callable[[str], object],
     under_way: set[str],
 ) -> Iterator[Work]:
-    """What makes the run of a trial and tells its value; under_way: runs of other trials, maybe of its point."""
+    """Yield the work that makes the run of a trial, then report its value to Optuna.
+
+    `under_way` holds the runs of other trials, which may have the same point.
+    """
     label = f"trial {trial.number + 1}: {run.id}"
     report(f"{label}: {_words(trial.params)}")
     if run.id in under_way:
@@ -131,7 +143,7 @@ def _course(
     under_way.add(run.id)
     if run.state().state != "done" and not stop():
         yield where.begin(run, "train")
-        if run.status() == "lost" and not stop():  # killed alone, without its worker
+        if run.status() == "lost" and not stop():  # its process was killed, but its worker is still running
             yield where.begin(run, "train")
     under_way.discard(run.id)
     with _one_at_a_time(search, store):
@@ -139,7 +151,7 @@ def _course(
 
 
 def trials(search: SearchSpace, store: RunStore, storage: str = "") -> list[TrialRow]:
-    """Every trial so far, in order."""
+    """Return all trials so far, in order."""
     with _one_at_a_time(search, store):
         return _rows(_study(search, store, storage))
 
@@ -159,17 +171,17 @@ def _rows(study: optuna.Study) -> list[TrialRow]:
 
 
 def optima(rows: Iterable[TrialRow]) -> dict[str, Any]:
-    """Of each key that was tried by itself, its best value, where that did better than the base."""
+    """Return the best value of each key that was tried alone, where it was better than the base."""
     done = [(row.value, -row.number, row.values) for row in rows if row.value is not None and len(row.values) < 2]
     base = max((value for value, _, values in done if not values), default=0.0)
     better: dict[str, Any] = {}
-    for value, _, values in sorted(done, key=lambda trial: trial[:2]):  # the best of a key comes last
+    for value, _, values in sorted(done, key=lambda trial: trial[:2]):  # the best value of a key comes last
         better |= values if value > base else {}
     return better
 
 
 def best(search: SearchSpace, rows: Sequence[TrialRow]) -> RunSpec | None:
-    """The spec of the trial with the highest validation MAP@R, named after the search; None before one is done."""
+    """Return the spec of the trial with the highest validation MAP@R, named after the search; None if none is done."""
     done = [row for row in rows if row.value is not None]
     if not done:
         return None
@@ -186,7 +198,7 @@ def write_best(spec: RunSpec, search: SearchSpace, store: RunStore) -> Path:
 
 
 def validation_baselines(rows: Sequence[TrialRow], store: RunStore) -> dict[str, float]:
-    """Validation MAP@R of raw inputs and of the network before its first step, from the first trial that has them."""
+    """Return validation MAP@R of raw inputs and of the initial network, from the first trial that has them."""
     for row in rows:
         if row.value is None or not row.run:
             continue
@@ -199,7 +211,7 @@ def validation_baselines(rows: Sequence[TrialRow], store: RunStore) -> dict[str,
 
 
 def as_text(rows: Sequence[TrialRow], beside: Mapping[str, float] | None = None) -> str:
-    """The trials as a table, best first, what failed last; beside: baselines, at its head."""
+    """Return the trials as a table, best first and failed ones last; `beside` holds baselines for the first rows."""
     ordered = sorted(rows, key=lambda row: (row.value is None, -(row.value or 0.0), row.number))
     lines = [["trial", "validation MAP@R", "state", "point", "run"]]
     lines += [["-", f"{100 * value:.2f} %", name, "", ""] for name, value in (beside or {}).items()]
@@ -213,7 +225,7 @@ def as_text(rows: Sequence[TrialRow], beside: Mapping[str, float] | None = None)
 
 @contextlib.contextmanager
 def _one_at_a_time(search: SearchSpace, store: RunStore) -> Iterator[None]:
-    """What reads and changes the list of trials; other workers wait. Optuna is quiet meanwhile."""
+    """Lock the list of trials against other workers, and silence Optuna."""
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -225,7 +237,11 @@ def _one_at_a_time(search: SearchSpace, store: RunStore) -> Iterator[None]:
 
 
 def _study(search: SearchSpace, store: RunStore, storage: str) -> optuna.Study:
-    """The study of this name, made with all points of a grid if it is new; raises SpecError if it is another one."""
+    """Return the study of this name; create it with all points of a grid if it is new.
+
+    Raises:
+        SpecError: If a study of this name has other settings.
+    """
     import optuna
 
     study = optuna.create_study(
@@ -253,7 +269,7 @@ def _study(search: SearchSpace, store: RunStore, storage: str) -> optuna.Study:
 
 
 def _storage(where: str) -> optuna.storages.BaseStorage:
-    """The journal, or the database, that is named."""
+    """Return the Optuna storage, a journal or a database, with this name."""
     from optuna import storages
     from optuna.storages.journal import JournalFileBackend
 
@@ -266,7 +282,7 @@ def _storage(where: str) -> optuna.storages.BaseStorage:
 
 
 def _ask(search: SearchSpace, study: optuna.Study) -> tuple[optuna.Trial, RunSpec] | None:
-    """The next trial with its spec, or None if there are as many as asked for."""
+    """Return the next trial and its spec, or None if the requested number exists."""
     from optuna.trial import TrialState
 
     known = study.get_trials(deepcopy=False)
@@ -282,7 +298,7 @@ def _ask(search: SearchSpace, study: optuna.Study) -> tuple[optuna.Trial, RunSpe
         return None
     study.sampler = _sampler(search, len(known))
     asked = {dimension.key for dimension in search.space}
-    if search.method == "each":  # the next in line, and nothing of the other keys
+    if search.method == "each":  # the next key in order, with all others at their base value
         asked = set(waiting[0].system_attrs["fixed_params"])
     trial = study.ask({d.key: d.distribution() for d in search.space if d.key in asked})
     trial.set_user_attr("worker", [os.getpid(), locks.start_time(os.getpid())])
@@ -290,7 +306,7 @@ def _ask(search: SearchSpace, study: optuna.Study) -> tuple[optuna.Trial, RunSpe
 
 
 def _sampler(search: SearchSpace, number: int) -> optuna.samplers.BaseSampler:
-    """For one trial, by its number: so workers draw different points, and one worker always the same."""
+    """Return the sampler of one trial, seeded by its number, so that workers draw different, reproducible points."""
     from optuna import samplers
 
     seed = int(np.random.SeedSequence([search.seed, number]).generate_state(1)[0])
@@ -321,7 +337,7 @@ def _tell(
 
 
 def _again(study: optuna.Study, values: dict[str, Any], mark: Callable[[str, Any], object], retries: int) -> None:
-    """Queue a point again; the trial that failed no longer counts."""
+    """Queue a point again; its failed trial no longer counts."""
     mark("again", True)
     study.enqueue_trial(values, user_attrs={"retries": retries})
 
@@ -345,7 +361,7 @@ def _fail_stale(study: optuna.Study, store: RunStore, report: Callable[[str], ob
 
 
 def score(run: Run) -> float | None:
-    """The best validation MAP@R of a run in 0..1, or None if nothing was validated."""
+    """Return the best validation MAP@R of a run in 0..1, or None if nothing was validated."""
     rows = contenders(row for row in run.metrics()[0] if "part" not in row)
     values = [row["map_at_r"] for row in rows if row["map_at_r"] is not None]
     return max(values, default=None)

@@ -1,4 +1,4 @@
-"""Baselines of written results: read from the runs where they are, else computed anew from the specs of the study."""
+"""Baselines of written results: read from the runs if these exist, else computed from the specs of the study."""
 
 from __future__ import annotations
 
@@ -17,16 +17,21 @@ from dmlcore.storage.runs import RunStore
 if TYPE_CHECKING:
     from dmlcore.data import Dataset
 
-SAME = 1e-6  # of MAP@R: the very same pretraining, but for rounding
+SAME = 1e-6  # tolerance on MAP@R: the same pretraining up to rounding
 
 
 def add(name: str, store: RunStore, *, report: Callable[[str], object] = lambda _: None) -> Path:
-    """Put the baselines of each run into the written results of a study, and write them.
+    """Add the baselines of each run to the written results of a study, and save the file.
 
-    They are those of the very specs that were measured: chance, raw inputs and the network before anything was trained,
-    of the same split and seed. The pretrained network is added where a pretraining in the store scores what is written
-    of it; another one would be another start. Raises SpecError where nothing is written or the study has changed since,
-    DataError.
+    Baselines are those of the measured specs: chance, raw inputs and the untrained network on the same split and seed.
+    The
+    pretrained network is added if a pretraining run in the store has the written score; another one would have
+    different
+    initial weights.
+
+    Raises:
+        SpecError: If no results are written, or the study has changed since.
+        DataError: If data are missing.
     """
     written = load(name)
     if written is None:
@@ -54,7 +59,7 @@ def add(name: str, store: RunStore, *, report: Callable[[str], object] = lambda 
 
 
 def _pretrained(written: StudyResults, entries: list[StudyRun], store: RunStore) -> dict[int, str]:
-    """The id of the pretraining of each seed, where it is in the store and scores what is written."""
+    """Return the run id of the pretraining for each seed, if it is in the store and has the written score."""
     known = {run.digest: run for run in written.runs}
     wanted = [entry for entry in entries if entry.variant == PRETRAINING and entry.digest() in known]
     checkpoints = {}
@@ -66,14 +71,14 @@ def _pretrained(written: StudyResults, entries: list[StudyRun], store: RunStore)
 
 
 class _Measure:
-    """Baselines of a spec; those of equal data and equal weights are scored once."""
+    """Baselines of a spec; those of equal data and equal weights are computed once."""
 
     def __init__(self) -> None:
         self._data: dict[str, Dataset] = {}
         self._known: dict[str, dict[str, dict[str, float]]] = {}
 
     def __call__(self, spec: RunSpec) -> dict[str, dict[str, float]]:
-        from dmlcore.storage import checkpoint  # torch comes with them
+        from dmlcore.storage import checkpoint  # imported here because they import torch
         from dmlcore.training import baselines
         from dmlcore.training.build import build, load_data, prepare_device
         from dmlcore.training.state import embedder
@@ -81,7 +86,7 @@ class _Measure:
         data = f"{spec.data.model_dump_json()} {spec.seed}"
         if data not in self._data:
             if len(self._data) > 1:
-                self._data.clear()  # runs are in the order of their seeds
+                self._data.clear()  # runs are sorted by seed
             self._data[data] = load_data(spec)
         device = prepare_device("cpu", 1)
         state = build(spec, self._data[data], device)

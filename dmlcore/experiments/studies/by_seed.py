@@ -1,4 +1,4 @@
-"""The scores of a study by variant and seed, and those of its baselines."""
+"""Scores of a study by variant and seed, and those of its baselines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MEASURES = {
 
 
 def by_seed(results: Sequence[Measured], score: str) -> BySeed:
-    """A score of each variant by seed, in order of appearance, of its best fold; the pretraining is no variant."""
+    """Return a score by variant and seed, in order of appearance, of the best fold each, without pretraining."""
     values: BySeed = {}
     for run in best_folds(results):
         if run.variant != PRETRAINING and score in run.scores:
@@ -34,13 +34,13 @@ def by_seed(results: Sequence[Measured], score: str) -> BySeed:
 
 
 def mean_of(values: BySeed, variants: Sequence[str]) -> dict[int, float]:
-    """The mean of several variants by seed, of the seeds that all of them have."""
+    """Return the mean over several variants by seed, for the seeds that all of them have."""
     each = [values.get(name, {}) for name in variants]
     return {seed: statistics.fmean(one[seed] for one in each) for seed in each[0] if all(seed in one for one in each)}
 
 
 def against(results: Sequence[Measured], score: str) -> dict[str, BySeed]:
-    """The same score of the baselines of each variant: baseline, as in verdicts.NAMES -> variant -> seed -> score."""
+    """Return the same score of the baselines: baseline, as in verdicts.NAMES -> variant -> seed -> score."""
     baselines: dict[str, BySeed] = {name: {} for name in verdicts.NAMES}
     for run in best_folds(results):
         for name, scores in run.baselines.items():
@@ -50,7 +50,7 @@ def against(results: Sequence[Measured], score: str) -> dict[str, BySeed]:
 
 
 def levels(results: Sequence[Measured], score: str) -> dict[str, dict[str, float]]:
-    """The mean over the seeds of each baseline beside each variant."""
+    """Return the mean over the seeds of each baseline of each variant."""
     return {
         name: {variant: statistics.fmean(values.values()) for variant, values in seeds.items()}
         for name, seeds in against(results, score).items()
@@ -58,6 +58,6 @@ def levels(results: Sequence[Measured], score: str) -> dict[str, dict[str, float
 
 
 def mean_by_class(results: Sequence[Measured], variant: str) -> Floats | None:
-    """Mean AP@R of each test class over the seeds of a variant; None unless every run has it."""
+    """Return the mean AP@R of each test class over the seeds of a variant; None unless every run has it."""
     per_run = [run.classes for run in results if run.variant == variant]
     return np.mean(per_run, axis=0) if per_run and per_run[0] and len(set(map(len, per_run))) == 1 else None

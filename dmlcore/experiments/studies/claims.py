@@ -1,6 +1,6 @@
-"""Ledger of trials: every configuration that was run for a claim, beside the one that is quoted.
+"""Ledger of trials: every configuration that was run for a claim, next to the one that is quoted.
 
-What studies have stored is counted from their results; what was tried outside them stands in trials.toml.
+Trials of studies are counted from their results; trials outside studies are listed in trials.toml.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dmlcore.storage.runs import RunStore
 
 
 class Outside(Section):
-    """Trials that no study holds: by hand, by another program, or before the study was written."""
+    """Trials outside studies: by hand, by another program, or before the study was written."""
 
     what: Text = Field(description="What was tried and where, in a sentence")
     configurations: int = Field(ge=1, description="How many different settings")
@@ -35,7 +35,7 @@ class Outside(Section):
 
 
 class Claim(Section):
-    """A claim, the studies that were run for it, the configuration that is quoted, and what was tried outside."""
+    """A claim: its studies, the configuration that is quoted, and the trials outside studies."""
 
     title: Text
     studies: tuple[str, ...] = Field(strict=False, description="Their names; * stands for anything")
@@ -49,7 +49,7 @@ class _Trials(Section):
 
 @dataclass(frozen=True)
 class Trial:
-    """A configuration: scores by seed, in 0..1, of what its study judges by; runs: those of folds too."""
+    """A configuration with its scores by seed, in 0..1, in the measure of its study; `runs` includes those of folds."""
 
     study: str
     variant: str
@@ -60,30 +60,30 @@ class Trial:
 
     @property
     def mean(self) -> float:
-        """Over the seeds."""
+        """Mean over the seeds."""
         return statistics.fmean(self.scores)
 
 
 @dataclass(frozen=True)
 class TrialLedger:
-    """What was tried for a claim: trials of studies, the quoted one first, then from best to worst; and outside."""
+    """Trials of a claim: those of studies, the quoted one first, then from best to worst; and those outside studies."""
 
     claim: Claim
     trials: tuple[Trial, ...]
 
     @property
     def configurations(self) -> int:
-        """All of them."""
+        """Number of configurations."""
         return len(self.trials) + sum(each.configurations for each in self.claim.outside)
 
     @property
     def runs(self) -> int:
-        """Training runs in all."""
+        """Number of training runs."""
         return sum(each.runs for each in self.trials) + sum(each.runs for each in self.claim.outside)
 
     @property
     def words(self) -> str:
-        """How much was tried, in a sentence or two."""
+        """Description of the number of trials, in one or two sentences."""
         outside = sum(each.configurations for each in self.claim.outside)
         where = f": {len(self.trials)} in studies, {outside} outside them" if outside else ""
         counted = f"{self.configurations} configurations were run for this claim, {self.runs} training runs{where}."
@@ -94,7 +94,7 @@ class TrialLedger:
 
 @lru_cache(maxsize=1)
 def claims() -> tuple[Claim, ...]:
-    """The claims of trials.toml; raises SpecError naming what is wrong in it."""
+    """Return the claims of trials.toml; raise SpecError that names its first error."""
     try:
         return _Trials.model_validate(tomllib.loads(FILE.read_text())).claims
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -105,40 +105,43 @@ def claims() -> tuple[Claim, ...]:
 
 
 def ledger(name: str) -> TrialLedger:
-    """What was tried for the claim that a study belongs to; of its own variants alone where no claim names it.
+    """Return the trials of the claim that a study belongs to, or of its own variants if no claim names it.
 
-    Raises SpecError.
+    Raises SpecError if a study cannot be read.
     """
     claim, of_claim = _claim(name)
     by_settings: dict[str, Trial] = {}
     for study in of_claim:
         for key, trial in _trials(study, claim.quoted).items():
             if key not in by_settings or trial.quoted or (len(trial.scores) > len(by_settings[key].scores)):
-                by_settings[key] = trial  # of the same settings in two studies the one with more seeds
+                by_settings[key] = trial  # if two studies share settings, the one with more seeds counts
     trials = sorted(by_settings.values(), key=lambda trial: (not trial.quoted, -trial.mean))
     return TrialLedger(claim, tuple(trials))
 
 
 def sources(name: str) -> tuple[Study | StudyResults | None, ...]:
-    """What the ledger of a study is counted from: the same objects until one of the files changes; raises SpecError."""
+    """Return what the ledger of a study is counted from: identical objects until one of the files changes.
+
+    Raises SpecError if a study cannot be read.
+    """
     return tuple(source for study in _claim(name)[1] for source in (read(study), load(study)))
 
 
 def _claim(name: str) -> tuple[Claim, list[str]]:
-    """The claim that a study belongs to, and all studies that were run for it."""
+    """Return the claim that a study belongs to, and all studies that were run for it."""
     claim = next((c for c in claims() if any(fnmatchcase(name, pattern) for pattern in c.studies)), None)
     claim = claim or Claim(title=read(name).question, studies=(name,))
     return claim, [other for other in names() if any(fnmatchcase(other, pattern) for pattern in claim.studies)]
 
 
 def here(name: str, store: RunStore) -> int:
-    """How many training runs on the data of a study this store holds, whatever they were made for."""
+    """Return the number of training runs in this store on the data of a study, for any purpose."""
     data = {entry.spec.data.name for entry in StudyRequest(study=name).entries()}
     return len(store.find(lambda run_id, brief: brief.data in data))
 
 
 def _trials(name: str, quoted: tuple[str, str] | None) -> dict[str, Trial]:
-    """The measured configurations of a study by what decides them, whatever their seed and fold."""
+    """Return the measured configurations of a study, keyed by their settings without seed and fold."""
     results, study = load(name), read(name)
     if results is None:
         return {}
@@ -167,7 +170,7 @@ def _key(spec: RunSpec) -> str:
 
 
 def rows(counted: TrialLedger) -> list[dict[str, str | int]]:
-    """The ledger as a table: the quoted configuration first, what was tried outside the studies last."""
+    """Return the ledger as a table: the quoted configuration first, trials outside studies last."""
     table: list[dict[str, str | int]] = [
         {
             "configuration": f"{trial.variant}{' (quoted)' if trial.quoted else ''}",

@@ -1,4 +1,4 @@
-"""Variants beside their own baselines: what each gains over what it was built on, by paired tests, as one table."""
+"""Comparison of variants with their own baselines: the gain of each, by paired tests, as one table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AHEAD, BEHIND, OPEN = "ahead", "behind", "cannot be told"
 
 @dataclass(frozen=True)
 class ByClass:
-    """A difference over the test classes: how many have a higher score, of how many, and its 95 % interval in 0..1."""
+    """Difference over the test classes: number with a higher score, number of classes, and 95 % interval in 0..1."""
 
     higher: int
     count: int
@@ -26,9 +26,9 @@ class ByClass:
 
 @dataclass(frozen=True)
 class Gain:
-    """A variant beside its own baseline: scores by seed in 0..1, the paired gap, AHEAD, BEHIND or OPEN.
+    """Comparison of a variant with its own baseline: scores by seed in 0..1, the paired gap, and AHEAD, BEHIND or OPEN.
 
-    classes: None where the results hold no scores by class.
+    `classes` is None if the results hold no scores by class.
     """
 
     variant: str
@@ -40,9 +40,9 @@ class Gain:
 
 
 def compare(study: Study, results: Sequence[Measured]) -> list[Gain]:
-    """Each measured variant that has its own baseline beside it, in the order of the study, tested together.
+    """Compare each measured variant with its own baseline, in the order of the study, tested together.
 
-    Of several baselines the one with the highest mean validation score is taken: the test split chooses nothing.
+    Of several baselines the one with the highest mean validation score is used, so that the test split selects nothing.
     """
     values, validated = by_seed(results, study.judged), _validated(results)
     chosen = [
@@ -65,7 +65,7 @@ def compare(study: Study, results: Sequence[Measured]) -> list[Gain]:
 
 
 def _validated(results: Sequence[Measured]) -> dict[str, float]:
-    """The mean over the seeds of the best validation score of each variant."""
+    """Return the mean over the seeds of the best validation score of each variant."""
     by_variant: dict[str, list[float]] = {}
     for run in best_folds(results):
         by_variant.setdefault(run.variant, []).append(run.validated or 0.0)
@@ -81,7 +81,7 @@ def _by_class(results: Sequence[Measured], name: str, baseline: str) -> ByClass 
 
 
 def summary(compared: Sequence[Gain]) -> str:
-    """Who is clearly ahead of its own baseline, who behind, and how many cannot be told from it; "" for none."""
+    """Return a sentence: variants significantly ahead of or behind their own baseline, and the number of others."""
     if not compared:
         return ""
     ahead, behind = ([each.variant for each in compared if each.answer == answer] for answer in (AHEAD, BEHIND))
@@ -93,7 +93,7 @@ def summary(compared: Sequence[Gain]) -> str:
 
 
 def rows(study: Study, results: Sequence[Measured]) -> list[dict[str, str]]:
-    """The table in per cent: what is reached without training, then a row for each comparison; [] without any."""
+    """Return the table in percent: scores without training, then one row per comparison; [] without comparisons."""
     compared = compare(study, results)
     if not compared:
         return []
@@ -105,7 +105,7 @@ def rows(study: Study, results: Sequence[Measured]) -> list[dict[str, str]]:
 
 
 def _untrained(results: Sequence[Measured], score: str) -> Mapping[str, str]:
-    """Raw inputs, the network before its first step, chance: the mean of each, or from where to where it lies."""
+    """Return the mean score of raw inputs, untrained network and chance, or the range over the variants."""
     levels = {}
     for name, variants in against(results, score).items():
         means = [statistics.fmean(values.values()) for values in variants.values()]
@@ -132,7 +132,7 @@ def _row(each: Gain) -> dict[str, str]:
 
 
 def as_text(table: Sequence[Mapping[str, str]]) -> str:
-    """`rows`, of one study or of several together, for a terminal."""
+    """Format `rows`, of one study or of several, for a terminal."""
     heads = list(dict.fromkeys(key for row in table for key in row))
     lines = [heads, *([row.get(key, "") for key in heads] for row in table)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]

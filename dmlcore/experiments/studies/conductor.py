@@ -1,4 +1,4 @@
-"""A study in the run store: `.studies/NAME` is its place, see `run_batch`."""
+"""Studies in the run store: each has the folder `.studies/NAME`, see `run_batch`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class StudyRequest(BaseModel):
-    """What of a study was asked for: its name or file, and what narrows or changes it."""
+    """Request for a study: its name or file, and options that narrow or change it."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -30,24 +30,27 @@ class StudyRequest(BaseModel):
     only: tuple[str, ...] = ()
 
     def entries(self) -> list[StudyRun]:
-        """Its runs; raises SpecError."""
+        """Return the runs of the request; raise SpecError if it is not valid."""
         file = signature(str(path_of(self.study)))
         return list(_entries(self, file) if file else _entries.__wrapped__(self, file))
 
     def arguments(self) -> list[str]:
-        """The same as arguments of `python -m dmlcore study`."""
+        """Return the request as arguments of `python -m dmlcore study`."""
         seeds = ["--seeds", ",".join(map(str, self.seeds))] if self.seeds else []
         return [self.study, *self.overrides, *seeds, *(word for name in self.only for word in ("--only", name))]
 
 
 @lru_cache(maxsize=64)
 def _entries(request: StudyRequest, file: Signature | None) -> tuple[StudyRun, ...]:
-    """file: signature of the study, None where it cannot be trusted; pages ask for the same many times a look."""
+    """Return the runs of a request, cached because pages need them many times per view.
+
+    `file` is the signature of the study's file, None if it cannot be trusted.
+    """
     return tuple(expand(read(request.study), request.seeds or None, request.only, request.overrides))
 
 
 class StudyState(PlaceState):
-    """Where a study stands."""
+    """Progress of a study."""
 
     request: StudyRequest
 
@@ -56,15 +59,22 @@ Conduct = Task[StudyState]
 
 
 def conduct_of(name: str, store: RunStore) -> Conduct:
-    """Where the study of that name or file is conducted in `store`; raises SpecError if there is no such study."""
+    """Return the task of a study, given by name or file, in `store`; raise SpecError if there is no such study."""
     return Task(store.root / ".studies" / path_of(name).stem, StudyState)
 
 
 def launch(request: StudyRequest, store: RunStore, backend: str = "") -> None:
-    """Start `python -m dmlcore study` for the request as one detached process, with log.txt as its output.
+    """Start `python -m dmlcore study` for the request as a detached process that writes to log.txt.
 
-    backend: where its runs are made. Raises JobError while the study is being conducted, DataError if data are missing,
-    SpecError.
+    Args:
+        request: The request.
+        store: The run store.
+        backend: Backend that makes the runs.
+
+    Raises:
+        JobError: If the study is running.
+        DataError: If data are missing.
+        SpecError: If the request is not valid.
     """
     refuse_missing_data(request.entries())
     asked = StudyState(request=request, backend=parse(backend).require().text)
@@ -72,10 +82,13 @@ def launch(request: StudyRequest, store: RunStore, backend: str = "") -> None:
 
 
 def cancel(conduct: Conduct) -> None:
-    """End the study and its run after the current step, keeping everything; a run that goes on alone ends too."""
+    """Stop the study and its run after the current step, keeping everything; this includes a run that outlived its
+    study.
+    """
     state = conduct.state()
     conduct.cancel()
-    if state is not None and state.state in BUSY and not conduct.is_alive():  # who conducts it ends its run
+    # otherwise the process of the study stops its run
+    if state is not None and state.state in BUSY and not conduct.is_alive():
         for run in state.at_work:
             with contextlib.suppress(RunError):  # deleted
                 RunStore(conduct.path.parents[1]).open(run).cancel()
@@ -89,7 +102,7 @@ def conduct(
     stop: Callable[[], bool] = lambda: False,
     backend: str = "",
 ) -> StudyState:
-    """Make the runs of the request that are not done, as `run_batch.make` does; raises SpecError too."""
+    """Make the runs of the request that are not done, see `run_batch.make`; also raises SpecError."""
     place = conduct_of(request.study, store)
     asked = StudyState(request=request, backend=parse(backend).text)
     return make(request.entries(), store, place, asked, report=report, stop=stop)

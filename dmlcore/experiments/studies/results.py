@@ -1,4 +1,4 @@
-"""What the runs of a study reached: read from the runs, summed up as a table, written beside the study."""
+"""Results of a study: scores read from its runs, summarised as a table, and written next to the study."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from dmlcore.storage.listing import FileCache
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.runs import Run, RunError, RunStore, contenders, scores, series
 
-# Kinds of rows in metrics.jsonl whose numbers join the table: those named, or all.
+# Kinds of rows in metrics.jsonl whose numbers are added to the table: the named numbers, or all.
 FURTHER: Mapping[str, tuple[str, ...]] = {
     "train": (),
     "overlap": (),
@@ -35,7 +35,7 @@ FURTHER: Mapping[str, tuple[str, ...]] = {
     "tested_covering": (),
     "fixed_neighbours": ("recall_at_1", "before_recall_at_1", "chance_recall_at_1", "reach"),
 }
-MOST_POINTS = 200  # of a written validation curve
+MOST_POINTS = 200  # largest number of points of a written validation curve
 
 
 class _StudyModel(BaseModel):
@@ -43,33 +43,33 @@ class _StudyModel(BaseModel):
 
 
 class ValidationCurve(_StudyModel):
-    """Validation MAP@R over the steps."""
+    """Validation MAP@R by step."""
 
     step: tuple[int, ...] = ()
     map_at_r: tuple[float, ...] = ()
 
 
 class Measured(_StudyModel):
-    """One finished run of a study; scores by name: map_at_r, recall_at_1, foreground, overlap.…, zero_shot.…."""
+    """Scores of one finished run of a study by name: map_at_r, recall_at_1, foreground, overlap.…, zero_shot.…."""
 
     variant: str
     seed: int
-    digest: str  # of the entry it answers
+    digest: str  # digest of its entry
     scores: dict[str, float]
     validation: ValidationCurve
     steps: int
     seconds: float
     device: str
-    run: str = ""  # id in the store it was read from
-    fold: int = 0  # of the study's folds, from 1
-    best_step: int | None = None  # of the weights that were scored; 0: no validation was better than the first
-    validated: float | None = None  # the best validation MAP@R
-    classes: tuple[float, ...] = ()  # mean AP@R of each test class, in the order of its number; written results have it
+    run: str = ""  # id in the store that it was read from
+    fold: int = 0  # one of the study's folds, from 1
+    best_step: int | None = None  # step of the scored weights; 0: no validation was better than the first
+    validated: float | None = None  # best validation MAP@R
+    classes: tuple[float, ...] = ()  # mean AP@R of each test class, ordered by class; only in written results
     baselines: dict[str, dict[str, float]] = {}  # "chance", "inputs", "untrained" or "pretrained" -> the same scores
 
 
 class StudyResults(_StudyModel):
-    """A written results file: measured runs, and where, when and on what they were measured."""
+    """Contents of a results file: measured runs, and where, when and on which machine they were measured."""
 
     study: str
     written: str  # date
@@ -78,11 +78,11 @@ class StudyResults(_StudyModel):
     data: dict[str, tuple[str, ...]] = Field(description="Notes of each data set: what part of it was there")
     overrides: tuple[str, ...] = ()
     runs: tuple[Measured, ...]
-    maps: PoolingMaps | None = None  # where the study is on collages
+    maps: PoolingMaps | None = None  # for a study on collages
 
 
 def measure(entry: StudyRun, run: Run) -> Measured | None:
-    """What a run reached, or None unless it is done and tested."""
+    """Return the scores of a run, or None unless it is done and tested."""
     state, rows = run.state(), run.metrics()[0]
     trained = scores(rows).get("trained")
     if state.state != "done" or trained is None or trained["map_at_r"] is None:
@@ -109,15 +109,15 @@ def measure(entry: StudyRun, run: Run) -> Measured | None:
 
 
 def measured(entries: Sequence[StudyRun], store: RunStore) -> list[Measured]:
-    """The finished runs of these entries; those that are missing or not done are left out."""
+    """Return the scores of the finished runs of these entries."""
     pairs = zip(entries, find(entries, store), strict=True)
     return [result for entry, run in pairs if run and (result := measure(entry, run))]
 
 
 def best_folds(results: Iterable[Measured], *, started: bool = True) -> list[Measured]:
-    """Of the folds of each variant and seed the one that validates best; runs without folds stay as they are.
+    """Return for each variant and seed the fold with the best validation score; runs without folds are unchanged.
 
-    started: folds whose untrained weights stayed the best count too.
+    With `started`, folds whose untrained weights remained the best count too.
     """
     best: dict[tuple[str, int], Measured] = {}
     for run in results:
@@ -130,9 +130,9 @@ def best_folds(results: Iterable[Measured], *, started: bool = True) -> list[Mea
 
 
 def table(results: Iterable[Measured]) -> list[dict[str, Any]]:
-    """One row per variant in order of appearance: "variant", "seeds", and per score (mean, standard deviation).
+    """Return one row per variant in order of appearance: "variant", "seeds", and (mean, deviation) per score.
 
-    The deviation is that of a sample (n - 1), None for a single seed. The pretraining is no variant.
+    The deviation is that of a sample (n - 1), None for a single seed. Pretraining runs are left out.
     """
     by_variant: dict[str, list[Measured]] = {}
     for result in best_folds(results):
@@ -149,7 +149,7 @@ def table(results: Iterable[Measured]) -> list[dict[str, Any]]:
 
 
 def as_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The table for a terminal: MAP@R and R@1 in percent, other numbers as they are."""
+    """Format the table for a terminal: MAP@R and R@1 in percent, other numbers unchanged."""
     names = list(dict.fromkeys(name for row in rows for name in row if name not in ("variant", "seeds")))
     lines = [["variant", "seeds", *(TITLES.get(name, name) for name in names)]]
     lines += [[row["variant"], str(row["seeds"]), *(_cell(name, row.get(name)) for name in names)] for row in rows]
@@ -161,13 +161,13 @@ TITLES = {"map_at_r": "MAP@R", "recall_at_1": "R@1", "foreground": "weight on th
 
 
 def results_path(name: str) -> Path:
-    """The results file of a study: NAME.jsonl beside its TOML."""
+    """Return the results file of a study: NAME.jsonl next to its TOML file."""
     return path_of(name).with_suffix(".jsonl")
 
 
 def write(request: StudyRequest, store: RunStore) -> Path:
-    """Write what was measured beside the study; raises SpecError if no run of the request is done."""
-    from dmlcore import data  # torch comes with it
+    """Write the measured scores next to the study; raise SpecError if no run of the request is done."""
+    from dmlcore import data  # imports torch
     from dmlcore.storage import checkpoint
 
     entries = request.entries()
@@ -194,8 +194,8 @@ def write(request: StudyRequest, store: RunStore) -> Path:
 
 
 def by_class(run: Measured, store: RunStore) -> tuple[float, ...]:
-    """Mean AP@R of each test class that has any, in the order of its number, to four digits; () without embeddings."""
-    from dmlcore.inspection import neighbours  # torch comes with it
+    """Return the mean AP@R of each test class, ordered by class, to four digits; () without embeddings."""
+    from dmlcore.inspection import neighbours  # imports torch
 
     if run.classes or not run.run:
         return run.classes
@@ -214,9 +214,9 @@ def by_class(run: Measured, store: RunStore) -> tuple[float, ...]:
 
 
 def save(results: StudyResults, path: Path) -> Path:
-    """Write results as JSON lines: what holds for all, each run, and the maps last if there are any.
+    """Write results as JSON lines: a header, one line per run, and the maps last if there are any.
 
-    The ids of runs are left out, as they mean nothing elsewhere.
+    The ids of runs are left out, because they mean nothing in other stores.
     """
     head = results.model_dump(mode="json", exclude={"runs", "maps"})
     runs = (run.model_dump(mode="json", exclude={"run"}) for run in results.runs)
@@ -227,10 +227,10 @@ def save(results: StudyResults, path: Path) -> Path:
 
 
 def load(name: str) -> StudyResults | None:
-    """The results file of a study, or None if none was written; raises SpecError if it is damaged."""
+    """Return the results of a study, or None if none were written; raise SpecError if the file is damaged."""
     path = results_path(name)
     if not path.exists():
-        path = path.with_suffix(".results.json")  # of an earlier release: all in one object
+        path = path.with_suffix(".results.json")  # written by an earlier release: a single object
     return _loaded.get(str(path), lambda: _load(path))
 
 
@@ -256,7 +256,7 @@ def _from_lines(text: str) -> dict[str, Any]:
 
 
 def _foreground(run: Run) -> dict[str, float]:
-    """The mean share of the weight on the foreground tile, where it was measured."""
+    """Return the mean share of the weight on the foreground tile, if it was measured."""
     path = weight_maps.path_of(run)
     if path is None:
         return {}
@@ -265,7 +265,7 @@ def _foreground(run: Run) -> dict[str, float]:
 
 
 def _further(rows: Sequence[Row]) -> dict[str, float]:
-    """The numbers in the last row of each kind in FURTHER."""
+    """Return the numbers in the last row of each kind in FURTHER."""
     last = {row["kind"]: row for row in rows if row.get("kind") in FURTHER}
     return {
         f"{kind}.{key}": float(value)

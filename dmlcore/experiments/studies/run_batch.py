@@ -1,7 +1,7 @@
-"""Runs one after another, or beside each other on a cluster, found by what they are: studies, protocols and searches.
+"""Batches of runs for studies, protocols and searches, made one after another or in parallel on a cluster.
 
-A place is the folder of a task in the run store, whose state holds what was asked for. Its runs are ordinary runs of
-the store, found by their spec.
+A place is the folder of a task in the run store, whose state holds the request. Its runs are ordinary runs of the
+store, found by their spec.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from dmlcore.storage.task import Progress, ProgressState, Task
 log = logging.getLogger(__name__)
 
 
-# A word of a command that is read from a file: never an option, which could name a backend.
+# An argument read from a file must not be an option, because an option could name a backend.
 Positional = Annotated[str, Field(pattern=r"^[^-]")]
 
 
 class PlaceState(ProgressState):
-    """Where the runs that are made stand; done and total count them."""
+    """Progress of a batch of runs; `done` and `total` count them."""
 
-    run: str = ""  # id of the run in work, of several the one begun last
-    beside: tuple[str, ...] = ()  # the others in work
+    run: str = ""  # id of the current run; of several the one started last
+    beside: tuple[str, ...] = ()  # the other current runs
 
     @property
     def at_work(self) -> tuple[str, ...]:
-        """Ids of all runs in work."""
+        """Ids of all current runs."""
         return (*self.beside, *((self.run,) if self.run else ()))
 
 
@@ -48,16 +48,18 @@ S = TypeVar("S", bound=PlaceState)
 
 
 def start(place: Task[S], request: S, arguments: Sequence[str]) -> None:
-    """Start `python -m dmlcore ARGUMENTS`, which makes the runs of a place; raises JobError while somebody does."""
+    """Start `python -m dmlcore ARGUMENTS`, which makes the runs of a place; raise JobError if a process is doing so."""
     place.start(
         ["-m", "dmlcore", *arguments, *launch.at(request.backend), "--runs", str(place.path.parents[1])], request
     )
 
 
 def find(entries: Sequence[StudyRun], store: RunStore) -> list[Run | None]:
-    """The run of each entry, or None: of all runs with its spec, whatever their name, the one that is done.
+    """Return the run of each entry, or None: of all runs with its spec, by any name, the one that is done.
 
-    Of several the first that was made, so that a later one changes nothing; without a done one the furthest.
+    Of several done runs the oldest is returned, so that later ones change nothing; without a done run the one with the
+    most
+    steps.
     """
     made = _made({number: entry.of_spec for number, entry in enumerate(entries) if entry.starts is None}, store)
     pretrained = {
@@ -72,18 +74,18 @@ def find(entries: Sequence[StudyRun], store: RunStore) -> list[Run | None]:
 
 
 def _made(wanted: Mapping[int, str], store: RunStore) -> dict[int, Run]:
-    """The best run of each of the specs with these digests that has any."""
+    """Return the best run for each of the specs with these digests, where there is one."""
     digests = set(wanted.values())
     by_digest: dict[str, list[Run]] = {}
     for made in reversed(store.find(lambda run_id, brief: brief.digest in digests)):  # oldest first
-        with contextlib.suppress(RunError):  # deleted this very moment
+        with contextlib.suppress(RunError):  # deleted at this moment
             by_digest.setdefault(_what(made.spec), []).append(made)
     best = {digest: _best(runs) for digest, runs in by_digest.items()}
     return {number: run for number, digest in wanted.items() if (run := best.get(digest))}
 
 
 def refuse_missing_data(entries: Sequence[StudyRun]) -> None:
-    """Raise DataError for the first data set that is not there; it says where it looked."""
+    """Raise DataError for the first data set that is missing; the message says where it was searched."""
     for name, root in {(entry.spec.data.name, entry.spec.data.root): None for entry in entries}:
         if data.available(name, root) is None:
             data.locate(name, root)
@@ -98,12 +100,23 @@ def make(
     report: Callable[[str], object] = log.info,
     stop: Callable[[], bool] = lambda: False,
 ) -> S:
-    """Make the runs of the entries that are not done, where the request says; here one after another.
+    """Make the runs of the entries that are not done, on the backend of the request; by default here, one at a time.
 
-    Each has a process of its own. Done runs are kept, lost, cancelled and failed ones resumed, missing ones trained;
-    one that fails costs only itself and what starts from it. request: the first state to record. stop() is asked a few
-    times a second, as is the cancel file. Raises locks.Busy if another process is at work in this place, DataError,
-    JobError.
+    Each run has its own process. Done runs are kept; lost, cancelled and failed ones are resumed; missing ones are
+    trained.
+    A run that fails affects only itself and the runs that start from it.
+
+    Args:
+        entries: The runs to make.
+        store: The run store.
+        place: Task that records the progress.
+        request: First state to record.
+        report: Callback for progress messages.
+        stop: Called a few times per second, as the cancel file is checked; True stops.
+
+    Raises:
+        locks.Busy: If another process is working in this place.
+        DataError, JobError: If data are missing, or a process cannot be started.
     """
     refuse_missing_data(entries)
     where = backend.of(request.backend)
@@ -130,7 +143,7 @@ def make(
 
 
 class _Batch:
-    """The runs of entries while they are made; `failed` holds the numbers of those that were not done in the end."""
+    """Runs of entries while they are made; `failed` holds the numbers of those that did not finish."""
 
     def __init__(
         self,
@@ -145,26 +158,27 @@ class _Batch:
         self.stopped, self.report = stopped, report
         self.failed: set[int] = set()
         self._ended = 0
-        self._at_work: dict[int, str] = {}  # ids of the runs by number of their entries, in the order they began
+        # ids of the current runs by number of their entries, in the order of their start
+        self._at_work: dict[int, str] = {}
 
     def make(self) -> None:
-        """Make them all, until stopped."""
+        """Run all pending entries until `stop()` returns True."""
         side_by_side = SideBySide(self.where.at_once, self.stopped)
         courses = (self._course(number) for number in range(len(self.entries)))
         side_by_side.to_the_end(courses)
 
     def label(self, number: int) -> str:
-        """Which run of an entry it is, in words."""
+        """Return a description of the run of an entry."""
         entry = self.entries[number]
         return f"run {number + 1} of {len(self.entries)}: {entry.variant}, seed {entry.seed}"
 
     def _course(self, number: int) -> Iterator[Work]:
-        """What makes the run of an entry, unless it is done."""
+        """Yield the work that makes the run of an entry, unless it is done."""
         entry, label = self.entries[number], self.label(number)
         yield from self._what_comes_before(number)
         if self.stopped():
             return
-        # The last one's run; the entries before it say which pretrained run it starts from.
+        # The run of the last entry; the entries before it determine the pretrained run that it starts from.
         run = find(self.entries[: number + 1], self.store)[-1]
         if not (run and run.state().state == "done"):
             run = run or _create(entry, self.entries, self.store)
@@ -189,7 +203,7 @@ class _Batch:
             self._say(self.progress.state.message)
 
     def _what_comes_before(self, number: int) -> Iterator[Work]:
-        """Wait for runs at work that this one starts from, or that are the very same."""
+        """Wait for running runs that this one starts from, or that have the same spec."""
         entry = self.entries[number]
         wanted = {_what(spec) for spec in (entry.spec, entry.starts) if spec is not None}
         before = [n for n in self._at_work if n < number and _what(self.entries[n].spec) in wanted]
@@ -202,7 +216,7 @@ class _Batch:
 
 
 def _create(entry: StudyRun, entries: Sequence[StudyRun], store: RunStore) -> Run | None:
-    """A new run for an entry, or None where what it starts from is not done."""
+    """Create the run for an entry; return None if the run that it starts from is not done."""
     if entry.starts is None:
         return store.create(entry.spec)
     before = [e for e in entries if e.variant == PRETRAINING and e.spec == entry.starts]
@@ -211,7 +225,7 @@ def _create(entry: StudyRun, entries: Sequence[StudyRun], store: RunStore) -> Ru
 
 
 def _wants_weighing(run: Run) -> bool:
-    """Whether a finished run on collages, whose foreground tile is known, has no weight maps yet."""
+    """Return True if a finished run on collages with a known foreground tile has no weight maps yet."""
     on_collages = data.describe(run.spec.data.name).grid > 0
     return on_collages and run.state().state == "done" and weight_maps.path_of(run) is None
 

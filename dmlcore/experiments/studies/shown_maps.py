@@ -1,4 +1,4 @@
-"""Where the poolings of a study on collages look: the weight maps of a few test samples, kept beside its results."""
+"""Weight maps of the poolings of a study on collages for a few test samples, stored with its results."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from dmlcore.inspection.local import weight_maps
 from dmlcore.storage.runs import RunStore
 from dmlcore.typing import Singles
 
-MAPPED = 24  # samples
+MAPPED = 24  # number of samples
 
 
 class PoolingMaps(BaseModel):
-    """Where the poolings of one seed look, on a few test samples of its data set."""
+    """Weight maps of the poolings of one seed, on a few test samples of its data set."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     seed: int
     indices: tuple[int, ...]
-    names: tuple[str, ...]  # of their classes
-    content: tuple[str, ...]  # `data.identities` of them, in hexadecimal digits
-    tile: tuple[int, ...]  # that shows the class, row by row
+    names: tuple[str, ...]  # names of the samples' classes
+    content: tuple[str, ...]  # `data.identities` of the samples, in hexadecimal digits
+    tile: tuple[int, ...]  # index of the tile that shows the class, row by row
     side: tuple[int, int]  # h, w
-    weights: dict[str, str]  # variant -> (samples, h, w), each sums to 1: base64 of float16, little-endian
+    weights: dict[str, str]  # variant -> (samples, h, w), each with sum 1: base64 of float16, little-endian
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -40,13 +40,13 @@ class PoolingMaps(BaseModel):
         return self
 
     def of(self, variant: str) -> Singles:
-        """The maps (samples, h, w) of a variant."""
+        """Return the maps (samples, h, w) of a variant."""
         values = np.frombuffer(base64.b64decode(self.weights[variant], validate=True), "<f2").astype(np.float32)
         return values.reshape(len(self.indices), *self.side)
 
 
 def maps_of(entries: Sequence[StudyRun], store: RunStore) -> PoolingMaps | None:
-    """The weight maps of the first seed's runs on some test samples, drawn at random; None without any."""
+    """Return the weight maps of the first seed's runs on some random test samples; None if there are none."""
     from dmlcore.data.identities import identities
     from dmlcore.training.build import load_data
 

@@ -1,4 +1,4 @@
-"""A study as frozen, validated plain data (TOML): one base spec, its variants, seeds, and what the source reports."""
+"""Studies as frozen, validated data (TOML): one base spec, its variants, seeds, and the claim of a source."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dmlcore.spec.plan import NAME, Overrides, Plan, Text
 from dmlcore.spec.sections import Section
 from dmlcore.storage.listing import FileCache, nameless
 
-PRETRAINING = "pretraining"  # what a variant starts from, and the name of the runs that make it
+PRETRAINING = "pretraining"  # start of a variant, and name of the runs that provide it
 
 Seeds = Annotated[tuple[Annotated[int, Field(ge=0, le=2**32 - 1)], ...], Field(strict=False, min_length=1)]
 
@@ -34,7 +34,7 @@ Side = Annotated[
 
 
 class StudyVariant(Section):
-    """One of the things compared: the base with `overrides` applied, as `RunSpec.with_overrides` takes them."""
+    """One variant of a study: the base with `overrides` applied, see `RunSpec.with_overrides`."""
 
     name: str = Field(min_length=1, max_length=40, pattern=r"^[\w+ .,()=-]+$", description="As in tables and legends")
     overrides: Overrides = Field((), description="key=value, applied to the base in order")
@@ -55,7 +55,7 @@ class Pretraining(Section):
 
 
 class Contrast(Section):
-    """A question that two variants answer, or two groups of them by their means: does one do better by a score?"""
+    """Question on two variants, or on the means of two groups of variants: is one better by a score?"""
 
     where: Text = Field(description="What the two have in common, with a capital letter: the answer begins with it")
     of: Side = Field(description="The variant that is asked about, or several: their mean, seed by seed")
@@ -69,7 +69,7 @@ class Contrast(Section):
 
 
 class Study(Plan):
-    """What is compared, why, and against which claim."""
+    """A study: the variants to compare, the reason, and the claim to test."""
 
     tables: ClassVar[Mapping[str, type[BaseModel]]] = {
         "variants": StudyVariant,
@@ -101,12 +101,14 @@ class Study(Plan):
 
     @property
     def repeats(self) -> str:
-        """What each variant is trained over, in the plural, as tables and captions call it."""
+        """Plural noun for the repeats of each variant, used in tables and captions."""
         return "folds" if self.rotate else "seeds"
 
     @property
     def of_methods(self) -> bool:
-        """Whether all variants are methods with an own baseline, or such baselines: then that is the question."""
+        """True if all variants are methods with an own baseline, or such baselines: then that comparison is the
+        question.
+        """
         baselines = {name for variant in self.variants for name in variant.against}
         return all(variant.against or variant.name in baselines for variant in self.variants)
 
@@ -141,10 +143,10 @@ class Study(Plan):
         return self
 
     def _refuse_unmarked(self, variant: StudyVariant) -> None:
-        """Tables, charts and verdicts call a variant by its name, so that is where the mark has its place."""
+        """Raise ValueError if the name of a transductive variant lacks the mark: tables and charts show only names."""
         try:
             spec = self.base.with_overrides(variant.overrides)
-        except SpecError:  # is said of all of them together
+        except SpecError:  # reported once for all variants
             return
         if marked(variant.name, spec.conditioning.transductive) != variant.name:
             raise ValueError(
@@ -154,7 +156,7 @@ class Study(Plan):
 
     @classmethod
     def from_toml(cls, text: str) -> Study:
-        """Read TOML text; raises SpecError."""
+        """Read a study from TOML text; raise SpecError if it is not valid."""
         try:
             return cls.parse(tomllib.loads(text))
         except tomllib.TOMLDecodeError as error:
@@ -163,27 +165,29 @@ class Study(Plan):
 
 @dataclass(frozen=True)
 class StudyRun:
-    """One run of a study: `spec` is complete but for `model.start` where it `starts` from the pretraining."""
+    """One run of a study; `spec` is complete except for `model.start` if the run `starts` from the pretraining."""
 
     variant: str
     seed: int
     spec: RunSpec
     starts: RunSpec | None = None  # the pretraining spec of the same seed
-    fold: int = 0  # from 1, of the folds of the study; 0: it has none
+    fold: int = 0  # from 1; 0 if the study has no folds
 
     def after(self, pretraining: str | None) -> RunSpec:
-        """The spec with the run id of its pretraining filled in."""
+        """Return the spec with the run id of its pretraining."""
         if not self.starts:
             return self.spec
         return self.spec.model_copy(update={"model": self.spec.model.model_copy(update={"start": pretraining})})
 
     def digest(self) -> str:
-        """SHA-256 of what decides the run, wherever its pretraining is stored: names do not count."""
+        """Return the SHA-256 of all settings that determine the run; names and the place of its pretraining do not
+        count.
+        """
         return self._digest
 
     @cached_property
     def of_spec(self) -> str:
-        """The digest of the spec alone, without its name, as runs are searched by it."""
+        """Digest of the spec alone without its name, by which runs are searched."""
         return nameless(self.spec).digest()
 
     @cached_property
@@ -193,13 +197,14 @@ class StudyRun:
 
 
 def names() -> list[str]:
-    """The studies that ship with the library, and those in the folder $DML_STUDIES, which pages show beside them."""
+    """Return the names of the studies that ship with the library and of those in the folder $DML_STUDIES."""
     return sorted(_files())
 
 
 def _files() -> dict[str, Path]:
     own = os.environ.get("DML_STUDIES")
-    return {**(_files_of(Path(own)) if own else {}), **_files_of(STUDIES)}  # no name of ours is taken
+    # shipped studies override own ones with the same name
+    return {**(_files_of(Path(own)) if own else {}), **_files_of(STUDIES)}
 
 
 def _files_of(folder: Path) -> dict[str, Path]:
@@ -209,7 +214,7 @@ def _files_of(folder: Path) -> dict[str, Path]:
 
 
 def path_of(name: str) -> Path:
-    """The file of a study, given its name or the path of a .toml; raises SpecError."""
+    """Return the file of a study, given its name or the path of a .toml file; raise SpecError if there is none."""
     if known := _files().get(name):
         return known
     path = Path(name)
@@ -222,7 +227,7 @@ def path_of(name: str) -> Path:
 
 
 def read(name: str) -> Study:
-    """The study of that name, or of the file at that path; raises SpecError."""
+    """Read a study by its name or the path of its file; raise SpecError if it is not valid."""
     path = path_of(name)
     return _studies.get(str(path), lambda: _read(path))
 
@@ -246,10 +251,16 @@ def expand(
     only: str | Sequence[str] | None = None,
     overrides: Iterable[str] = (),
 ) -> list[StudyRun]:
-    """Every run of the study, seed after seed, the pretraining of a seed before what starts from it.
+    """Return every run of the study, seed by seed, each pretraining before the runs that start from it.
 
-    seeds: in place of those of the study. only: one variant, or several. overrides: applied last, to every run, the
-    pretraining too. Raises SpecError.
+    Args:
+        study: The study.
+        seeds: Seeds to run; by default those of the study.
+        only: One variant or several; by default all.
+        overrides: Settings as key=value, applied last, also to the pretraining.
+
+    Raises:
+        SpecError: If a spec is not valid.
     """
     wanted = [only] if isinstance(only, str) else list(only or [])
     known = [variant.name for variant in study.variants]

@@ -1,4 +1,4 @@
-"""Backbones: normalised images (B, 3, H, W) -> feature maps (B, out_channels, h, w), by name."""
+"""Registry of backbones. Each maps normalised images (B, 3, H, W) to feature maps (B, out_channels, h, w)."""
 
 from __future__ import annotations
 
@@ -13,15 +13,22 @@ discover(__name__, first=("resnet20", "conv4", "resnet", "googlenet", "bn_incept
 
 
 def names() -> list[str]:
-    """Every backbone; timm:NAME is one too where timm is installed."""
+    """Return the names of all registered backbones; timm:NAME is available too if timm is installed."""
     return list(BACKBONES)
 
 
 def create(name: str, image: tuple[int, int] | None = None) -> Backbone:
-    """The backbone as a module with `out_channels` and `normalisation`, He initialised (timm's as timm does it).
+    """Create a backbone, a module with `out_channels` and `normalisation`, with He initialisation (timm's own for
+    timm).
 
-    image: (H, W) of the images, which some networks of timm must know. KeyError lists the known names; for
-    timm:NAME ImportError where timm is missing and ValueError where it has no such network.
+    Args:
+        name: Name of the backbone, or timm:NAME.
+        image: (H, W) of the images, which some networks of timm need.
+
+    Raises:
+        KeyError: If the name is unknown; the message lists the known names.
+        ImportError: If timm is missing.
+        ValueError: If timm has no such network.
     """
     if name.startswith(TIMM):
         from dmlcore.models.backbones.from_timm import TimmBackbone
@@ -33,13 +40,13 @@ def create(name: str, image: tuple[int, int] | None = None) -> Backbone:
 
 
 def smallest(name: str) -> int:
-    """Pixels a side that the images of a backbone have at least."""
+    """Return the smallest side of an image in pixels that a backbone accepts."""
     return BACKBONES.get(name, Backbone).smallest
 
 
 def gives_depths(name: str) -> bool:
-    """Whether a backbone gives maps of earlier depths beside its features; builds nothing."""
+    """Return True if a backbone can return maps of earlier depths in addition to its features; builds nothing."""
     return BACKBONES.get(name, Backbone).with_depths is not Backbone.with_depths
 
 
-load_plugins()  # last, as they import this package
+load_plugins()  # last, because plugins import this package

@@ -1,4 +1,4 @@
-"""What every backbone is: features, the inputs its weights were trained on, and the classifier of its checkpoint."""
+"""Base class of backbones: features, input normalisation, and the classifier of the checkpoint."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dmlcore.catalogue import Catalogue
 
 @dataclass(frozen=True)
 class Normalisation:
-    """How raw images become inputs: brought to 0..scale, channels in `order`, (x - mean) / std in that order."""
+    """Normalisation of raw images: scale to 0..scale, order channels as `order`, then (x - mean) / std."""
 
     mean: tuple[float, float, float]
     std: tuple[float, float, float]
@@ -21,41 +21,43 @@ class Normalisation:
     scale: Literal[1, 255] = 1
 
 
-# Means and deviations of ImageNet's channels, as torchvision's weights and the ResNet20 of the data pack expect.
+# Means and deviations of ImageNet's channels, which torchvision's weights and the ResNet20 of the data pack expect.
 IMAGENET = Normalisation((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 
 class Backbone(nn.Module):
-    """Normalised images (B, 3, H, W) -> features (B, out_channels, h, w), before any global pooling.
+    """Network that maps normalised images (B, 3, H, W) to features (B, out_channels, h, w), before any global pooling.
 
-    The classifier of the public checkpoint, a linear layer of `classes` outputs named `classifier`, is absent unless
-    `keep_classifier` puts it in; the features never pass it.
+    The classifier of the public checkpoint, a linear layer named `classifier` with `classes` outputs, exists only after
+    `keep_classifier`; the features do not pass it.
     """
 
     normalisation: Normalisation = IMAGENET
     classifier: ClassVar[str] = "fc"
     classes: ClassVar[int] = 1000
-    smallest: ClassVar[int] = 32  # pixels a side of an image
-    key_prefix: ClassVar[str] = ""  # of the names here, before those of the checkpoint
+    smallest: ClassVar[int] = 32  # smallest side of an image in pixels
+    key_prefix: ClassVar[str] = ""  # prefix of the names in this module relative to those of the checkpoint
     out_channels: int
 
     @property
     def depths(self) -> Mapping[str, int]:
-        """Maps of earlier depths that it can give: their channels by name."""
+        """Channels of the maps of earlier depths that the backbone can return, by name."""
         return {}
 
     def with_depths(self, images: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """The features, and the maps of `depths` in their order."""
+        """Return the features, and the maps of `depths` in their order."""
         raise NotImplementedError
 
     def keep_classifier(self) -> nn.Linear:
-        """Add the classifier of the checkpoint, (B, out_channels) -> (B, classes), to be loaded with it."""
+        """Add the classifier of the checkpoint, (B, out_channels) -> (B, classes), so that it is loaded with the
+        weights.
+        """
         layer = nn.Linear(self.out_channels, self.classes)
         self.add_module(self.classifier, layer)
         return layer
 
     def without_place(self) -> tuple[str, ...]:
-        """How names in a checkpoint begin that this network has no place for, and that may be left out."""
+        """Return prefixes of checkpoint entries that this network does not use and that may be ignored."""
         return () if hasattr(self, self.classifier) else (f"{self.classifier}.",)
 
 
@@ -64,7 +66,7 @@ Network = TypeVar("Network", bound=type[Backbone])
 
 
 def backbone(name: str) -> Callable[[Network], Network]:
-    """Enter a Backbone that is made without arguments into the catalogue."""
+    """Register a backbone that is created without arguments."""
 
     def enter(network: Network) -> Network:
         BACKBONES.enter(name, network)
@@ -74,19 +76,19 @@ def backbone(name: str) -> Callable[[Network], Network]:
 
 
 class Headless(Backbone):
-    """A backbone whose public classifier is no linear layer behind a pooling, so that it cannot be kept."""
+    """A backbone whose public classifier is not a linear layer after a pooling, so that it cannot be kept."""
 
     def keep_classifier(self) -> nn.Linear:
-        """Raises ValueError."""
+        """Raise ValueError."""
         raise ValueError(f"{type(self).__name__} has no linear classifier that could be kept; set it to false")
 
     def without_place(self) -> tuple[str, ...]:
-        """The classifier of torchvision's files."""
+        """Return the prefix of the classifier in torchvision's files."""
         return ("classifier.",)
 
 
 def initialise(backbone: nn.Module) -> None:
-    """He initialisation of all convolutions by the fan out, as torchvision's ResNets; zero biases."""
+    """Initialise all convolutions by He's rule with fan-out, as torchvision's ResNets do, and biases with zero."""
     for module in backbone.modules():
         if isinstance(module, nn.Conv2d):
             nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
@@ -97,5 +99,5 @@ def initialise(backbone: nn.Module) -> None:
 def convolution(
     inward: int, outward: int, size: int, stride: int = 1, *, groups: int = 1, bias: bool = False
 ) -> nn.Conv2d:
-    """A convolution of odd `size`, padded so that stride 1 keeps the map."""
+    """Create a convolution of odd `size`, padded so that stride 1 preserves the size of the map."""
     return nn.Conv2d(inward, outward, size, stride, padding=size // 2, groups=groups, bias=bias)

@@ -1,4 +1,4 @@
-"""BN-Inception up to its last feature map, under the parameter names of the PyTorch port that DML papers use."""
+"""BN-Inception up to its last feature map, with the parameter names of the PyTorch port that DML papers use."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dmlcore.models.backbones.base import Backbone, Normalisation, backbone, con
 
 
 class InceptionBlock(NamedTuple):
-    """Channels of one block; plain and projected 0: absent, and the block halves the map."""
+    """Channels of one block; if `plain` and `projected` are 0, the block halves the map without these branches."""
 
-    plain: int  # of the 1 x 1
-    three: tuple[int, int]  # 3 x 3: reduced, then full
-    double: tuple[int, int]  # two 3 x 3: reduced, then full
+    plain: int  # of the 1 x 1 convolution
+    three: tuple[int, int]  # 3 x 3 branch: reduced, then full
+    double: tuple[int, int]  # branch with two 3 x 3: reduced, then full
     pool: str
-    projected: int  # of what is pooled
+    projected: int  # of the pooling branch
 
 
 _BLOCKS = {
@@ -37,12 +37,18 @@ _BLOCKS = {
 
 @backbone("bn_inception")
 class BNInception(Backbone):
-    """Images (B, 3, H, W), BGR in 0..255 less their means -> features (B, 1024, h, w), 7 x 7 at 224; He initialised.
+    """BN-Inception: images (B, 3, H, W), BGR in 0..255 minus their means, to features (B, 1024, h, w), 7 x 7 at 224.
 
     Names and shapes are those of the port in Cadene's pretrained-models (`bn_inception-52deb4733.pth`), which
-    Proxy-NCA, SoftTriple and Proxy-Anchor use, less `last_linear`. The port fails where a map of odd side is halved;
-    here such a map is padded. Momentum of batch norm is 0.1, as in the port's release 0.7.4; copies of older ones have
-    0.9, which is Caffe's share of the *old* statistics. Source: Ioffe & Szegedy, ICML 2015, Fig. 5.
+    Proxy-NCA,
+    SoftTriple and Proxy-Anchor use, without `last_linear`. The port fails if a map of odd side is halved; here such a
+    map
+    is padded. The momentum of batch norm is 0.1, as in release 0.7.4 of the port; copies of older releases have 0.9,
+    which
+    is Caffe's weight of the *old* statistics. He initialised.
+
+    Reference:
+        Ioffe & Szegedy, ICML 2015, Fig. 5.
     """
 
     normalisation = Normalisation((104.0, 117.0, 128.0), (1.0, 1.0, 1.0), order="BGR", scale=255)
@@ -70,21 +76,21 @@ class BNInception(Backbone):
         initialise(self)
 
     def forward(self, images: Tensor) -> Tensor:
-        """The features of the last block."""
+        """Return the features of the last block."""
         return self.blocks(images)["5b"]
 
     @property
     def depths(self) -> dict[str, int]:
-        """Those of GDFL, Zabihzadeh et al. 2021."""
+        """Channels of the depths that GDFL uses (Zabihzadeh et al. 2021)."""
         return {"4d": 608, "4e": 1056, "5a": 1024}
 
     def with_depths(self, images: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """The features of the last block, and of three before it."""
+        """Return the features of the last block and those of three earlier blocks."""
         maps = self.blocks(images)
         return maps["5b"], tuple(maps[name] for name in self.depths)
 
     def blocks(self, images: Tensor) -> dict[str, Tensor]:
-        """The features of every block by its name, "3a" to "5b"."""
+        """Return the features of every block by its name, "3a" to "5b"."""
         x = F.max_pool2d(self._unit("conv1_7x7_s2", images), 3, 2, ceil_mode=True)
         x = self._unit("conv2_3x3", self._unit("conv2_3x3_reduce", x))
         x = F.max_pool2d(x, 3, 2, ceil_mode=True)
@@ -99,22 +105,23 @@ class BNInception(Backbone):
         double = self._unit(f"{at}_double_3x3_1", self._unit(f"{at}_double_3x3_reduce", x))
         branches.append(self._unit(f"{at}_double_3x3_2", double))
         if not block.projected:
-            # Unpadded in the port; where the side is odd, that would be one less than the strided convolutions give.
+            # Unpadded in the port; for an odd side the result would be one pixel smaller than that of the strided
+            # convolutions.
             odd = (x.shape[2] % 2, x.shape[3] % 2)
             pooled = F.max_pool2d(x, 3, 2, padding=odd, ceil_mode=True)
         elif block.pool == "maximum":
             pooled = F.max_pool2d(x, 3, 1, padding=1)
         else:
-            pooled = F.avg_pool2d(x, 3, 1, padding=1)  # a border counts as zeros
+            pooled = F.avg_pool2d(x, 3, 1, padding=1)  # padding counts as zeros
         branches.append(self._unit(f"{at}_pool_proj", pooled) if block.projected else pooled)
         return torch.cat(branches, 1)
 
     def _add(self, name: str, inward: int, outward: int, size: int, stride: int = 1) -> None:
-        """Convolution (with bias) `name` and batch norm `name`_bn."""
+        """Add the convolution `name` (with bias) and the batch norm `name`_bn."""
         self.add_module(name, convolution(inward, outward, size, stride, bias=True))
         self.add_module(f"{name}_bn", nn.BatchNorm2d(outward))
 
     def _unit(self, name: str, x: Tensor) -> Tensor:
-        """Convolution, batch norm, ReLU."""
+        """Apply convolution, batch norm and ReLU."""
         normalised: Tensor = getattr(self, f"{name}_bn")(getattr(self, name)(x))
         return F.relu(normalised, inplace=True)

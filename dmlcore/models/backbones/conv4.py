@@ -1,4 +1,4 @@
-"""The four blocks of convolutions of the few-shot literature."""
+"""Network of four convolution blocks from the few-shot literature."""
 
 from __future__ import annotations
 
@@ -9,18 +9,21 @@ from dmlcore.models.backbones.base import Headless, backbone, convolution, initi
 
 @backbone("conv4")
 class Conv4(Headless):
-    """Normalised images (B, 3, H, W) -> features (B, 64, H // 8, W // 8): 3 x 3 at 28, 7 x 7 at 56; He initialised.
+    """Conv4: normalised images (B, 3, H, W) to features (B, 64, H // 8, W // 8), 3 x 3 at 28 and 7 x 7 at 56.
 
-    Each block is a 3 x 3 convolution, batch norm, ReLU; a maximum of 2 x 2 follows the first three. The literature has
-    a fourth maximum and flattens what is left; here the pooling of the spec sees the last map. Source: Vinyals et al.
-    2016, Snell et al. 2017.
+    Each block is a 3 x 3 convolution, batch norm and ReLU; the first three are followed by a 2 x 2 max pooling. The
+    literature has a fourth max pooling and flattens the result; here the pooling of the spec receives the last map. He
+    initialised.
+
+    Reference:
+        Vinyals et al. 2016, Snell et al. 2017.
     """
 
     out_channels, smallest = 64, 16
 
     @property
     def depths(self) -> dict[str, int]:
-        """The second and the third block."""
+        """Channels of the second and the third block."""
         return dict.fromkeys(("2", "3"), self.out_channels)
 
     def __init__(self) -> None:
@@ -35,12 +38,12 @@ class Conv4(Headless):
         initialise(self)
 
     def forward(self, images: Tensor) -> Tensor:
-        """The features."""
+        """Return the features."""
         maps: Tensor = self.blocks(images)
         return maps
 
     def with_depths(self, images: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """The features, and the maps of the second and the third block before their maximum."""
+        """Return the features, and the maps of the second and the third block before their max pooling."""
         second = self.blocks[:7](images)
         third = self.blocks[7:11](second)
         return self.blocks[11:](third), (second, third)

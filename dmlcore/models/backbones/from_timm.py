@@ -1,4 +1,4 @@
-"""Any network of timm, where it is installed, as a backbone: maps and tokens become features (B, C, h, w)."""
+"""Adapter for networks of timm as backbones: maps and tokens become features (B, C, h, w)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,22 @@ from dmlcore.models.backbones.base import IMAGENET, Backbone, Normalisation
 
 
 class TimmBackbone(Backbone):
-    """Normalised images (B, 3, H, W) -> features (B, out_channels, h, w) of timm's `name`, as timm initialises it.
+    """Backbone from timm, with timm's initialisation and parameter names.
 
-    Its parameters carry timm's names. Tokens (B, n, C) of a vision transformer lose those before the patches (class and
-    registers) and become a map; maps (B, h, w, C) are permuted. image: (H, W), for networks of one input size.
-    Raises ImportError without timm and ValueError for a name that it does not know. Source: Wightman, github.com/
-    huggingface/pytorch-image-models.
+    Normalised images (B, 3, H, W) become features (B, out_channels, h, w). The tokens (B, n, C) of a vision transformer
+    are
+    reshaped to a map without those before the patches (class and registers); maps (B, h, w, C) are permuted.
+
+    Args:
+        name: Name of the network in timm.
+        image: (H, W) of the images, for networks with a fixed input size.
+
+    Raises:
+        ImportError: If timm is missing.
+        ValueError: If timm has no such network.
+
+    Reference:
+        Wightman, github.com/huggingface/pytorch-image-models.
     """
 
     key_prefix = "network."
@@ -44,15 +54,15 @@ class TimmBackbone(Backbone):
         self.normalisation = _normalisation(config)
 
     def keep_classifier(self) -> nn.Linear:
-        """Refused: where a network of timm has its classifier differs."""
+        """Raise ValueError: the position of the classifier differs between networks of timm."""
         raise ValueError(f"the classifier of timm:{self.name} cannot be kept; choose model.keep_classifier=false")
 
     def without_place(self) -> tuple[str, ...]:
-        """The classifiers of timm's files."""
+        """Return the prefixes of the classifiers in timm's files."""
         return tuple(f"{self.key_prefix}{name}." for name in self._classifiers)
 
     def forward(self, images: Tensor) -> Tensor:
-        """The features."""
+        """Return the features."""
         maps: Tensor = self.network(images)
         if maps.ndim == 3:
             maps = self._map(maps, images)
@@ -66,7 +76,7 @@ class TimmBackbone(Backbone):
         return maps
 
     def _map(self, tokens: Tensor, images: Tensor) -> Tensor:
-        """Tokens (B, n, C) -> (B, C, h, w), of the aspect of the images."""
+        """Reshape tokens (B, n, C) to (B, C, h, w) with the aspect ratio of the images."""
         tokens = tokens[:, int(getattr(self.network, "num_prefix_tokens", 0)) :]
         height, width = images.shape[2:]
         rows = round(math.sqrt(tokens.shape[1] * height / width))

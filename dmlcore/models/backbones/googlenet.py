@@ -1,4 +1,4 @@
-"""GoogLeNet with batch norm up to its last feature map, under the parameter names of torchvision's checkpoint."""
+"""GoogLeNet with batch norm up to its last feature map, with the parameter names of torchvision's checkpoint."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from dmlcore.models.backbones.base import Backbone, Normalisation, backbone, convolution, initialise
 
-# Channels of each block: 1 x 1; 3 x 3 reduced, then full; "5 x 5" reduced, then full; pooled.
+# Channels of each block: 1 x 1; 3 x 3 branch reduced, then full; "5 x 5" branch reduced, then full; pooling branch.
 _BLOCKS = {
     "3a": (64, (96, 128), (16, 32), 32),
     "3b": (128, (128, 192), (32, 96), 64),
@@ -24,11 +24,15 @@ _BLOCKS = {
 
 @backbone("googlenet")
 class GoogLeNet(Backbone):
-    """Normalised images (B, 3, H, W) -> features (B, 1024, h, w), 7 x 7 at 224; He initialised, no auxiliary heads.
+    """GoogLeNet: normalised images (B, 3, H, W) to features (B, 1024, h, w), 7 x 7 at 224, without auxiliary heads.
 
-    torchvision feeds its pretrained weights x (std / 0.5) + (mean - 0.5) / 0.5 of ImageNet-normalised images x, which
-    is (image - 0.5) / 0.5: that is the normalisation here. Source: Szegedy et al., CVPR 2015, with batch norm, and
-    with 3 x 3 where the paper has 5 x 5, as torchvision's weights (its issue 906).
+    torchvision feeds its pretrained weights x (std / 0.5) + (mean - 0.5) / 0.5 of ImageNet-normalised images x. This
+    equals
+    (image - 0.5) / 0.5, which is the normalisation here. He initialised.
+
+    Reference:
+        Szegedy et al., CVPR 2015, with batch norm, and with 3 x 3 convolutions where the paper has 5 x 5, as in
+        torchvision's weights (its issue 906).
     """
 
     normalisation = Normalisation((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
@@ -46,11 +50,11 @@ class GoogLeNet(Backbone):
         initialise(self)
 
     def without_place(self) -> tuple[str, ...]:
-        """Also the auxiliary heads, which torchvision's file has, untrained."""
+        """Return the prefixes of the classifier and of the untrained auxiliary heads in torchvision's file."""
         return (*super().without_place(), "aux1.", "aux2.")
 
     def forward(self, images: Tensor) -> Tensor:
-        """The features."""
+        """Return the features."""
         x = F.max_pool2d(self.conv1(images), 3, 2, ceil_mode=True)
         x = F.max_pool2d(self.conv3(self.conv2(x)), 3, 2, ceil_mode=True)
         for name in _BLOCKS:
@@ -61,7 +65,7 @@ class GoogLeNet(Backbone):
 
 
 class Inception(nn.Module):
-    """Four branches side by side: 1 x 1; 1 x 1 and 3 x 3, twice; 3 x 3 maximum and 1 x 1."""
+    """Four parallel branches: 1 x 1; twice 1 x 1 and 3 x 3; 3 x 3 max pooling and 1 x 1."""
 
     def __init__(self, inward: int, plain: int, threes: tuple[int, int], fives: tuple[int, int], pooled: int) -> None:
         super().__init__()
@@ -71,12 +75,12 @@ class Inception(nn.Module):
         self.branch4 = nn.Sequential(nn.MaxPool2d(3, 1, padding=1), Unit(inward, pooled, 1))
 
     def forward(self, x: Tensor) -> Tensor:
-        """The branches, one after another along the channels."""
+        """Return the branches concatenated along the channels."""
         return torch.cat([self.branch1(x), self.branch2(x), self.branch3(x), self.branch4(x)], 1)
 
 
 class Unit(nn.Module):
-    """Convolution without bias, batch norm, ReLU."""
+    """Convolution without bias, batch norm and ReLU."""
 
     def __init__(self, inward: int, outward: int, size: int, stride: int = 1) -> None:
         super().__init__()
@@ -84,5 +88,5 @@ class Unit(nn.Module):
         self.bn = nn.BatchNorm2d(outward, eps=1e-3)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Features before and after."""
+        """Return the output features."""
         return F.relu(self.bn(self.conv(x)), inplace=True)

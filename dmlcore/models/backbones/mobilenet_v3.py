@@ -1,4 +1,4 @@
-"""MobileNetV3, small and large, up to the last feature map, under the parameter names of torchvision's checkpoints."""
+"""MobileNetV3, small and large, up to the last feature map, with the parameter names of torchvision's checkpoints."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from dmlcore.models.backbones.base import Headless, backbone, convolution, initi
 
 
 class Bneck(NamedTuple):
-    """One row of Tables 1 and 2 of the paper; the channels that go in are those that the row before gives."""
+    """One row of Tables 1 and 2 of the paper; its input channels are the output channels of the previous row."""
 
-    size: int  # of the depthwise convolution
+    size: int  # kernel size of the depthwise convolution
     expanded: int
     outward: int
     squeezes: bool
@@ -69,10 +69,12 @@ _SMALL = (
 
 
 class MobileNetV3(Headless):
-    """Normalised images (B, 3, H, W) -> features (B, out_channels, h, w), 7 x 7 at 224; He initialised, no dropout.
+    """MobileNetV3: normalised images (B, 3, H, W) to features (B, out_channels, h, w), 7 x 7 at 224, without dropout.
 
-    The classifier of the checkpoint has two layers, which no linear layer stands for, so it cannot be kept. Source:
-    Howard et al., ICCV 2019, as in torchvision.
+    The classifier of the checkpoint has two layers, so it cannot be kept as one linear layer. He initialised.
+
+    Reference:
+        Howard et al., ICCV 2019, as in torchvision.
     """
 
     rows: ClassVar[tuple[Bneck, ...]]
@@ -89,27 +91,27 @@ class MobileNetV3(Headless):
         initialise(self)
 
     def forward(self, images: Tensor) -> Tensor:
-        """The features."""
+        """Return the features."""
         maps: Tensor = self.features(images)
         return maps
 
 
 @backbone("mobilenet_v3_small")
 class MobileNetV3Small(MobileNetV3):
-    """0.9 million parameters."""
+    """MobileNetV3 Small, 0.9 million parameters."""
 
     out_channels, rows = 576, _SMALL
 
 
 @backbone("mobilenet_v3_large")
 class MobileNetV3Large(MobileNetV3):
-    """3.0 million parameters."""
+    """MobileNetV3 Large, 3.0 million parameters."""
 
     out_channels, rows = 960, _LARGE
 
 
 class InvertedResidual(nn.Module):
-    """Expansion by 1 x 1, depthwise convolution, channels weighed, projection by 1 x 1; added to what went in."""
+    """Inverted residual: 1 x 1 expansion, depthwise convolution, channel attention, 1 x 1 projection, shortcut."""
 
     def __init__(self, inward: int, row: Bneck) -> None:
         super().__init__()
@@ -125,13 +127,13 @@ class InvertedResidual(nn.Module):
         self.is_residual = row.stride == 1 and inward == row.outward
 
     def forward(self, x: Tensor) -> Tensor:
-        """Features before and after."""
+        """Return the output features."""
         maps: Tensor = self.block(x)
         return maps + x if self.is_residual else maps
 
 
 class SqueezeExcitation(nn.Module):
-    """Channels weighed by a hard sigmoid of their averages, through a quarter of as many."""
+    """Squeeze-and-excitation: channels weighted by a hard sigmoid of their averages, with a bottleneck of a quarter."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -139,14 +141,14 @@ class SqueezeExcitation(nn.Module):
         self.fc1, self.fc2 = nn.Conv2d(channels, squeezed, 1), nn.Conv2d(squeezed, channels, 1)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Features before and after."""
+        """Return the weighted features."""
         return x * F.hardsigmoid(self.fc2(F.relu(self.fc1(x.mean((2, 3), keepdim=True)))))
 
 
 def unit(
     inward: int, outward: int, size: int, activation: type[nn.Module] | None, stride: int = 1, *, groups: int = 1
 ) -> nn.Sequential:
-    """Convolution without bias, batch norm, and the activation if there is one."""
+    """Create a convolution without bias, a batch norm, and the activation if there is one."""
     layers = [
         convolution(inward, outward, size, stride, groups=groups),
         nn.BatchNorm2d(outward, eps=1e-3, momentum=0.01),
@@ -155,6 +157,6 @@ def unit(
 
 
 def _divisible(channels: int) -> int:
-    """The multiple of 8 that is nearest, and no more than a tenth below."""
+    """Round to the nearest multiple of 8 that is at most a tenth smaller."""
     nearest = max(8, (channels + 4) // 8 * 8)
     return nearest + 8 if nearest < 0.9 * channels else nearest

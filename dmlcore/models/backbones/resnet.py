@@ -1,4 +1,4 @@
-"""ResNet-18, 34, 50 and 101 without their classifier, under the parameter names of torchvision's checkpoints."""
+"""ResNet-18, 34, 50 and 101 without their classifier, with the parameter names of torchvision's checkpoints."""
 
 from __future__ import annotations
 
@@ -11,10 +11,14 @@ from dmlcore.models.backbones.base import Backbone, backbone, initialise
 
 
 class ResNet(Backbone):
-    """Normalised images (B, 3, H, W) -> features (B, out_channels, ceil(H / 32), ceil(W / 32)), He initialised.
+    """ResNet: normalised images (B, 3, H, W) to features (B, out_channels, ceil(H / 32), ceil(W / 32)), He initialised.
 
-    Names and shapes of parameters and buffers are those of torchvision, less `fc`. Source: He, Zhang, Ren & Sun, CVPR
-    2016; the stride of a bottleneck sits in its 3 x 3 convolution, as in torchvision's weights.
+    Names and shapes of parameters and buffers are those of torchvision without `fc`. The stride of a bottleneck is in
+    its
+    3 x 3 convolution, as in torchvision's weights.
+
+    Reference:
+        He, Zhang, Ren & Sun, CVPR 2016.
     """
 
     blocks: ClassVar[tuple[int, int, int, int]]
@@ -37,7 +41,7 @@ class ResNet(Backbone):
         initialise(self)
 
     def forward(self, images: Tensor) -> Tensor:
-        """The features."""
+        """Return the features."""
         x: Tensor = self.maxpool(F.relu(self.bn1(self.conv1(images)), inplace=True))
         for stage in (1, 2, 3, 4):
             x = self.get_submodule(f"layer{stage}")(x)
@@ -45,7 +49,7 @@ class ResNet(Backbone):
 
 
 class Basic(nn.Module):
-    """Two 3 x 3 convolutions around a shortcut."""
+    """Two 3 x 3 convolutions with a shortcut."""
 
     expansion: ClassVar[int] = 1
 
@@ -58,13 +62,13 @@ class Basic(nn.Module):
         self.downsample = _projection(inward, width, stride)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Features before and after."""
+        """Return the output features."""
         inside = F.relu(self.bn1(self.conv1(x)), inplace=True)
         return F.relu(self.bn2(self.conv2(inside)) + (x if self.downsample is None else self.downsample(x)))
 
 
 class Bottleneck(nn.Module):
-    """1 x 1, 3 x 3, 1 x 1 convolutions around a shortcut, four times wider outside than inside."""
+    """Convolutions of 1 x 1, 3 x 3 and 1 x 1 with a shortcut; the output has four times the inner channels."""
 
     expansion: ClassVar[int] = 4
 
@@ -79,7 +83,7 @@ class Bottleneck(nn.Module):
         self.downsample = _projection(inward, 4 * width, stride)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Features before and after."""
+        """Return the output features."""
         inside = F.relu(self.bn1(self.conv1(x)), inplace=True)
         inside = F.relu(self.bn2(self.conv2(inside)), inplace=True)
         return F.relu(self.bn3(self.conv3(inside)) + (x if self.downsample is None else self.downsample(x)))
@@ -87,7 +91,7 @@ class Bottleneck(nn.Module):
 
 @backbone("resnet18")
 class ResNet18(ResNet):
-    """Four stages of two basic blocks; 512 channels out."""
+    """ResNet-18: four stages of two basic blocks, 512 output channels."""
 
     blocks = (2, 2, 2, 2)
     block = Basic
@@ -95,7 +99,7 @@ class ResNet18(ResNet):
 
 @backbone("resnet34")
 class ResNet34(ResNet):
-    """Stages of 3, 4, 6 and 3 basic blocks; 512 channels out."""
+    """ResNet-34: stages of 3, 4, 6 and 3 basic blocks, 512 output channels."""
 
     blocks = (3, 4, 6, 3)
     block = Basic
@@ -103,7 +107,7 @@ class ResNet34(ResNet):
 
 @backbone("resnet50")
 class ResNet50(ResNet):
-    """Stages of 3, 4, 6 and 3 bottlenecks; 2048 channels out."""
+    """ResNet-50: stages of 3, 4, 6 and 3 bottlenecks, 2048 output channels."""
 
     blocks = (3, 4, 6, 3)
     block = Bottleneck
@@ -111,14 +115,14 @@ class ResNet50(ResNet):
 
 @backbone("resnet101")
 class ResNet101(ResNet):
-    """Stages of 3, 4, 23 and 3 bottlenecks; 2048 channels out."""
+    """ResNet-101: stages of 3, 4, 23 and 3 bottlenecks, 2048 output channels."""
 
     blocks = (3, 4, 23, 3)
     block = Bottleneck
 
 
 def _projection(inward: int, outward: int, stride: int) -> nn.Sequential | None:
-    """The shortcut where size or channels change, else None."""
+    """Return the projection of the shortcut if size or channels change, else None."""
     if stride == 1 and inward == outward:
         return None
     return nn.Sequential(nn.Conv2d(inward, outward, 1, stride, bias=False), nn.BatchNorm2d(outward))

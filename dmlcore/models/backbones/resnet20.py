@@ -10,10 +10,12 @@ from dmlcore.models.backbones.base import Backbone, backbone
 
 @backbone("resnet20")
 class ResNet20(Backbone):
-    """(B, 3, H, W) normalised images of 32 x 32 and up -> features (B, 64, H/4, W/4).
+    """ResNet20: normalised images (B, 3, H, W) of at least 32 x 32 to features (B, 64, H/4, W/4).
 
-    Parameters are named as in akamaster/pytorch_resnet_cifar10, without its classifier of ten classes. Source: He et
-    al. 2016, Sec. 4.2, option A shortcuts.
+    Parameters are named as in akamaster/pytorch_resnet_cifar10, without its classifier of ten classes.
+
+    Reference:
+        He et al. 2016, Sec. 4.2, option A shortcuts.
     """
 
     out_channels, smallest = 64, 16
@@ -32,14 +34,14 @@ class ResNet20(Backbone):
                 nn.init.kaiming_normal_(layer.weight)
 
     def forward(self, images: Tensor) -> Tensor:
-        """The last feature map."""
+        """Return the last feature map."""
         features = F.relu(self.bn1(self.conv1(images)))
         maps: Tensor = self.layer3(self.layer2(self.layer1(features)))
         return maps
 
 
 class ResidualBlock(nn.Module):
-    """Two 3 x 3 convolutions around a shortcut without parameters."""
+    """Two 3 x 3 convolutions with a shortcut without parameters."""
 
     def __init__(self, inward: int, outward: int, stride: int) -> None:
         super().__init__()
@@ -50,12 +52,12 @@ class ResidualBlock(nn.Module):
         self.stride, self.new_channels = stride, outward - inward
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """The block's features."""
+        """Return the output features."""
         features = F.relu(self.bn1(self.conv1(inputs)))
         return F.relu(self.bn2(self.conv2(features)) + self.shortcut(inputs))
 
     def shortcut(self, inputs: Tensor) -> Tensor:
-        """Option A: every stride-th pixel, and as many zero channels on each side as are missing."""
+        """Return the option A shortcut: every stride-th pixel, with missing channels filled by zeros on both sides."""
         half = self.new_channels // 2
         return F.pad(inputs[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, half, half))
 

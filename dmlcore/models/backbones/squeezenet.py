@@ -1,4 +1,4 @@
-"""SqueezeNet 1.0 and 1.1 up to the last feature map, under the parameter names of torchvision's checkpoints."""
+"""SqueezeNet 1.0 and 1.1 up to the last feature map, with the parameter names of torchvision's checkpoints."""
 
 from __future__ import annotations
 
@@ -11,20 +11,24 @@ from torch import Tensor, nn
 
 from dmlcore.models.backbones.base import Headless, backbone
 
-_SQUEEZED = (16, 16, 32, 32, 48, 48, 64, 64)  # channels of the eight Fires between 1 x 1 and 3 x 3
-_EXPANDED = (64, 64, 128, 128, 192, 192, 256, 256)  # and of either half of what they give
+_SQUEEZED = (16, 16, 32, 32, 48, 48, 64, 64)  # squeezed channels of the eight Fire modules
+_EXPANDED = (64, 64, 128, 128, 192, 192, 256, 256)  # expanded channels of each half of their output
 
 
 class SqueezeNet(Headless):
-    """Normalised images (B, 3, H, W) -> features (B, 512, h, w), 13 x 13 at 224; He initialised, no dropout.
+    """SqueezeNet: normalised images (B, 3, H, W) to features (B, 512, h, w), 13 x 13 at 224, without dropout.
 
-    Images have at least 17 pixels a side (1.0: 21). The classifier of the checkpoint is a convolution before the
-    average, so it cannot follow a pooling and cannot be kept. Source: Iandola et al. 2016, as in torchvision.
+    Images have at least 17 pixels per side (1.0: 21). The classifier of the checkpoint is a convolution before the
+    average
+    pooling, so it cannot follow a pooling and cannot be kept. He initialised.
+
+    Reference:
+        Iandola et al. 2016, as in torchvision.
     """
 
     out_channels = 512
-    first: ClassVar[tuple[int, int]]  # channels and size of the first convolution, whose stride is 2
-    pooled: ClassVar[tuple[int, ...]]  # Fires before which the map is halved
+    first: ClassVar[tuple[int, int]]  # output channels and kernel size of the first convolution, whose stride is 2
+    pooled: ClassVar[tuple[int, ...]]  # indices of the Fire modules before which the map is halved
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,27 +47,30 @@ class SqueezeNet(Headless):
                 nn.init.zeros_(module.bias)
 
     def forward(self, images: Tensor) -> Tensor:
-        """The features."""
+        """Return the features."""
         maps: Tensor = self.features(images)
         return maps
 
 
 @backbone("squeezenet1_0")
 class SqueezeNet10(SqueezeNet):
-    """Version 1.0: 96 filters of 7 x 7 first."""
+    """SqueezeNet 1.0, which starts with 96 filters of 7 x 7."""
 
     first, pooled = (96, 7), (0, 3, 7)
 
 
 @backbone("squeezenet1_1")
 class SqueezeNet11(SqueezeNet):
-    """Version 1.1: 64 filters of 3 x 3 first and earlier pooling, 2.4 times fewer operations at equal accuracy."""
+    """SqueezeNet 1.1, which starts with 64 filters of 3 x 3 and pools earlier.
+
+    It needs 2.4 times fewer operations than version 1.0 at equal accuracy.
+    """
 
     first, pooled = (64, 3), (0, 2, 4)
 
 
 class Fire(nn.Module):
-    """A 1 x 1 convolution to few channels, then 1 x 1 and 3 x 3 side by side; ReLU after each."""
+    """Fire module: a 1 x 1 convolution to few channels, then parallel 1 x 1 and 3 x 3 convolutions; ReLU after each."""
 
     def __init__(self, inward: int, squeezed: int, expanded: int) -> None:
         super().__init__()
@@ -72,6 +79,6 @@ class Fire(nn.Module):
         self.expand3x3 = nn.Conv2d(squeezed, expanded, 3, padding=1)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, inward, h, w) -> (B, 2 expanded, h, w)."""
+        """Return features (B, 2 * expanded, h, w) for an input (B, inward, h, w)."""
         x = F.relu(self.squeeze(x), inplace=True)
         return F.relu(torch.cat([self.expand1x1(x), self.expand3x3(x)], 1), inplace=True)
