@@ -1,6 +1,6 @@
-"""The catalogue of losses.
+"""Catalogue of losses.
 
-`losses.regions` is imported by itself: it loads scipy, which a training run can do without.
+`losses.regions` is not imported here because it loads scipy, which training does not need.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = [
 
 
 def batch_names() -> list[str]:
-    """Every other loss one can train with: pairs, proxies, classes.
+    """Return the names of all losses that are not triplet losses: losses of pairs, of proxies and of classes.
 
     Example:
         >>> from dmlcore import losses
@@ -50,9 +50,13 @@ def batch_names() -> list[str]:
 
 
 def describe(name: str) -> LossEntry:
-    """Title, LaTeX, source and hyper-parameters of any loss one can train with.
+    """Return the catalogue entry of a loss: title, LaTeX, source and hyper-parameters.
 
-    Raises: KeyError that lists the known names.
+    Args:
+        name: Name of any loss of the catalogue.
+
+    Raises:
+        KeyError: If the name is unknown; the message lists the known names.
 
     Example:
         >>> from dmlcore import losses
@@ -67,14 +71,26 @@ def describe(name: str) -> LossEntry:
 def for_training(
     name: str, *, classes: int, embedding_dim: int, pooled_dim: int = 0, reduction: str = "mean_valid", **hyper: Any
 ) -> nn.Module:
-    """Any loss as a module, with a vector per class where it learns such vectors.
+    """Create a loss as a module for training, with one vector per class if it learns such vectors.
 
-    pooled_dim: of the features that the embedding layer takes, for a loss that reads them too (`reads_pooled`), which
-    is then called with pooled=(B, pooled_dim). reduction: of triplet losses; the others have their own.
+    Args:
+        name: Name of any loss of the catalogue.
+        classes: Number of classes C.
+        embedding_dim: Dimension D of the embeddings.
+        pooled_dim: Dimension P of the features before the embedding layer. Needed only by losses that also read these
+            features (`reads_pooled`); such a loss is called with `pooled` of shape (B, P).
+        reduction: Reduction of a triplet loss, see `TripletLoss`. Other losses have their own and accept the default
+            only.
+        hyper: Hyper-parameters of the loss.
 
-    Shapes: forward(embeddings (B, embedding_dim), labels (B,) in 0..classes-1, indices_tuple=None) -> scalar.
-    Raises: KeyError, TypeError or ValueError naming the culprit.
-    Source: that of each loss, `describe(name).source`.
+    Returns:
+        Module whose `forward(embeddings, labels, indices_tuple=None)` maps embeddings (B, D) and labels (B,) in 0..C-1
+        to a scalar.
+
+    Raises:
+        KeyError: If the name is unknown.
+        TypeError: If the loss has no such hyper-parameter.
+        ValueError: If a hyper-parameter has an invalid value.
 
     Example:
         >>> import torch
@@ -85,6 +101,9 @@ def for_training(
         torch.Size([])
         >>> losses.for_training("proxy_nca", classes=2, embedding_dim=1).proxies.shape
         torch.Size([2, 1])
+
+    Reference:
+        `describe(name).source` cites the source of each loss.
     """
     info = describe(name)
     if not isinstance(info, BatchFormula):

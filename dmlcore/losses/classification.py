@@ -1,4 +1,4 @@
-"""Losses of a classifier whose weight vectors are learned with the network."""
+"""Losses of a classifier whose weight vectors are learned together with the network."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ from dmlcore.losses.proxies import TEMPERATURE, smoothed_cross_entropy
     sentence="Plain classification with a linear layer, as backbones are pretrained.",
 )
 class CrossEntropy(ProxyLoss):
-    """Cross-entropy of the inner products with one weight vector per class over a temperature, nothing normalised.
+    """Cross-entropy of raw inner products with one weight vector per class, divided by a temperature.
 
-    Temperature 1 is soft-max classification without a bias, Psomas 2020, Eq. 2.26. smoothing: share of the targets
-    spread over "all" classes or the "others" (`smoothed_cross_entropy`). With normalised vectors it is `proxy_nca`.
+    Temperature 1 is softmax classification without a bias (Psomas 2020, Eq. 2.26). `smoothing` is the share of the
+    targets spread over "all" classes or the "others" (`smoothed_cross_entropy`). The loss with normalised vectors is
+    `proxy_nca`.
     """
 
     unbounded = False
-    reads_lengths = True  # an ensemble on one embedding gives it the embeddings as they are, others their directions
+    reads_lengths = True  # an ensemble on one embedding passes unnormalised embeddings to losses with this flag
 
     def __init__(
         self,
@@ -49,7 +50,7 @@ class CrossEntropy(ProxyLoss):
         self.temperature, self.smoothing, self.over = temperature, smoothing, over
 
     def of(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
-        """The loss of a checked batch."""
+        """Compute the loss of a checked batch."""
         return smoothed_cross_entropy(embeddings @ proxies.mT / self.temperature, labels, self.smoothing, self.over)
 
 
@@ -63,8 +64,11 @@ class CrossEntropy(ProxyLoss):
 class ArcFace(ProxyLoss):
     """Cross-entropy of scale cos(theta_c), where the own class has cos(theta + margin) instead.
 
-    Where theta > pi - margin, that cosine would rise again; there it is cos(theta) - margin sin(margin). margin in
-    degrees. Source: Deng et al. 2019, Eq. 3, and its implementation; Psomas 2020, Eq. 2.29.
+    `margin` is in degrees. For theta > pi - margin that cosine would rise again; it is replaced by cos(theta) - margin
+    sin(margin).
+
+    Reference:
+        Deng et al. 2019, Eq. 3, and its implementation; Psomas 2020, Eq. 2.29.
     """
 
     def __init__(
@@ -81,17 +85,18 @@ class ArcFace(ProxyLoss):
         self.margin, self.scale = math.radians(margin), scale
 
     def of(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
-        """The loss of a checked batch."""
+        """Compute the loss of a checked batch."""
         cosine = self.cosines(embeddings, proxies)
         own = cosine.gather(1, labels[:, None])
-        sine = (1 - own.square()).clamp(min=torch.finfo(own.dtype).eps).sqrt()  # its slope at 0 is infinite
+        # the square root has an infinite slope at 0
+        sine = (1 - own.square()).clamp(min=torch.finfo(own.dtype).eps).sqrt()
         turned = own * math.cos(self.margin) - sine * math.sin(self.margin)
         beyond = own - self.margin * math.sin(self.margin)
         target = torch.where(own >= -math.cos(self.margin), turned, beyond)
         return F.cross_entropy(self.scale * torch.where(self.own(labels), target, cosine), labels)
 
     def cosines(self, embeddings: Tensor, proxies: Tensor) -> Tensor:
-        """Return the cosine of each embedding with each class, (B, classes)."""
+        """Compute the cosine similarity of each embedding and each class, shape (B, classes)."""
         return unit(embeddings) @ unit(proxies).mT
 
 
@@ -105,9 +110,12 @@ class ArcFace(ProxyLoss):
     "diverse classes may split.",
 )
 class SubCentreArcFace(ArcFace):
-    """ArcFace whose classes have `centres` weight vectors each; the cosine of a class is that of its nearest centre.
+    """ArcFace with `centres` weight vectors per class; the cosine of a class is that of its nearest centre.
 
-    margin in degrees. One centre is ArcFace. Source: Deng et al. 2020 (Sub-center ArcFace), Eq. 3 and 4.
+    `margin` is in degrees. With one centre the loss is ArcFace.
+
+    Reference:
+        Deng et al. 2020 (Sub-center ArcFace), Eq. 3 and 4.
     """
 
     def __init__(
@@ -125,7 +133,7 @@ class SubCentreArcFace(ArcFace):
         self.margin, self.scale = math.radians(margin), scale
 
     def cosines(self, embeddings: Tensor, proxies: Tensor) -> Tensor:
-        """Return the cosine of each embedding with the nearest centre of each class, (B, classes)."""
+        """Compute the cosine similarity of each embedding and the nearest centre of each class, shape (B, classes)."""
         every = super().cosines(embeddings, proxies)
         return every.view(-1, self.classes, self.per_class).amax(2)
 
@@ -140,7 +148,8 @@ class SubCentreArcFace(ArcFace):
 class CosFace(ProxyLoss):
     """Cross-entropy of scale (cos(theta_c) - margin [c is the own class]).
 
-    Source: H. Wang et al. 2018 (CosFace), Eq. 4; F. Wang et al. 2018 (additive margin softmax), Eq. 6.
+    Reference:
+        H. Wang et al. 2018 (CosFace), Eq. 4; F. Wang et al. 2018 (additive margin softmax), Eq. 6.
     """
 
     def __init__(
@@ -157,6 +166,6 @@ class CosFace(ProxyLoss):
         self.margin, self.scale = margin, scale
 
     def of(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
-        """The loss of a checked batch."""
+        """Compute the loss of a checked batch."""
         cosine = unit(embeddings) @ unit(proxies).mT
         return F.cross_entropy(self.scale * (cosine - self.margin * self.own(labels).to(cosine.dtype)), labels)

@@ -1,6 +1,6 @@
-"""Ensembles of losses: rescaled by their running means, weighted by learned coefficients, on one embedding or several.
+"""Ensembles of losses, rescaled by their running means and weighted by learned coefficients (WEL, WEDL, WEDL-C).
 
-Source: Zabihzadeh, Alitbi & Mousavirad 2021 (WEL, WEDL, WEDL-C).
+Reference: Zabihzadeh, Alitbi & Mousavirad 2021.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dmlcore.losses.proxies import ProxyAnchor, SmoothedProxyNCA, SoftTriple
 PRIORS: dict[str, tuple[float, ...]] = {"source": (2 / 8, 1 / 8, 2 / 8, 3 / 8), "equal": (1 / 4,) * 4}
 
 
-# What an ensemble can be made of, in its order: those of the source as it sets them, then others as they come.
+# Possible members of an ensemble, in order: first those of the source with its settings, then others with defaults.
 MEMBERS: dict[str, Callable[..., nn.Module]] = {
     "classifier": lambda sizes: CrossEntropy(1.0, 0.15, "all", **sizes),
     "triplet": lambda sizes: TripletHinge(1.0, "euclidean", "window", 0.1, "nonzero"),
@@ -33,14 +33,17 @@ MEMBERS: dict[str, Callable[..., nn.Module]] = {
     "proxy_anchor": lambda sizes: ProxyAnchor(**sizes),
     "soft_triple": lambda sizes: SoftTriple(**sizes),
 }
-SOURCE_SHARES = {"classifier": 2, "triplet": 1, "binomial": 2, "proxy_nca": 3}  # of 8; 2, the mean of them, for others
+# in eighths; other members get the mean, 2
+SOURCE_SHARES = {"classifier": 2, "triplet": 1, "binomial": 2, "proxy_nca": 3}
 
 
 def members(
     classes: int, embedding_dim: int, names: Sequence[str] = tuple(SOURCE_SHARES), classifier_dim: int = 0
 ) -> list[nn.Module]:
-    """The losses of MEMBERS by name; at first smoothed classifier, triplet hinge on semi-hard triplets, binomial
-    deviance, smoothed Proxy-NCA. classifier_dim: what the classifier reads, where that is not the embedding.
+    """Create the losses of MEMBERS with the given names.
+
+    By default these are a smoothed classifier, a triplet hinge on semi-hard triplets, binomial deviance and a smoothed
+    Proxy-NCA. `classifier_dim` is the dimension of the input of the classifier, or 0 if it reads the embedding.
     """
     sizes = {"classes": classes, "embedding_dim": embedding_dim}
     own = sizes | {"embedding_dim": classifier_dim or embedding_dim}
@@ -48,7 +51,9 @@ def members(
 
 
 def prior_of(prior: str, names: Sequence[str]) -> list[float]:
-    """Weights at the start, which sum to 1: "equal", or "source" in its proportions."""
+    """Return the initial weights, which sum to 1: equal ones for "equal", in the proportions of the source for
+    "source".
+    """
     shares = [1 if prior == "equal" else SOURCE_SHARES.get(name, 2) for name in names]
     return [share / sum(shares) for share in shares]
 
@@ -122,9 +127,10 @@ def _parts(
     blocks: bool = False,
     classifier_dim: int = 0,
 ) -> dict[str, Any]:
-    """What `Ensemble` takes, from what every ensemble lets one choose.
+    """Return the arguments of `Ensemble` from the hyper-parameters that all ensembles share.
 
-    blocks: whether each member has a block of the embedding; classifier_dim: what the classifier reads, if not that.
+    `blocks` is True if each member has its own block of the embedding. `classifier_dim` is the dimension of the input
+    of the classifier, or 0 if it reads the embedding.
     """
     switches = (
         *(classifier, triplet, binomial, proxy_nca, contrastive, multi_similarity, margin, proxy_anchor, soft_triple),
@@ -205,7 +211,7 @@ def _wedl(
     embedding_dim: int,
     **shared: Any,
 ) -> DiverseEnsemble:
-    # members are drawn first, so that they start alike with and without a compression
+    # create the members first, so that they are initialised alike with and without a compression
     parts = _parts(**shared, classes=classes, embedding_dim=embedding_dim, blocks=True)
     count = len(parts["members"])
     network = Compression(count, embedding_dim // count) if compression == "on" else None

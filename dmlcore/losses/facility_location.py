@@ -1,4 +1,4 @@
-"""Facility location: clusters around chosen samples are to follow the classes."""
+"""Facility location loss: the best clustering around chosen samples should agree with the classes."""
 
 from __future__ import annotations
 
@@ -17,12 +17,18 @@ from dmlcore.losses.engine.inputs import ready, refuse_reference, zero_loss
 from dmlcore.losses.engine.table import Index
 from dmlcore.typing import Bools, Floats, Ints
 
-TIE = 1e-12  # gains this close are equal, and the lowest index wins
+TIE = 1e-12  # gains that differ by less are equal, and the lowest index wins
 
 
 @dataclass(frozen=True)
 class Facilities:
-    """The chosen samples in the order of choice, the one each sample goes to, (N,), and 1 - NMI of that clustering."""
+    """Greedy solution of the facility location problem.
+
+    Attributes:
+        chosen: Chosen samples in the order of choice.
+        assigned: Facility of each sample, shape (N,).
+        disagreement: 1 - NMI of classes and clusters.
+    """
 
     chosen: Ints
     assigned: Ints
@@ -39,12 +45,14 @@ class Facilities:
     "with the classes, may not beat that around the medoids of the classes.",
 )
 class FacilityLocation(nn.Module):
-    """[max_S (F(S) + gamma (1 - NMI)) - F~]+ with F(S) = -sum_i min_{j in S} d_ij, |S| the number of classes.
+    """Hinge [max_S (F(S) + gamma (1 - NMI)) - F~]+ with F(S) = -sum_i min_{j in S} d_ij and |S| the number of classes.
 
-    F~ is F where each class goes to its medoid. The maximum is sought greedily, on the host, and held fixed for the
-    gradient, so that a GPU waits once. forward(embeddings (B, D), labels (B,), indices_tuple=None) -> scalar; tuples
-    are not used, a reference is refused. Distances are Euclidean. Source: Song et al. 2017, Eq. 3-9; Can 2018; NMI with
-    the geometric mean.
+    F~ is F with each class assigned to its medoid. The maximum is found greedily on the host and is constant for the
+    gradient, so that a GPU synchronises once. Distances are Euclidean. `forward` maps embeddings (B, D) and labels (B,)
+    to a scalar; index tuples are ignored, and a reference raises ValueError.
+
+    Reference:
+        Song et al. 2017, Eq. 3-9; Can 2018; NMI with the geometric mean.
     """
 
     pairs: ClassVar[bool] = False
@@ -77,7 +85,7 @@ class FacilityLocation(nn.Module):
         best = facilities(distances, known, self.gamma)
         columns = torch.from_numpy(np.stack([medoids(distances, known), best.assigned])).to(embeddings.device)
         away = embeddings - embeddings[columns]
-        coincident = (away == 0).all(2)  # such as a medoid and itself: no slope, and no second one either
+        coincident = (away == 0).all(2)  # such as a medoid and itself, whose first and second derivatives are set to 0
         lengths = torch.linalg.vector_norm(away.masked_fill(coincident[..., None], 1.0), dim=2)
         oracle, cost = lengths.masked_fill(coincident, 0.0).sum(1)
         loss: Tensor = (self.gamma * best.disagreement - cost + oracle).relu()
@@ -85,17 +93,23 @@ class FacilityLocation(nn.Module):
 
 
 def facilities(distances: Floats, labels: Ints, gamma: float) -> Facilities:
-    """Choose as many samples as there are classes, one after another, each for the largest F(S) + gamma (1 - NMI).
+    """Choose one sample per class greedily, each for the largest F(S) + gamma (1 - NMI).
 
-    distances (N, N), symmetric; labels (N,). All candidates of a step are judged together.
+    All candidates of a step are evaluated together.
+
+    Args:
+        distances: Symmetric, shape (N, N).
+        labels: Shape (N,).
+        gamma: Weight of 1 - NMI.
     """
     count = len(labels)
     classes, of_class = np.unique(labels, return_inverse=True)
     nmi = _Nmi(of_class)
     nearest, assigned = np.full(count, np.inf), np.zeros(count, np.int64)
-    cells, used = of_class.copy(), len(classes)  # (class, cluster) of each sample, as a number; numbers given so far
+    # number of the (class, cluster) cell of each sample; count of numbers used so far
+    cells, used = of_class.copy(), len(classes)
     chosen: list[int] = []
-    away = np.ones(count)  # a single cluster tells nothing about the classes
+    away = np.ones(count)  # a single cluster carries no information about the classes
     for cluster in range(len(classes)):
         closer = distances < nearest  # (candidate, sample)
         score = -np.minimum(distances, nearest).sum(1)
@@ -115,10 +129,10 @@ def facilities(distances: Floats, labels: Ints, gamma: float) -> Facilities:
 
 
 class _Nmi:
-    """NMI (geometric mean) of classes and clusters once a candidate has drawn its samples to a cluster of its own.
+    """NMI (geometric mean) of classes and clusters after a candidate has taken its samples into a new cluster.
 
-    Entropies are sums of n log n over clusters and over (class, cluster) cells, and only samples that are drawn change
-    them, so that the work is that of the samples drawn by all candidates.
+    Entropies are sums of n log n over clusters and over (class, cluster) cells. Only samples that change cluster change
+    these sums, so the cost is proportional to the samples taken by all candidates.
     """
 
     def __init__(self, of_class: Ints) -> None:
@@ -132,7 +146,13 @@ class _Nmi:
         self.to_class = self.candidate * self.classes + of_class[self.sample]
 
     def __call__(self, closer: Bools, assigned: Ints, cells: Ints) -> Floats:
-        """closer (N, N): the samples each candidate draws; clusters and cells (N,) before; returns (N,)."""
+        """Return the NMI (N,) of each candidate.
+
+        Args:
+            closer: Samples that each candidate takes, shape (N, N).
+            assigned: Clusters before, shape (N,).
+            cells: Numbers of the (class, cluster) cells before, shape (N,).
+        """
         drawn = np.flatnonzero(closer)
         candidate, sample = self.candidate[drawn], self.sample[drawn]
         of_clusters = self._entropy(candidate, sample, assigned, candidate, 1)
@@ -143,14 +163,14 @@ class _Nmi:
         return nmi
 
     def _entropy(self, candidate: Ints, sample: Ints, groups: Ints, joined: Ints, kinds: int) -> Floats:
-        """Entropy of the groups (N,) once each candidate's samples have left theirs for the groups `joined`."""
+        """Return the entropy of the groups (N,) after each candidate's samples moved to the groups `joined`."""
         sizes = np.bincount(groups)
         left = groups[sample]
         key = candidate * len(sizes) + left
         gone = np.bincount(key, minlength=self.count * len(sizes))[key]
         came = np.bincount(joined, minlength=self.count * kinds)[joined]
         before = sizes[left]
-        # Each sample drawn bears its share of what its old and its new group change.
+        # Each moved sample bears its share of the changes of its old and its new group.
         change = (self.xlogx[before - gone] - self.xlogx[before]) / gone + self.log[came]
         total = self.xlogx[sizes].sum() + np.bincount(candidate, change, self.count)
         entropy: Floats = self.log[-1] - total / self.count
@@ -158,7 +178,9 @@ class _Nmi:
 
 
 def medoids(distances: Floats, labels: Ints) -> Ints:
-    """For each sample the member of its class with the smallest sum of distances to the others, (N,); ties by index."""
+    """Return, for each sample, the medoid of its class, which has the smallest sum of distances; ties by index, shape
+    (N,).
+    """
     sums = np.where(labels[:, None] == labels, distances, 0.0).sum(0)
     of_class = np.where(labels[:, None] == labels, sums, np.inf)
     first: Ints = of_class.argmin(1)

@@ -1,4 +1,4 @@
-"""Hinges between pairs, triplet and quadruplet, that are never listed: sorted rows tell how often each pair counts."""
+"""Triplet and quadruplet hinges that avoid listing triplets: sorted rows give how often each pair counts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dmlcore.catalogue import Choice, Slider
 from dmlcore.losses.engine.batch_loss import BatchPairs, Distance, Divisor, PairLoss, batch_loss, mean, reduced
 from dmlcore.losses.engine.table import Counts
 
-LISTED = 1 << 18  # (positive pair, sample) entries up to which a CPU lists them rather than sort
+LISTED = 1 << 18  # (positive pair, sample) entries up to which a CPU lists triplets instead of sorting
 NEGATIVES = ("all", "semi_hard", "semi_hard_or_farthest", "window", "hardest")
 
 
@@ -23,13 +23,22 @@ NEGATIVES = ("all", "semi_hard", "semi_hard_or_farthest", "window", "hardest")
     sentence="The triplet hinge of the tournament of losses: any distance, and the negatives that each source takes.",
 )
 class TripletHinge(PairLoss):
-    """[d_ap - d_an + m]+ over the triplets of a batch, or over those that `negatives` chooses.
+    """Triplet hinge [d_ap - d_an + m]+ over all triplets of a batch, or over those that `negatives` selects.
 
-    negatives: "all"; "semi_hard", for every pair the nearest negative that is farther than the positive (Psomas 2020,
-    Eq. 2.20); "semi_hard_or_farthest", the nearest that is not closer, else the farthest (Can 2018, Eq. 2.11-2.13);
-    "window", all with 0 < d_an - d_ap <= window (as pytorch-metric-learning and Zabihzadeh et al. 2021); "hardest", the
-    nearest. Listed triplets are taken as they are. divisor "pairs" means triplets. Source: Weinberger & Saul 2009;
-    Schroff et al. 2015; Psomas 2020, Eq. 2.17 with cosine distance.
+    Listed triplets are used unchanged. The divisor "pairs" counts triplets.
+
+    Args:
+        m: Margin.
+        distance: See `distances.distance_table`.
+        negatives: "all"; "semi_hard" for the nearest negative that is farther than the positive, one per pair (Psomas
+            2020, Eq. 2.20); "semi_hard_or_farthest" for the nearest negative that is not closer than the positive, else
+            the farthest (Can 2018, Eq. 2.11-2.13); "window" for all with 0 < d_an - d_ap <= window (as in
+            pytorch-metric-learning and Zabihzadeh et al. 2021); "hardest" for the nearest.
+        window: Width of the window.
+        divisor: See `DIVISORS`.
+
+    Reference:
+        Weinberger & Saul 2009; Schroff et al. 2015; Psomas 2020, Eq. 2.17 with cosine distance.
     """
 
     def __init__(
@@ -55,7 +64,7 @@ class TripletHinge(PairLoss):
         self.unbounded = distance == "cosine"
 
     def of(self, pairs: BatchPairs) -> Tensor:
-        """The loss of these pairs."""
+        """Compute the loss of the given pairs."""
         d = pairs.distances(self.distance)
         if pairs.listed is not None:
             a, p, n = pairs.listed
@@ -72,7 +81,7 @@ class TripletHinge(PairLoss):
         return terms.sum() / max(anchors, 1) if self.divisor == "anchors" else reduced(terms, valid, self.divisor)
 
     def _counted(self, d: Tensor, pairs: BatchPairs) -> Tensor:
-        """Sum over triplets as Σ (how often the pair pulls - how often it pushes) d, both counted by rank."""
+        """Compute the sum over triplets as Σ (pull count - push count) d, with both counts found by rank."""
         with torch.no_grad():
             pull, push, valid = triplet_counts(d, pairs.positive, pairs.negative, self.m, self._width)
         above = pull.sum()
@@ -87,7 +96,9 @@ class TripletHinge(PairLoss):
         return self.window if self.negatives == "window" else None
 
     def _chosen(self, negatives: Tensor, d: Tensor, pairs: BatchPairs) -> tuple[Tensor, Tensor]:
-        """Distance (B, R) of the negative chosen for each positive pair, and whether there is one."""
+        """Return the distance (B, R) of the negative selected for each positive pair, and the mask of pairs that have
+        one.
+        """
         near, order = negatives.detach().sort(1)
         count = pairs.negative.sum(1, keepdim=True)
         kept = pairs.positive & (count > 0)
@@ -103,11 +114,20 @@ class TripletHinge(PairLoss):
 def triplet_counts(
     d: Tensor, positive: Tensor, negative: Tensor, m: float, window: float | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """In how many triplets with d_an < d_ap + m a pair is the positive, in how many the negative (B, R); all triplets.
+    """Count, for each pair (B, R), the triplets with d_an < d_ap + m in which it is the positive or the negative pair.
 
-    d (B, R), masks (B, R); triplets share the row of the anchor. window: only those with 0 < d_an - d_ap <= window.
-    Negatives are sorted once, so it is O(B R log R); how often each one pushes follows from the ranks that positives
-    have among them, so that rounding cannot part both counts.
+    Negatives are sorted once, so the cost is O(B R log R). The second count follows from the ranks of the positives
+    among the negatives, so rounding cannot make the two counts disagree.
+
+    Args:
+        d: Distances, shape (B, R). The pairs of a triplet share the row of the anchor.
+        positive: Mask of positive pairs, shape (B, R).
+        negative: Mask of negative pairs, shape (B, R).
+        m: Margin.
+        window: If given, count only triplets with 0 < d_an - d_ap <= window.
+
+    Returns:
+        Counts as the positive pair, counts as the negative pair, and the number of all triplets.
     """
     if d.device.type == "cpu" and int(positive.sum()) * d.shape[1] <= LISTED:
         return _listed_counts(d, positive, negative, m, window)
@@ -115,7 +135,7 @@ def triplet_counts(
     d = d.contiguous()
 
     def closer(added: float, strict: bool) -> Tensor:
-        """How many negatives have d_an < d_ap + added (<= if not strict), for each positive."""
+        """Return how many negatives have d_an < d_ap + added (<= if not strict), for each positive."""
         return torch.searchsorted(near, d + added, right=not strict).masked_fill(~positive, 0)
 
     if window is None:
@@ -129,14 +149,17 @@ def triplet_counts(
         valid = (within - low).sum()
     marks = torch.zeros(len(d), d.shape[1] + 1, dtype=torch.int64, device=d.device)
     marks.scatter_add_(1, high, positive.long()).scatter_add_(1, low, -positive.long())
-    by_rank = marks.flip(1).cumsum(1).flip(1)[:, 1:]  # positives whose negatives reach beyond each rank
+    # number of positives whose range of negatives extends beyond each rank
+    by_rank = marks.flip(1).cumsum(1).flip(1)[:, 1:]
     return high - low, torch.zeros_like(order).scatter_(1, order, by_rank), valid
 
 
 def _listed_counts(
     d: Tensor, positive: Tensor, negative: Tensor, m: float, window: float | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`triplet_counts` from the list of positive pairs: faster where a sample has few, but a GPU would wait for it."""
+    """Compute `triplet_counts` from the list of positive pairs. Faster if a sample has few, but a GPU would
+    synchronise.
+    """
     anchors, positives = positive.nonzero(as_tuple=True)
     near, reach = d[anchors], d[anchors, positives][:, None]
     valid = negative[anchors]
@@ -159,9 +182,12 @@ def _listed_counts(
 class Quadruplet(PairLoss):
     """Mean over positive pairs (i, j) of [d_ij - min_k d_ik + m1]+ + [d_ij - min_{l,k} d_lk + m2]+.
 
-    k: of another class than i; l, k: of two classes, neither that of i; the first is half of the triplets, the second
-    holds negative pairs elsewhere apart. Source: Chen et al. 2017, Eq. 6, with its hard negatives (Sec. 3.3) taken as
-    the hardest of the batch; the margins there adapt, ours stand.
+    In the first term k is of another class than i, which is half of the triplet loss. In the second term l and k are of
+    two different classes, neither that of i, which keeps other negative pairs apart.
+
+    Reference:
+        Chen et al. 2017, Eq. 6. The hard negatives of Sec. 3.3 are the hardest of the batch; the margins adapt there
+        and are constant here.
     """
 
     def __init__(
@@ -175,7 +201,7 @@ class Quadruplet(PairLoss):
         self.unbounded = distance == "cosine"
 
     def of(self, pairs: BatchPairs) -> Tensor:
-        """The loss of these pairs."""
+        """Compute the loss of the given pairs."""
         d = pairs.distances(self.distance)
         labels, column_labels = pairs.known_labels()
         negatives = d.masked_fill(~pairs.negative, torch.inf)

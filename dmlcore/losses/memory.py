@@ -1,4 +1,4 @@
-"""Cross-batch memory: a pair loss that also compares each batch with the embeddings of earlier ones."""
+"""Cross-batch memory, which lets a pair loss also compare each batch with the embeddings of earlier batches."""
 
 from __future__ import annotations
 
@@ -14,15 +14,27 @@ from dmlcore.losses.engine.table import Counts
 
 
 class CrossBatchMemory(nn.Module):
-    """The loss of a batch plus, once the memory joins in, that of the batch against the memory.
+    """Loss of a batch plus, once the memory is in use, the loss of the batch against the memory.
 
-    The memory holds the raw embeddings and labels of the last `batches` batches of `batch_size`, the current one among
-    them, without gradients; it joins in after start + batches forward passes in training. A sample is not compared with
-    its own copy. `indices_tuple` chooses pairs of the batch; the memory gives all of its pairs. Buffers make a resumed
-    training exact, and nothing waits for the device. Evaluation (`eval()`) leaves the memory as it is.
+    The memory holds the raw embeddings and labels of the last `batches` batches, including the current one, without
+    gradients. It is used after start + batches forward passes in training mode. A sample is not compared with its own
+    copy. `indices_tuple` selects pairs of the batch only; all pairs with the memory are used.
 
-    Source: Wang et al. 2020 (cross-batch memory); Gurbuz 2022, Sec. 3.3.2.1. Raises ValueError for a loss that is not
-    one of pairs, or a batch of another size.
+    The memory is stored in buffers, so that a resumed training run is exact. Nothing synchronises with the device. In
+    evaluation mode the memory does not change.
+
+    Args:
+        loss: Loss of pairs.
+        batches: Number of batches in memory.
+        batch_size: Number of samples per batch.
+        embedding_dim: Dimension of the embeddings.
+        start: Number of training steps before the memory starts to be used.
+
+    Raises:
+        ValueError: If the loss is not a loss of pairs, or a batch has another size.
+
+    Reference:
+        Wang et al. 2020 (cross-batch memory); Gurbuz 2022, Sec. 3.3.2.1.
     """
 
     embeddings: Tensor
@@ -43,30 +55,31 @@ class CrossBatchMemory(nn.Module):
         self.register_buffer("embeddings", torch.zeros(batches * batch_size, embedding_dim))
         self.register_buffer("labels", torch.full((batches * batch_size,), -1, dtype=torch.int64))
         self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
-        self._steps = 0  # of the buffer, known here without asking the device
+        self._steps = 0  # copy of the buffer on the host, to avoid synchronisation
         self.register_load_state_dict_post_hook(_read_steps)
 
     @property
     def counts(self) -> Counts:
-        """Terms of the batch itself."""
+        """Counts of the terms of the batch itself."""
         return self.loss.counts
 
     @property
     def joined(self) -> bool:
-        """Whether the memory is part of the loss yet."""
+        """True once the memory is part of the loss."""
         return self._steps > self.start + self.batches
 
     @full_precision
     def forward(self, embeddings: Tensor, labels: Tensor, indices_tuple: tuple[Tensor, ...] | None = None) -> Tensor:
-        """Scalar loss of a batch: embeddings (batch_size, D) floating, labels (batch_size,) integer."""
+        """Compute the scalar loss of a batch: embeddings (batch_size, D), labels (batch_size,) integer."""
         own = self._enqueue(embeddings, labels) if self.training else None
         past = self._of_memory(embeddings, labels, own) if self.joined else None
-        loss = cast(Tensor, self.loss(embeddings, labels, indices_tuple))  # last, so that its counts stay
+        # last, so that `counts` are those of the batch
+        loss = cast(Tensor, self.loss(embeddings, labels, indices_tuple))
         return loss if past is None else loss + past
 
     @torch.no_grad()
     def _enqueue(self, embeddings: Tensor, labels: Tensor) -> int:
-        """Put the batch in the place of the oldest one; return where it begins."""
+        """Overwrite the oldest batch in memory with this batch, and return its first row."""
         shape = (self.batch_size, self.embeddings.shape[1])
         if embeddings.shape != shape:
             raise ValueError(f"the memory holds batches of {shape}, got embeddings {tuple(embeddings.shape)}")
@@ -78,13 +91,15 @@ class CrossBatchMemory(nn.Module):
         return first
 
     def _of_memory(self, embeddings: Tensor, labels: Tensor, own: int | None) -> Tensor:
-        """The loss of all pairs (sample, memory) but those of a sample and its own copy, which start at `own`."""
+        """Compute the loss of all pairs (sample, memory) except those of a sample and its own copy, which start at
+        `own`.
+        """
         rows, labels = ready(embeddings, labels, unbounded=self.loss.unbounded)
         positive = labels[:, None] == self.labels
         negative = ~positive
         if own is not None:
             positive[:, own : own + len(rows)].fill_diagonal_(False)
-        # A copy, since the next batch overwrites the memory, maybe before this loss is differentiated.
+        # Copy the memory, because the next batch may overwrite it before this loss is differentiated.
         columns = self.embeddings.to(rows.dtype, copy=True)
         return self.loss.of(BatchPairs(rows, columns, labels, self.labels, positive, negative, None))
 

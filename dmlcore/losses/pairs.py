@@ -1,4 +1,4 @@
-"""Losses of pairs of samples, each a dense table of rows and columns."""
+"""Losses of pairs of samples, computed on dense tables of rows and columns."""
 
 from __future__ import annotations
 
@@ -35,13 +35,15 @@ Base = Annotated[float, Slider(-0.5, 1, "m", "Cosine similarity that pairs are c
     "pushed until they are farther apart than the negative one.",
 )
 class Contrastive(PairLoss):
-    """[d - m_pos]+ over pairs of one class plus [m_neg - d]+ over pairs of two.
+    """Sum of [d - m_pos]+ over pairs of one class and [m_neg - d]+ over pairs of two classes.
 
-    divisor: each sum is divided by its own terms above 0 ("nonzero"), its pairs, the anchors, or by nothing ("one");
-    pairs count in both orders. Source: Hadsell, Chopra & LeCun 2006; with a positive margin ("C2"), and with cosine
-    distance and m_pos = 1e-5, m_neg = 0.5 over the anchors ("C1"), Gurbuz 2022, Sec. 3.3. Squared distances: Karaman
-    2021, Eq. 2.2, 2.3. With cosine distance the sum is Psomas 2020, Eq. 2.15 with lambda = 1 - m_neg, up to the number
-    of positive pairs.
+    `divisor` divides each sum by its terms above 0 ("nonzero"), its pairs ("pairs"), the anchors ("anchors") or nothing
+    ("one"). Pairs count in both orders.
+
+    Reference:
+        Hadsell, Chopra & LeCun 2006. With a positive margin ("C2"), and with cosine distance, m_pos = 1e-5 and m_neg =
+        0.5 divided by the anchors ("C1"): Gurbuz 2022, Sec. 3.3. Squared distances: Karaman 2021, Eq. 2.2, 2.3. With
+        cosine distance the sum is Psomas 2020, Eq. 2.15 with lambda = 1 - m_neg, up to the number of positive pairs.
     """
 
     def __init__(
@@ -60,7 +62,7 @@ class Contrastive(PairLoss):
         self.unbounded = distance == "cosine"
 
     def of(self, pairs: BatchPairs) -> Tensor:
-        """The loss of these pairs."""
+        """Compute the loss of the given pairs."""
         d = pairs.distances(self.distance)
         pull = (d - self.m_pos).relu().masked_fill(~pairs.positive, 0.0)
         push = (self.m_neg - d).relu().masked_fill(~pairs.negative, 0.0)
@@ -77,11 +79,15 @@ class Contrastive(PairLoss):
     "outside.",
 )
 class MarginLoss(PairLoss):
-    """[d - beta + alpha]+ over pairs of one class plus [beta - d + alpha]+ over pairs of two, beta learned.
+    """Mean of [d - beta + alpha]+ over pairs of one class and [beta - d + alpha]+ over pairs of two, with a learned
+    beta.
 
-    Divided by the number of terms above 0. counting: each pair once ("pairs"), or once for each triplet it is part of
-    ("triplets", as pytorch-metric-learning counts). boundary: beta is a parameter "learned", one "per_class" of the
-    anchor, or "fixed". Source: Wu et al. 2017, Eq. 6; Psomas 2020, Eq. 2.23 with I = +-1 (errata).
+    The sum is divided by the number of terms above 0. `counting` is "pairs" to count each pair once, or "triplets" to
+    count it once per triplet, as pytorch-metric-learning does. `boundary` is "learned" for one parameter beta,
+    "per_class" for one per class of the anchor, or "fixed".
+
+    Reference:
+        Wu et al. 2017, Eq. 6; Psomas 2020, Eq. 2.23 with I = +-1 (errata).
     """
 
     def __init__(
@@ -107,7 +113,7 @@ class MarginLoss(PairLoss):
         self.beta = nn.Parameter(start, requires_grad=boundary != "fixed")
 
     def of(self, pairs: BatchPairs) -> Tensor:
-        """The loss of these pairs."""
+        """Compute the loss of the given pairs."""
         d = pairs.distances(self.distance)
         beta = self.beta[pairs.known_labels()[0]][:, None] if self.boundary == "per_class" else self.beta
         pull = (d - beta + self.alpha).relu().masked_fill(~pairs.positive, 0.0)
@@ -132,11 +138,13 @@ class MarginLoss(PairLoss):
     sentence="Each pair is weighed by its own similarity and by those of the other pairs of its anchor.",
 )
 class MultiSimilarity(PairLoss):
-    """Soft-plus of the summed pull 1/alpha log(1 + Σ e^-alpha(s - m)) and push 1/beta log(1 + Σ e^beta(s - m)).
+    """Mean over the anchors of 1/alpha log(1 + Σ_P e^-alpha(s - m)) + 1/beta log(1 + Σ_N e^beta(s - m)).
 
-    s: cosine similarity, or the inner product in the unit ball (similarity "ball"); mean over the anchors. epsilon:
-    positives count where s < the largest negative + epsilon, negatives where s > the smallest positive - epsilon; inf:
-    all. Source: Wang et al. 2019, Eq. 12-15; Psomas 2020, Eq. 2.24.
+    s is the cosine similarity or, with `similarity` "ball", the inner product in the unit ball. Positives count if s <
+    the largest negative + epsilon, negatives if s > the smallest positive - epsilon; with epsilon = inf all count.
+
+    Reference:
+        Wang et al. 2019, Eq. 12-15; Psomas 2020, Eq. 2.24.
     """
 
     unbounded = True
@@ -156,7 +164,7 @@ class MultiSimilarity(PairLoss):
         self.alpha, self.beta, self.m, self.epsilon, self.similarity = alpha, beta, m, epsilon, similarity
 
     def of(self, pairs: BatchPairs) -> Tensor:
-        """The loss of these pairs."""
+        """Compute the loss of the given pairs."""
         s = (
             pairs.cosines()
             if self.similarity == "cosine"
@@ -170,10 +178,22 @@ class MultiSimilarity(PairLoss):
 
 
 def hard(s: Tensor, positive: Tensor, negative: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
-    """Positives with s < the row's largest negative + epsilon, negatives with s > its smallest positive - epsilon.
+    """Select positives with s < largest negative of the row + epsilon, and negatives with s > smallest positive -
+    epsilon.
 
-    s (B, R) similarities, masks (B, R). Rows without a positive or a negative keep nothing, unless epsilon is inf:
-    then all stay. Source: Wang et al. 2019, Eq. 7, 8.
+    Rows without a positive or without a negative keep nothing, except with epsilon = inf, which keeps all.
+
+    Args:
+        s: Similarities, shape (B, R).
+        positive: Mask of positive pairs, shape (B, R).
+        negative: Mask of negative pairs, shape (B, R).
+        epsilon: Tolerance.
+
+    Returns:
+        Masks of the selected positives and negatives.
+
+    Reference:
+        Wang et al. 2019, Eq. 7, 8.
     """
     if epsilon == torch.inf:
         return positive, negative
@@ -193,11 +213,14 @@ def hard(s: Tensor, positive: Tensor, negative: Tensor, epsilon: float) -> tuple
     "more.",
 )
 class BinomialDeviance(PairLoss):
-    """Per anchor, the mean of log(1 + e^-alpha(s - m)) over positives plus that of log(1 + e^(alpha C (s - m))) over
-    negatives; mean over the anchors.
+    """Logistic loss of pairs, averaged over the positives and over the negatives of each anchor, then over the anchors.
 
-    s: cosine similarity. Source: Yi et al. 2014; Zabihzadeh et al. 2021, Eq. 17, whose slope for negatives is
-    alpha C = 50 (its implementation uses 25).
+    A positive contributes log(1 + e^-alpha(s - m)), a negative log(1 + e^(alpha C (s - m))), where s is the cosine
+    similarity.
+
+    Reference:
+        Yi et al. 2014; Zabihzadeh et al. 2021, Eq. 17, whose slope for negatives is alpha C = 50 (25 in its
+        implementation).
     """
 
     unbounded = True
@@ -214,7 +237,7 @@ class BinomialDeviance(PairLoss):
         self.alpha, self.m, self.cost = alpha, m, cost
 
     def of(self, pairs: BatchPairs) -> Tensor:
-        """The loss of these pairs."""
+        """Compute the loss of the given pairs."""
         s = pairs.cosines() - self.m
         terms = log1p_exp(torch.where(pairs.positive, -self.alpha * s, self.alpha * self.cost * s))
         pull, push = (terms.masked_fill(~mask, 0.0) for mask in (pairs.positive, pairs.negative))

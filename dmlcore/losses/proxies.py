@@ -27,10 +27,11 @@ Steepness = Annotated[float, Slider(1, 64, r"\alpha", "Steepness of pull and pus
     sentence="Each class has a learned proxy; a sample is drawn to its own and pushed from all others.",
 )
 class ProxyNCA(ProxyLoss):
-    """Cross-entropy of cosine similarities to the proxies over a temperature; "all" or only the "others" below the bar.
+    """Cross-entropy of cosine similarities to the proxies, divided by a temperature.
 
-    all: ProxyNCA++, which is normalised soft-max (Teh, DeVries & Taylor 2020; Zhai & Wu 2019). others: Proxy-NCA,
-    Movshovitz-Attias et al. 2017; Psomas 2020, Eq. 2.27, with s = 1 / temperature; it can be negative.
+    `denominator` "all" sums over all proxies, which is ProxyNCA++ or normalised softmax (Teh, DeVries & Taylor 2020;
+    Zhai & Wu 2019). "others" sums over the proxies of other classes, which is Proxy-NCA and can be negative
+    (Movshovitz-Attias et al. 2017; Psomas 2020, Eq. 2.27, with s = 1 / temperature).
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class ProxyNCA(ProxyLoss):
         self.temperature, self.denominator = temperature, denominator
 
     def of(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
-        """The loss of a checked batch."""
+        """Compute the loss of a checked batch."""
         logits = unit(embeddings) @ unit(proxies).mT / self.temperature
         if self.denominator == "all":
             return F.cross_entropy(logits, labels)
@@ -66,10 +67,12 @@ class ProxyNCA(ProxyLoss):
     sentence="Squared distances to proxies on a larger sphere, with targets that leave the other classes a share.",
 )
 class SmoothedProxyNCA(ProxyLoss):
-    """Cross-entropy of minus squared distances between unit samples and proxies of norm `scale`, targets smoothed.
+    """Smoothed cross-entropy of negated squared distances between unit samples and proxies of norm `scale`.
 
-    The own class has target 1 - smoothing, the others share the rest. Source: the public implementation of Zabihzadeh
-    et al. 2021, for its Eq. 18.
+    The own class has target 1 - smoothing; the other classes share the rest.
+
+    Reference:
+        Public implementation of Zabihzadeh et al. 2021, for its Eq. 18.
     """
 
     def __init__(
@@ -88,16 +91,24 @@ class SmoothedProxyNCA(ProxyLoss):
         self.scale, self.smoothing = scale, smoothing
 
     def of(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
-        """The loss of a checked batch."""
+        """Compute the loss of a checked batch."""
         x, w = unit(embeddings), self.scale * unit(proxies)
         squared = x.square().sum(1, keepdim=True) + w.square().sum(1) - 2 * x @ w.mT
         return smoothed_cross_entropy(-squared, labels, self.smoothing, "others")
 
 
 def smoothed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float, over: str) -> Tensor:
-    """Cross-entropy with the share `smoothing` of each target spread over all C classes, or over the C - 1 others.
+    """Compute the cross-entropy with the share `smoothing` of each target spread over all classes or over the other
+    classes.
 
-    Source: Szegedy et al. 2016; Zabihzadeh et al. 2021, Eq. 19, 20 ("all") and its implementation ("others").
+    Args:
+        logits: Shape (B, C).
+        labels: Shape (B,).
+        smoothing: Share in 0..1.
+        over: "all" for all C classes, "others" for the C - 1 others.
+
+    Reference:
+        Szegedy et al. 2016; Zabihzadeh et al. 2021, Eq. 19, 20 ("all") and its implementation ("others").
     """
     classes = logits.shape[1]
     share = smoothing * classes / (classes - 1) if over == "others" and classes > 1 else smoothing
@@ -114,10 +125,13 @@ def smoothed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float, ove
     "others.",
 )
 class ProxyAnchor(ProxyLoss):
-    """Mean over the classes of the batch of log(1 + Σ_own e^-alpha(s - delta)), plus mean over all classes of
-    log(1 + Σ_others e^alpha(s + delta)).
+    """Loss whose anchors are the proxies.
 
-    s: cosine similarity of proxy and sample. Source: Kim et al. 2020, Eq. 4; Psomas 2020, Eq. 2.31.
+    It is the mean over the classes of the batch of log(1 + Σ_own e^-alpha(s - delta)), plus the mean over all classes
+    of log(1 + Σ_others e^alpha(s + delta)), where s is the cosine similarity of proxy and sample.
+
+    Reference:
+        Kim et al. 2020, Eq. 4; Psomas 2020, Eq. 2.31.
     """
 
     def __init__(self, alpha: Steepness = 32.0, delta: Delta = 0.1, *, classes: int, embedding_dim: int) -> None:
@@ -125,13 +139,13 @@ class ProxyAnchor(ProxyLoss):
         self.alpha, self.delta = alpha, delta
 
     def of(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
-        """The loss of a checked batch."""
+        """Compute the loss of a checked batch."""
         s = unit(proxies) @ unit(embeddings).mT
         own = self.own(labels).mT
         return self.pull(s, own) + log1p_exp(masked_lse(self.alpha * (s + self.delta), ~own)).mean()
 
     def pull(self, s: Tensor, own: Tensor) -> Tensor:
-        """The part of the positives; s and own (classes, B)."""
+        """Compute the term of the positives from cosines `s` and the mask `own`, both of shape (classes, B)."""
         return mean(log1p_exp(masked_lse(-self.alpha * (s - self.delta), own)).sum(), own.any(1).sum())
 
 
@@ -144,10 +158,10 @@ class ProxyAnchor(ProxyLoss):
     sentence="ProxyAnchor whose proxies push each other, directly or through the samples of the batch.",
 )
 class ProxyPush(ProxyAnchor):
-    """The positive part of ProxyAnchor, and proxies that push each other: mean of log(1 + Σ_w' e^alpha(g + delta)).
+    """Positive term of ProxyAnchor plus a push between proxies: mean of log(1 + Σ_w' e^alpha(g + delta)).
 
-    through: "proxies", g = w^T w' (Psomas 2020, Eq. 6.1; samples feel no push); "batch", g = Σ_x (w^T x)(x^T w')
-    (Eq. 6.2). w' are all other proxies.
+    w' runs over all other proxies. `through` is "proxies" for g = w^T w' (Psomas 2020, Eq. 6.1; samples are not pushed)
+    or "batch" for g = Σ_x (w^T x)(x^T w') (Eq. 6.2).
     """
 
     def __init__(
@@ -165,7 +179,7 @@ class ProxyPush(ProxyAnchor):
         self.through = through
 
     def of(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
-        """The loss of a checked batch."""
+        """Compute the loss of a checked batch."""
         w = unit(proxies)
         s = w @ unit(embeddings).mT
         between = w @ w.mT if self.through == "proxies" else s @ s.mT
@@ -185,8 +199,10 @@ class ProxyPush(ProxyAnchor):
 class SoftTriple(ProxyLoss):
     """Cross-entropy of la (S - delta [own]) with S = Σ_k softmax_k(s_k / gamma) s_k over `centres` proxies per class.
 
-    Plus tau times the mean distance between centres of one class. s: cosine similarity. Source: Qian et al. 2019,
-    Eq. 6, 10; Psomas 2020, Eq. 2.30 (which has one centre and no regulariser; errata).
+    s is the cosine similarity. The loss adds tau times the mean distance between the centres of a class.
+
+    Reference:
+        Qian et al. 2019, Eq. 6, 10; Psomas 2020, Eq. 2.30 (which has one centre and no regulariser; errata).
     """
 
     def __init__(
@@ -206,7 +222,7 @@ class SoftTriple(ProxyLoss):
         self.la, self.gamma, self.delta, self.tau = la, gamma, delta, tau
 
     def of(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
-        """The loss of a checked batch."""
+        """Compute the loss of a checked batch."""
         w = unit(proxies)
         s = (unit(embeddings) @ w.mT).view(-1, self.classes, self.per_class)
         similarity = ((s / self.gamma).softmax(2) * s).sum(2)

@@ -1,4 +1,4 @@
-"""Pair and triplet losses whose anchors meet learned proxies, several of each class, instead of other samples."""
+"""Pair and triplet losses between samples as anchors and several learned proxies per class."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ PerClass = Annotated[int, Slider(1, 16, "P", "Proxies of each class", step=1, ab
 
 
 class ProxyPairs(ProxyLoss):
-    """A pair loss whose columns are proxies, `per_class` of each class: samples are anchors, proxies their partners.
+    """Pair loss between samples as rows and proxies, `per_class` of each class, as columns.
 
-    Samples and proxies longer than 1 are pulled back to the unit ball. Source: Gurbuz 2022, Ch. 3 (proxies as anchors
-    of chance-constrained programming).
+    Samples and proxies with a norm above 1 are projected on the unit ball.
+
+    Reference:
+        Gurbuz 2022, Ch. 3 (proxies as anchors of chance-constrained programming).
     """
 
     unbounded = False
@@ -31,7 +33,7 @@ class ProxyPairs(ProxyLoss):
         self.loss = loss
 
     def of(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
-        """The loss of a checked batch."""
+        """Compute the loss of a checked batch."""
         own = torch.arange(self.classes, device=labels.device).repeat_interleave(self.per_class)
         if self.trained is not None:
             places = (
@@ -42,13 +44,13 @@ class ProxyPairs(ProxyLoss):
         return value
 
     def between(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """The same loss between the samples of a batch."""
+        """Compute the same loss between the samples of a batch instead of samples and proxies."""
         value: Tensor = self.loss(embeddings, labels)
         return value
 
     @property
     def counts(self) -> Counts:
-        """Terms of the last batch."""
+        """Counts of the terms of the last batch."""
         return self.loss.counts
 
 
@@ -71,7 +73,9 @@ def contrastive_proxy(
     classes: int,
     embedding_dim: int,
 ) -> nn.Module:
-    """`Contrastive` against proxies: C2, and with cosine distance, 1e-5, 0.5 over the anchors C1 of Gurbuz 2022."""
+    """Create `Contrastive` between samples and proxies (C2; with cosine distance, 1e-5, 0.5 and anchors C1, Gurbuz
+    2022).
+    """
     return ProxyPairs(Contrastive(m_pos, m_neg, distance, divisor), per_class, classes, embedding_dim)
 
 
@@ -83,9 +87,13 @@ def contrastive_proxy(
     sentence="Samples are anchors; positives and negatives are learned proxies.",
 )
 class TripletProxies(ProxyLoss):
-    """[d(x, w+) - d(x, w-) + m]+ over all proxies w+ of the class of x and w- of the others, in the unit ball.
+    """Mean of [d(x, w+) - d(x, w-) + m]+ over the proxies w+ of the class of x and w- of other classes, in the unit
+    ball.
 
-    divisor: as of `hinges.TripletHinge`. Source: Gurbuz 2022, Ch. 3.
+    The divisor has the same meaning as in `hinges.TripletHinge`.
+
+    Reference:
+        Gurbuz 2022, Ch. 3.
     """
 
     unbounded = False
@@ -107,7 +115,7 @@ class TripletProxies(ProxyLoss):
         self.counts = Counts.none()
 
     def of(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
-        """The loss of a checked batch."""
+        """Compute the loss of a checked batch."""
         d = distance_table("ball", embeddings, proxies)
         places = labels[:, None] * self.per_class + torch.arange(self.per_class, device=labels.device)
         others = ~self.own(labels)
@@ -125,7 +133,7 @@ class TripletProxies(ProxyLoss):
         return total / max(len(d), 1) if self.divisor == "anchors" else total
 
     def between(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """The same loss between the samples of a batch."""
+        """Compute the same loss between the samples of a batch instead of samples and proxies."""
         value: Tensor = self.samples(embeddings, labels)
         return value
 
@@ -141,5 +149,5 @@ class TripletProxies(ProxyLoss):
 def multi_similarity_proxy(
     alpha: Pull = 2.0, beta: Push = 40.0, m: Base = 0.5, per_class: PerClass = 8, *, classes: int, embedding_dim: int
 ) -> nn.Module:
-    """`MultiSimilarity` against proxies, on inner products in the unit ball, without mining."""
+    """Create `MultiSimilarity` between samples and proxies, on inner products in the unit ball, without mining."""
     return ProxyPairs(MultiSimilarity(alpha, beta, m, torch.inf, "ball"), per_class, classes, embedding_dim)

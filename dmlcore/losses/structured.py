@@ -1,4 +1,4 @@
-"""Losses that weigh all pairs of an anchor against each other: lifted structure, N-pair, NT-Xent, SupCon, Circle."""
+"""Losses that weigh all pairs of an anchor against each other: lifted structure, N-pair, NT-Xent, SupCon and Circle."""
 
 from __future__ import annotations
 
@@ -30,12 +30,17 @@ from dmlcore.losses.pairs import hard
     sentence="Every anchor is pulled to its farthest positives and pushed from its nearest negatives, softly chosen.",
 )
 class Lifted(PairLoss):
-    """Lifted structure in the three forms of the sources.
+    """Lifted structure loss in three published forms.
 
-    "rows": Σ_i [LSE_P(m - s) + LSE_N(s)]+ on cosines (Psomas 2020, Eq. 2.21; Hermans et al. 2017). "pairs": mean over
-    positive pairs of 1/2 [log(Σ_N(i) e^(m - d) + Σ_N(j) e^(m - d)) + d_ij]+^2, Euclidean (Oh Song et al. 2016, Eq. 4;
-    Can 2018, Eq. 2.17); it needs both rows, so no memory. "mined": mean over i of 2/beta LSE_P(-beta s) + 2/alpha
-    LSE_N(alpha s) over hard pairs (the public implementation of Psomas 2020). divisor: of "rows" alone.
+    "rows" is Σ_i [LSE_P(m - s) + LSE_N(s)]+ on cosines s (Psomas 2020, Eq. 2.21; Hermans et al. 2017); only this form
+    uses `divisor`.
+
+    "pairs" is the mean over positive pairs of 1/2 [log(Σ_N(i) e^(m - d) + Σ_N(j) e^(m - d)) + d_ij]+^2 with Euclidean
+    distances (Oh Song et al. 2016, Eq. 4; Can 2018, Eq. 2.17). It needs the rows of both samples and therefore does not
+    support a memory.
+
+    "mined" is the mean over i of 2/beta LSE_P(-beta s) + 2/alpha LSE_N(alpha s) over hard pairs (public implementation
+    of Psomas 2020).
     """
 
     def __init__(
@@ -62,7 +67,7 @@ class Lifted(PairLoss):
         self.unbounded = form != "pairs"
 
     def of(self, pairs: BatchPairs) -> Tensor:
-        """The loss of these pairs."""
+        """Compute the loss of the given pairs."""
         return {"rows": self._rows, "pairs": self._pairs, "mined": self._mined}[self.form](pairs)
 
     def _rows(self, pairs: BatchPairs) -> Tensor:
@@ -99,11 +104,13 @@ class Lifted(PairLoss):
     sentence="Every positive of an anchor competes with all its negatives at once.",
 )
 class NPair(PairLoss):
-    """N-pair loss, as printed over all pairs, or with one pair per class.
+    """N-pair loss over all pairs, or with one pair per class.
 
-    "all": mean over i of log(1 + Σ_P Σ_N e^(s_in - s_ip)) on cosines, Psomas 2020, Eq. 2.22. "one": cross-entropy of
-    the raw inner products of C anchors with C positives, the first two samples of each class, plus l2 times the
-    mean squared norms of anchors and of positives, Sohn 2016, Eq. 10; it needs both, so no memory.
+    "all" is the mean over i of log(1 + Σ_P Σ_N e^(s_in - s_ip)) on cosines s (Psomas 2020, Eq. 2.22).
+
+    "one" is the cross-entropy of the raw inner products of C anchors with C positives, which are the first two samples
+    of each class, plus `l2` times the mean squared norms of anchors and of positives (Sohn 2016, Eq. 10). It needs both
+    samples in the batch and therefore does not support a memory.
     """
 
     def __init__(
@@ -121,7 +128,7 @@ class NPair(PairLoss):
         self.unbounded = form == "all"
 
     def of(self, pairs: BatchPairs) -> Tensor:
-        """The loss of these pairs."""
+        """Compute the loss of the given pairs."""
         if self.form == "one":
             return self._one(pairs)
         s = pairs.cosines()
@@ -135,7 +142,7 @@ class NPair(PairLoss):
         partner = pairs.positive & (order > order[:, None])
         second = torch.where(partner, order, len(order)).amin(1)  # the next positive of each row
         earlier = (pairs.positive & (order < order[:, None])).any(1)
-        anchor = (second < len(order)) & ~earlier  # the first of its class, if it has a positive
+        anchor = (second < len(order)) & ~earlier  # the first sample of its class, if it has a positive
         positive = torch.zeros(len(order) + 1, dtype=torch.bool, device=order.device)
         positive[torch.where(anchor, second, len(order))] = True
         positive = positive[:-1]
@@ -155,9 +162,10 @@ class NPair(PairLoss):
     sentence="Each positive is to be told from all negatives of its anchor, one at a time.",
 )
 class NTXent(PairLoss):
-    """Mean over positive pairs of -log e^(s_ip/tau) / (e^(s_ip/tau) + Σ_N e^(s_in/tau)), s: cosines.
+    """Mean over positive pairs of -log e^(s_ip/tau) / (e^(s_ip/tau) + Σ_N e^(s_in/tau)) with cosines s.
 
-    Source: Sohn 2016; Chen et al. 2020 (SimCLR), Eq. 1; Oord et al. 2018.
+    Reference:
+        Sohn 2016; Chen et al. 2020 (SimCLR), Eq. 1; Oord et al. 2018.
     """
 
     unbounded = True
@@ -172,7 +180,7 @@ class NTXent(PairLoss):
         self.temperature = temperature
 
     def of(self, pairs: BatchPairs) -> Tensor:
-        """The loss of these pairs."""
+        """Compute the loss of the given pairs."""
         s = pairs.cosines() / self.temperature
         terms = log1p_exp(masked_lse(s, pairs.negative)[:, None] - s).masked_fill(~pairs.positive, 0.0)
         return mean(terms.sum(), pairs.positive.sum())
@@ -187,9 +195,10 @@ class NTXent(PairLoss):
     sentence="Each positive of an anchor competes with all other samples, the other positives included.",
 )
 class SupervisedContrastive(PairLoss):
-    """Mean over the anchors with a positive of -1/|P| Σ_P log e^(s_ip/tau) / Σ_(k != i) e^(s_ik/tau), s: cosines.
+    """Mean over anchors with a positive of -1/|P| Σ_P log e^(s_ip/tau) / Σ_(k != i) e^(s_ik/tau) with cosines s.
 
-    Source: Khosla et al. 2020, Eq. 2 (the sum outside the logarithm).
+    Reference:
+        Khosla et al. 2020, Eq. 2 (the sum outside the logarithm).
     """
 
     unbounded = True
@@ -204,7 +213,7 @@ class SupervisedContrastive(PairLoss):
         self.temperature = temperature
 
     def of(self, pairs: BatchPairs) -> Tensor:
-        """The loss of these pairs."""
+        """Compute the loss of the given pairs."""
         s = pairs.cosines() / self.temperature
         every = masked_lse(s, pairs.positive | pairs.negative)
         terms = mean((every[:, None] - s).masked_fill(~pairs.positive, 0.0).sum(1), pairs.positive.sum(1))
@@ -222,11 +231,14 @@ class SupervisedContrastive(PairLoss):
     sentence="Each similarity is weighted by its distance from its optimum, so that the worst pairs move fastest.",
 )
 class Circle(PairLoss):
-    """Mean over the anchors with a positive and a negative of log(1 + Σ_N e^(gamma a_n (s_n - m)) Σ_P e^(-gamma a_p
-    (s_p - 1 + m))), with the weights a_n = [s_n + m]+ and a_p = [1 + m - s_p]+; s: cosines.
+    """Mean over anchors with a positive and a negative of the Circle loss.
 
-    The gradient takes the weights as constants (Sun et al. 2020, Eq. 10), so it is not the derivative of the value.
-    Source: Sun et al. 2020, Eq. 6 to 8.
+    The loss is log(1 + Σ_N e^(gamma a_n (s_n - m)) Σ_P e^(-gamma a_p (s_p - 1 + m))) with cosines s and weights a_n =
+    [s_n + m]+ and a_p = [1 + m - s_p]+. The gradient treats the weights as constants (Sun et al. 2020, Eq. 10), so it
+    is not the derivative of the value.
+
+    Reference:
+        Sun et al. 2020, Eq. 6 to 8.
     """
 
     unbounded = True
@@ -240,7 +252,7 @@ class Circle(PairLoss):
         self.m, self.gamma = m, gamma
 
     def of(self, pairs: BatchPairs) -> Tensor:
-        """The loss of these pairs."""
+        """Compute the loss of the given pairs."""
         s = first_derivatives_only(
             pairs.cosines(),
             "circle has no second derivatives, as its gradient takes weights as constants; try multi_similarity",

@@ -1,7 +1,7 @@
-"""The triplet losses, one pure function each: the core energy, without margin and clamp.
+"""Triplet losses, each a pure function that computes the core energy, without margin and clamp.
 
-Edge lengths and squared norms come from the `Triplet` t, so each line reads like the formula beside it and runs alike
-on points and on the distance table of a batch. Numbers of equations are those of Karaman 2021 (METU MSc thesis).
+Edge lengths and squared norms come from the `Triplet` t. Each line therefore reads like its formula and works for
+points and for the distance table of a batch. Equation numbers are those of Karaman 2021 (METU MSc thesis).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def facenet(t: Triplet) -> Tensor:
     latex=r"d_{ap}^2-d_{an}^2,\quad m_2=m",
     source="Schroff et al. 2015; Karaman 2021, Eq. 2.25",
     sentence="FaceNet clamped to the semi-hard negatives: farther than the positive, but within the margin.",
-    margin=Margin(0.2, 0.01, 2.0, above=0.0),  # it is also the upper end of the clamp window [0, m]
+    margin=Margin(0.2, 0.01, 2.0, above=0.0),  # also the upper end of the clamp window [0, m]
     clamp=Clamp(to="m"),
     separable=True,
 )

@@ -1,4 +1,4 @@
-"""The (N+P+1)-tuplet family: each sample is the centre of all its positives and negatives."""
+"""(N+P+1)-tuplet losses, in which each sample is the centre of all its positives and negatives."""
 
 from __future__ import annotations
 
@@ -14,11 +14,15 @@ FORMS = ("cross_entropy", "ratio", "pairs")
 
 
 def centre_losses(similarities: Tensor, positive: Tensor, negative: Tensor, form: str) -> Tensor:
-    """The loss of each centre, (B,), from its similarities D (B, R); nothing meant where it has no positive.
+    """Compute the loss of each centre, shape (B,), from its similarities D (B, R). Undefined for rows without
+    positives.
 
-    With K = P and N together and p = |P|: cross_entropy = LSE_K D - mean_P D, the soft-label "easy trick";
-    ratio = LSE_K D - LSE_P D + log p; pairs = log(1 + 1/p sum_P sum_N e^(D_n - D_p)). The three agree for p = 1 alone,
-    unlike printed. Source: Can 2018, Eq. 3.1-3.5.
+    With K the union of P and N, and p = |P|: "cross_entropy" is LSE_K D - mean_P D, the soft-label "easy trick";
+    "ratio" is LSE_K D - LSE_P D + log p; "pairs" is log(1 + 1/p sum_P sum_N e^(D_n - D_p)). Contrary to the paper, the
+    three agree only for p = 1.
+
+    Reference:
+        Can 2018, Eq. 3.1-3.5.
     """
     count = positive.sum(1).clamp(min=1).to(similarities.dtype)
     if form == "pairs":
@@ -38,10 +42,15 @@ def centre_losses(similarities: Tensor, positive: Tensor, negative: Tensor, form
     "length.",
 )
 class Tuplet(PairLoss):
-    """Mean of `centre_losses` of raw inner products over the samples with a positive, plus pull of the embeddings.
+    """Mean of `centre_losses` of raw inner products over samples with a positive, plus a penalty on the embedding
+    norms.
 
-    norm_weight: weight of the mean length of the embeddings (J_reg, 0.02 in the source). Its J_pre, which holds the
-    embeddings of any loss to the pretrained network, is `loss.start_weight` of a run. Source: Can 2018, Sec. 3.2-3.4.
+    `norm_weight` is the weight of the mean norm of the embeddings (J_reg, 0.02 in the source). The term J_pre of the
+    source, which keeps the embeddings of any loss close to the pretrained network, is the setting `loss.start_weight`
+    of a run.
+
+    Reference:
+        Can 2018, Sec. 3.2-3.4.
     """
 
     def __init__(
@@ -62,7 +71,7 @@ class Tuplet(PairLoss):
         self.form, self.norm_weight = form, norm_weight
 
     def of(self, pairs: BatchPairs) -> Tensor:
-        """The loss of these pairs."""
+        """Compute the loss of the given pairs."""
         terms = centre_losses(pairs.rows @ pairs.columns.mT, pairs.positive, pairs.negative, self.form)
         has = pairs.positive.any(1)
         self.note(terms.detach(), has)
@@ -71,6 +80,6 @@ class Tuplet(PairLoss):
 
 
 def _mean_length(vectors: Tensor) -> Tensor:
-    """Mean Euclidean length of vectors (B, D), unsquared; a vector of 0 has no gradient."""
+    """Compute the mean Euclidean norm of vectors (B, D); a zero vector has no gradient."""
     length: Tensor = torch.linalg.vector_norm(vectors, dim=1)
     return length.mean()

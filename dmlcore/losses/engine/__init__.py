@@ -1,1 +1,1 @@
-"""What all losses share: the decorator, the modules, the tables of pairs and triplets they are summed over."""
+"""Shared parts of all losses: decorators, base modules, and tables of pairs and triplets."""

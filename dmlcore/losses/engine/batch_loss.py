@@ -1,6 +1,6 @@
-"""What the losses of a whole batch share that are no sum over catalogued triplets: entry, pair tables, proxies.
+"""Shared parts of losses that are not sums over triplets: catalogue entry, pair tables and proxies.
 
-A loss enters the catalogue by `batch_loss`, before its class or the function that makes it.
+The decorator `batch_loss` registers a loss, given as a class or as a function that creates its module.
 """
 
 from __future__ import annotations
@@ -33,14 +33,16 @@ Distance = Annotated[
         DISTANCES, "d", "Distance: Euclidean, its square, 1 - cosine, or Euclidean in the unit ball (long vectors cut)"
     ),
 ]
-NOTHING = -1e30  # log of an empty sum: exp(NOTHING) is 0 in every precision, and unlike -inf it has a gradient
+NOTHING = -1e30  # logarithm of an empty sum; exp(NOTHING) is 0 in every precision and, unlike exp(-inf), has a gradient
 
 
 @dataclass(frozen=True, kw_only=True)
 class BatchFormula(LossEntry):
-    """A loss of a whole batch: what a form and a page need of it, and `build`, which makes the module.
+    """Catalogue entry of a loss of a whole batch.
 
-    sizes: which of `classes`, `embedding_dim` and `pooled_dim` it is made for, beside its hyper-parameters.
+    Attributes:
+        build: Callable that creates the module.
+        sizes: Which of `classes`, `embedding_dim` and `pooled_dim` `build` needs in addition to the hyper-parameters.
     """
 
     build: Callable[..., nn.Module]
@@ -48,21 +50,27 @@ class BatchFormula(LossEntry):
 
     @property
     def pairs(self) -> bool:
-        """Whether the loss compares rows with a reference, as a memory of earlier batches needs."""
+        """True if the loss can compare the batch with a reference, as a cross-batch memory requires."""
         return bool(getattr(self.build, "pairs", False))
 
     @property
     def proxies(self) -> bool:
-        """Whether it learns vectors as long as an embedding."""
+        """True if the loss learns vectors of the dimension of an embedding."""
         return "embedding_dim" in self.sizes
 
     @property
     def proxies_are_places(self) -> bool:
-        """Whether its proxies, several of each class, lie among the samples, so that samples can replace them."""
+        """True if the loss learns several proxies per class in the embedding space, so that samples can replace
+        proxies.
+        """
         return "per_class" in self.parameters
 
     def complete(self, given: Values, reduction: str = "mean_valid", **surroundings: Any) -> dict[str, Any]:
-        """As of every entry; also ValueError for another reduction than its own."""
+        """Complete the given hyper-parameters as `Entry.complete` does.
+
+        Raises:
+            ValueError: Also if the reduction is not the default, as the loss has its own.
+        """
         if reduction != "mean_valid":
             raise ValueError(f"reduction: {self.name} has its own; leave it at mean_valid, got {reduction}")
         return super().complete(given, **surroundings)
@@ -78,11 +86,22 @@ def batch_loss(
     rule: Callable[[Values], str] | None = None,
     shared: Callable[..., Any] | None = None,
 ) -> Callable[[Build], Build]:
-    """Enter a loss of batches into the catalogue: its class, or a function that makes it.
+    """Register a loss of a batch in the catalogue. The decorated object is a class or a function that creates the
+    module.
 
-    Each hyper-parameter of the constructor is `Annotated` with its Slider or Choice and has a default; `classes`,
-    `embedding_dim` and `pooled_dim` (of what the embedding layer takes) are given to what asks for them. rule: as of
-    `catalogue.Entry`. shared: a function whose hyper-parameters it has too, as keywords, declared there for several.
+    Each hyper-parameter of the constructor is `Annotated` with its Slider or Choice and has a default. Constructors
+    that have parameters `classes`, `embedding_dim` or `pooled_dim` (dimension of the features before the embedding
+    layer) receive these sizes.
+
+    Args:
+        name: Name in the catalogue.
+        title: Title on screen.
+        latex: Formula in LaTeX.
+        source: Citation.
+        sentence: One-sentence description.
+        rule: Check of a combination of values, see `catalogue.Entry`.
+        shared: Function that declares hyper-parameters which several losses share; the constructor receives them as
+            keywords.
     """
 
     def enter(build: Build) -> Build:
@@ -109,22 +128,22 @@ def batch_loss(
 
 
 def masked_lse(values: Tensor, mask: Tensor, dim: int = 1) -> Tensor:
-    """log Σ exp over the entries in `mask`; NOTHING, without a gradient, where there are none."""
+    """Compute log Σ exp over the entries in `mask`; return NOTHING, without a gradient, if `mask` is empty."""
     return torch.logsumexp(values.masked_fill(~mask, NOTHING), dim)
 
 
 def log1p_exp(x: Tensor) -> Tensor:
-    """log(1 + e^x), exact to rounding in float64 too."""
+    """Compute log(1 + e^x), exact to rounding also in float64."""
     return F.softplus(x, threshold=40.0)
 
 
 def mean(total: Tensor, count: Tensor) -> Tensor:
-    """total / count, and total where the count is 0."""
+    """Return total / count, or total if the count is 0."""
     return total / count.clamp(min=1)
 
 
 def reduced(terms: Tensor, valid: Tensor, divisor: str) -> Tensor:
-    """Sum of the terms (B, ...), 0 where not valid, over what `divisor` names (DIVISORS)."""
+    """Divide the sum of the terms (B, ...), which are 0 if not valid, by the count that `divisor` names."""
     total = terms.sum()
     if divisor == "nonzero":
         return mean(total, (terms > 0).sum())
@@ -138,10 +157,17 @@ def reduced(terms: Tensor, valid: Tensor, divisor: str) -> Tensor:
 
 @dataclass(frozen=True)
 class BatchPairs:
-    """Rows (B, D) against columns (R, D), and which pairs (B, R) are positive or negative.
+    """Pairs of rows (B, D) and columns (R, D), with masks (B, R) of the positive and negative pairs.
 
-    labels (B,) and column_labels (R,): None where the caller gave index tuples instead. listed: the triplets (a, p, n)
-    that the caller gave, (T,) each; else every positive pair meets every negative of its row.
+    Attributes:
+        rows: Embeddings of the batch, shape (B, D).
+        columns: Embeddings that they are compared with, shape (R, D).
+        labels: Labels of the rows, shape (B,), or None if the caller gave index tuples.
+        column_labels: Labels of the columns, shape (R,), or None if the caller gave index tuples.
+        positive: Mask of positive pairs, shape (B, R).
+        negative: Mask of negative pairs, shape (B, R).
+        listed: Triplets (a, p, n) given by the caller, each of shape (T,). If None, every positive pair is combined
+            with every negative of its row.
     """
 
     rows: Tensor
@@ -153,33 +179,42 @@ class BatchPairs:
     listed: Indices | None
 
     def known_labels(self) -> tuple[Tensor, Tensor]:
-        """Return the labels of rows and columns; raises ValueError where the caller gave none."""
+        """Return the labels of rows and columns.
+
+        Raises:
+            ValueError: If the caller gave no labels.
+        """
         if self.labels is None or self.column_labels is None:
             raise ValueError("labels: this loss needs them, beside indices_tuple and for ref_emb, too")
         return self.labels, self.column_labels
 
     def distances(self, kind: str) -> Tensor:
-        """Distances (B, R), as `distances.distance_table` names them."""
+        """Compute the distances (B, R); `kind` is one of `distances.DISTANCES`."""
         return distance_table(kind, self.rows, self.columns)
 
     def cosines(self) -> Tensor:
-        """Cosine similarities (B, R)."""
+        """Compute the cosine similarities (B, R)."""
         rows = unit(self.rows)
         return rows @ (rows if self.columns is self.rows else unit(self.columns)).mT
 
 
 class PairLoss(nn.Module):
-    """A loss of the pairs (row, column) of a batch, or of a batch against a reference such as a memory.
+    """Base class of losses of the pairs of a batch, or of pairs between a batch and a reference such as a memory.
 
-    forward(embeddings (B, D), labels (B,), indices_tuple=None, ref_emb=None, ref_labels=None) -> scalar.
-    indices_tuple: None for all pairs; (a1, p, a2, n) of a miner, or triplets (a, p, n); a pair listed twice counts
-    once; labels may then be None, unless the loss needs them. Rows are samples of the batch, columns those of ref_emb
-    (R, D) where it is given; then a sample that lies in both is its own positive. After a forward pass `counts` holds
-    the terms of the batch: all, and those above 0. Nothing waits for the device until it is read.
+    `forward` maps embeddings (B, D) and labels (B,) to a scalar. Rows are the samples of the batch; columns are those
+    of `ref_emb` (R, D) if it is given, else those of the batch. A sample that is in both the batch and the reference
+    counts as its own positive.
+
+    `indices_tuple` is None for all pairs, (a1, p, a2, n) as returned by a miner, or triplets (a, p, n). A pair that is
+    listed twice counts once. With index tuples labels may be None, unless the loss needs them.
+
+    After a forward pass `counts` holds the number of terms of the batch and of those above 0. Counting does not
+    synchronise with the device until the numbers are read.
     """
 
     pairs: ClassVar[bool] = True
-    unbounded: bool = False  # whether embeddings of any length will do, as where only their direction counts
+    # True if the loss accepts embeddings of any length, for example because only their direction counts
+    unbounded: bool = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -201,16 +236,16 @@ class PairLoss(nn.Module):
         return self.of(_pairs(batch))
 
     def of(self, pairs: BatchPairs) -> Tensor:
-        """The loss of these pairs."""
+        """Compute the loss of the given pairs."""
         raise NotImplementedError
 
     def note(self, terms: Tensor, valid: Tensor) -> None:
-        """Remember how many terms (any shape, masked by `valid`) there are, and how many are above 0."""
+        """Record the number of terms (any shape, masked by `valid`) and the number of terms above 0."""
         above = ((terms > 0) & valid).sum()
         self.counts = Counts.of(valid.sum(), above, above)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies and pickles do not carry the counts of the last batch."""
+        """Return the state without the counts of the last batch, so that copies and pickles do not carry it."""
         return {**self.__dict__, "counts": Counts.none()}
 
 
@@ -241,12 +276,13 @@ def _pairs(batch: LossInputs) -> BatchPairs:
 
 
 class ProxyLoss(nn.Module):
-    """A loss of samples against `proxies` (classes x per_class, D), learned, class after class.
+    """Base class of losses of samples against learned proxies, shape (classes * per_class, D), ordered by class.
 
-    forward(embeddings (B, D), labels (B,) in 0..classes-1, indices_tuple=None, ref_emb=None, ref_labels=None) ->
-    scalar; indices_tuple is not used, since every sample meets every proxy, and a reference is refused. `trained` holds
-    the classes whose proxies take part, (K,) int64, where a loss can leave out those without a sample (`proxy_pairs`);
-    None: all.
+    `forward` maps embeddings (B, D) and labels (B,) in 0..classes-1 to a scalar. `indices_tuple` is ignored because
+    every sample is compared with every proxy; a reference raises ValueError.
+
+    `trained` holds the classes whose proxies take part, shape (K,) int64, if the loss can leave out the proxies of
+    classes without a sample in the batch (see `proxy_pairs`); None means all classes.
     """
 
     pairs: ClassVar[bool] = False
@@ -285,5 +321,5 @@ class ProxyLoss(nn.Module):
         raise NotImplementedError
 
     def own(self, labels: Tensor) -> Tensor:
-        """(B, classes), whether a class is that of the sample."""
+        """Return the mask (B, classes) that is True at the class of each sample."""
         return labels[:, None] == torch.arange(self.classes, device=labels.device)

@@ -1,7 +1,7 @@
-"""How an ensemble of losses works: running means, weights, blocks that are kept apart, compression.
+"""Building blocks of ensembles of losses: running means, learned weights, diverse blocks and compression.
 
-Source: Zabihzadeh, Alitbi & Mousavirad 2021 (WEL, WEDL, WEDL-C), with the errata of science 15: squared distances in
-the diversity, and evaluation distances that are 0 between equal points.
+Reference: Zabihzadeh, Alitbi & Mousavirad 2021 (WEL, WEDL, WEDL-C), corrected: squared distances in the diversity, and
+evaluation distances that are 0 between equal points.
 """
 
 from __future__ import annotations
@@ -21,11 +21,19 @@ ORDERS = ("update_first", "normalise_first")
 
 
 class Rescaling(nn.Module):
-    """Losses (M,) scaled to one mean: l_j mean(means) / means_j, where the means are running and have no gradient.
+    """Scaling of losses (M,) to a common mean: l_j mean(means) / means_j, with running means that have no gradient.
 
-    In training they are updated first: means_j <- means_j + rate / (1 + k) (l_j - means_j), k = 0, 1, ...; with rate 1
-    they are the arithmetic means of all steps. order "normalise_first" divides by the means of the steps before, as the
-    text has it; the first step divides by itself either way. Source: Eq. 8-9 and the released code.
+    In training mode the means are updated first: means_j <- means_j + rate / (1 + k) (l_j - means_j), k = 0, 1, ....
+    With rate 1 they are the arithmetic means over all steps.
+
+    Args:
+        losses: Number M of losses.
+        rate: Rate of the running means.
+        order: "update_first", or "normalise_first" to divide by the means of the previous steps, as the paper prints
+            it. In either order the first step divides by its own losses.
+
+    Reference:
+        Eq. 8-9 and the released code.
     """
 
     means: Tensor
@@ -38,8 +46,8 @@ class Rescaling(nn.Module):
         self.register_buffer("steps", torch.zeros(()))
 
     def forward(self, losses: Tensor) -> Tensor:
-        """The rescaled losses, (M,)."""
-        if self.means.dtype in HALF:  # too coarse for running means
+        """Return the rescaled losses, shape (M,)."""
+        if self.means.dtype in HALF:  # half precision is too coarse for running means
             self.float()
         means = self.means.clone()
         if self.training:
@@ -55,10 +63,17 @@ class Rescaling(nn.Module):
 
 
 class Coefficients(nn.Module):
-    """Weights w_j = c_j^2 + 1 / (4 M), from `prior` on, and the penalty eta (sum w - 1)^2. Source: Eq. 11.
+    """Weights w_j = c_j^2 + 1 / (4 M), initialised at `prior`, with the penalty eta (sum w - 1)^2.
 
-    learned: False keeps them at `prior` (Eq. 10). at_network_rate: whether they learn at the rate of the network, as in
-    the released code, while proxies have `loss.learning_rate`.
+    Args:
+        prior: Initial weights, M numbers.
+        eta: Weight of the penalty.
+        learned: False to keep the weights at `prior` (Eq. 10).
+        at_network_rate: True if the weights learn at the learning rate of the network, as in the released code; proxies
+            learn at `loss.learning_rate`.
+
+    Reference:
+        Eq. 11.
     """
 
     roots: Tensor
@@ -76,23 +91,33 @@ class Coefficients(nn.Module):
 
     @property
     def weights(self) -> Tensor:
-        """Learned weights of the members, (M,), each above 1 / (4 M), float32 at least; they sum to nearly 1."""
+        """Weights of the members, shape (M,), each above 1 / (4 M), float32 or wider; their sum is close to 1."""
         return widen(self.roots).square() + self.least
 
     def forward(self, losses: Tensor) -> Tensor:
-        """sum_j w_j l_j + eta (sum_j w_j - 1)^2, from losses (M,)."""
+        """Compute sum_j w_j l_j + eta (sum_j w_j - 1)^2 from losses (M,)."""
         weights = self.weights.to(losses.dtype)
         return (weights * losses).sum() + self.eta * (weights.sum() - 1).square()
 
 
 class Ensemble(nn.Module):
-    """What WEL and WEDL share: members, rescaling, coefficients.
+    """Base class of WEL and WEDL: member losses, rescaling and coefficients.
 
-    forward(embeddings (B, D), labels (B,), indices_tuple=None, *, pooled=None) -> scalar; tuples go to the members that
-    are losses of pairs; a reference is refused; pooled (B, P) is what the embedding layer takes, where the loss
-    `reads_pooled`. After a forward pass `values` holds the losses of the members, (M,), not rescaled, and `weights`
-    what they counted with, (M,); `measured` gives both by the names of the members. weights, order: `Coefficients` and
-    the order of `Rescaling` instead of learned ones that are updated first.
+    `forward` maps embeddings (B, D) and labels (B,) to a scalar. Index tuples are passed to the members that are losses
+    of pairs; a reference raises ValueError. `pooled` (B, P) holds the features before the embedding layer; it is used
+    if the loss `reads_pooled`.
+
+    After a forward pass `values` holds the member losses (M,) before rescaling, and `weights` holds their weights (M,).
+    `measured` returns both by the names of the members.
+
+    Args:
+        members: Losses.
+        prior: Initial weights.
+        eta: Weight of the penalty, see `Coefficients`.
+        rate: Rate of the running means, see `Rescaling`.
+        names: Names of the members; numbers by default.
+        weights: Coefficients to use instead of learned ones.
+        order: See `Rescaling`.
     """
 
     pairs: ClassVar[bool] = False
@@ -119,7 +144,7 @@ class Ensemble(nn.Module):
         self.values, self.weights = torch.zeros(len(members)), self.coefficients.weights.detach()
 
     def measured(self) -> dict[str, Tensor]:
-        """`values` as loss_NAME and `weights` as weight_NAME, of the last batch, without a graph."""
+        """Return `values` as loss_NAME and `weights` as weight_NAME, of the last batch, detached."""
         parts = {"loss": self.values, "weight": self.weights}
         return {
             f"{part}_{name}": value for part, row in parts.items() for name, value in zip(self.names, row, strict=True)
@@ -154,15 +179,15 @@ class Ensemble(nn.Module):
         return total
 
     def inputs(self, embeddings: Tensor, pooled: Tensor | None = None) -> list[Tensor]:
-        """What each member sees of the embeddings (B, D) and of what they are made of."""
+        """Return the input of each member, made from embeddings (B, D) and pooled features (B, P)."""
         raise NotImplementedError
 
 
 class WeightedEnsemble(Ensemble):
-    """WEL: all losses on one embedding; the metric ones see it with unit length, the classifier as it is.
+    """Ensemble on one embedding (WEL). Metric losses read it at unit length, the classifier reads it unnormalised.
 
-    reads_pooled: whether the classifier reads the features phi that the embedding layer takes instead, as in the
-    source (Fig. 9).
+    `reads_pooled` is True if the classifier instead reads the features phi before the embedding layer, as in the source
+    (Fig. 9).
     """
 
     def __init__(self, *args: Any, reads_pooled: bool = False, **more: Any) -> None:
@@ -170,7 +195,7 @@ class WeightedEnsemble(Ensemble):
         self.reads_pooled = reads_pooled
 
     def inputs(self, embeddings: Tensor, pooled: Tensor | None = None) -> list[Tensor]:
-        """What each member sees."""
+        """Return the input of each member: the normalised embeddings, or what the classifier reads."""
         directions, classified = unit(embeddings), pooled if self.reads_pooled else embeddings
         if classified is None:
             raise ValueError("the classifier reads the features before the embedding; give them as pooled")
@@ -178,12 +203,12 @@ class WeightedEnsemble(Ensemble):
 
 
 class DiverseEnsemble(Ensemble):
-    """WEDL: the embedding is M blocks, one per loss, each of unit length, which are kept apart by a diversity hinge.
+    """Ensemble on M blocks of the embedding, one per loss, each of unit length and kept apart by a diversity hinge
+    (WEDL).
 
-    squared: whether the hinge is of squared distances; the released code takes plain ones, whose mean is below 2.
-
-    `embed` gives what distances are measured with: blocks times the roots of their weights (Eq. 15, corrected), or,
-    with a `compression`, its output, trained beside on detached embeddings (WEDL-C).
+    `embed` returns the vectors to measure distances with: blocks times the square roots of their weights (Eq. 15,
+    corrected) or, with a `compression`, its output, which is trained on detached embeddings at the same time (WEDL-C).
+    `squared` is True if the hinge uses squared distances; the released code uses unsquared ones, whose mean is below 2.
     """
 
     def __init__(
@@ -203,7 +228,7 @@ class DiverseEnsemble(Ensemble):
         self.apart = torch.tensor(2.0)
 
     def measured(self) -> dict[str, Tensor]:
-        """Also "diversity", the mean (squared) distance between the blocks of a sample."""
+        """Return the values of all members and "diversity", the mean (squared) distance between blocks."""
         return super().measured() | {"diversity": self.apart}
 
     @full_precision
@@ -231,31 +256,38 @@ class DiverseEnsemble(Ensemble):
         return loss + compression_loss(joined, self.compression(joined))
 
     def inputs(self, embeddings: Tensor, pooled: Tensor | None = None) -> list[Tensor]:
-        """What each member sees: its block."""
+        """Return the block (B, e) of each member."""
         return list(self.blocks(embeddings).unbind(1))
 
     def blocks(self, embeddings: Tensor) -> Tensor:
-        """(B, M, e), unit length along the last axis, from embeddings (B, M e)."""
+        """Return the blocks (B, M, e), of unit length along the last axis, of embeddings (B, M e)."""
         if embeddings.shape[1] % len(self.members):
             raise ValueError(f"embeddings must have {len(self.members)} blocks of columns, got {embeddings.shape[1]}")
         return unit(embeddings.unflatten(1, (len(self.members), -1)))
 
     def joined(self, embeddings: Tensor) -> Tensor:
-        """f_con (B, M e): squared distances of it are sum_j w_j |f_j - f_j'|^2."""
+        """Return the weighted blocks f_con (B, M e), whose squared distances are sum_j w_j |f_j - f_j'|^2."""
         return (self.coefficients.weights.sqrt()[:, None] * self.blocks(embeddings)).flatten(1)
 
     @torch.no_grad()
     def embed(self, embeddings: Tensor) -> Tensor:
-        """What retrieval is to be scored on, (B, M e), or (B, e) compressed, from the embeddings (B, M e)."""
+        """Return the vectors to score retrieval on, (B, M e) or compressed (B, e), from embeddings (B, M e)."""
         joined = self.joined(embeddings)
         return joined if self.compression is None else cast(Tensor, self.compression(joined))
 
 
 def diversity(blocks: Tensor, *, squared: bool = True) -> Tensor:
-    """Mean squared distance between the blocks of a sample: 2 if they are orthogonal, at most 2 M / (M - 1).
+    """Compute the mean squared distance between the blocks of a sample: 2 if orthogonal, at most 2 M / (M - 1).
 
-    blocks (B, M, e) of unit length -> scalar, the mean over pairs of blocks and samples. squared: False for that of the
-    distances, as in the released code. Source: Eq. 12, corrected.
+    Args:
+        blocks: Blocks of unit length, shape (B, M, e).
+        squared: False for the mean of unsquared distances, as in the released code.
+
+    Returns:
+        Scalar, the mean over pairs of blocks and samples.
+
+    Reference:
+        Eq. 12, corrected.
     """
     count = blocks.shape[1]
     if count < 2 or not len(blocks):
@@ -263,14 +295,14 @@ def diversity(blocks: Tensor, *, squared: bool = True) -> Tensor:
     if not squared:
         first, second = torch.triu_indices(count, count, 1, device=blocks.device)
         squares = (blocks[:, first] - blocks[:, second]).square().sum(-1)
-        # the root has no slope at 0, where blocks coincide
+        # the square root has no finite derivative at 0, where blocks coincide
         return torch.where(squares > 0, torch.where(squares > 0, squares, 1.0).sqrt(), 0.0).mean()
-    summed = count * blocks.square().sum((1, 2)) - blocks.sum(1).square().sum(1)  # over the pairs j < k
+    summed = count * blocks.square().sum((1, 2)) - blocks.sum(1).square().sum(1)  # sum over the pairs j < k
     return 2 * summed.mean() / (count * (count - 1))
 
 
 class Compression(nn.Sequential):
-    """The network of WEDL-C: M e numbers to e, with one hidden layer of 2 e and a tanh."""
+    """Network of WEDL-C, which maps M e numbers to e, with one hidden layer of 2 e units and a tanh."""
 
     def __init__(self, blocks: int, width: int) -> None:
         super().__init__(nn.Linear(blocks * width, 2 * width), nn.Tanh(), nn.Linear(2 * width, width))
@@ -283,9 +315,13 @@ class Compression(nn.Sequential):
 
 
 def compression_loss(joined: Tensor, compressed: Tensor) -> Tensor:
-    """N^2 |K - K'|^2 of the squared distances within each, divided by their sums: N^4 times what is printed.
+    """Compute N^2 |K - K'|^2, where K and K' are squared distances divided by their sums; N^4 times the printed loss.
 
-    joined (N, M e), compressed (N, e) -> scalar. As printed it is of the order N^-4, too small to train with.
+    As printed the loss is of order N^-4, too small to train with.
+
+    Args:
+        joined: Shape (N, M e).
+        compressed: Shape (N, e).
     """
     first, second = (_relative_squares(x) for x in (joined, compressed))
     return len(joined) ** 2 * (first - second).square().sum()

@@ -1,4 +1,4 @@
-"""A triplet loss as data: the pure formula with its title, LaTeX, source and annotated hyper-parameters."""
+"""Catalogue entries of triplet losses: pure formula, title, LaTeX, source and annotated hyper-parameters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dmlcore.geometry.batches import check_finite
 
 @dataclass(frozen=True)
 class Margin:
-    """The additive margin of a loss, applied outside its formula: raw = core + margin."""
+    """Additive margin of a loss, applied outside its formula: raw = core + margin."""
 
     default: float
     low: float
@@ -28,15 +28,16 @@ class Margin:
 
     @property
     def slider(self) -> Slider:
-        """The margin as a slider."""
+        """Margin as a slider."""
         return Slider(self.low, self.high, self.name.replace("1", "_1"), self.help, step=0.005, above=self.above)
 
 
 @dataclass(frozen=True)
 class Clamp:
-    """The upper end m2 of the clamp window [0, m2], applied outside the formula.
+    """Upper end m2 of the clamp window [0, m2], applied outside the formula.
 
-    `to` names the parameter m2 is tied to; `slider` is False where m2 is a generic extra rather than the source's.
+    `to` names the parameter that m2 is tied to. `slider` is False if m2 is not part of the published loss but an extra
+    that every triplet loss has.
     """
 
     default: float = math.inf
@@ -52,19 +53,19 @@ CoreT = TypeVar("CoreT", bound=Core)
 
 @dataclass(frozen=True, kw_only=True)
 class LossEntry(Entry):
-    """What any loss of the catalogue shows: also its formula in LaTeX, and what it does in a sentence."""
+    """Catalogue entry of any loss; adds its formula in LaTeX and a one-sentence description."""
 
     latex: str
     sentence: str
 
     @property
     def energy_latex(self) -> str:
-        """LaTeX of what is minimised, before a clamp."""
+        """LaTeX of the minimised energy, before a clamp."""
         return self.latex
 
     @property
     def sliders(self) -> Mapping[str, Parameter]:
-        """The parameters a panel offers."""
+        """Parameters that a panel offers."""
         return self.parameters
 
 
@@ -73,36 +74,43 @@ LOSSES: Catalogue[LossEntry] = Catalogue("loss")
 
 @dataclass(frozen=True, kw_only=True)
 class TripletFormula(LossEntry):
-    """One triplet loss of the catalogue; call it with anchor, positive, negative (..., D) for its core (...).
+    """Catalogue entry of a triplet loss. Calling it with anchor, positive and negative (..., D) returns the core (...).
 
-    symmetric: anchor and positive may change places, E(a, p, n) = E(p, a, n), so that batches evaluate half of the
-    triplets. separable: it sees d_ap and d_an alone, is A(d_ap) + S(d_ap) B(d_an) and falls with d_an, so that batches
-    sort the negatives (`ranked`). difference: it is d_ap - d_an itself, so that margin and clamp are a window of that
-    difference. The contract suite tells where a declaration is wrong or missing.
+    The contract tests detect wrong or missing values of `symmetric`, `separable` and `difference`.
+
+    Attributes:
+        core: Formula as a function of a `Triplet`, without margin and clamp.
+        margin: Additive margin, or None.
+        clamp: Upper end of the clamp window.
+        own: Names of the hyper-parameters of `core`.
+        symmetric: True if E(a, p, n) = E(p, a, n), so that a batch evaluates only half of the triplets.
+        separable: True if the energy depends on d_ap and d_an alone, has the form A(d_ap) + S(d_ap) B(d_an) and
+            decreases with d_an, so that a batch sorts the negatives (see `ranked`).
+        difference: True if the core is d_ap - d_an, so that margin and clamp form a window of that difference.
     """
 
     core: Core
     margin: Margin | None
     clamp: Clamp
-    own: tuple[str, ...]  # names of the formula's own hyper-parameters
+    own: tuple[str, ...]
     symmetric: bool
     separable: bool
     difference: bool
 
     def __post_init__(self) -> None:
-        """Write the docstring of this loss from what it declares."""
+        """Write the docstring of this loss from its declaration."""
         lines = [self.sentence, "", f"Core: {self.latex}", f"Source: {self.source}", ""]
         for name, parameter in self.parameters.items():
             span = f"{parameter.low:g}..{parameter.high:g}" if isinstance(parameter, Slider) else parameter.options
             lines.append(f"{name} = {self.defaults[name]} ({span}): {parameter.help}")
-        object.__setattr__(self, "__doc__", "\n".join(lines))  # the dataclass is frozen
+        object.__setattr__(self, "__doc__", "\n".join(lines))
 
     def __reduce__(self) -> tuple[Callable[[str], LossEntry], tuple[str]]:
-        """Pickle by name: a worker's loss is that of its own catalogue."""
+        """Pickle by name, so that a worker process uses the loss of its own catalogue."""
         return _entered, (self.name,)
 
     def __call__(self, anchor: Tensor, positive: Tensor, negative: Tensor, **hyper: float | str) -> Tensor:
-        """Core energy without margin or clamp; hyper: the formula's own parameters."""
+        """Compute the core energy (...), without margin or clamp; `hyper` holds the hyper-parameters of the formula."""
         unknown = set(hyper) - set(self.own)
         if unknown:
             raise TypeError(f"{self.name}() has no hyper-parameter {', '.join(sorted(unknown))}")
@@ -110,7 +118,7 @@ class TripletFormula(LossEntry):
 
     @property
     def energy_latex(self) -> str:
-        """LaTeX of the energy before the clamp: the formula with its margin."""
+        """LaTeX of the energy before the clamp, which is the formula plus its margin."""
         if self.margin is None:
             return self.latex
         core, comma, condition = self.latex.partition(r",\quad")
@@ -118,7 +126,7 @@ class TripletFormula(LossEntry):
 
     @property
     def sliders(self) -> Mapping[str, Parameter]:
-        """The parameters a panel offers: all but a generic upper clamp."""
+        """Parameters that a panel offers: all but an upper clamp that is not part of the published loss."""
         return {k: v for k, v in self.parameters.items() if k != "m2" or self.clamp.slider}
 
 
@@ -138,11 +146,21 @@ def triplet_loss(
     separable: bool = False,
     difference: bool = False,
 ) -> Callable[[CoreT], CoreT]:
-    """Enter a pure function of a `Triplet` and keyword hyper-parameters into the catalogue under its own name.
+    """Register a pure function of a `Triplet` and keyword hyper-parameters under its own name.
 
-    Each hyper-parameter is `Annotated` with its Slider or Choice and has a default. The function stays what it is, so
-    that others may call it, and its docstring is that of its entry, `losses.formula(name)`. The three declarations: as
-    of `TripletFormula`.
+    Each hyper-parameter is `Annotated` with its Slider or Choice and has a default. The function is returned unchanged,
+    except that its docstring becomes that of its entry, `losses.formula(name)`.
+
+    Args:
+        title: Title on screen.
+        latex: Formula in LaTeX.
+        source: Citation.
+        sentence: One-sentence description.
+        margin: Additive margin, or None.
+        clamp: Upper end of the clamp window; None for one that is open by default.
+        symmetric: See `TripletFormula`.
+        separable: See `TripletFormula`.
+        difference: See `TripletFormula`.
     """
     clamp = clamp or Clamp()
 
@@ -178,14 +196,19 @@ def triplet_loss(
 
 
 def check_points(anchor: Tensor, positive: Tensor, negative: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The three points, or an error that names the one that is no finite floating tensor (..., D) of the same D."""
+    """Return the three points if all are finite floating-point tensors (..., D) that broadcast.
+
+    Raises:
+        TypeError, ValueError: If a point does not fit; the message names it.
+    """
     points = {"anchor": anchor, "positive": positive, "negative": negative}
     for name, x in points.items():
         check_finite(name, x)
         if x.ndim < 1 or x.shape[-1] != anchor.shape[-1]:
             raise ValueError(f"{name} has shape {tuple(x.shape)}; needs (..., {anchor.shape[-1]}) like anchor")
     try:
-        np.broadcast_shapes(*(x.shape for x in points.values()))  # torch's own loads half of torch first
+        # torch.broadcast_shapes would import a large part of torch
+        np.broadcast_shapes(*(x.shape for x in points.values()))
     except ValueError:
         shapes = ", ".join(f"{name} {tuple(x.shape)}" for name, x in points.items())
         raise ValueError(f"anchor, positive and negative do not broadcast: {shapes}") from None

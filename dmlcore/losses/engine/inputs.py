@@ -1,4 +1,4 @@
-"""Arguments of a batch loss as every loss reads them: embeddings, labels, index tuples and a reference."""
+"""Checks of the arguments of batch losses: embeddings, labels, index tuples and a reference."""
 
 from __future__ import annotations
 
@@ -12,10 +12,14 @@ from dmlcore.losses.engine.table import Counts, Index
 
 
 class LossInputs(NamedTuple):
-    """Checked arguments: embeddings float32 at least, labels on the device where the caller keeps them.
+    """Checked arguments of a batch loss.
 
-    reference is None where the batch is compared with itself. Labels are None where the caller gave index tuples
-    instead. indices are triplets (a, p, n) or pairs (a1, p, a2, n); anchors index the batch, the others the reference.
+    Attributes:
+        embeddings: Shape (B, D), float32 or wider.
+        labels: Shape (B,), on the device of the caller, or None if the caller gave index tuples.
+        reference: Shape (R, D), or None if the batch is compared with itself.
+        reference_labels: Shape (R,), or None.
+        indices: Triplets (a, p, n), pairs (a1, p, a2, n), or None. Anchors index the batch, the others the reference.
     """
 
     embeddings: Tensor
@@ -26,12 +30,12 @@ class LossInputs(NamedTuple):
 
     @property
     def columns(self) -> Tensor:
-        """What the batch is compared with, (R, D)."""
+        """Embeddings that the batch is compared with, shape (R, D)."""
         return self.embeddings if self.reference is None else self.reference
 
     @property
     def column_labels(self) -> Tensor | None:
-        """Labels of the columns, (R,)."""
+        """Labels of the columns, shape (R,)."""
         return self.labels if self.reference is None else self.reference_labels
 
 
@@ -44,18 +48,18 @@ def read_inputs(
     *,
     unbounded: bool = False,
 ) -> LossInputs:
-    """Check the arguments of a loss of pairs or triplets and bring embeddings to one dtype.
+    """Check the arguments of a loss of pairs or triplets and convert all embeddings to one dtype.
 
     Args:
-        embeddings: (B, D).
-        labels: (B,); None if `indices_tuple` is given.
-        indices_tuple: triplets, pairs or None for all valid ones.
-        ref_emb: (R, D) to compare the batch with; None for the batch itself.
-        ref_labels: (R,); None if `indices_tuple` is given.
-        unbounded: accept embeddings whose squares overflow.
+        embeddings: Shape (B, D).
+        labels: Shape (B,); may be None if `indices_tuple` is given.
+        indices_tuple: Triplets or pairs, or None for all valid ones.
+        ref_emb: Embeddings (R, D) to compare the batch with, or None for the batch itself.
+        ref_labels: Shape (R,); may be None if `indices_tuple` is given.
+        unbounded: True to accept embeddings whose squares overflow.
 
     Raises:
-        TypeError, ValueError: an argument does not fit; the message names it.
+        TypeError, ValueError: If an argument does not fit; the message names it.
     """
     if labels is None and indices_tuple is None:
         raise ValueError("labels or indices_tuple must be given")
@@ -78,13 +82,15 @@ def read_inputs(
 
 
 def ready(embeddings: Tensor, labels: Tensor | None, *, unbounded: bool = False) -> tuple[Tensor, Tensor]:
-    """Return checked embeddings, float32 at least, and labels on their device.
+    """Return checked embeddings, float32 or wider, and the labels on their device.
 
     Args:
-        unbounded: accept values whose squares overflow.
+        embeddings: Shape (B, D).
+        labels: Shape (B,); None is refused.
+        unbounded: True to accept embeddings whose squares overflow.
 
     Raises:
-        TypeError, ValueError: an argument does not fit; the message names it.
+        TypeError, ValueError: If an argument does not fit; the message names it.
     """
     if labels is None:
         raise ValueError("labels: this loss needs them")
@@ -95,7 +101,7 @@ def ready(embeddings: Tensor, labels: Tensor | None, *, unbounded: bool = False)
 def _checked(
     embeddings: Tensor, labels: Tensor | None, name: str, labels_name: str, unbounded: bool
 ) -> tuple[Tensor, Tensor | None]:
-    embeddings = widen(embeddings)  # before the check: squares that overflow float16 do not matter here
+    embeddings = widen(embeddings)  # widen before the check, because squares that overflow float16 do not matter here
     check_embeddings(embeddings, name, unbounded=unbounded)
     if labels is not None:
         check_labels(labels, embeddings, (labels_name, name))
@@ -103,7 +109,7 @@ def _checked(
 
 
 def refuse_reference(loss: nn.Module, ref_emb: Tensor | None, ref_labels: Tensor | None) -> None:
-    """Raise ValueError if a reference is given to a loss that compares samples with nothing but what it learns."""
+    """Raise ValueError if a reference is given to a loss that compares samples only with its own parameters."""
     if ref_emb is not None or ref_labels is not None:
         raise ValueError(
             f"ref_emb: {type(loss).__name__} has no place for a reference; leave ref_emb and ref_labels out"
@@ -111,9 +117,9 @@ def refuse_reference(loss: nn.Module, ref_emb: Tensor | None, ref_labels: Tensor
 
 
 def zero_loss(loss: nn.Module, embeddings: Tensor) -> Tensor:
-    """Return 0 for a batch without samples, with a gradient of 0 for the embeddings and all parameters.
+    """Return 0 for a batch without samples, with a zero gradient for the embeddings and all parameters.
 
-    Counts of earlier batches are reset.
+    Resets the counts of earlier batches.
     """
     for module in loss.modules():
         if "counts" in vars(module):
@@ -127,10 +133,10 @@ def zero_loss(loss: nn.Module, embeddings: Tensor) -> Tensor:
 def check_indices(indices_tuple: Index, rows: int, columns: int, device: torch.device) -> Index:
     """Return triplets (a, p, n) or pairs (a1, p, a2, n) as int64 tensors on `device`.
 
-    Anchors index the rows, the others the columns. Ranges are checked on the CPU alone.
+    Anchors index the rows, the others the columns. Ranges are checked on the CPU only.
 
     Raises:
-        ValueError: an index tensor does not fit; the message names it.
+        ValueError: If an index tensor does not fit; the message names it.
     """
     names = ("anchors", "positives", "negatives") if len(indices_tuple) == 3 else ("a1", "positives", "a2", "negatives")
     if len(indices_tuple) not in (3, 4):

@@ -1,8 +1,8 @@
-"""Sums of a triplet energy over sorted negatives, where the energy falls with d_an alone: no triplet is evaluated.
+"""Sums of a triplet energy that decreases with d_an, computed over sorted negatives without evaluating each triplet.
 
-An energy is separable if E(d_ap, d_an) = A(d_ap) + S(d_ap) B(d_an), as ranking, FaceNet and the ratio are. Sorted by
-d_an, the negatives of a pair that are active (0 < raw < m2) are neighbours in rank, and their sum is one difference of
-partial sums of B. With P positives and N negatives an anchor costs O((N + P) log N) instead of O(P N).
+An energy is separable if E(d_ap, d_an) = A(d_ap) + S(d_ap) B(d_an); ranking, FaceNet and the ratio are separable. After
+sorting by d_an, the active negatives of a pair (0 < raw < m2) have consecutive ranks, and their sum is one difference
+of partial sums of B. With P positives and N negatives, an anchor costs O((N + P) log N) instead of O(P N).
 """
 
 from __future__ import annotations
@@ -14,17 +14,28 @@ from torch import Tensor
 
 from dmlcore.losses.engine.distances import weighted_gradients
 
-Energy = Callable[[Tensor, Tensor], Tensor]  # of d_ap and d_an, with the margin
+Energy = Callable[[Tensor, Tensor], Tensor]  # function of d_ap and d_an, including the margin
 
 
 def ranked_sum(
     energy: Energy, ap: Tensor, an: Tensor, valid: Tensor, m2: float, clamped: bool, differentiable: bool = True
 ) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
-    """Sum over all pairs and negatives, the counts (valid, nonzero, active), and the gradients by `ap` and `an`.
+    """Sum a separable energy over all pairs and negatives.
 
-    ap (..., P, 1), an (..., 1, N), leaves; valid broadcasts to ap. clamped: sum min(m2, max(0, raw)), else raw.
-    differentiable: False leaves the gradients out. Which triplets are active is found by evaluating `energy` itself, so
-    that no rounding parts these counts from a list's.
+    Active triplets are found by evaluating `energy` itself, so that rounding cannot make the counts differ from those
+    of listed triplets.
+
+    Args:
+        energy: Energy as a function of d_ap and d_an, including the margin.
+        ap: Distances of positive pairs, shape (..., P, 1), a leaf.
+        an: Distances to the negatives, shape (..., 1, N), a leaf.
+        valid: Mask of the positive pairs, broadcast to the shape of `ap`.
+        m2: Upper end of the clamp window.
+        clamped: True to sum min(m2, max(0, raw)), False to sum raw.
+        differentiable: False to leave out the gradients.
+
+    Returns:
+        The sum, the counts (valid, nonzero, active), and the gradients by `ap` and `an`.
     """
     near, order = an.detach().sort(dim=-1)
     size = near.shape[-1]
@@ -32,7 +43,7 @@ def ranked_sum(
     rows = near.expand(*ap.shape[:-1], size)
 
     def leading(holds: Callable[[Tensor], Tensor]) -> Tensor:
-        """For how many of the nearest negatives the raw energy of each pair does, by bisection; 0 for invalid pairs."""
+        """Find by bisection how many of its nearest negatives satisfy `holds`, for each pair; 0 for invalid pairs."""
         low, high = torch.zeros_like(ap, dtype=torch.int64), valid * size
         for _ in range(size.bit_length()):
             middle = (low + high) // 2
@@ -45,13 +56,15 @@ def ranked_sum(
     counts = torch.stack([valid.sum() * size, nonzero.sum(), (nonzero - capped).sum()])
     first, last = (capped, nonzero) if clamped else (torch.zeros_like(capped), valid * size)
 
-    with torch.set_grad_enabled(differentiable):  # in double precision, as differences cancel; E = base + slope * shape
+    # double precision, because differences cancel; E = base + slope * shape
+    with torch.set_grad_enabled(differentiable):
         far = torch.maximum(ap.detach().max(), an.detach().max()).clamp(min=1.0).double()
         zero, wide = torch.zeros_like(far), ap.double()
         base = energy(wide, zero)
         slope = (energy(wide, far) - base) / (energy(zero, far) - energy(zero, zero))
         shape = energy(zero, an.double()) - energy(zero, zero)
-    # 1 where E = A(d_ap) + B(d_an), and 0 without triplets, exactly: or rounding leaves a gradient where there is none.
+    # The weight is exactly 1 if E = A(d_ap) + B(d_an), and exactly 0 without triplets; otherwise rounding would leave a
+    # spurious gradient.
     weight = slope.detach().where((slope.detach() - 1).abs() > 1e-9, 1.0) * (last > first)
     sums = torch.nn.functional.pad(shape.detach().gather(-1, order).cumsum(-1), (1, 0))
     sums = sums.expand(*ap.shape[:-1], size + 1)
@@ -63,7 +76,8 @@ def ranked_sum(
     if not differentiable:
         return total, counts, ()
 
-    # The pairs that a negative is active for: by rank, those that begin before it less those that ended.
+    # Count the pairs for which each negative is active: pairs whose range of ranks starts before it minus those whose
+    # range has ended.
     marks = weight.new_zeros(*an.shape[:-2], size + 1)
     marks.scatter_add_(-1, first[..., 0], weight[..., 0]).scatter_add_(-1, last[..., 0], -weight[..., 0])
     push = torch.zeros_like(shape).scatter_(-1, order, marks.cumsum(-1)[..., None, :-1])

@@ -1,7 +1,7 @@
 """Sums of a triplet energy over a batch, on (positive pair) x (negative) tables instead of gathered triplets.
 
 Every triplet loss is a function of edge lengths and squared norms, so a batch of B embeddings needs one (B, B) distance
-table; energies are evaluated block by block, and only the gradient with respect to that table is kept.
+table. Energies are evaluated block by block, and only the gradient by that table is kept.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from dmlcore.geometry import Triplet
 from dmlcore.losses.engine.distances import euclidean, weighted_gradients
 from dmlcore.losses.engine.ranked import ranked_sum
 
-DENSE = 512  # samples up to which an accelerator evaluates all B^3 triples rather than wait for the labels
-DENSE_BLOCK = 1 << 23  # of them at once: 32 MB per float32 intermediate
-BLOCK = 1 << 17  # triplets evaluated at once: half a megabyte per float32 intermediate, so that they stay in the cache
-RANKED = 12, 3000  # samples of a class and triplets of an anchor from which sorting its negatives is cheaper
+# up to this many samples an accelerator evaluates all B^3 triples, because reading the labels would synchronise
+DENSE = 512
+DENSE_BLOCK = 1 << 23  # triples per block on an accelerator: 32 MB per float32 intermediate
+BLOCK = 1 << 17  # triplets per block: half a megabyte per float32 intermediate, which fits the cache
+RANKED = 12, 3000  # samples per class and triplets per anchor from which sorting the negatives is faster
 
 Energy = Callable[[Triplet], Tensor]
 Blocks = Callable[[bool], "Iterator[TripletBlock]"]
@@ -29,9 +30,10 @@ Index = tuple[Tensor, ...]
 
 
 class Counts:
-    """Terms of a batch (triplets, pairs): valid (or given), with a loss above 0, and with a gradient (0 < raw < m2).
+    """Numbers of terms (triplets or pairs) of a batch: valid (or given), nonzero (loss above 0) and active (with a
+    gradient).
 
-    They stay on the device until one of them is read.
+    The numbers stay on the device until one of them is read.
     """
 
     def __init__(self, tally: Tensor) -> None:
@@ -40,17 +42,17 @@ class Counts:
 
     @classmethod
     def of(cls, valid: Tensor, nonzero: Tensor, active: Tensor) -> Counts:
-        """From three scalars."""
+        """Return counts made from three scalar tensors."""
         return cls(torch.stack([valid, nonzero, active]))
 
     @classmethod
     def none(cls) -> Counts:
-        """Before the first batch."""
+        """Return zero counts, as before the first batch."""
         return cls(torch.zeros(3, dtype=torch.int64))
 
     @property
     def numbers(self) -> tuple[int, int, int]:
-        """valid, nonzero, active; waits for the device."""
+        """Tuple (valid, nonzero, active). Reading it synchronises with the device."""
         if self._read is None:
             valid, nonzero, active = self.tally.tolist()
             self._read = valid, nonzero, active
@@ -58,23 +60,23 @@ class Counts:
 
     @property
     def valid(self) -> int:
-        """All terms."""
+        """Number of all terms."""
         return self.numbers[0]
 
     @property
     def nonzero(self) -> int:
-        """Terms above 0."""
+        """Number of terms above 0."""
         return self.numbers[1]
 
     @property
     def active(self) -> int:
-        """Terms with a gradient."""
+        """Number of terms with a gradient."""
         return self.numbers[2]
 
     def shares(self) -> dict[str, float | Tensor]:
-        """Shares of the terms that are "nonzero" and "active", of a batch that has any.
+        """Return the fractions of "nonzero" and "active" terms; empty for a batch without terms.
 
-        On a GPU these are tensors, 0 / 0 for a batch without terms, so that nobody waits for the device.
+        On a GPU the fractions are tensors, NaN for a batch without terms, so that the call does not synchronise.
         """
         if self.tally.device.type != "cpu":
             nonzero, active = self.tally[1:].double() / self.tally[0]
@@ -93,42 +95,49 @@ class Counts:
 
 @dataclass(frozen=True)
 class Window:
-    """The clamp [0, m2] of raw = core + margin; `clamped` False leaves raw as it is (for the mean_raw reduction)."""
+    """Clamp [0, m2] of raw = core + margin; with `clamped` False raw is left unclamped, as the reduction mean_raw
+    needs.
+    """
 
     margin: float
     m2: float
     clamped: bool
 
     def active(self, raw: Tensor) -> Tensor:
-        """Return which energies lie inside the window, so that they have a gradient."""
+        """Return the mask of energies inside the window, which are those with a gradient."""
         return (raw > 0) & (raw < self.m2) if self.m2 < torch.inf else raw > 0
 
 
 @dataclass(frozen=True)
 class TripletBlock:
-    """Triplets evaluated together: where each edge and norm stands in the tables, in shapes that broadcast."""
+    """Triplets that are evaluated together, as broadcasting indices of their edges and norms in the tables."""
 
-    edges: dict[str, Index]  # "ap", "an", "pn" -> indices into the (B, B) distances
-    vertices: dict[str, Index]  # "a", "p", "n" -> indices into the (B,) squared norms
-    valid: Tensor  # bool, broadcasts to the block; False where a pair is a point with itself
-    repeats: bool  # whether an edge may occur twice in one index
-    copies: int = 1  # 2 where (a, p, n) also stands for (p, a, n)
-    ranked: bool = False  # whether to sort the negatives rather than evaluate each triplet
+    edges: dict[str, Index]  # "ap", "an", "pn" to indices into the (B, B) distances
+    vertices: dict[str, Index]  # "a", "p", "n" to indices into the (B,) squared norms
+    valid: Tensor  # bool, broadcasts to the block; False if anchor and positive are the same sample
+    repeats: bool  # True if one index may contain an edge twice
+    copies: int = 1  # 2 if (a, p, n) also represents (p, a, n)
+    ranked: bool = False  # True to sort the negatives instead of evaluating each triplet
 
 
 def pair_tables(embeddings: Tensor) -> tuple[Tensor, Tensor]:
-    """Distances (B, B) and squared norms (B,) of embeddings (B, D): all a triplet loss may depend on."""
+    """Return distances (B, B) and squared norms (B,) of embeddings (B, D), which determine every triplet loss."""
     return euclidean(embeddings, embeddings), embeddings.square().sum(1)
 
 
 def table_energy(
     distances: Tensor, norms: Tensor, blocks: Blocks, energy: Energy, window: Window, floor: float
 ) -> tuple[Tensor, Counts]:
-    """Return the sum of the energies of the triplets of `blocks`, and their counts.
+    """Return the sum of the energies of the triplets in `blocks`, and the counts of these triplets.
 
     Args:
-        distances: (B, B), and norms: (B,), both of `pair_tables`.
-        blocks: called for the triplets; its argument tells whether large classes may be ranked (`ranked.ranked_sum`).
+        distances: Distances of `pair_tables`, shape (B, B).
+        norms: Squared norms of `pair_tables`, shape (B,).
+        blocks: Function that returns the blocks. Its argument says if large classes may be summed by rank
+            (`ranked.ranked_sum`).
+        energy: Energy as a function of a `Triplet`, without the margin.
+        window: Margin and clamp.
+        floor: Smallest distance, see `Triplet`.
     """
     tally = torch.zeros(3, dtype=torch.int64, device=distances.device)
     if torch.is_grad_enabled() and (distances.requires_grad or norms.requires_grad):
@@ -137,11 +146,13 @@ def table_energy(
 
 
 def batch_blocks(labels: Tensor, device: torch.device, symmetric: bool, ranked: bool) -> Iterator[TripletBlock]:
-    """Return all valid triplets of a batch in the blocks that suit its device.
+    """Return all valid triplets of a batch in blocks that suit its device.
 
     Args:
-        symmetric: the energy of (p, a, n) is that of (a, p, n), which halves the work.
-        ranked: large classes may be ranked, on a CPU; on accelerators ranking was not measured.
+        labels: Shape (B,).
+        device: Device of the indices.
+        symmetric: True if the energy of (p, a, n) equals that of (a, p, n), which halves the work.
+        ranked: True if large classes may be summed by rank. Used on a CPU only; not measured on accelerators.
     """
     if labels.device.type != "cpu" and len(labels) <= DENSE:
         return dense_blocks(labels, symmetric)
@@ -151,15 +162,19 @@ def batch_blocks(labels: Tensor, device: torch.device, symmetric: bool, ranked: 
 def valid_blocks(
     labels: Tensor, symmetric: bool = False, device: torch.device | str | None = None, separable: bool = False
 ) -> Iterator[TripletBlock]:
-    """All (a, p, n) with a != p of one class and n of another; classes of equal size share a block.
+    """Yield all triplets (a, p, n) with a != p of one class and n of another; classes of equal size share a block.
 
-    labels (B,), best on the CPU: their layout decides the shapes; device: of the indices. A block has shape
-    (classes, anchors, positives, negatives); of symmetric energies only pairs in one order are evaluated, and count
-    twice; of separable ones large classes are ranked.
+    A block has shape (classes, anchors, positives, negatives).
+
+    Args:
+        labels: Shape (B,), preferably on the CPU, because the values determine the shapes of the blocks.
+        symmetric: True to evaluate each pair (a, p) in one order only and count it twice.
+        device: Device of the indices; None for that of the labels.
+        separable: True to sum large classes by rank.
     """
     device = labels.device if device is None else device
     classes, class_of, sizes = torch.unique(labels, return_inverse=True, return_counts=True)
-    # Samples class after class: class c lies at starts[c] .. starts[c] + sizes[c].
+    # Samples sorted by class: class c occupies positions starts[c] .. starts[c] + sizes[c].
     by_class = torch.argsort(class_of, stable=True)
     starts = sizes.cumsum(0) - sizes
     for size in sizes.unique().tolist():
@@ -170,11 +185,11 @@ def valid_blocks(
         ranked = separable and size >= RANKED[0] and size * others >= RANKED[1]
 
         def held(pairs: int, others: int = others, ranked: bool = ranked) -> int:
-            """Numbers at once for an anchor of so many pairs."""
+            """Return how many values one anchor with `pairs` positives needs at a time."""
             return pairs + others if ranked else pairs * others
 
         per_block = max(1, BLOCK // (size * held(size)))
-        # Several small classes share a block; a large class is cut into anchors first..last.
+        # Several small classes share a block; a large class is split into anchors first..last.
         for chosen in same_size.split(per_block):
             members = by_class[starts[chosen][:, None] + torch.arange(size, device=labels.device)]
             negatives = (classes[chosen][:, None] != labels).nonzero()[:, 1].view(len(chosen), others)
@@ -199,9 +214,10 @@ def valid_blocks(
 
 
 def dense_blocks(labels: Tensor, symmetric: bool = False) -> Iterator[TripletBlock]:
-    """All (a, p, n) of a batch, those masked that are no triplet: more work, but shapes that no label decides.
+    """Yield all triples (a, p, n) of a batch and mask those that are not valid triplets.
 
-    On an accelerator, where waiting for the labels would cost more than a few million idle entries.
+    The shapes do not depend on the values of the labels. On an accelerator, waiting for the labels would cost more than
+    a few million masked entries.
     """
     size = len(labels)
     each = torch.arange(size, device=labels.device)
@@ -219,7 +235,7 @@ def dense_blocks(labels: Tensor, symmetric: bool = False) -> Iterator[TripletBlo
 def reference_blocks(labels: Tensor, reference_labels: Tensor, device: torch.device) -> Iterator[TripletBlock]:
     """Yield all triplets of an anchor in the batch with a positive and a negative in the reference.
 
-    Samples of the reference come behind those of the batch: sample r of R is row B + r of the tables.
+    Samples of the reference follow those of the batch: sample r of R is row B + r of the tables.
     """
     labels, reference_labels = labels.cpu(), reference_labels.cpu()
     for label in labels.unique():
@@ -237,14 +253,14 @@ def reference_blocks(labels: Tensor, reference_labels: Tensor, device: torch.dev
 
 
 def given_blocks(triplets: Indices) -> Iterator[TripletBlock]:
-    """The listed triplets, indices (T,) each."""
+    """Yield the listed triplets; each of the three index tensors has shape (T,)."""
     for a, p, n in zip(*(x.split(BLOCK) for x in triplets), strict=True):
         valid = torch.ones_like(a, dtype=torch.bool)
         yield TripletBlock({"ap": (a, p), "an": (a, n), "pn": (p, n)}, {"a": (a,), "p": (p,), "n": (n,)}, valid, True)
 
 
 class _Leaves:
-    """The entries of both tables that the energy of one block asks for, as leaves of a small graph."""
+    """Entries of both tables that the energy of one block reads, recorded as leaves of a small graph."""
 
     def __init__(self, distances: Tensor, norms: Tensor, block: TripletBlock, differentiable: bool) -> None:
         self.taken: list[tuple[bool, Index, Tensor]] = []
@@ -264,7 +280,7 @@ class _Leaves:
 
 
 class _TableSum(torch.autograd.Function):
-    """Sum of window(energy) over the blocks; the gradient with respect to both tables is gathered on the way."""
+    """Sum of the windowed energy over the blocks, which gathers the gradients by both tables in the forward pass."""
 
     @staticmethod
     def forward(
@@ -285,7 +301,7 @@ class _TableSum(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         distances, norms, norm_gradient, distance_gradient = ctx.saved_tensors
-        if torch.is_grad_enabled():  # the gradients are to be differentiated again
+        if torch.is_grad_enabled():  # the gradients will be differentiated again
             distance_gradient, norm_gradient = _differentiable_gradients(distances, norms, *ctx.arguments)
         return grad * distance_gradient, grad * norm_gradient, None, None, None, None, None
 
@@ -293,8 +309,8 @@ class _TableSum(torch.autograd.Function):
 def _differentiable_gradients(
     distances: Tensor, norms: Tensor, blocks: Blocks, energy: Energy, window: Window, floor: float
 ) -> tuple[Tensor, Tensor]:
-    """Return the gradients by both tables with a graph of their own, which holds all triplets at once."""
-    distances, norms = distances * 1, norms * 1  # either may be a constant
+    """Return the gradients by both tables with their own graph, which holds all triplets at once."""
+    distances, norms = distances * 1, norms * 1  # either table may not require a gradient
     total = (distances * 0).sum() + (norms * 0).sum()
     for block in blocks(False):
 
@@ -321,7 +337,9 @@ def _sum_blocks(
     tally: Tensor,
     gradients: tuple[Tensor, Tensor] | None,
 ) -> Tensor:
-    """Return the sum over the blocks; add its gradients by norms and distances to `gradients`, counts to `tally`."""
+    """Return the sum over the blocks; add its gradients by norms and distances to `gradients`, and the counts to
+    `tally`.
+    """
     total = torch.zeros((), dtype=torch.float64, device=norms.device)
     for block in blocks(True):
         leaves = _Leaves(distances, norms, block, gradients is not None)
@@ -330,23 +348,23 @@ def _sum_blocks(
         if gradients is None:
             continue
         for (is_edge, index, _), grad in zip(leaves.taken, grads, strict=True):
-            if block.repeats or not is_edge:  # a negative serves several classes of one block
+            if block.repeats or not is_edge:  # one negative serves several classes of a block
                 gradients[is_edge].index_put_(index, grad, accumulate=True)
             else:
                 gradients[is_edge][index] += grad
     return total.to(norms.dtype)
 
 
-BlockSum = tuple[Tensor, tuple[Tensor, ...]]  # the sum over one block, and its gradients by the leaves taken
+BlockSum = tuple[Tensor, tuple[Tensor, ...]]  # sum over one block, and its gradients by the recorded leaves
 
 
 def _listed(
     leaves: _Leaves, block: TripletBlock, energy: Energy, window: Window, floor: float, tally: Tensor
 ) -> BlockSum:
-    """Every triplet of a block evaluated; adds its counts to the tally."""
+    """Evaluate every triplet of a block, and add the counts to `tally`."""
     with torch.set_grad_enabled(leaves.differentiable):
         raw = energy(Triplet(leaves.edge, leaves.square_norm, floor)) + window.margin
-    # raw is fresh memory that no backward reads, so it may be masked and clamped in place.
+    # raw is newly allocated and not read by the backward pass, so it may be masked and clamped in place.
     values = raw.detach().masked_fill_(~block.valid, -torch.inf)
     active = window.active(values)
     total = block.copies * values.where(block.valid, 0.0).sum() if not window.clamped else None
@@ -367,7 +385,7 @@ def _listed(
 def _ranked(
     leaves: _Leaves, block: TripletBlock, energy: Energy, window: Window, floor: float, tally: Tensor
 ) -> BlockSum:
-    """The same from sorted negatives, for an energy that is separable."""
+    """Sum a block of a separable energy over sorted negatives, and add the counts to `tally`."""
     ap, an = leaves.edge("ap"), leaves.edge("an")
 
     def raw(ap: Tensor, an: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""The one batch adaptor of all triplet losses: margin, clamp window, reduction, indices_tuple."""
+"""Module for all triplet losses on batches: margin, clamp window, reduction and index tuples."""
 
 from __future__ import annotations
 
@@ -31,16 +31,24 @@ REDUCTIONS: tuple[Reduction, ...] = ("mean_valid", "mean_nonzero", "mean_raw")
 
 
 class TripletLoss(nn.Module):
-    """A triplet loss of the catalogue, on points (`core`, `raw`, `clamped`) and on batches (`forward`).
+    """Triplet loss of the catalogue, on points (`core`, `raw`, `clamped`) and on batches (`forward`).
 
-    raw = core + margin, clamped = min(m2, max(0, raw)); a triplet is active, that is, has a gradient, where
-    0 < raw < m2. Batch reductions over the T valid triplets (a != p of one class, n of another): `mean_valid` =
-    sum of clamped / T, `mean_nonzero` = sum of clamped / number above 0, `mean_raw` = mean of raw, no clamp.
-    After a forward pass `counts` holds the triplets of that batch.
+    The energies are raw = core + margin and clamped = min(m2, max(0, raw)). A triplet is active, that is, has a
+    gradient, if 0 < raw < m2. A batch has T valid triplets (a != p of one class, n of another). After a forward pass
+    `counts` holds their numbers.
 
-    Shapes: points (..., D) x3, which broadcast, -> (...); embeddings (B, D), labels (B,) -> scalar.
-    Raises: TypeError for an unknown hyper-parameter, ValueError for an invalid value, both naming it.
-    Source: Karaman 2021, Sec. 2.1 and 3.2.
+    Points have shape (..., D) and are broadcast to energies (...). `forward` maps embeddings (B, D) and labels (B,) to
+    a scalar.
+
+    Args:
+        formula: Catalogue entry of the loss.
+        reduction: "mean_valid" for sum of clamped / T, "mean_nonzero" for sum of clamped / number above 0, or
+            "mean_raw" for the mean of raw, without a clamp.
+        hyper: Hyper-parameters of the loss.
+
+    Raises:
+        TypeError: If the loss has no such hyper-parameter; the message names it.
+        ValueError: If a value is invalid; the message names it.
 
     Example:
         >>> import torch
@@ -51,9 +59,12 @@ class TripletLoss(nn.Module):
         (tensor(-0.2500), tensor(0.2500), tensor(0.2500))
         >>> loss.raw(a, p, 4 * n), loss.clamped(a, p, 4 * n)
         (tensor(-3.5000), tensor(0.))
+
+    Reference:
+        Karaman 2021, Sec. 2.1 and 3.2.
     """
 
-    counts = Counts.none()  # of the last forward pass
+    counts = Counts.none()  # counts of the last forward pass
 
     def __init__(self, formula: TripletFormula, reduction: Reduction = "mean_valid", **hyper: float | str) -> None:
         super().__init__()
@@ -68,24 +79,26 @@ class TripletLoss(nn.Module):
 
     @property
     def difference_window(self) -> tuple[float, float] | None:
-        """(m, m2) where a triplet is active while 0 < d_ap - d_an + m < m2; None for other energies."""
+        """Pair (m, m2) if a triplet is active for 0 < d_ap - d_an + m < m2; None for other energies."""
         return (self.margin, self.m2) if self.formula.difference else None
 
     def core(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        """Energy without margin and clamp; points (..., D) x3 -> (...)."""
+        """Compute the energy (...) of points (..., D), without margin and clamp."""
         return self._energy(Triplet.of_points(*check_points(anchor, positive, negative), floor=self.floor))
 
     def raw(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        """Energy with margin, before the clamp; points (..., D) x3 -> (...). +inf where a diverging push meets d = 0
-        under a finite m2."""
+        """Compute the energy (...) of points (..., D) with margin, before the clamp.
+
+        It is +inf at distance 0 if the push diverges there and m2 is finite.
+        """
         return self.core(anchor, positive, negative) + self.margin
 
     def raw_of(self, triplet: Triplet) -> Tensor:
-        """Energy with margin, before the clamp, from edge lengths and squared norms."""
+        """Compute the energy with margin, before the clamp, from edge lengths and squared norms."""
         return self._energy(triplet) + self.margin
 
     def clamped(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        """min(m2, max(0, raw)), with a gradient only where 0 < raw < m2; points (..., D) x3 -> (...)."""
+        """Compute min(m2, max(0, raw)), shape (...), of points (..., D); it has a gradient only for 0 < raw < m2."""
         raw = self.raw(anchor, positive, negative)
         active = (raw > 0) & (raw < self.m2)
         return torch.where(active, raw, raw.detach().clamp(0.0, self.m2))
@@ -99,38 +112,39 @@ class TripletLoss(nn.Module):
         ref_emb: Tensor | None = None,
         ref_labels: Tensor | None = None,
     ) -> Tensor:
-        """Return the scalar loss of a batch; without a triplet it is 0 with zero gradients.
+        """Compute the scalar loss of a batch; a batch without triplets has loss 0 and zero gradients.
 
         Args:
-            embeddings: (B, D) floating-point.
-            labels: (B,) integers; may be left out where `indices_tuple` is given.
-            indices_tuple: None for all valid triplets; (anchors, positives, negatives), (T,) each; or the pairs
-                (anchors1, positives, anchors2, negatives) of a miner, joined on the anchor.
-            ref_emb: (R, D), where positives and negatives are taken from; None for the batch itself.
-                The distances of all B + R samples are held, (B + R)^2 numbers.
-            ref_labels: (R,), like labels.
+            embeddings: Shape (B, D), floating-point.
+            labels: Shape (B,), integers; may be None if `indices_tuple` is given.
+            indices_tuple: None for all valid triplets; (anchors, positives, negatives), each of shape (T,); or the
+                pairs (anchors1, positives, anchors2, negatives) of a miner, joined on the anchor.
+            ref_emb: Embeddings (R, D) from which positives and negatives are taken; None for the batch itself. The
+                distances of all B + R samples are held in memory, (B + R)^2 numbers.
+            ref_labels: Shape (R,), like labels.
 
         Raises:
-            TypeError, ValueError: an argument does not fit; the message names it.
+            TypeError, ValueError: If an argument does not fit; the message names it.
         """
         batch = read_inputs(embeddings, labels, indices_tuple, ref_emb, ref_labels)
         points = batch.embeddings if batch.reference is None else torch.cat([batch.embeddings, batch.reference])
         return self._of_blocks(*pair_tables(points), self._blocks(batch))
 
     def of_tables(self, distances: Tensor, norms: Tensor, labels: Tensor, indices_tuple: Index | None = None) -> Tensor:
-        """`forward` on the distances (B, B) and squared norms (B,) of a batch (`table.pair_tables`), labels (B,).
+        """Compute the loss like `forward`, from the distances (B, B) and squared norms (B,) of a batch
+        (`table.pair_tables`).
 
-        The gradient with respect to the distances tells pull (entries of one class) from push (of two).
+        The gradient by the distances distinguishes pull (pairs of one class) from push (pairs of two classes).
         """
         indices = None if indices_tuple is None else check_indices(indices_tuple, len(norms), len(norms), norms.device)
         return self._of_blocks(distances, norms, self._blocks(LossInputs(norms, labels, None, None, indices)))
 
     def _blocks(self, batch: LossInputs) -> Blocks:
-        """Return what makes the blocks of the given triplets, or of all valid ones."""
+        """Return the function that yields the blocks of the given triplets, or of all valid ones."""
         device, size = batch.embeddings.device, len(batch.embeddings)
         if batch.indices is not None:
             a, p, n = joined(batch.indices)
-            shift = 0 if batch.reference is None else size  # the reference comes behind the batch
+            shift = 0 if batch.reference is None else size  # rows of the reference follow those of the batch
             return lambda _: given_blocks((a, p + shift, n + shift))
         labels, column_labels = cast(Tensor, batch.labels), cast(Tensor, batch.column_labels)
         if batch.reference is not None:
@@ -145,7 +159,7 @@ class TripletLoss(nn.Module):
         return total / divisor.clamp(min=1)
 
     def extra_repr(self) -> str:
-        """Name and hyper-parameters, for print."""
+        """Return name and hyper-parameters for `repr`."""
         return ", ".join([self.formula.name, *(f"{k}={v}" for k, v in self.hyper.items()), self.reduction])
 
     def _energy(self, t: Triplet) -> Tensor:
@@ -153,7 +167,9 @@ class TripletLoss(nn.Module):
 
 
 def joined(indices: Index) -> Indices:
-    """Return triplets (anchors, positives, negatives), (T,) each, from triplets or from pairs joined on the anchor."""
+    """Return triplets (anchors, positives, negatives), each of shape (T,), from triplets or from pairs joined on the
+    anchor.
+    """
     if len(indices) == 3:
         return indices
     a1, positives, a2, negatives = indices
@@ -165,11 +181,11 @@ def joined(indices: Index) -> Indices:
     return a1[pair], positives[pair], negatives[other]
 
 
-# ---- those of the catalogue
+# ---- entries of the catalogue
 
 
 def names() -> list[str]:
-    """Every triplet loss of the catalogue, in the order of the reference: those that have a force field.
+    """Return the names of all triplet losses, in the order of the reference. These losses have a force field.
 
     Example:
         >>> from dmlcore import losses
@@ -180,9 +196,13 @@ def names() -> list[str]:
 
 
 def formula(name: str) -> TripletFormula:
-    """Title, LaTeX, source, hyper-parameters and pure function of a triplet loss.
+    """Return the catalogue entry of a triplet loss: title, LaTeX, source, hyper-parameters and pure function.
 
-    Raises: KeyError that lists the known names.
+    Args:
+        name: Name of a triplet loss.
+
+    Raises:
+        KeyError: If the name is unknown; the message lists the known names.
 
     Example:
         >>> from dmlcore import losses
@@ -196,16 +216,25 @@ def formula(name: str) -> TripletFormula:
 
 
 def create(name: str, **hyper: Any) -> TripletLoss:
-    """The triplet loss as a module, on batches and, as `core`, `raw` and `clamped`, on points.
+    """Create a triplet loss as a module, on batches and, as `core`, `raw` and `clamped`, on points.
 
-    hyper: the loss's own parameters, its margin (m or m1), the upper clamp m2 (None or inf = open), and
-    reduction = "mean_valid" | "mean_nonzero" | "mean_raw", as `TripletLoss` says.
+    Args:
+        name: Name of a triplet loss.
+        hyper: Hyper-parameters of the loss, its margin (m or m1), the upper clamp m2 (None or inf for an open window),
+            and `reduction`, which is "mean_valid", "mean_nonzero" or "mean_raw", see `TripletLoss`.
 
-    Shapes: forward(embeddings (B, D), labels (B,), indices_tuple=None) -> scalar; points (..., D) x3 -> (...).
-    Raises: KeyError, TypeError or ValueError naming the culprit.
-    Source: that of each loss, `formula(name).source`.
+    Returns:
+        Module whose `forward(embeddings, labels, indices_tuple=None)` maps embeddings (B, D) and labels (B,) to a
+        scalar.
 
-    Example, with three of eight triplets above 0, which are 0.5, 0.5 and 1.5:
+    Raises:
+        KeyError: If the name is unknown.
+        TypeError: If the loss has no such hyper-parameter.
+        ValueError: If a value is invalid.
+
+    Example:
+        Three of the eight triplets have an energy above 0, namely 0.5, 0.5 and 1.5.
+
         >>> import torch
         >>> from dmlcore import losses
         >>> embeddings, labels = torch.tensor([[0.0], [1.0], [2.0], [4.0]]), torch.tensor([0, 0, 1, 1])
@@ -216,5 +245,8 @@ def create(name: str, **hyper: Any) -> TripletLoss:
         >>> losses.create("ranking", q=1)
         Traceback (most recent call last):
         TypeError: ranking has no hyper-parameter q; it has: m, m2
+
+    Reference:
+        `formula(name).source` cites the source of each loss.
     """
     return TripletLoss(formula(name), **hyper)
