@@ -1,1 +1,1 @@
-"""The command line, `dml` or `python -m dmlcore`: one module a group of commands."""
+"""Command line, `dml` or `python -m dmlcore`; one module per group of commands."""

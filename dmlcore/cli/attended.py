@@ -1,4 +1,4 @@
-"""Work that a backend does elsewhere, while a process here attends to it."""
+"""Monitoring of work that a backend executes elsewhere, by a process of this machine."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from dmlcore.jobs.backends.remote import RemoteWork
 from dmlcore.storage.runs import Run, RunState
 from dmlcore.storage.task import JobError, Progress
 
-LOOK = 0.2  # seconds between two looks
+LOOK = 0.2  # seconds between two polls
 
 
 def elsewhere(backend: str) -> str:
-    """What `--backend` names, "" for this machine; raises JobError, CommandError."""
+    """Return the backend that `--backend` names, "" for this machine; raises JobError, CommandError."""
     chosen = parse(backend)
     if chosen.text and "WORLD_SIZE" in os.environ:
         raise CommandError("--backend: torchrun has started the processes of this run here; use one or the other")
@@ -27,7 +27,13 @@ def elsewhere(backend: str) -> str:
 
 
 def train_at(backend: str, run: Run, processes: int | None = None) -> RunState:
-    """Have a run trained by a backend, on so many processes or as many as before, and wait for its end."""
+    """Train a run on a backend and wait for its end.
+
+    Args:
+        backend: The backend, as parsed by `choice.parse`.
+        run: The run.
+        processes: Number of data-parallel processes; None: as recorded in the run's state.
+    """
     with run.lock():
         before = run.state()
         number = together.count(processes, before.processes)
@@ -38,7 +44,7 @@ def train_at(backend: str, run: Run, processes: int | None = None) -> RunState:
 
 
 def do_at(backend: str, run: Run, task: str, settings: str, progress: Progress[launch.JobState]) -> launch.JobState:
-    """Have a job on a run whose lock we hold done by a backend, and wait for its end."""
+    """Execute a job on a backend and wait for its end; the caller must hold the lock of the run."""
     work = backends.of(backend).begin(run, task, settings)
     assert isinstance(work, RemoteWork)
     try:
@@ -55,7 +61,7 @@ def do_at(backend: str, run: Run, task: str, settings: str, progress: Progress[l
 
 
 def attend(work: backends.Work, stop: Callable[[], bool]) -> None:
-    """Look at work elsewhere until it is over; with stop() it ends after its step."""
+    """Poll remote work until it has ended; once `stop` returns True, cancel it after its current step."""
     asked = False
     while not work.over():
         if stop() and not asked:

@@ -1,4 +1,4 @@
-"""Command: conformance, which holds another library of metric learning against the formulas as they are printed."""
+"""Command `conformance`, which compares another metric learning library with published formulas."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ PAGE = HOME / "docs" / "conformance.md"
 
 
 def conformance(
-    library: Annotated[str, typer.Argument(metavar="LIBRARY", help="As it is installed; left out: list them")] = "",
-    write: Annotated[bool, typer.Option("--write", help="Write its section of docs/conformance.md")] = False,
+    library: Annotated[str, typer.Argument(metavar="LIBRARY", help="Name of the package; omit it to list all")] = "",
+    write: Annotated[bool, typer.Option("--write", help="Write the library's section of docs/conformance.md")] = False,
 ) -> None:
-    """Compare a library and dmlcore with the printed formulas, values and gradients, and say who is as printed."""
-    from dmlcore.conformance import CASES, LIBRARIES, LibraryMissing, run, table  # late: it imports torch
+    """Compare the values and gradients of a library and of dmlcore with the published formulas, and list deviations."""
+    from dmlcore.conformance import CASES, LIBRARIES, LibraryMissing, run, table  # imported late: it imports torch
 
     if not library:
         for known in LIBRARIES.values():

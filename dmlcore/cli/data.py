@@ -1,4 +1,4 @@
-"""Commands about data sets: data show | check | split | pack | download."""
+"""Commands on data sets: data show | check | split | pack | download."""
 
 from __future__ import annotations
 
@@ -11,25 +11,27 @@ import typer
 from dmlcore.cli.options import CommandError
 
 app = typer.Typer(
-    help="List the data sets, show and check what is there of one, save a split, pack into shards, download.",
+    help="List, show, check, split, pack and download data sets.",
     add_completion=False,
 )
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Data set, as `python -m dmlcore data` lists them")]
 Root = Annotated[
-    Path | None, typer.Option("--root", help="Folder that holds the data set or its archive [default: usual places]")
+    Path | None, typer.Option("--root", help="Folder of the data set or its archive [default: usual places]")
 ]
-SplitBy = Annotated[str, typer.Option("--split", help="classes or samples [default: as the data set does]")]
+SplitBy = Annotated[str, typer.Option("--split", help="classes or samples [default: that of the data set]")]
 Validate = Annotated[str, typer.Option("--validation", help="classes, samples or none")]
-FoldCount = Annotated[int, typer.Option("--folds", help="Class folds, one of which validates; 0: the last quarter")]
-Fold = Annotated[int, typer.Option("--fold", help="Which fold validates")]
+FoldCount = Annotated[
+    int, typer.Option("--folds", help="Number of class folds, one of which validates; 0: the last quarter")
+]
+Fold = Annotated[int, typer.Option("--fold", help="Number of the validation fold")]
 Order = Annotated[str, typer.Option("--fold-order", help="contiguous or random")]
-Seed = Annotated[int, typer.Option("--seed", help="Of sample-wise splits, random folds and data that are drawn")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of sample-wise splits, random folds and generated data")]
 
 
 @app.callback(invoke_without_command=True)
 def list_all(context: typer.Context) -> None:
-    """List the data sets: what is there, and how much."""
+    """List the data sets, which are available, and their sizes."""
     if context.invoked_subcommand is not None:
         return
     from dmlcore import data
@@ -66,7 +68,7 @@ def show(
     seed: Seed = 0,
     classes: Annotated[bool, typer.Option("--classes", help="List every class")] = False,
 ) -> None:
-    """Show splits, counts beside the published ones, notes and problems; exits 1 if something is missing or damaged."""
+    """Show splits, published sizes, notes and problems; exits 1 if something is missing or damaged."""
     from dmlcore import data
     from dmlcore.data import report
     from dmlcore.data.files import sources
@@ -84,7 +86,7 @@ def show(
         if packed := report.packed_size(shown.located.samples):
             print(f"Packed into {packed}")
     report.remember(shown.located)
-    # Splits as split here, then the publisher's counts, classes and what is wrong.
+    # Splits with the given settings, then published sizes, classes and problems.
     for size in shown.splits:
         print(f"{size.name:22} {size.samples:>9,} samples of {size.classes:>7,} classes")
     for size in shown.compared:
@@ -105,7 +107,7 @@ def show(
 
 @app.command()
 def check(name: Name, root: Root = None) -> None:
-    """Decode every image and look for copies across classes and splits; exits 1 if an image cannot be read."""
+    """Decode every image and search for duplicates across classes and splits; exits 1 if an image is unreadable."""
     from dmlcore.data import checks
 
     try:
@@ -124,7 +126,7 @@ def check(name: Name, root: Root = None) -> None:
 @app.command("split")
 def save(
     name: Name,
-    into: Annotated[Path, typer.Option("--into", help="File that receives it, .json or .csv")],
+    into: Annotated[Path, typer.Option("--into", help="Output file, .json or .csv")],
     root: Root = None,
     split: SplitBy = "",
     validation: Validate = "",
@@ -133,7 +135,7 @@ def save(
     fold_order: Order = "contiguous",
     seed: Seed = 0,
 ) -> None:
-    """Save a split as plain data: which sample is in which split."""
+    """Save a split as plain data: the split of each sample."""
     from dmlcore import data
     from dmlcore.data import report
 
@@ -149,9 +151,9 @@ def pack(
     into: Annotated[
         Path | None, typer.Option("--into", help="New folder of the shards [default: NAME-shards in $DML_DATA or data]")
     ] = None,
-    shard_mb: Annotated[int, typer.Option("--shard-mb", min=1, help="Megabytes of a shard")] = 256,
+    shard_mb: Annotated[int, typer.Option("--shard-mb", min=1, help="Size of a shard in megabytes")] = 256,
 ) -> None:
-    """Write a data set of image files as shards, tar files that are read like it; an interrupted one goes on."""
+    """Pack a data set of image files into shards (tar files); an interrupted packing can be continued."""
     from dmlcore import data
     from dmlcore.data.files import locate, sources
     from dmlcore.data.shards import pack as packing
@@ -167,11 +169,9 @@ def pack(
 @app.command()
 def download(
     name: Name,
-    into: Annotated[
-        Path | None, typer.Option("--into", help="Folder that receives the files [default: $DML_DATA or ./data]")
-    ] = None,
+    into: Annotated[Path | None, typer.Option("--into", help="Output folder [default: $DML_DATA or ./data]")] = None,
 ) -> None:
-    """Fetch a data set from its official address, verify and unpack it; an interrupted one goes on where it stopped."""
+    """Download a data set from its official address, verify and unpack it; an interrupted download can be continued."""
     from dmlcore.data.files import sources
 
     try:
@@ -183,7 +183,7 @@ def download(
 
 
 def _locate(name: str, root: Path | None) -> None:
-    """Raise the DataError that says where it was looked for and what to download."""
+    """Raise the DataError that lists the places searched and the files to download."""
     from dmlcore import data
 
     data.locate(name, root)

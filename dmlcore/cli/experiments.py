@@ -23,24 +23,24 @@ def _say(text: str) -> None:
 
 
 def protocol(
-    name: Annotated[str, typer.Argument(metavar="PROTOCOL", help="A name, or PROTOCOL.toml; left out: list")] = "",
+    name: Annotated[str, typer.Argument(metavar="PROTOCOL", help="Name or PROTOCOL.toml; omit it to list all")] = "",
     overrides: Annotated[
         list[str] | None,
-        typer.Argument(metavar="KEY=VALUE", help="For every run, applied last; KEY= takes the default of the key"),
+        typer.Argument(metavar="KEY=VALUE", help="Override in every run; KEY= restores the default"),
     ] = None,
     data: Annotated[str, typer.Option(help="Data set, for example CUB or Cars196 [default: the protocol's]")] = "",
-    loss: Annotated[str, typer.Option(help="As the protocol or the catalogue calls it [default: the protocol's]")] = "",
-    fold: Annotated[str, typer.Option(help="For example 1,2 [default: as the protocol says]")] = "",
-    repeats: Annotated[int, typer.Option(help="Runs of each fold, seeds 0, 1, ... [default: as it says]")] = 0,
-    seeds: Annotated[str, typer.Option(help="For example 0,1,2, in place of --repeats")] = "",
-    table: Annotated[bool, typer.Option("--table", help="Train nothing, print what is there")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be trained, and make nothing")] = False,
+    loss: Annotated[str, typer.Option(help="Name in the protocol or the catalogue [default: the protocol's]")] = "",
+    fold: Annotated[str, typer.Option(help="Folds, for example 1,2 [default: the protocol's]")] = "",
+    repeats: Annotated[int, typer.Option(help="Runs per fold, with seeds 0, 1, ... [default: the protocol's]")] = 0,
+    seeds: Annotated[str, typer.Option(help="Seeds, for example 0,1,2; replaces --repeats")] = "",
+    table: Annotated[bool, typer.Option("--table", help="Print existing results without training")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the planned runs without training")] = False,
     backend: Backend = "",
     runs: Runs = None,
 ) -> None:
-    """Make the runs of a protocol that are not done, one after another, and sum them up as its source does.
+    """Run the unfinished runs of a protocol one after another, and summarise the results as its source does.
 
-    Ctrl-C stops after the current step; the same command goes on from there.
+    Ctrl-C stops after the current step; run the same command again to continue.
     """
     from dmlcore.experiments import protocols
     from dmlcore.monitoring import comparability
@@ -60,7 +60,7 @@ def protocol(
         folds=numbers("--fold", fold),
         seeds=numbers("--seeds", seeds) or tuple(range(repeats)),
     )
-    # The runs it asks for: shown, or made and summed up.
+    # Show the requested runs, or execute and summarise them.
     entries = request.entries()
     if dry_run:
         print(protocols.described(request, entries))
@@ -76,7 +76,7 @@ def protocol(
         print(protocols.write(results, place.path))
     else:
         print("no run of it is done")
-    # What weakens the runs is said even where the table looks well.
+    # Print weaknesses of the runs even if the table looks good.
     if warnings := comparability.lint_alike([entry.spec for entry in entries]):
         print(comparability.as_text(warnings))
     if state and state.state != "done":
@@ -87,7 +87,7 @@ def protocol(
 def lint(
     run: Annotated[list[str], typer.Argument(metavar="RUN...", help="Run ids, or SPEC.toml files")], runs: Runs = None
 ) -> None:
-    """Name what makes runs incomparable; exits 1 if something does."""
+    """List what makes runs incomparable; exits 1 if something does."""
     from dmlcore.monitoring import comparability
 
     store = store_at(runs)
@@ -101,7 +101,9 @@ def lint(
 def search(
     spec: Annotated[
         str,
-        typer.Argument(metavar="SPEC", help="SPEC.toml, a name, as in train, or a ready search; left out: list these"),
+        typer.Argument(
+            metavar="SPEC", help="SPEC.toml, the name of a spec or of a ready search; omit it to list the latter"
+        ),
     ] = "",
     keys: Annotated[
         list[str] | None,
@@ -110,23 +112,26 @@ def search(
             help="loss.m=0.01..1:log (a range; :7: points of a grid), batch.samples=2,4,8 (a choice), or KEY=VALUE",
         ),
     ] = None,
-    on: Annotated[str, typer.Option(help="SPEC.toml or a name: make a ready search on that, not on its protocol")] = "",
+    on: Annotated[
+        str, typer.Option(help="SPEC.toml or name of a spec that replaces the protocol of a ready search")
+    ] = "",
     method: Annotated[
-        str, typer.Option(help="random, grid, each (one key at a time, then the best of each together), tpe or gp")
+        str, typer.Option(help="random, grid, each (one key at a time, then all best values together), tpe or gp")
     ] = "random",
-    trials: Annotated[int, typer.Option(help="In all, of all workers [default: 20, or the whole grid]")] = 0,
-    name: Annotated[str, typer.Option(help="Of the search [default: the spec's]")] = "",
-    seed: Annotated[int, typer.Option(help="Of the points, not of the runs")] = 0,
+    trials: Annotated[int, typer.Option(help="Trials of all workers together [default: 20, or the whole grid]")] = 0,
+    name: Annotated[str, typer.Option(help="Name of the search [default: the spec's]")] = "",
+    seed: Annotated[int, typer.Option(help="Seed of the points; that of the runs is part of the spec")] = 0,
     storage: Annotated[
         str, typer.Option(help="URL, or a file NAME.journal [default: .searches/NAME.journal or .db of the runs]")
     ] = "",
-    table: Annotated[bool, typer.Option("--table", help="Train nothing, print what is there")] = False,
+    table: Annotated[bool, typer.Option("--table", help="Print existing results without training")] = False,
     backend: Backend = "",
     runs: Runs = None,
 ) -> None:
-    """Search hyper-parameters by validation MAP@R; the same command again is one more worker, or goes on later.
+    """Search hyper-parameters by validation MAP@R.
 
-    Ctrl-C stops after the current step. Trials are ordinary runs; the best spec is written as TOML.
+    Run the same command again to add a worker or to continue. Ctrl-C stops after the current step. Trials are ordinary
+    runs; the best spec is written as TOML.
     """
     from dmlcore.experiments import search as searching
     from dmlcore.experiments.search import ready
@@ -165,11 +170,11 @@ def events(
     run: Annotated[list[str], typer.Argument(metavar="RUN...", help="Run ids, as printed by train and list")],
     into: Annotated[Path | None, typer.Option(help="Folder of the event files [default: events in each run]")] = None,
     follow: Annotated[
-        bool, typer.Option("--follow", help="Refresh every few seconds until the runs have ended")
+        bool, typer.Option("--follow", help="Update every few seconds until the runs have ended")
     ] = False,
     runs: Runs = None,
 ) -> None:
-    """Write or refresh TensorBoard's event files of runs; safe while they train."""
+    """Write or update TensorBoard event files of runs; safe during training."""
     from dmlcore.monitoring import tensorboard
 
     store = store_at(runs)
@@ -182,18 +187,18 @@ def events(
 def project(
     run: RunId,
     method: Annotated[str, typer.Option(help=f"One of {', '.join(METHODS)}")] = "tsne",
-    perplexity: Annotated[float, typer.Option(help="t-SNE: about how many neighbours a point has, above 1")] = 30.0,
+    perplexity: Annotated[float, typer.Option(help="t-SNE: effective number of neighbours, above 1")] = 30.0,
     iterations: Annotated[int, typer.Option(help="t-SNE, UMAP: 100 to 5000")] = 400,
     neighbours: Annotated[int, typer.Option(help="UMAP: 2 to 1000")] = 15,
-    min_dist: Annotated[float, typer.Option(help="UMAP: least distance of points on the map, 0 to 1")] = 0.1,
-    seed: Annotated[int | None, typer.Option(help="[default: that of the run]")] = None,
+    min_dist: Annotated[float, typer.Option(help="UMAP: minimum distance of points on the map, 0 to 1")] = 0.1,
+    seed: Annotated[int | None, typer.Option(help="Seed [default: that of the run]")] = None,
     over_training: Annotated[
-        bool, typer.Option("--over-training", help="One map of all kept checkpoints, tied to each other")
+        bool, typer.Option("--over-training", help="Aligned maps of all kept checkpoints")
     ] = False,
     backend: Backend = "",
     runs: Runs = None,
 ) -> None:
-    """Map the embeddings of a run on a plane and keep the map; a map that is there is not made again."""
+    """Compute a 2-D map of the embeddings of a run, unless it exists already."""
     chosen = store_at(runs).open(run)
     if method not in METHODS:
         raise CommandError(f"--method: one of {', '.join(METHODS)}, got {method!r}")
@@ -220,7 +225,9 @@ def project(
 
 
 def make_map(run: Run, settings: Settings | None, over_training: bool, progress: Progress[JobState]) -> str:
-    """Make a map of a run whose lock we hold, or one over its training run, and say where it is and how good."""
+    """Compute a map of a run, or one over its training; print its path and quality. The caller must hold the run's
+    lock.
+    """
 
     def tell(done: float, words: str) -> None:
         progress.report(words, done, 1.0)

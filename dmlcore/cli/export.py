@@ -1,4 +1,4 @@
-"""The command that takes something away of a run: export."""
+"""Command `export`, which writes results of a run to files."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def export(
             "folder for TensorBoard's projector"
         ),
     ],
-    split: Annotated[str, typer.Option(help="Split whose embeddings are written: train, validation or test")] = "test",
-    selection: Annotated[str, typer.Option(help="Id of a selection, as in the link of a page [default: all]")] = "",
+    split: Annotated[str, typer.Option(help="Split of the exported embeddings: train, validation or test")] = "test",
+    selection: Annotated[str, typer.Option(help="Id of a selection, as in a page's link [default: all]")] = "",
     runs: Runs = None,
 ) -> None:
-    """Write weights, embeddings, report, map or a projector folder of a run: the whole of it, or nothing."""
+    """Export weights, embeddings, a report, a map or a projector folder of a run; a failed export leaves no file."""
     from dmlcore.experiments import protocols
     from dmlcore.inspection import export as exporting
     from dmlcore.inspection import selections

@@ -10,13 +10,13 @@ import typer
 from dmlcore.cli.options import CommandError
 from dmlcore.presets import LESSONS
 
-app = typer.Typer(help="Lessons: what there is, whether it is right, on paper.", no_args_is_help=True)
+app = typer.Typer(help="List, check and print lessons.", no_args_is_help=True)
 
 
 @app.command("list")
 def show() -> None:
-    """What there is, in order."""
-    from dmlcore.lessons.lesson import lessons  # late: pydantic and what it describes load with it
+    """List the lessons in order."""
+    from dmlcore.lessons.lesson import lessons  # imported late: it imports pydantic and all lesson types
 
     for lesson in lessons():
         print(f"{lesson.order:>2}  {lesson.name:24} {lesson.minutes} min  {lesson.claim}")
@@ -26,8 +26,8 @@ def show() -> None:
 def check(
     files: Annotated[list[Path] | None, typer.Argument(metavar="LESSON.md", help="[default: all that ship]")] = None,
 ) -> None:
-    """Say what is wrong with lessons, by file and line, and what to do; exits 1 if anything is."""
-    from dmlcore.lessons import checks  # late: torch
+    """Check lessons; print mistakes by file and line with remedies, and exit 1 if there are any."""
+    from dmlcore.lessons import checks  # imported late: it imports torch
 
     for path in files or []:
         if not path.is_file():
@@ -42,10 +42,10 @@ def check(
 
 @app.command()
 def handout(
-    lesson: Annotated[str, typer.Argument(metavar="LESSON", help="A name of the list, or LESSON.md")],
+    lesson: Annotated[str, typer.Argument(metavar="LESSON", help="Name of a lesson, or LESSON.md")],
     to: Annotated[Path, typer.Option(help="NAME.html or NAME.pdf")],
 ) -> None:
-    """Write a lesson for paper: figures, questions, and the answers as computed."""
+    """Write a printable lesson: figures, questions, and computed answers."""
     from dmlcore.lessons.handout import FORMATS
     from dmlcore.lessons.handout import handout as made
     from dmlcore.lessons.lesson import read

@@ -1,6 +1,6 @@
-"""Command line: dml COMMAND, or python -m dmlcore COMMAND.
+"""Deep metric learning from the command line: dml COMMAND, or python -m dmlcore COMMAND.
 
-Train, resume, evaluate, list; protocols, studies and searches of many runs. See --help of each.
+Train, resume, evaluate and list runs; execute protocols, studies and searches. See COMMAND --help.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from dmlcore.storage.home import HOME
 from dmlcore.storage.task import Progress
 
 BENCHMARKS = HOME / "benchmarks"
-EX_TEMPFAIL = 75  # sysexits.h: somebody else works on this run
+EX_TEMPFAIL = 75  # code of sysexits.h for temporary failures: another process is working on the run
 
 app = typer.Typer(
     help=__doc__, no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
 )
 log = logging.getLogger("dmlcore")
-# Threads that wait without spinning: beside other runs on the same cores a step takes half the time. Read by OpenMP
-# when torch is imported, hence here.
+# Let idle OpenMP threads sleep instead of spin: next to other runs on the same cores, a step then takes half the time.
+# OpenMP reads this when torch is imported.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
@@ -65,11 +65,11 @@ def train(
     backend: Backend = "",
     runs: Runs = None,
 ) -> None:
-    """Train in the foreground; prints the run id, exits 0 when finished. Ctrl-C stops after the current step."""
+    """Train in the foreground; prints the run id and exits 0 when finished. Ctrl-C stops after the current step."""
     together.lead_or_follow()
     chosen = own_folder.fitted(read_spec(spec), overrides or [])
     if (where := attended.elsewhere(backend)) == "":
-        from dmlcore.training.build import refuse_unusable  # late: it imports torch
+        from dmlcore.training.build import refuse_unusable  # imported late: it imports torch
 
         refuse_unusable(chosen)
     run = store_at(runs).create(chosen)
@@ -80,7 +80,7 @@ def train(
 
 @app.command()
 def resume(run: RunId, processes: together.Processes = None, backend: Backend = "", runs: Runs = None) -> None:
-    """Go on from the last checkpoint, in the foreground; exits 75 if another process works on the run."""
+    """Continue from the last checkpoint in the foreground; exits 75 if another process is working on the run."""
     together.lead_or_follow()
     opened = store_at(runs).open(run)
     workers.log_to(opened)
@@ -94,17 +94,21 @@ def resume(run: RunId, processes: together.Processes = None, backend: Backend = 
 def fork(
     run: RunId,
     overrides: Annotated[
-        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="What is otherwise, for example loss.name=triplet")
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Changed settings, for example loss.name=triplet")
     ] = None,
-    step: Annotated[int | None, typer.Option(help="A kept checkpoint of RUN [default: the last one]")] = None,
-    more: Annotated[int, typer.Option(help="Steps from there on, in place of schedule.steps")] = 0,
-    leave_out: Annotated[list[str] | None, typer.Option(metavar="CLASS", help="Not trained on any more")] = None,
-    without: Annotated[str, typer.Option(metavar="SAMPLE,SAMPLE", help="Samples not trained on any more")] = "",
-    relabel: Annotated[list[str] | None, typer.Option(metavar="SAMPLE=CLASS", help="Trained on as of CLASS")] = None,
+    step: Annotated[int | None, typer.Option(help="Step of a kept checkpoint of RUN [default: the last one]")] = None,
+    more: Annotated[int, typer.Option(help="Steps after that checkpoint; replaces schedule.steps")] = 0,
+    leave_out: Annotated[
+        list[str] | None, typer.Option(metavar="CLASS", help="Class removed from the training split")
+    ] = None,
+    without: Annotated[str, typer.Option(metavar="SAMPLE,SAMPLE", help="Samples removed from the training split")] = "",
+    relabel: Annotated[
+        list[str] | None, typer.Option(metavar="SAMPLE=CLASS", help="Sample that is trained on with another class")
+    ] = None,
     backend: Backend = "",
     runs: Runs = None,
 ) -> None:
-    """Go on from a checkpoint of a run with something changed, as a new run, in the foreground."""
+    """Continue from a checkpoint of a run with changed settings, as a new run in the foreground."""
     store = store_at(runs)
     from dmlcore.training import build
     from dmlcore.training.forks import fork_spec
@@ -162,11 +166,11 @@ app.add_typer(lessons.app, name="lessons")
 def recover(
     backend: Annotated[
         list[str] | None,
-        typer.Option(help="Where tasks may continue that were there, beside DML_BACKENDS; may be given again"),
+        typer.Option(help="Backend on which its tasks may continue, in addition to DML_BACKENDS; repeatable"),
     ] = None,
     runs: Runs = None,
 ) -> None:
-    """Resume what was running or queued when the machine went down: runs, studies, protocols, jobs; each once."""
+    """Resume what was running or queued when the machine went down: runs, studies, protocols and jobs."""
     from dmlcore.experiments import recovery
 
     resumed = recovery.recover(store_at(runs), lambda text: print(text, flush=True), backend or [])
@@ -178,7 +182,7 @@ def pack_example(
     run: Annotated[str | None, typer.Argument(help="A finished run [default: train the spec glyphs]")] = None,
     runs: Runs = None,
 ) -> None:
-    """Make the run that ships with the lab anew: train it, make all its maps, pack it beside the specs."""
+    """Recreate the shipped example: train the run, compute all its maps and pack it."""
     from dmlcore.experiments import example
 
     store = store_at(runs)
@@ -207,9 +211,9 @@ def list_runs(runs: Runs = None) -> None:
 @app.command()
 def unpack(
     archive: Annotated[Path, typer.Argument(help="Archive of a data set")],
-    into: Annotated[Path, typer.Argument(help="Folder that receives it")],
+    into: Annotated[Path, typer.Argument(help="Output folder")],
 ) -> None:
-    """Unpack an archive of a data set safely: no links, no paths outside, no bombs."""
+    """Unpack an archive of a data set safely: refuses links, paths outside the folder and decompression bombs."""
     from dmlcore.data.files import archives
 
     print(archives.unpack(archive, into))
@@ -226,16 +230,16 @@ def bench(
             print(f"{stem:24} {path.read_text().lstrip().splitlines()[0].strip(chr(34))}")
     elif name in scripts:
         sys.argv = [str(scripts[name])]
-        sys.path.insert(0, str(HOME))  # they share a harness, and that of the tests
+        sys.path.insert(0, str(HOME))  # benchmarks import their harness and that of the tests
         runpy.run_module(f"benchmarks.{name}", run_name="__main__", alter_sys=True)
     else:
         raise CommandError(f"no benchmark {name!r}; there are {', '.join(scripts) or 'none'}")
 
 
 def main() -> None:
-    """Run the command line; an error is one readable message, never a traceback."""
+    """Run the command line; an error is printed as one message without a traceback."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # as stderr has it: names of files may be no UTF-8
+        sys.stdout.reconfigure(errors="backslashreplace")  # as for stderr: file names may not be valid UTF-8
     try:
         app(prog_name="dml" if Path(sys.argv[0]).name == "dml" else "python -m dmlcore")
     except locks.Busy as busy:

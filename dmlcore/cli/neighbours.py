@@ -1,4 +1,4 @@
-"""Command: neighbours, which searches the test split of a run for images of one's own."""
+"""Command `neighbours`, which searches the test split of a run for images similar to given ones."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from dmlcore.cli.options import RunId, Runs, store_at
 def neighbours(
     run: RunId,
     images: Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="Image files")],
-    k: Annotated[int, typer.Option("-k", help="Nearest neighbours of each")] = 8,
-    step: Annotated[int | None, typer.Option(help="Of a kept checkpoint [default: the last evaluation]")] = None,
+    k: Annotated[int, typer.Option("-k", help="Number of neighbours per image")] = 8,
+    step: Annotated[int | None, typer.Option(help="Step of a kept checkpoint [default: the last evaluation]")] = None,
     invert: Annotated[
-        bool, typer.Option("--invert", help="Dark ink on white, where the data are light on black")
+        bool, typer.Option("--invert", help="Invert images with dark ink on white for data that are light on black")
     ] = False,
     runs: Runs = None,
 ) -> None:

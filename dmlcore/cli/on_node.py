@@ -1,4 +1,4 @@
-"""What a node of a cluster does with an order: the same as `work` here, in the folder that came with it."""
+"""Execution of an order on a cluster node, as the command `work` does locally, in the folder of the order."""
 
 from __future__ import annotations
 
@@ -22,16 +22,20 @@ from dmlcore.storage.run_directory import LOG
 from dmlcore.storage.runs import Run, RunStore
 from dmlcore.storage.task import BUSY, JobError, Progress
 
-EVERY = 1.0  # seconds between two looks at an address
-_DATA = os.environ.get("DML_DATA")  # of this node
+EVERY = 1.0  # seconds between two exchanges with an address
+_DATA = os.environ.get("DML_DATA")  # as set on this node
 log = logging.getLogger("dmlcore")
 
 
 def carry_out(folder: str, place: ProcessPlace = ALONE) -> None:
-    """Do what the order in a folder says and write the outcome there; nothing where it was withdrawn meanwhile.
+    """Execute the order in a folder and write its result there; do nothing if the order was withdrawn.
 
-    place: where several processes train a run; only the first one works in the folder. Raises OSError where this node
-    does not see the folder.
+    Args:
+        folder: Path or address of the order.
+        place: Rank of this process; only rank 0 works in the folder.
+
+    Raises:
+        OSError: This node cannot access the folder.
     """
     if place.rank:
         _take_part(folder, place)
@@ -39,7 +43,7 @@ def carry_out(folder: str, place: ProcessPlace = ALONE) -> None:
     with _here(folder) as root:
         if (wanted := _wanted(root)) is None:
             return
-        (root / Meeting.FILE).unlink(missing_ok=True)  # of a job that begins anew
+        (root / Meeting.FILE).unlink(missing_ok=True)  # left by a previous attempt of the job
         order.write(root, Begun(host=platform.node(), pid=os.getpid()))
         store = RunStore(root)
         os.environ["DML_RUNS"] = str(store.root)
@@ -52,7 +56,7 @@ def carry_out(folder: str, place: ProcessPlace = ALONE) -> None:
 
 
 def _wanted(root: Path) -> Order | None:
-    """The order; its data set is that of this node, or where whoever sent it has it."""
+    """Return the order, and set $DML_DATA to this node's value or else to the sender's."""
     wanted = order.read(root, Order)
     if wanted is None:
         if not root.parent.is_dir():
@@ -66,7 +70,7 @@ def _wanted(root: Path) -> Order | None:
 
 
 def _set_threads(wanted: Order, place: ProcessPlace) -> None:
-    """Whatever the task before in this process has set; a run shares them out among its processes here."""
+    """Set the number of threads, which a previous task in this process may have changed."""
     import torch
 
     torch.set_num_threads(wanted.cpus * place.local_size)
@@ -74,7 +78,7 @@ def _set_threads(wanted: Order, place: ProcessPlace) -> None:
 
 @contextmanager
 def _leading(root: Path, wanted: Order, place: ProcessPlace, losses: list[str]) -> Iterator[None]:
-    """Be the first of the processes of a run; that another one was lost is noted in `losses`, and no failure."""
+    """Act as rank 0; the loss of another process is appended to `losses` and is not a failure of the run."""
     from dmlcore.processes import ProcessError, apart, local
 
     def tell(port: int) -> None:
@@ -90,9 +94,9 @@ def _leading(root: Path, wanted: Order, place: ProcessPlace, losses: list[str]) 
 
 
 def _take_part(folder: str, place: ProcessPlace) -> None:
-    """Be another one of the processes of a run; what fails here alone is the outcome, the loss of another one is not.
+    """Act as another rank; an error of this process becomes the result of the order, the loss of another one does not.
 
-    It returns then too: whoever started it shall see an error only where it was lost itself.
+    The function returns normally in both cases, so that the engine reports an error only for a lost process.
     """
     address = Address(folder) if is_address(folder) else None
     with tempfile.TemporaryDirectory(prefix="dml-") as copy:
@@ -158,7 +162,7 @@ def _outcome(run: Run, wanted: Order, company: AbstractContextManager[None] | No
 
 @contextmanager
 def _logged(run: Run) -> Iterator[None]:
-    """Let the log of the run have what this process says meanwhile."""
+    """Append this process's log records to the log of the run."""
     file = logging.FileHandler(run.path / LOG)
     file.setFormatter(logging.Formatter(logs.PLAIN))
     log.addHandler(file)
@@ -172,7 +176,7 @@ def _logged(run: Run) -> Iterator[None]:
 
 @contextmanager
 def _here(folder: str) -> Iterator[Path]:
-    """The folder of an order on this node: itself, or a copy that is sent back while it is worked on."""
+    """Yield the local folder of an order; for an address, a copy that is sent back regularly."""
     if not is_address(folder):
         yield Path(folder)
         return
@@ -191,9 +195,9 @@ def _here(folder: str) -> Iterator[Path]:
 
 
 def _send(address: Address, root: Path, over: threading.Event) -> None:
-    """Send what is new, and fetch the request to end, until it is over."""
+    """Send new files and fetch the cancel file regularly until `over` is set."""
     wanted = order.read(root, Order)
     while wanted and not over.wait(EVERY):
-        with contextlib.suppress(OSError, JobError):  # tried again
+        with contextlib.suppress(OSError, JobError):  # the next round retries
             address.send(root)
             address.fetch(root, only=cancel_file(wanted.task, Run(root / wanted.run)))

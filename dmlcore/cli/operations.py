@@ -1,4 +1,4 @@
-"""Commands of whoever runs the lab for others: what the machine lacks, the server, what may go."""
+"""Commands for operators of the app: doctor, clean, serve."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def _days(name: str, what: str) -> Any:
 
 def doctor(
     runs: Runs = None,
-    port: Annotated[int, typer.Option(help="Where the app shall listen")] = 8501,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line")] = False,
+    port: Annotated[int, typer.Option(help="Port of the app")] = 8501,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line")] = False,
 ) -> None:
-    """Look at machine, GPUs, packages, runs, data, weights and port; say what to do. Exits 1 at a fault."""
-    from dmlcore.monitoring.doctor import examine  # late: it imports much
+    """Check machine, GPUs, packages, runs, data, weights and port, and suggest remedies; exits 1 at a fault."""
+    from dmlcore.monitoring.doctor import examine  # imported late, as it imports many packages
 
     faults = 0
     for diagnosis in examine(store_at(runs), port):
@@ -43,18 +43,21 @@ def doctor(
 
 def clean(
     runs: Runs = None,
-    old_runs: Annotated[Days, _days("--old-runs", "Runs not written to for so long")] = None,
-    states: Annotated[str, typer.Option(help="Of those, the ones in these states")] = "done,failed,cancelled,lost",
-    keep: Annotated[int, typer.Option(min=0, help="The newest runs, which stay whatever their age")] = 0,
-    old_checkpoints: Annotated[Days, _days("--old-checkpoints", "Of finished runs all but the last")] = None,
-    unused_cache: Annotated[Days, _days("--unused-cache", "What of the cache nobody used for so long")] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Remove it; without, it is only listed")] = False,
-    date: Annotated[str, typer.Option(metavar="YYYY-MM-DD", help="Today: confirms a clock that --yes doubts")] = "",
+    old_runs: Annotated[Days, _days("--old-runs", "Runs without a write for at least this long")] = None,
+    states: Annotated[str, typer.Option(help="States of runs that may be removed")] = "done,failed,cancelled,lost",
+    keep: Annotated[int, typer.Option(min=0, help="Number of newest runs that always stay")] = 0,
+    old_checkpoints: Annotated[Days, _days("--old-checkpoints", "All but the last checkpoint of finished runs")] = None,
+    unused_cache: Annotated[Days, _days("--unused-cache", "Cache entries unused for at least this long")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove the listed items")] = False,
+    date: Annotated[
+        str, typer.Option(metavar="YYYY-MM-DD", help="Today's date, to confirm a clock that --yes questions")
+    ] = "",
 ) -> None:
-    """List what may go by these rules, oldest first, and with --yes remove it.
+    """List what the rules select for removal, oldest first; with --yes remove it.
 
-    Runs at work, with a note, tags or views, and those that others were forked from always stay. A clock that says
-    that nothing was removed or written to for half a year is doubted, as it may be wrong.
+    Running runs, runs with a note, tags or views, and runs that others were forked from always stay. If nothing was
+    removed
+    or written for half a year, the clock may be wrong, and --yes asks for --date.
     """
     from dmlcore.monitoring import retention
 
@@ -85,16 +88,22 @@ def clean(
 
 
 def serve(
-    port: Annotated[int, typer.Option(help="Of the first server", min=1, max=65_535)] = 8501,
-    address: Annotated[str, typer.Option(help="0.0.0.0: reachable by others, who need the token")] = "127.0.0.1",
-    workers: Annotated[int, typer.Option(help="Servers, on as many ports, for a proxy in front", min=1, max=64)] = 1,
-    metrics: Annotated[bool, typer.Option("--metrics", help="Prometheus at /api/metrics, with the token")] = False,
-    json_log: Annotated[bool, typer.Option("--json-log", help="The log as lines of JSON")] = False,
+    port: Annotated[int, typer.Option(help="Port of the first server", min=1, max=65_535)] = 8501,
+    address: Annotated[
+        str, typer.Option(help="Address to listen on; 0.0.0.0: reachable from other machines, with the token")
+    ] = "127.0.0.1",
+    workers: Annotated[
+        int, typer.Option(help="Number of servers on consecutive ports, behind a proxy", min=1, max=64)
+    ] = 1,
+    metrics: Annotated[
+        bool, typer.Option("--metrics", help="Offer Prometheus metrics at /api/metrics, with the token")
+    ] = False,
+    json_log: Annotated[bool, typer.Option("--json-log", help="Log one JSON object per line")] = False,
     runs: Runs = None,
 ) -> None:
-    """Serve the app, starting each server again that dies; Ctrl-C or SIGTERM ends them all in order.
+    """Serve the app and restart servers that crash; Ctrl-C or SIGTERM stops all of them.
 
-    /_stcore/health says that a server lives, /api/ready (503 before) that it has loaded what all pages need.
+    /_stcore/health reports that a server is running, /api/ready (503 until then) that it has loaded all modules.
     """
     from dmlcore.jobs import servers
 

@@ -1,4 +1,4 @@
-"""What all commands share: their options, their errors, the store of the runs, stopping when asked."""
+"""Shared parts of all commands: options, errors, the run store, and stopping on signals."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Backend = Annotated[
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="Run id, as printed by train and list")]
 
 
-FOLDER = "folder"  # the spec, and the data set, of images of one's own
+FOLDER = "folder"  # name of the spec and data set for a user's own folder of images
 
 
 class CommandError(Exception):
-    """An error for the user, shown as it is: (message, exit code)."""
+    """An error for the user, printed unmodified; (message, exit code)."""
 
     def __init__(self, message: str, code: int = 1) -> None:
         super().__init__(message)
@@ -33,14 +33,14 @@ class CommandError(Exception):
 
 
 def store_at(root: Path | None) -> RunStore:
-    """The store of this command; also that in which a run looks for the one its `model.start` names."""
+    """Return the run store of this command, and make it the one in which `model.start` is looked up."""
     store = RunStore(root)
     os.environ["DML_RUNS"] = str(store.root)
     return store
 
 
 def numbers(option: str, text: str) -> tuple[int, ...]:
-    """Whole numbers with commas between them; raises Failure naming the option."""
+    """Parse integers separated by commas; raises CommandError naming the option."""
     try:
         return tuple(int(word) for word in text.split(",") if word)
     except ValueError:
@@ -48,7 +48,7 @@ def numbers(option: str, text: str) -> tuple[int, ...]:
 
 
 def stop_on_signal() -> Callable[[], bool]:
-    """SIGTERM and Ctrl-C ask to stop after the current step; a second Ctrl-C stops at once."""
+    """Return a function that is True after SIGTERM or Ctrl-C; a second Ctrl-C raises KeyboardInterrupt."""
     asked: list[int] = []
 
     def note(number: int, _: object) -> None:

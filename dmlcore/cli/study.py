@@ -1,4 +1,4 @@
-"""Command: study."""
+"""Command `study`."""
 
 from __future__ import annotations
 
@@ -19,25 +19,27 @@ if TYPE_CHECKING:
 
 def study(
     name: Annotated[
-        str, typer.Argument(metavar="STUDY", help="A name, or STUDY.toml; several with commas between; left out: list")
+        str,
+        typer.Argument(metavar="STUDY", help="Name or STUDY.toml, several separated by commas; omit it to list all"),
     ] = "",
     overrides: Annotated[
-        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="For every run, for example data.root=/data")
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Override in every run, for example data.root=/data")
     ] = None,
-    seeds: Annotated[str, typer.Option(help="For example 0,1,2 [default: as the study says]")] = "",
-    only: Annotated[list[str] | None, typer.Option(help="This variant; may be given again for another")] = None,
-    table: Annotated[bool, typer.Option("--table", help="Train nothing, print what is there")] = False,
-    write: Annotated[bool, typer.Option("--write", help="Write the results beside the study")] = False,
+    seeds: Annotated[str, typer.Option(help="Seeds, for example 0,1,2 [default: the study's]")] = "",
+    only: Annotated[list[str] | None, typer.Option(help="Run this variant only; repeatable")] = None,
+    table: Annotated[bool, typer.Option("--table", help="Print existing results without training")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Write the results next to the study")] = False,
     baselines: Annotated[
-        bool, typer.Option("--baselines", help="Train nothing: put the baselines into the written results")
+        bool, typer.Option("--baselines", help="Add the baselines to the written results without training")
     ] = False,
     backend: Backend = "",
     runs: Runs = None,
 ) -> None:
-    """Make the runs of a study that are not done, one after another, and print what they reached.
+    """Run the unfinished runs of a study one after another, and print the results.
 
-    Ctrl-C stops after the current step; the same command goes on from there. With --table and no run here it is what
-    ships with the lab. Studies that set methods beside baselines of their own end in one table of all of them.
+    Ctrl-C stops after the current step; run the same command again to continue. With --table, shipped results are shown
+    if
+    no run is finished here. Studies that compare methods with baselines end in a joint table.
     """
     from dmlcore.experiments import studies
 
@@ -58,7 +60,7 @@ def study(
         for each in names
     ]
     for request in requests:
-        request.entries()  # a mistake in the last one is named before the first one trains
+        request.entries()  # report a mistake in any study before the first one trains
     reached = {}
     for request in requests:
         state = None
@@ -77,7 +79,9 @@ def study(
 
 
 def _print(request: StudyRequest, store: RunStore, *, shipped: bool) -> Sequence[Measured]:
-    """Print the scores of a study and its verdict; returns what was measured here, or what ships if nothing was."""
+    """Print the scores and the verdict of a study; return results of runs in this store, or shipped ones if there are
+    none.
+    """
     from dmlcore.experiments import studies
 
     reached: Sequence[Measured] = studies.measured(request.entries(), store)

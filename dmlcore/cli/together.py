@@ -1,4 +1,4 @@
-"""A run on several processes: those that a command starts on this machine, or those that torchrun has started."""
+"""Data-parallel processes of a run: started by a command on this machine, or by torchrun."""
 
 from __future__ import annotations
 
@@ -18,18 +18,21 @@ Processes = Annotated[
     typer.Option(
         min=1,
         max=MOST_PROCESSES,
-        help="That train it together, each with its share of every batch [default: 1, or as before]",
+        help="Number of data-parallel processes [default: 1, or as before]",
     ),
 ]
 
 
 def count(asked: int | None, before: int, most: int = MOST_PROCESSES) -> int:
-    """Return how many processes are to train a run: those of torchrun, as asked, or as many as before.
+    """Return the number of data-parallel processes of a run.
 
     Args:
-        asked: What the user named, if anything.
-        before: What the state of the run says, which somebody else may have written.
-        most: As many as may be started without being asked for.
+        asked: Number given by the user, if any.
+        before: Number recorded in the run's state, which may come from another user.
+        most: Limit for a recorded number; a number given by the user may exceed it.
+
+    Returns:
+        The number of processes that torchrun has started, else `asked`, else `before` up to `most`.
     """
     started = int(os.environ.get("WORLD_SIZE", 1))
     if started > 1 and asked not in (None, started):
@@ -42,23 +45,23 @@ def count(asked: int | None, before: int, most: int = MOST_PROCESSES) -> int:
 
 
 def company(number: int) -> AbstractContextManager[None] | None:
-    """The other processes of a run, for `loop.train`; None where this one trains it alone."""
+    """Return the context of the other processes for `loop.train`, or None for a single process."""
     if number == 1:
         return None
-    from dmlcore.processes import local  # late: it imports torch
+    from dmlcore.processes import local  # imported late: it imports torch
 
     return local.member() if "WORLD_SIZE" in os.environ else local.companions(["-m", "dmlcore", "follow"], number)
 
 
 def lead_or_follow() -> None:
-    """Under torchrun only the first process goes on from here: the others take part until the run ends, and exit."""
+    """Under torchrun, continue on rank 0 only; other ranks take part until the run ends, and exit."""
     if int(os.environ.get("WORLD_SIZE", 1)) > 1 and int(os.environ["RANK"]) > 0:
         follow()
         raise typer.Exit
 
 
 def follow() -> None:
-    """Take part in the run that the first process leads; it alone decides when to stop."""
+    """Take part in a run led by rank 0, which alone decides when to stop."""
     stop_on_signal()
     from dmlcore.processes import local
     from dmlcore.training import loop

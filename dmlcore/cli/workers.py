@@ -1,4 +1,4 @@
-"""What trains, evaluates and does jobs on one run: the command that `jobs.launch` starts, and what others share."""
+"""Training, evaluation and jobs on one run: the command that `jobs.launch` starts, and functions shared with others."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def work(
     backend: Backend = "",
     processes: together.Processes = None,
 ) -> None:
-    """What dmlcore.jobs.launch starts: one task on one run; its output is the log of the run."""
+    """Execute one task on one run; started by dmlcore.jobs.launch with the log of the run as output."""
     log_to(None)
     store = store_at(runs)
     opened = store.open(run)
@@ -59,7 +59,9 @@ def work(
 
 
 def do(run: Run, task: str, settings: str, progress: Progress[launch.JobState]) -> str:
-    """One job on a run whose lock we hold, and what came of it; what it imports comes after its turn."""
+    """Execute a job on a run and return a summary; the caller must hold the lock. Imports are late: they follow the
+    wait.
+    """
     if task == "evaluate":
         outcome = f"evaluated: {evaluate(run)}"
     elif task == "weigh":
@@ -91,15 +93,17 @@ def do(run: Run, task: str, settings: str, progress: Progress[launch.JobState]) 
 
 
 def train(run: Run, *, resume: bool = False, wait: bool = False, processes: int | None = None) -> RunState:
-    """Take the run, wait for its turn if asked to, and train it.
+    """Lock the run, wait for its turn if `wait` is set, and train it.
 
-    Torch comes after the lock, so that the run shows as alive at once, and after the turn, which may choose the GPU.
+    Torch is imported after the lock is taken, so that the run is shown as running, and after the turn, which may select
+    the
+    GPU.
     """
     with run.lock():
         if resume:
             launch.prepare_resume(run)
         if run.state().state != "queued":
-            return run.state()  # cancelled before it began
+            return run.state()  # cancelled before it started
         if run.cancel_requested():
             return run.update(state="cancelled", message="cancelled before it began")
         number = together.count(processes, run.state().processes, device_queue.most_processes(run.spec))
@@ -115,7 +119,7 @@ def train(run: Run, *, resume: bool = False, wait: bool = False, processes: int 
 
 
 def train_now(run: Run, company: AbstractContextManager[None] | None) -> RunState:
-    """Train a queued run at once, in company of other processes if there are any; its file alone asks it to end."""
+    """Train a queued run immediately, with other processes if `company` is given; only its cancel file stops it."""
     from dmlcore.training import loop
 
     with run.lock():
@@ -126,7 +130,7 @@ def train_now(run: Run, company: AbstractContextManager[None] | None) -> RunStat
 
 
 def evaluate(run: Run) -> str:
-    """Test the best weights of a run whose lock we hold; what it reached, in words."""
+    """Test the best weights of a run, and return the score as text; the caller must hold the lock."""
     from dmlcore.training import loop
 
     value = loop.evaluate(run)
@@ -136,7 +140,7 @@ def evaluate(run: Run) -> str:
 
 
 def keep_neighbours(run: Run) -> None:
-    """So that the first page that shows them need not search: of 60,000 embeddings that takes half a minute."""
+    """Store the neighbours of all queries, so that pages need not search for them (60,000 take half a minute)."""
     from dmlcore.inspection import neighbours as learned
     from dmlcore.storage import arrays
 
@@ -144,27 +148,27 @@ def keep_neighbours(run: Run) -> None:
     if source is not None:
         try:
             learned.keep(source)
-        except (arrays.Unreadable, OSError, MemoryError) as error:  # a single sample, say: the page will tell
+        except (arrays.Unreadable, OSError, MemoryError) as error:  # a single sample, for example; the page reports it
             log.warning("%s", error)
 
 
 def finish(state: RunState) -> None:
-    """Exit 0 when done, 1 when failed, 130 when stopped."""
+    """Exit with 0 if done, 1 if failed, 130 if stopped."""
     if state.state == "failed":
-        raise typer.Exit(1)  # the reason is in the log, which is also on the screen
+        raise typer.Exit(1)  # the reason is in the log, which is also printed
     if state.state != "done":
         raise typer.Exit(130)
 
 
 class _OneLine(logging.Formatter):
-    """The message alone: tracebacks belong in the log file."""
+    """Formatter that prints the message alone; tracebacks go to the log file."""
 
     def format(self, record: logging.LogRecord) -> str:
         return record.getMessage()
 
 
 def log_to(run: Run | None) -> None:
-    """Log to log.txt of the run and, in short, to the screen; without a run in full to the output, which is log.txt."""
+    """Log in full to the run's log.txt and briefly to the screen; without a run, in full to the output (log.txt)."""
     full = logging.Formatter(logs.PLAIN)
     screen = logging.StreamHandler()
     screen.setFormatter((logs.JsonLine(run=run.id) if logs.wanted() else _OneLine()) if run else full)

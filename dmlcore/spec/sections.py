@@ -102,15 +102,17 @@ class DataSpec(Section):
     name: str = Field("digits", min_length=1, max_length=64, description="Data set")
     root: str | None = Field(None, description="Folder that holds the data set or its archive; empty: the usual places")
     split: Literal["classes", "samples", "own"] | None = Field(
-        None, description="Test on unseen classes, or on unseen samples of known classes; empty: as the data set does"
+        None, description="Test on unseen classes, or on unseen samples of known classes; empty: the data set's default"
     )
     validation: Literal["classes", "samples", "none", "own"] | None = Field(
-        None, description="What validation holds out of the training split; empty: as the data set does"
+        None, description="Part of the training split held out for validation; empty: the data set's default"
     )
     folds: int = Field(
         0, ge=0, le=50, description="Class folds of the training split, one of which validates; 0: its last quarter"
     )
-    fold: int = Field(1, ge=1, le=50, description="Which fold validates; contiguous ones are counted from the end")
+    fold: int = Field(
+        1, ge=1, le=50, description="Number of the validation fold; contiguous folds are counted from the end"
+    )
     fold_order: Literal["contiguous", "random"] = Field(
         "contiguous", description="Folds are ranges of classes, or classes drawn at random"
     )
@@ -119,28 +121,28 @@ class DataSpec(Section):
         None, ge=16, le=512, description="Side of the square images in pixels; empty: as stored"
     )
     damaged: Literal["error", "skip"] = Field(
-        "error", description="Images that cannot be decoded; error: they end the run, skip: they are left out, counted"
+        "error", description="Images that cannot be decoded; error: stop the run, skip: omit and count them"
     )
     standardize: bool = Field(
-        True, description="Give vectors mean 0 and deviation 1 over the training split; off: as they are"
+        True, description="Give vectors mean 0 and deviation 1 over the training split; off: unchanged"
     )
-    augment: bool = Field(True, description="Flip the training images and cut them at random")
+    augment: bool = Field(True, description="Flip and crop training images at random")
     crop: Literal["shift", "resized", "affine"] = Field(
         "shift",
-        description="Cut: shifted by up to an eighth of the side, or a part of random area and aspect, resized; "
-        "affine: turned, sheared, scaled and shifted a little, never flipped, for writing",
+        description="Random crop; shift: moved by up to an eighth of the side, resized: random area and aspect "
+        "ratio, affine: slight rotation, shear, scale and shift without flips, for handwriting",
     )
     fresh: bool = Field(
-        False, description="Collages of the training split are put together anew at every step; else they stay"
+        False, description="Compose new collages of the training split at every step; off: collages are fixed"
     )
-    crop_area: Range = Field((0.16, 1.0), description="Share of the image that a resized crop takes: from, to")
+    crop_area: Range = Field((0.16, 1.0), description="Share of the image in a resized crop: from, to")
     crop_ratio: Range = Field((0.75, 4 / 3), description="Aspect ratio of a resized crop: from, to")
     views: int = Field(
         0,
         ge=0,
         le=64,
-        description="Flipped and cut views of each training image whose feature maps are kept, where the backbone is "
-        "frozen; 0: the image as it is, neither flipped nor cut",
+        description="Flipped and cropped views of each training image whose feature maps are cached, with a frozen "
+        "backbone; 0: the unchanged image only",
     )
 
     @model_validator(mode="after")
@@ -170,29 +172,27 @@ class ModelSpec(Section):
     start: str | None = Field(
         None,
         max_length=4096,
-        description="Where the backbone starts: imagenet, a run id or a file of weights; empty: at random",
+        description="Initial weights of the backbone: imagenet, a run id or a weights file; empty: random",
     )
     keep_classifier: bool = Field(
         False, description="Keep the 1000-way output of the backbone and embed its logits (2021 thesis)"
     )
     freeze: Literal["none", "backbone"] = Field(
         "none",
-        description="What stays as it starts; backbone: its feature maps are computed once and kept, and only pooling, "
-        "embedding layer and loss are trained, a step in milliseconds",
+        description="Part that is not trained; backbone: its feature maps are computed once and cached, and only "
+        "pooling, embedding layer and loss are trained, in milliseconds per step",
     )
-    freeze_batch_norm: bool = Field(False, description="Keep the statistics of batch norm as they start")
+    freeze_batch_norm: bool = Field(False, description="Keep the initial statistics of batch norm")
     embedding_start: Literal["random", "pca", "lda", "nca"] = Field(
         "random",
-        description="How the embedding layer starts: at random, or as a linear method fitted to what enters it: "
-        "principal components, linear discriminants or neighbourhood components",
+        description="Initial embedding layer: random, or a linear method fitted to its inputs: principal components, "
+        "linear discriminants or neighbourhood components",
     )
-    dropout: float = Field(
-        0.0, ge=0, lt=1, description="Share of what enters the embedding layer that is set to 0 at each step"
-    )
+    dropout: float = Field(0.0, ge=0, lt=1, description="Share of the embedding layer's inputs set to 0 at each step")
     gather: Literal["none", "mean", "attention"] = Field(
         "none",
-        description="Embed features of earlier depths beside the last: their means, or weighed by attention (GDFL); "
-        "for conv4 and bn_inception",
+        description="Also embed features of earlier depths: their means, or weighted by attention (GDFL); for conv4 "
+        "and bn_inception",
     )
 
 
@@ -202,7 +202,10 @@ class PoolingSpec(Section):
         default_factory=dict, description="Parameters of the pooling; those left out keep their defaults"
     )
     zero_shot: float = Field(
-        0.0, ge=0, lt=1, description="Share of the zero-shot prediction loss in the whole, for pooling with prototypes"
+        0.0,
+        ge=0,
+        lt=1,
+        description="Share of the zero-shot prediction loss in the total loss, for pooling with prototypes",
     )
     ridge: float = Field(0.05, gt=0, le=100, description="Ridge weight of the zero-shot prediction")
     logit_scale: float = Field(9.5, gt=0, le=1000, description="Scale of the logits of the zero-shot prediction")
@@ -222,18 +225,20 @@ class LossSpec(Section):
     memory: int = Field(
         0, ge=0, le=100_000, description="Batches in the cross-batch memory that pairs are drawn from; 0: none"
     )
-    memory_start: int = Field(1000, ge=0, description="Steps before the memory joins in, beside those that fill it")
+    memory_start: int = Field(
+        1000, ge=0, description="Steps before the memory is used, in addition to those that fill it"
+    )
     batch_pairs: float = Field(
         0.0,
         ge=0,
         le=100,
-        description="Weight of the same loss between the samples of a batch, beside that against proxies; 0: none",
+        description="Weight of the same loss between samples of a batch, in addition to that against proxies; 0: none",
     )
     start_weight: float = Field(
         0.0,
         ge=0,
         le=1000,
-        description="Weight of the mean distance between embeddings and those of the network as it started; 0: none",
+        description="Weight of the mean distance between embeddings and those of the initial network; 0: none",
     )
 
 
@@ -242,15 +247,15 @@ class ProjectionSpec(Section):
         0,
         ge=0,
         le=4096,
-        description="Samples of each class that new proxies are chosen from, the farthest from the old ones first, "
-        "whenever a projection ends; 0: proxies are only learned",
+        description="Samples per class among which new proxies are chosen after each projection, farthest from the "
+        "old ones first; 0: proxies are only learned",
     )
     weight: float = Field(
-        2e-4, ge=0, le=1000, description="Pull of the network towards its best weights of the projection before"
+        2e-4, ge=0, le=1000, description="Pull of the network towards its best weights of the previous projection"
     )
-    patience: int = Field(3, ge=1, le=100_000, description="Validations without a better score that end a projection")
+    patience: int = Field(3, ge=1, le=100_000, description="Validations without improvement that end a projection")
     first: Literal["random", "spread"] = Field(
-        "random", description="First proxies: samples of their class at random, or spread, the longest first"
+        "random", description="Initial proxies: random samples of their class, or spread, the longest first"
     )
 
 
@@ -259,15 +264,15 @@ class ConditioningSpec(Section):
         0,
         ge=0,
         le=1024,
-        description="Nearest samples that join each one in its embedding (conditioned embedding); 0: each stands alone",
+        description="Nearest samples that enter each sample's embedding (conditioned embedding); 0: none",
     )
     by: Literal["lstm", "average", "concat", "mean"] = Field(
         "lstm",
-        description="What makes one embedding of a sample and its neighbours: a bidirectional LSTM, or in its place "
-        "their average or all of them in a row, each before a linear layer; mean: the mean of all, nothing trained",
+        description="Combination of a sample and its neighbours: a bidirectional LSTM, their average or "
+        "concatenation before a linear layer, or mean: the plain mean, nothing trained",
     )
     order: Literal["nearest", "furthest", "random"] = Field(
-        "nearest", description="Order of the neighbours behind their sample: the nearest first, the furthest, or none"
+        "nearest", description="Order of the neighbours after their sample: nearest first, furthest first, or random"
     )
     layers: int = Field(2, ge=1, le=8, description="Layers of the LSTM")
     hidden: int = Field(
@@ -277,16 +282,17 @@ class ConditioningSpec(Section):
     after: int = Field(
         0,
         ge=0,
-        description="First steps, which train the network alone; its best weights then find the neighbours, once",
+        description="Initial steps that train the network alone; its best weights then determine the neighbours, once",
     )
     continued: bool = Field(
         False,
-        description="Train the network on beside it; neighbours stay who they are, embedded anew as mined batches are",
+        description="Also continue training the network; neighbours stay the same samples, re-embedded as often as "
+        "for mined batches",
     )
     among: Literal["own", "train"] = Field(
         "own",
-        description="Where a scored sample has its neighbours: among those scored with it (transductive), or in the "
-        "training split alone (inductive); the other way is scored beside it",
+        description="Neighbours of a scored sample; own: other scored samples (transductive), train: the training "
+        "split (inductive); the other way is scored in addition",
     )
 
     @property
@@ -296,7 +302,7 @@ class ConditioningSpec(Section):
 
 
 class MinerSpec(Section):
-    name: Identifier = Field("all", description="Which tuples of a batch the loss sees; all: every one")
+    name: Identifier = Field("all", description="Tuples of a batch that enter the loss; all: every one")
     parameters: dict[Identifier, HyperParameter] = Field(
         default_factory=dict, description="Parameters of the miner; those left out keep their defaults"
     )
@@ -307,17 +313,17 @@ class BatchSpec(Section):
     samples: int = Field(8, ge=1, le=4096, description="Samples of each class per batch")
     sampler: Literal["balanced", "random", "mined", "neighbourhood"] = Field(
         "balanced",
-        description="Batches: classes x samples, that many samples at random, triplets mined in the whole training "
-        "part, or neighbourhoods of it",
+        description="Batches: classes x samples, as many random samples, triplets mined in the whole training split, "
+        "or neighbourhoods in it",
     )
     balanced_steps: int = Field(
-        0, ge=0, description="First steps with classes x samples, before mined batches or neighbourhoods begin"
+        0, ge=0, description="Initial steps with classes x samples, before mined batches or neighbourhoods start"
     )
     refresh: int = Field(
         200,
         ge=0,
-        description="Steps after which the whole training split is embedded anew, for mined batches and "
-        "neighbourhoods; 0: once, when they begin",
+        description="Steps between two embeddings of the whole training split, for mined batches and neighbourhoods; "
+        "0: once, when they start",
     )
     neighbours: int = Field(16, ge=1, le=4096, description="Neighbours of each centre in a neighbourhood")
 
@@ -336,50 +342,54 @@ class OptimiserSpec(Section):
     momentum: float = Field(0.9, ge=0, lt=1, description="Momentum of sgd")
     epsilon: float = Field(1e-8, gt=0, le=1, description="Smallest denominator of adam, adamw and rmsprop")
     head_factor: float = Field(
-        1.0, gt=0, le=1000, description="Learning rate of pooling and embedding layer over that of the backbone"
+        1.0,
+        gt=0,
+        le=1000,
+        description="Ratio of the learning rate of pooling and embedding layer to that of the backbone",
     )
-    clip_value: float = Field(0.0, ge=0, description="Largest gradient of one weight; 0: not clipped")
-    clip_norm: float = Field(0.0, ge=0, description="Largest norm of the gradient; 0: not clipped")
+    clip_value: float = Field(0.0, ge=0, description="Maximum gradient of a weight; 0: no clipping")
+    clip_norm: float = Field(0.0, ge=0, description="Maximum norm of the gradient; 0: no clipping")
 
 
 class ScheduleSpec(Section):
     steps: int = Field(400, ge=1, le=10_000_000, description="Optimiser steps, one batch each")
     validate_every: int = Field(50, ge=1, description="Steps between two validations")
     monitor: Literal["map_at_r", "recall_at_1"] = Field(
-        "map_at_r", description="Score that chooses the best weights and tells a plateau"
+        "map_at_r", description="Score that selects the best weights and detects plateaus"
     )
     monitor_part: Literal["validation", "test"] = Field(
-        "validation", description="Part it is measured on; test: as many papers do, so that test scores are too good"
+        "validation",
+        description="Split on which it is measured; test: as in many papers, which makes test scores too good",
     )
-    patience: int = Field(
-        0, ge=0, description="Validations without a better score before stopping; 0: never stop early"
-    )
+    patience: int = Field(0, ge=0, description="Validations without improvement before stopping; 0: no early stopping")
     plateau: int = Field(
-        0, ge=0, description="Validations without a better score before the learning rate is lowered; 0: never"
+        0, ge=0, description="Validations without improvement before the learning rate is reduced; 0: never"
     )
     plateau_factor: float = Field(0.5, gt=0, lt=1, description="Factor on the learning rate at a plateau")
     decay: Literal["none", "step", "cosine"] = Field(
-        "none", description="Learning rate over the steps: constant, lowered in steps, or a half cosine down to 0"
+        "none", description="Learning rate schedule: constant, reduced in steps, or a half cosine to 0"
     )
-    decay_every: int = Field(1000, ge=1, description="Steps between two lowerings of a step decay")
-    decay_factor: float = Field(0.1, gt=0, lt=1, description="Factor of each lowering of a step decay")
+    decay_every: int = Field(1000, ge=1, description="Steps between two reductions of a step decay")
+    decay_factor: float = Field(0.1, gt=0, lt=1, description="Factor of each reduction of a step decay")
     warm_up: int = Field(
-        0, ge=0, description="First steps that train only what is new: pooling, embedding layer, loss parameters"
+        0, ge=0, description="Initial steps that train new parts only: pooling, embedding layer, loss parameters"
     )
     checkpoint_every: int = Field(50, ge=1, description="Steps between two checkpoints")
     keep_every: int = Field(
         0,
         ge=0,
-        description="Steps between two checkpoints that stay, with the first and the last, to look back at or fork "
-        "from; each takes up to 4 times the network's weights on disk. 0: none stay",
+        description="Steps between two kept checkpoints, in addition to the first and the last, for inspection and "
+        "forks; each takes up to 4 times the network's weights on disk. 0: none are kept",
     )
     measure_every: int = Field(
-        10, ge=1, description="Steps between two rows of distances, gradients and spectrum of the batch"
+        10, ge=1, description="Steps between two measurements of the batch's distances, gradients and spectrum"
     )
     covering_every: int = Field(
-        0, ge=0, description="Steps between two covering radii of training and test classes; 0: none"
+        0,
+        ge=0,
+        description="Steps between two measurements of the covering radii of training and test classes; 0: none",
     )
-    cluster: bool = Field(False, description="Cluster at each validation too, for the NMI of its embeddings")
+    cluster: bool = Field(False, description="Also cluster at each validation, for the NMI of its embeddings")
 
 
 Class = Annotated[int, Field(ge=0, le=10_000_000)]
@@ -389,20 +399,16 @@ Relabelled = Annotated[tuple[Sample, Class], Field(strict=False)]
 
 
 class ForkSpec(Section):
-    run: str = Field(
-        "", pattern=r"^([a-z0-9][a-z0-9-]{0,63})?$", description="Run that this one goes on from; empty: none"
-    )
-    step: int = Field(
-        0, ge=0, description="Step of that run, of which a checkpoint was kept; the clock goes on from it"
-    )
+    run: str = Field("", pattern=r"^([a-z0-9][a-z0-9-]{0,63})?$", description="Run to continue from; empty: none")
+    step: int = Field(0, ge=0, description="Step of that run's kept checkpoint; step numbers continue from it")
     leave_out: Annotated[tuple[Class, ...], Field(strict=False)] = Field(
-        (), description="Classes, by number, left out of the training split"
+        (), description="Classes, by number, removed from the training split"
     )
     leave_out_samples: Annotated[tuple[Sample, ...], Field(strict=False, max_length=MOST_SAMPLES)] = Field(
-        (), description="Samples, by number, left out of the training split"
+        (), description="Samples, by number, removed from the training split"
     )
     relabel: Annotated[tuple[Relabelled, ...], Field(strict=False)] = Field(
-        (), description="Samples of the training split given another class: pairs of sample and class, by number"
+        (), description="Samples of the training split with another class: pairs of sample and class number"
     )
 
     @model_validator(mode="after")
@@ -420,4 +426,6 @@ class ComputeSpec(Section):
     precision: Literal["float32", "bfloat16"] = Field(
         "float32", description="Arithmetic of the network; losses and scores are always float32"
     )
-    compile: bool = Field(False, description="Compile the network with torch.compile: minutes first, then faster steps")
+    compile: bool = Field(
+        False, description="Compile the network with torch.compile: minutes at first, then faster steps"
+    )
