@@ -61,7 +61,7 @@ $(BIN)/python:
 INSTALL = $(BIN)/pip install --quiet
 TORCH = $(shell grep '^torch==' requirements.txt)
 
-$(VENV)/.run: requirements.lock requirements.txt | $(BIN)/python
+$(VENV)/.run: requirements.lock requirements.txt pyproject.toml | $(BIN)/python
 	$(INSTALL) --require-hashes --no-deps -r requirements.lock
 	$(if $(TORCH_SHA256),echo '$(TORCH) --hash=sha256:$(TORCH_SHA256)' > $(VENV)/torch.txt)
 	$(INSTALL) $(if $(TORCH_SHA256),--require-hashes --no-deps -r $(VENV)/torch.txt,$(TORCH))
