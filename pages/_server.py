@@ -201,7 +201,7 @@ async def _load() -> None:
 @asynccontextmanager
 async def lifespan(_: App) -> AsyncIterator[None]:
     """Serve at once; load what the first field needs meanwhile, and the rest once the first visitor has seen it."""
-    logs.of_server()
+    logs.configure_server_logs()
     descriptors.raise_limit()
     asyncio.set_event_loop_policy(descriptors.SessionLoopPolicy())
     session_state.look_up_one_by_one()

@@ -39,13 +39,13 @@ def train_at(backend: str, run: Run, processes: int | None = None) -> RunState:
         number = together.count(processes, before.processes)
         if number != before.processes and before.state != "done":
             run.update(processes=number)
-        attend(backends.of(backend).begin(run, "train"), stop_on_signal())
+        attend(backends.create_backend(backend).begin(run, "train"), stop_on_signal())
     return run.state()
 
 
 def do_at(backend: str, run: Run, task: str, settings: str, progress: Progress[launch.JobState]) -> launch.JobState:
     """Execute a job on a backend and wait for its end; the caller must hold the lock of the run."""
-    work = backends.of(backend).begin(run, task, settings)
+    work = backends.create_backend(backend).begin(run, task, settings)
     assert isinstance(work, RemoteWork)
     try:
         while not work.over():

@@ -77,7 +77,7 @@ def protocol(
     else:
         print("no run of it is done")
     # Print weaknesses of the runs even if the table looks good.
-    if warnings := comparability.lint_alike([entry.spec for entry in entries]):
+    if warnings := comparability.lint_protocol_runs([entry.spec for entry in entries]):
         print(comparability.as_text(warnings))
     if state and state.state != "done":
         print(state.message, file=sys.stderr)
@@ -153,7 +153,7 @@ def search(
         wanted = searching.prepare(read_spec(spec), keys or [], name, method=method, **more)
     whole = True
     if not table:
-        where = backends.of(backend)
+        where = backends.create_backend(backend)
         storage = storage or searching.storage_of(wanted, store, many_nodes=where.at_once > 1)
         whole = searching.conduct(wanted, store, storage=storage, report=_say, stop=stop_on_signal(), where=where)
     rows = searching.trials(wanted, store, storage)

@@ -75,7 +75,7 @@ def clean(
     if not yes:
         print(f"{len(removals)} may go, {total / MB:,.1f} MB; nothing was removed. --yes removes them.")
         return
-    if not date and (doubt := retention.doubt(store)):
+    if not date and (doubt := retention.check_clock(store)):
         raise CommandError(f"{doubt}; nothing was removed. If the date is right, add --date {retention.today()}")
     retention.record_removal(store)
     stayed = [(removal, why) for removal, why in retention.apply(removals) if why]

@@ -46,12 +46,12 @@ def work(
 
     def in_turn(progress: Progress[launch.JobState]) -> launch.JobState:
         def say_who_is_before() -> bool:
-            place = device_queue.waiting(store, job=True).get(run)
+            place = device_queue.waiting_runs(store, job=True).get(run)
             ahead = place.ahead + 1 if place else 1
             progress.report(f"waiting, {ahead} job{'s' if ahead > 1 else ''} before it")
             return False
 
-        with device_queue.turn(opened, wait=True, given_up=say_who_is_before, job=True):
+        with device_queue.acquire_slot(opened, wait=True, given_up=say_who_is_before, job=True):
             progress.report("working")
             return progress.finished(do(opened, task, settings, progress))
 
@@ -106,10 +106,10 @@ def train(run: Run, *, resume: bool = False, wait: bool = False, processes: int 
             return run.state()  # cancelled before it started
         if run.cancel_requested():
             return run.update(state="cancelled", message="cancelled before it began")
-        number = together.count(processes, run.state().processes, device_queue.most_processes(run.spec))
+        number = together.count(processes, run.state().processes, device_queue.max_processes(run.spec))
         run.update(processes=number)
         stop = stop_on_signal()
-        with device_queue.turn(run, wait=wait, given_up=lambda: stop() or run.cancel_requested()) as begins:
+        with device_queue.acquire_slot(run, wait=wait, given_up=lambda: stop() or run.cancel_requested()) as begins:
             if not begins:
                 return run.update(state="cancelled", message="cancelled before it began")
             run.begin()
@@ -171,7 +171,7 @@ def log_to(run: Run | None) -> None:
     """Log in full to the run's log.txt and briefly to the screen; without a run, in full to the output (log.txt)."""
     full = logging.Formatter(logs.PLAIN)
     screen = logging.StreamHandler()
-    screen.setFormatter((logs.JsonLine(run=run.id) if logs.wanted() else _OneLine()) if run else full)
+    screen.setFormatter((logs.JsonLine(run=run.id) if logs.is_json_enabled() else _OneLine()) if run else full)
     log.addHandler(screen)
     if run:
         file = logging.FileHandler(run.path / LOG)

@@ -51,7 +51,7 @@ def recover(store: RunStore, report: Callable[[str], object] = log.info, backend
             continue
         try:
             kind = "study" if isinstance(state, StudyState) else "protocol"
-            backend, refused = choice.recorded(state.backend, backends)
+            backend, refused = choice.resolve_recorded(state.backend, backends)
             if refused:
                 report(f"{place.path.name}: continues {refused}")
             state = state.replace(backend=backend)
@@ -63,8 +63,8 @@ def recover(store: RunStore, report: Callable[[str], object] = log.info, backend
         conducted.append(place.path.name)
         report(f"{kind} {place.path.name}: goes on")
     runs = _each(_interrupted(store), lambda run: False if run.id in taken else _resume(run, report, backends))
-    jobs = _each(launch.asked(store), lambda job: _again(job, job.begin, report, backends))
-    for path in sorted((store.root / launch.ASKED).glob("*.json")):
+    jobs = _each(launch.pending_jobs(store), lambda job: _again(job, job.begin, report, backends))
+    for path in sorted((store.root / launch.REQUESTS).glob("*.json")):
         if Job(Run(store.root / path.stem)).state() is None:
             report(f"{path.stem}: {path} is no request for a job, and is ignored")
     return [*conducted, *runs, *jobs]
@@ -124,7 +124,12 @@ def _interrupted(store: RunStore) -> list[Run]:
 
 def _resume(run: Run, report: Callable[[str], object], backends: Sequence[str] = ()) -> bool | None:
     """Continue a training run."""
-    return _again(run, lambda: launch.start(run, "train", *launch.at(run.state().backend)), report, backends)
+    return _again(
+        run,
+        lambda: launch.start_process(run, "train", *launch.backend_arguments(run.state().backend)),
+        report,
+        backends,
+    )
 
 
 def _again(
@@ -149,7 +154,7 @@ def _again(
                 task.record(state.replace(state="cancelled", message="cancelled"))
                 return False
             done = "" if isinstance(state, JobState) else f" from step {state.step:,} of {state.steps:,}"
-            backend, refused = choice.recorded(state.backend, backends)
+            backend, refused = choice.resolve_recorded(state.backend, backends)
             task.queue(state.replace(backend=backend))
             begin()
     except locks.Busy:  # the task has a process, or another recovery is starting it

@@ -29,12 +29,12 @@ from dmlcore.storage.runs import Run, RunStore
 
 Device = Literal["cpu", "cuda"]
 DEVICES: tuple[Device, ...] = ("cpu", "cuda")
-LOOK = 0.2  # seconds between two attempts to get a slot
+POLL_INTERVAL = 0.2  # seconds between two attempts to get a slot
 TICKET = re.compile(r"[0-9.]{20}-(?P<run>[a-z0-9][a-z0-9-]{0,63})")
 
 
 @dataclass(frozen=True)
-class Waiting:
+class QueuePosition:
     """Position of a run in a queue.
 
     Attributes:
@@ -50,10 +50,10 @@ class Waiting:
 
 def device_of(spec: RunSpec) -> Device:
     """Return the device that a spec would train on, without importing torch."""
-    return "cuda" if spec.device != "cpu" and gpus() else "cpu"
+    return "cuda" if spec.device != "cpu" and visible_gpus() else "cpu"
 
 
-def gpus() -> tuple[str, ...]:
+def visible_gpus() -> tuple[str, ...]:
     """Return the GPUs that CUDA may use, as named in CUDA_VISIBLE_DEVICES; () if the driver shows none.
 
     As in CUDA, the list ends at the first negative entry.
@@ -68,21 +68,23 @@ def gpus() -> tuple[str, ...]:
     return tuple(word for word in itertools.takewhile(lambda word: not word.startswith("-"), words) if word)
 
 
-def most_processes(spec: RunSpec) -> int:
+def max_processes(spec: RunSpec) -> int:
     """Return how many processes of one run fit on this machine: one per GPU or core that it may use."""
-    return max(1, len(gpus()) if device_of(spec) == "cuda" else len(os.sched_getaffinity(0)))
+    return max(1, len(visible_gpus()) if device_of(spec) == "cuda" else len(os.sched_getaffinity(0)))
 
 
-def slots(device: Device) -> int:
+def count_slots(device: Device) -> int:
     """Return how many runs may execute at a time: one per GPU; on the CPU $DML_CPU_RUNS or one per two cores."""
     if device == "cuda":
-        return max(1, len(gpus()))
+        return max(1, len(visible_gpus()))
     asked = os.environ.get("DML_CPU_RUNS", "")
     return max(1, int(asked) if asked.isdecimal() else len(os.sched_getaffinity(0)) // 2)
 
 
 @contextmanager
-def turn(run: Run, *, wait: bool, given_up: Callable[[], bool] = lambda: False, job: bool = False) -> Iterator[bool]:
+def acquire_slot(
+    run: Run, *, wait: bool, given_up: Callable[[], bool] = lambda: False, job: bool = False
+) -> Iterator[bool]:
     """Acquire a slot of the run's device; the caller must hold the lock of the run.
 
     With several GPUs, the slot determines which one the run uses.
@@ -110,40 +112,42 @@ def turn(run: Run, *, wait: bool, given_up: Callable[[], bool] = lambda: False, 
                     (folder / left).unlink(missing_ok=True)
             ticket.touch()
         try:
-            while not (begins := _take(folder, run, device, held, first=not wait or not _before(folder, ticket))):
-                if not wait or (_hurried(run) and not job):
+            while not (
+                begins := _take_slots(folder, run, device, held, first=not wait or not _has_predecessor(folder, ticket))
+            ):
+                if not wait or (_is_start_requested(run) and not job):
                     begins = True
                     break
                 if given_up():
                     break
-                time.sleep(LOOK)
+                time.sleep(POLL_INTERVAL)
         finally:
             ticket.unlink(missing_ok=True)
         yield begins
 
 
-def hurry(run: Run) -> None:
+def start_now(run: Run) -> None:
     """Start a waiting run immediately, alongside those that are executing."""
     (run.path / "hurry").touch()
 
 
-def withdraw_hurry(run: Run) -> None:
+def clear_start_now(run: Run) -> None:
     """Revoke `start_now`; called on a resume."""
     (run.path / "hurry").unlink(missing_ok=True)
 
 
-def waiting(store: RunStore, *, job: bool = False) -> dict[str, Waiting]:
+def waiting_runs(store: RunStore, *, job: bool = False) -> dict[str, QueuePosition]:
     """Return the waiting runs by id; with `job`, those on which a job is waiting."""
-    waiting_runs: dict[str, Waiting] = {}
+    positions: dict[str, QueuePosition] = {}
     for device in DEVICES:
-        tickets = _tickets(_folder(store.root, device, job))
+        tickets = _valid_tickets(_folder(store.root, device, job))
         if tickets:
-            at_work = tuple(at_work_on(store, device, job=job))
-            waiting_runs |= {run: Waiting(ahead, device, at_work) for ahead, run in enumerate(tickets.values())}
-    return waiting_runs
+            at_work = tuple(running_on(store, device, job=job))
+            positions |= {run: QueuePosition(ahead, device, at_work) for ahead, run in enumerate(tickets.values())}
+    return positions
 
 
-def at_work_on(store: RunStore, device: Device, *, job: bool = False) -> list[str]:
+def running_on(store: RunStore, device: Device, *, job: bool = False) -> list[str]:
     """Return the ids of the runs that hold a slot of the device, for their training or with `job` for a job."""
     folder = _folder(store.root, device, job)
     held = [path for path in folder.glob("slot-*") if path.suffix == "" and locks.holder(path)]
@@ -154,17 +158,17 @@ def at_work_on(store: RunStore, device: Device, *, job: bool = False) -> list[st
     return list(dict.fromkeys(at_work))  # a run may hold several slots
 
 
-def _take(folder: Path, run: Run, device: Device, held: ExitStack, *, first: bool) -> bool:
+def _take_slots(folder: Path, run: Run, device: Device, held: ExitStack, *, first: bool) -> bool:
     """Take as many free slots as the run needs; return False if there are too few or another run waits before it."""
     if not first:
         return False
     with ExitStack() as free:
         taken: list[int] = []
-        for number in range(slots(device)):
+        for number in range(count_slots(device)):
             with contextlib.suppress(locks.Busy):
                 free.enter_context(locks.ProcessLock(folder / f"slot-{number}", wait=0.0))
                 taken.append(number)
-            if len(taken) == _needed(run, device):
+            if len(taken) == _slots_needed(run, device):
                 break
         else:
             return False
@@ -172,24 +176,24 @@ def _take(folder: Path, run: Run, device: Device, held: ExitStack, *, first: boo
     for number in taken:
         atomic_files.replace(folder / f"slot-{number}.run", lambda file: file.write(run.id.encode()))
     # under torchrun, processes choose their GPU by local rank
-    if device == "cuda" and len(gpus()) > 1 and "WORLD_SIZE" not in os.environ:
+    if device == "cuda" and len(visible_gpus()) > 1 and "WORLD_SIZE" not in os.environ:
         # CUDA reads this when torch is imported, which happens later.
-        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(gpus()[number] for number in taken)
+        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(visible_gpus()[number] for number in taken)
     return True
 
 
-def _needed(run: Run, device: Device) -> int:
+def _slots_needed(run: Run, device: Device) -> int:
     """Return the number of slots of all its processes: one per GPU, or one per two processes on the CPU."""
     number = run.state().processes
-    return min(slots(device), number if device == "cuda" else (number + 1) // 2)
+    return min(count_slots(device), number if device == "cuda" else (number + 1) // 2)
 
 
-def _before(folder: Path, ticket: Path) -> bool:
+def _has_predecessor(folder: Path, ticket: Path) -> bool:
     """Return True if another run has waited longer."""
-    return any(name < ticket.name for name in _tickets(folder))
+    return any(name < ticket.name for name in _valid_tickets(folder))
 
 
-def _tickets(folder: Path) -> dict[str, str]:
+def _valid_tickets(folder: Path) -> dict[str, str]:
     """Return waiting runs by the names of their tickets, oldest first; remove void tickets."""
     tickets = {}
     for name in sorted(os.listdir(folder)) if folder.is_dir() else ():
@@ -201,7 +205,7 @@ def _tickets(folder: Path) -> dict[str, str]:
     return tickets
 
 
-def _hurried(run: Run) -> bool:
+def _is_start_requested(run: Run) -> bool:
     return (run.path / "hurry").exists()
 
 

@@ -25,8 +25,8 @@ from dmlcore.storage.runs import Run, RunError, RunStore
 from dmlcore.storage.task import BUSY, ProgressState, Task, spawn_detached
 from dmlcore.storage.task import JobError as JobError  # re-exported, as functions of this module raise it
 
-MOST_QUEUED = 32  # waiting or running runs in one store, and as many jobs; each waiting one is a process of about 50 MB
-ASKED = Path(".queue") / "asked"
+MAX_QUEUED = 32  # waiting or running runs in one store, and as many jobs; each waiting one is a process of about 50 MB
+REQUESTS = Path(".queue") / "asked"
 JobName = Literal[
     "evaluate", "project", "weigh", "snapshots", "project-over-training", "true-step", "influence", "search-all"
 ]
@@ -62,7 +62,7 @@ class Job(Task[JobState]):
 
     @property
     def state_file(self) -> Path:
-        return self.path.parent / ASKED / f"{self.run.id}.json"
+        return self.path.parent / REQUESTS / f"{self.run.id}.json"
 
     @property
     def cancel_file(self) -> Path:
@@ -88,7 +88,7 @@ class Job(Task[JobState]):
     def begin(self) -> None:
         """Start the process of the queued job."""
         if state := self.state():
-            start(self.run, state.task, *state.more, *at(state.backend))
+            start_process(self.run, state.task, *state.more, *backend_arguments(state.backend))
 
 
 def launch(
@@ -125,13 +125,15 @@ def launch(
         check(spec)
     backend = choice.parse(backend).require().text
     busy = [run.id for run in active(store)]
-    if len(busy) >= MOST_QUEUED:
+    if len(busy) >= MAX_QUEUED:
         raise JobError(f"{len(busy)} runs are waiting or working already; cancel one or wait: {', '.join(busy)}")
     run = store.create(spec)
     if backend or processes != 1:
         with run.lock():
             run.update(backend=backend, processes=processes)
-    start(run, "train", *at(backend), *(("--processes", str(processes)) if processes != 1 else ()))
+    start_process(
+        run, "train", *backend_arguments(backend), *(("--processes", str(processes)) if processes != 1 else ())
+    )
     return run.id
 
 
@@ -156,11 +158,11 @@ def resume(run: Run, backend: str | None = None) -> str:
     refused = ""
     with run.exclusive_start():
         if backend is None:
-            backend, refused = choice.recorded(run.state().backend)
+            backend, refused = choice.resolve_recorded(run.state().backend)
         prepare_resume(run, backend)
     if refused:
-        note(run, f"continues {refused}")
-    start(run, "train", *at(run.state().backend))
+        append_warning(run, f"continues {refused}")
+    start_process(run, "train", *backend_arguments(run.state().backend))
     return refused
 
 
@@ -170,11 +172,11 @@ def prepare_resume(run: Run, backend: str = "") -> None:
     if state.state == "done":
         raise JobError(f"{run.id} is done; there is nothing left to resume")
     where = choice.parse(backend).require().text
-    device_queue.withdraw_hurry(run)
+    device_queue.clear_start_now(run)
     run.queue(state.replace(backend=where))
 
 
-def note(run: Run, text: str) -> None:
+def append_warning(run: Run, text: str) -> None:
     """Append a warning to the log of a run, independently of this process's own log."""
     with open(run.path / LOG, "a") as file:
         file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')},000 WARNING {text}\n")
@@ -186,16 +188,16 @@ def cancel(run: Run) -> None:
 
 
 def evaluate(run: Run) -> None:
-    """Start an evaluation: embed and score the test split with the best weights; raises JobError as `ask` does."""
-    ask(run, "evaluate")
+    """Start an evaluation: score the test split with the best weights; raises JobError as `start_job` does."""
+    start_job(run, "evaluate")
 
 
 def project(run: Run, settings: Settings | None = None) -> None:
-    """Start the map of the newest embeddings, by default t-SNE with the run's seed; raises JobError as `ask` does."""
-    ask(run, "project", settings.to_json() if settings else "")
+    """Start a map of the newest embeddings, by default t-SNE with the run's seed; raises JobError as `start_job`."""
+    start_job(run, "project", settings.to_json() if settings else "")
 
 
-def ask(run: Run, task: JobName, settings: str = "", backend: str = "") -> None:
+def start_job(run: Run, task: JobName, settings: str = "", backend: str = "") -> None:
     """Start a job on a run.
 
     Args:
@@ -214,8 +216,8 @@ def ask(run: Run, task: JobName, settings: str = "", backend: str = "") -> None:
         raise JobError(f"{run.id} has kept no checkpoints; train one with schedule.keep_every, for example 50")
     if task not in ("evaluate", *_FROM_CHECKPOINTS) and run.embeddings() is None:
         raise JobError(f"{run.id} has no embeddings yet; evaluate it first")
-    under_way = [job for job in asked(RunStore(run.path.parent)) if job.run.id != run.id and job.is_busy()]
-    if len(under_way) >= MOST_QUEUED:
+    under_way = [job for job in pending_jobs(RunStore(run.path.parent)) if job.run.id != run.id and job.is_busy()]
+    if len(under_way) >= MAX_QUEUED:
         raise JobError(f"{len(under_way)} jobs are waiting or working already; wait until some are over")
     backend = choice.parse(backend).require().text
     job = Job(run)
@@ -224,10 +226,10 @@ def ask(run: Run, task: JobName, settings: str = "", backend: str = "") -> None:
     job.begin()
 
 
-def asked(store: RunStore) -> list[Job]:
+def pending_jobs(store: RunStore) -> list[Job]:
     """Return the jobs that are queued or running; remove the state files of jobs on deleted runs."""
     jobs = []
-    for path in sorted((store.root / ASKED).glob("*.json")):
+    for path in sorted((store.root / REQUESTS).glob("*.json")):
         try:
             job = Job(store.open(path.stem))
         except RunError:
@@ -238,12 +240,12 @@ def asked(store: RunStore) -> list[Job]:
     return jobs
 
 
-def at(backend: str) -> tuple[str, ...]:
+def backend_arguments(backend: str) -> tuple[str, ...]:
     """Return the command-line arguments that select a remote backend."""
     return ("--backend", backend) if backend else ()
 
 
-def start(run: Run, task: str, *more: str) -> subprocess.Popen[bytes]:
+def start_process(run: Run, task: str, *more: str) -> subprocess.Popen[bytes]:
     """Start `python -m dmlcore work TASK RUN` in the background, with log.txt of the run as its output."""
     command = ["-m", "dmlcore", "work", task, run.id, "--runs", str(run.path.parent), *more]
     return spawn_detached(command, run.path / LOG)

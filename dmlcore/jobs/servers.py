@@ -21,7 +21,7 @@ APP = HOME / "app.py"
 LONGEST_PAUSE = 30.0  # seconds; longest delay before a restart
 STEADY = 60.0  # seconds of uptime after which the delay is reset
 GRACE = 10.0  # seconds between SIGTERM and SIGKILL
-LOOK = 0.2
+POLL_INTERVAL = 0.2
 
 
 @dataclass
@@ -48,13 +48,13 @@ class Server:
             _say(f"the server on port {self.port} ended with {code}; it starts again in {self.pause:.0f} s")
         if self.process is None and now >= self.due:
             self.process = subprocess.Popen(
-                command(address, self.port), cwd=HOME, env=dict(environment), stdin=subprocess.DEVNULL
+                server_command(address, self.port), cwd=HOME, env=dict(environment), stdin=subprocess.DEVNULL
             )
             self.started = now
         return True
 
 
-def command(address: str, port: int) -> list[str]:
+def server_command(address: str, port: int) -> list[str]:
     """Return the command line of one server."""
     server = ["--server.headless", "true", "--server.address", address, "--server.port", str(port)]
     return [sys.executable, "-m", "streamlit", "run", str(APP), *server]
@@ -84,7 +84,7 @@ def serve(address: str, ports: Iterable[int], settings: Mapping[str, str], *, to
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())
     try:
-        while not stopped.wait(LOOK):
+        while not stopped.wait(POLL_INTERVAL):
             if not all(server.look(address, environment) for server in servers):
                 return 1
     finally:

@@ -259,7 +259,7 @@ def _alone(spec: RunSpec) -> Iterator[Issue]:
         yield "note", ("data.split",), "Tested on classes it was trained on: no measure of unseen classes."
 
 
-def lint_alike(specs: Sequence[RunSpec]) -> list[ComparabilityIssue]:
+def lint_protocol_runs(specs: Sequence[RunSpec]) -> list[ComparabilityIssue]:
     """Return what weakens the runs of one protocol; folds, seeds and deviations from it are reported elsewhere."""
     own = [warning for spec in specs for warning in lint_spec(spec)]
     return list(dict.fromkeys(warning for warning in own if not warning.sentence.startswith("Leaves ")))

@@ -73,7 +73,9 @@ def examine(store: RunStore, port: int = PORT) -> Iterator[Diagnosis]:
 def _machine() -> Iterator[Diagnosis]:
     version = ".".join(map(str, sys.version_info[:3]))
     cores = len(os.sched_getaffinity(0))
-    yield Diagnosis("machine", "good", f"Python {version}, {cores} cores, {device_queue.slots('cpu')} runs at once")
+    yield Diagnosis(
+        "machine", "good", f"Python {version}, {cores} cores, {device_queue.count_slots('cpu')} runs at once"
+    )
     lines = dict(line.split(":") for line in MEMORY.read_text().splitlines())
     free = int(lines["MemAvailable"].split()[0]) * 1024
     if free < LEAST_MEMORY:
@@ -129,7 +131,7 @@ def _install(requirement: Requirement) -> str:
 
 
 def _gpu() -> Iterator[Diagnosis]:
-    cards = device_queue.gpus()
+    cards = device_queue.visible_gpus()
     import torch  # imported late: it takes seconds, and earlier diagnoses should be visible meanwhile
 
     if not cards and not torch.cuda.is_available():

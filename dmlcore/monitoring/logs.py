@@ -44,14 +44,14 @@ class JsonLine(logging.Formatter):
         return json.dumps(line, ensure_ascii=False)
 
 
-def wanted() -> bool:
+def is_json_enabled() -> bool:
     """Return True if JSON logging is enabled."""
     return os.environ.get("DML_LOG") == "json"
 
 
-def of_server() -> None:
+def configure_server_logs() -> None:
     """If JSON logging is enabled, use it in all handlers of the server's loggers, and add a handler to ours."""
-    if not wanted():
+    if not is_json_enabled():
         return
     ours = logging.getLogger("dmlcore")
     ours.setLevel(logging.INFO)

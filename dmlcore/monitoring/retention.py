@@ -75,7 +75,7 @@ class Removal:
     age: float
 
 
-def doubt(store: RunStore) -> str:
+def check_clock(store: RunStore) -> str:
     """Return why the user should confirm today's date before a removal, or "".
 
     Ages depend on the clock: with a wrong year, every run is old. The clock is trusted if the last removal or, if there
@@ -91,7 +91,7 @@ def doubt(store: RunStore) -> str:
 
 
 def record_removal(store: RunStore) -> None:
-    """Record in the store that a removal takes place now, for the next call of `doubt`."""
+    """Record in the store that a removal takes place now, for the next call of `check_clock`."""
     if store.root.is_dir():
         (store.root / CLEANED).touch()
 

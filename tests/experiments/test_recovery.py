@@ -35,7 +35,7 @@ def store(tmp_path: Path) -> RunStore:
 def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     """What would have been started as a process, which holds the lock of its run from then on."""
     seen: list[tuple[str, ...]] = []
-    monkeypatch.setattr(launch, "start", lambda run, task, *more: seen.append((run.id, task, *more)))
+    monkeypatch.setattr(launch, "start_process", lambda run, task, *more: seen.append((run.id, task, *more)))
     monkeypatch.setattr(recovery, "_coming", lambda run: False)
     return seen
 
@@ -136,10 +136,10 @@ def test_jobs_that_were_cut_off_are_asked_for_again(store: RunStore, started, mo
     launch.evaluate(run)
     with pytest.raises(JobError, match="about to start"):
         launch.evaluate(run)
-    path = store.root / launch.ASKED / f"{run.id}.json"
+    path = store.root / launch.REQUESTS / f"{run.id}.json"
     atomic_files.replace_json(path, {"task": "evaluate", "more": ["--settings", "x"], "queued": 1.0, "boot": "another"})
-    (store.root / launch.ASKED / "gone.json").write_text("{}")
-    (store.root / launch.ASKED / f"{other.id}.json").write_text("damaged")
+    (store.root / launch.REQUESTS / "gone.json").write_text("{}")
+    (store.root / launch.REQUESTS / f"{other.id}.json").write_text("damaged")
     started.clear()
     assert recovery.recover(store) == [run.id]
     assert started == [(run.id, "evaluate", "--settings", "x")]
@@ -171,8 +171,8 @@ def foreign(store: RunStore) -> tuple[Run, Run]:
     """A run and a job that the state files of somebody else's store place on a cluster."""
     run, asked_of = made(store, state="running", backend=RAY), made(store, state="done")
     request = {"task": "evaluate", "backend": RAY, "queued": 1.0, "boot": "another"}
-    (store.root / launch.ASKED).mkdir(parents=True)
-    atomic_files.replace_json(store.root / launch.ASKED / f"{asked_of.id}.json", request)
+    (store.root / launch.REQUESTS).mkdir(parents=True)
+    atomic_files.replace_json(store.root / launch.REQUESTS / f"{asked_of.id}.json", request)
     return run, asked_of
 
 
@@ -206,7 +206,7 @@ def test_a_link_in_a_run_directory_is_not_written_through(name: str, store: RunS
         path.unlink(missing_ok=True)
         path.symlink_to(store.root / "of the owner")
     (store.root / "of the owner").mkdir()
-    for begin in (lambda: launch.resume(run), lambda: launch.ask(job_of, "evaluate"), lambda: run.lock()):
+    for begin in (lambda: launch.resume(run), lambda: launch.start_job(job_of, "evaluate"), lambda: run.lock()):
         with pytest.raises(RunError, match=f"{name} is a link and would be written through; copy it with cp -rL"):
             begin()
     assert started == []
@@ -227,7 +227,7 @@ def test_a_recorded_backend_that_the_owner_names_is_used(named: str, store: RunS
 def test_a_request_for_a_job_holds_no_other_option_than_its_settings(store: RunStore, started) -> None:
     run, _ = foreign(store)
     run.delete()
-    (path,) = (store.root / launch.ASKED).glob("*.json")
+    (path,) = (store.root / launch.REQUESTS).glob("*.json")
     reports: list[str] = []
     for more in (["--backend", RAY], ["--settings", "{}", "--backend", RAY], ["--settings"], ["--runs", "/elsewhere"]):
         atomic_files.replace_json(path, {"task": "evaluate", "more": more, "queued": 1.0, "boot": "another"})

@@ -42,7 +42,7 @@ def crash(store: RunStore, queued: int, running: int) -> list[Run]:
     at_work = [store.open(launch.launch(ENDLESS, store)) for _ in range(running)]
     until(lambda: all(run.state().step > 5 for run in at_work))
     waiting = [store.open(launch.launch(TINY.with_overrides([f"seed={seed}"]), store)) for seed in range(queued)]
-    until(lambda: len(device_queue.waiting(store)) == queued)
+    until(lambda: len(device_queue.waiting_runs(store)) == queued)
     pids = [locks.holder(run.path / "lock") for run in [*at_work, *waiting]]
     assert all(pids)
     assert len(set(pids)) == queued + running

@@ -20,7 +20,7 @@ import sys
 from dmlcore.jobs import device_queue
 from dmlcore.storage.runs import RunStore
 run = RunStore(sys.argv[1]).open(sys.argv[2])
-with run.lock(), device_queue.turn(run, wait=True, given_up=run.cancel_requested) as begins:
+with run.lock(), device_queue.acquire_slot(run, wait=True, given_up=run.cancel_requested) as begins:
     print(begins, flush=True)
     sys.stdin.read()
 """
@@ -56,7 +56,7 @@ def until(condition: Callable[[], object]) -> None:
 
 
 def order(store: RunStore) -> list[str]:
-    return list(device_queue.waiting(store))
+    return list(device_queue.waiting_runs(store))
 
 
 def test_first_come_first_served_whatever_is_killed(store: RunStore, worker) -> None:
@@ -68,8 +68,8 @@ def test_first_come_first_served_whatever_is_killed(store: RunStore, worker) -> 
         others.insert(0, worker(run))
         until(lambda run=run: run.id in order(store))
     assert order(store) == [run.id for run in runs[1:]]
-    assert [w.ahead for w in device_queue.waiting(store).values()] == [0, 1, 2]
-    assert device_queue.waiting(store)[runs[1].id].at_work == (runs[0].id,)
+    assert [w.ahead for w in device_queue.waiting_runs(store).values()] == [0, 1, 2]
+    assert device_queue.waiting_runs(store)[runs[1].id].at_work == (runs[0].id,)
     assert all(run.status() == "queued" for run in runs)
 
     # A killed one that waits costs nobody his place; a cancelled one leaves at once.
@@ -82,8 +82,8 @@ def test_first_come_first_served_whatever_is_killed(store: RunStore, worker) -> 
     # The slot goes on to the next when its holder is killed.
     first.send_signal(signal.SIGKILL)
     assert others[2].stdout.readline() == "True\n"
-    assert device_queue.waiting(store) == {}
-    assert device_queue.at_work_on(store, "cpu") == [runs[3].id]
+    assert device_queue.waiting_runs(store) == {}
+    assert device_queue.running_on(store, "cpu") == [runs[3].id]
 
 
 def test_what_a_killed_one_left_does_not_keep_its_successor_waiting(store: RunStore, worker) -> None:
@@ -104,17 +104,20 @@ def test_what_a_killed_one_left_does_not_keep_its_successor_waiting(store: RunSt
 
 def test_jobs_wait_for_jobs_and_not_for_trainings(store: RunStore) -> None:
     training, first, second = (store.create(SPEC) for _ in range(3))
-    device_queue.hurry(second)  # of its training run, once
-    with training.lock(), device_queue.turn(training, wait=True) as begins:
+    device_queue.start_now(second)  # of its training run, once
+    with training.lock(), device_queue.acquire_slot(training, wait=True) as begins:
         assert begins
-        with first.lock(), device_queue.turn(first, wait=True, job=True) as begins:
+        with first.lock(), device_queue.acquire_slot(first, wait=True, job=True) as begins:
             assert begins
             looks = iter([False, False, True])
-            with second.lock(), device_queue.turn(second, wait=True, job=True, given_up=lambda: next(looks)) as begins:
+            with (
+                second.lock(),
+                device_queue.acquire_slot(second, wait=True, job=True, given_up=lambda: next(looks)) as begins,
+            ):
                 assert not begins
-            assert device_queue.at_work_on(store, "cpu", job=True) == [first.id]
-        assert device_queue.at_work_on(store, "cpu") == [training.id]
-        with second.lock(), device_queue.turn(second, wait=True, job=True) as begins:
+            assert device_queue.running_on(store, "cpu", job=True) == [first.id]
+        assert device_queue.running_on(store, "cpu") == [training.id]
+        with second.lock(), device_queue.acquire_slot(second, wait=True, job=True) as begins:
             assert begins
 
 
@@ -123,21 +126,21 @@ def test_who_is_in_a_hurry_begins_beside_the_others(store: RunStore, worker) -> 
     assert worker(first).stdout.readline() == "True\n"
     hurried = worker(second)
     until(lambda: order(store) == [second.id])
-    device_queue.hurry(second)
+    device_queue.start_now(second)
     assert hurried.stdout.readline() == "True\n"
     assert order(store) == []
-    device_queue.withdraw_hurry(second)
+    device_queue.clear_start_now(second)
     assert not (second.path / "hurry").exists()
 
 
 def test_what_was_started_by_hand_waits_for_nobody_but_keeps_others_waiting(store: RunStore, worker) -> None:
     mine, queued = store.create(SPEC), store.create(SPEC)
-    with mine.lock(), device_queue.turn(mine, wait=False) as begins:
+    with mine.lock(), device_queue.acquire_slot(mine, wait=False) as begins:
         assert begins
         other = worker(queued)
         until(lambda: order(store) == [queued.id])
         again = store.create(SPEC)
-        with again.lock(), device_queue.turn(again, wait=False) as begins:
+        with again.lock(), device_queue.acquire_slot(again, wait=False) as begins:
             assert begins
     assert other.stdout.readline() == "True\n"
 
@@ -148,21 +151,21 @@ def test_as_many_at_once_as_there_are_slots(store: RunStore, monkeypatch: pytest
     assert [worker(run).stdout.readline() for run in runs[:2]] == ["True\n", "True\n"]
     worker(runs[2])
     until(lambda: order(store) == [runs[2].id])
-    assert set(device_queue.at_work_on(store, "cpu")) == {run.id for run in runs[:2]}
+    assert set(device_queue.running_on(store, "cpu")) == {run.id for run in runs[:2]}
 
 
 def test_the_device_of_a_spec_and_its_slots(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DML_CPU_RUNS", raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(6)))
-    assert device_queue.slots("cpu") == 3
+    assert device_queue.count_slots("cpu") == 3
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
-    assert device_queue.slots("cpu") == 1
+    assert device_queue.count_slots("cpu") == 1
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2, 3")
-    assert (device_queue.gpus(), device_queue.slots("cuda")) == (("2", "3"), 2)
+    assert (device_queue.visible_gpus(), device_queue.count_slots("cuda")) == (("2", "3"), 2)
     assert device_queue.device_of(RunSpec()) == device_queue.device_of(RunSpec(device="cuda")) == "cuda"
     assert device_queue.device_of(SPEC) == "cpu"
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,-1,2")  # CUDA reads no further than a name that is negative
-    assert device_queue.gpus() == ("3",)
+    assert device_queue.visible_gpus() == ("3",)
     for none in ("", "-1"):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", none)
         assert device_queue.device_of(RunSpec(device="cuda")) == "cpu"
@@ -171,10 +174,10 @@ def test_the_device_of_a_spec_and_its_slots(monkeypatch: pytest.MonkeyPatch) -> 
 def test_the_slot_chooses_the_gpu(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
     first, second = store.create(RunSpec()), store.create(RunSpec())
-    with first.lock(), device_queue.turn(first, wait=True):
+    with first.lock(), device_queue.acquire_slot(first, wait=True):
         assert os.environ["CUDA_VISIBLE_DEVICES"] == "4"
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")  # as another process has it
-        with second.lock(), device_queue.turn(second, wait=True):
+        with second.lock(), device_queue.acquire_slot(second, wait=True):
             assert os.environ["CUDA_VISIBLE_DEVICES"] == "7"
 
 
@@ -184,10 +187,10 @@ def test_a_run_of_several_processes_takes_a_slot_for_each(store: RunStore, monke
         run = store.create(spec)
         with run.lock():
             run.update(processes=processes)
-            with device_queue.turn(run, wait=False):
+            with device_queue.acquire_slot(run, wait=False):
                 device: device_queue.Device = "cuda" if cards else "cpu"
                 folder = device_queue._folder(store.root, device)
-                assert device_queue.at_work_on(store, device) == [run.id]
+                assert device_queue.running_on(store, device) == [run.id]
                 return sum(bool(locks.holder(slot)) for slot in folder.glob("slot-?")), os.environ[
                     "CUDA_VISIBLE_DEVICES"
                 ]

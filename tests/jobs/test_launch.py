@@ -140,7 +140,7 @@ def test_missing_data_and_refused_specs_start_nothing(store: RunStore, tmp_path:
 
 
 def test_the_queue_has_a_ceiling(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "MOST_QUEUED", 3)
+    monkeypatch.setattr(launch, "MAX_QUEUED", 3)
     for _ in range(3):
         store.create(SHORT)
     with pytest.raises(JobError, match="cancel one or wait"):
@@ -156,8 +156,8 @@ def test_jobs_have_a_ceiling_too_which_those_that_ended_do_not_fill(
     store: RunStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[str] = []
-    monkeypatch.setattr(launch, "MOST_QUEUED", 2)
-    monkeypatch.setattr(launch, "start", lambda run, *_: started.append(run.id))
+    monkeypatch.setattr(launch, "MAX_QUEUED", 2)
+    monkeypatch.setattr(launch, "start_process", lambda run, *_: started.append(run.id))
     first, second, third = (store.create(SHORT) for _ in range(3))
     launch.evaluate(first)
     launch.evaluate(second)
@@ -172,16 +172,16 @@ def test_a_map_that_waits_for_its_turn_is_stopped_for_good(store: RunStore) -> N
     at_work, run = store.create(SHORT), store.create(SHORT)
     (run.path / "embeddings" / "e.npz").touch()
     job = Job(run)
-    with at_work.lock(), device_queue.turn(at_work, wait=True, job=True):
+    with at_work.lock(), device_queue.acquire_slot(at_work, wait=True, job=True):
         launch.project(run)
         until(lambda: job.state().message == "waiting, 1 job before it", run)
         assert (job.status(), job.is_alive(), run.status()) == ("running", True, "queued")
         with pytest.raises(JobError, match="working on it"):
-            launch.ask(run, "weigh")
+            launch.start_job(run, "weigh")
         job.cancel()
         until(lambda: not run.is_alive(), run)
     assert (job.status(), job.cancel_requested()) == ("cancelled", False)
-    assert launch.asked(store) == []
+    assert launch.pending_jobs(store) == []
 
 
 def test_a_job_that_fails_says_why_until_the_next_and_one_that_was_killed_is_lost(store: RunStore) -> None:
@@ -198,4 +198,4 @@ def test_a_job_that_fails_says_why_until_the_next_and_one_that_was_killed_is_los
         assert job.status() == "running"
         job.record(JobState(task="project", state="running", pid=os.getpid() + 1))
         assert job.status() == "lost", "another process holds the run now"
-    assert [found.run.id for found in launch.asked(store)] == [run.id]
+    assert [found.run.id for found in launch.pending_jobs(store)] == [run.id]

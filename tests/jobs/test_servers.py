@@ -26,7 +26,7 @@ SERVE = """
 import sys
 from dmlcore.jobs import servers
 folder, address, *ports = sys.argv[1:]
-servers.command = lambda address, port: [sys.executable, "-c", {stands_in!r}, folder, address, str(port)]
+servers.server_command = lambda address, port: [sys.executable, "-c", {stands_in!r}, folder, address, str(port)]
 sys.exit(servers.serve(address, map(int, ports), {{}}, token="t" * 48))
 """
 
@@ -72,7 +72,7 @@ def test_each_server_starts_again_when_it_dies_and_all_end_together(tmp_path, ad
 
 
 def test_a_server_that_keeps_dying_is_started_ever_more_rarely(monkeypatch):
-    monkeypatch.setattr(servers, "command", lambda address, port: [sys.executable, "-c", KILLS_ITSELF])
+    monkeypatch.setattr(servers, "server_command", lambda address, port: [sys.executable, "-c", KILLS_ITSELF])
     server, now, starts = Server(1001), 0.0, []
     monkeypatch.setattr(servers.time, "monotonic", lambda: now)
     for _ in range(8):
@@ -88,7 +88,7 @@ def test_a_server_that_keeps_dying_is_started_ever_more_rarely(monkeypatch):
 
 def test_a_server_that_gives_up_at_once_ends_all(monkeypatch):
     """A setting is wrong: to start it again and again would hide what it said."""
-    monkeypatch.setattr(servers, "command", lambda address, port: [sys.executable, "-c", "raise SystemExit(3)"])
+    monkeypatch.setattr(servers, "server_command", lambda address, port: [sys.executable, "-c", "raise SystemExit(3)"])
     monkeypatch.setattr(servers.signal, "signal", lambda *_: None)
     assert servers.serve("127.0.0.1", [1001, 1002], {}, token="") == 1
 

@@ -86,7 +86,7 @@ def test_a_protocol_allows_what_it_says_and_the_rest_is_told(monkeypatch):
     left = found(spec.with_overrides(["schedule.patience=3", "loss.learning_rate=0.1"]))
     assert says(left["caution", "schedule.patience"], "gurbuz-2022-fair", "schedule.patience", "3", "15")
     assert "caution" in {severity for severity, key in left if key == "loss.learning_rate"}
-    assert [w.keys for w in comparability.lint_alike([spec, spec.with_overrides(["schedule.patience=3"])])] == [
+    assert [w.keys for w in comparability.lint_protocol_runs([spec, spec.with_overrides(["schedule.patience=3"])])] == [
         ("loss.learning_rate",)
     ]
 

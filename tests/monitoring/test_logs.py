@@ -20,7 +20,7 @@ def written():
 
 def test_a_line_is_one_object_whatever_it_holds(written, monkeypatch):
     monkeypatch.setenv("DML_LOG", "json")
-    logs.of_server()
+    logs.configure_server_logs()
     try:
         raise ValueError("Größe\n\u2028")
     except ValueError:
@@ -35,6 +35,6 @@ def test_a_line_is_one_object_whatever_it_holds(written, monkeypatch):
 
 def test_unasked_nothing_changes(written, monkeypatch):
     monkeypatch.delenv("DML_LOG", raising=False)
-    logs.of_server()
+    logs.configure_server_logs()
     logging.getLogger("dmlcore").warning("as it is")
     assert written.getvalue() == "as it is\n"

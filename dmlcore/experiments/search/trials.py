@@ -21,7 +21,7 @@ from dmlcore.experiments.search.space import SearchSpace
 from dmlcore.experiments.studies import StudyRun, find
 from dmlcore.experiments.studies.run_batch import refuse_missing_data
 from dmlcore.jobs.backends.backend import Backend, LocalBackend, Work
-from dmlcore.jobs.backends.side_by_side import Pause, SideBySide
+from dmlcore.jobs.backends.side_by_side import ConcurrentWork, Pause
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.storage import atomic_files, locks
 from dmlcore.storage.runs import Run, RunStore, contenders
@@ -89,7 +89,7 @@ def conduct(
     # A method that learns from its trials needs some results before it proposes the next.
     learns = search.method in ("tpe", "gp")
     at_once = min(where.at_once, max(1, search.trials // LEARNS_FROM)) if learns else where.at_once
-    side_by_side, under_way = SideBySide(at_once, stop), set[str]()
+    side_by_side, under_way = ConcurrentWork(at_once, stop), set[str]()
     begun: list[int] = []
 
     def courses() -> Iterator[Iterator[Work]]:

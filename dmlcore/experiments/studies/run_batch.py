@@ -19,7 +19,7 @@ from dmlcore.inspection.local import weight_maps
 from dmlcore.jobs import launch
 from dmlcore.jobs.backends import backend
 from dmlcore.jobs.backends.backend import Backend, Work
-from dmlcore.jobs.backends.side_by_side import Pause, SideBySide
+from dmlcore.jobs.backends.side_by_side import ConcurrentWork, Pause
 from dmlcore.spec import RunSpec
 from dmlcore.storage.listing import nameless
 from dmlcore.storage.runs import Run, RunError, RunStore
@@ -50,7 +50,8 @@ S = TypeVar("S", bound=PlaceState)
 def start(place: Task[S], request: S, arguments: Sequence[str]) -> None:
     """Start `python -m dmlcore ARGUMENTS`, which makes the runs of a place; raise JobError if a process is doing so."""
     place.start(
-        ["-m", "dmlcore", *arguments, *launch.at(request.backend), "--runs", str(place.path.parents[1])], request
+        ["-m", "dmlcore", *arguments, *launch.backend_arguments(request.backend), "--runs", str(place.path.parents[1])],
+        request,
     )
 
 
@@ -119,7 +120,7 @@ def make(
         DataError, JobError: If data are missing, or a process cannot be started.
     """
     refuse_missing_data(entries)
-    where = backend.of(request.backend)
+    where = backend.create_backend(request.backend)
 
     def stopped() -> bool:
         return stop() or place.cancel_requested()
@@ -163,7 +164,7 @@ class _Batch:
 
     def make(self) -> None:
         """Run all pending entries until `stop()` returns True."""
-        side_by_side = SideBySide(self.where.at_once, self.stopped)
+        side_by_side = ConcurrentWork(self.where.at_once, self.stopped)
         courses = (self._course(number) for number in range(len(self.entries)))
         side_by_side.to_the_end(courses)
 

@@ -53,15 +53,15 @@ class LocalBackend:
     def begin(self, run: Run, task: str, settings: str = "") -> LocalWork:
         """Start a process, unless another one is training the run already."""
         if task != "train":
-            return LocalWork(run, launch.start(run, task, *(("--settings", settings) if settings else ())))
+            return LocalWork(run, launch.start_process(run, task, *(("--settings", settings) if settings else ())))
         if run.is_alive():
             return LocalWork(run, None)
         with run.lock():
             launch.prepare_resume(run, "")
-        return LocalWork(run, launch.start(run, task))
+        return LocalWork(run, launch.start_process(run, task))
 
 
-def of(text: str) -> Backend:
+def create_backend(text: str) -> Backend:
     """Return the backend of a line, as parsed by `choice.parse`; raises JobError, also if its package is missing."""
     chosen = parse(text).require()
     if chosen.kind == "local":

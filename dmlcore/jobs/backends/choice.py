@@ -93,7 +93,7 @@ def parse(text: str) -> BackendChoice:
     return choice
 
 
-def recorded(text: str, also: Iterable[str] = ()) -> tuple[str, str]:
+def resolve_recorded(text: str, also: Iterable[str] = ()) -> tuple[str, str]:
     """Decide whether to use the backend recorded in a state file.
 
     A state file may come from another user, so it must not determine which machine this one connects to.
@@ -108,7 +108,7 @@ def recorded(text: str, also: Iterable[str] = ()) -> tuple[str, str]:
     if not text:
         return "", ""
     try:
-        if (choice := parse(text)) in [*offered(), *map(parse, also)]:
+        if (choice := parse(text)) in [*offered_backends(), *map(parse, also)]:
             return choice.require().text, ""
         reason = "neither DML_BACKENDS nor the command names it"
     except JobError as error:
@@ -116,7 +116,7 @@ def recorded(text: str, also: Iterable[str] = ()) -> tuple[str, str]:
     return "", f"not on the recorded backend {text[:200]!r} but on this machine: {reason}"
 
 
-def offered() -> list[BackendChoice]:
+def offered_backends() -> list[BackendChoice]:
     """Return the backends that pages offer: this machine and those that the server's owner lists in $DML_BACKENDS.
 
     Users cannot enter addresses: they could make the server connect, and send its work, anywhere. Raises JobError for a

@@ -39,15 +39,15 @@ def _entries(folder: Path) -> Iterator[Path]:
         )
 
 
-def seed(run: Path, into: Path) -> None:
+def copy_run(run: Path, into: Path) -> None:
     """Copy a run into a new directory, except its log, state and lock."""
     for name in files(run):
         if name != LOG:
             (into / name).parent.mkdir(parents=True, exist_ok=True)
-            (shutil.copyfile if name == METRICS else take)(run / name, into / name)
+            (shutil.copyfile if name == METRICS else link_or_copy)(run / name, into / name)
 
 
-def take(source: Path, target: Path) -> None:
+def link_or_copy(source: Path, target: Path) -> None:
     """Hard-link an immutable file, or copy it where links are not possible."""
     try:
         os.link(source, target)
@@ -60,7 +60,7 @@ def take(source: Path, target: Path) -> None:
 
 
 class Mirror:
-    """Copies new files of `source`, a directory filled by `seed`, to the run directory `target`, whose lock we hold."""
+    """Copier of new files from `source`, a directory filled by `copy_run`, to the locked run directory `target`."""
 
     def __init__(self, source: Path, target: Path) -> None:
         self.source, self.target = source, target
@@ -81,7 +81,7 @@ class Mirror:
                 place.parent.mkdir(exist_ok=True)
                 beside.unlink(missing_ok=True)
                 with contextlib.suppress(FileNotFoundError):  # replaced at this moment; the next call finds it
-                    take(self.source / name, beside)
+                    link_or_copy(self.source / name, beside)
                     fresh.append((beside, place))
         self._rows()
         self._words()

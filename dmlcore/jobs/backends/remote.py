@@ -20,7 +20,7 @@ from dmlcore.jobs import launch
 from dmlcore.jobs.backends import order
 from dmlcore.jobs.backends.address import Address, is_address
 from dmlcore.jobs.backends.choice import BackendChoice
-from dmlcore.jobs.backends.mirror import Mirror, seed
+from dmlcore.jobs.backends.mirror import Mirror, copy_run
 from dmlcore.jobs.backends.order import Begun, Lost, NodeOutcome, Order
 from dmlcore.spec import RunSpec
 from dmlcore.storage import atomic_files, leftovers, locks
@@ -165,7 +165,7 @@ class RemoteWork:
         state = self.run.state()
         queued = state.replace(state="queued", message="", backend="") if self._order.task == "train" else state
         atomic_files.replace_json(directory / STATE, queued.model_dump())
-        seed(self.run.path, directory)
+        copy_run(self.run.path, directory)
         self._bring_start(store)
         order.write(self._root, self._order)
         self._mirror, self._address, folder = Mirror(directory, self.run.path), None, str(self._root)
@@ -181,7 +181,7 @@ class RemoteWork:
         named = store / (self.run.spec.model.start or ".")
         if named.parent == store and RUN_ID.fullmatch(named.name) and named.exists():
             start = RunStore(store).open(named.name)
-            seed(start.path, self._root / start.id)
+            copy_run(start.path, self._root / start.id)
             atomic_files.replace_json(self._root / start.id / STATE, start.state().model_dump())
 
     def _tell(self, begun: Begun | None) -> None:
@@ -230,9 +230,9 @@ class RemoteWork:
         self._last_step = step
         if not lost or self._losses > LOSSES:
             tried = f"; {self._losses} tries in a row were lost" if lost else ""
-            launch.note(self.run, f"failed: {self.engine.title}: {reason}{tried}")
+            launch.append_warning(self.run, f"failed: {self.engine.title}: {reason}{tried}")
             return NodeOutcome(state="failed", message=f"{self.engine.title}: {reason}{tried}")
-        launch.note(self.run, f"{self.engine.title}: {reason}; it goes on from the last checkpoint elsewhere")
+        launch.append_warning(self.run, f"{self.engine.title}: {reason}; it goes on from the last checkpoint elsewhere")
         self._clear()
         self._try()
         return None

@@ -25,7 +25,7 @@ class Pause:
         self._given_up = True
 
 
-class SideBySide:
+class ConcurrentWork:
     """Scheduler of generators that yield the work they wait for and continue once it has ended, `at_once` at a time.
 
     After `stopped` returns True, nothing new is started and active work is cancelled; generators check `stopped` too.

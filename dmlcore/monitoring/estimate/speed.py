@@ -156,7 +156,7 @@ def _probe(spec: ModelSpec, shape: tuple[int, ...], batch: int, device: torch.de
 
 def _file() -> Path:
     """Return the path of the cached speed, named by what it depends on."""
-    cards = device_queue.gpus()
+    cards = device_queue.visible_gpus()
     what = f"{platform.node()}-{len(os.sched_getaffinity(0))}-{len(cards)}-{torch.__version__}"
     return cache_folder() / f"speed-{what.replace('/', '-')}.json"
 

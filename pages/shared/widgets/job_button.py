@@ -92,6 +92,6 @@ def failed(run: Run, *tasks: JobName) -> None:
 def begin(run: Run, task: JobName, settings: str = "") -> None:
     """Start a job; a refusal is said in passing."""
     try:
-        launch.ask(run, task, settings, machines.chosen())
+        launch.start_job(run, task, settings, machines.chosen())
     except (launch.JobError, RunError, OSError) as error:
         st.toast(words.plain(error), icon=":material/error:")

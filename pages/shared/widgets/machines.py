@@ -47,7 +47,7 @@ def processes(spec: RunSpec) -> int:
     """Let the user choose how many processes train a run of this spec; return 1 where there is no choice."""
     from dmlcore.jobs import device_queue
 
-    here = device_queue.most_processes(spec)
+    here = device_queue.max_processes(spec)
     most = min(MOST_ELSEWHERE if chosen() else here, spec.batch.classes * spec.batch.samples)
     if most < 2:
         return 1
@@ -77,6 +77,6 @@ def _offered() -> tuple[dict[str, str], str]:
     from pages.shared.words import sentences as words
 
     try:
-        return {each.text: each.title for each in choice.offered()}, ""
+        return {each.text: each.title for each in choice.offered_backends()}, ""
     except JobError as error:
         return _HERE, words.plain(error)

@@ -94,7 +94,7 @@ def _estimate(spec: RunSpec, summary: Summary, processes: int) -> None:
     early = " at most" if spec.schedule.patience else ""
     where = "of the GPU" if estimate.gpu else "of the machine"
     elsewhere = machines.chosen()
-    queued = 0 if elsewhere else len(device_queue.waiting(RunStore()))
+    queued = 0 if elsewhere else len(device_queue.waiting_runs(RunStore()))
     waits = f" {queued} run{'s wait' if queued > 1 else ' waits'} before it." if queued else ""
     every = spec.schedule.validate_every
     much = (

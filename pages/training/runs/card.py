@@ -7,7 +7,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from dmlcore.jobs import device_queue, launch
-from dmlcore.jobs.device_queue import Waiting
+from dmlcore.jobs.device_queue import QueuePosition
 from dmlcore.storage import locks
 from dmlcore.storage.run_directory import LAST
 from dmlcore.storage.runs import Run, RunError, RunState
@@ -28,7 +28,7 @@ UNDER_WAY = ("queued", "running", "lost", "failed")  # has more to say than the 
 RESUME = "Continues from the last checkpoint with identical results."
 
 
-def show(run: Run, waits: Waiting | None) -> None:
+def show(run: Run, waits: QueuePosition | None) -> None:
     """Name, status, progress, buttons and log of one run."""
     status, state = run.status(), run.state()
     with st.container(border=True, key=f"run-{run.id}"):
@@ -50,13 +50,13 @@ def show(run: Run, waits: Waiting | None) -> None:
             st.error(refused)
         with st.container(horizontal=True, vertical_alignment="center"):
             if waits and st.button("Start now", key=f"hurry-{run.id}", icon=":material/fast_forward:", help=HURRY):
-                _ask(run, device_queue.hurry)
+                _ask(run, device_queue.start_now)
             _buttons(run, status)
             with st.popover("Log", type="tertiary", icon=":material/notes:", key=f"log-{run.id}"):
                 waiting.log(run)
 
 
-def _progress(run: Run, status: str, state: RunState, waits: Waiting | None) -> None:
+def _progress(run: Run, status: str, state: RunState, waits: QueuePosition | None) -> None:
     where, on = _where(state), _on(state)
     done = min(1.0, state.step / max(1, state.steps))
     if status == "running":
@@ -97,7 +97,7 @@ def _resume(run: Run) -> None:
         st.session_state[f"refused-{run.id}"] = words.plain(f"{run.id} continues {refused}")
 
 
-def _place(waits: Waiting | None) -> str:
+def _place(waits: QueuePosition | None) -> str:
     """Where in the queue."""
     if waits is None:
         return "waiting for its process to start"

@@ -55,7 +55,7 @@ def board() -> None:
 
 def _details(store: RunStore, shown: Sequence[Run], runs: Sequence[Run]) -> None:
     """What is known of the chosen runs, or of the first of the list; of several, their curves before all else."""
-    waiting = device_queue.waiting(store)
+    waiting = device_queue.waiting_runs(store)
     if len(shown) > 1:
         with alone("The curves"):
             results.show(shown, table=len(shown) > comparison_view.MOST)

@@ -198,7 +198,7 @@ def test_a_protocol_from_end_to_end_on_digits(tmp_path, monkeypatch):
 
         wait = poll
 
-    monkeypatch.setattr("dmlcore.jobs.launch.start", Here)
+    monkeypatch.setattr("dmlcore.jobs.launch.start_process", Here)
     request = ProtocolRequest(
         protocol="gurbuz-2022-fair",
         data="Digits",

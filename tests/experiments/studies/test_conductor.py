@@ -207,9 +207,11 @@ class Here:
 
 def test_variants_start_from_the_pretraining_of_their_own_store_and_collages_are_weighed(tmp_path, monkeypatch):
     """One run in a process of its own, as only this shows where it looks for the one that it starts from."""
-    started = launch.start
+    started = launch.start_process
     monkeypatch.setattr(
-        launch, "start", lambda run, task: (started if task == "train" and run.spec.model.start else Here)(run, task)
+        launch,
+        "start_process",
+        lambda run, task: (started if task == "train" and run.spec.model.start else Here)(run, task),
     )
     root = forged.cifar100(tmp_path / "data", train=4, test=1)
     store = RunStore(tmp_path / "runs")
@@ -230,7 +232,7 @@ def test_variants_start_from_the_pretraining_of_their_own_store_and_collages_are
     assert maps.of("GAP").sum((1, 2)) == pytest.approx(1, abs=1e-2)
 
     # A run that fails costs itself and what starts from it.
-    monkeypatch.setattr(launch, "start", Here)
+    monkeypatch.setattr(launch, "start_process", Here)
     failing = request.model_copy(update={"overrides": (*overrides, "model.embedding_dim=7", "batch.classes=99")})
     state = studies.conduct(failing, store, report=said.append)
     assert state.state == "incomplete"

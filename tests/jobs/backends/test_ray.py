@@ -114,7 +114,7 @@ def test_every_other_kind_of_job_and_a_cancel_reach_the_cluster(
     store = RunStore(tmp_path)
     # A search: its trials are tasks beside each other, its list a journal, made for many machines.
     wanted = search.prepare(RunSpec().with_overrides(SMALL), ["loss.m=0.1,0.5"], "two", method="grid")
-    where = backends.of(backend)
+    where = backends.create_backend(backend)
     journal = search.storage_of(wanted, store, many_nodes=where.at_once > 1)
     assert search.conduct(wanted, store, storage=journal, where=where)
     assert Path(journal).read_text().startswith("{")
@@ -136,7 +136,7 @@ def test_every_other_kind_of_job_and_a_cancel_reach_the_cluster(
     run = store.open(rows[0].run)
     with monkeypatch.context() as patch:
         patch.setattr(launch, "spawn_detached", lambda arguments, log: here(*arguments[2:]))
-        launch.ask(run, "project", Settings(method="pca").to_json(), backend)
+        launch.start_job(run, "project", Settings(method="pca").to_json(), backend)
     assert run.projection()
     long = RunSpec().with_overrides([*SMALL, "schedule.steps=1000000"])
     endless = store.open(launch.launch(long, store, backend=backend))
@@ -171,7 +171,7 @@ def test_a_run_on_two_processes_loses_a_node_and_equals_the_one_made_here(
     with run.lock():
         run.update(processes=2)
         with clusters.losing_a_node(cluster, store) as killed:
-            work = backends.of(f"ray:{cluster.address}").begin(run, "train")
+            work = backends.create_backend(f"ray:{cluster.address}").begin(run, "train")
             until(lambda: work.over() or killed, run)
         until(lambda: work.over() or "the cluster has room for 1" in run.state().message, run)
         cluster.join()

@@ -19,9 +19,9 @@ from dmlcore.cli import on_node, together, workers
 from dmlcore.inspection.maps.settings import Settings
 from dmlcore.jobs import launch
 from dmlcore.jobs.backends import address, choice, order, ray_engine
-from dmlcore.jobs.backends.mirror import Mirror, seed
+from dmlcore.jobs.backends.mirror import Mirror, copy_run
 from dmlcore.jobs.backends.remote import AWAY, RemoteBackend, RemoteWork
-from dmlcore.jobs.backends.side_by_side import Pause, SideBySide
+from dmlcore.jobs.backends.side_by_side import ConcurrentWork, Pause
 from dmlcore.processes import local
 from dmlcore.spec import RunSpec
 from dmlcore.storage import locks
@@ -284,7 +284,7 @@ def test_a_spec_comes_back_from_nowhere(tmp_path) -> None:
     for folder in (run, there):
         folder.mkdir()
     (run / SPEC_FILE).write_text("own")
-    seed(run, there)
+    copy_run(run, there)
     mirror = Mirror(there, run)
     (there / SPEC_FILE).unlink()
     mirror.carry()
@@ -338,7 +338,7 @@ def test_rows_that_a_resume_has_cut_are_replaced_and_checkpoints_never_come_befo
     (run / METRICS).write_bytes(b"one\ntwo\nthree\n")
     (run / LAST).write_bytes(b"old")
     there.mkdir()
-    seed(run, there)
+    copy_run(run, there)
     mirror = Mirror(there, run)
     (there / METRICS).write_bytes(b"one\ntwo\nother\nfour\n")
     fresh = there / "fresh"
@@ -393,7 +393,11 @@ def test_a_backend_is_one_line_of_text() -> None:
 
 def test_pages_offer_what_the_owner_names_and_nothing_else(monkeypatch) -> None:
     monkeypatch.setenv("DML_BACKENDS", "ray:127.0.0.1:6379 local slurm:gpu?gpus=1")
-    assert [each.title for each in choice.offered()] == ["This machine", "Ray (127.0.0.1:6379)", "SLURM (gpu), gpus 1"]
+    assert [each.title for each in choice.offered_backends()] == [
+        "This machine",
+        "Ray (127.0.0.1:6379)",
+        "SLURM (gpu), gpus 1",
+    ]
 
 
 def test_without_its_package_a_backend_says_what_to_install(tmp_path, monkeypatch) -> None:
@@ -412,7 +416,7 @@ def test_courses_go_on_side_by_side_and_none_begins_after_a_stop() -> None:
         yield Pause(lambda: name in over)
         words.append(f"{name} ends")
 
-    side_by_side = SideBySide(2, lambda: bool(stopped))
+    side_by_side = ConcurrentWork(2, lambda: bool(stopped))
     courses = (course(name) for name in "abcd")
     assert side_by_side.look(courses)
     assert words == ["a begins", "b begins"]

@@ -97,7 +97,7 @@ def _queue_all(request: ProtocolRequest, entries: list[StudyRun]) -> None:
         st.caption("All of its runs are there: see Runs.")
         return
     token = st.session_state.setdefault("protocol-token", secrets.token_hex(8))
-    few = missing[: launch.MOST_QUEUED]
+    few = missing[: launch.MAX_QUEUED]
     label = f"Queue {len(few)} run{'s' if len(few) > 1 else ''}" + (f" of {len(missing)}" if few != missing else "")
     if st.button(label, key=f"queue-{token}", icon=":material/playlist_add:"):
         st.session_state["protocol-token"] = secrets.token_hex(8)

@@ -94,7 +94,7 @@ def test_what_is_not_embedded_is_embedded_at_once_where_that_is_quick(run: Run, 
     for snapshot in snapshots.snapshots(run):
         snapshot.embeddings.unlink()
     asked: list[tuple[str, str]] = []
-    monkeypatch.setattr(launch, "ask", lambda run, task, *_: asked.append((run.id, task)))
+    monkeypatch.setattr(launch, "start_job", lambda run, task, *_: asked.append((run.id, task)))
     monkeypatch.setattr(estimate, "embedding_seconds", lambda *_: seconds)
     app = opened(run=run.id)
     assert not app.exception
@@ -110,7 +110,7 @@ def test_a_run_that_is_not_evaluated_is_evaluated_at_once(run: Run, monkeypatch)
     for file in (run.path / "embeddings").glob("*"):
         file.unlink()
     asked: list[tuple[str, str]] = []
-    monkeypatch.setattr(launch, "ask", lambda run, task, *_: asked.append((run.id, task)))
+    monkeypatch.setattr(launch, "start_job", lambda run, task, *_: asked.append((run.id, task)))
     assert not opened(run=run.id, other=run.id, before="best").exception
     assert asked == [(run.id, "evaluate")]
 

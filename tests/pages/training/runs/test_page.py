@@ -218,9 +218,9 @@ def test_a_waiting_run_shows_its_place_and_may_begin_at_once(opened, tmp_path, m
     first, second, third = (store.open(launch.launch(spec, store)) for spec in (long, long, long))
     try:
         # They begin in any order: two may wait before the first holds the device.
-        wait(lambda: len(device_queue.waiting(store)) == 2 and device_queue.at_work_on(store, "cpu"))
-        (working,) = device_queue.at_work_on(store, "cpu")
-        after = list(device_queue.waiting(store))
+        wait(lambda: len(device_queue.waiting_runs(store)) == 2 and device_queue.running_on(store, "cpu"))
+        (working,) = device_queue.running_on(store, "cpu")
+        after = list(device_queue.waiting_runs(store))
         app = opened(store, run=after[1])
         told = f"number 2 in the queue for the CPU; at work: “{called(store.open(working))}”"
         assert any(told in bar.proto.text for bar in app.get("progress"))
@@ -272,7 +272,7 @@ def test_a_resume_that_does_not_go_back_to_its_cluster_says_so(opened, tmp_path,
     run = store.create(TINY)
     with run.lock():
         run.update(state="failed", backend="ray:10.0.0.1:6379")
-    monkeypatch.setattr(launch, "start", lambda *_: None)
+    monkeypatch.setattr(launch, "start_process", lambda *_: None)
     app = opened(store, run=run.id)
     app.button(key=f"resume-{run.id}").click().run()
     (said,) = [error.value for error in app.error if "recorded backend" in error.value]

@@ -99,7 +99,7 @@ def test_the_way_on_carries_the_settings_as_they_are_until_other_data_are_chosen
 
 
 def test_the_first_offer_trains_on_unseen_classes_by_one_press(opened, monkeypatch):
-    monkeypatch.setattr(launch, "start", lambda run, task: None)  # no process
+    monkeypatch.setattr(launch, "start_process", lambda run, task: None)  # no process
     app = opened()
     assert not app.exception
     assert "144 characters" in texts(app)

@@ -602,7 +602,7 @@ def test_one_press_starts_one_detached_run_and_leads_to_it(opened, store):
 
 def test_the_place_and_the_number_of_processes_are_in_estimate_command_and_run(opened, store, monkeypatch):
     begun = []
-    monkeypatch.setattr(launch, "start", lambda run, task, *more: begun.append((task, *more)))
+    monkeypatch.setattr(launch, "start_process", lambda run, task, *more: begun.append((task, *more)))
     monkeypatch.setattr(machines.os, "cpu_count", lambda: 2)
     monkeypatch.setenv("DML_BACKENDS", "slurm:gpu?gpus=1")
     app = started(opened())
@@ -635,8 +635,10 @@ def test_two_hundred_presses_with_one_token_start_one_job(store):
 
 def test_many_tokens_do_not_pass_the_ceiling_and_a_refused_one_may_try_again(store, monkeypatch):
     started = []
-    monkeypatch.setattr(launch, "MOST_QUEUED", 8)
-    monkeypatch.setattr(launch, "start", lambda run, task: started.append((run.id, task)))  # two hundred presses train
+    monkeypatch.setattr(launch, "MAX_QUEUED", 8)
+    monkeypatch.setattr(
+        launch, "start_process", lambda run, task: started.append((run.id, task))
+    )  # two hundred presses train
     submits, spec = Submits(), RunSpec().with_overrides(TINY)
     waiting = [store.create(spec) for _ in range(7)]  # queued: their workers may be on the way
 

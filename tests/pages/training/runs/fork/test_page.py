@@ -34,7 +34,7 @@ def run(kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     shutil.copytree(kept, root)
     monkeypatch.setenv("DML_RUNS", str(root))
     started: list[str] = []
-    monkeypatch.setattr(launch, "start", lambda run, task: started.append(f"{task} {run.id}"))  # no process
+    monkeypatch.setattr(launch, "start_process", lambda run, task: started.append(f"{task} {run.id}"))  # no process
     return RunStore(root).list()[0]
 
 
