@@ -36,8 +36,8 @@ __all__ = [
     "verdict",
 ]
 CLEARLY = (
-    "Clearly: by a t test over the seeds, paired where they are the same, p < 0.05 after Benjamini–Hochberg for the "
-    "number of comparisons."
+    "Significant: p < 0.05 in a t test over the seeds, paired if both sides have the same seeds, corrected for the "
+    "number of comparisons (Benjamini–Hochberg)."
 )
 NAMES = {  # baselines, strongest reference first
     "inputs": "raw inputs",
@@ -45,6 +45,7 @@ NAMES = {  # baselines, strongest reference first
     "pretrained": "the pretrained network",
     "chance": "chance",
 }
+UNDECIDED = "no significant difference"
 MOST_NAMED = 4  # largest number of variants named in one sentence
 
 
@@ -123,9 +124,9 @@ def _unknown_noise(variants: Mapping[str, Values]) -> str:
         return "One seed: its noise is unknown."
     single = sum(len(values) < 2 for values in variants.values())
     if single == len(variants):
-        return "One seed each: their noise is unknown, so no order can be read off."
+        return "One seed each: their noise is unknown, so they cannot be ranked."
     whose = "has one seed: its" if single == 1 else "have one seed: their"
-    return f"{single} of them {whose} noise is unknown, so no order of all can be read off."
+    return f"{single} of them {whose} noise is unknown, so not all can be ranked."
 
 
 def contrasts(asked: Sequence[tuple[Values, Values]], lower: Sequence[bool]) -> list[str]:
@@ -135,7 +136,7 @@ def contrasts(asked: Sequence[tuple[Values, Values]], lower: Sequence[bool]) -> 
     """
     gaps = [gap(*values) for values in asked]
     return [
-        ("yes" if (sentences.mean < 0) == less else "no") if sure else "cannot be told"
+        ("yes" if (sentences.mean < 0) == less else "no") if sure else UNDECIDED
         for sentences, sure, less in zip(gaps, clear(gaps), lower, strict=True)
     ]
 
@@ -190,7 +191,7 @@ def _beside(
     who = f"{next(iter(variants))} ends" if count == 1 else who
     words = f"{who} {sign} {NAMES[bar]} ({level})"
     if any(each.p is not None for each in gaps):
-        words += ", clearly" if certain == many == count else f", {certain or 'none'} of them clearly"
+        words += ", significantly" if certain == many == count else f", {certain or 'none'} of them significantly"
     return f"{words}.", surely
 
 
@@ -210,17 +211,17 @@ def _ranked(variants: Mapping[str, Values], things: str, further: bool) -> list[
     if len(tied) == len(names) - 1:
         shown = ", ".join(f"{name} {_mean(variants[name])}" for name in names[:MOST_NAMED])
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-        head = f"The {things} show no difference beyond their noise: {shown} %{more} ({_seeds(variants)})."
+        head = f"No significant difference between the {things}: {shown} %{more} ({_seeds(variants)})."
         return [head, *(_asked(variants, names[0], names[-1]) if further else []), *noise]
     if tied:
-        head = f"At the top {listed([names[0], *tied])} cannot be told apart ({_seeds(variants)})."
+        head = f"No significant difference among the best: {listed([names[0], *tied])} ({_seeds(variants)})."
         noise = [*(_asked(variants, names[0], tied[0]) if further else []), *noise]
     else:
         lead = gap(variants[names[0]], variants[names[1]])
         head = f"{names[0]} {'leads' if further else 'is above'} {names[1]}, the next, by {lead.words.lstrip('+')}."
     pairs = [gap(variants[a], variants[b]) for a, b in itertools.pairwise(names)]
     same = len(pairs) - sum(clear(pairs))
-    near = f"In this order {same} of {len(pairs)} differ from the next by less than their noise."
+    near = f"In this ranking, {same} of {len(pairs)} differences from the next are not significant."
     return [head, *noise, near] if len(pairs) > 1 and same else [head, *noise]
 
 
@@ -230,8 +231,8 @@ def _asked(variants: Mapping[str, Values], first: str, second: str) -> list[str]
     if between.deviation is None:
         return []
     if not between.needed or between.needed > FEASIBLE:
-        return [f"Even {FEASIBLE} seeds would not tell {first} from {second} ({between.words})."]
-    return [f"To tell {first} from {second} ({between.words}) would take about {between.needed} seeds."]
+        return [f"Even {FEASIBLE} seeds would not separate {first} from {second} ({between.words})."]
+    return [f"Separating {first} from {second} ({between.words}) would take about {between.needed} seeds."]
 
 
 def _seeds(variants: Mapping[str, Values]) -> str:

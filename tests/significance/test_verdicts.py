@@ -56,7 +56,7 @@ def test_losses_below_their_inputs_rank_nothing():
               for n, name in enumerate(names)}  # fmt: skip
     values["loss 5"] = seeds(0.0185, 0.0175, 0.018)
     found = verdict(values, inputs(names, 0.0159, 0.0159, 0.0159), things="losses", measure="test MAP@R")
-    assert found.headline.startswith("5 of 6 losses end below raw inputs (test MAP@R 1.59 %), 5 of them clearly")
+    assert found.headline.startswith("5 of 6 losses end below raw inputs (test MAP@R 1.59 %), 5 of them significantly")
     assert found.headline.endswith(": no significant ranking.")
 
 
@@ -64,11 +64,11 @@ def test_a_lead_is_only_called_one_when_it_is():
     noisy = {"a": seeds(0.50, 0.60, 0.70), "b": seeds(0.62, 0.52, 0.61), "c": seeds(0.55, 0.66, 0.50)}
     said = verdict(noisy, inputs(noisy, 0.1, 0.1, 0.1), things="poolings").text
     assert "leads" not in said
-    assert says(said, "poolings", "no difference", "noise", "a 60.0 ± 10.0")
+    assert says(said, "No significant difference between the poolings", "a 60.0 ± 10.0")
     sure = noisy | {"a": seeds(0.90, 0.91, 0.92)}
     said = verdict(sure, inputs(sure, 0.1, 0.1, 0.1)).text
     assert says(said, "a leads b", "32.7 ± 5.7 points", "3 seeds")
-    assert says(said, "1 of 2", "noise")
+    assert says(said, "1 of 2", "not significant")
     paired = {"a": seeds(0.31, 0.51, 0.72), "b": seeds(0.30, 0.50, 0.71)}  # the draw moves both alike
     assert "a leads b" in verdict(paired, inputs(paired, 0.1, 0.1, 0.1)).text
 
@@ -85,13 +85,13 @@ def test_answers_asked_together_are_corrected_for_their_number():
     close = seeds(0.40, 0.42, 0.41), seeds(0.30, 0.35, 0.29)  # p = 0.03 alone
     far = seeds(0.1, 0.3, 0.2), seeds(0.2, 0.1, 0.3)
     assert contrasts([close], [False]) == ["yes"]
-    assert contrasts([close, far, far], [False] * 3) == ["cannot be told"] * 3
+    assert contrasts([close, far, far], [False] * 3) == [verdicts.UNDECIDED] * 3
 
 
-def test_an_answer_is_yes_no_or_cannot_be_told():
+def test_an_answer_is_yes_no_or_undecided():
     gsp, gap_ = seeds(0.36, 0.37, 0.35), seeds(0.50, 0.51, 0.49)
     pairs = [(gsp, gap_), (gsp, gap_), (seeds(0.4), seeds(0.5))]
-    assert contrasts(pairs, [True, False, True]) == ["yes", "no", "cannot be told"]
+    assert contrasts(pairs, [True, False, True]) == ["yes", "no", verdicts.UNDECIDED]
     said = beside(("GSP", "GAP"), (gsp, gap_), "Weight")
     assert says(said, "Weight", "36.0 ± 1.0", "GSP", "50.0 ± 1.0 %", "GAP", "14.0 ± 0 points", "3 seeds")
     assert "−14.0" in said
@@ -142,7 +142,7 @@ def test_means_are_set_beside_what_seeds_do_and_a_tie_says_how_many_would_tell()
     assert verdicts.top(values) == ("a", "b")
     said = verdict(values, inputs(values, 0.05, 0.05, 0.05)).text
     assert gap(values["a"], values["b"]).needed > FEASIBLE
-    assert says(said, f"{FEASIBLE} seeds", "not tell a from b", "0.7 ± 1.5 points", "3 seeds")
+    assert says(said, f"{FEASIBLE} seeds", "not separate a from b", "0.7 ± 1.5 points", "3 seeds")
     closer = {"a": seeds(0.30, 0.32, 0.31), "b": seeds(0.29, 0.305, 0.285)}
     needed = gap(closer["a"], closer["b"]).needed
     assert 3 < needed <= FEASIBLE

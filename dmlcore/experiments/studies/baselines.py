@@ -43,7 +43,7 @@ def add(name: str, store: RunStore, *, report: Callable[[str], object] = lambda 
     if changed := [run for run in written.runs if run.digest not in entries]:
         raise SpecError(
             f"{name}: the study has changed since its results were written ({changed[0].variant}, seed "
-            f"{changed[0].seed}), so their baselines cannot be told; measure it again"
+            f"{changed[0].seed}), so their baselines are unknown; measure the study again"
         )
     starts = _pretrained(written, list(entries.values()), store)
     measure = _Measure()

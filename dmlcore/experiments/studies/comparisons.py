@@ -12,7 +12,7 @@ from dmlcore.experiments.studies.spec import Study
 from dmlcore.significance import verdicts
 from dmlcore.significance.noise import Gap, Values, class_interval, ends
 
-AHEAD, BEHIND, OPEN = "ahead", "behind", "cannot be told"
+AHEAD, BEHIND, OPEN = "ahead", "behind", verdicts.UNDECIDED
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,9 @@ def summary(compared: Sequence[Gain]) -> str:
     ahead, behind = ([each.variant for each in compared if each.answer == answer] for answer in (AHEAD, BEHIND))
     still = len(compared) - len(ahead) - len(behind)
     return (
-        f"Clearly ahead of its own baseline: {verdicts.listed(ahead) if ahead else 'none'}. Clearly behind it: "
-        f"{verdicts.listed(behind) if behind else 'none'}. {still} of {len(compared)} cannot be told from theirs."
+        f"Significantly ahead of their own baseline: {verdicts.listed(ahead) if ahead else 'none'}. Significantly "
+        f"behind it: {verdicts.listed(behind) if behind else 'none'}. No significant difference: {still} "
+        f"of {len(compared)}."
     )
 
 

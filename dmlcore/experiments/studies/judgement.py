@@ -103,9 +103,9 @@ def pair(study: Study, results: Sequence[Measured], names: tuple[str, str]) -> l
     values = scores[names[0]], scores[names[1]]
     gap = verdicts.gap(*values)
     if gap.p is None or gap.deviation is None:
-        return [f"{_between(names, gap)} Its noise is unknown; train two seeds of each, better five."]
-    sure = "clear" if verdicts.clear([gap])[0] else "not clear"
-    sentences = [f"{_between(names, gap)} By a test of these two alone that is **{sure}** (p = {_p(gap.p)})."]
+        return [f"{_between(names, gap)} The noise is unknown; train at least two seeds of each, preferably five."]
+    sure = "significant" if verdicts.clear([gap])[0] else "not significant"
+    sentences = [f"{_between(names, gap)} In a test of these two alone it is **{sure}** (p = {_p(gap.p)})."]
     if study.rotate:
         sentences = [_of_folds(sentences[0])]
     else:
@@ -122,9 +122,9 @@ def _enough(gap: Gap) -> str:
     takes = f"{gap.needed}" if gap.needed else f"more than {MOST:,}"
     hopeless = not gap.needed or gap.needed > FEASIBLE
     return (
-        f"{'More seeds will not settle this: to' if hopeless else 'To'} find such a difference with a probability of "
-        f"{100 * POWER:.0f} % takes {takes} seeds of each; {gap.count} find it with {100 * seen:.0f} %. Few seeds "
-        "know their noise badly, so this is an order of magnitude."
+        f"{'More seeds will not settle this: finding' if hopeless else 'Finding'} such a difference with a probability "
+        f"of {100 * POWER:.0f} % takes {takes} seeds of each; with {gap.count} seeds it is {100 * seen:.0f} %. Few "
+        "seeds estimate the noise poorly, so this is an order of magnitude."
     )
 
 

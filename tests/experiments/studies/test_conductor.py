@@ -135,7 +135,9 @@ def test_the_command_makes_the_runs_keeps_them_and_writes_what_they_reached(tmp_
     assert "tiny.toml: no run of it is done here; as measured 20" in shown
     assert "projections-birds: no run of it is done here" in shown
     assert shown.splitlines()[-1] == made.stdout.splitlines()[-1]
-    assert re.match(r"digits +second .+ first .+ cannot be told  higher in \d+ of \d+, ", shown.splitlines()[-1])
+    assert re.match(
+        r"digits +second .+ first .+ no significant difference  higher in \d+ of \d+, ", shown.splitlines()[-1]
+    )
     with pytest.raises(CommandError, match="--only: names variants of one study"):
         command(f"{request.study},projections-birds", only=["first"], runs=tmp_path / "elsewhere")
 

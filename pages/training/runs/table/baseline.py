@@ -52,7 +52,8 @@ def noise(lines: Sequence[Line], baseline: Line) -> dict[str, str]:
     gaps = [verdicts.gap(known[name], known[baseline.variant]) for name in names]
     clear = verdicts.clear(gaps)
     return {
-        name: f"{gap.words}{', clearly' if sure else ''}" for name, gap, sure in zip(names, gaps, clear, strict=True)
+        name: f"{gap.words}{', significant' if sure else ''}"
+        for name, gap, sure in zip(names, gaps, clear, strict=True)
     }
 
 

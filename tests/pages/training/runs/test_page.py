@@ -26,7 +26,7 @@ from tests.pages.conftest import page_opened
 from tests.wording import says
 
 TINY = RunSpec().with_overrides(["schedule.steps=12", "schedule.validate_every=4", "schedule.checkpoint_every=5"])
-LEAD = ("20.0 ± 0 points", "2 seeds", "clearly")
+LEAD = ("20.0 ± 0 points", "2 seeds", "significant")
 HOSTILE = "<img src=//x/y> $x$ **b** ![a](http://x/y) :red[r]"
 
 
