@@ -1,5 +1,5 @@
-// The small field of Home: the plane of the fields page without its panels. What is done here stays
-// here: the address is that of Home, and the view does not move.
+// Small field on Home: the plane of the Fields page without its panels. Changes do not affect the
+// address, and the view is fixed.
 /** @import { FieldData } from "../shared/plane/types.js" */
 import { defineComponent } from "../shared/component.js";
 import { Fields } from "../shared/plane/plane.js";
@@ -8,7 +8,7 @@ import { Fields } from "../shared/plane/plane.js";
 class SmallField extends Fields {
   dom() {
     const whole = super.dom();
-    this.tools.remove(); // in a frame so small it lies over the arrow of N
+    this.tools.remove(); // in such a small frame the buttons would cover the arrow of N
     this.legend.append(...this.resetButton());
     whole.replaceChildren(this.frame, this.legend, this.live);
     return whole;
@@ -18,7 +18,7 @@ class SmallField extends Fields {
     return false;
   }
 
-  charts() {} // none is shown
+  charts() {} // none
 
   writeLink() {}
 }

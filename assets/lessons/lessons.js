@@ -1,12 +1,12 @@
-// The list of lessons, and under the text of a step its question: what is given is judged by Python
-// on the state of the figure, which the address carries.
+// List of lessons, and the question below each step. Python checks the answer against the state of
+// the figure, which the address holds.
 /** @import { LessonsData, Question, Row, Verdict } from "./types.js" */
 /** @import { Child, SetState } from "../shared/types.js" */
 import { defineComponent, loadStyles } from "../shared/component.js";
 import { applyTheme, div, el, onward } from "../shared/dom.js";
 import { answered, remember, standing } from "./progress.js";
 
-const SETTLED = 250; // ms after which a figure that was just let go has written its address
+const SETTLED = 250; // ms after which a released figure has written its address
 
 class Lessons {
   /** @type {SetState} */
@@ -74,7 +74,7 @@ class Lessons {
     return el("a", { href: onward(location.pathname, query), onclick: follow, ...more }, text);
   }
 
-  // ---- the list
+  // ---- list of lessons
   /** @param {Row[]} lessons */
   list(lessons) {
     const all = answered();
@@ -96,7 +96,7 @@ class Lessons {
     );
   }
 
-  // ---- a step
+  // ---- one step
   /**
    * @param {Row} row
    * @param {Question} question

@@ -1,9 +1,9 @@
-// Which steps were answered: kept in this browser, sent nowhere.
+// Answered steps, stored in this browser only.
 /** @import { Progress, Row } from "./types.js" */
 
 const KEY = "dml-lessons";
 
-/** @returns {Progress} whatever another tab or hand has left there */
+/** @returns {Progress} as stored, possibly by another tab */
 export function answered() {
   try {
     const kept = JSON.parse(localStorage.getItem(KEY) ?? "{}");
@@ -11,7 +11,7 @@ export function answered() {
       Object.entries(kept ?? {}).filter(([, steps]) => Array.isArray(steps)),
     );
   } catch {
-    return {}; // not ours, or a browser that keeps nothing
+    return {}; // invalid content, or storage is not available
   }
 }
 
@@ -25,12 +25,12 @@ export function remember(lesson, step) {
   try {
     localStorage.setItem(KEY, JSON.stringify(all));
   } catch {
-    // A private window: the lesson goes on, its progress is forgotten.
+    // Private windows have no storage: the lesson goes on without progress.
   }
 }
 
 /**
- * The steps of a lesson that were answered, and the first that was not.
+ * Return which steps of a lesson were answered, and the first that was not.
  *
  * @param {Row} lesson
  * @param {Progress} all

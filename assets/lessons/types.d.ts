@@ -1,4 +1,4 @@
-// What pages/lessons/service.py tells.
+// Messages from pages/lessons/service.py.
 import type { Data } from "../shared/types.js";
 
 export interface Row {
@@ -26,5 +26,5 @@ export interface LessonsData extends Data {
   question: Question | null;
   verdict: Verdict | null;
 }
-// The steps that were answered, by lesson, as the browser keeps them.
+// Answered steps by lesson, as the browser stores them.
 export type Progress = Record<string, number[]>;

@@ -1,5 +1,5 @@
-// A page that asks Python over one link, where the newest question is answered first, and draws
-// what comes. Its class says its elements, what it asks, and what it makes of an answer.
+// Base class of pages that send requests to Python over one link, where the newest request goes
+// first, and draw the answers. Subclasses define elements, requests and the handling of answers.
 /** @import { AskingData, Child, Schema, SetState, Theme } from "./types.js" */
 import { loadStyles, newTheme, receiveFallback } from "./component.js";
 import { el, writeAddress } from "./dom.js";
@@ -7,8 +7,8 @@ import { Link, decode, firstId, socketAddress } from "./socket.js";
 
 /**
  * @template {AskingData} D
- * @template {{ id: number }} R a request
- * @template {{ id: number }} A an answer
+ * @template {{ id: number }} R type of a request
+ * @template {{ id: number }} A type of an answer
  */
 export class Asking {
   /** @type {Schema} */
@@ -30,7 +30,7 @@ export class Asking {
   /** @type {number | null} */
   frameRequest = null;
   /** @type {number | undefined} */
-  painting; // the answer that is painted
+  painting; // answer that is painted
 
   /**
    * @param {ParentNode} root
@@ -64,20 +64,20 @@ export class Asking {
     this.begin(data);
   }
 
-  // ---- what a page says
+  // ---- hooks for subclasses
   /** @returns {HTMLElement} */
   dom() {
     throw new TypeError("a page has its own elements");
   }
-  // Its elements stand there.
+  // Called once the elements exist.
   /** @param {D} _data */
   begin(_data) {}
-  // The theme is another.
+  // Called after the theme has changed.
   themed() {}
   resize() {
     this.draw();
   }
-  // A link was followed within the session.
+  // Called after a link was followed within the session.
   /** @param {D} _data */
   followed(_data) {}
   /** @param {A} _answer */
@@ -97,7 +97,7 @@ export class Asking {
     return this.hidden.has(name) ? [] : [el("section", {}, el("h4", {}, title), ...children)];
   }
 
-  // ---- from Streamlit and from Python
+  // ---- messages from Streamlit and Python
   /** @param {D} data */
   async update(data) {
     await this.ready;
@@ -118,7 +118,7 @@ export class Asking {
     this.received(answer);
   }
 
-  // The link of what is shown; `kept` are the names of the address that belong to no state.
+  // Write the link of the current state; `kept`: names of parameters that belong to no state.
   /**
    * @param {string} query
    * @param {readonly string[]} kept
@@ -135,7 +135,7 @@ export class Asking {
       : "";
   }
 
-  // ---- drawing, and the hand
+  // ---- drawing and gestures
   /** @param {number} [id] of the answer */
   draw(id) {
     this.painting = id ?? this.painting;
@@ -145,17 +145,17 @@ export class Asking {
     });
   }
 
-  // A gesture has ended: a word to those who do not see it.
+  // Announce the result of a gesture to screen readers.
   /**
    * @param {() => void} act
-   * @param {number} after milliseconds
+   * @param {number} after delay in ms
    */
   tellSoon(act, after) {
     clearTimeout(this.telling);
     this.telling = setTimeout(act, after);
   }
 
-  // A key was pressed: more may follow.
+  // Handle a key press; more may follow before the gesture ends.
   restSoon() {
     clearTimeout(this.resting);
     this.resting = setTimeout(() => this.rest(), 250);

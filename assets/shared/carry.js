@@ -1,12 +1,12 @@
-// Where a link of the row under the title takes along what the picture of this view shows: the row
-// is Streamlit's, and knows the address as it was when the page was opened.
+// Links of the view row that carry over what the current view shows. Streamlit renders the row and
+// knows only the address with which the page was opened.
 import { onward } from "./dom.js";
 
 /**
- * Have the link to another view carry a query; the answer is what ends that.
+ * Make the link to another view carry a query. Return a function that undoes this.
  *
  * @param {string} address of that view, as an address of this server
- * @param {() => string} query of this moment
+ * @param {() => string} query returns the query at that moment
  */
 export function carry(address, query) {
   const { pathname } = new URL(address, location.href);

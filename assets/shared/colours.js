@@ -1,4 +1,4 @@
-// Colours by theme (Okabe-Ito roles), ramps, and text that stays readable over any field.
+// Colours by theme (Okabe-Ito roles), colour ramps, and text that stays legible over any field.
 
 /** @import { Context, Point, Rgb, Theme } from "./types.js" */
 
@@ -22,7 +22,7 @@ const RAMPS = {
     [206, 198, 244],
   ],
 };
-// Signed values: -1 blue, 0 the page, +1 vermillion.
+// Ramp of signed values: -1 blue, 0 background, +1 vermillion.
 const SIGNED = {
   light: [
     [0, 84, 140],

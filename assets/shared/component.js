@@ -1,5 +1,5 @@
-// What every component goes through: one app per element, style sheets and schema before anything
-// is shown, the theme of the page, and answers that travel through Streamlit where no socket opens.
+// Life cycle of every component: one app per element, style sheets and schema before the first
+// drawing, the theme of the page, and answers that Streamlit carries if no socket opens.
 /**
  * @import { App, Carried, Data, Mounted, Schema, Theme } from "./types.js"
  */
@@ -13,8 +13,8 @@ const COMMON = ["shared.css", "katex.css", "figure.css"];
 let schema;
 const schemaReady = () => (schema ??= fetch(here("schema.json")).then((r) => r.json()));
 
-// The module's render and unmount. An app is made as new App(element, data) and hears all further
-// data by hear(data).
+// Return the module's render and unmount functions. An app is created as new App(element, data) and
+// receives all further data by hear(data).
 /**
  * @template {Data} D
  * @template {App<D>} A
@@ -46,8 +46,8 @@ export function defineComponent(Component) {
   };
 }
 
-// Python's schema, once the common style sheet and the component's own are in place; `module` is
-// the address of the component, beside which its style sheet lies.
+// Return Python's schema once the shared style sheet and the component's own are loaded. `module`
+// is the address of the component; its style sheet is in the same folder.
 /**
  * @param {ParentNode} root
  * @param {string} module
@@ -59,7 +59,7 @@ export async function loadStyles(root, module, ...more) {
   return known;
 }
 
-// Whether the page's theme is another than before; app.theme is "light" or "dark".
+// Update app.theme ("light" or "dark") and return true if it changed.
 /** @param {{ root: ParentNode, whole: HTMLElement, theme?: Theme }} app */
 export function newTheme(app) {
   const theme = applyTheme(app.root, app.whole),
@@ -68,7 +68,7 @@ export function newTheme(app) {
   return changed;
 }
 
-// An answer that came with Streamlit's data instead of through the socket.
+// Handle an answer that arrived with Streamlit's data instead of through the socket.
 /**
  * @param {{ answered: number, receive(answer: ArrayBuffer): void, link: { done(): void } }} app
  * @param {{ answer?: Carried | null }} data
@@ -79,7 +79,7 @@ export function receiveFallback(app, { answer }) {
   app.link.done();
 }
 
-// A colour scale: colour(t) with t in 0..1 along a canvas one pixel high.
+// Paint a colour scale: colour(t), t in 0..1, along a canvas one pixel high.
 /**
  * @param {HTMLCanvasElement} canvas
  * @param {(t: number) => number[]} colour

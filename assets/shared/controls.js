@@ -1,11 +1,11 @@
-// Sliders, generated from Python's parameter table, and what else a panel is made of.
+// Sliders generated from Python's parameter table, and other controls of a panel.
 /**
  * @import { Hyper, Parameter, Schema, Setting, Slider, Choice, ValueOf } from "./types.js"
  */
 import { el, symbol, tidy } from "./dom.js";
 
-// One hyper-parameter: range and number box, or a choice; input while it moves, change once it
-// rests.
+// Return the control of one hyper-parameter: slider and number box, or a menu. onInput is called
+// during a change, onRest at its end.
 /**
  * @template {Parameter} P
  * @param {P} schema
@@ -24,7 +24,7 @@ export function control(schema, value, { onInput, onRest }) {
       });
 }
 
-// What a mark of a figure means; `kind` is a class of the mark.
+// Return the legend entry of a mark in a figure; `kind` is the class of the mark.
 /**
  * @param {string} kind
  * @param {string} text
@@ -80,7 +80,7 @@ function slide(schema, value, { onInput, onRest }) {
     title: schema.help,
   });
   const last = value ?? schema.default ?? high;
-  // a logarithmic bar counts 0..1000
+  // logarithmic sliders count 0..1000
   const tell = (/** @type {number} */ x) => bar.setAttribute("aria-valuetext", tidy(x));
   const place = (/** @type {number} */ x) => {
     bar.value = String(toBar(x));
@@ -92,7 +92,7 @@ function slide(schema, value, { onInput, onRest }) {
     box.value = x === null ? "" : tidy(x);
     box.placeholder = x === null ? "∞" : "";
   };
-  let current = value; // what is in use, whatever stands in the box
+  let current = value; // value in use, which may differ from the text of the box
   const use = (/** @type {number | null} */ x) => {
     current = x;
     onInput(x);
@@ -131,13 +131,13 @@ function slide(schema, value, { onInput, onRest }) {
   return el("div", { class: "control", "data-name": schema.name }, ...parts);
 }
 
-// Buttons that put something known on the stage, and what there is to say of the one last pressed.
+// Buttons that load presets, and the description of the one last pressed.
 /** @template {{ title: string, caption: string, state?: unknown }} O */
 export class Presets {
   /**
    * @param {O[]} offers
    * @param {(index: number) => void} act
-   * @param {string} [otherwise] said while none is pressed
+   * @param {string} [otherwise] text while none is pressed
    */
   constructor(offers, act, otherwise = "") {
     this.offers = offers;
@@ -149,7 +149,7 @@ export class Presets {
     this.text = el("p", { class: "caption", "aria-live": "polite" }, otherwise);
   }
 
-  // Where a page opens with the state of one.
+  // Mark the preset that equals the state with which a page opens.
   /** @param {unknown} state */
   find(state) {
     const text = JSON.stringify(state),
@@ -164,7 +164,7 @@ export class Presets {
   }
 }
 
-// One of several, each with a title and perhaps a sentence of help.
+// Return radio buttons, each with a title and optionally a help text.
 /**
  * @param {string} label
  * @param {Record<string, string | { title: string, help?: string }>} offers
@@ -181,12 +181,12 @@ export function menu(label, offers, chosen, act) {
   return box;
 }
 
-// Boxes to tick: what of a figure is shown.
+// Return check boxes for parts of a figure.
 /**
  * @template {string} K
  * @param {Record<K, boolean>} shown
  * @param {(readonly [key: K, text: string, title?: string])[]} rows
- * @param {(key: K, on: boolean) => void} act sets it
+ * @param {(key: K, on: boolean) => void} act called after a change
  */
 export function switches(shown, rows, act) {
   const labels = rows.map(([key, text, title]) => {
@@ -197,10 +197,10 @@ export function switches(shown, rows, act) {
   return el("div", { class: "switches" }, ...labels);
 }
 
-// The loss with its sliders: a menu over the catalogue and one control per hyper-parameter. state =
-// {loss, hyper} is changed in place; `called` tells a slider of one panel from that of another;
-// onInput while a slider moves, onRest once it rests, onLoss after another loss was chosen (its
-// defaults set).
+// Return the loss menu over the catalogue with one control per hyper-parameter. state = {loss,
+// hyper} is modified in place; `called` distinguishes sliders of several panels; onInput is called
+// while a slider moves, onRest at its end, onLoss after another loss was chosen (with its defaults
+// set).
 /**
  * @param {Pick<Schema, "losses">} schema
  * @param {{ loss: string, hyper: Hyper }} state

@@ -1,4 +1,4 @@
-// Small things every component needs: elements, numbers, the page's theme.
+// Helpers for every component: elements, number formats, the page's theme.
 /** @import { Attributes, Child, Theme } from "./types.js" */
 
 /**
@@ -22,14 +22,14 @@ export function el(tag, attributes = {}, ...children) {
 }
 
 /**
- * A part of a page, by its class.
+ * Return a div with the given class.
  *
  * @param {string} name
  * @param {...Child} children
  */
 export const div = (name, ...children) => el("div", { class: name }, ...children);
 
-// Whether the visitor has asked that nothing moves by itself.
+// Return true if the visitor prefers reduced motion.
 export const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
 /** @type {Record<string, string>} */
@@ -74,14 +74,13 @@ export const tidy = (x) => (x === null || x === undefined ? "" : String(Number(x
 export const show = (x) =>
   x === null || x === undefined ? "∞" : Math.abs(x) >= 1000 ? x.toExponential(2) : x.toFixed(3);
 
-// What a triplet is, in a word: f = {hit: whether it feels a force, raw: its loss before the clamp,
-// null where infinite}.
+// Return the state of a triplet as one word. f = {hit: true if it receives a force, raw: its loss
+// before the clamp, null if infinite}.
 /** @param {{ hit: boolean, raw: number | null }} f */
 export const stateOf = (f) =>
   f.hit ? "active" : f.raw !== null && f.raw <= 0 ? "satisfied" : "clamped";
 
-// Touched only where it changes: neither a selection in it nor those who listen to it are
-// disturbed.
+// Set the text only if it differs, so that selections and screen readers are not disturbed.
 /**
  * @param {Node | null} node
  * @param {string} text
@@ -90,7 +89,7 @@ export function setText(node, text) {
   if (node && node.textContent !== text) node.textContent = text;
 }
 
-// Names with their values [[name, text], ...]; the elements stay while the numbers change.
+// Show names with their values [[name, text], ...]; elements are reused when the numbers change.
 /**
  * @param {Element} box
  * @param {[name: string, text: string][]} rows
@@ -105,8 +104,8 @@ export function readouts(box, rows) {
   rows.forEach(([, text], i) => setText(box.children[i].lastChild, text));
 }
 
-// "light" or "dark", read from the colours Streamlit hands to components; native controls follow
-// through --accent.
+// Return "light" or "dark" from the colours that Streamlit passes to components, and set --accent
+// for native controls.
 /**
  * @param {ParentNode} root
  * @param {HTMLElement} whole
@@ -119,12 +118,12 @@ export function applyTheme(root, whole) {
   probe.remove();
   const theme = r + g + b < 384 ? "dark" : "light";
   whole.style.colorScheme = theme;
-  // On the dark page Chromium gives a dark accent a glaring white track.
+  // On dark pages Chromium gives a dark accent colour a glaring white track.
   whole.style.setProperty("--accent", theme === "dark" ? "#56B4E9" : "var(--st-primary-color)");
   return theme;
 }
 
-// Adds the style sheets to a component's root and waits for them, so that nothing flashes unstyled.
+// Add style sheets to a component's root and wait for them, so that nothing is shown unstyled.
 /**
  * @param {ParentNode} root
  * @param {...string} addresses
@@ -147,20 +146,22 @@ export function styled(root, ...addresses) {
  * @param {Blob | null} blob
  */
 export function save(name, blob) {
-  if (!blob) return; // a canvas without room
+  if (!blob) return; // canvas without size
   const address = URL.createObjectURL(blob),
     link = el("a", { href: address, download: name });
   link.click();
   setTimeout(() => URL.revokeObjectURL(address), 10000);
 }
 
-const HANDED_ON = ["hide", "socket", "present"]; // how pages are shown, not what
+// parameters about the display, not about the state
+const HANDED_ON = ["hide", "socket", "present"];
 
 /**
- * The address of another page, with what of the address shown holds there too.
+ * Return the address of another page, including the parameters of the current address that apply
+ * there too.
  *
  * @param {string} page
- * @param {string} query of its state
+ * @param {string} query of the other page's state
  */
 export function onward(page, query) {
   const named = new URLSearchParams(query),
@@ -171,14 +172,14 @@ export function onward(page, query) {
   return page + (text && `?${text}`);
 }
 
-const LECTURE = ["present", "controls"]; // of any address: the picture over the window
+const LECTURE = ["present", "controls"]; // parameters of presentation mode, valid for any address
 
 /**
- * Show a state in the address bar, beside the parameters of the address that belong to no state.
- * In a lesson `step` is that of the lesson, so the time of a figure is called `frame` there.
+ * Show a state in the address bar, next to the parameters that belong to no state. In lessons
+ * `step` is the step of the lesson, so the step of a figure is called `frame` there.
  *
- * @param {string} query of the state
- * @param {readonly string[]} kept names of the others that stay
+ * @param {string} query query string of the state
+ * @param {readonly string[]} kept names of the other parameters to keep
  */
 export function writeAddress(query, kept) {
   const address = new URLSearchParams(location.search),

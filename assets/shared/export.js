@@ -1,5 +1,4 @@
-// What a visitor takes away of a view: the files that Python makes of its link
-// (pages/shared/server/exports.py).
+// Links to export a view: files that Python makes from its link (pages/shared/server/exports.py).
 import { el } from "./dom.js";
 
 /** @type {Record<string, string>} */
@@ -11,8 +10,8 @@ const FORMATS = {
   py: "Python",
 };
 
-// Links to `base`api/`page`/export.*; query() is asked when one is used, so that it is the view
-// then shown.
+// Return links to `base`api/`page`/export.*; `query` is called when a link is used, so that the
+// file shows the current view.
 /**
  * @param {string} base
  * @param {string} page

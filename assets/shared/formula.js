@@ -1,7 +1,6 @@
-// Formulas, typeset by what Streamlit's own pages use (pages/shared/server/static_files.py says
-// where it lies):
-// KaTeX behind a plugin that turns a tree into a tree. One face in the whole app, and no second
-// typesetter.
+// Formulas, typeset by the same KaTeX module as Streamlit's own pages
+// (pages/shared/server/static_files.py knows its path): a plugin that replaces the math nodes of a
+// syntax tree. The whole app has one typeface and one typesetter.
 import { el } from "./dom.js";
 
 /** @typedef {{ type: "text", value: string }} TextTree */
@@ -9,7 +8,7 @@ import { el } from "./dom.js";
 /** @typedef {TextTree | Element} Tree */
 /** @typedef {(root: { type: "root", children: Tree[] }, file: { message(): void }) => void} Typesetter */
 
-// where the tree's names differ
+// attributes whose names differ between the tree and HTML
 /** @type {Record<string, string>} */
 const ATTRIBUTES = { className: "class", ariaHidden: "aria-hidden" };
 /** @type {Record<string, string>} */
@@ -19,8 +18,8 @@ const SPACES = { math: "http://www.w3.org/1998/Math/MathML", svg: "http://www.w3
 let typesetter;
 const katex = () => (typesetter ??= import("./katex.js").then((module) => module.default()));
 
-// Our own LaTeX in a box of its own, or with `inline` in the line; the box fills once KaTeX is
-// here.
+// Return an element with one of our LaTeX formulas: a display box, or part of the line with
+// `inline`. It is filled once KaTeX is loaded.
 /**
  * @param {string} latex
  * @param {{ inline?: boolean }} [options]
@@ -34,12 +33,12 @@ export function formula(latex, { inline = false } = {}) {
     (typeset) => box.replaceChildren(...trees(typeset, latex, inline).map((tree) => built(tree))),
     () => {
       box.textContent = latex;
-    }, // what is left where KaTeX cannot be had
+    }, // fallback if KaTeX cannot be loaded
   );
   return box;
 }
 
-// A sentence whose formulas stand between dollar signs.
+// Return the nodes of a sentence whose formulas are enclosed in dollar signs.
 /** @param {string} text */
 export const prose = (text) =>
   text.split("$").map((part, i) => (i % 2 ? formula(part, { inline: true }) : part));
@@ -58,7 +57,7 @@ function trees(typeset, latex, inline) {
     children: [{ type: "text", value: latex }],
   };
   const root = { type: /** @type {const} */ ("root"), children: [/** @type {Tree} */ (source)] };
-  typeset(root, { message() {} }); // what it cannot read it sets in red (.katex-error)
+  typeset(root, { message() {} }); // KaTeX marks what it cannot parse in red (.katex-error)
   return root.children;
 }
 
@@ -72,7 +71,7 @@ function built(tree, space = "http://www.w3.org/1999/xhtml") {
   const within = SPACES[tree.tagName] ?? space,
     node = document.createElementNS(within, tree.tagName);
   for (const [name, value] of Object.entries(tree.properties)) {
-    // a content policy may forbid the attribute
+    // a content security policy may forbid style attributes
     if (name === "style") /** @type {HTMLElement} */ (node).style.cssText = value;
     else if (name !== "xmlns")
       node.setAttribute(ATTRIBUTES[name] ?? name, [value].flat().join(" "));

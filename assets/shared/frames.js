@@ -1,9 +1,9 @@
-// Recorded frames that are played and scrubbed, with what lies between two: one clock for all.
+// Playback of recorded frames with interpolation between two frames, on one clock.
 import { el, setText, still } from "./dom.js";
 
-const PER_FRAME = 900; // milliseconds from one frame to the next
+const PER_FRAME = 900; // milliseconds per frame
 
-/** @template F a frame */
+/** @template F type of a frame */
 export class Player {
   /** @type {Promise<F>[]} */
   frames = [];
@@ -17,8 +17,8 @@ export class Player {
   playing = false;
 
   /**
-   * @param {{ between(from: F, to: F, share: number): unknown }} map what draws a place between two
-   * @param {number} perFrame milliseconds
+   * @param {{ between(from: F, to: F, share: number): unknown }} map draws interpolated frames
+   * @param {number} perFrame milliseconds per frame
    */
   constructor(map, perFrame = PER_FRAME) {
     this.map = map;
@@ -44,8 +44,8 @@ export class Player {
     this.root = el("div", { class: "player", hidden: true }, this.button, this.bar, this.text);
   }
 
-  // Frames come when they are needed, all of them in the background; the last one is there from the
-  // start.
+  // Set the frames to play. Frames are fetched when needed, then all in the background; the last
+  // one is present from the start.
   /**
    * @param {number[]} steps
    * @param {F} last
@@ -72,7 +72,7 @@ export class Player {
     return this.frames[k];
   }
 
-  // To a place between two frames; draws once both are there.
+  // Go to a position between two frames; draw once both are loaded.
   /** @param {number} at */
   async go(at) {
     this.at = at;
@@ -84,7 +84,7 @@ export class Player {
       if (this.at === at) this.go(at);
       return;
     }
-    // from step to step for those who ask for less motion, without what lies between
+    // with reduced motion, jump from frame to frame without interpolation
     const share = still() ? Math.floor(at - k) : at - k;
     if (share === 0 || share === 1) this.map.between(pair[share], pair[share], 0);
     else this.map.between(pair[0], pair[1], share);
@@ -92,7 +92,7 @@ export class Player {
   }
 
   settle() {
-    // a lasso asks Python about a frame, never about what lies between two
+    // a lasso selects within a frame, never between two
     const k = Math.round(this.at);
     if (this.steps.length > 1) this.go(k);
     return k;
@@ -114,7 +114,7 @@ export class Player {
       last = now;
       const k = Math.floor(next);
       if (!this.loaded[k] || (k + 1 < this.steps.length && !this.loaded[k + 1])) {
-        // waits for the network, not over it
+        // waits for the network, but does not block it
         await Promise.all([this.frame(k), this.frame(Math.min(k + 1, this.steps.length - 1))]);
         last = null;
       } else this.go(next);

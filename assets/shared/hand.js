@@ -1,13 +1,13 @@
-// What a hand does on any page: it drags, presses arrow keys, turns the wheel with Ctrl.
+// Input common to all pages: dragging, arrow keys, zooming with Ctrl and the wheel.
 
 /** @type {Record<string, number[]>} */
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
 
-// How much larger than its own pixels an element is shown: in a lecture all of it is.
+// Return the CSS zoom of an element, which presentation mode increases.
 /** @param {Element} element */
 export const enlarged = (element) => element.currentCSSZoom ?? 1;
 
-// Where in an element a pointer is, in its own pixels.
+// Return the position of a pointer within an element, in the element's own pixels.
 /**
  * @param {{ clientX: number, clientY: number }} pointer
  * @param {Element} element
@@ -19,7 +19,7 @@ export function within({ clientX, clientY }, element) {
   return [(clientX - left) / scale, (clientY - top) / scale];
 }
 
-// Follow a pointer that went down on `target` until it is let go, or taken away from it.
+// Follow a pointer that went down on `target` until it is released or cancelled.
 /**
  * @param {PointerEvent} event
  * @param {HTMLElement} target
@@ -43,7 +43,7 @@ export function follow({ pointerId }, target, move, end) {
     target.addEventListener(kind, stop, released);
 }
 
-// `act` hears every place of a pointer from where it goes down, `end` that it is let go.
+// Call `act` for every position of a pressed pointer and `end` on release.
 /**
  * @param {HTMLElement} target
  * @param {(event: PointerEvent) => void} act
@@ -56,15 +56,15 @@ export function scrubbed(target, act, end) {
   });
 }
 
-// Where an arrow key points: [right, up], tenfold with Shift; undefined for any other key. The page
-// stays where it is.
+// Return the direction of an arrow key as [right, up], tenfold with Shift; undefined for other
+// keys. Prevents scrolling.
 /** @param {KeyboardEvent} event */
 export function arrow(event) {
   if (event.key in ARROWS) event.preventDefault();
   return ARROWS[event.key]?.map((x) => x * (event.shiftKey ? 10 : 1));
 }
 
-// Ctrl and the wheel zoom; the wheel alone scrolls the page.
+// Zoom with Ctrl and the wheel; the wheel alone scrolls the page.
 /**
  * @param {HTMLElement} target
  * @param {(factor: number) => void} zoom

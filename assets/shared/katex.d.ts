@@ -1,4 +1,4 @@
-// The module that pages/shared/server/static_files.py serves under this name.
+// Module that pages/shared/server/static_files.py serves under this name.
 import type { Typesetter } from "./formula.js";
 
 export default function plugin(): Typesetter;

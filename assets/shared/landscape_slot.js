@@ -1,5 +1,4 @@
-// Where a page shows the landscape of its losses, if it offers one: its module, and plotly.js with
-// it, are loaded when the first is asked for.
+// Slot for the landscape of a page's losses. Its module and plotly.js are loaded on first use.
 /** @import { Landscape } from "../losses/fields/landscape/landscape.js" */
 /** @import { Host } from "../losses/fields/landscape/types.js" */
 
@@ -10,15 +9,15 @@ export class LandscapeSlot {
 
   /**
    * @param {Host} host
-   * @param {{ page: string, pair: boolean, put(box: HTMLElement | null): void }} about put: into
-   * the page, or null once there is none any more
+   * @param {{ page: string, pair: boolean, put(box: HTMLElement | null): void }}
+   *   about put: adds the landscape to the page; null removes it
    */
   constructor(host, about) {
     this.host = host;
     this.about = about;
   }
 
-  // The page shows another state; `roll`: the hand rests.
+  // Update the landscape for the page's state; `roll`: the gesture has ended.
   /** @param {boolean} roll */
   async follow(roll) {
     const { host, about } = this,

@@ -1,4 +1,4 @@
-// Marks of classes, and curves over the steps of a history.
+// Markers of classes, and curves over the steps of a history.
 /** @import { Context, Theme } from "./types.js" */
 import { INK, niceStep } from "./colours.js";
 
@@ -69,16 +69,16 @@ export function shape(ctx, kind, x, y, r) {
   else bars(kind === "cross" ? Math.PI / 4 : 0);
 }
 
-// One curve chart over steps 0..last. lines = [{name, colour, dash, value(step)}], where value may
-// be the mean of what noisy(step) is, drawn faint below it; the cursor stands at `step`, dotted
-// lines where something was changed (`marks`).
+// Draw a chart of curves over steps 0..last. lines = [{name, colour, dash, value(step)}], where
+// value may be the mean of noisy(step), which is drawn faint below it. The cursor is at `step`;
+// dotted lines mark changes (`marks`).
 /**
  * @param {CanvasRenderingContext2D} ctx
  * @param {number} width
  * @param {number} height
  * @param {Chart} chart
  * @param {Theme} theme
- * @returns {(px: number) => number} the step below a place
+ * @returns {(px: number) => number} function that returns the step at a position
  */
 export function paintCurves(
   ctx,

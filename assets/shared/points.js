@@ -1,15 +1,15 @@
-// The three points of a triplet: what the hand takes hold of, and their rows in a panel.
+// The three points of a triplet: their drag handles and their rows in a panel.
 /** @import { Attributes, Point, Theme } from "./types.js" */
 import { el, tidy } from "./dom.js";
 import { POINTS } from "./colours.js";
 
 /** @typedef {{ probe: HTMLInputElement, boxes: HTMLInputElement[], mark: HTMLElement }} Row */
 
-const TINY = 5e-5; // a coordinate that the box would show as 0
+const TINY = 5e-5; // coordinates below this are shown as 0
 
-// What the hand takes hold of at each point of a triplet.
+// Return a drag handle for each point of a triplet.
 /**
- * @param {string} [also] what else it does
+ * @param {string} [also] further actions of a handle, for its label
  * @param {Attributes} [more]
  */
 export const pointHandles = (also = "", more = {}) =>
@@ -27,9 +27,9 @@ export const pointHandles = (also = "", more = {}) =>
     )
   );
 
-// Rows of the three points: probe, name and a box for each axis. A typed number is brought within
-// `reach`, as Python does, and the box then shows where the point is: onMove(name, axis, x) may
-// return another place (snapped, wrapped).
+// Return the rows of the three points: radio button, name, and one box per axis. A typed number is
+// clamped to `reach`, as Python does, and the box then shows the actual coordinate: onMove(name,
+// axis, x) may return another place (snapped, wrapped).
 /**
  * @param {Record<Theme, Record<Point, string>>} ink
  * @param {{
@@ -45,7 +45,7 @@ export function pointRows(
   { onProbe, onMove, axes = ["x", "y"], space = "plane", reach = 100 },
 ) {
   /** @type {Record<Point, number[]>} */
-  let seen; // the scene that is shown
+  let seen; // scene last shown
   const rows = /** @type {Record<Point, Row>} */ ({}),
     grid = el(
       "div",

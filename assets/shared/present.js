@@ -1,10 +1,10 @@
-// Whether the picture of a page fills the window: by a key, by a button of its exports, or because
-// the address says so. What that takes is fetched when it is first asked for.
+// Presentation mode: a page's figure fills the window, opened by a key, a button among the exports,
+// or the address. Its modules are loaded on first use.
 /** @import { Stage } from "./present/stage.js" */
 /** @import { Filmed, Presentable, Presentation } from "./types.js" */
 import { el } from "./dom.js";
 
-export const KEY = "t"; // as in theatre
+export const KEY = "t"; // t for theatre
 /** @type {{ app: Presentable, about: Presentation } | null} */
 let offered = null;
 /** @type {Stage | null} */
@@ -12,7 +12,7 @@ let stage = null;
 let coming = false,
   listening = false;
 
-// A component tells what it shows a lecture, as often as it hears of its data.
+// Register the component that can be presented; called whenever it receives data.
 /**
  * @param {Presentable} app
  * @param {Presentation | null} [about]
@@ -23,7 +23,7 @@ export async function present(app, about) {
   offered = { app, about };
   if (stage && known) stage.about = about;
   if (known) return;
-  stage?.down(); // of what it replaces
+  stage?.down(); // of the component that is replaced
   if (!listening) document.addEventListener("keydown", pressed);
   listening = true;
   if (new URLSearchParams(location.search).get("present") !== "1") return;
@@ -31,7 +31,8 @@ export async function present(app, about) {
   if (offered?.app === app) enter();
 }
 
-// It goes. The address keeps what it says of a lecture: another may come in its place.
+// Unregister a component. The address keeps its presentation parameters, since another component
+// may replace it.
 /** @param {Presentable} app */
 export function withdraw(app) {
   if (offered?.app !== app) return;
@@ -47,7 +48,7 @@ async function enter() {
   const module = await import(new URL("present/stage.js", import.meta.url).href);
   coming = false;
   if (offered?.app !== app) {
-    await enter(); // what came in its place meanwhile
+    await enter(); // component that was registered meanwhile
     return;
   }
   /** @type {Stage} */
@@ -67,7 +68,7 @@ function pressed(event) {
   } else stage?.key(event);
 }
 
-// Whether a key is meant for what is written or chosen there.
+// Return true if a key press is meant for a text field or menu.
 /** @param {KeyboardEvent} event */
 function typed(event) {
   const [target] = event.composedPath();
@@ -85,8 +86,8 @@ async function film(app) {
   record(app);
 }
 
-// The buttons for it and for a film, among the exports of a page; none where the page shows no
-// lecture anything.
+// Return the buttons for presentation and recording among the exports; none if the page has no
+// presentation.
 /** @param {Filmed & { data: { present?: Presentation | null } }} app */
 export const presentButton = (app) =>
   app.data.present

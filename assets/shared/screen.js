@@ -1,12 +1,12 @@
-// Canvases as sharp as the screen, and how fast they are painted.
+// Canvases at the resolution of the screen, and their frame rate.
 
 import { drawing } from "./dom.js";
 import { enlarged } from "./hand.js";
 
-const FEWEST = 5; // frameTimes before a pace is told
+const FEWEST = 5; // frame times needed before a rate is shown
 
-// Canvases as sharp as the screen, drawn in CSS pixels; those that fit already, or are not shown,
-// stay as they are. Returns whether any has changed.
+// Set the resolution of canvases to that of the screen, in CSS pixels; skip hidden ones and those
+// that already fit. Return true if any canvas changed.
 /** @param {Iterable<HTMLCanvasElement>} canvases */
 export function fit(canvases, sharpness = 0) {
   let changed = false;
@@ -23,12 +23,11 @@ export function fit(canvases, sharpness = 0) {
   return changed;
 }
 
-// How many pixels of the screen, but not more than one sees, show a CSS pixel of an element.
+// Return how many device pixels show one CSS pixel of an element, at most 2 times its zoom.
 /** @param {Element} element */
 export const finest = (element) => Math.min(devicePixelRatio || 1, 2) * enlarged(element);
 
-// Laps a second from the times (ms) of the last ones, as a whole number; null while there are too
-// few.
+// Return frames per second from recent frame times in ms, rounded; null if there are too few.
 /** @param {number[]} frameTimes */
 export const pace = (frameTimes) =>
   frameTimes.length < FEWEST

@@ -1,6 +1,5 @@
-// The way to Python and back (pages/shared/server/websocket.py): one request in flight, the newest
-// wins. Without a
-// socket the component's own state carries it.
+// Connection to Python (pages/shared/server/websocket.py): one request in flight, the newest
+// waiting one replaces others. Without a socket Streamlit's component state carries the messages.
 
 /** @import { Data, Numbers } from "./types.js" */
 
@@ -14,10 +13,10 @@ const TYPES = {
   float32: Float32Array,
 };
 
-// The header of an answer with its arrays beside it: { ...header, name: typed array, ... , shapes:
-// {name: shape} }.
+// Decode an answer into its header and arrays: { ...header, name: typed array, ..., shapes: {name:
+// shape} }.
 /**
- * @template {object} A what Python answers: the header with its arrays
+ * @template {object} A answer of Python: header and arrays
  * @param {ArrayBuffer} buffer
  * @returns {A}
  */
@@ -52,11 +51,12 @@ export const socketAddress = (data, path) =>
 /** @param {string} text */
 export const base64Buffer = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer;
 
-// The number before a component's first question. They grow from one component to the next: what
-// the session still holds for an earlier one of the same key answers none of these.
+// Return the number before a component's first request. Numbers grow from one component to the
+// next, so that a stale answer in the session, left by an earlier component with the same key,
+// matches no request.
 export const firstId = () => Date.now();
 
-/** @template {object} R a request */
+/** @template {object} R type of a request */
 export class Link {
   /** @type {R | null} */
   waiting = null;
@@ -69,7 +69,7 @@ export class Link {
   /**
    * @param {string | null} address ws(s)://...
    * @param {(answer: ArrayBuffer) => void} onAnswer
-   * @param {(request: R) => void} ask the fallback through a Streamlit fragment
+   * @param {(request: R) => void} ask fallback through a Streamlit fragment
    */
   constructor(address, onAnswer, ask) {
     this.address = address;
@@ -123,7 +123,7 @@ export class Link {
     else this.ask(request);
   }
 
-  // Also called when the fallback's answer arrives.
+  // Mark the request in flight as answered; also called for answers of the fallback.
   done() {
     this.busy = false;
     this.next();

@@ -1,9 +1,9 @@
-// What several components share: colours, scenes, and what travels between Python and JavaScript.
+// Types shared by several components: colours, scenes, and messages between Python and JavaScript.
 import type { Scene } from "./plane/types.js";
 
 export type Theme = "light" | "dark";
 export type Rgb = number[]; // red, green, blue in 0..255
-export type Place = number[]; // coordinates; in the plane [x, y]
+export type Place = number[]; // coordinates, [x, y] in the plane
 export type Point = "anchor" | "positive" | "negative";
 export type Context = CanvasRenderingContext2D | OffscreenCanvasRenderingContext2D;
 export type Ink = (typeof import("./colours.js"))["INK"][Theme];
@@ -48,7 +48,7 @@ type Named =
   | "type"
   | "value"
   | "width";
-// false, null and undefined leave an attribute out; true sets it empty.
+// False, null and undefined omit an attribute; true sets it to the empty string.
 export type Attributes = {
   [K in keyof HTMLElementEventMap as `on${K}`]?: (event: HTMLElementEventMap[K]) => unknown;
 } & { [K in Named]?: Text } & { [name: `aria-${string}` | `data-${string}`]: Text };
@@ -74,13 +74,13 @@ export interface Choice {
   options: string[];
 }
 export type Parameter = Slider | Choice;
-// What the control of a parameter tells: null stands for infinite, where that is allowed.
+// Value reported by the control of a parameter; null is infinite, where allowed.
 export type ValueOf<P> = P extends { options: string[] }
   ? string
   : P extends { optional?: false }
     ? number
     : number | null;
-export type Setting = number | string | null; // of a parameter; null: infinite
+export type Setting = number | string | null; // value of a parameter; null: infinite
 export type Hyper = Record<string, Setting>;
 export interface Loss {
   title: string;
@@ -93,7 +93,7 @@ export interface Loss {
 export interface Schema {
   losses: Record<string, Loss>;
   presets: Preset[];
-  plain: Omit<Scene, "loss" | "hyper">; // what figures and situations begin with
+  plain: Omit<Scene, "loss" | "hyper">; // fields from which figures and presets start
   situations: Situation[];
   tour: Lesson[];
 }
@@ -113,7 +113,7 @@ export interface Lesson {
   title: string;
   text: string;
   scene: Scene;
-  look?: string; // the name of the control that the step speaks of
+  look?: string; // name of the control that this step highlights
 }
 
 // ---- the wire of pages/shared/server/wire.py
@@ -127,65 +127,67 @@ export type Numbers =
   | Float32Array<ArrayBuffer>;
 export type Shapes = Record<string, number[]>;
 
-// What every mounted component hears; pages/shared/server/static_files.py adds base, files and
-// entry.
+// Data that every mounted component receives; pages/shared/server/static_files.py adds base, files
+// and entry.
 export interface Data {
-  base: string; // the path the app is served under
-  files: string; // where the assets lie
+  base: string; // path under which the app is served
+  files: string; // address of the assets
   entry: string;
-  socket?: boolean; // false: answers travel through Streamlit
+  socket?: boolean; // false: answers are carried by Streamlit
   answer?: Carried | null;
   present?: Presentation | null;
 }
-// What a page shows a lecture (pages/shared/widgets/presentation.py).
+// Content of a page in presentation mode (pages/shared/widgets/presentation.py).
 export interface Presentation {
   title: string;
-  caption: string; // {loss} stands for the loss that is shown
-  controls: string[]; // what stands beside the picture at first, by the names of present/parts.js
+  caption: string; // {loss} is replaced by the loss shown
+  controls: string[]; // parts shown next to the figure at first; names as in present/parts.js
   notes: string[];
   picture: "square" | "views" | "fill";
 }
 export interface Presentable {
   ready: Promise<unknown>;
   whole: HTMLElement;
-  resize?(): void; // its canvases to the room they have
+  resize?(): void; // fits the canvases to the available space
 }
 export interface Filmed extends Presentable {
-  // of a film: loops of its own, and what tells that something is still on its way
+  // for recordings: loops of the page, and pending work to wait for
   motions?: Motion[];
   paint?(): void;
   link?: { busy: boolean; waiting: object | null };
   frameRequest?: number | null;
-  asked?: unknown; // a number: the frame that is to come
+  asked?: unknown; // if a number: the frame that is expected
   wanted?: number;
   playing?: boolean;
 }
-// Returns to where it began: the pose of a share 0..1 of the way, and what is put back at its end.
+// Motion that returns to its start: `pose` sets the position for a share in 0..1, `end` restores
+// the state.
 export interface Motion {
   title: string;
   pose(share: number): unknown;
   end?(): unknown;
 }
-// The pictures of a film, as the encoder gave them, in the order of their times.
+// Frames of a recording as the encoder returned them, in order of time.
 export interface Encoded {
   width: number;
   height: number;
   length: number; // ms
   pictures: { ms: number; key: boolean; data: Uint8Array }[];
-  description?: Uint8Array; // of H.264: how to read them
+  description?: Uint8Array; // for H.264: the decoder configuration
   colours?: VideoColorSpaceInit;
 }
-// Of a page that asks: its link, where that holds its state, and what the link hides.
+// Data of a page that sends requests: its link, the data key of its state, and the parameters the
+// link omits.
 export interface AskingData extends Data {
   query?: string;
   hide?: string[];
 }
-// An answer that came with Streamlit's data: base64 of what a socket would have brought.
+// Answer delivered with Streamlit's data: base64 of the bytes that a socket would have carried.
 export interface Carried {
   id: number;
   bytes: string;
 }
-// What draws a component: made once per element.
+// Object that draws a component, one per element.
 export interface App<D extends Data> extends Presentable {
   setState: SetState;
   update(data: D): unknown;

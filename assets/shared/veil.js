@@ -1,4 +1,4 @@
-// The look of places where nothing is felt: veiled and hatched.
+// Veil and hatching over places without a force.
 
 /** @import { Context, Ink } from "./types.js" */
 import { drawing } from "./dom.js";
@@ -6,7 +6,7 @@ import { drawing } from "./dom.js";
 /** @type {Map<Ink, OffscreenCanvas>} */
 const tiles = new Map();
 
-// A pattern to fill with, one per theme.
+// Return the hatching pattern of a theme.
 /**
  * @param {Context} ctx
  * @param {Ink} ink
@@ -32,8 +32,8 @@ export function stripes(ctx, ink) {
 
 /** @type {OffscreenCanvas | undefined} */
 let overlay;
-// Over a square canvas of `size` CSS pixels, wherever `mask`, drawn at left, top with this side, is
-// opaque.
+// Draw the veil on a square canvas of `size` CSS pixels wherever `mask`, placed at left, top with
+// the given side, is opaque.
 /**
  * @param {Context} ctx
  * @param {number} size

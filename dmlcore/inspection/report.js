@@ -1,21 +1,22 @@
-// The map of a report: points by class or by what is nearest, the image under the pointer. Names
-// enter as text only.
+// Map of a report: points coloured by class or by correctness, and the image under the pointer.
+// Names are inserted as text only.
 /** @typedef {"circle" | "square" | "triangle" | "diamond"} Shape */
 /** @typedef {{ name: string, colour: string, shape: Shape }} Entry of the legend */
 /**
- * What report.py writes into the page; arrays as base64 of little-endian bytes.
+ * Content that report.py writes into the page; arrays are base64 of little-endian bytes.
+ *
  * @typedef {object} Content
  * @property {string} points uint16 (n, 2), y upwards
  * @property {string} classes uint16
- * @property {string} indices int32, of the samples
- * @property {string} right uint8, the place in VERDICTS
+ * @property {string} indices int32, sample indices
+ * @property {string} right uint8, index in VERDICTS
  * @property {string} shown uint8
  * @property {string} illustrated int32, rows with an image
  * @property {string[]} names of the classes
  * @property {string[]} colours
- * @property {string[]} sheets addresses of images
- * @property {number} columns of a sheet
- * @property {number} side of an image, pixels
+ * @property {string[]} sheets addresses of image sheets
+ * @property {number} columns columns per sheet
+ * @property {number} side side of an image in pixels
  * @property {boolean} pixelated
  */
 "use strict";
@@ -149,7 +150,7 @@
       outline(pen, shape, side / 2, side / 2, r);
       [pen.fillStyle, pen.strokeStyle, pen.lineWidth] = [colour, style.backgroundColor, 0.7];
       pen.fill();
-      if (r > 3.5) pen.stroke(); // a rim would eat small marks
+      if (r > 3.5) pen.stroke(); // an outline would cover small markers
       return { sprite, side };
     });
     for (const back of [true, false]) {
@@ -237,7 +238,7 @@
    * @param {number} dy
    */
   function beside(dx, dy) {
-    // the point that an arrow key leads to: near, and in this direction
+    // the nearest point in the direction of an arrow key
     const s = scale(),
       [px, py] = hovered < 0 ? [width / 2, height / 2] : at(hovered, s);
     let best = hovered,

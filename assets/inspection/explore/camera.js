@@ -1,18 +1,17 @@
-// The window onto the square of the points: shares of the square, y upwards, to CSS pixels and
-// back.
+// Window onto the unit square of the points (y up), and its mapping to CSS pixels and back.
 /** @import { Cloud } from "./cloud.js" */
-const MOST_ZOOM = 200; // as deep as the 65,536 places of an axis are still finer than pixels
+const MOST_ZOOM = 200; // at this zoom the 65,536 positions per axis are still finer than pixels
 
 export class Camera {
-  x = 0.5; // the middle of the window
+  x = 0.5; // centre of the window
   y = 0.5;
   zoom = 1;
-  width = 0; // of the frame
+  width = 0; // size of the frame
   height = 0;
-  side = 1; // pixels of the whole square without zoom
+  side = 1; // side of the whole square in pixels without zoom
 
-  // The frame is width x height CSS pixels: without zoom all points just fit, whatever the shape of
-  // either.
+  // Set the frame to width x height CSS pixels: without zoom all points just fit, for any aspect
+  // ratio.
   /**
    * @param {number} width
    * @param {number} height

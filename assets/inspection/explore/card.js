@@ -1,5 +1,5 @@
-// The image of the point under the pointer; of an opened point also its neighbours and where to
-// go from here.
+// Card with the image of the point under the pointer; for an opened point also its neighbours and
+// links.
 /** @import { MapView } from "./explore.js" */
 /** @import { MapData, Neighbour } from "./types.js" */
 import { div, el, onward } from "../../shared/dom.js";
@@ -57,7 +57,7 @@ export class Card {
       label,
     );
     link.addEventListener("click", (e) => {
-      // a plain link would load the whole app again
+      // a plain link would reload the whole app
       if (e.ctrlKey || e.metaKey || e.shiftKey || e.button) return;
       e.preventDefault();
       map.tell("open", { page, index });
@@ -71,7 +71,7 @@ export class Card {
     this.neighbours = div("near");
     const links = map.data.links.map((link) => this.link(link, index));
     this.failure = links.find((link) => link.dataset.page === "failures");
-    // until the nearest neighbour is known to be wrong
+    // hidden until the nearest neighbour is known to be wrong
     if (this.failure) this.failure.hidden = true;
     return [
       this.neighbours,
@@ -93,7 +93,7 @@ export class Card {
     ];
   }
 
-  // The nearest neighbours of the opened point: ✓ or ✗, and the distance.
+  // Show the nearest neighbours of the opened point: ✓ or ✗, and the distance.
   /** @param {Neighbour[]} neighbours */
   tell(neighbours) {
     const { map } = this;

@@ -6,8 +6,8 @@ export const STEPS = 65535;
 const MOST_CORNERS = 64;
 
 export class Cloud {
-  // {xy, group, steps_of_indices, ...}: xy uint16 (n, 2), y upwards; group the place of a point's
-  // class in `classes`.
+  // Points: {xy, group, steps_of_indices, ...}, where xy is uint16 (n, 2), y up, and group is the
+  // index of a point's class in `classes`.
   /** @param {Points} points */
   constructor({ xy, group, index_steps, label_steps, central, counts, colours, names, shapes }) {
     const sums = (/** @type {Int32Array} */ steps) => {
@@ -31,7 +31,7 @@ export class Cloud {
     }));
     this.from = xy;
     this.to = xy;
-    this.share = 0; // of the way from one frame to the other
+    this.share = 0; // position between two frames, 0..1
   }
 
   /** @param {number} i */
@@ -49,7 +49,7 @@ export class Cloud {
     return this.indices.indexOf(index);
   }
 
-  // What all points take of the square along both axes, with a margin.
+  // Return the range of all points along both axes, with a margin.
   extent() {
     return [0, 1].map((axis) => {
       let low = STEPS,
@@ -63,8 +63,8 @@ export class Cloud {
     });
   }
 
-  // The rows that may lie in a window, in any order: of few points all, of very many those in its
-  // cells.
+  // Return the rows that may lie in a window, in any order: all of them if they are few, else those
+  // in its cells.
   /** @param {Window} window */
   near(window) {
     if (this.count <= MOST || this.share) return (this.every ??= rowsTo(this.count));
@@ -76,8 +76,8 @@ export class Cloud {
     return this.grid.cells.take(window);
   }
 
-  // The nearest point within `reach` of a place (all in shares of the square) that `wanted` lets
-  // through, or -1.
+  // Return the nearest point accepted by `wanted` within `reach` of a place (all in shares of the
+  // square), or -1.
   /**
    * @param {number} px
    * @param {number} py
@@ -100,7 +100,7 @@ export class Cloud {
     return best;
   }
 
-  // The nearest point within the quarter that an arrow points to, among those in the window.
+  // Return the nearest point in the window within the quadrant of an arrow key.
   /**
    * @param {number[]} pxpy
    * @param {number[]} dxdy
@@ -133,7 +133,7 @@ export class Cloud {
     return best;
   }
 
-  // Up to `most` + 1 rows in the window, any order.
+  // Return up to `most` + 1 rows in the window, in any order.
   /**
    * @param {Window} window
    * @param {number} most
@@ -151,8 +151,9 @@ export class Cloud {
     return found;
   }
 
-  // 1 for each point that the polygon [x0, y0, x1, y1, ...] of whole places winds around: the same
-  // whole numbers as in dmlcore.figures.maps.Sheet.enclosed, so the same points.
+  // Return 1 for each point inside the polygon [x0, y0, x1, y1, ...] of integer corners (winding
+  // number not 0). The integer arithmetic is that of dmlcore.figures.maps.Sheet.enclosed, so the
+  // results are identical.
   /** @param {ArrayLike<number>} polygon */
   enclosed(polygon) {
     const mask = new Uint8Array(this.count),
@@ -188,8 +189,8 @@ export class Cloud {
 
 const rowsTo = (/** @type {number} */ count) => Uint32Array.from({ length: count }, (_, i) => i);
 
-// A hand-drawn line [[x, y], ...] in shares of the square as at most 64 corners of whole places,
-// those that matter most.
+// Simplify a hand-drawn line [[x, y], ...] in shares of the square to at most 64 integer corners,
+// the most important ones.
 /** @param {number[][]} line */
 export function corners(line) {
   const points = line.map((p) => p.map((v) => Math.round(Math.min(Math.max(v, 0), 1) * STEPS)));
@@ -197,7 +198,7 @@ export function corners(line) {
     /** @type {{ a: number, b: number, best: number, most: number }[]} */
     spans = [];
   const offer = (/** @type {number} */ a, /** @type {number} */ b) => {
-    // the point of a stretch that lies farthest from its chord
+    // point of a segment farthest from its chord
     let best = -1,
       most = 0;
     const [x0, y0] = points[a],
@@ -226,7 +227,7 @@ export function corners(line) {
   return Uint16Array.from([...kept].sort((a, b) => a - b).flatMap((k) => points[k]));
 }
 
-// A bit for each of `count` points, set for the rows.
+// Return one bit for each of `count` points, set for the given rows.
 /**
  * @param {number} count
  * @param {Iterable<number>} rows
@@ -236,7 +237,7 @@ export function marked(count, rows) {
   for (const row of rows) bytes[row >> 3] |= 1 << (row & 7);
   return bytes;
 }
-// Bytes as text, and numpy.packbits(..., bitorder="little") undone.
+// Return bytes as base64 text, and undo numpy.packbits(..., bitorder="little").
 /** @param {ArrayBufferView} array */
 export const packed = (array) => btoa(String.fromCharCode(...new Uint8Array(array.buffer)));
 /**

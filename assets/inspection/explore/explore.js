@@ -1,6 +1,6 @@
-// The map page: points of a run on a plane, and beside it the images of those that stand out.
-// Python sends the points once and tells what is selected; everything that moves is drawn here,
-// and only the corners of a lasso go up.
+// Explore page: points of a run on a plane, next to the images of the highlighted ones. Python
+// sends the points once and reports the selection; everything that moves is drawn here, and only
+// the corners of a lasso are sent.
 /** @import { Class, Colouring, Contours, Facts, Frame, Keep, Lasso, Look, MapData, Near, Points, SelectionBits, TagBits } from "./types.js" */
 /** @import { Mounted, SetState, Theme } from "../../shared/types.js" */
 import { applyTheme, drawing, el, save, setText, styled } from "../../shared/dom.js";
@@ -24,11 +24,11 @@ import { Tools } from "./tools.js";
 import { Wall } from "./wall.js";
 
 const DWELL = 125,
-  FAINT = 0.14; // milliseconds before an image is fetched; how much is left of what stands back
-const REST = 400, // milliseconds until the hand rests
-  BELOW = 96, // pixels of what stands under the map: the bar of the selection
+  FAINT = 0.14; // ms before an image is fetched; opacity of points that are not highlighted
+const REST = 400, // ms until a gesture counts as ended
+  BELOW = 96, // px below the map for the bar of the selection
   LOWEST_MAP = 400;
-// What tells the colours of a column apart without colour: shapes, a cross for what is wrong.
+// Columns whose values also differ in shape, not only in colour; wrong ones are crosses.
 /** @type {Partial<Record<Colouring, number>>} */
 const SHAPED = { class: 1, right: 2, hubness: 1, doubted: 1, split: 1, tags: 1 };
 /** @param {string} name */
@@ -83,19 +83,19 @@ export class MapView {
   /** @type {number[]} */
   marked = [];
   /** @type {number[][] | null} */
-  line = null; // of the lasso
+  line = null; // corners of the lasso
   /** @type {{ row: number, neighbours: Near["neighbours"] } | null} */
-  near = null; // of the opened point
+  near = null; // neighbours of the opened point
   /** @type {Facets} */
-  facets = /** @type {any} */ (null); // until the points are here
+  facets = /** @type {any} */ (null); // undefined until the points are loaded
   /** @type {Record<string, ArrayLike<number>>} */
   counts = {};
   /** @type {Int32Array<ArrayBuffer>} */
-  order = new Int32Array(); // of the images
+  order = new Int32Array(); // order of the images
   /** @type {Uint8Array<ArrayBuffer> | null} */
-  preview = null; // what the lasso in the hand encloses
+  preview = null; // preview of the points inside the unfinished lasso
   /** @type {Map<number, Contours | null>} */
-  lines = new Map(); // around dense places, by frame
+  lines = new Map(); // density contours by frame
   tagId = "";
   /** @type {boolean | undefined} */
   narrow;
@@ -106,9 +106,9 @@ export class MapView {
   /** @type {Partial<Record<Colouring, string>>} */
   failed = {};
   /** @type {Cloud} */
-  cloud = /** @type {any} */ (null); // until its points are here
+  cloud = /** @type {any} */ (null); // undefined until its points are loaded
   /** @type {Uint8Array<ArrayBuffer>} */
-  mask; // of the selection
+  mask; // mask of the selection
   /** @type {string | null} */
   selection = null;
   /** @type {string} */
@@ -124,7 +124,7 @@ export class MapView {
   /** @type {SetState} */
   setState;
   imagesDrawn = 0;
-  namesMoved = false; // whether a dot in a point marks where a name belongs
+  namesMoved = false; // true if some name is displaced, with a dot in its point
   /** @type {number | undefined} */
   ratio;
 
@@ -142,7 +142,7 @@ export class MapView {
     /** @type {Look} */
     this.look = { ...data.look };
     /** @type {Look["window"] | null} */
-    this.window = data.look.window; // to be looked through once the points are here
+    this.window = data.look.window; // applied once the points are loaded
     this.opened = data.opened;
     this.thumbs = new ImageCache(() => this.draw());
     this.whole = el("div", { class: "lab map-lab" });
@@ -253,7 +253,7 @@ export class MapView {
       this.tool === "lasso" ? "crosshair" : this.hovered >= 0 ? "pointer" : "grab";
   }
 
-  // ---- from Python
+  // ---- messages from Python
   /** @param {MapData} data */
   async update(data) {
     const fresh = data.points !== this.address;
@@ -290,7 +290,8 @@ export class MapView {
     this.draw();
   }
 
-  // A file of this map; an error whose message is for the visitor where there is none.
+  // Return a file of this map. Throws an error with a message for the visitor if it cannot be
+  // loaded.
   /**
    * @template {object} A
    * @param {string} name
@@ -306,7 +307,7 @@ export class MapView {
     );
   }
 
-  // The same, with null for none: then it is said on the map.
+  // Return a file of this map; on failure show the message on the map and return null.
   /**
    * @template {object} A
    * @param {string} name
@@ -328,7 +329,7 @@ export class MapView {
     this.facets = new Facets(this.cloud);
     this.lines.clear();
     this.wall.clear();
-    this.keys = /** @type {any} */ (null); // of another map they would not fit
+    this.keys = /** @type {any} */ (null); // keys of the previous map do not fit
     this.states = new Uint8Array(this.cloud.count);
     this.tagId = "";
     Object.assign(this, {
@@ -361,7 +362,7 @@ export class MapView {
     for (const name of FILTERS) this.column(name);
   }
 
-  // A column of the points, which is fetched once; null where it is not to be had.
+  // Return a column of the points, fetched once; null if it is not available.
   /**
    * @param {Exclude<Colouring, "class">} name
    * @returns {Promise<Facts | null>}
@@ -397,7 +398,7 @@ export class MapView {
     else this.stand();
   }
 
-  // The look that a link or a view names; what this run has not is left out.
+  // Apply the display settings of a link or a view; ignore what this run lacks.
   takeOver() {
     const { camera, look } = this;
     look.classes = look.classes.filter((label) => this.labels.has(label));
@@ -422,17 +423,18 @@ export class MapView {
 
   /** @param {Keep} message */
   keep(message) {
-    if ("open" in message) clearTimeout(this.telling); // the look of before is not wanted any more
+    if ("open" in message) clearTimeout(this.telling); // drop the pending report of older settings
     this.tell("keep", "view" in message ? { ...message, look: this.lookNow() } : message);
   }
 
-  // The window of the browser below what stands above, so that map and images fill one screen.
+  // Limit the height to the browser window below the header, so that map and images fit on one
+  // screen.
   makeRoom() {
     const scrolled = document.querySelector('[data-testid="stMain"]')?.scrollTop ?? 0,
       top = this.body.getBoundingClientRect().top + scrolled,
       player = this.player.root.hidden ? 0 : this.player.root.offsetHeight + 8;
     if (!top) return;
-    const narrow = this.whole.clientWidth <= 920; // as in map.css
+    const narrow = this.whole.clientWidth <= 920; // as in explore.css
     if (narrow !== this.narrow) {
       this.narrow = narrow;
       this.legend.root.open = !narrow;
@@ -456,7 +458,7 @@ export class MapView {
     this.recolour();
   }
 
-  // ---- colours and what stands out
+  // ---- colours and highlighting
   async recolour() {
     const { colour } = this.look;
     if (!this.cloud || !this.theme) return;
@@ -482,7 +484,7 @@ export class MapView {
   stands(label) {
     return !this.look.classes.length || this.look.classes.includes(label);
   }
-  // Whether any of its points stands out.
+  // Return true if any point of class `c` is highlighted.
   /** @param {MapView["bySize"][number]} c */
   there(c) {
     return (this.counts.classes?.[c.place] ?? 1) > 0 && this.stands(c.label);
@@ -505,7 +507,7 @@ export class MapView {
     this.tellLook();
   }
 
-  // Switch a value of a column, or a tag, on or off.
+  // Toggle a value of a column, or a tag.
   /**
    * @param {typeof FILTERS[number] | "tags"} name
    * @param {number | string} value
@@ -530,7 +532,7 @@ export class MapView {
     if (this.keys) this.stand();
   }
 
-  // What the lasso in the hand would select.
+  // Preview the selection of the unfinished lasso.
   /** @param {boolean} add */
   foresee(add) {
     this.foreseen ??= requestAnimationFrame(() => {
@@ -560,7 +562,7 @@ export class MapView {
       `${shown.length.toLocaleString("en")} of ${cloud.count.toLocaleString("en")} images${this.preview ? " in the lasso" : some ? " selected" : ""}`,
     );
     this.draw();
-    // the lines of the legend need not follow every pixel of a lasso
+    // the legend need not follow every pixel of a lasso
     if (!this.preview) this.legend.show();
     else
       this.counting ??= setTimeout(() => {
@@ -571,7 +573,7 @@ export class MapView {
 
   /** @param {number} row */
   edge(row) {
-    // of an image: the colour of its point, dashed where the nearest neighbour is wrong
+    // frame of an image: the colour of its point, dashed if the nearest neighbour is wrong
     const k = 4 * (this.keys[row] & 255),
       wrong = this.look.colour === "right" && this.keys[row] === 0;
     return {
@@ -591,7 +593,7 @@ export class MapView {
     return colour === "purity" ? ` · purity ${Math.round((100 * value) / 254)} %` : "";
   }
 
-  // What the columns say of a sample, those that it shares with most left out.
+  // Return the values of a sample in all columns, without those that most samples share.
   /** @param {number} row */
   describe(row) {
     const { hubness, doubted, split } = this.facets.columns,
@@ -604,7 +606,7 @@ export class MapView {
   }
 
   tellLook() {
-    // once the hand rests, so that the link says it
+    // report after a pause, so that the link includes it
     clearTimeout(this.telling);
     this.telling = setTimeout(() => this.flush(), REST);
   }
@@ -620,7 +622,7 @@ export class MapView {
     return { ...look, classes: look.classes.slice(0, 50), window };
   }
 
-  // ---- the selection
+  // ---- selection
   /** @param {boolean} add */
   enclose(add) {
     const frame = this.player.settle(),
@@ -649,7 +651,7 @@ export class MapView {
     this.tell("lasso", { ...message, seq: ++this.seq });
   }
 
-  // What the browser has found is drawn at once; Python finds the same and keeps it.
+  // Draw the browser's result at once; Python computes the same selection and stores it.
   /** @param {Uint8Array<ArrayBuffer>} mask */
   choose(mask) {
     const count = mask.reduce((sum, bit) => sum + bit, 0);
@@ -661,7 +663,7 @@ export class MapView {
       this.selection = null;
     }
     this.counted(count);
-    // the number need not wait for 60,000 points to be drawn
+    // update the number before 60,000 points are drawn
     requestAnimationFrame(() => this.stand());
   }
 
@@ -706,7 +708,7 @@ export class MapView {
 
   radius() {
     const alone = Math.max(1.7, (0.16 * this.camera.side) / Math.sqrt(this.cloud.count)),
-      marks = this.look.colour === "right" ? 1.25 : 1; // a cross needs room
+      marks = this.look.colour === "right" ? 1.25 : 1; // crosses need space
     return Math.min(7, marks * alone * this.camera.zoom ** 0.4);
   }
   /** @param {number} factor */
@@ -727,7 +729,7 @@ export class MapView {
    * @param {number} share
    */
   between(from, to, share) {
-    // of two frames of the training
+    // between two frames of the training run
     Object.assign(this.cloud, { from, to, share });
     if (this.card.pinned >= 0) this.card.place(this.card.pinned);
     this.draw();
@@ -735,7 +737,7 @@ export class MapView {
 
   /** @param {number | undefined} row */
   bring(row) {
-    // what a link names into sight
+    // bring the points named by a link into view
     if (row === undefined) return;
     const [x, y] = this.camera.at(this.cloud, row);
     if (x < 0 || y < 0 || x > this.camera.width || y > this.camera.height)
@@ -766,7 +768,7 @@ export class MapView {
   // ---- one point
   /**
    * @param {number} row
-   * @param {boolean} onMap whether the hand is on the map, not on the images
+   * @param {boolean} onMap true if the pointer is on the map, false if on the images
    */
   hover(row, onMap = true) {
     if (row === this.hovered) return;
@@ -826,7 +828,7 @@ export class MapView {
     this.draw();
   }
 
-  // Lines around dense places of the frame that is shown; null until they are here.
+  // Return density contours of the current frame; null until they are loaded.
   contours() {
     const last = this.player.steps.length - 1,
       k = last > 0 ? Math.round(this.player.at) : 0;
@@ -873,7 +875,7 @@ export class MapView {
     this.canvas.dataset.count = String(cloud.count);
   }
 
-  // The marks that are drawn now, in words.
+  // Describe the marks that are currently drawn.
   explained() {
     const wrong = this.imagesDrawn > 0 && this.look.colour === "right";
     return [

@@ -1,4 +1,4 @@
-// The map with its legend and where it comes from, as one figure.
+// Figure of the map with its legend and source.
 /** @import { MapView } from "./explore.js" */
 /** @import { Context } from "../../shared/types.js" */
 import { drawing } from "../../shared/dom.js";
@@ -12,7 +12,7 @@ const SIDE = 200,
   FOOT = 30,
   SHAPES = ["circle", "square", "triangle", "diamond"];
 
-// A canvas of the map as just painted, twice as fine as the screen.
+// Return a canvas of the map as just painted, at twice the resolution of the screen.
 /** @param {MapView} map */
 export function figure(map) {
   const { camera, data } = map,

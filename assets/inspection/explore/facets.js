@@ -1,4 +1,4 @@
-// What stands out: classes, columns and tags that are chosen, and how many samples each leaves.
+// Filters: chosen classes, columns and tags, and the number of samples that each choice leaves.
 /** @import { Column, Facts, Look, TagBits } from "./types.js" */
 /** @import { Cloud } from "./cloud.js" */
 import { unpacked } from "./cloud.js";
@@ -8,7 +8,7 @@ import { unpacked } from "./cloud.js";
 export const FILTERS = ["right", "rank", "hubness", "doubted", "split"];
 export const NOWHERE = 255;
 const CLASSES = 1 << 5,
-  TAGS = 1 << 6; // bits beside those of the filters
+  TAGS = 1 << 6; // bits in addition to those of the filters
 
 export class Facets {
   /** @param {Cloud} cloud */
@@ -22,7 +22,7 @@ export class Facets {
     this.masks = [];
   }
 
-  // The tags of the run, and what colours the points by them: the first tag of each.
+  // Store the tags of the run, and colour points by the first tag of each.
   /** @param {TagBits | null} arrived */
   tagged(arrived) {
     const { count } = this.cloud,
@@ -37,7 +37,7 @@ export class Facets {
     this.columns.tags = { values, names: this.tags };
   }
 
-  // A bit for each filter that a point does not pass.
+  // Return a bit mask for each point: one bit per filter that it fails.
   /** @param {Look} look */
   fails(look) {
     const { cloud } = this,
@@ -67,8 +67,8 @@ export class Facets {
     return fails;
   }
 
-  // How many points each choice would show: of those that pass all other filters, and are selected
-  // where some are.
+  // Return how many points each choice would show: points that pass all other filters and, if there
+  // is a selection, are selected.
   /**
    * @param {Uint8Array} fails
    * @param {Uint8Array | null} mask of the selection
@@ -95,7 +95,7 @@ export class Facets {
     return counts;
   }
 
-  // All rows in an order of the wall.
+  // Return all rows in one of the orders of the wall.
   /** @param {Look["sort"]} sort */
   ordered(sort) {
     const { cloud } = this,

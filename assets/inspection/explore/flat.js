@@ -1,12 +1,11 @@
-// The same points where the browser has no WebGL2: one small image for each colour and shape,
-// stamped.
+// Fallback painter for browsers without WebGL2: stamps one small image per colour and shape.
 /** @import { Cloud } from "./cloud.js" */
 /** @import { Marks } from "./types.js" */
 import { drawing } from "../../shared/dom.js";
 import { shape } from "../../shared/plot.js";
 import { Order } from "./order.js";
 
-const MOST = 30_000; // images that are stamped at once
+const MOST = 30_000; // images stamped per frame
 const SHAPES = ["circle", "square", "triangle", "diamond"];
 
 export class Painter {

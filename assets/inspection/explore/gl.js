@@ -1,10 +1,9 @@
-// The points on a WebGL2 canvas: one draw call for those in the background, one for those that
-// stand out.
+// Points on a WebGL2 canvas: one draw call for the background, one for the highlighted points.
 /** @import { Cloud } from "./cloud.js" */
 /** @import { Marks } from "./types.js" */
 /** @import { Drawn } from "./order.js" */
 import { Order } from "./order.js";
-const TINY = 2; // pixels of radius below which no shape is told from a circle
+const TINY = 2; // radius in pixels below which all shapes look like circles
 const VERTEX = `#version 300 es
 precision highp float;
 layout(location = 0) in vec2 start;
@@ -24,8 +23,7 @@ void main() {
   colour = texelFetch(palette, ivec2(int(key + .5) & 255, 0), 0);
   kind = shaped == 0 ? 0 : shaped == 1 ? int(key + .5) & 3 : int(key + .5) == 0 ? 4 : 0;
 }`;
-// Shapes by their distance to the edge, in units of the radius: circle, square, triangle, diamond,
-// cross.
+// Shapes as distances to the edge, in radii: circle, square, triangle, diamond, cross.
 const FRAGMENT = `#version 300 es
 precision highp float;
 flat in vec4 colour;
@@ -74,7 +72,7 @@ export class Painter {
   }
 
   build() {
-    // also after the browser has lost the context and gave it back
+    // also called after a lost context was restored
     const { gl } = this,
       program = gl.createProgram();
     for (const [kind, source] of /** @type {const} */ ([
@@ -120,7 +118,7 @@ export class Painter {
     gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
   }
 
-  // An attribute of every point; sent again only if it is another array.
+  // Upload an attribute of all points; skipped if it is the same array.
   /**
    * @param {number} place
    * @param {ArrayBufferView<ArrayBuffer>} array
@@ -139,7 +137,7 @@ export class Painter {
     gl.vertexAttribPointer(place, size, type, normalised, 0, 0);
   }
 
-  // The rows that are drawn; sent again only if they are others.
+  // Upload the rows to draw; skipped if they are unchanged.
   /** @param {Drawn} drawn */
   elements(drawn) {
     const { gl } = this;

@@ -1,14 +1,14 @@
-// Points by the cell of a grid that they lie in: of a million only those in the window are drawn,
-// and of these no more than can be told apart.
+// Points by grid cell: of a million points only those in the window are drawn, and no more of these
+// than are distinguishable.
 /** @import { Window } from "./types.js" */
-export const MOST = 150_000; // points that are drawn, or looked through, at once
-const CELLS = 128, // along each side
-  BITS = 9; // of a place within a cell, of 16
+export const MOST = 150_000; // points drawn or searched at a time
+const CELLS = 128, // cells per side
+  BITS = 9; // position within a cell, in bits of 16
 const WHOLE = { left: 0, right: 1, bottom: 0, top: 1 };
 
 export class Grid {
-  // xy: places (n, 2); rows: those of the points that it holds, in an order that says nothing, so
-  // that the first of a cell stand for all of it.
+  // xy: positions (n, 2); rows: rows of the points, in an order independent of their content, so
+  // that the first ones of a cell are a random sample.
   /**
    * @param {Uint16Array} xy
    * @param {Uint32Array} rows
@@ -23,7 +23,7 @@ export class Grid {
     for (const i of rows) this.rows[next[cell(i)]++] = i;
   }
 
-  // The cells that a window touches, line by line: [first, past] of each line.
+  // Return the cells that a window touches, row by row: [first, end] of each row.
   /** @param {Window} window */
   lines({ left, right, bottom, top } = WHOLE) {
     const at = (/** @type {number} */ share) =>
@@ -34,14 +34,14 @@ export class Grid {
     return lines;
   }
 
-  // How many points the cells of a window hold.
+  // Return how many points are in the cells of a window.
   /** @param {Window} [window] */
   count(window) {
     return this.lines(window).reduce((sum, [a, b]) => sum + this.starts[b] - this.starts[a], 0);
   }
 
-  // Rows in the cells of a window, about `most` of them where there are more: of each cell the same
-  // share, and one at least. A closer window has what a wider one had.
+  // Return rows in the cells of a window, about `most` if there are more: the same share of each
+  // cell, at least one. A smaller window keeps the points of a larger one.
   /**
    * @param {Window} [window]
    * @param {number} [most]

@@ -1,4 +1,4 @@
-// Tags for all images that are shown, and views of this page by a name; both are kept with the run.
+// Tags for all images shown, and named views of this page; both are stored with the run.
 /** @import { MapView } from "./explore.js" */
 import { div, el, setText } from "../../shared/dom.js";
 import { marked, packed } from "./cloud.js";
@@ -54,7 +54,7 @@ export class Keeping {
           el("bdi", {}, name),
         );
         link.addEventListener("click", (e) => {
-          // a plain link would load the whole app again
+          // a plain link would reload the whole app
           if (e.ctrlKey || e.metaKey || e.shiftKey || e.button) return;
           e.preventDefault();
           this.map.keep({ open: name });

@@ -1,13 +1,16 @@
-// Places of names: at their points if there is room, else next to them; none over another or over
-// an image.
+// Placement of names: at their points if there is space, else next to them; no name covers another
+// or an image.
 
-/** @typedef {{ x: number, y: number, width: number, height: number, gap?: number }} Name the middle it wants, its size, and how far next to its point it may stand */
+/**
+ * @typedef {{ x: number, y: number, width: number, height: number, gap?: number }} Name desired centre, size, and its largest distance from the point
+ */
 /** @typedef {[left: number, top: number, right: number, bottom: number]} Box */
-/** @typedef {{ x: number, y: number, moved: boolean }} Place its middle; moved: it stands beside its point */
+/** @typedef {{ x: number, y: number, moved: boolean }} Place centre; moved: next to its point */
 
 const GAP = 11; // pixels between a point and a name next to it
 
-// From the point itself outwards; a name that fits nowhere waits for more zoom.
+// Candidate positions from the point outwards; a name that fits nowhere is omitted until the zoom
+// is larger.
 /** @type {[number, number][]} */
 const WAYS = [
   [0, 0],
@@ -22,10 +25,10 @@ const WAYS = [
 ];
 
 /**
- * @param {Name[]} names the most important first
+ * @param {Name[]} names most important first
  * @param {{ width: number, height: number }} frame
  * @param {number} most
- * @param {Box[]} images which no name may cover
+ * @param {Box[]} images areas that no name may cover
  * @returns {(Place | null)[]}
  */
 export function placed(names, frame, most, images = []) {

@@ -1,5 +1,4 @@
-// What the colours mean: the classes with a search, the marks of right and wrong, or a scale; and
-// what is selected.
+// Legend of the colours: classes with a search box, right and wrong, or a scale; and the selection.
 /** @import { MapView } from "./explore.js" */
 /** @import { Class, Colouring, Filtered } from "./types.js" */
 /** @import { Theme } from "../../shared/types.js" */
@@ -9,14 +8,14 @@ import { rampColour } from "../../shared/colours.js";
 import { FILTERS } from "./facets.js";
 import { RIGHT, WRONG } from "./overlay.js";
 
-const LISTED = 10, // classes until all are asked for
+const LISTED = 10, // classes listed until all are requested
   MOST_LISTED = 200,
   SHAPES = ["circle", "square", "triangle", "diamond"];
 const NONE = "#8A929C";
-export const LOWEST = 0.52; // of the ramp: paler points would not be seen on the paper
+// lower end of the ramp: paler points would be invisible on the background
+export const LOWEST = 0.52;
 const FEW = ["#0072B2", "#D55E00", "#009E73", "#C45C95", "#2F97D3", "#B87F00", "#8C6BB1"];
-// Of a column that filters the colour of each value; shapes go along, so that none is told by
-// colour alone.
+// Colour of each value of a filter column; shapes differ too, so that colour is not the only cue.
 /** @type {Partial<Record<Colouring, string[]>>} */
 const NAMED = {
   right: [WRONG, RIGHT],
@@ -53,12 +52,12 @@ export const mark = (kind, colour) => {
  */
 export const markOf = (number, colour) => mark(SHAPES[number & 3], colour);
 
-// 256 colours as the painters look them up, by colouring.
+// Return 256 colours per colouring, as the painters look them up.
 /**
  * @param {Colouring} look
  * @param {Class[]} classes
  * @param {Theme} theme
- * @param {number} [names] of the column
+ * @param {number} [names] number of values of the column
  */
 export function colours(look, classes, theme, names = 0) {
   const table = new Uint8Array(1024),
@@ -133,7 +132,7 @@ export class Legend {
     this.groups();
   }
 
-  // The columns that filter, each value with how many images it would leave.
+  // Return the filter columns; each value has the number of images it would leave.
   groups() {
     const { map } = this,
       { look } = map;
@@ -180,7 +179,7 @@ export class Legend {
     if (place >= 0) this.filters.querySelectorAll("button")[place]?.focus();
   }
 
-  // Whether any point has this value at all: a line with nothing in it is left out.
+  // Return true if any point has this value; lines without points are omitted.
   /**
    * @param {Filtered} name
    * @param {number} code
@@ -193,7 +192,7 @@ export class Legend {
     const { map } = this,
       text = this.search.value.trim().toLowerCase(),
       classes = map.cloud.classes;
-    // those with samples that stand out first
+    // classes with highlighted samples first
     this.found = [true, false].flatMap((some) =>
       classes.filter(
         (c, k) =>
@@ -289,7 +288,7 @@ export class Legend {
  */
 export const hex = (table, k) => `rgb(${table[4 * k]}, ${table[4 * k + 1]}, ${table[4 * k + 2]})`;
 
-// As the painters draw it: a cross is wrong, of a ramp all are circles.
+// Draw a marker like the painters do: a cross for wrong, circles on a ramp.
 /**
  * @param {Colouring} name
  * @param {number} k

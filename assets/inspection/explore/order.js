@@ -1,5 +1,5 @@
-// Which points are drawn, and in which order: first those that stand back, then the others, and in
-// either part a fixed shuffle: by row, the last class would lie on top of all others.
+// Drawing order of the points: first those in the background, then the highlighted ones, each part
+// in a fixed shuffled order. In row order the last class would cover all others.
 /** @import { Cloud } from "./cloud.js" */
 /** @import { Window } from "./types.js" */
 import { Grid, MOST } from "./grid.js";
@@ -7,8 +7,8 @@ import { Grid, MOST } from "./grid.js";
 /** @typedef {{ rows: Uint32Array<ArrayBuffer>, front: number }} Drawn */
 
 export class Order {
-  // most: of more points those in the window alone are drawn, thinned out where they still are
-  // more, first of all those that stand back.
+  // most: above this number only the points in the window are drawn, thinned out if needed,
+  // background first.
   constructor(most = MOST) {
     this.most = most;
     /** @type {Drawn} */
@@ -24,8 +24,8 @@ export class Order {
     this.shuffle = new Uint32Array(0);
   }
 
-  // The rows that are drawn, `front`: where those that stand out begin. The same answer as before
-  // if nothing has changed. While points move the window is the whole.
+  // Return the rows to draw, and `front`, where the highlighted ones start. Returns the same object
+  // if nothing changed. While points move, the window is the whole map.
   /**
    * @param {Cloud} cloud
    * @param {Uint8Array<ArrayBuffer>} states

@@ -1,4 +1,4 @@
-// What lies over the points: images, lines to neighbours, names, rings, the lasso.
+// Layers over the points: images, lines to neighbours, names, rings, the lasso.
 /** @import { Neighbour } from "./types.js" */
 /** @import { MapView } from "./explore.js" */
 /** @import { Box } from "./labels.js" */
@@ -13,14 +13,14 @@ const MOST_IMAGES = 150,
   MOST_NAMES = 50,
   MOST_TRIED = 300,
   MOST_LINES = 8,
-  DIM = 0.35, // of a name whose point does not stand out
+  DIM = 0.35, // opacity of a name whose point is not highlighted
   KEPT = 600;
 
 /** @param {string} name */
 export const shortened = (name, most = 24) =>
   name.length > most ? [...name].slice(0, most - 1).join("") + "…" : name;
 
-// Images by address, fetched once; `arrived` is called when another one can be drawn.
+// Images by address, fetched once; `arrived` is called whenever another image can be drawn.
 export class ImageCache {
   /** @param {() => void} arrived */
   constructor(arrived) {
@@ -34,7 +34,7 @@ export class ImageCache {
   /** @param {string} address */
   get(address) {
     const image = this.kept.get(address) ?? this.fetched(address);
-    this.kept.delete(address); // to the young end
+    this.kept.delete(address); // mark as most recently used
     this.kept.set(address, image);
     for (const oldest of this.kept.keys()) {
       if (this.kept.size <= KEPT) break;
@@ -73,7 +73,7 @@ export function paintOver(ctx, map) {
   if (map.line) lasso(ctx, map, map.line);
 }
 
-// Where an image of the visitor's own belongs.
+// Mark the position of the visitor's own image.
 /**
  * @param {Context} ctx
  * @param {MapView} map
@@ -113,11 +113,11 @@ function ring(ctx, [x, y], r, colour, paper) {
   }
 }
 
-// Draw points as images where so few are in sight that all of them fit, the hovered one in front.
+// Draw points as images if so few are in view that all images fit; the hovered one is in front.
 /**
  * @param {Context} ctx
  * @param {MapView} map
- * @returns {Box[]} the places of the images
+ * @returns {Box[]} positions of the images
  */
 function thumbnails(ctx, map) {
   const { camera, cloud, data, hovered } = map,
@@ -153,7 +153,7 @@ function thumbnails(ctx, map) {
   return boxes;
 }
 
-// Around where the points lie dense: the heavier the line, the denser.
+// Draw density contours; heavier lines mean denser regions.
 /**
  * @param {Context} ctx
  * @param {MapView} map
@@ -179,7 +179,8 @@ function contours(ctx, map) {
   ctx.globalAlpha = 1;
 }
 
-// From the opened point to its nearest neighbours: right ones solid, wrong ones dashed.
+// Draw lines from the opened point to its nearest neighbours: correct ones solid, wrong ones
+// dashed.
 /**
  * @param {Context} ctx
  * @param {MapView} mapView
@@ -212,8 +213,8 @@ function lines(ctx, { camera, cloud, paper }, from, neighbours) {
 /**
  * @param {Context} ctx
  * @param {MapView} map
- * @param {Box[]} images which no name may cover
- * @returns {boolean} whether a dot in a point marks where a name belongs
+ * @param {Box[]} images areas that no name may cover
+ * @returns {boolean} true if some name is displaced, with a dot in its point
  */
 function names(ctx, map, images) {
   const { camera, cloud } = map,
@@ -262,7 +263,7 @@ function names(ctx, map, images) {
   return moved;
 }
 
-// The point of a name that stands beside it.
+// Mark the point of a displaced name with a dot.
 /**
  * @param {Context} ctx
  * @param {number} x

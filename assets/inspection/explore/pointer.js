@@ -110,7 +110,7 @@ export function listen(map) {
   canvas.addEventListener(
     "wheel",
     (e) => {
-      // the whole map is in sight already: then outwards the page scrolls
+      // when the whole map is in view, the wheel scrolls the page
       if (camera.zoom <= 1 && e.deltaY > 0 && !e.ctrlKey && !e.metaKey) return;
       e.preventDefault();
       camera.closer(NOTCH ** -(e.deltaMode ? 40 * e.deltaY : e.deltaY), ...place(e));

@@ -1,4 +1,4 @@
-// One sample in full screen: its image, its neighbours, what became of it over training, its tags.
+// Full-screen view of one sample: its image, neighbours, history during training, and tags.
 /** @import { History, Near } from "./types.js" */
 /** @import { MapView } from "./explore.js" */
 import { div, el, setText } from "../../shared/dom.js";
@@ -10,7 +10,7 @@ export class Sample {
     this.row = -1;
     this.name = el("h2", {});
     this.facts = el("p", { class: "facts", "aria-live": "polite" });
-    this.image = el("div", {}); // the image comes with its sample
+    this.image = el("div", {}); // loaded together with its sample
     this.links = div("links");
     this.tags = div("tags");
     this.near = div("found");
@@ -89,7 +89,7 @@ export class Sample {
     if (history) this.told(history);
   }
 
-  // What is missing is said here, as the map lies behind.
+  // Return a file; show failures in this view, since the map is behind it.
   /**
    * @template {object} A
    * @param {string} name
@@ -184,7 +184,7 @@ export class Sample {
     );
   }
 
-  // Tags of the sample as switches.
+  // Show the tags of the sample as switches.
   showTags() {
     const { map, row } = this,
       { facets, data } = map;

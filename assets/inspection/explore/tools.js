@@ -1,4 +1,4 @@
-// The one row of controls above map and images.
+// Row of controls above map and images.
 /** @import { Colouring, Look } from "./types.js" */
 /** @import { MapView } from "./explore.js" */
 import { el } from "../../shared/dom.js";
@@ -120,7 +120,7 @@ export class Tools {
     );
   }
 
-  // What the look says.
+  // Update the controls to the current display settings.
   show() {
     const { look } = this.map;
     this.colour.value = look.colour;

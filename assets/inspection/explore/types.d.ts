@@ -1,4 +1,4 @@
-// The points of a map: pages/inspection/explore/canvas.py mounts them, service.py serves their
+// Points of a map: pages/inspection/explore/canvas.py mounts the component, service.py serves the
 // files.
 import type { Data, Shapes } from "../../shared/types.js";
 
@@ -7,24 +7,25 @@ export type Column = Filtered | "tags" | "purity" | "density";
 export type Colouring = "class" | Column;
 
 export interface MapData extends Data {
-  points: string; // address of the folder of the map's files
-  images: string; // address that a sample's index completes
+  points: string; // address of the folder with the map's files
+  images: string; // address prefix that a sample's index completes
   run: string;
   title: string;
-  steps: number[]; // of the frames; none for a single one
-  marks: number[]; // samples that a link names
-  own: [x: number, y: number] | null; // where an image of the visitor belongs
+  steps: number[]; // step of each frame; empty for a single frame
+  marks: number[]; // samples named by a link
+  own: [x: number, y: number] | null; // position of the visitor's own image
   selection: { id: string } | null;
-  seq: number; // of the last lasso that Python has heard
+  seq: number; // number of the last lasso that Python has received
   look: Look;
-  opened: number; // how often a view was opened: then the look is to be taken over
+  opened: number; // how many views were opened; a change means that `look` must be applied
   menus: { colour: Record<Colouring, string>; sort: Record<Look["sort"], string> };
   links: { page: string; label: string; parameters: Record<string, string> }[];
-  tags: string; // id of the run's tags; none: ""
+  tags: string; // id of the run's tags; "" if there are none
   views: { name: string; query: string }[];
-  closed: string; // why nothing can be kept with this run, or ""
+  closed: string; // why nothing can be stored with this run, or ""
 }
-// pages/inspection/explore/state.py; of each filter the values that stand out, none: all
+// Display settings (pages/inspection/explore/state.py); each filter lists the highlighted values,
+// empty: all.
 export interface Look extends Record<Filtered, number[]> {
   colour: Colouring;
   classes: number[];
@@ -38,13 +39,13 @@ export interface Look extends Record<Filtered, number[]> {
   sample: number;
 }
 
-// points.bin
+// Contents of points.bin.
 export interface Points {
   xy: Uint16Array<ArrayBuffer>; // (n, 2), y upwards
-  group: Uint8Array<ArrayBuffer> | Uint16Array<ArrayBuffer>; // place of each point's class
-  index_steps: Int32Array; // samples, and labels below, as differences
+  group: Uint8Array<ArrayBuffer> | Uint16Array<ArrayBuffer>; // position of each point's class
+  index_steps: Int32Array; // differences between consecutive samples; label_steps alike
   label_steps: Int32Array;
-  central: Int32Array; // row of the most central point of a class
+  central: Int32Array; // row of the most central point of each class
   counts: Int32Array;
   colours: string[];
   names: string[];
@@ -53,8 +54,8 @@ export interface Points {
 export interface Frame {
   xy: Uint16Array<ArrayBuffer>;
 }
-// right.bin, rank.bin, ...: a byte for each point, 255 where it means nothing; a column that filters
-// has names, the others are scales
+// Contents of right.bin, rank.bin, ...: one byte per point, 255 where undefined. Columns with names
+// are filters, others are scales.
 export interface Facts {
   values: Uint8Array<ArrayBuffer>;
   fine?: Uint16Array;
@@ -70,13 +71,13 @@ export interface TagBits {
 }
 export interface Contours {
   xy: Uint16Array;
-  ends: Int32Array; // of each line, in points
+  ends: Int32Array; // end of each line, in points
   shares: number[];
 }
 export interface Near {
   neighbours: Neighbour[];
   precision: number | null;
-  rank: number; // of the first of its class, 0: there is none
+  rank: number; // rank of the first sample of the same class, 0: there is none
   forces: boolean;
 }
 export interface History {
@@ -91,7 +92,7 @@ export interface Neighbour {
 export interface SelectionBits {
   bits: Uint8Array;
 }
-// What the hand tells Python.
+// Messages to Python about tags and views.
 export type Keep =
   | { tag: string; on: boolean; bits: string }
   | { tag: string; on: boolean; index: number }
@@ -113,11 +114,11 @@ export interface Window {
   bottom: number;
   top: number;
 }
-// What both painters draw.
+// Marks that both painters draw.
 export interface Marks {
-  keys: Uint8Array<ArrayBuffer> | Uint16Array<ArrayBuffer>; // place of each point's colour
-  states: Uint8Array<ArrayBuffer>; // 1: stands out, 2: selected
-  colours: Uint8Array<ArrayBuffer>; // 256 of RGBA
+  keys: Uint8Array<ArrayBuffer> | Uint16Array<ArrayBuffer>; // index of each point's colour
+  states: Uint8Array<ArrayBuffer>; // 1: highlighted, 2: selected
+  colours: Uint8Array<ArrayBuffer>; // 256 RGBA colours
   shaped: number;
   middle: number[];
   scale: number[];

@@ -1,9 +1,9 @@
-// The images of the points that stand out: only those in sight are there, however many there are.
+// Images of the highlighted points; only those in view have elements, however many there are.
 /** @import { MapView } from "./explore.js" */
 import { div, el, setText } from "../../shared/dom.js";
 
 const GAP = 4,
-  SPARE = 2; // lines of images above and below what is in sight
+  SPARE = 2; // rows of images above and below the visible ones
 
 export class Wall {
   /** @param {MapView} map */
@@ -12,10 +12,10 @@ export class Wall {
     this.rows = new Int32Array();
     this.columns = 1;
     /** @type {number | undefined} */
-    this.asked = undefined; // of the next frame
-    this.active = 0; // place among the rows of the image that Tab reaches
+    this.asked = undefined; // request of the next animation frame
+    this.active = 0; // position among the rows of the image that Tab reaches
     /** @type {Map<number, HTMLButtonElement>} */
-    this.tiles = new Map(); // by place
+    this.tiles = new Map(); // tiles by position
     this.said = el("output", { class: "said", "aria-live": "polite", "aria-label": "images" });
     this.inner = div("inner");
     this.none = el("p", { class: "none", hidden: true });
@@ -29,7 +29,8 @@ export class Wall {
       "wrong",
     );
     this.root = div("wall", div("line", this.said, this.key), this.none, this.view);
-    this.inner.addEventListener("error", () => this.gone(), true); // of an image: it does not bubble
+    // capture: error events of images do not bubble
+    this.inner.addEventListener("error", () => this.gone(), true);
     this.view.addEventListener("scroll", () => this.later());
     this.view.addEventListener("keydown", (e) => this.press(e));
     for (const [kind, on] of /** @type {const} */ ([
@@ -53,7 +54,7 @@ export class Wall {
     this.observer.disconnect();
   }
 
-  // The images of another run.
+  // Remove the images of another run.
   clear() {
     for (const tile of this.tiles.values()) tile.remove();
     this.tiles.clear();
@@ -61,8 +62,10 @@ export class Wall {
   }
 
   /**
+   * Show the images of the given rows.
+   *
    * @param {Int32Array<ArrayBuffer>} rows
-   * @param {string} text how many of what
+   * @param {string} text heading with their number
    */
   show(rows, text) {
     setText(this.said, text);
@@ -91,7 +94,7 @@ export class Wall {
     });
   }
 
-  // Which places are in sight, some spare lines with them.
+  // Return the visible positions, with some spare rows around them.
   seen() {
     const size = this.map.look.size + GAP,
       first = Math.floor(this.view.scrollTop / size) - SPARE,
@@ -147,7 +150,7 @@ export class Wall {
     return tile;
   }
 
-  // The image under the pointer is ringed on the map, and the other way round.
+  // Highlight the point of the image under the pointer on the map, and vice versa.
   /** @param {EventTarget | null} target */
   point(target) {
     const tile = target instanceof Element ? target.closest(".tile") : null;

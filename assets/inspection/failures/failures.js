@@ -1,6 +1,6 @@
-// The plane of a real triplet: the fields page's, with the images beside the points, the circle
-// of the sphere, where one step would lead, and what it would do to the ranks of the query. Every
-// number comes from Python.
+// Plane of a real triplet: that of the Fields page, with images next to the points, the circle of
+// the sphere, the end points of one step, and its effect on the ranks of the query. All numbers
+// come from Python.
 /** @import { Point } from "../../shared/types.js" */
 /** @import { FailureData, Way } from "./types.js" */
 import { defineComponent } from "../../shared/component.js";
@@ -44,11 +44,11 @@ const WAYS = {
   ],
 };
 
-// What is drawn below the plane by Streamlit.
+// Scroll to the true step, which Streamlit renders below the plane.
 const trueStep = () => {
   const head = /** @type {HTMLElement | null} */ (document.querySelector(".st-key-true_step_head"));
   if (!head) return;
-  head.style.scrollMarginTop = "4.5rem"; // the menu stays above
+  head.style.scrollMarginTop = "4.5rem"; // space for the menu on top
   head.scrollIntoView({ behavior: still() ? "auto" : "smooth" });
 };
 
@@ -78,9 +78,9 @@ class Failure extends Fields {
     /** @type {Way} */
     this.by = data.by;
     /** @type {string} */
-    this.known = data.query; // the link as Python knows it, or will
+    this.known = data.query; // link as Python knows it, or soon will
     /** @type {string[]} */
-    this.pending = []; // links that Python was told and has not answered
+    this.pending = []; // links that were sent to Python without an answer yet
     await styled(this.root, new URL("failures.css", import.meta.url).href);
     await super.build(data);
   }
@@ -199,7 +199,7 @@ class Failure extends Fields {
     return whole;
   }
 
-  // On a phone: a button that opens and closes part of the page.
+  // Return a button that opens and closes part of the page on phones.
   /**
    * @param {HTMLElement} stage
    * @param {"show-panel" | "show-detail"} part
@@ -219,7 +219,7 @@ class Failure extends Fields {
     return button;
   }
 
-  // The three embeddings stay where they are.
+  // Motions for recordings; those of the three embeddings are excluded.
   get motions() {
     return [];
   }
@@ -232,7 +232,7 @@ class Failure extends Fields {
     return POINTS.every((k) => this.scene[k].every((v, i) => v === this.data.home[k][i]));
   }
 
-  // ---- the step: how large, and what large means
+  // ---- step: its size and the meaning of the size
   stepSlider() {
     const [low, high] = this.data.rates,
       pill = (/** @type {Way} */ way) =>
@@ -284,7 +284,7 @@ class Failure extends Fields {
     );
   }
 
-  // ---- from Python
+  // ---- messages from Python
   /** @param {ArrayBuffer} buffer */
   receive(buffer) {
     const length = new DataView(buffer).getUint32(0, true),
@@ -293,7 +293,7 @@ class Failure extends Fields {
       this.notice.textContent = head.error;
       return;
     }
-    // of the triplet shown before
+    // answer for the previous triplet
     if (JSON.stringify(head.of) !== JSON.stringify(this.data.of)) return;
     if (head.failure)
       /** @type {Shown | undefined} */
@@ -305,7 +305,8 @@ class Failure extends Fields {
     super.receive(buffer);
   }
 
-  // Streamlit knows the address that it wrote or loaded, not what is written here: Python is told.
+  // Streamlit knows only addresses that it wrote or loaded itself, so links written here are sent
+  // to Python.
   /** @param {Record<string, string>} query */
   writeLink(query) {
     super.writeLink(query);
@@ -318,7 +319,7 @@ class Failure extends Fields {
   /** @param {FailureData} data */
   async update(data) {
     await this.ready;
-    // Of what Python was told; what is shown is newer.
+    // Ignore echoes of sent links; the display is newer.
     const echo = this.pending.indexOf(data.query);
     if (echo >= 0) {
       this.pending.splice(0, echo + 1);
@@ -344,7 +345,7 @@ class Failure extends Fields {
     this.tellLastWord();
   }
 
-  // The true step decides, once it was taken.
+  // Show the verdict of the true step, once it was taken.
   tellLastWord() {
     const { last_word } = this.data;
     this.lastWord.classList.toggle("known", Boolean(last_word));
@@ -430,7 +431,7 @@ class Failure extends Fields {
     this.overlaid();
   }
 
-  // ---- drawing over the plane
+  // ---- layers over the plane
   sync() {
     super.sync();
     this.overlaid();
@@ -450,7 +451,7 @@ class Failure extends Fields {
         r: (circle * this.size) / (2 * this.scene.view[2]),
         stroke: ink.text,
       });
-    // While the hand moves the images stay calm.
+    // Images keep their places during a gesture.
     const thumbs = beside(place, this.size, this.hand.busy ? [] : this.drawn(place));
     POINTS.forEach((name, i) => {
       const [x, y] = place[i];
@@ -471,8 +472,8 @@ class Failure extends Fields {
     });
   }
 
-  // Where arrows of forces and the ends of the step are.
-  /** @param {number[][]} place of the points */
+  // Return points on force arrows and at the ends of the step.
+  /** @param {number[][]} place of each point */
   drawn(place) {
     const { field, scene, failure } = this;
     if (!field) return [];

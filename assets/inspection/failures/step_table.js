@@ -1,9 +1,9 @@
-// What one step of each loss would do to the ranks of the query: a table that is sorted by its
-// headers, the best of each column marked, above it which loss is best. Python judges.
+// Effect of one step of each loss on the ranks of the query: a sortable table with the best value
+// of each column marked, below a sentence that names the best loss. Python judges.
 /** @import { FailureNumbers, Sorting, SortKey, Step } from "./types.js" */
 import { el, setText, show } from "../../shared/dom.js";
 
-/** @typedef {FailureNumbers & { fresh: Set<string> }} Shown fresh: the losses of the last answer */
+/** @typedef {FailureNumbers & { fresh: Set<string> }} Shown fresh: losses of the last answer */
 
 /** @param {number} x */
 export const count = (x) => x.toLocaleString("en");
@@ -19,8 +19,8 @@ const COLUMNS = [
 ];
 const BEST = " ★";
 
-// Names of losses in the order of a column: numbers as numbers, a force that is infinite as the
-// largest, none as the smallest; equal ones as they come.
+// Return loss names sorted by a column: numerically, infinite forces as largest, missing ones as
+// smallest; ties keep their order.
 /**
  * @param {[name: string, title: string][]} losses
  * @param {Record<string, Step>} steps
@@ -30,7 +30,7 @@ export function ordered(losses, steps, by) {
   if (!by) return losses.map(([name]) => name);
   const value = (/** @type {string} */ name) => {
     const step = steps[name];
-    if (!step) return by.way * Infinity; // not told yet: last either way
+    if (!step) return by.way * Infinity; // unknown yet: last in both directions
     if (by.key === "force") return step.active ? (step.force ?? Infinity) : 0;
     return step[/** @type {"right" | "wrong" | "ap"} */ (by.key)];
   };
@@ -84,7 +84,7 @@ export class StepTable {
     );
   }
 
-  // The best first; again the other way, and the third time as at first.
+  // Sort by a column: best first, then reversed, then the original order.
   /** @param {SortKey} key */
   sort(key) {
     const first = COLUMNS.find(([other]) => other === key)?.[3] ?? 1,
@@ -104,15 +104,17 @@ export class StepTable {
       now = [...this.body.children].map((row) => /** @type {HTMLElement} */ (row).dataset.loss);
     if (wanted.every((name, i) => name === now[i])) return;
     const root = /** @type {ShadowRoot | Document} */ (this.body.getRootNode()),
-      focused = /** @type {HTMLElement | null} */ (root.activeElement); // a row that moves drops it
+      focused = /** @type {HTMLElement | null} */ (root.activeElement); // moved rows lose it
     this.body.append(...wanted.map((name) => this.rows[name].row));
     if (focused && this.body.contains(focused)) focused.focus({ preventScroll: true });
   }
 
   /**
+   * Update the table.
+   *
    * @param {Shown} f
-   * @param {string} drawn the loss that is drawn
-   * @param {boolean} busy while the hand moves rows keep their places
+   * @param {string} drawn loss that is drawn
+   * @param {boolean} busy true during a gesture: rows keep their positions
    */
   tell(f, drawn, busy) {
     this.shown = f;

@@ -1,8 +1,8 @@
-// Where the images of the three points stand: each beside its own point, over no point, no other
-// image and, where there is room, none of what else is drawn.
+// Placement of the images of the three points: each next to its own point, covering no point, no
+// other image and, if possible, no other mark.
 
 const SIDE = 42,
-  ROOM = 27; // of an image in CSS pixels; of its middle from the edge
+  ROOM = 27; // side of an image in CSS pixels; distance of its centre from the edge
 const AROUND = [0, 1, -1, 2, -2, 3, -3, 4, -4, 5, -5, 6, -6, 7, -7, 8].map(
   (k) => (k * Math.PI) / 8,
 );
@@ -13,12 +13,12 @@ const AROUND = [0, 1, -1, 2, -2, 3, -3, 4, -4, 5, -5, 6, -6, 7, -7, 8].map(
  */
 const near = (a, b, reach) => Math.max(Math.abs(a[0] - b[0]), Math.abs(a[1] - b[1])) < reach;
 
-// Middles of the three images for points [[x, y], ...] of a square plane: away from the others
-// where that is free, else turned about the point, and only then farther off.
+// Return the centres of the images for points [[x, y], ...] of a square plane: away from the other
+// points if that place is free, else rotated about the point, and only then farther away.
 /**
  * @param {number[][]} points
  * @param {number} size
- * @param {number[][]} [drawn] places [[x, y], ...] that had better be seen: arrows, their ends
+ * @param {number[][]} [drawn] places [[x, y], ...] to keep visible: arrows, their ends
  */
 export function beside(points, size, drawn = []) {
   const middle = [0, 1].map((i) => points.reduce((sum, p) => sum + p[i], 0) / points.length);
@@ -36,7 +36,7 @@ export function beside(points, size, drawn = []) {
       ]),
     );
     const free = (/** @type {number[]} */ p) =>
-      // a point's own mark reaches so far
+      // a point's own marker has this radius
       placed.every((q) => !near(p, q, SIDE + 2)) && points.every((q) => !near(p, q, SIDE / 2 + 10));
     const clear = (/** @type {number[]} */ p) => drawn.every((q) => !near(p, q, SIDE / 2 + 8));
     placed.push(places.find((p) => free(p) && clear(p)) ?? places.find(free) ?? places[0]);
@@ -44,7 +44,7 @@ export function beside(points, size, drawn = []) {
   return placed;
 }
 
-// Places along arrows from points to their tips, and where each tip's number stands.
+// Return places along arrows from points to their tips, and the places of their numbers.
 /**
  * @param {number[][]} points
  * @param {(number[] | null)[]} tips

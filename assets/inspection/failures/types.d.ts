@@ -1,9 +1,8 @@
-// A real triplet on the plane: what pages/inspection/failures/page.py and service.py
-// tell.
+// Real triplet on the plane: messages from pages/inspection/failures/page.py and service.py.
 import type { Field, FieldData } from "../../shared/plane/types.js";
 import type { Hyper, Place, Point } from "../../shared/types.js";
 
-export type Way = "length" | "rate"; // held equal for all losses
+export type Way = "length" | "rate"; // quantity that is equal for all losses
 
 export interface FailureData extends FieldData {
   home: Record<Point, Place> & { view: Place; loss: string; hyper: Hyper };
@@ -13,7 +12,7 @@ export interface FailureData extends FieldData {
   rate: number;
   by: Way;
   rates: [low: number, high: number];
-  last_word: string; // the verdict of the true steps taken so far; "" before the first
+  last_word: string; // verdict of the true steps taken so far; "" before the first
 }
 export interface Triple {
   run: string;
@@ -22,7 +21,7 @@ export interface Triple {
   wrong: number;
 }
 
-// Ranks of the right and the wrong neighbour, and the average precision of the query.
+// Ranks of the correct and the wrong neighbour, and the average precision of the query.
 export interface Standing {
   right: number;
   wrong: number;
@@ -34,7 +33,7 @@ export interface Step extends Standing {
   force: number | null;
   moved: number | null;
 }
-// Which losses rank the query best, in words, and which lead each column.
+// Losses that rank the query best, as text, and the best of each column.
 export interface Best {
   names: string[];
   verdict: string;
@@ -49,11 +48,11 @@ export interface Sorting {
 export type Part = "size" | "in" | "off" | "radial" | "tangential";
 export interface FailureNumbers {
   now: Standing;
-  data: Standing; // where the points are the embeddings
+  data: Standing; // ranks where the points are the embeddings
   moved: boolean;
   steps: Record<string, Step>; // by loss
-  best: Best | null; // while not every loss was asked
-  ends: Place[] | null; // where the points go
+  best: Best | null; // null while some losses have no result
+  ends: Place[] | null; // end points of the step
   parts: Record<Part, (number | null)[]>;
   words: string[];
   searched: number;

@@ -1,5 +1,5 @@
-// A recorded training run, frame by frame: proxies among their samples, or curves of an ensemble
-// with a line at the frame shown. The address keeps the frame.
+// Playback of a recorded training run: proxies among their samples, or curves of an ensemble with a
+// line at the current frame. The address holds the frame.
 /** @import { Child, SetState, Theme } from "../../shared/types.js" */
 /** @import { RecordingData } from "./types.js" */
 import { INK } from "../../shared/colours.js";
@@ -11,11 +11,11 @@ import { finest } from "../../shared/screen.js";
 
 /** @typedef {{ number: number }} Frame */
 
-const UNIT = 1000; // of a coordinate in the unit disc
-const PER_FRAME = { projections: 260, ensemble: 22 }; // milliseconds
-const RIM = 1.06; // of the disc
-const CURVES = 210; // pixels high
-// By class, as on paper (dmlcore/figures/recordings.py).
+const UNIT = 1000; // units per radius of the disc
+const PER_FRAME = { projections: 260, ensemble: 22 }; // milliseconds per frame
+const RIM = 1.06; // half the side of the view, in radii of the disc
+const CURVES = 210; // height in pixels
+// Colours by class, as on paper (dmlcore/figures/recordings.py).
 const COLOURS = {
   light: [
     ...["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8C6D00"],
@@ -26,10 +26,10 @@ const COLOURS = {
     ...["#8CCBF2", "#A58BE0", "#F0787F", "#B8BEC8", "#5FD0C2"],
   ],
 };
-const SMOOTH = 15; // frames that a noisy curve is the mean of
+const SMOOTH = 15; // frames per running mean
 const DASHES = [[], [7, 3], [7, 3, 2, 3], [2, 3]];
 
-// The mean of the last frames of one curve.
+// Return the running mean of a curve over the last frames.
 /**
  * @param {number[][]} values
  * @param {number} i
@@ -62,7 +62,7 @@ class Recording {
     this.data = data;
     /** @type {Player<Frame>} */
     this.player = new Player(this, PER_FRAME[data.kind]);
-    this.player.bar.step = "1"; // by keyboard from frame to frame
+    this.player.bar.step = "1"; // arrow keys move by one frame
     this.player.bar.addEventListener("change", () => this.tell());
     this.observer = new ResizeObserver(() => this.draw());
     this.ready = loadStyles(root, import.meta.url).then(() => {
@@ -95,7 +95,7 @@ class Recording {
     this.player.go(at);
   }
 
-  // Of the player: a place between two frames.
+  // Called by the player: draw the state between two frames.
   /**
    * @param {Frame} from
    * @param {Frame} to
@@ -110,7 +110,7 @@ class Recording {
     if (!this.player.playing) this.tell();
   }
 
-  // The frame shown, for the address and for who answers the question.
+  // Write the current frame into the address, and describe it for answering the question.
   tell() {
     const k = Math.round(this.player.at);
     writeAddress(`step=${k}`, ["hide", "socket"]);
@@ -147,7 +147,8 @@ class Recording {
       ctx = this.sized(canvas, side, side),
       ink = INK[this.theme],
       colours = COLOURS[this.theme];
-    // Where a projection ends two frames have one step: proxies jump there, as they did.
+    // When a projection ends, two frames have the same step: proxies jump there, as they did in
+    // training.
     const jumps = this.data.steps[from] === this.data.steps[to],
       x = (/** @type {number} */ i) => {
         const a = places[from][i],
@@ -201,7 +202,7 @@ class Recording {
     paintCurves(ctx, width, CURVES, { title, lines, last: steps.length - 1, step }, this.theme);
   }
 
-  // Which line is which, with its values here.
+  // Update the legend of the curves with their current values.
   /** @returns {Child[]} */
   legend() {
     const { names, curves } = this.data,

@@ -1,20 +1,20 @@
-// What pages/lessons/figure/recording.py tells.
+// Messages from pages/lessons/figure/recording.py.
 import type { Data } from "../../shared/types.js";
 
 export interface Curves {
   title: string;
-  unit: string; // after a value
-  noisy: boolean; // drawn as a mean of the last frames
-  values: number[][]; // a row a frame, a number a name
+  unit: string; // follows a value
+  noisy: boolean; // drawn as a running mean over frames
+  values: number[][]; // one row per frame, one number per name
 }
 export interface RecordingData extends Data {
   kind: "projections" | "ensemble";
-  at: number; // the frame that is shown
-  steps: number[]; // of the training, one a frame
-  words: string[]; // what is said of each frame
-  places: number[][]; // of projections: x, y of all samples, then of all proxies, in thousandths
-  labels: number[]; // of the samples
-  proxies: number; // of each class
-  names: string[]; // of an ensemble
+  at: number; // frame shown
+  steps: number[]; // training step of each frame
+  words: string[]; // description of each frame
+  places: number[][]; // projections: x, y of all samples, then of all proxies, in thousandths
+  labels: number[]; // class of each sample
+  proxies: number; // class of each proxy
+  names: string[]; // curves of an ensemble
   curves: Curves[];
 }

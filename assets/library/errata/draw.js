@@ -1,5 +1,5 @@
-// The figure of a counter-example as SVG: plane, triplet, and both gradients on each point.
-// Numbers come from Python.
+// Figure of a counter-example as SVG: plane, triplet, and both gradients on each point; all numbers
+// come from Python.
 /** @import { Gradient, Label, Pixels, Scene, Side, TruthAnswer } from "./types.js" */
 /** @import { Child, Ink, Place, Point, Theme } from "../../shared/types.js" */
 import { drawing } from "../../shared/dom.js";
@@ -7,7 +7,7 @@ import { INK, LETTER, POINTS, niceStep, rampColour } from "../../shared/colours.
 import { toPixels } from "../../shared/plane/view.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-const LONGEST = 0.23; // of the longest of the six arrows, as a share of the frame
+const LONGEST = 0.23; // length of the longest of the six arrows, as a share of the frame
 
 /**
  * @param {string} tag
@@ -21,7 +21,7 @@ export function svg(tag, attributes, ...children) {
   return node;
 }
 
-// The map of the difference, n x n, as the address of an image.
+// Return the map of the difference, n x n, as a data URL.
 /**
  * @param {TruthAnswer} truthAnswer
  * @param {Theme} theme
@@ -132,8 +132,8 @@ function triangle(scene, at, ink) {
   );
 }
 
-// Both gradients of a point on one scale. True: solid and broad; printed: dashed and above it, so
-// that both show where they agree.
+// Draw both gradients of a point at one scale. True: solid and wide; printed: dashed on top, so
+// that both are visible if they agree.
 /**
  * @param {Scene} scene
  * @param {TruthAnswer} answer
@@ -178,8 +178,7 @@ function arrows(scene, answer, at, size, theme) {
       });
     }
   });
-  // Where the two arrows of a point agree one number stands for both; others step aside from one
-  // another.
+  // If the two arrows of a point agree, one number serves both; other numbers avoid each other.
   const kept = labels.filter(
     (l) =>
       !(
@@ -213,7 +212,7 @@ function arrows(scene, answer, at, size, theme) {
  * @returns {g is number[]}
  */
 const finite = (g) => g.every((x) => x !== null);
-// Against the page, and as letters on it: 4.5 to 1.
+// Contrast of 4.5 to the page, as fill and as text.
 /**
  * @param {Side} side
  * @param {Theme} theme

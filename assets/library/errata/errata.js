@@ -1,5 +1,5 @@
-// A counter-example under the hand: printed gradients beside true ones. Python computes both; this
-// module draws and asks.
+// Interactive counter-example: printed gradients next to the true ones. Python computes both; this
+// module draws and sends requests.
 /** @import { Gradient, Side, TruthAnswer, TruthData, TruthRequest } from "./types.js" */
 /** @import { Place, Point, Schema, SetState, Theme } from "../../shared/types.js" */
 import { Asking } from "../../shared/asking.js";
@@ -12,7 +12,7 @@ import { carry, nudged, toPixels } from "../../shared/plane/view.js";
 import { colourOf, figure, raster, svg } from "./draw.js";
 
 const MOVING = 61,
-  RESTING = 161; // nodes along a side of the map while the hand moves, and once it rests
+  RESTING = 161; // nodes per side of the map during a gesture, and at rest
 /** @param {number | null} x */
 const number = (x) =>
   x === null ? "not finite" : Math.abs(x) >= 1e4 ? x.toExponential(2) : x.toFixed(4);
@@ -40,12 +40,12 @@ class Errata extends Asking {
   sliders = el("section");
   fields = el("a", { class: "button" }, "Open in Fields");
 
-  linking = Infinity; // the request that asked for the link
+  linking = Infinity; // number of the request for the link
   /** @type {TruthAnswer | undefined} */
   answer;
   /** @type {number | null} */
   scale = null;
-  background = ""; // the map, as an address
+  background = ""; // map as a data URL
   size = 0;
 
   /**
@@ -168,7 +168,7 @@ class Errata extends Asking {
     this.sliders.hidden = !known.length;
   }
 
-  // ---- from Streamlit and from Python
+  // ---- messages from Streamlit and Python
   themed() {
     const { theme } = this;
     paintScale(this.scaleBar, (t) => rampColour(t, theme));
@@ -204,7 +204,7 @@ class Errata extends Asking {
     this.numbers(answer);
     this.fields.href = onward(`${this.data.base}fields`, answer.fields);
     if (answer.id >= this.linking) {
-      // the link follows the hand once it rests; an older answer may still be on its way
+      // the link is updated at rest; an older answer may still be pending
       this.linking = Infinity;
       writeAddress(answer.query, ["socket", "source"]);
       this.live.textContent = this.summary(answer);
@@ -270,7 +270,7 @@ class Errata extends Asking {
     if (this.answer) this.plane.dataset.seq = String(this.answered);
   }
 
-  // ---- the hand
+  // ---- gestures
   move() {
     this.draw();
     this.ask(MOVING);

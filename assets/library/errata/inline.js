@@ -1,5 +1,5 @@
 {
-  const until = performance.now() + 5000; // the list may come after its script
+  const until = performance.now() + 5000; // the list may be rendered after its script
   const scroll = () => {
     const list = document.querySelector(".st-key-truth_scroll");
     const chosen = list?.querySelector("input:checked")?.closest("label");

@@ -1,4 +1,4 @@
-// A counter-example: what pages/library/errata/page.py and service.py tell.
+// Counter-example: messages from pages/library/errata/page.py and service.py.
 import type { Data, Hyper, Place, Point } from "../../shared/types.js";
 
 export interface Scene extends Record<Point, Place> {
@@ -18,8 +18,8 @@ export interface TruthData extends Data {
 export interface TruthRequest {
   id: number;
   scene: Scene;
-  n: number; // nodes along a side of the map
-  scale?: number; // held while the hand moves
+  n: number; // nodes per side of the map
+  scale?: number; // fixed during a gesture
 }
 export type Gradient = (number | null)[]; // null: not finite
 export interface TruthAnswer {
@@ -28,7 +28,7 @@ export interface TruthAnswer {
   view: Place;
   scale: number;
   query: string;
-  fields: string; // the link to the fields page
+  fields: string; // link to the Fields page
   printed: Gradient[];
   true: Gradient[];
   apart: (number | null)[];
@@ -46,6 +46,6 @@ export interface Label {
   words: string;
   anchor: string;
   length?: number;
-  i?: number; // of the point
+  i?: number; // index of the point
   placed?: boolean;
 }

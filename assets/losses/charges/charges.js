@@ -1,5 +1,5 @@
-// The charges page: what moves as a triplet loss pulls and pushes it, and the hand that lays points
-// elsewhere.
+// Charges page: points that move under the pulls and pushes of a triplet loss, and that the visitor
+// can drag.
 /** @import { ChargesAnswer, ChargesData, Law, Moved, Portrait, Shown, Spec } from "./types.js" */
 /** @import { TimelineRequest } from "../../shared/timeline/types.js" */
 import { defineComponent } from "../../shared/component.js";
@@ -16,7 +16,7 @@ import { History } from "./history.js";
 import { CLASS, fromPixels, halfWidth, paintCharges, paintPortrait, toPixels } from "./draw.js";
 import { ChargesCurves } from "./curves.js";
 
-const STILL = 1e-5; // where no point moves farther than this in a step, nothing will
+const STILL = 1e-5; // if no point moves farther than this in a step, the simulation is at rest
 
 /** @extends {Player<Spec, ChargesData, ChargesAnswer, History, { law: Law }>} */
 class Charges extends Player {
@@ -82,7 +82,7 @@ class Charges extends Player {
     return new History();
   }
 
-  // ---- the page
+  // ---- elements
   dom() {
     this.frame = el(
       "div",
@@ -262,7 +262,7 @@ class Charges extends Player {
     this.chosen = null;
   }
 
-  // ---- what is asked of Python
+  // ---- requests to Python
   /** @param {Partial<TimelineRequest<Spec>>} more */
   ask(more = {}) {
     super.ask({ show: more.want ?? this.at, ...more });
@@ -302,14 +302,14 @@ class Charges extends Player {
     if (this.wanted === undefined && !this.history.at(this.at).portrait) this.ask();
   }
 
-  // ---- what is changed
+  // ---- changes
   /** @param {number} step */
   inForce(step) {
     const { changes, law } = this.state;
     return { law: changes.filter((c) => c.at <= step && c.law).at(-1)?.law ?? law };
   }
 
-  // The spec with something changed at the step shown; what was to come after it is dropped.
+  // Return the spec with a change at the step shown; later steps are dropped.
   /** @param {Moved} [moved] */
   changed(moved) {
     const { law } = this.now,
@@ -351,7 +351,7 @@ class Charges extends Player {
     super.restart({ ...change, per_class: Math.min(per_class, most) });
   }
 
-  // ---- the link
+  // ---- link
   /** @param {ChargesAnswer} answer */
   told({ python = "" }) {
     this.pythonText = python;
@@ -377,7 +377,7 @@ class Charges extends Player {
       : "";
   }
 
-  // The step under the eye, drawn as it is shown.
+  // Return the step shown as it is drawn.
   drawing() {
     const query = new URLSearchParams(this.address || location.search),
       flags = { ...this.shown, dark: this.theme === "dark" };
@@ -386,7 +386,7 @@ class Charges extends Player {
     return query;
   }
 
-  // ---- the hand
+  // ---- gestures
   /** @param {PointerEvent} event */
   nearest(event) {
     const frame = this.history.at(this.at);
@@ -442,7 +442,7 @@ class Charges extends Player {
     });
   }
 
-  // The point chosen, by the keyboard.
+  // Choose a point by keyboard.
   /** @param {number} turn */
   choose(turn) {
     const n = this.labels?.length ?? 0;

@@ -1,4 +1,4 @@
-// What is measured of charges over the steps.
+// Curves of a simulation over the steps.
 /** @import { History } from "./history.js" */
 /** @import { Column } from "./types.js" */
 /** @import { Theme } from "../../shared/types.js" */
@@ -9,14 +9,14 @@ import { Curves } from "../../shared/timeline/curves.js";
 const of = (name) => (/** @type {History} */ history) => (/** @type {number} */ k) =>
   history.at(k).measures[name];
 /** @typedef {(history: History) => (step: number) => number} Reading */
-/** @typedef {"text" | "negative" | "positive"} Role of the ink */
+/** @typedef {"text" | "negative" | "positive"} Role name of a colour */
 /** @typedef {[name: string, role: Role, value: Reading, dash?: number[]]} Row */
 /**
  * @typedef {object} Chart
  * @property {string} name
  * @property {string} [title]
  * @property {number} [top]
- * @property {boolean} [classes] a line for each class, of its radius
+ * @property {boolean} [classes] one line per class, of its radius
  * @property {Row[]} [lines]
  */
 /** @type {Chart[]} */

@@ -1,4 +1,4 @@
-// Painting of charges, curves and phase portrait: every number comes from Python.
+// Painting of charges, curves and phase portrait; all numbers come from Python.
 /** @import { History } from "./history.js" */
 /** @import { Frame, Portrait, Shown } from "./types.js" */
 /** @import { Context, Ink, Theme } from "../../shared/types.js" */
@@ -6,13 +6,13 @@ import { drawing } from "../../shared/dom.js";
 import { INK, niceStep, rampColour } from "../../shared/colours.js";
 import { SHAPES, brief as label, shape } from "../../shared/plot.js";
 
-// Okabe-Ito by class; a shape of its own each, so that no class is known by colour alone.
+// Okabe-Ito colour and marker shape by class, so that colour is not the only cue.
 export const CLASS = {
   light: ["#0072B2", "#D55E00", "#009E73", "#A8518A", "#1b2430", "#2E8FC7", "#B87A00", "#7A7400"],
   dark: ["#3D9BD6", "#F07A2B", "#22C495", "#E08DBD", "#e6eaf0", "#8CCBF2", "#E69F00", "#F0E442"],
 };
 
-// Half width of the view, in steps so that it does not tremble.
+// Return half the width of the view, in steps, so that it does not jitter.
 /** @param {Float32Array} positions */
 export function halfWidth(positions) {
   let most = 0;
@@ -40,7 +40,8 @@ export const fromPixels = (half, size) => (/** @type {number} */ px, /** @type {
   half - (py / size) * 2 * half,
 ];
 
-// history.at(step) -> {positions, forces, means, radii}; show = {trails, arrows, circles}
+// Paint a step. history.at(step) -> {positions, forces, means, radii}; show = {trails, arrows,
+// circles}
 /**
  * @param {Context} ctx
  * @param {number} size
@@ -172,7 +173,7 @@ function trails(ctx, history, step, labels, colours, at) {
   ctx.globalAlpha = 1;
 }
 
-// An arrow of 34 px for |F| without end: length 34 |F| / (|F| + 1).
+// Draw an arrow of length 34 |F| / (|F| + 1) px, which approaches 34 px.
 /**
  * @param {Context} ctx
  * @param {Frame} frame
@@ -203,11 +204,11 @@ function arrows(ctx, frame, at, ink, n) {
   ctx.stroke();
 }
 
-const NAME = 18; // pixels of the upright name of an axis
-const GAP = 5; // pixels between an axis and the numbers at it
+const NAME = 18; // width in px of the vertical axis title
+const GAP = 5; // px between an axis and its numbers
 
 /**
- * Return the room left of a plot for the upright name of its axis and the numbers beside it.
+ * Return the left margin of a plot for the vertical axis title and the numbers.
  *
  * @param {Pick<CanvasText, "measureText">} ctx
  * @param {string[]} numbers
@@ -215,7 +216,7 @@ const GAP = 5; // pixels between an axis and the numbers at it
 export const leftMargin = (ctx, numbers) =>
   NAME + GAP + Math.ceil(Math.max(...numbers.map((text) => ctx.measureText(text).width)));
 
-// Density of all triplets over (d_ap, d_an), with the clamp lines of the loss.
+// Draw the density of all triplets over (d_ap, d_an), with the clamp lines of the loss.
 /**
  * @param {Context} ctx
  * @param {number} width

@@ -1,4 +1,4 @@
-// The steps the page has seen, for scrubbing without asking again.
+// Steps that the page has received, kept for scrubbing without new requests.
 
 /** @import { ChargesAnswer, Column, Frame, Moved } from "./types.js" */
 import { Frames, pick } from "../../shared/timeline/frames.js";
@@ -34,7 +34,7 @@ export class History extends Frames {
     this.drafted = { step: answer.shown, frame };
   }
 
-  // The hand holds a point elsewhere: shown at once, before its forces are known.
+  // Show a dragged point at once, before its forces are known.
   /**
    * @param {number} step
    * @param {Moved} indexxy
@@ -47,7 +47,7 @@ export class History extends Frames {
     this.drafted = { step, frame: { ...frame, positions } };
   }
 
-  // The first step that is dropped stays in sight until the new one comes.
+  // Keep showing the first dropped step until its replacement arrives.
   /** @param {number} step */
   forget(step) {
     const seen = this.at(step);

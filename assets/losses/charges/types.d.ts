@@ -1,4 +1,4 @@
-// A simulation of charges: what pages/losses/charges/page.py and service.py tell.
+// Simulation of charges: messages from pages/losses/charges/page.py and service.py.
 import type { Hyper, Shapes } from "../../shared/types.js";
 import type { TimelineAnswer, TimelineData } from "../../shared/timeline/types.js";
 
@@ -13,7 +13,7 @@ export interface Law {
 }
 export type Moved = [index: number, x: number, y: number];
 export interface Change {
-  at: number; // the step
+  at: number; // step
   law: Law | null;
   moved: Moved[];
 }
@@ -54,7 +54,7 @@ export interface ChargesData extends TimelineData<Spec> {
 
 export interface Portrait {
   density: Uint8Array; // (bins, bins), logarithmic
-  corners: Float32Array; // of the clamp lines
+  corners: Float32Array; // corners of the clamp lines
   reach: number;
   outer: number[];
   inner: number[];
@@ -64,7 +64,7 @@ export interface Portrait {
   norms: boolean;
 }
 export interface ChargesAnswer extends Portrait, TimelineAnswer {
-  shown: number; // step of the portrait
+  shown: number; // step of the phase portrait
   most: number;
   columns: Column[];
   triplets: number[];
@@ -86,7 +86,7 @@ export interface Frame {
   radii: Float32Array;
   measures: Record<Column, number>;
   triplets: number;
-  capped: number; // points that would have moved too far
+  capped: number; // points whose move was limited
   portrait?: Portrait;
 }
 export interface Shown {

@@ -1,4 +1,4 @@
-// Points in a plane or in space, turned by the hand: every position comes from Python.
+// Points in a plane or in space that the visitor can rotate; all positions come from Python.
 /** @import { At, Extent, Scene } from "./types.js" */
 /** @import { Context, Ink, Theme } from "../../shared/types.js" */
 import { drawing } from "../../shared/dom.js";
@@ -7,7 +7,7 @@ import { shape } from "../../shared/plot.js";
 import { colourOf, shapeOf } from "./palette.js";
 
 const RAD = Math.PI / 180,
-  FILL = 0.47; // half the side of a window, within its rim
+  FILL = 0.47; // half the side of a window without its margin
 
 /** @param {number[]} lonlat */
 function viewFrom([lon, lat]) {
@@ -18,8 +18,8 @@ function viewFrom([lon, lat]) {
   return { right: [-s, c, 0], up: [-t * c, -t * s, k], eye: [k * c, k * s, t] };
 }
 
-// Middle and reach of points (n, D): what the window shows; in space every side of it fits. The
-// width moves in steps, so that it does not tremble.
+// Return centre and radius of points (n, D) for the window; in space every rotation fits. The width
+// changes in steps, so that it does not jitter.
 /**
  * @param {Float32Array} points
  * @param {number} d
@@ -48,7 +48,7 @@ export function windowOf(points, d, unit, before) {
   return { centre, half };
 }
 
-// Pixels and depth of point i.
+// Return pixels and depth of point i.
 /**
  * @param {Pick<Scene, "points" | "dim" | "eye" | "zoom">} given
  * @param {Extent} extent
@@ -84,7 +84,7 @@ export function projector({ points, dim, eye, zoom }, { centre, half }, size) {
   return Object.assign(at, { place });
 }
 
-// The mark of a class, drawn once: hundreds of them are shown in each frame.
+// Return the marker of a class, drawn once, since each frame shows hundreds.
 const STAMP = 32,
   INNER = 12,
   /** @type {Map<string, OffscreenCanvas>} */
@@ -110,8 +110,8 @@ function stamp(k, theme) {
   return tile;
 }
 
-// scene = {points, dim, labels, eye, zoom, outline, axes, lit: Set of classes or null, ring: index
-// or null}
+// Paint a window. scene = {points, dim, labels, eye, zoom, outline, axes, lit: Set of classes or
+// null, ring: index or null}
 /**
  * @param {Context} ctx
  * @param {number} size
@@ -204,7 +204,7 @@ function globe(ctx, place, size, { zoom }, ink) {
     ]);
 }
 
-// A cube about the middle, with the three axes named at its edges.
+// Draw a cube around the centre with the three axes named at its edges.
 /**
  * @param {Context} ctx
  * @param {NonNullable<At["place"]>} place

@@ -1,11 +1,11 @@
-// What is measured of both training runs over the steps.
+// Curves of both training runs over the steps.
 /** @import { History } from "./history.js" */
 /** @import { Column } from "./types.js" */
 /** @import { Theme } from "../../shared/types.js" */
 import { INK } from "../../shared/colours.js";
 import { Curves } from "../../shared/timeline/curves.js";
 
-/** @typedef {"positive" | "negative" | "faint"} Role of the ink */
+/** @typedef {"positive" | "negative" | "faint"} Role name of a colour */
 /** @typedef {(history: History) => (step: number) => number} Reading */
 /** @typedef {[name: string, role: Role, value: Reading, noisy?: Reading]} Curve */
 /** @typedef {{ name: string, title: string, top?: number, lines: Curve[] }} Chart */
@@ -62,7 +62,7 @@ export class ToysCurves extends Curves {
     this.whole.replaceChildren(...this.canvases.slice(sides));
   }
 
-  // Beside its number there is room for a word.
+  // There is space for a word next to its number.
   /**
    * @param {Chart} chart
    * @param {HTMLCanvasElement} canvas

@@ -1,5 +1,5 @@
-// What the page has seen of the training runs: curves of every step, frames of some; the rest
-// can be asked for again.
+// Steps that the page has received: curves of every step, frames of some; the others can be
+// requested again.
 
 /** @import { Column, Known, SideHistory, ToysAnswer } from "./types.js" */
 import { pick } from "../../shared/timeline/frames.js";
@@ -21,8 +21,8 @@ export class History {
   /** @type {Known | null} */
   data = null;
 
-  // An answer of the service, or the recording, which is one. Curves that do not continue what is
-  // here are of another time.
+  // Add an answer of the service or the recording, which has the same form. Curves that do not
+  // continue the present ones belong to another state.
   /** @param {ToysAnswer} answer */
   add(answer) {
     this.perEpoch = answer.per_epoch;
@@ -71,7 +71,7 @@ export class History {
     return this.sides.length > 0 && this.sides.every((side) => side.frames.has(step));
   }
 
-  // The step itself where its frames are here, else the latest before it.
+  // Return the step itself if its frames are loaded, else the latest one before it.
   /** @param {number} step */
   nearest(step) {
     for (let k = step; k >= 0; k--) if (this.has(k)) return k;
@@ -86,7 +86,7 @@ export class History {
     return this.sides[i]?.frames.get(step);
   }
 
-  // A column of a side over the steps; MAP@R and R@1 as last measured.
+  // Return a column of a side over the steps; MAP@R and R@1 repeat the last measurement.
   /**
    * @param {number} i
    * @param {Column} name
@@ -113,7 +113,7 @@ export class History {
     };
   }
 
-  // This step and those after it are of a future that was changed.
+  // Drop this step and all later ones, because the future changed.
   /** @param {number} step */
   forget(step) {
     this.last = Math.min(this.last, step - 1);

@@ -1,6 +1,6 @@
-// Sixteen colours, chosen one after another as far as possible from those before, in OKLab as seen
-// with normal and with deuteranope sight, at contrast 3 or more; the first are Okabe-Ito's. The
-// shape tells classes that share a colour.
+// Sixteen colours, each as far as possible from all previous ones in OKLab, with normal and with
+// deuteranopic vision, at a contrast of 3 or more; the first are Okabe-Ito's. Shapes distinguish
+// classes that share a colour.
 /** @import { Theme } from "../../shared/types.js" */
 import { SHAPES } from "../../shared/plot.js";
 

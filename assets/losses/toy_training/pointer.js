@@ -1,11 +1,11 @@
-// The direction from which space is seen: drag, finger, arrow keys turn it; wheel, pinch, plus and
-// minus zoom.
+// Rotation and zoom of the view: drag, touch and arrow keys rotate; wheel, pinch, plus and minus
+// zoom.
 /** @import { Shown, Turned } from "./types.js" */
 import { within } from "../../shared/hand.js";
 import { projector } from "./cloud.js";
 
 const NEAR = 11,
-  TOUCH = 22; // pixels around a point
+  TOUCH = 22; // search radius around a point, px
 
 export class Eye {
   /** @param {number[]} angles */
@@ -26,8 +26,8 @@ export class Eye {
     this.zoom = Math.min(Math.max(this.zoom * factor, 0.5), 8);
   }
 
-  // view = {canvas, frame, scene}; onHover(index or null, x, y), onPick(index) on a click that did
-  // not turn.
+  // Listen on a canvas; view = {canvas, frame, scene}. Calls onHover(index or null, x, y), and
+  // onPick(index) on a click that did not rotate.
   /**
    * @param {Shown} view
    * @param {Turned} turned
@@ -90,7 +90,8 @@ export class Eye {
     for (const name of /** @type {const} */ (["pointerup", "pointercancel"]))
       canvas.addEventListener(name, lift);
     canvas.addEventListener("pointerleave", () => onHover(null, 0, 0));
-    // Only where it was pressed before: a page that scrolls past must not be caught.
+    // Zoom by wheel only after a press on the canvas, so that scrolling the page is not
+    // intercepted.
     canvas.addEventListener(
       "wheel",
       (e) => {

@@ -1,5 +1,5 @@
-// Queries and their neighbours as images: a row for each query, itself first with where the
-// pooling looks, then the nearest, right or wrong. Everything comes from Python; one file holds all
+// Queries and their neighbours as images: one row per query with the pooling weights on the query,
+// then its nearest neighbours, right or wrong. Everything comes from Python; one file holds all
 // images.
 /** @import { History } from "./history.js" */
 /** @import { Known, ImageSheet, Row, Scene } from "./types.js" */
@@ -12,7 +12,7 @@ const AVERAGE = 64,
   WRONG = "#D55E00",
   GAP = 5;
 
-// The images of an answer, once the browser has read them.
+// Return the images of an answer, once the browser has decoded them.
 /** @param {Known} known */
 export async function sheetOf({ sheet, columns, side }) {
   const image = await createImageBitmap(
@@ -21,8 +21,7 @@ export async function sheetOf({ sheet, columns, side }) {
   return { image, columns, side };
 }
 
-// What of a side is seen at a step: for each query its rows of neighbours and the map of its
-// weights.
+// Return the rows of neighbours and the weight map of each query of a side at a step.
 /**
  * @param {History} history
  * @param {number} i
@@ -45,7 +44,7 @@ export function rowsOf({ data, sides }, i, step) {
 export const rightOf = (row, labels) =>
   row.next.filter((k) => labels[k] === labels[row.query]).length;
 
-// On the map: each query ringed, and a line to each of its neighbours.
+// Mark each query on the map and draw a line to each of its neighbours.
 /**
  * @param {Context} ctx
  * @param {number} size
@@ -76,7 +75,7 @@ export function linkQueries(ctx, size, scene, rows) {
   }
 }
 
-// In CSS pixels: as wide as the canvas, a row for each query.
+// Size in CSS pixels: as wide as the canvas, one row per query.
 /**
  * @param {Context} ctx
  * @param {number} width
@@ -131,7 +130,7 @@ function drawTile(ctx, { image, columns, side }, k, x, y, tile) {
   );
 }
 
-// Dark where the pooling looks less than the average does, orange where it looks more.
+// Shade an image: dark where the pooling weight is below the average, orange where it is above.
 /**
  * @param {Context} ctx
  * @param {Uint8Array} weights

@@ -1,12 +1,12 @@
-// Scores over every sample of the split, beside the rows of Table 4.1.
+// Table of the scores over all samples of the split, next to the rows of Table 4.1.
 /** @import { Published, Table } from "./types.js" */
 import { el } from "../../shared/dom.js";
 
 /** @param {number | null} [v] */
 const cell = (v) => el("td", {}, v === null || v === undefined ? "" : v.toFixed(1));
 
-// found: the service's table; names: what A and B are; title(row) what a published row is;
-// onUse(side, row) takes a published setting over.
+// Return the table. found: scores from the service; names: descriptions of A and B; title(row):
+// description of a published row; onUse(side, row) applies a published setting.
 /**
  * @param {Table} table
  * @param {string[]} names

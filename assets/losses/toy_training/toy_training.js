@@ -1,4 +1,4 @@
-// The toys page: training runs that Python makes, one or two on one clock, as points that move.
+// Toy training page: one or two training runs that Python computes, on one clock, as moving points.
 /** @import { Known, Offers, ImageSheet, Published, Row, Scene, Settings, Shown, Side, Table, Told, Toy, ToysAnswer, ToysData } from "./types.js" */
 /** @import { Speed, TimelineRequest } from "../../shared/timeline/types.js" */
 /** @import { Hyper } from "../../shared/types.js" */
@@ -62,14 +62,14 @@ class Toys extends Player {
 
   painted = 0;
   /** @type {Set<number>} */
-  highlighted = new Set(); // classes that stand out
+  highlighted = new Set(); // highlighted classes
   /** @type {number | null} */
-  ring = null; // the point under the pointer
+  ring = null; // point under the pointer
   eyes = { input: new Eye([-60, 22]), embedding: new Eye([-60, 22]) };
   /** @type {ImageSheet | null} */
   sheet = null;
   /** @type {Side | undefined} */
-  spare; // the second side, while there is one
+  spare; // second side, if there is one
   /** @type {(Told & { steps: number }) | undefined} */
   run;
   /** @type {string | null} */
@@ -116,7 +116,7 @@ class Toys extends Player {
     this.start(data);
   }
 
-  // ---- the page
+  // ---- elements
   dom() {
     const { options, schema } = this;
     this.schema = { ...schema, losses: { ...schema.losses, ...options.batch_losses } };
@@ -140,7 +140,7 @@ class Toys extends Player {
     );
   }
 
-  // The windows: inputs, and the embedding of each side.
+  // Return the windows: inputs, and the embedding of each side.
   views() {
     const make = (/** @type {"input" | "embedding"} */ name, /** @type {Eye} */ eye) => {
       const canvas = el("canvas", { role: "img" }),
@@ -204,7 +204,7 @@ class Toys extends Player {
     return `${this.called(loss, hyper)}${moves === "both" ? "" : `, ${moves} only`}${pooled}`;
   }
 
-  // A loss with the parameters it is given, as the sliders write them.
+  // Return a loss with its parameters, as the sliders write them.
   /**
    * @param {string} loss
    * @param {Hyper} hyper
@@ -468,7 +468,8 @@ class Toys extends Player {
     ];
   }
 
-  // The pooling of a side, from the start, and the sliders of its gate, from the step shown.
+  // Return the controls of a side's pooling, which restarts training, and of its gate, which acts
+  // from the step shown.
   /**
    * @param {number} i
    * @param {Side} side
@@ -494,7 +495,7 @@ class Toys extends Player {
     return [el("label", { class: "pooled" }, "pools by", box), ...sliders];
   }
 
-  // Each side as a run of its own.
+  // Return each side as a run of its own.
   runs() {
     const { run: told } = this;
     if (!this.runList || !told) return;
@@ -553,22 +554,23 @@ class Toys extends Player {
     return this.history.perEpoch;
   }
 
-  // ---- what Python told
+  // ---- messages from Python
   /** @param {ToysAnswer} answer */
   received(answer) {
     if (answer.preparing) {
-      // Where the eye is: on many screens the notice lies below the empty windows.
+      // Show the notice in the window title: on many screens the notice line is below the empty
+      // windows.
       this.shown[0].title.replaceChildren("Inputs", el("small", {}, answer.preparing));
       this.chips.replaceChildren();
     } else if (answer.labels) {
-      // It may come twice, where two were asked for before the first was here.
+      // This may arrive twice if it was requested twice before the first answer.
       this.legend();
       this.titles();
       this.unroll();
     }
   }
 
-  // The images, which are drawn once the browser has read them.
+  // Decode the images; they are drawn once the browser has finished.
   async unroll() {
     const { data } = this.history;
     this.sheet = null;
@@ -580,12 +582,12 @@ class Toys extends Player {
     }
   }
 
-  // ---- what is changed
+  // ---- changes
   get settings() {
     return ["sides", "rate"];
   }
 
-  // Other data: of images, or of vectors again, with the settings of the first state that shows
+  // Switch the data between images and vectors, with the settings of the first preset that uses
   // them.
   /** @param {string} data */
   other(data) {
@@ -598,7 +600,7 @@ class Toys extends Player {
     } else this.restart({ data });
   }
 
-  // Another split is another look at the same steps.
+  // Show another split of the same steps.
   /** @param {string} split */
   look(split) {
     const { playing } = this;
@@ -617,7 +619,7 @@ class Toys extends Player {
     this.resize();
   }
 
-  // ---- the link
+  // ---- link
   spoken() {
     const told = this.state.sides.map((_, i) => {
       const r = this.history.row(i, this.at);
@@ -696,7 +698,7 @@ class Toys extends Player {
     this.invalidate();
   }
 
-  // What a window shows at a step.
+  // Return the points of a window at a step.
   /**
    * @param {Shown} view
    * @param {number} step
@@ -783,7 +785,7 @@ class Toys extends Player {
     this.work.dataset.seq = String(++this.painted);
   }
 
-  // Whether the inputs stand as they would be painted: they stay while the embeddings move.
+  // Return true if the inputs are already painted; they stay still while the embeddings move.
   /**
    * @param {Shown} view
    * @param {Scene} scene
@@ -805,7 +807,7 @@ class Toys extends Player {
     return before.length === shown.length && shown.every((value, k) => value === before[k]);
   }
 
-  // The queries of a side and what lies nearest to them.
+  // Draw the queries of a side and their nearest neighbours.
   /**
    * @param {Shown} view
    * @param {number} step

@@ -1,4 +1,4 @@
-// Toy training runs: what pages/losses/toy_training and Python tell each other.
+// Toy training: messages between the page and pages/losses/toy_training.
 import type { Hyper, Loss, Shapes, Slider } from "../../shared/types.js";
 import type { TimelineAnswer, TimelineData } from "../../shared/timeline/types.js";
 
@@ -15,7 +15,7 @@ export interface Settings {
   rate: number;
 }
 export interface Change extends Settings {
-  at: number; // the step
+  at: number; // step
 }
 export interface Toy extends Settings {
   data: string;
@@ -40,10 +40,10 @@ export interface Options {
   optimiser: Offers;
   moves: Offers;
   poolings: Offers;
-  images: Record<string, string>; // the network of each set of images
+  images: Record<string, string>; // network of each set of images
   gated: string[]; // poolings with a gate
   gate: (Slider & { name: "mu" | "epsilon" })[];
-  sided: string[]; // losses whose pulls and pushes can be told apart
+  sided: string[]; // losses with separate pulls and pushes
   second: Side;
   recent: number;
   not_stated: string;
@@ -61,7 +61,7 @@ export interface Limits {
   seed: [low: number, high: number];
 }
 export interface ToysData extends TimelineData<Toy> {
-  recorded: boolean; // of this state there is a recording
+  recorded: boolean; // there is a recording of this state
   options: Options;
 }
 export interface Told {
@@ -73,7 +73,7 @@ export interface Scores {
   map_at_r: number;
   recall: number;
 }
-// What is told once, of a page that has nothing.
+// Data that is sent once, to a page that has none.
 export interface Known {
   labels: Uint8Array;
   indices: Int32Array;
@@ -86,7 +86,7 @@ export interface Known {
   notes: string[];
   dim: number;
   queries: number[];
-  sheet?: Uint8Array<ArrayBuffer>; // a JPEG of all images
+  sheet?: Uint8Array<ArrayBuffer>; // JPEG of all images
   columns: number;
   side: number;
 }
@@ -95,7 +95,7 @@ export interface ToysAnswer extends TimelineAnswer, Partial<Known>, Partial<Told
   steps: Int32Array;
   shapes: Shapes;
   show?: number;
-  // of side i
+  // curve of side i
   [curve: `curve_${number}`]: Float32Array;
   [frames: `frames_${number}`]: Int16Array;
   [scale: `scale_${number}`]: Float32Array;
@@ -112,12 +112,12 @@ export interface SideHistory {
   frames: Map<number, Float32Array>;
   asked: Map<number, Asked>;
   rows: Float32Array[];
-  scored: number[]; // the step at which MAP@R was last measured
+  scored: number[]; // step of the last measurement of MAP@R
 }
 export type Column =
   "loss" | "active" | "nonzero" | "map_at_r" | "recall" | "mean_loss" | "mean_active";
 
-// What a window shows.
+// Extent of a window.
 export interface Extent {
   centre: number[];
   half: number;
@@ -167,7 +167,7 @@ export interface Shown {
   half?: number;
   seen?: unknown[];
 }
-// Scores over every sample, and the rows of Table 4.1.
+// Scores over all samples, and the rows of Table 4.1.
 export interface Published {
   label: string;
   loss: string;

@@ -1,12 +1,13 @@
-// Collages with the weight map of one pooling per row over them; the opacity is the page's own, a
-// click chooses a collage.
+// Collages, one row per pooling with its weight map on top. The page controls the opacity; a click
+// chooses a collage.
 /** @import { SetState, Theme } from "../../shared/types.js" */
 /** @import { CollageData, CollageImage, CollageRow } from "./types.js" */
 import { defineComponent, loadStyles, newTheme, paintScale } from "../../shared/component.js";
 import { drawing, el, setText } from "../../shared/dom.js";
 import { Story } from "../story/story.js";
 
-// Black, purple, orange, pale yellow: light means weight, on any image and for any colour sight.
+// Black, purple, orange, pale yellow: lighter means more weight, on any image and for any colour
+// vision.
 const HEAT = [
   [0, 0, 4],
   [66, 10, 104],
@@ -196,7 +197,7 @@ class Collage {
       Object.assign(tile.style, { width: `${part}%`, height: `${part}%`, left, top });
       layers.append(tile);
     }
-    // It begins with what is seen, so that who speaks what he sees is understood.
+    // Names start with the visible text, so that speech input can address the button.
     const seen = [share, image.name].filter(Boolean).join(" "),
       label = `${seen}, sample ${image.index}${where}`;
     return el(

@@ -1,30 +1,30 @@
-// Collages and weight maps, as pages/pooling/collage/canvas.py sends them.
+// Collages and weight maps from pages/pooling/collage/canvas.py.
 import type { Data } from "../../shared/types.js";
 
 export interface CollageRow {
-  name: string; // of a pooling
+  name: string; // name of the pooling
   words: string;
-  maps: string; // base64 of uint8 (images, height, width), 255 for `most`
-  shares: number[] | null; // of the weight on the tile that shows the class
-  images: string; // address that a sample's index completes
+  maps: string; // base64 of uint8 (images, height, width); 255 means `most`
+  shares: number[] | null; // share of the weight on the tile that shows the class
+  images: string; // address prefix that a sample's index completes
 }
 export interface CollageImage {
   index: number;
-  name: string; // of the class
-  tile: number; // that shows the class
+  name: string; // name of the class
+  tile: number; // tile that shows the class
   source: string;
 }
 export interface CollageData extends Data {
-  tag: string; // another one where anything but the choice differs
+  tag: string; // changes whenever anything but the choice changes
   rows: CollageRow[];
   images: CollageImage[];
   side: [height: number, width: number];
-  most: number; // times the average weight
-  grid: number; // tiles a side; 0: no collages
+  most: number; // multiple of the average weight
+  grid: number; // tiles per side; 0: no collages
   followed: boolean; // a click shows the neighbours
   opacity: number;
   chosen: number;
   verdict: string;
-  next: string; // query of the Train page
+  next: string; // query of New run
   hide: string[];
 }

@@ -1,5 +1,5 @@
-// What is measured of both training runs over the steps. Dotted lines stand where something was
-// changed, and where the prototypes were placed.
+// Curves of both training runs over the steps. Dotted lines mark changes of settings and the
+// initialisation of the prototypes.
 /** @import { History } from "./history.js" */
 /** @import { Measure } from "./types.js" */
 /** @import { Theme } from "../../shared/types.js" */

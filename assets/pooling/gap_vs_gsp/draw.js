@@ -1,10 +1,10 @@
-// Painting of one pooling's plane: hulls, bags, tokens, prototypes. Every number comes from Python.
+// Painting of one pooling's plane: hulls, bags, tokens, prototypes; all numbers come from Python.
 /** @import { Shown, SideFrame } from "./types.js" */
 /** @import { Context, Ink, Theme } from "../../shared/types.js" */
 import { INK, halo, niceStep } from "../../shared/colours.js";
 import { shape } from "../../shared/plot.js";
 
-// Eight Okabe-Ito colours, twice: the second eight classes are squares, and their hulls dashed.
+// Eight Okabe-Ito colours, used twice: classes 9 to 16 are squares with dashed hulls.
 const COLOURS = {
   light: ["#0072B2", "#D55E00", "#009E73", "#A8518A", "#5b6675", "#2E8FC7", "#B87A00", "#7A7400"],
   dark: ["#3D9BD6", "#F07A2B", "#22C495", "#E08DBD", "#aab4c2", "#8CCBF2", "#E69F00", "#F0E442"],
@@ -16,8 +16,8 @@ const COLOURS = {
 export const colourOf = (label, theme) => COLOURS[theme][label % 8];
 /** @param {number} label */
 export const shapeOf = (label) => (label < 8 ? "circle" : "square");
-export const OWN = 4; // tokens of each class
-const REACH = 0.33; // half the width of the view: the box of +-0.3 and a rim
+export const OWN = 4; // own tokens per class
+const REACH = 0.33; // half the width of the view: the box of +-0.3 plus a margin
 
 /**
  * @param {number} size
@@ -28,7 +28,7 @@ export const toPixels = (size) => (x, y) => [
   ((REACH - y) / (2 * REACH)) * size,
 ];
 
-// chosen: the class that stands out, or null. shown = {samples, hulls, prototypes}.
+// Paint a plane. chosen: the highlighted class, or null; shown = {samples, hulls, prototypes}.
 /**
  * @param {Context} ctx
  * @param {number} size
@@ -94,7 +94,7 @@ export function paintPlane(ctx, size, frame, labels, { chosen, shown, bound }, t
     ctx.stroke();
   }
 
-  // Own tokens: large marks with a rim.
+  // Own tokens: large markers with an outline.
   for (const label of order)
     for (let t = label * OWN; t < (label + 1) * OWN; t++) {
       const [x, y] = at(frame.tokens[2 * t], frame.tokens[2 * t + 1]);
@@ -107,8 +107,8 @@ export function paintPlane(ctx, size, frame, labels, { chosen, shown, bound }, t
       ctx.stroke();
     }
 
-  // Shared tokens: diamonds with their names; for a chosen class their size is the weight it gives
-  // them.
+  // Shared tokens: diamonds with names; for a chosen class their size is the weight that class
+  // gives them.
   ctx.globalAlpha = 1;
   ctx.font = `600 ${Math.round(11.5 * Math.max(scale, 0.9))}px system-ui, sans-serif`;
   ctx.textAlign = "left";
@@ -162,7 +162,7 @@ function grid(ctx, size, at, bound, ink) {
   ctx.setLineDash([]);
 }
 
-// The class of the own token or bag nearest to a pixel, or null if none is near.
+// Return the class of the own token or bag nearest to a pixel, or null if none is near.
 /**
  * @param {SideFrame} frame
  * @param {ArrayLike<number>} labels

@@ -1,5 +1,5 @@
-// The page GAP or GSP: two training runs on the same tokens, computed by Python step by step, side
-// by side on one clock.
+// GAP vs GSP page: two training runs on the same tokens, computed by Python step by step and shown
+// side by side on one clock.
 /** @import { Frame, GapAnswer, GapData, Limit, Measure, Setting, Settings, Shown, Side, Study } from "./types.js" */
 /** @import { Context, Ink, Theme } from "../../shared/types.js" */
 import { defineComponent } from "../../shared/component.js";
@@ -51,9 +51,9 @@ class GapOrGsp extends Player {
   size;
   /** @type {string} */
   signsFor;
-  unasked = false; // nobody has touched the page that plays
+  unasked = false; // true until the visitor touches the page
   /** @type {number | null} */
-  over = null; // the class under the pointer
+  over = null; // class under the pointer
   paintedAt = 0;
   panels = 0;
   story = new Story(this, "gap_vs_gsp", {
@@ -102,7 +102,7 @@ class GapOrGsp extends Player {
       this.whole.addEventListener(gesture, touched, { capture: true });
   }
 
-  // ---- the page
+  // ---- elements
   dom() {
     this.planes = SIDES.map((side) => {
       const canvas = el("canvas", { role: "img", "aria-label": TITLES[side], "data-side": side }),
@@ -460,7 +460,7 @@ class GapOrGsp extends Player {
     );
   }
 
-  // ---- what is asked of Python
+  // ---- messages from Python
   /** @param {GapAnswer} answer */
   received({ labels }) {
     this.labels = labels;
@@ -478,12 +478,12 @@ class GapOrGsp extends Player {
     return "Open it as a run to go on, or go back and change something.";
   }
 
-  // ---- what is changed
+  // ---- changes
   get settings() {
     return this.options.onTheWay;
   }
 
-  // Another threshold: the same training runs, other hulls.
+  // Show hulls for another threshold; the training runs stay the same.
   /** @param {number} tau */
   rehull(tau) {
     const { at, playing } = this;
@@ -501,7 +501,7 @@ class GapOrGsp extends Player {
     return this.options.sentence;
   }
 
-  // ---- the link
+  // ---- link
   spoken() {
     const frame = this.history.at(this.at);
     return frame
@@ -528,7 +528,7 @@ class GapOrGsp extends Player {
     });
   }
 
-  // ---- the class that stands out
+  // ---- highlighted class
   get standing() {
     return this.over ?? this.chosen;
   }
@@ -606,7 +606,7 @@ class GapOrGsp extends Player {
     this.invalidate();
   }
 
-  // The planes every time; while it plays, curves and numbers ten times a second.
+  // Paint the planes in every frame; while playing, curves and numbers only ten times a second.
   paint() {
     const { history, at, theme, standing } = this,
       frame = history.at(at),
@@ -678,7 +678,7 @@ class GapOrGsp extends Player {
     }
   }
 
-  // Both planes as they are shown, with their numbers, in one figure.
+  // Return a figure of both planes as shown, with their numbers.
   figure() {
     const [a, b] = this.planes.map((p) => p.canvas),
       gap = 24,

@@ -1,4 +1,4 @@
-// The steps the page has seen, of both training runs, for scrubbing without asking again.
+// Steps of both training runs that the page has received, kept for scrubbing without new requests.
 
 /** @import { Column, Frame, GapAnswer, Measures, Side } from "./types.js" */
 import { Frames } from "../../shared/timeline/frames.js";
@@ -8,7 +8,7 @@ export const SIDES = ["gap", "gsp"];
 
 /** @extends {Frames<GapAnswer, Frame>} */
 export class History extends Frames {
-  // The step from which GSP has its prototypes, [] before.
+  // Step from which GSP has its prototypes, [] before.
   get placed() {
     const step = this.frames.findIndex((frame) => frame.gsp.prototypes.length > 0);
     return step < 0 ? [] : [step];
@@ -22,7 +22,7 @@ export class History extends Frames {
     return gap.map((_, k) => {
       const frame = { gap: gap[k], gsp: gsp[k] };
       for (const side of SIDES) {
-        // What is measured every ten steps holds until it is measured again.
+        // Measurements are taken every ten steps and repeated in between.
         const { measures } = frame[side],
           kept = before?.[side].held;
         for (const name of answer.measures)

@@ -1,11 +1,11 @@
-// GAP or GSP: what pages/pooling/gap_vs_gsp/page.py and service.py tell.
+// GAP vs GSP: messages from pages/pooling/gap_vs_gsp/page.py and service.py.
 import type { Shapes } from "../../shared/types.js";
 import type { TimelineAnswer, TimelineData } from "../../shared/timeline/types.js";
 
 export type Side = "gap" | "gsp";
-export type Settings = Record<string, number>; // what may change on the way
+export type Settings = Record<string, number>; // settings that can change during training
 export interface Change {
-  at: number; // the step
+  at: number; // step
   settings?: Settings;
   [name: string]: unknown;
 }
@@ -23,7 +23,7 @@ export interface Limit {
   log?: boolean;
   default?: number;
 }
-// Low and high of each setting; and three numbers of steps and changes.
+// Bounds of each setting, and the maximal numbers of steps and changes.
 export type Limits = Record<Setting, [low: number, high: number]> &
   Record<"steps" | "changes" | "unasked", number>;
 export type Setting =
@@ -43,7 +43,7 @@ export interface GapData extends TimelineData<Study> {
   options: Options;
 }
 export type Measure = "loss" | "map_at_r" | "on_shared" | "intersection" | "iou";
-// Columns of each side: gap_tokens, gsp_tokens, ...
+// Columns of each side, named gap_tokens, gsp_tokens, ...
 export type Column =
   | "tokens"
   | "samples"
@@ -75,7 +75,7 @@ export interface SideFrame {
   weight(label: number, token: number): number;
   active(label: number, token: number): boolean;
   measures: Measures;
-  held: Measures; // as last measured
+  held: Measures; // last measurement
 }
 export type Frame = Record<Side, SideFrame>;
 export interface Shown {

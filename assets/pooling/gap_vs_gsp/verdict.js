@@ -1,4 +1,4 @@
-// Whether the gate has learned to leave the shared tokens out, read off the step that is shown.
+// Verdict for the step shown: has the gate learned to ignore the shared tokens?
 /** @import { Frame, SideFrame } from "./types.js" */
 
 /** @param {number} x */
@@ -10,13 +10,14 @@ const score = (x) => (Number.isFinite(x) ? x.toFixed(2) : "–");
 const onShared = (side) => [...Array(side.classes).keys()].map((c) => side.onShared[c]);
 
 /**
- * Yes: every class leaves the shared tokens less than half of what the average leaves them; in
- * part: every class less than the average does. While it trains, anything but yes is "not yet".
+ * Return the verdict. "Yes": every class gives the shared tokens less than half of the weight that
+ * the average gives; "in part": every class gives less than the average. During training, anything
+ * but yes is "not yet".
  *
  * @param {Frame} frame
- * @param {Frame} first the same before any training
- * @param {number} step of the frame
- * @param {boolean} training whether more steps are to come
+ * @param {Frame} first the frame before training
+ * @param {number} step step of the frame
+ * @param {boolean} training true if more steps follow
  */
 export function verdict({ gap, gsp }, first, step, training) {
   const left = onShared(gsp),

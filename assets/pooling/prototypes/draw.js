@@ -1,11 +1,10 @@
-// Painting of the plane, the close-up, the image and its histogram: every number comes from
-// Python.
+// Painting of the plane, the close-up, the image and its histogram; all numbers come from Python.
 /** @import { At, Box, Look, One, Plane } from "./types.js" */
 /** @import { Context, Ink, Theme } from "../../shared/types.js" */
 import { drawing } from "../../shared/dom.js";
 import { halo, INK, niceStep } from "../../shared/colours.js";
 
-// A colour, a shape and a dash for each shown class.
+// Colour, marker shape and dash pattern of each shown class.
 export const CLASS = {
   light: ["#0072B2", "#D55E00", "#009E73"],
   dark: ["#3D9BD6", "#F07A2B", "#22C495"],
@@ -40,7 +39,7 @@ export function mark(ctx, kind, x, y, r) {
 /** @param {number} slot */
 export const shapeOf = (slot) => SHAPES[slot];
 
-// The box of Python, y upwards, on a square of `size` pixels.
+// Map Python's box, y up, to a square of `size` pixels.
 /**
  * @param {Box} leftbottomside
  * @param {number} size
@@ -59,7 +58,7 @@ export const scaleOf = ([left, bottom, side], size) => ({
   ],
 });
 
-// Images of the patches, sharp squares, made once.
+// Return the images of the patches with sharp pixels, created once.
 /** @param {Plane} answer */
 export function patchesOf(answer) {
   const [m, s] = answer.shapes.patches;
@@ -104,8 +103,8 @@ function trace(ctx, corners, at) {
   if (corners.length > 2) ctx.closePath();
 }
 
-// view = {shown, hover (prototype or -1), pointed (row or -1), show: {features, patches, hulls,
-// averages}}
+// Paint the plane. view = {shown, hover (prototype or -1), pointed (row or -1), show: {features,
+// patches, hulls, averages}}
 /**
  * @param {Context} ctx
  * @param {number} size
@@ -208,7 +207,7 @@ export function paintPlane(ctx, size, plane, image, patches, view, theme) {
   scaleBar(ctx, size, plane.box[2], ink);
 }
 
-// Averages of the images of the shown classes.
+// Draw the average of each image of the shown classes.
 /**
  * @param {Context} ctx
  * @param {Plane} plane
@@ -236,7 +235,7 @@ function points(ctx, plane, view, at, colours, ink, r) {
   }
 }
 
-// From the average (ring) to the combination of prototypes (diamond).
+// Draw a line from the average (ring) to the combination of prototypes (diamond).
 /**
  * @param {Context} ctx
  * @param {number[]} xy
@@ -291,7 +290,7 @@ function scaleBar(ctx, size, side, ink) {
   halo(ctx, String(Number(step.toFixed(3))), 12, size - 19, ink.text, ink.page);
 }
 
-// The bound as a figure: about the average, circles of the mean distance and of delta; the
+// Draw the bound: circles about the average with the mean distance and with delta as radii; the
 // combination lies in both.
 /**
  * @param {Context} ctx
@@ -337,8 +336,8 @@ export function paintClose(ctx, size, plane, image, view, theme) {
   arrow(ctx, centre, at(...combination), ink, 6);
 }
 
-// The image, large, with the prototype each position goes to: positions of the hovered prototype
-// stand out.
+// Draw the image enlarged, with the prototype assigned to each position; positions of the hovered
+// prototype are highlighted.
 /**
  * @param {Context} ctx
  * @param {number} size
@@ -372,7 +371,8 @@ export function paintImage(ctx, size, image, pixels, plane, hover, theme) {
   });
 }
 
-// Bars of the image over all prototypes, a step line per shown class, tau; returns prototype(px).
+// Draw the histogram of the image over all prototypes, one step line per shown class, and tau.
+// Return a function from pixels to prototypes.
 /**
  * @param {Context} ctx
  * @param {number} width

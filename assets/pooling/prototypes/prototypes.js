@@ -1,5 +1,5 @@
-// The prototypes page: local features in the plane, their cells, and what the average of one
-// image keeps of them.
+// Prototypes page: local features in the plane, their cells, and how much of them the average of
+// one image retains.
 /** @import { Measure, One, Plane, PrototypesData, PrototypesRequest, Shows, View } from "./types.js" */
 /** @import { Child, SetState, Slider, Theme } from "../../shared/types.js" */
 import { Asking } from "../../shared/asking.js";
@@ -43,7 +43,7 @@ const SHOWN = [
   ["hulls", "hulls"],
   ["averages", "averages"],
 ];
-const REACH = 12; // pixels around the pointer
+const REACH = 12; // search radius around the pointer, px
 /** @param {number} x */
 const percent = (x) => `${(100 * x).toFixed(x > 0.995 && x < 1 ? 1 : 0)} %`;
 
@@ -98,13 +98,13 @@ class Prototypes extends Asking {
   /** @type {(px: number) => number} */
   barAt;
 
-  hover = -1; // the prototype under the pointer
-  pointed = -1; // the row under the pointer
+  hover = -1; // prototype under the pointer
+  pointed = -1; // row under the pointer
   shows = { features: true, patches: true, hulls: true, averages: true };
   /** @type {string | null} */
-  seen = null; // key of the plane that is here
+  seen = null; // key of the plane that is loaded
   /** @type {Plane} */
-  reading = /** @type {any} */ (undefined); // until the first answer
+  reading = /** @type {any} */ (undefined); // undefined until the first answer
   /** @type {One} */
   one;
   renew = false;
@@ -126,7 +126,7 @@ class Prototypes extends Asking {
     this.ask();
   }
 
-  // ---- the page
+  // ---- elements
   dom() {
     const canvas = (/** @type {string} */ name, more = {}) =>
       el("canvas", { class: name, role: "img", "aria-label": name, ...more });
@@ -313,7 +313,7 @@ class Prototypes extends Asking {
     this.fill();
   }
 
-  // What depends on the answer but not on a slider being held.
+  // Fill in everything that depends on the answer but not on a slider being dragged.
   fill() {
     const plane = this.reading,
       { view } = this;
@@ -450,7 +450,7 @@ class Prototypes extends Asking {
       );
   }
 
-  // ---- from Streamlit
+  // ---- messages from Streamlit
   themed() {
     this.fill();
     this.draw();
@@ -488,11 +488,11 @@ class Prototypes extends Asking {
     this.one = answer;
     this.pixels = bitmap(answer.pixels, answer.shapes.pixels[1], answer.shapes.pixels[0]);
     if (latest) {
-      // what Python made of the view: in range of the source
+      // the view as Python corrected it, within the range of the data
       const moved = /** @type {const} */ (["per_class", "weights"]).some(
         (k) => this.view[k] !== answer.view[k],
       );
-      Object.assign(this.view, answer.view); // the controls hold on to this object
+      Object.assign(this.view, answer.view); // controls hold a reference to this object
       if (this.renew || (moved && whole)) {
         this.renew = false;
         this.panel();
@@ -602,7 +602,7 @@ class Prototypes extends Asking {
     if (this.painting) this.whole.dataset.seq = String(this.painting);
   }
 
-  // ---- the hand
+  // ---- gestures
   /** @param {PointerEvent} event */
   point(event) {
     const plane = this.reading;

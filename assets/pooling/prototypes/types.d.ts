@@ -1,5 +1,4 @@
-// Local features and prototypes: what pages/pooling/prototypes/page.py and service.py
-// tell.
+// Local features and prototypes: messages from pages/pooling/prototypes/page.py and service.py.
 import type { Data, Shapes } from "../../shared/types.js";
 
 export interface View {
@@ -9,7 +8,7 @@ export interface View {
   tau: number;
   weights: "uniform" | "pooling";
   shown: number[]; // classes with a hull
-  picture: number[]; // class, and rank within it
+  picture: number[]; // class, and rank within the class
 }
 export interface PrototypesData extends Data {
   view: View;
@@ -21,14 +20,14 @@ export interface PrototypesData extends Data {
     tau: [low: number, high: number];
     shown: number;
   };
-  columns: number; // of a sheet of images
-  kept: string[]; // query parameters that are no part of the view
+  columns: number; // columns per sheet of images
+  kept: string[]; // query parameters that are not part of the view
   hide: string[];
 }
 export interface PrototypesRequest {
   id: number;
   view: View;
-  have: string | null; // key of the plane that is here
+  have: string | null; // key of the plane that is loaded
 }
 export type Measure =
   "hull_iou" | "histogram_intersection" | "active_jaccard" | "hull_separation" | "membership_rate";
@@ -45,13 +44,13 @@ export interface ImageReading {
   holds: boolean;
   used: number;
 }
-// Of one image.
+// Answer about one image.
 export interface One {
   id: number;
   error?: string;
   query: string;
   verdict: string;
-  next: string; // query of the next step
+  next: string; // query for the next step
   view: View;
   key: string;
   image: ImageReading;
@@ -62,14 +61,14 @@ export interface One {
   pixels: Uint8Array; // (side, side, 3)
   shapes: Shapes;
 }
-// And of the plane, unless request.have names it.
+// Answer with the plane as well, unless request.have names it.
 export interface Plane extends One {
   classes: string[];
   counts: number[];
   most: number;
   note: string;
   dimension: number;
-  kept: number | null; // of the variance; null: shown as it is
+  kept: number | null; // share of the variance; null: already two-dimensional
   grid: [rows: number, columns: number];
   weighed: boolean;
   tau: number;
@@ -93,7 +92,7 @@ export interface Plane extends One {
   place: Uint8Array;
   share: Float32Array;
   active: Uint8Array;
-  shown: number[]; // as the answer had it
+  shown: number[]; // as in the answer
 }
 export type Box = [left: number, bottom: number, side: number];
 export interface Shows {
@@ -104,8 +103,8 @@ export interface Shows {
 }
 export interface Look {
   shown: number[];
-  hover: number; // a prototype, or -1
-  pointed: number; // a row, or -1
+  hover: number; // prototype, or -1
+  pointed: number; // row, or -1
   show: Shows;
 }
 export type At = (x: number, y: number) => [number, number];

@@ -1,6 +1,6 @@
-// What stands under the picture of each step of the pooling story: what follows from what is shown,
-// and the doors to the steps beside it. A door brings what makes sense there; where it brought the
-// same before, it leads to the step as it was left.
+// Footer of each step of the pooling story: the conclusion, and links to the previous and next
+// step. A link carries matching settings; if it carried the same settings before, it leads to the
+// step as it was left.
 import { el, onward, setText } from "../../shared/dom.js";
 
 /** @typedef {{ brought?: string, told?: string, left?: string }} Remembered */
@@ -14,7 +14,7 @@ function remembered() {
   try {
     return JSON.parse(sessionStorage.getItem(STORE) ?? "{}") ?? {};
   } catch {
-    return {}; // no storage, or not ours
+    return {}; // no storage, or invalid content
   }
 }
 
@@ -23,15 +23,15 @@ function remember(steps) {
   try {
     sessionStorage.setItem(STORE, JSON.stringify(steps));
   } catch {
-    // full, or not allowed: a door then leads to what it carries
+    // storage full or forbidden: links then lead to the settings they carry
   }
 }
 
 /**
- * Where a door leads.
+ * Return the address of a link.
  *
- * @param {Remembered | undefined} step what is known of the step behind it
- * @param {string | null} brought the query it carries; null: none, as the way back
+ * @param {Remembered | undefined} step what is stored about the step behind it
+ * @param {string | null} brought query it carries; null for the link back, which carries none
  */
 export function behind(step, brought) {
   if (brought === null) return step?.left ?? "";
@@ -39,11 +39,12 @@ export function behind(step, brought) {
 }
 
 /**
- * What is told of where a step's state comes from, as long as it has what was brought to it.
+ * Return the description of where a step's settings come from, as long as the step still uses the
+ * settings it received.
  *
  * @param {Remembered | undefined} step
  * @param {string} query of the step
- * @param {string} key of the query that says it
+ * @param {string} key of the query's parameter with the settings
  */
 export function origin(step, query, key) {
   const brought = new URLSearchParams(step?.brought).get(key);
@@ -94,7 +95,11 @@ export class Story {
     return [node, address, next];
   }
 
-  /** @param {string} query of this step @param {string} key */
+  /**
+   * Return where the settings of this step come from.
+   *
+   * @param {string} query of this step @param {string} key
+   */
   origin(query, key) {
     return origin(remembered()[this.here], query, key);
   }
@@ -104,7 +109,7 @@ export class Story {
     return behind(remembered()[address], next ? this.brought : null);
   }
 
-  // Followed within the session, as the menu's links are.
+  // Navigate within the session, like the links of the menu.
   /** @param {string} address @param {boolean} next */
   leave(address, next) {
     const query = this.query(address, next),
@@ -117,9 +122,11 @@ export class Story {
   }
 
   /**
+   * Update the conclusion and the links.
+   *
    * @param {string} verdict
-   * @param {string} brought the query for the next step
-   * @param {string} [told] of where that comes from, for the next step
+   * @param {string} brought query for the next step
+   * @param {string} [told] description of its origin, for the next step
    */
   tell(verdict, brought, told = "") {
     setText(this.verdict, verdict);

@@ -1,5 +1,5 @@
-// The four charts beneath the maps: gate, its bias, convergence, and the share of the informative
-// pixels by epsilon.
+// Four charts below the maps: the gate, its bias, convergence, and the share of the informative
+// pixels over epsilon.
 /** @import { TransportAnswer } from "./types.js" */
 /** @import { Child, Theme } from "../../shared/types.js" */
 import { drawing, el, tidy } from "../../shared/dom.js";
@@ -16,7 +16,7 @@ export class Charts {
   /** @type {{ low: number; high: number; log: boolean; name: string; }} */
   axis;
 
-  // onEpsilon while the last chart is dragged, onRest after.
+  // Charts with drag callbacks: onEpsilon while the last chart is dragged, onRest at the end.
   /**
    * @param {(epsilon: number) => void} onEpsilon
    * @param {() => void} onRest
@@ -172,7 +172,7 @@ export class Charts {
     const ks = Array.from(errors, (_, k) => k + 1);
     plot(drawing(canvas), canvas.clientWidth, canvas.clientHeight, x, y, theme, (pen) => {
       pen.across(1e-6, pen.ink.residual, [2, 3]);
-      // The predicted line goes through the last error that is not yet rounding.
+      // The predicted line passes through the last error above rounding level.
       let last = K - 1;
       while (last > 0 && errors[last] < 1e-12) last--;
       const predicted = (/** @type {number} */ k) =>

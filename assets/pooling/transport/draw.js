@@ -7,7 +7,7 @@ import { INK, halo, rampColour } from "../../shared/colours.js";
 export const SIDE = 10,
   STEPS = 160,
   HEIGHT = Math.sqrt(3) / 2;
-// Okabe-Ito vermillion and blue; the background pale, so that what is painted stands out.
+// Okabe-Ito vermillion and blue; the background is pale, so that painted cells stand out.
 const CORNERS = {
   light: { red: [213, 94, 0], blue: [0, 114, 178], green: [201, 228, 217] },
   dark: { red: [240, 122, 43], blue: [61, 155, 214], green: [33, 66, 56] },
@@ -32,7 +32,7 @@ export function colourOf(code, theme) {
   return `rgb(${[0, 1, 2].map((k) => Math.round((red * c.red[k] + blue * c.blue[k] + green * c.green[k]) / STEPS))})`;
 }
 
-// Where a code lies in the plane of Python's `plane`: red (0, 0), blue (1, 0), green (1/2, HEIGHT).
+// Return the position of a code in Python's `plane`: red (0, 0), blue (1, 0), green (1/2, HEIGHT).
 /** @param {number} code */
 export function planeOf(code) {
   const [red, blue] = split(code),
@@ -40,7 +40,7 @@ export function planeOf(code) {
   return [(blue + green / 2) / STEPS, (HEIGHT * green) / STEPS];
 }
 
-// The code nearest to a place of the plane, within the triangle.
+// Return the code nearest to a place of the plane, within the triangle.
 /** @param {number[]} xy */
 export function codeAt([x, y]) {
   const green = Math.min(Math.max(y / HEIGHT, 0), 1),
@@ -55,7 +55,7 @@ export function codeAt([x, y]) {
  * @param {number} size
  * @param {(j: number) => string} colour
  * @param {Ink} ink
- * @param {{ mark?: number | null, cursor?: boolean }} at what is pointed at
+ * @param {{ mark?: number | null, cursor?: boolean }} at cell under the pointer
  */
 export function cells(ctx, size, colour, ink, { mark = null, cursor = false }) {
   const step = size / SIDE,
@@ -106,7 +106,7 @@ function ring(ctx, j, step, ink, thick) {
   }
 }
 
-// The ramp in 256 steps: as words for cells, as bytes for the triangle.
+// Ramp of 256 colours: as CSS strings for cells, as bytes for the triangle.
 /** @type {Partial<Record<Theme, { words: string[], bytes: number[] }>>} */
 const ramps = {};
 /** @param {Theme} theme */
@@ -131,7 +131,8 @@ const level = (t) => Math.min(Math.max(Math.round(255 * t), 0), 255);
 export const shade = (values, top, theme) => (/** @type {number} */ j) =>
   ramp(theme).words[level(values[j] / top)];
 
-// The triangle within a canvas of width w and height h: `to` maps the plane to pixels, `from` back.
+// Return the layout of the triangle on a canvas of width w and height h: `to` maps the plane to
+// pixels, `from` back.
 /**
  * @param {number} w
  * @param {number} h
@@ -242,7 +243,7 @@ function outlines(ctx, answer, to, ink) {
   }
 }
 
-// Equal features once, larger and with their number.
+// Draw equal features once, larger and with their number.
 /**
  * @param {Context} ctx
  * @param {number[]} pixels

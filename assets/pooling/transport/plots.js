@@ -1,4 +1,4 @@
-// Small charts with axes: curves, dots and marks that Python computed.
+// Small charts with axes: curves, dots and markers computed by Python.
 /** @import { Axis, Pen } from "./types.js" */
 /** @import { Context, Theme } from "../../shared/types.js" */
 import { INK, halo, niceStep } from "../../shared/colours.js";
@@ -136,7 +136,7 @@ export function plot(ctx, w, h, x, y, theme, draw) {
   ctx.restore();
 }
 
-// The value of the x axis under a pixel.
+// Return the value of the x axis at a pixel.
 /**
  * @param {number} px
  * @param {number} w

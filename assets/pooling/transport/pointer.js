@@ -1,4 +1,4 @@
-// The hand on the map (mouse, finger, keys) and on the triangle (prototypes and brush).
+// Mouse, touch and keyboard on the map and on the triangle (prototypes and brush).
 /** @import { Transport } from "./transport.js" */
 /** @import { Handle } from "./types.js" */
 import { el } from "../../shared/dom.js";
@@ -17,7 +17,7 @@ export function paintable(canvas, lab) {
       clip = (/** @type {number} */ v) => Math.min(Math.max(Math.floor(v * SIDE), 0), SIDE - 1);
     return [clip((e.clientX - box.left) / box.width), clip((e.clientY - box.top) / box.height)];
   };
-  // A fast stroke leaves no gaps: every cell on the way from the last one.
+  // Fill every cell from the last one, so that fast strokes leave no gaps.
   const stroke = (/** @type {number[]} */ to) => {
     const from = last ?? to,
       n = Math.max(Math.abs(to[0] - from[0]), Math.abs(to[1] - from[1]), 1);
@@ -80,7 +80,7 @@ export function paintable(canvas, lab) {
   });
 }
 
-// Over a map of weights: only look.
+// Show values under the pointer of a weight map.
 /**
  * @param {HTMLCanvasElement} canvas
  * @param {Transport} lab
@@ -96,8 +96,8 @@ export function lookable(canvas, lab) {
   canvas.addEventListener("pointerleave", () => lab.look(null));
 }
 
-// A code a key away, within the triangle: across by one step, up by two of background, which keeps
-// the place across.
+// Return the code that an arrow key moves to, within the triangle: one step sideways, or up by two
+// steps of background, which keeps the horizontal position.
 /**
  * @param {number} code
  * @param {number[]} step
@@ -107,8 +107,8 @@ function nudged(code, [right, up]) {
   return codeAt([x + right / STEPS, y + (2 * HEIGHT * up) / STEPS]);
 }
 
-// A handle over the triangle: `get` and `set` its code, `rest` once it stands, `remove` for the
-// delete key.
+// Add a handle to the triangle: `get` and `set` access its code, `rest` is called at the end of a
+// drag, `remove` by the delete key.
 /**
  * @param {string} name
  * @param {() => string} label

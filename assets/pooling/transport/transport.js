@@ -1,4 +1,4 @@
-// The transport page: a map to paint, prototypes to drag, and what three poolings make of it.
+// Transport page: a feature map to paint, prototypes to drag, and the results of three poolings.
 // Python computes everything.
 /** @import { Schema, SetState, Theme } from "../../shared/types.js" */
 /** @import { TransportAnswer, TransportData, TransportRequest } from "./types.js" */
@@ -95,9 +95,9 @@ export class Transport extends Asking {
   past = [];
   /** @type {string[]} */
   future = [];
-  cursor = 0; // the cell of the keys
+  cursor = 0; // cell of the keyboard cursor
   /** @type {number | null} */
-  mark = null; // the cell looked at
+  mark = null; // cell under the pointer
   wide = 1;
   purity = 1;
   hue = "red";
@@ -106,9 +106,9 @@ export class Transport extends Asking {
   /** @type {TransportAnswer | undefined} */
   answer;
   /** @type {number | undefined} */
-  chosen; // the preset
+  chosen; // preset
   /** @type {number | undefined} */
-  touched; // the prototype
+  touched; // prototype
   holding = false;
   story = new Story(this, "transport", {
     back: ["prototypes", "an average"],
@@ -138,7 +138,7 @@ export class Transport extends Asking {
     this.rest();
   }
 
-  // ---- the page
+  // ---- elements
   dom() {
     const small = (
       /** @type {string} */ text,
@@ -557,7 +557,7 @@ export class Transport extends Asking {
     this.future = [];
   }
 
-  // One entry of the undo list for a whole drag.
+  // Start one entry of the undo list for a whole drag.
   hold() {
     if (!this.holding) {
       this.holding = true;
@@ -659,7 +659,7 @@ export class Transport extends Asking {
     this.presets.press(this.chosen);
   }
 
-  // ---- from Streamlit
+  // ---- messages from Streamlit
   themed() {
     this.tellBrush();
     this.tell();
@@ -725,7 +725,7 @@ export class Transport extends Asking {
     this.resize();
   }
 
-  // ---- words and numbers
+  // ---- texts and numbers
   tell() {
     const a = this.answer;
     if (!a) return;
@@ -799,7 +799,7 @@ export class Transport extends Asking {
   }
 
   paint() {
-    if (!this.plane.clientWidth) return; // the page is being left
+    if (!this.plane.clientWidth) return; // the visitor is leaving the page
     const { answer: a, theme, mark } = this,
       ink = INK[theme],
       n = SIDE * SIDE,
@@ -812,7 +812,7 @@ export class Transport extends Asking {
       ink,
       { mark, cursor: focus },
     );
-    const still = a?.query !== undefined; // words for readers of the screen once the hand rests
+    const still = a?.query !== undefined; // update texts for screen readers after a gesture
     if (still)
       this.map.setAttribute(
         "aria-label",

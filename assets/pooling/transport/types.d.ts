@@ -1,9 +1,9 @@
-// The transport page: what pages/pooling/transport and Python tell each other.
+// Transport page: messages between the page and pages/pooling/transport.
 import type { Data, Place, Shapes } from "../../shared/types.js";
 
 export interface State {
-  pixels: number[]; // a code for each of the 10 x 10
-  prototypes: number[]; // codes
+  pixels: number[]; // one code for each of the 10 x 10 cells
+  prototypes: number[]; // codes of the prototypes
   mu: number;
   epsilon: number;
   sweeps: number;
@@ -18,7 +18,7 @@ export interface Options {
     prototypes: number;
   };
   table: number[]; // values of epsilon
-  kept: string[]; // query parameters that are no part of the state
+  kept: string[]; // query parameters that are not part of the state
 }
 export interface TransportData extends Data {
   state: State;
@@ -29,13 +29,13 @@ export interface TransportData extends Data {
 export interface TransportRequest {
   id: number;
   state: State;
-  rest?: boolean; // the link and what takes longer
+  rest?: boolean; // request the link and slower results
 }
 export interface TransportAnswer {
   id: number;
   state: State;
   informative: number;
-  shares: number[]; // of the linear programme, smoothed, average
+  shares: number[]; // of the linear program, the smoothed program, the average
   most: number;
   pooled: Place[];
   mixtures: number[][];
@@ -52,7 +52,7 @@ export interface TransportAnswer {
   cells: number[];
   notes: string[];
   verdict: string;
-  next: string; // query of the next step
+  next: string; // query for the next step
   query?: string;
   weights: Float32Array; // (3, 100)
   plan: Float32Array; // (prototypes, 100)
@@ -61,7 +61,7 @@ export interface TransportAnswer {
   soft_min: Float32Array;
   gates: Float32Array;
   distance: Float32Array;
-  over: Float32Array; // (2, .): epsilon and share, as below x and y
+  over: Float32Array; // (2, .): epsilon and share, like x and y below
   gate_curve: Float32Array;
   mean_curve: Float32Array;
   newton: Float32Array;
@@ -73,7 +73,7 @@ export interface TransportAnswer {
   shapes: Shapes;
 }
 
-export type To = (place: readonly number[]) => [number, number]; // from the plane to pixels
+export type To = (place: readonly number[]) => [number, number]; // maps the plane to pixels
 export interface Axis {
   low: number;
   high: number;
@@ -86,7 +86,7 @@ export interface Words {
   align?: "left" | "right" | "center";
   colour?: string;
 }
-// What draws on a chart, in the units of its axes.
+// Pen that draws on a chart, in units of its axes.
 export interface Pen {
   ink: import("../../shared/types.js").Ink;
   at(x: number, y: number): [number, number];
@@ -102,7 +102,7 @@ export interface Pen {
   square(x: number, y: number, colour: string, r?: number): void;
   text(words: string, x: number, y: number, look?: Words): void;
 }
-// A button over the triangle.
+// Handle on the triangle.
 export interface Handle {
   get(): number;
   set(code: number): void;

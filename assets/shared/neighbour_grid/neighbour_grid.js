@@ -1,11 +1,10 @@
-// Clicks and keys on the tiles of st.html, told to Python: a plain link would load the whole app
-// again.
+// Clicks and keys on the tiles of st.html, sent to Python: a plain link would reload the whole app.
 
 /** @import { GalleryData } from "./types.js" */
 /** @import { Mounted, SetState } from "../types.js" */
 import { el } from "../dom.js";
 
-const AHEAD = 300; // ms between two looks whether all images are there
+const AHEAD = 300; // ms between two checks that all images are loaded
 const TILES = ".neighbours a.frame";
 const TYPING =
   "input, textarea, select, [contenteditable], [role=listbox], [role=slider], [role=radio], dialog";
@@ -13,7 +12,7 @@ const TYPING =
 const shownImages = () =>
   /** @type {HTMLImageElement[]} */ ([...document.querySelectorAll(`${TILES} img`)]);
 
-// Always there, then those that only some pages answer.
+// Keys that always work, then those that only some pages handle.
 /** @type {[keys: string[], words: string][]} */
 const KEYS = [
   [["←", "→", "↑", "↓"], "from image to image"],
@@ -54,7 +53,7 @@ class Gallery {
       "Images of this page are not there any more: the run was removed, or the files of its data set. Reload the page.",
     );
     root.append(el("style", {}, STYLE), this.button, this.gone, this.dialog);
-    // An image that fails tells only itself, before the event could bubble.
+    // Error events of images do not bubble, so they are captured.
     this.failed = (/** @type {Event} */ event) => {
       if (/** @type {Partial<HTMLElement>} */ (event.target).matches?.(`${TILES} img`))
         this.gone.hidden = false;
@@ -99,7 +98,7 @@ class Gallery {
       ),
       el("button", { onclick: () => this.dialog.close() }, "Close"),
     );
-    // Images may have failed before this part of the page was there to hear it.
+    // Images may have failed before this listener was installed.
     if (data.first !== this.seen) {
       const images = shownImages();
       this.gone.hidden = !images.some((image) => image.complete && !image.naturalWidth);
@@ -110,7 +109,7 @@ class Gallery {
     if (data.ahead.length) this.looking = setTimeout(() => this.fetchAhead(data), AHEAD);
   }
 
-  // The images of the next page wait in the browser's cache, once those of this one are there.
+  // Load the images of the next page into the browser's cache once those of this page are loaded.
   /** @param {GalleryData} data */
   fetchAhead(data) {
     const shown = shownImages();
@@ -130,7 +129,7 @@ class Gallery {
       Object.assign(new Image(), { fetchPriority: "low", src: data.images + index });
   }
 
-  // The tiles of an answer arrive a moment after the data.
+  // Focus the first tile; the tiles of an answer arrive shortly after the data.
   /** @param {number} patience */
   focusFirst(patience) {
     const first = /** @type {HTMLElement | null} */ (document.querySelector(TILES));
@@ -152,7 +151,7 @@ class Gallery {
     if (!link || (forces && !this.data.keys.includes("forces"))) return;
     event.preventDefault();
     if (forces) return this.tell("forces", forces.dataset.forces);
-    this.refocus = event.detail === 0; // by the keyboard
+    this.refocus = event.detail === 0; // click by keyboard
     this.tell("query", Number(link.dataset.index));
   }
 

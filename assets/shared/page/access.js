@@ -1,8 +1,8 @@
-// For those who listen: words for what Streamlit changes without a word: another page, a task that
-// works, and how it ended. Streamlit itself has a link past the menu.
+// Announcements for screen readers of changes that Streamlit makes silently: a new page, the
+// progress of a task, and its result. Streamlit itself provides the skip link.
 import { settled } from "./settled.js";
 
-const AGAIN = 20_000; // ms between two reports of one task
+const AGAIN = 20_000; // ms between two announcements for one task
 
 const live = document.createElement("div");
 live.className = "said-only";
@@ -12,8 +12,8 @@ document.body.append(live);
 const words = (/** @type {Element | null | undefined} */ node) =>
   node?.textContent?.replace(/\s+/g, " ").trim() ?? "";
 let title = document.title,
-  working = "", // what was said of the task at work
-  spoken = 0; // when
+  working = "", // last announcement for the running task
+  spoken = 0; // time of that announcement
 
 function look() {
   const now = performance.now(),

@@ -1,9 +1,10 @@
-// Beside the title of every page: the address, which holds what is shown, copied by one press.
+// Button next to the title of every page that copies the address, which holds the state of the
+// page.
 import { settled } from "./settled.js";
 
 const LOOPBACK = /^(localhost|127\.|\[::1\])/;
 const OF_A_RUN = /[?&](run|runs|other|like)=/;
-const READ = 8000; // ms that the answer stands
+const READ = 8000; // ms for which the confirmation is shown
 
 const button = document.createElement("button"),
   answer = document.createElement("span"),
@@ -18,11 +19,11 @@ box.append(button, answer);
 let gone;
 
 button.addEventListener("click", () => {
-  dispatchEvent(new Event("dml-link")); // what plays writes the step it shows
+  dispatchEvent(new Event("dml-link")); // players write the step they show into the address
   void copy(link());
 });
 
-// The address without the word that lets a visitor in, which is his.
+// Return the address without the access token, which is personal.
 function link() {
   const address = new URL(location.href);
   address.searchParams.delete("token");
@@ -55,8 +56,8 @@ function holds({ search, hostname }) {
   return `It opens this page ${search ? "with what is chosen on it" : "as it is at first"}.${where}`;
 }
 
-// The clipboard of scripts is there on https and on the own machine alone; the older way asks for a
-// selection.
+// Copy `text` to the clipboard. The clipboard API is available only over https and on localhost;
+// the older command needs a selection.
 /** @param {string} text */
 async function copied(text) {
   if (navigator.clipboard)
@@ -64,7 +65,7 @@ async function copied(text) {
       await navigator.clipboard.writeText(text);
       return true;
     } catch {
-      // not allowed: the older way may be
+      // not allowed; try the older command
     }
   const field = document.createElement("textarea");
   field.value = text;

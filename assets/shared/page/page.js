@@ -1,11 +1,11 @@
-// What Streamlit leaves open around all pages; pages/shared/server/head.py puts it into the head of
-// the document.
+// Fixes around all pages for things that Streamlit leaves open. pages/shared/server/head.py adds
+// this module to the head of the document.
 import "./access.js";
 import "./copy_link.js";
 import "./sidebar.js";
 
-// The forms of Data and Train write every change into the address. Streamlit would add each one to
-// the history, so that Back would need as many presses to leave the page.
+// The forms of New run write every change into the address. Streamlit would add a history entry for
+// each change, so that leaving the page would take as many presses of Back.
 const FORMS = /\/(data|train)$/;
 const push = history.pushState;
 history.pushState = function (state, title, url) {
@@ -15,12 +15,12 @@ history.pushState = function (state, title, url) {
   (samePage ? history.replaceState : push).call(this, state, title, url);
 };
 
-// there Streamlit's menu lies over the page, as a drawer
+// At this width Streamlit's menu covers the page as a drawer.
 const NARROW = matchMedia("(max-width: 768px)");
 
-// The drawer closes once a page is chosen in it, or the brand, which leads Home. Streamlit does so
-// itself only where the browser calls itself a phone's, and then there is no open drawer left to
-// close. It has prevented the default of a link that it opens in place; the brand is a button.
+// Close the drawer once a page is chosen in it, or the brand, which leads Home. Streamlit closes
+// the drawer only if the user agent is a phone's, and then there is no open drawer left to close.
+// Links have their default prevented because Streamlit opens them in place; the brand is a button.
 const CHOICES =
   '[data-testid="stSidebarNavLink"], [data-testid="stSidebar"] [data-testid="stLogoLink"]';
 document.addEventListener("click", (event) => {

@@ -1,4 +1,6 @@
-const SOON = 400; // ms from a change of the document to a look: a run of its script changes much
+// Delay in ms between a change of the document and the callback; one script run changes the
+// document many times.
+const SOON = 400;
 
 /** @type {(() => void)[]} */
 const looks = [];
@@ -6,7 +8,7 @@ const looks = [];
 let soon;
 
 /**
- * Look at the document now, and a moment after each change of it.
+ * Call `look` now and shortly after each change of the document.
  *
  * @param {() => void} look
  */

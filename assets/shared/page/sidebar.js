@@ -1,11 +1,12 @@
-// Streamlit (1.67) drops a sidebar that is left empty when a run of the script ends, but looks at
-// what the browser has drawn by then: where that comes later, the grey strip of Train stands on the
-// next page until its script runs again. Here it runs again, once.
+// Work around a bug of Streamlit 1.67: it removes an empty sidebar when a script run ends, but
+// checks what the browser has drawn by then. If the browser draws later, the grey strip of the
+// previous page's sidebar stays until the script runs again. This module makes the script run
+// again, once.
 import { settled } from "./settled.js";
 
 const CONTENT =
   '[data-testid="stSidebarNav"], [data-testid="stSidebarUserContent"] [data-testid="stElementContainer"]';
-let asked = ""; // where it was
+let asked = ""; // address of the last rerun
 
 settled(() => {
   const sidebar = document.querySelector('[data-testid="stSidebar"]');
@@ -15,6 +16,7 @@ settled(() => {
     document.querySelector('[data-test-script-state="notRunning"]')
   ) {
     asked = location.pathname;
-    dispatchEvent(new PopStateEvent("popstate")); // as if one had come back to this address
+    // as if the visitor had navigated back to this address
+    dispatchEvent(new PopStateEvent("popstate"));
   }
 });

@@ -1,5 +1,5 @@
-// Two small charts beside the plane, as SVG: the laws of pull and push, and the energy along a cut.
-// A second canvas that moves would cost the plane a frame in four where there is no GPU; a changed
+// Two small charts next to the plane, as SVG: pull and push over edge length, and the energy along
+// a cut. Without a GPU, a second animated canvas would cost the plane one frame in four; a changed
 // path costs next to nothing.
 /** @import { Field, Scene } from "./types.js" */
 /** @import { Theme } from "../types.js" */
@@ -28,8 +28,8 @@ export const chart = (name) =>
     viewBox: `0 0 ${SIZE.width} ${SIZE.height}`,
   });
 
-// The frame of a chart, drawn anew only when its ranges, names or theme change. Returns its scales
-// and the layer for curves.
+// Draw the frame of a chart, only if its ranges, names or theme changed. Return its scales and the
+// layer for curves.
 /**
  * @param {SVGElement} root
  * @param {Theme} theme
@@ -121,7 +121,7 @@ const curve = (d, stroke, dash, width = 2) => ({
   "stroke-dasharray": dash,
 });
 
-// Paths are kept from figure to figure; only what changed is written.
+// Update the paths of a layer. Paths are reused; only changed attributes are written.
 /**
  * @param {Element} parent
  * @param {Record<string, string | number>[]} paths
@@ -136,15 +136,15 @@ function put(parent, paths) {
   });
 }
 
-// A range that grows in steps, so that the frame rests while the hand moves.
+// Round a range up in steps, so that the axes stay still during a gesture.
 /** @param {number} value */
 const upTo = (value) => {
   const power = 10 ** Math.floor(Math.log10(value));
   return power * ([1, 1.5, 2, 3, 5, 7.5, 10].find((m) => m * power >= value) ?? 10);
 };
 
-// Pull and push against the length of their own edge, the present lengths marked. Inactive
-// triplets: open marks.
+// Draw pull and push over the length of their own edges and mark the current lengths. Markers of
+// inactive triplets are hollow.
 /**
  * @param {SVGElement} root
  * @param {Field} field
@@ -209,7 +209,7 @@ export function lawsChart(root, field, theme) {
   );
 }
 
-// Energy along the cut: before the clamp thin and dashed, clamped bold.
+// Draw the energy along the cut: raw as a thin dashed line, clamped as a bold line.
 /**
  * @param {SVGElement} root
  * @param {Field} field

@@ -1,5 +1,5 @@
-// The column of formulas: the loss, its numbers now, the laws, the active region, margins with
-// their derivation.
+// Column of formulas: the loss, its current numbers, the force laws, the active region, margins
+// with their derivation.
 /** @import { Setting } from "../types.js" */
 /** @import { Fields } from "./plane.js" */
 /** @import { Field, Margin, Region } from "./types.js" */

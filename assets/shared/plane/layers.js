@@ -1,11 +1,11 @@
-// The layers that lie over the field: forces, circles, lines and points of the triplet.
+// Layers over the field: forces, circles, lines and points of the triplet.
 /** @import { At, Box, Discs, Extra, Hover, Mining, Painted, Scene } from "./types.js" */
 /** @import { Context, Ink, Place, Point } from "../types.js" */
 import { LETTER, POINTS, halo } from "../colours.js";
 import { numberPlace } from "./numbers.js";
 
-// Dark on light ground and light on dark, by the colour under each arrow: readable without an
-// outline.
+// Return the colour of an arrow, dark on light fields and light on dark ones, so that it is legible
+// without an outline.
 /**
  * @param {Context} ctx
  * @param {Painted} field
@@ -118,7 +118,7 @@ function circle(ctx, [x, y], radius) {
   ctx.stroke();
 }
 
-// Ranking discs about anchor and positive, and the ellipse with these foci that encloses them
+// Draw the ranking discs about anchor and positive, and the enclosing ellipse with these foci
 // (Appendix B).
 /**
  * @param {Context} ctx
@@ -152,7 +152,8 @@ export function discs(ctx, scene, { radius, axes }, at, size, ink) {
   ctx.setLineDash([]);
 }
 
-// Fig. 2.5: the circle that parts hard from semi-hard; easy begins where the loss vanishes.
+// Draw the circle that separates hard from semi-hard (Fig. 2.5); easy starts where the loss
+// vanishes.
 /**
  * @param {Context} ctx
  * @param {Scene} scene
@@ -226,7 +227,7 @@ export function triangle(ctx, scene, at, ink) {
   edges(ctx, (name) => at(scene[name]), ink);
 }
 
-// The lines between three points of a canvas: those to the negative are dashed.
+// Draw the lines between three points of a canvas; those to the negative are dashed.
 /**
  * @param {Context} ctx
  * @param {(name: Point) => [x: number, y: number]} at
@@ -249,8 +250,9 @@ export function edges(ctx, at, ink) {
   ctx.setLineDash([]);
 }
 
-// 85 px for a force of 1 in a plane of 568 px, growing ever slower; the number beside tells the
-// magnitude. With a scale (px per unit): to scale.
+// Return the length of an arrow in px: 85 px for a force of 1 in a plane of 568 px, growing ever
+// more slowly; the number at the arrow gives the magnitude. With a scale (px per unit):
+// proportional.
 export const reach = (
   /** @type {number} */ magnitude,
   /** @type {number} */ size,
@@ -318,7 +320,7 @@ export function resultants(ctx, scene, field, at, size, ink, scale, { told = fie
       text: Math.hypot(...told.forces[i]).toPrecision(3),
     });
   });
-  ctx.font = "600 12px system-ui, sans-serif"; // numbers above all arrows
+  ctx.font = "600 12px system-ui, sans-serif"; // numbers on top of all arrows
   ctx.textBaseline = "middle";
   for (const { left, top, align, text } of labels) {
     ctx.textAlign = align;
@@ -326,8 +328,8 @@ export function resultants(ctx, scene, field, at, size, ink, scale, { told = fie
   }
 }
 
-// Each force split along the edges: pulls blue, pushes vermillion, what lies on no edge grey;
-// magnitudes on the edges.
+// Draw each force decomposed along the edges: pulls blue, pushes vermillion, the remainder grey,
+// with magnitudes at the edges.
 /**
  * @param {Context} ctx
  * @param {Scene} scene

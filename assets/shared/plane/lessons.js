@@ -1,4 +1,4 @@
-// First seconds, first steps: the opening orbit, a row of situations, and the guided tour.
+// Introduction of the plane: the opening animation, a row of presets, and the guided tour.
 /** @import { Place, Situation } from "../types.js" */
 /** @import { Fields } from "./plane.js" */
 /** @import { Scene } from "./types.js" */
@@ -11,7 +11,7 @@ export class Lessons {
   /** @type {string | undefined} */
   situation;
   /** @type {Place | null} */
-  home = null; // of the negative, while it goes round
+  home = null; // place of the negative while it circles
 
   /** @param {Fields} app */
   constructor(app) {
@@ -54,8 +54,8 @@ export class Lessons {
     );
   }
 
-  // A sentence or caption goes once the scene is no longer the one it speaks of; zoom and switches
-  // do not matter.
+  // Remove a sentence or caption once the scene has changed from the one it describes; zoom and
+  // switches do not count.
   outdated() {
     const { app } = this,
       { situations, presets } = app.schema;
@@ -109,7 +109,7 @@ export class Lessons {
     /** @type {HTMLElement} */ (this.row.querySelector(".next")).focus({ preventScroll: true });
   }
 
-  // A ring around the control a step speaks of.
+  // Highlight the control that a step describes.
   /** @param {string} [label] */
   mark(label) {
     this.app.root.querySelectorAll(".marked").forEach((x) => x.classList.remove("marked"));
@@ -119,7 +119,7 @@ export class Lessons {
       );
   }
 
-  // The negative goes once around the pair, so that a visitor sees the forces turn. Any touch ends
+  // Move the negative once around the pair, so that visitors see the forces turn. Any input stops
   // it.
   orbit() {
     const { app } = this,
@@ -147,7 +147,7 @@ export class Lessons {
     requestAnimationFrame(step);
   }
 
-  // The same way, as a film needs it.
+  // Return the same motion for a recording.
   motion() {
     const { app } = this,
       home = [...app.scene.negative],
@@ -172,7 +172,7 @@ export class Lessons {
     };
   }
 
-  // The negative stops where it is, so that it can be taken hold of.
+  // Stop the negative where it is, so that it can be dragged.
   halt() {
     const { scene } = this.app;
     if (!this.home) return;

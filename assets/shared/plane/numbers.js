@@ -1,25 +1,26 @@
-// Words of the clamp, and places for the numbers of the force arrows in the plane.
+// Description of the clamp, and placement of the numbers at force arrows.
 import { tidy } from "../dom.js";
 
 /** @typedef {{ left: number, top: number, align: CanvasTextAlign }} Spot */
 /** @typedef {{ left: number, top: number, right: number, bottom: number }} Rect */
 
 /**
- * Where the number of an arrow stands: before its tip; where the frame ends there, or a point,
- * another number or the buttons over the plane lie there, beside the arrow.
+ * Return the position of an arrow's number: beyond its tip, or at the side of the arrow if the
+ * frame, a point, another number or a button is in the way.
+ *
  * @param {readonly number[]} from
  * @param {readonly number[]} tip
- * @param {readonly number[]} u the arrow's direction, of length 1
+ * @param {readonly number[]} u direction of the arrow, of length 1
  * @param {number} size of the frame, px
  * @param {readonly (readonly number[])[]} points
- * @param {readonly Spot[]} others numbers that have their place
- * @param {Rect | null} [covered] by buttons
+ * @param {readonly Spot[]} others numbers already placed
+ * @param {Rect | null} [covered] area covered by buttons
  * @returns {Spot}
  */
 export function numberPlace(from, tip, u, size, points, others, covered) {
   const wide = 32,
     high = 16,
-    floor = size - 20; // below: the numbers of the axis
+    floor = size - 20; // the numbers of the axis are below this
   const begin = (/** @type {Spot} */ { left, align }) =>
     left - { left: 0, center: wide / 2, right: wide }[/** @type {"left"} */ (align)];
   const free = (/** @type {Spot} */ place) => {
@@ -52,7 +53,8 @@ export function numberPlace(from, tip, u, size, points, others, covered) {
     for (const side of [1, -1]) {
       const [nx, ny] = [-u[1] * side, u[0] * side],
         [x, y] = [tip[0] - u[0] * back, tip[1] - u[1] * back];
-      if ((x - from[0]) * u[0] + (y - from[1]) * u[1] < 12) continue; // no more of the arrow
+      // too close to the start of the arrow
+      if ((x - from[0]) * u[0] + (y - from[1]) * u[1] < 12) continue;
       const align = nx < -0.3 ? "right" : nx > 0.3 ? "left" : "center";
       tries.push({ left: x + nx * 12, top: y + ny * 16, align });
     }
@@ -62,10 +64,10 @@ export function numberPlace(from, tip, u, size, points, others, covered) {
 }
 
 /**
- * Say how a loss follows from its energy E, and which triplets have no gradient for it.
+ * Return how a loss follows from its energy E, and which triplets have no gradient.
  *
  * @param {boolean} positive E is above 0 for every triplet
- * @param {number | null} m2 the upper clamp; null: none
+ * @param {number | null} m2 upper clamp; null: none
  */
 export function clamping(positive, m2) {
   if (positive && m2 === null) return "The loss is E, which is above 0 for every triplet.";

@@ -1,4 +1,4 @@
-// Painting the plane: every number comes from Python. Plane coordinates have y upwards; the canvas
+// Painting of the plane; all numbers come from Python. In plane coordinates y points up; the canvas
 // is square.
 /** @import { Box, Extra, Painted, Rasters, Scene } from "./types.js" */
 /** @import { Context, Ink, Theme } from "../types.js" */
@@ -19,8 +19,8 @@ import {
   triangle,
 } from "./layers.js";
 
-// The two rasters of an answer, n x n: colour, and a veil over what receives no force. Made once
-// per answer.
+// Return the two rasters of an answer, n x n: the colour, and a veil over places without a force.
+// Computed once per answer.
 /**
  * @param {Pick<Painted, "n" | "shade" | "active">} field
  * @param {Theme} theme
@@ -60,7 +60,7 @@ export function rasterise(field, theme, signed = false) {
   };
 }
 
-// What to draw follows from what the field carries and from the switches of the scene.
+// Draw a field: its contents and the switches of the scene select the layers.
 /**
  * @param {Context} ctx
  * @param {number} size
@@ -77,7 +77,7 @@ export function paint(ctx, size, scene, field, rasters, theme, extra = {}) {
   if (!field) {
     grid(ctx, size, scene.view, ink);
   } else {
-    // The last answer may belong to a view that has moved on: draw it where it belongs.
+    // The last answer may belong to a previous view: draw it at its own place.
     const [fx, fy, fh] = field.view,
       [left, top] = at([fx - fh, fy + fh]),
       side = at([fx + fh, fy])[0] - left;
@@ -107,7 +107,7 @@ export function paint(ctx, size, scene, field, rasters, theme, extra = {}) {
   if (extra.hover) hoverMark(ctx, scene, extra.hover, at, size, ink);
 }
 
-// Everything but the rings of the active region: veiled and hatched.
+// Veil and hatch everything outside the active region.
 /**
  * @param {Context} ctx
  * @param {Painted} field
@@ -134,7 +134,7 @@ function outside(ctx, field, box, size, ink) {
   ctx.fill(path, "evenodd");
 }
 
-// visit(axis, value, pixels) for each line of the grid.
+// Call visit(axis, value, pixels) for each line of the grid.
 /**
  * @param {number} size
  * @param {number[]} view
@@ -172,7 +172,7 @@ function grid(ctx, size, view, ink) {
   ctx.stroke();
 }
 
-// The numbers of the grid, over whatever arrows reach there.
+// Draw the numbers of the grid, on top of arrows.
 /**
  * @param {Context} ctx
  * @param {number} size
@@ -190,8 +190,8 @@ function ticks(ctx, size, view, ink) {
   });
 }
 
-// Draws polylines of `counts` corners each, from corner `first` on; returns the next corner.
-// visit(x, y) sees their middles.
+// Draw polylines of `counts` corners each, starting at corner `first`; return the index of the next
+// corner. Midpoints are passed to visit(x, y).
 /**
  * @param {Context} ctx
  * @param {Uint16Array} corners
@@ -252,7 +252,7 @@ function contours(ctx, field, box, ink, named) {
     });
   }
   ctx.globalAlpha = 1;
-  if (!named) return; // numbers that jump about would only distract
+  if (!named) return; // labels that jump during a gesture would distract
   ctx.font = "10.5px system-ui, sans-serif";
   ctx.textAlign = "center";
   ctx.textBaseline = "middle";

@@ -1,4 +1,4 @@
-// The panel beside the plane: loss and sliders, points, what is shown, figures, export.
+// Panel next to the plane: loss and sliders, points, layers, figures, export.
 /** @import { Hyper, Preset } from "../types.js" */
 /** @import { Fields } from "./plane.js" */
 import { el } from "../dom.js";

@@ -1,4 +1,4 @@
-// The fields page: owns the scene, the plane and its panels; asks Python for every number it shows.
+// Fields page: owns the scene, the plane and its panels; all numbers come from Python.
 /** @import { Field, FieldData, HoverAnswer, Scene } from "./types.js" */
 /** @import { Hyper, Motion, Place, Point, Schema, SetState, Theme } from "../types.js" */
 import {
@@ -27,12 +27,12 @@ import { wayOut } from "./way_out.js";
 
 const FINE = 81,
   COARSE = 41,
-  SLOW = 24; // nodes along a side while the hand moves; coarse once answers take more than SLOW ms
+  SLOW = 24; // nodes per side during a gesture; coarse once answers take more than SLOW ms
 const RESTING = 201,
-  MODEST = 101; // and once it rests
+  MODEST = 101; // nodes per side at rest
 
-// Other pages show scenes of their own on this plane: what they change is route, extra, kept and
-// defaults.
+// Plane with one scene. Other pages show their scenes on this plane by overriding route, extra,
+// kept and defaults.
 /** @template {FieldData} [D=FieldData] */
 export class Fields {
   /** @type {number} */
@@ -93,7 +93,7 @@ export class Fields {
   /** @type {number | null} */
   reference;
   /** @type {Map<number, number>} */
-  asked; // when each request left
+  asked; // time at which each request was sent
   /** @type {Field} */
   field;
   /** @type {number} */
@@ -103,7 +103,7 @@ export class Fields {
   /** @type {number} */
   told;
   /** @type {Field | undefined} */
-  spoken; // whose numbers are shown: on the arrows the same as in the tables
+  spoken; // field whose numbers are shown, on the arrows as in the tables
   /** @type {HTMLDivElement} */
   tools;
   /** @type {HTMLButtonElement} */
@@ -171,13 +171,13 @@ export class Fields {
   }
   get kept() {
     return ["hide", "socket", "grid"];
-  } // of the link, beside the scene
+  } // parameters of the link in addition to the scene
   extra() {
     return {};
-  } // of each request, beside the scene
+  } // fields of each request in addition to the scene
   get pans() {
     return true;
-  } // a drag on the background moves the view
+  } // called when dragging starts on the background: moves the view
 
   /** @param {D} data */
   async build(data) {
@@ -302,7 +302,7 @@ export class Fields {
     this.sync();
   }
 
-  // Put a scene, or part of one, on the stage: a preset, a step of the tour, a link.
+  // Show a scene or change parts of it: a preset, a step of the tour, a link.
   /** @param {Partial<Scene>} part */
   put(part, { keepScale = false } = {}) {
     this.touch();
@@ -319,8 +319,8 @@ export class Fields {
       this.schema.losses[loss].controls.map((c) => [c.name, c.default ?? null]),
     );
   }
-  // The kind of margin that a loss begins with: a normalised one, which Python works out, keeps the
-  // field alive while other parameters move.
+  // Return the initial kind of margin of a loss. A normalised margin, which Python computes, keeps
+  // the field active while other parameters change.
   /**
    * @param {string} loss
    * @returns {Pick<Scene, "margin" | "mu">}
@@ -334,7 +334,7 @@ export class Fields {
     const { loss } = this.scene;
     return { hyper: this.defaults(loss), ...this.margin(loss) };
   }
-  // The points and the view of a page that nobody has touched.
+  // Return the initial points and view.
   atHome() {
     const { anchor, positive, negative, view } = this.schema.plain;
     return { anchor, positive, negative, view };
@@ -383,13 +383,13 @@ export class Fields {
     this.undone = [];
   }
 
-  // ---- from Streamlit
+  // ---- messages from Streamlit
   /** @param {D} data */
   async update(data) {
     await this.ready;
     this.themed();
     if (data.query !== this.data.query && data.query !== this.query) {
-      // Python was given another link
+      // the link changed on the Python side
       this.scene = structuredClone(data.scene);
       this.query = data.query;
       this.hidden = new Set(data.hide);
@@ -417,7 +417,7 @@ export class Fields {
     );
   }
 
-  // ---- from Python
+  // ---- messages from Python
   /** @param {ArrayBuffer} buffer */
   receive(buffer) {
     const answer = /** @type {Field | HoverAnswer} */ (decode(buffer));
@@ -459,9 +459,9 @@ export class Fields {
     this.invalidate(answer.id);
   }
 
-  // Numbers beside the plane follow ten times a second. Charts follow a slider as fast, but a
-  // dragged point, which leaves most curves as they are, only now and then: where there is no GPU
-  // their repaint costs the plane a frame.
+  // Update the numbers next to the plane ten times a second. Charts follow sliders at that rate,
+  // but dragged points, which leave most curves unchanged, less often: without a GPU repainting
+  // charts costs the plane frames.
   /** @param {boolean} now */
   beside(now) {
     const time = performance.now(),
@@ -510,7 +510,7 @@ export class Fields {
     });
   }
 
-  // Python has the last word on hyper-parameters: a typed value out of range comes back within it.
+  // Take over the hyper-parameters from Python, which clamps typed values to their range.
   /** @param {Hyper} hyper */
   adopt(hyper) {
     const { scene } = this,
@@ -596,7 +596,7 @@ export class Fields {
     this.sync();
   }
 
-  // The part of the plane that lies below buttons.
+  // Return the area of the plane that buttons cover.
   covered() {
     const { offsetLeft: left, offsetTop: top, offsetWidth, offsetHeight } = this.tools;
     return offsetWidth
@@ -630,7 +630,8 @@ export class Fields {
       /** @type {string} */ label,
     ) => {
       const [x, y] = at(where);
-      handle.style.transform = `translate(${x}px, ${y}px)`; // no layout, unlike left and top
+      // transform causes no layout, unlike left and top
+      handle.style.transform = `translate(${x}px, ${y}px)`;
       handle.setAttribute("aria-label", `${label} at ${where.map(tidy).join(", ")}`);
     };
     for (const name of POINTS) place(this.handles[name], this.scene[name], name);
@@ -643,7 +644,8 @@ export class Fields {
       );
     });
     if (!this.hand.busy) this.panel.show();
-    // Not `disabled`: a disabled button would swallow the keys of whoever just pressed it.
+    // Not `disabled`: a disabled button would swallow the key presses of the visitor who just used
+    // it.
     this.undoButton.setAttribute("aria-disabled", String(this.done.length < 2));
     this.redoButton.setAttribute("aria-disabled", String(!this.undone.length));
     this.landscapeButton.setAttribute("aria-pressed", String(this.scene.landscape));
@@ -659,7 +661,7 @@ export class Fields {
     return toPixels(this.scene.view, this.size)(place);
   }
 
-  // ---- what the hand does
+  // ---- gestures
   touch() {
     this.lessons.still();
   }
@@ -669,7 +671,7 @@ export class Fields {
     this.landscape.follow(false);
   }
 
-  // A gesture has ended: the fine figure with the link, and a word to those who do not see it.
+  // End a gesture: request the fine figure and the link, and announce the result to screen readers.
   rest(remember = true) {
     if (remember) this.remember();
     this.lessons.outdated();
@@ -690,7 +692,7 @@ export class Fields {
     return [this.lessons.motion()];
   }
 
-  // ---- the landscape beside the plane
+  // ---- landscape next to the plane
   /** @param {HTMLElement | null} box */
   placeLandscape(box) {
     const stage = /** @type {HTMLElement} */ (this.whole.querySelector(".stage"));
@@ -703,7 +705,7 @@ export class Fields {
   landscapeOf() {
     return { scene: this.scene };
   }
-  // A marble is let go somewhere else: the scanning point goes there.
+  // The marble was placed: move the scanning point there.
   /** @param {Place} place */
   letGo(place) {
     this.put({ [this.scene.probe]: place }, { keepScale: true });

@@ -1,4 +1,4 @@
-// What mouse, finger and keys do on the plane: drag points, pan, zoom, snap, hover.
+// Mouse, touch and keyboard on the plane: drag points, pan, zoom, snap, hover.
 /** @import { Fields } from "./plane.js" */
 /** @import { Hover } from "./types.js" */
 /** @import { Place, Point } from "../types.js" */
@@ -44,7 +44,7 @@ export class Hand {
   attach(canvas, handles, ends) {
     this.canvas = canvas;
     this.handles = handles;
-    // Whoever reaches for the moving negative finds it at rest.
+    // Stop the moving negative as soon as the pointer moves.
     for (const kind of ["pointermove", "pointerdown"])
       this.app.frame.addEventListener(kind, () => this.app.lessons.halt(), true);
     canvas.addEventListener("pointerdown", (e) => this.background(e));
@@ -72,7 +72,7 @@ export class Hand {
     );
   }
 
-  // The place of a point, as it is read and as the hand sets it.
+  // Return functions that read and set the place of a point.
   /** @param {Point} name */
   access(name) {
     return {
@@ -115,7 +115,7 @@ export class Hand {
     carry(event, this.canvas, now, act, this.held(handle), handle);
   }
 
-  // The point that a press of the mouse on the plane takes hold of.
+  // Return the point that a mouse press on the plane takes hold of.
   /** @param {PointerEvent} event */
   near(event) {
     const { app } = this;
@@ -131,7 +131,7 @@ export class Hand {
     this.app.move();
   }
 
-  // The end of a drag that begins.
+  // Start a drag and return the function that ends it.
   /** @param {HTMLElement} target */
   held(target) {
     this.busy = target;
@@ -141,7 +141,8 @@ export class Hand {
     };
   }
 
-  // A key moves by a hundredth; under a snap by as much as it takes to arrive somewhere else.
+  // Return the step of an arrow key: a hundredth, or, when snapping, enough to reach another
+  // position.
   keyStep() {
     const { scene } = this.app;
     return {
@@ -158,7 +159,7 @@ export class Hand {
     this.resting = setTimeout(() => this.app.rest(), 250);
   }
 
-  // ---- view: drag the background, two fingers, Ctrl + wheel, buttons
+  // ---- view: drag the background, pinch, Ctrl + wheel, buttons
   /** @param {PointerEvent} event */
   background(event) {
     this.unlook();
@@ -225,7 +226,7 @@ export class Hand {
     this.app.rest();
   }
 
-  // ---- snapping: the nearest place that fits
+  // ---- snapping: the nearest position that satisfies the constraint
   /**
    * @param {Point} name
    * @param {number[]} place
@@ -274,7 +275,7 @@ export class Hand {
     return found.map(round);
   }
 
-  // The chosen snap takes hold at once: all points on the circle, or the scanning point on its
+  // Apply the chosen snap at once: to all points on the circle, or to the scanning point of a
   // triangle.
   snapNow() {
     const { scene } = this.app;
@@ -282,7 +283,7 @@ export class Hand {
       scene[name] = this.snapped(name, scene[name]);
     if (scene.snap === "circle")
       POINTS.forEach((name, i) => {
-        // points that fell on one place part again
+        // separate points that were snapped to the same place
         while (
           POINTS.slice(0, i).some(
             (k) => Math.hypot(scene[k][0] - scene[name][0], scene[k][1] - scene[name][1]) < 0.05,
@@ -297,11 +298,11 @@ export class Hand {
     this.app.rest();
   }
 
-  // ---- reading out a place: under the pointer, or by arrow keys on the plane
+  // ---- numbers at a place: under the pointer, or by arrow keys on the plane
   /** @param {number[]} place */
   look(place) {
     const { app } = this;
-    this.wanted = true; // until unlook: an answer that comes later is no longer looked at
+    this.wanted = true; // false after unlook: later answers are ignored
     app.link.send({ id: app.seq, hover: place.map(round), scene: app.scene, ...app.extra() });
   }
 

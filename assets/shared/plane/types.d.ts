@@ -1,15 +1,15 @@
-// What the fields page and Python tell each other (pages/shared/plane/service.py,
+// Messages between the Fields page and Python (pages/shared/plane/service.py,
 // pages/shared/plane/state.py).
 import type { Data, Hyper, Place, Point, Shapes } from "../types.js";
 
-// What stands on the plane: three points, a loss, a view and switches.
+// State of the plane: three points, a loss, a view and switches.
 export interface Scene extends Record<Point, Place> {
   loss: string;
   hyper: Hyper;
-  probe: Point; // scans the plane
+  probe: Point; // the scanning point
   margin: "raw" | "normalised";
   mu: number | null;
-  view: Place; // middle x, y and half the side
+  view: Place; // centre x, y and half the side
   shade: "energy" | "raw" | "force" | "none";
   lines: "none" | "clamped" | "raw";
   flow: "arrows" | "streams" | "none";
@@ -21,32 +21,33 @@ export interface Scene extends Record<Point, Place> {
   discs: boolean;
   mining: boolean;
   cut: boolean;
-  landscape: boolean; // the energy in space
-  mass: number; // of the marble there
+  landscape: boolean; // show the energy as a 3-D surface
+  mass: number; // mass of the marble on it
 }
 
 export interface FieldData extends Data {
   scene: Scene;
   query: string;
-  menus: Record<string, Record<string, string>>; // what choices are called
+  menus: Record<string, Record<string, string>>; // titles of the options
   hide: string[];
-  idle: boolean; // nobody asked for a scene: the negative may go round once
+  idle: boolean; // the address names no scene: the negative may circle once
   grid: number | null;
-  note?: { loss: string; text: string; query: string }; // why this loss is shown first, and the link of a study
-  landscape?: string; // the module that draws landscapes, where the page offers them
-  carry?: string; // the address whose link takes the scene along
+  // reason for the first loss, and link to a study
+  note?: { loss: string; text: string; query: string };
+  landscape?: string; // address of the landscape module, if the page offers it
+  carry?: string; // address of the link that carries the scene over
 }
 
 export interface FieldRequest {
   id: number;
   scene: Scene;
-  n?: number; // nodes along a side
-  scale?: number | null; // of colour and of arrows: kept while the hand moves
+  n?: number; // nodes per side
+  scale?: number | null; // scale of colours and arrows, fixed during a gesture
   reference?: number | null;
-  settle?: boolean; // the hand rests
-  batch?: Batch; // margins are looked at
-  hover?: Place; // the numbers at a place instead of a field
-  of?: unknown; // of the page of failures: which triplet, and the step
+  settle?: boolean; // the gesture has ended
+  batch?: Batch; // margins are displayed
+  hover?: Place; // request the numbers at a place instead of a field
+  of?: unknown; // on Failures: the triplet and the step
   rate?: number;
   by?: string;
 }
@@ -84,17 +85,17 @@ export interface Margin {
   batch?: boolean;
 }
 
-// What is drawn of a field; the comparison and the export draw some of it.
+// Part of a field that is drawn; Compare and the export draw a subset.
 export interface Painted {
   view: Place;
-  forces: Place[]; // on anchor, positive, negative
+  forces: Place[]; // force on anchor, positive, negative
   residuals: Place[];
   strengths: Edges;
   shapes: Shapes;
   n: number;
   signed?: boolean;
   shade?: Uint8Array;
-  active?: Uint8Array; // a bit for each node, where the layer is a mask
+  active?: Uint8Array; // one bit per node, if the layer is a mask
   rings: number[];
   patches?: Uint16Array;
   outer: number[];
@@ -108,7 +109,7 @@ export interface Painted {
   discs?: Discs | null;
 }
 
-// The answer: numbers of the triplet, and each layer that is shown.
+// Answer of Python: numbers of the triplet and each layer that is shown.
 export interface Field extends Painted {
   id: number;
   hover?: undefined;
@@ -118,16 +119,16 @@ export interface Field extends Painted {
   m2: number | null;
   mu: number | null;
   hit: boolean;
-  positive: boolean; // the energy of this loss is above 0 for every triplet
+  positive: boolean; // this loss has positive energy for every triplet
   edges: Edges;
   scale: number;
   reference: number;
   reach: number;
   quiet: boolean; // no place in view is active
-  flat: boolean; // some are, and none has a force
+  flat: boolean; // some places are active, but none has a force
   laws: Float32Array;
   cut?: Float32Array;
-  // once the hand rests
+  // sent at the end of a gesture
   bring?: Place | null;
   query?: Record<string, string>;
   hyper: Hyper;
@@ -136,7 +137,7 @@ export interface Field extends Painted {
   margins?: Margin[];
 }
 
-// The numbers at a place.
+// Numbers at one place.
 export interface Hover {
   at: Place;
   raw: number | null;
@@ -159,11 +160,12 @@ export interface Rasters {
   colour?: CanvasImageSource;
   veil?: CanvasImageSource;
 }
-export type At = (place: Place) => [number, number]; // from the plane to pixels
+export type At = (place: Place) => [number, number]; // maps the plane to pixels
 export interface Extra {
   hover?: Hover | null;
   forceScale?: number;
   moving?: boolean;
-  told?: Pick<Painted, "forces" | "strengths">; // numbers on arrows: those of the table beside
-  covered?: { left: number; top: number; right: number; bottom: number } | null; // by buttons
+  told?: Pick<Painted, "forces" | "strengths">; // numbers on arrows, equal to those in the table
+  // area covered by buttons
+  covered?: { left: number; top: number; right: number; bottom: number } | null;
 }

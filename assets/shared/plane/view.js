@@ -1,5 +1,5 @@
-// A view of the plane, [x, y, half its side], on a square of `size` pixels, y upward: its places,
-// and the hand that carries points over it or the view itself.
+// View of the plane, [x, y, half its side], on a square of `size` pixels, y up: conversion to
+// pixels, dragging of points and of the view.
 /** @import { At } from "./types.js" */
 /** @import { Place } from "../types.js" */
 import { arrow, enlarged, follow, within } from "../hand.js";
@@ -27,7 +27,7 @@ export function fromPixels([x, y, half], size) {
   return (/** @type {number[]} */ [u, v]) => [x - half + u * k, y + half - v * k];
 }
 
-const CATCH = 40; // pixels from the middle of a point within which a press takes hold of it
+const CATCH = 40; // radius in pixels within which a press takes hold of a point
 
 /**
  * Return the point nearest to a pixel, or undefined if all lie farther than `CATCH` pixels.
@@ -47,8 +47,8 @@ export function caught([x, y], places) {
   return best;
 }
 
-// Drag a handle, by default the one that the pointer went down on: `set` hears the place of its
-// point, within the view.
+// Drag a handle, by default the one under the pointer; `set` receives the place of its point,
+// clamped to the view.
 /**
  * @param {PointerEvent} event
  * @param {Element} plane
@@ -77,7 +77,7 @@ export function carry(
   follow(event, handle, move, end);
 }
 
-// The place to which an arrow key moves a point; undefined for any other key.
+// Return the place to which an arrow key moves a point; undefined for other keys.
 /**
  * @param {KeyboardEvent} event
  * @param {Place} place
@@ -87,7 +87,7 @@ export function nudged(event, place, by = 0.01) {
   return step && place.map((v, axis) => rounded(v + by * step[axis]));
 }
 
-// Drag the plane itself: `set` hears the view that stays under the hand.
+// Drag the plane; `set` receives the view that keeps the same place under the pointer.
 /**
  * @param {PointerEvent} event
  * @param {HTMLElement} plane
@@ -104,8 +104,8 @@ export function pan(event, plane, { view: [x, y, half], size }, set, end) {
 }
 
 /**
- * @param {number[]} view changed in place
- * @param {number} factor below 1: closer
+ * @param {number[]} view modified in place
+ * @param {number} factor below 1 zooms in
  */
 export function zoom(view, factor) {
   view[2] = rounded(Math.min(Math.max(view[2] * factor, 0.05), 50));

@@ -1,19 +1,20 @@
-// Where the scanning point feels no force: what to say, and the change of the scene that leads out.
+// Help for a scanning point without a force: the reason, and a change of the scene that restores
+// the force.
 /** @import { Field, Scene } from "./types.js" */
 /** @import { Place } from "../types.js" */
 import { stateOf, tidy } from "../dom.js";
 
-const LIFT = 0.3; // energy of a triplet whose margin was raised for it
-const NEAR = 1e-6; // numbers that differ by less are the same
+const LIFT = 0.3; // energy of a triplet after its margin was raised
+const NEAR = 1e-6; // numbers closer than this count as equal
 
 /** @typedef {{ text: string, label?: string, change: Partial<Scene> }} WayOut */
 /**
  * @typedef {object} Defaults
- * @property {Place | null} bring where the scanning point would be active
- * @property {Pick<Scene, "hyper" | "margin" | "mu">} parameters those of the loss
- * @property {Pick<Scene, "anchor" | "positive" | "negative" | "view">} home points and view
- * @property {string | null} margin the hyper-parameter that is added to the energy
- * @property {boolean} fixed the figure belongs to a lesson, which asks what to do
+ * @property {Place | null} bring place at which the scanning point would be active
+ * @property {Pick<Scene, "hyper" | "margin" | "mu">} parameters defaults of the loss
+ * @property {Pick<Scene, "anchor" | "positive" | "negative" | "view">} home default points and view
+ * @property {string | null} margin hyper-parameter that is added to the energy
+ * @property {boolean} fixed the figure belongs to a lesson, which gives the task
  */
 
 /**
@@ -32,7 +33,7 @@ const same = (a, b) =>
  * @param {Pick<Field, "quiet" | "flat" | "hit" | "raw" | "m1" | "m2">} f
  * @param {Scene} scene
  * @param {Defaults} defaults
- * @returns {WayOut} without a label there is no button
+ * @returns {WayOut} text and button; no button if there is no label
  */
 export function wayOut(f, scene, { bring, parameters, home, margin, fixed }) {
   const { probe } = scene,
@@ -69,7 +70,7 @@ export function wayOut(f, scene, { bring, parameters, home, margin, fixed }) {
 }
 
 /**
- * A margin at which the triplet has a loss as it stands.
+ * Return the change that raises the margin until the current triplet has a loss.
  *
  * @param {string} text
  * @param {Pick<Field, "raw" | "m1" | "m2">} f

@@ -1,10 +1,10 @@
-// The speaker's window: notes, time, and what the audience sees. It is driven from the window of
-// the picture, which it needs for nothing but its content.
+// Speaker's window: notes, time, and the audience's view. The window of the figure controls it; the
+// figure needs only its content.
 import { el, setText } from "../dom.js";
 
 /** @typedef {{ title: string, caption: string, notes: string[], shown: [string, string][] }} Told */
 
-const OWN = "dml-notes"; // of this browser, by page
+const OWN = "dml-notes"; // storage key for the browser's own notes, by page
 const two = (/** @type {number} */ n) => String(n).padStart(2, "0");
 
 export class Notes {
@@ -30,7 +30,7 @@ export class Notes {
     return `${OWN}:${location.pathname}`;
   }
 
-  // Whether there is a window now.
+  // Open the window, or focus the open one; return true if there is a window.
   /** @param {string} title */
   open(title) {
     if (this.window && !this.window.closed) {

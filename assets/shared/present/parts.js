@@ -1,9 +1,9 @@
-// What of a page may stand beside its picture in a lecture: by the name that the address uses, a
-// title, and where it is found. One table for all pages; what a page has not, it does not offer.
+// Parts of pages that can be shown next to the figure in presentation mode: name in the address,
+// title, and selector. One table serves all pages; parts that a page lacks are not offered.
 
 /** @typedef {{ name: string, title: string, selector: string }} Part */
 
-// Without :has(), which stage.js asks of these selectors in turn.
+// Selectors without :has(), because stage.js evaluates them one by one.
 /** @type {Part[]} */
 const PARTS = [
   { name: "presets", title: "presets", selector: ".try, .lessons, .top" },
@@ -23,11 +23,11 @@ const PARTS = [
   { name: "tools", title: "tools", selector: ".map-lab > .bar" },
 ];
 
-// The row of a slider or choice, by what it is called.
+// Return the selector of the row of the slider or menu called `name`.
 /** @param {string} name */
 const rowOf = (name) => `.control[data-name="${CSS.escape(name)}"]`;
 
-// Those that a page has now.
+// Return the parts that a page currently has.
 /** @param {HTMLElement} whole */
 export function partsOf(whole) {
   const rows = [...whole.querySelectorAll(".control[data-name]")].map((row) => {
@@ -40,7 +40,7 @@ export function partsOf(whole) {
   return [...PARTS.filter((part) => whole.querySelector(part.selector)), ...sliders];
 }
 
-// Where the parts of these names are, whether they are there now or come with another loss.
+// Return the selectors of the named parts, including parts that appear only with another loss.
 /** @param {string[]} names */
 export const selectorsOf = (names) =>
   names.map((name) => PARTS.find((part) => part.name === name)?.selector ?? rowOf(name));

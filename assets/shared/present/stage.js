@@ -1,19 +1,19 @@
-// The picture of a page over the whole window: larger type, the parts that the speaker has chosen,
-// a caption, and notes in a window of their own. The page stays what it is: nothing of it is moved
-// or made twice, all else of it is only hidden.
+// Figure of a page over the whole window: larger type, the parts that the speaker chose, a caption,
+// and notes in a separate window. The page is unchanged: nothing is moved or duplicated, everything
+// else is only hidden.
 /** @import { Presentable, Presentation } from "../types.js" */
 import { el, setText, styled } from "../dom.js";
 import { partsOf, selectorsOf } from "./parts.js";
 import { Notes } from "./notes.js";
 
-const LOOK = 300; // ms between two looks at what is shown
-const SMALLEST = 0.62; // of the type of a caption that is to stand in one line
+const LOOK = 300; // ms between two updates of caption and notes
+const SMALLEST = 0.62; // smallest scale of the type of a one-line caption
 
 export class Stage {
   /** @type {number | undefined} */
   looking;
   /** @type {HTMLElement[]} */
-  asleep = []; // what lies under it, meanwhile out of reach
+  asleep = []; // elements below the figure, inert meanwhile
   over = false;
 
   /**
@@ -113,7 +113,7 @@ export class Stage {
     this.focused?.focus({ preventScroll: true });
   }
 
-  // What lies under the picture is out of reach of Tab and of those who listen.
+  // Make everything below the figure inert, for Tab and for screen readers.
   alone() {
     /** @type {Node | null} */
     let node = this.whole;
@@ -154,7 +154,7 @@ export class Stage {
       setText(this.caption, "The browser keeps the window of the notes shut: allow pop-ups here.");
   }
 
-  // ---- what stands beside the picture
+  // ---- parts next to the figure
   /** @param {string[]} names */
   choose(names) {
     this.names = names;
@@ -167,7 +167,7 @@ export class Stage {
     this.write(names);
   }
 
-  // What belongs to the picture beside its frames.
+  // Return the selectors that belong to the figure in addition to its frames.
   pictures() {
     return this.about.picture === "views" ? [".views"] : [];
   }
@@ -187,7 +187,7 @@ export class Stage {
     );
   }
 
-  // In the address; null: no lecture any more.
+  // Write the chosen parts into the address; null removes the presentation parameters.
   /** @param {string[] | null} names */
   write(names) {
     const address = new URLSearchParams(location.search);
@@ -201,7 +201,7 @@ export class Stage {
     history.replaceState(history.state, "", location.pathname + (text && `?${text}`));
   }
 
-  // The largest square that has room.
+  // Measure the largest square that fits.
   room() {
     const { clientWidth: width, clientHeight: height } = this.cell;
     this.whole.style.setProperty("--cell-width", `${width}px`);
@@ -210,7 +210,7 @@ export class Stage {
     this.app.resize?.();
   }
 
-  // ---- what is shown
+  // ---- caption and notes
   look() {
     const text = this.words();
     if (this.caption.textContent !== text) {
@@ -220,7 +220,7 @@ export class Stage {
     this.notes.show(this.told());
   }
 
-  // One line, in smaller type where it is long.
+  // Shrink the type of a long caption so that it fits on one line.
   line() {
     const { caption } = this;
     caption.style.fontSize = "";
@@ -244,7 +244,7 @@ export class Stage {
     return this.sentence || this.about.caption.replace("{loss}", this.loss);
   }
 
-  // For the speaker: the notes, and what the audience sees.
+  // Return what the speaker's window shows: the notes and the state of the figure.
   told() {
     const { whole, about } = this,
       text = (/** @type {Element | null} */ node) => node?.textContent?.trim() ?? "";

@@ -1,7 +1,7 @@
-// What all containers say of their pictures.
+// Metadata of frames that all containers write.
 /** @import { Encoded } from "../types.js" */
 
-// The numbers of ITU-T H.273 for what a browser calls by name.
+// Codes of ITU-T H.273 for the browser's names of colour spaces.
 /** @type {Record<"primaries" | "transfer" | "matrix", Record<string, number>> & { unknown: number }} */
 export const CODES = {
   primaries: { bt709: 1, bt470bg: 5, smpte170m: 6, bt2020: 9, smpte432: 12 },
@@ -11,7 +11,7 @@ export const CODES = {
 };
 
 /**
- * How long each picture is shown, in ms.
+ * Return how long each frame is shown, in ms.
  *
  * @param {Encoded} film
  */

@@ -1,11 +1,11 @@
-// Whole numbers and text as the bytes of a file.
-/** @typedef {Uint8Array | number[] | string} Part a string: of one byte a character */
+// Integers and text as bytes of a file.
+/** @typedef {Uint8Array | number[] | string} Part bytes, or a string with one byte per character */
 
 /**
- * The numbers one after the other, each of so many bytes, the greatest byte first.
+ * Return integers as consecutive big-endian bytes.
  *
- * @param {number} width
- * @param {...number} values not below 0
+ * @param {number} width bytes per integer
+ * @param {...number} values not negative
  */
 export const whole = (width, ...values) =>
   Uint8Array.from(

@@ -1,29 +1,28 @@
-// Pictures that come one after the other, as a file: each is shown at the time it is given, however
-// long the machine takes to write it.
+// Frames as a file: each is shown at its given time, however long encoding takes.
 /** @import { Encoded } from "../types.js" */
 import { mp4 } from "./mp4.js";
 import { webm } from "./webm.js";
 import { zip } from "./zip.js";
 
-export const RATE = 25, // pictures a second
-  LARGEST = 1440; // pixels of the longer side
-const BITS = 10e6, // a second
-  KEYS = 50, // pictures from one that stands alone to the next
-  WAITING = 3; // pictures that the encoder may have before it
+export const RATE = 25, // frames per second
+  LARGEST = 1440; // maximal pixels of the longer side
+const BITS = 10e6, // bits per second
+  KEYS = 50, // frames between key frames
+  WAITING = 3; // frames that the encoder may have queued
 
-/** @typedef {"mp4" | "webm" | "zip"} Kind of pictures, in the last one every one is a PNG */
+/** @typedef {"mp4" | "webm" | "zip"} Kind file format; the last one writes every frame as PNG */
 /** @typedef {{ add(ms: number): Promise<void>, end(ms: number): Promise<Blob>, drop(): void }} Writer */
 
 const SIZE = { width: LARGEST, height: LARGEST, bitrate: BITS, framerate: RATE };
 /** @type {Record<"mp4" | "webm", VideoEncoderConfig>} */
 const CODECS = {
-  mp4: { ...SIZE, codec: "avc1.640028", avc: { format: "avc" } }, // PowerPoint and Keynote play it
-  webm: { ...SIZE, codec: "vp09.00.41.08" }, // all browsers
+  mp4: { ...SIZE, codec: "avc1.640028", avc: { format: "avc" } }, // plays in PowerPoint and Keynote
+  webm: { ...SIZE, codec: "vp09.00.41.08" }, // plays in all browsers
 };
 const FILES = { mp4, webm };
 
 /**
- * What this browser can write here: it encodes films only on this computer or over https.
+ * Return the formats this browser can write; it encodes video only on localhost or over https.
  *
  * @returns {Promise<Kind[]>}
  */
@@ -45,9 +44,9 @@ export const after = (ms) =>
   });
 
 /**
- * What is on a canvas whenever a picture is added.
+ * Return a writer that adds the current content of a canvas as a frame.
  *
- * @param {HTMLCanvasElement} canvas keeps its size
+ * @param {HTMLCanvasElement} canvas of constant size
  * @param {Kind} kind
  * @returns {Writer}
  */
@@ -82,7 +81,7 @@ class Film {
     this.encoder.configure({ ...CODECS[kind], width, height });
   }
 
-  /** @param {number} ms later than that of all before */
+  /** @param {number} ms later than all previous times */
   async add(ms) {
     if (this.failed) throw this.failed;
     const picture = new VideoFrame(this.canvas, { timestamp: 1000 * ms });
@@ -98,7 +97,7 @@ class Film {
     await this.room();
   }
 
-  /** @param {number} ms when the last picture has been shown */
+  /** @param {number} ms time at which the last frame ends */
   async end(ms) {
     await this.encoder.flush();
     this.drop();

@@ -1,16 +1,16 @@
-// Pictures of H.264 as an MP4 file (ISO/IEC 14496-12, 14496-15): each at its own millisecond.
+// Frames of H.264 as an MP4 file (ISO/IEC 14496-12, 14496-15), each with its own time in ms.
 /** @import { Encoded } from "../types.js" */
 /** @import { Part } from "./bytes.js" */
 import { joined, whole } from "./bytes.js";
 import { CODES, untilNext } from "./about.js";
 
-const TICKS = 1000, // a second
-  DPI = 0x480000, // 72, as all write it
+const TICKS = 1000, // per second
+  DPI = 0x480000, // 72, the usual value
   UPRIGHT = whole(4, 0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000),
   ENGLISH = 0x55c4;
 
 /**
- * @param {string} name of four letters
+ * @param {string} name four letters
  * @param {...Part} content
  */
 function box(name, ...content) {
@@ -18,7 +18,7 @@ function box(name, ...content) {
   return joined([whole(4, body.length + 8), name, body]);
 }
 /**
- * A box with a version, which is 0, and flags.
+ * Return a box with version 0 and flags.
  *
  * @param {string} name
  * @param {number} flags
@@ -26,10 +26,10 @@ function box(name, ...content) {
  */
 const full = (name, flags, ...content) => box(name, whole(4, flags), ...content);
 
-// What the pictures are, where each lies in the file and how long it is shown.
+// Return the sample table: format of the frames, their offsets in the file and durations.
 /**
  * @param {Encoded} film
- * @param {number} start of the first picture's bytes
+ * @param {number} start offset of the first frame
  */
 function table(film, start) {
   const { width, height, pictures, description, colours } = film,
@@ -42,9 +42,9 @@ function table(film, start) {
     whole(4, 0, 0, 0, 0),
     whole(2, width, height),
     whole(4, DPI, DPI, 0),
-    whole(2, 1), // picture in a sample
-    whole(4, 0, 0, 0, 0, 0, 0, 0, 0), // the name of what packed it
-    whole(2, 24, 0xffff), // bits of colour
+    whole(2, 1), // frames per sample
+    whole(4, 0, 0, 0, 0, 0, 0, 0, 0), // name of the compressor
+    whole(2, 24, 0xffff), // bits per pixel
     box("avcC", description ?? []),
     box(
       "colr",
@@ -60,7 +60,7 @@ function table(film, start) {
     full("stsd", 0, whole(4, 1), drawn),
     full("stts", 0, whole(4, pictures.length, ...untilNext(film).flatMap((ms) => [1, ms]))),
     full("stss", 0, whole(4, keys.length, ...keys)),
-    full("stsc", 0, whole(4, 1, 1, pictures.length, 1)), // all in one piece
+    full("stsc", 0, whole(4, 1, 1, pictures.length, 1)), // all samples in one chunk
     full("stsz", 0, whole(4, 0, pictures.length, ...pictures.map(({ data }) => data.length))),
     full("stco", 0, whole(4, 1, start)),
   );
@@ -77,18 +77,18 @@ function described(film, start) {
     full(
       "mvhd",
       0,
-      whole(4, 0, 0, TICKS, length, 0x10000), // at its usual speed
+      whole(4, 0, 0, TICKS, length, 0x10000), // normal playback rate
       whole(2, 0x100, 0),
       whole(4, 0, 0),
       UPRIGHT,
       whole(4, 0, 0, 0, 0, 0, 0),
-      whole(4, 2), // the next track would be this
+      whole(4, 2), // next track ID
     ),
     box(
       "trak",
       full(
         "tkhd",
-        3, // it is on, and part of the film
+        3, // track enabled and used in the movie
         whole(4, 0, 0, 1, 0, length, 0, 0),
         whole(2, 0, 0, 0, 0),
         UPRIGHT,
@@ -101,7 +101,7 @@ function described(film, start) {
         box(
           "minf",
           full("vmhd", 1, whole(2, 0, 0, 0, 0)),
-          box("dinf", full("dref", 0, whole(4, 1), full("url ", 1))), // in this file
+          box("dinf", full("dref", 0, whole(4, 1), full("url ", 1))), // data in this file
           table(film, start),
         ),
       ),

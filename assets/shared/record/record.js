@@ -1,4 +1,4 @@
-// Asks what is to be filmed and how long, shows how far it is, and can be cancelled.
+// Dialog for recordings: subject, duration, progress, and cancellation.
 /** @import { Filmed, Motion } from "../types.js" */
 /** @import { Kind } from "./film.js" */
 import { el, save, setText, styled } from "../dom.js";
@@ -8,7 +8,7 @@ import { Recorder } from "./recorder.js";
 const SECONDS = { least: 1, most: 30, usual: 6 };
 const TITLES = { mp4: "MP4", webm: "WebM", zip: "PNG pictures in a ZIP" };
 
-// Where a slider goes from end to end and back; only where it acts at once.
+// Return motions of sliders from end to end and back, for sliders that act immediately.
 /**
  * @param {Filmed} app
  * @returns {Motion[]}
@@ -43,7 +43,7 @@ function sweeps(app) {
   });
 }
 
-// There and back, slowly at both ends.
+// Return the position of a motion there and back, slow at both ends.
 const there = (/** @type {number} */ t) => (1 - Math.cos(2 * Math.PI * t)) / 2;
 
 /** @param {Filmed} app */
@@ -89,7 +89,7 @@ export async function record(app) {
       word,
       el("div", { class: "pills" }, start, shut),
     );
-  // One after the other they tell no time: pictures are those of a loop.
+  // PNG sequences have no timing, so only loops are offered.
   const offered = () => {
     for (const each of kind.options)
       each.disabled = each.value === "zip" && !loops[Number(what.value)];

@@ -1,13 +1,13 @@
-// A picture that moves, as a film for slides: what is drawn on the canvases of a page, frame by
-// frame where a motion returns to where it began, so that the film repeats without a seam.
+// Recording of a moving figure as a film for slides: the canvases of a page are drawn frame by
+// frame. Motions return to their start, so that the film loops without a seam.
 /** @import { Filmed, Motion } from "../types.js" */
 /** @import { Kind } from "./film.js" */
 import { drawing, el } from "../dom.js";
 import { LARGEST, RATE, after, writer } from "./film.js";
 
-const STEP = 1000 / RATE, // ms
-  PATIENCE = 600, // frames
-  WAITS = 2; // frames without anything on its way, until a pose counts as drawn
+const STEP = 1000 / RATE, // ms per frame
+  PATIENCE = 600, // frames to wait at most
+  WAITS = 2; // frames without pending work until a pose counts as drawn
 
 /** @typedef {(share: number, what: string) => void} Tell */
 
@@ -16,7 +16,7 @@ const frame = () =>
     requestAnimationFrame(resolve);
   });
 
-// What belongs to the picture, as it lies on the window.
+// Return the elements of the figure with their positions in the window.
 /** @param {HTMLElement} whole */
 function layers(whole) {
   const seen = (/** @type {Element} */ node) => node.getBoundingClientRect().width > 0;
@@ -38,7 +38,7 @@ export class Recorder {
     this.stopped = true;
   }
 
-  // The picture of this moment on the canvas that is filmed.
+  // Draw the current figure onto the recorded canvas.
   draw() {
     const { app, canvas } = this,
       shown = layers(app.whole),
@@ -50,7 +50,7 @@ export class Recorder {
       first = !this.scale,
       scale = (this.scale ||= Math.min(LARGEST / width, LARGEST / height, 2));
     if (first) {
-      canvas.width = 2 * Math.round((width * scale) / 2); // films have even sides
+      canvas.width = 2 * Math.round((width * scale) / 2); // video encoders need even sides
       canvas.height = 2 * Math.round((height * scale) / 2);
     }
     const ctx = drawing(canvas),
@@ -59,7 +59,7 @@ export class Recorder {
     ctx.fillStyle = style.getPropertyValue("--st-background-color") || "#fff";
     ctx.fillRect(0, 0, canvas.width, canvas.height);
     ctx.setTransform(scale, 0, 0, scale, -left * scale, -top * scale);
-    app.paint?.(); // a canvas of WebGL holds its picture only now
+    app.paint?.(); // WebGL canvases can be read only right after painting
     shown.forEach((node, i) => {
       const { left: x, top: y, width: w, height: h } = boxes[i];
       if (node instanceof HTMLHeadingElement) {
@@ -80,14 +80,14 @@ export class Recorder {
     });
   }
 
-  // Whether nothing that a pose has asked for is still on its way.
+  // True if no request of a pose is pending.
   get still() {
     const { link, frameRequest, asked, wanted } = this.app,
       painting = frameRequest || (typeof asked === "number" && asked);
     return !link?.busy && !link?.waiting && !painting && wanted === undefined;
   }
 
-  // Until nothing is on its way any more, or a picture moves by itself and never rests.
+  // Wait until nothing is pending; a figure that moves by itself never comes to rest.
   /** @returns {Promise<void>} */
   async drawn(quiet = 0, waited = 0) {
     await frame();
@@ -95,7 +95,7 @@ export class Recorder {
     if (now < WAITS && waited < PATIENCE && !this.stopped) await this.drawn(now, waited + 1);
   }
 
-  // A loop: every frame is waited for. Null where it was cancelled.
+  // Record a loop and wait for every frame. Return null if cancelled.
   /**
    * @param {Motion} motion
    * @param {number} seconds
@@ -120,7 +120,7 @@ export class Recorder {
     }
   }
 
-  // What moves by itself, or under the hand, for so long.
+  // Record a figure that moves by itself or is being used, for a given duration.
   /**
    * @param {number} seconds
    * @param {Kind} kind
@@ -143,14 +143,14 @@ export class Recorder {
     }
   }
 
-  // The first picture says how large all are.
+  // Start a film; its first frame determines the size.
   /** @param {Kind} kind */
   begun(kind) {
     this.draw();
     return writer(this.canvas, kind);
   }
 
-  // One after the other, until the film is cancelled.
+  // Yield `count` frame numbers, or fewer if the film is cancelled.
   /** @param {number} count */
   async *turns(count) {
     for (let i = 0; i < count && !this.stopped; i++) yield i;

@@ -1,15 +1,15 @@
-// Pictures of VP9 as a WebM file (Matroska, RFC 9559): every one at its own millisecond.
+// Frames of VP9 as a WebM file (Matroska, RFC 9559), each with its own time in ms.
 /** @import { Encoded } from "../types.js" */
 /** @import { Part } from "./bytes.js" */
 import { joined, whole } from "./bytes.js";
 import { CODES } from "./about.js";
 
-const NANOSECONDS = 1e6; // in a tick of the file
+const NANOSECONDS = 1e6; // per tick of the file
 const TRACK = 1,
-  VIDEO = 1; // its type
+  VIDEO = 1; // track type
 
 /**
- * An element: its id, its size, what is in it.
+ * Return an element: its ID, its size, its content.
  *
  * @param {number} id
  * @param {...Part} content
@@ -70,7 +70,7 @@ export function webm(film) {
   /** @type {{ ms: number, blocks: Uint8Array[] }[]} */
   const groups = [];
   for (const { ms, key, data } of film.pictures) {
-    if (key) groups.push({ ms, blocks: [] }); // each can be played from its start
+    if (key) groups.push({ ms, blocks: [] }); // every cluster starts with a key frame
     const group = groups[groups.length - 1];
     group.blocks.push(
       element(0xa3, [0x80 | TRACK], whole(2, ms - group.ms), [key ? 0x80 : 0], data), // SimpleBlock
@@ -78,7 +78,7 @@ export function webm(film) {
   }
   const head = described(film),
     clusters = groups.map(({ ms, blocks }) => element(0x1f43b675, number(0xe7, ms), ...blocks));
-  // Where each stands, for a player that seeks. Its own size is that of any other places.
+  // Return the cue points for seeking. The size of their block does not depend on the positions.
   const places = (/** @type {number} */ first) => {
     let at = first;
     const points = groups.map(({ ms }, i) => {
@@ -94,8 +94,8 @@ export function webm(film) {
       0x1a45dfa3, // EBML
       number(0x4286, 1),
       number(0x42f7, 1),
-      number(0x42f2, 4), // the longest id
-      number(0x42f3, 8), // the longest size
+      number(0x42f2, 4), // maximal ID length
+      number(0x42f3, 8), // maximal size length
       element(0x4282, "webm"),
       number(0x4287, 4),
       number(0x4285, 2),

@@ -1,8 +1,8 @@
-// Files in an archive that any system opens (APPNOTE 6.3.10), not packed: PNG is packed already.
+// ZIP archives (APPNOTE 6.3.10) without compression, since PNG is compressed already.
 import { joined, whole } from "./bytes.js";
 
-const VERSION = 20, // 2.0
-  NEW_YEAR_1980 = 0x21; // the first day a ZIP knows
+const VERSION = 20, // version 2.0
+  NEW_YEAR_1980 = 0x21; // earliest date of the ZIP format
 
 const TABLE = Uint32Array.from({ length: 256 }, (_, i) => {
   let sum = i;
@@ -16,7 +16,7 @@ function crc(data) {
   return (sum ^ 0xffffffff) >>> 0;
 }
 /**
- * As ZIP has its numbers: the smallest byte first.
+ * Return integers in ZIP's byte order, little-endian.
  *
  * @param {number} width
  * @param {...number} values
@@ -24,9 +24,9 @@ function crc(data) {
 const little = (width, ...values) => joined(values.map((value) => whole(width, value).reverse()));
 
 /**
- * The pieces of an archive, one after the other.
+ * Return the parts of an archive in order.
  *
- * @param {{ name: string, data: Uint8Array<ArrayBuffer> }[]} files names in ASCII
+ * @param {{ name: string, data: Uint8Array<ArrayBuffer> }[]} files with names in ASCII
  */
 export function zip(files) {
   let at = 0;

@@ -1,18 +1,18 @@
-// What a page asks for next, so that the step it will show is here when its time comes.
+// Choice of the next request, so that each step is loaded before it is shown.
 /** @import { Steps, TimelineRequest } from "./types.js" */
 
 /**
- * @typedef {object} Going where the page stands
+ * @typedef {object} Going position of a player
  * @property {Steps<any>} history
- * @property {number} at the step shown
- * @property {number | undefined} wanted the step that is shown once it is here
+ * @property {number} at step shown
+ * @property {number | undefined} wanted step to show once it is loaded
  * @property {boolean} playing
  * @property {number} stride
- * @property {number} ahead frames that are made before they are looked at
+ * @property {number} ahead frames computed before they are shown
  * @property {number} most
- * @property {number} trained the last step that Python has
- * @property {number} recordedTo the last step of a recording, -1 without one
- * @property {number} began when it was last played
+ * @property {number} trained last step that Python has computed
+ * @property {number} recordedTo last step of a recording, -1 without one
+ * @property {number} began time at which playback last started
  */
 
 /**
@@ -32,13 +32,13 @@ export function nextQuestion(going) {
   if (last < want) return { want, frames: [] };
   const frames = missing(going, at + 1);
   if (frames.length) return { want: frames[frames.length - 1], frames };
-  // A recording plays: the engine catches up meanwhile, so that it goes on from its end, or from
-  // any change.
+  // While a recording plays the engine catches up, so that playback can continue from the end or
+  // from any change.
   const idle = trained < last && performance.now() - going.began > 1500;
   return idle ? { want: last, frames: [] } : null;
 }
 
-// Frames of known steps that will be shown next and are not here.
+// Return frames of known steps that will be shown next and are not loaded.
 /**
  * @param {Going} going
  * @param {number} from

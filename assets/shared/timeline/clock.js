@@ -1,5 +1,5 @@
-// The time of a page that plays: which step is shown, which are asked of Python, and how it goes
-// on. It knows no elements: player.js does.
+// Clock of a page with a player: the step shown, the steps requested from Python, and playback. It
+// handles no elements; player.js does.
 /** @import { About, Speed, State, Steps, TimelineAnswer, TimelineRequest } from "./types.js" */
 
 import { firstId } from "../socket.js";
@@ -14,31 +14,31 @@ const SPEEDS = [
 ];
 
 /**
- * @template {State} S what determines the steps
+ * @template {State} S state that determines the steps
  * @template {TimelineAnswer} A
- * @template {Steps<A>} H the steps that are here
+ * @template {Steps<A>} H steps that are loaded
  */
 export class Clock {
-  at = 0; // the step shown
-  goal = 0; // the step a link leads to, until it is here
+  at = 0; // step shown
+  goal = 0; // step named by a link, until it is loaded
   seq = firstId();
   answered = this.seq;
-  revision = 0; // of the future: each change begins another
+  revision = 0; // of the future; every change increments it
   /** @type {Map<number, [revision: number, draft: boolean]>} */
-  revisions = new Map(); // by request
+  revisions = new Map(); // revision by request
   playing = false;
   /** @type {number[]} */
   frameTimes = [];
   due = 0;
   began = 0;
   /** @type {number | undefined} */
-  wanted; // the step that is shown once it is here
-  recordedTo = -1; // the last step of a recording that plays
-  trained = -1; // the last step that Python has
-  drafting = false; // the hand still moves
-  played = false; // before it came
+  wanted; // step to show once it is loaded
+  recordedTo = -1; // last step of a recording that plays
+  trained = -1; // last step that Python has computed
+  drafting = false; // a slider is still moving
+  played = false; // playing before a hold
   late = false;
-  unseen = false; // the step that came is not painted yet
+  unseen = false; // the step that arrived is not painted yet
   needsLink = false;
   closed = false;
   /** @type {number | null} */
@@ -52,7 +52,9 @@ export class Clock {
   /** @type {{ busy: boolean, waiting: object | null, send(request: TimelineRequest<S>): void }} */
   link;
 
-  /** @param {Pick<About, "ahead" | "speeds" | "speed"> & { most: number }} about most: steps */
+  /**
+   * @param {Pick<About, "ahead" | "speeds" | "speed"> & { most: number }} about
+   */
   constructor({ ahead, speeds = SPEEDS, speed = 2, most }) {
     this.ahead = ahead;
     this.speeds = speeds;
@@ -61,21 +63,21 @@ export class Clock {
     this.history = this.empty();
   }
 
-  // ---- what a page says
+  // ---- hooks for pages
   /** @returns {H} */
   empty() {
     throw new TypeError("a page keeps its own steps");
   }
-  // An answer was taken in; `A` may bring more than steps.
+  // Handle an answer; `A` may carry more than steps.
   /** @param {A} _answer */
   received(_answer) {}
-  // An answer to a draft.
+  // Handle an answer to a draft.
   /** @param {A} _answer */
   previewed(_answer) {}
-  // A link, and what comes with it.
+  // Handle a link and its additional fields.
   /** @param {A} _answer */
   remember(_answer) {}
-  // The step shown is another.
+  // Called after the step shown has changed.
   follow() {}
   panel() {}
   paint() {}
@@ -84,7 +86,7 @@ export class Clock {
   toggled(_playing) {}
   /** @param {string} _text */
   message(_text) {}
-  // Steps in an epoch.
+  // Number of steps per epoch.
   get epoch() {
     return 1;
   }
@@ -96,7 +98,7 @@ export class Clock {
     return this.speeds[this.speed][1] || this.epoch;
   }
 
-  // ---- what is asked of Python
+  // ---- requests to Python
   /** @param {Partial<TimelineRequest<S>>} more */
   ask(more = {}) {
     this.needsLink ||= Boolean(more.rest);
@@ -116,7 +118,7 @@ export class Clock {
     this.link.send(request);
   }
 
-  // The first step, and that of a link.
+  // Request the first step and the step of a link.
   begin() {
     const { goal } = this;
     this.ask({ rest: true, want: goal, frames: goal ? [goal] : [] });
@@ -159,7 +161,8 @@ export class Clock {
     this.invalidate();
   }
 
-  // Something must be made before the first step: asked again until it is there.
+  // Handle a notice that something must be prepared before the first step; ask again until it is
+  // ready.
   /**
    * @param {string} why
    * @param {boolean} failed
@@ -173,7 +176,7 @@ export class Clock {
       }, 700);
   }
 
-  // A link into the middle of a history: fetch up to it.
+  // Fetch steps up to the one that a link names.
   approach() {
     const { history, goal } = this;
     if (history.has(goal)) {
@@ -189,8 +192,8 @@ export class Clock {
     this.ask({ want: goal, frames: [goal] });
   }
 
-  // What was shown was a recording, or is no longer kept: the next step waits until Python has made
-  // those before it.
+  // Return true if the display shows a recording or a step that Python has dropped: the next step
+  // then waits until Python has computed those before it.
   behind() {
     const { last } = this.history,
       late =
@@ -200,7 +203,7 @@ export class Clock {
     this.late = late;
   }
 
-  // ---- time
+  // ---- playback
   play() {
     if (this.playing) return;
     this.playing = true;
@@ -238,8 +241,8 @@ export class Clock {
     if (!this.playing || this.closed) return;
     const now = performance.now(),
       { history, stride, unseen } = this;
-    // A step that came in since is painted first, so that none is passed over; the one after it is
-    // waited for at once, so that its answer is met with the next question.
+    // Paint a step that arrived meanwhile before going on, so that none is skipped. The next step
+    // is expected at once, so that its answer triggers the next request.
     if (unseen) this.repaint();
     if (this.wanted === undefined && now >= this.due && history.last >= 0 && !this.goal) {
       const to = (Math.floor(this.at / stride) + 1) * stride,
@@ -256,8 +259,8 @@ export class Clock {
     this.tickSoon();
   }
 
-  // Python goes on while the page looks at what is there. While an answer is taken in, the link is
-  // busy with it still: what is asked then goes out right after.
+  // Let Python compute further steps while the page shows loaded ones. While an answer is handled
+  // the link is still busy; the request is sent right after.
   next(answered = false) {
     const busy = (this.link.busy && !answered) || this.link.waiting;
     if (busy || this.goal || this.closed || this.preparing) return;
@@ -306,14 +309,14 @@ export class Clock {
     this.invalidate();
   }
 
-  // The hand holds the time.
+  // Show a step while the scrubber is dragged.
   /** @param {number} step */
   scrubTo(step) {
     this.pause();
     this.to(step);
   }
 
-  // The hand holds what the steps depend on: they wait.
+  // Pause while the visitor changes something that the steps depend on.
   hold() {
     this.played = this.playing;
     this.playing = false;
@@ -321,7 +324,7 @@ export class Clock {
     this.drafting = true;
   }
 
-  // Whether it played before the hand came.
+  // End a pause and return true if the page was playing before it.
   release() {
     const played = this.drafting ? this.played : this.playing;
     this.drafting = false;
@@ -341,8 +344,7 @@ export class Clock {
     this.rest();
   }
 
-  // ---- another future
-  // What was to come after the step shown is dropped; `from`: the first step that is made anew.
+  // ---- changes of the future Drop all steps after the one shown. `from`: first step to recompute.
   /**
    * @param {S} state
    * @param {number} from
@@ -359,7 +361,7 @@ export class Clock {
 
   /**
    * @param {S} state
-   * @param {number} goal the step to go to
+   * @param {number} goal step to go to
    */
   renew(state, goal) {
     this.pause("");
@@ -380,7 +382,7 @@ export class Clock {
     this.frameRequest ??= requestAnimationFrame(() => this.repaint());
   }
 
-  // What `invalidate` has asked for, now.
+  // Do what `invalidate` scheduled, immediately.
   repaint() {
     if (!this.frameRequest) return;
     cancelAnimationFrame(this.frameRequest);

@@ -1,4 +1,4 @@
-// Small charts of what is measured over the steps, with one cursor; a press or drag on any of them
+// Small charts of measurements over the steps, with one cursor; pressing or dragging on any chart
 // scrubs.
 /** @import { Line } from "../plot.js" */
 /** @import { Theme } from "../types.js" */
@@ -9,7 +9,7 @@ import { brief, paintCurves } from "../plot.js";
 /**
  * @typedef {object} Chart
  * @property {string} name
- * @property {string} [label] for those who listen; the name if not given
+ * @property {string} [label] for screen readers; defaults to the name
  * @property {string} [title]
  * @property {number} [top]
  */
@@ -52,7 +52,7 @@ export class Curves {
   }
 
   /**
-   * @param {number} last of the steps that are here
+   * @param {number} last last step that is loaded
    * @param {number} step
    * @param {Theme} theme
    * @param {(chart: C, canvas: HTMLCanvasElement) => Line[]} lines

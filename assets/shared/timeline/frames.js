@@ -1,9 +1,9 @@
-// Steps that come one after another, each with its frame, kept for scrubbing without asking again.
+// Consecutive steps with their frames, kept for scrubbing without new requests.
 /** @import { Steps, TimelineAnswer } from "./types.js" */
 
 /**
  * @template {TimelineAnswer} A
- * @template F a frame
+ * @template F type of a frame
  * @implements {Steps<A>}
  */
 export class Frames {
@@ -22,7 +22,7 @@ export class Frames {
     return step <= this.last;
   }
 
-  // Steps that continue what is here; anything else is of another time.
+  // Append steps that continue the loaded ones; discard others, which belong to an earlier state.
   /** @param {A} answer */
   add(answer) {
     if (answer.first === this.frames.length) this.frames.push(...this.unpack(answer));
@@ -41,7 +41,7 @@ export class Frames {
   }
 }
 
-// What an answer says of these, as far as it says it.
+// Return the named fields that an answer contains.
 /**
  * @template {object} A
  * @template {keyof A} K

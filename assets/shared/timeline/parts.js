@@ -1,4 +1,4 @@
-// Parts of a page that plays: the transport bar, and what its panel is made of.
+// Elements of a page with a player: the transport bar and parts of its panel.
 /** @import { Player } from "./player.js" */
 /** @import { Attributes } from "../types.js" */
 import { menu } from "../controls.js";
@@ -15,10 +15,11 @@ import { el } from "../dom.js";
 export const button = (text, name, act, more = {}) =>
   el("button", { "aria-label": name, title: name, onclick: act, ...more }, text);
 
-// Play, pause, step by step and perhaps by epoch, scrub, reset, speed.
+// Return the transport bar: play, pause, single steps and optionally epochs, scrubber, reset,
+// speed.
 /**
  * @param {AnyPlayer} player
- * @param {string} unit what a step is called
+ * @param {string} unit name of a step
  * @param {{ label?: string, epochs?: boolean }} more
  */
 export function transport(player, unit, { label, epochs = false } = {}) {
@@ -51,7 +52,7 @@ export function transport(player, unit, { label, epochs = false } = {}) {
   );
 }
 
-// A whole number of the state, which begins anew with another.
+// Return the number box of an integer in the state; a change restarts the player.
 /**
  * @param {AnyPlayer} player
  * @param {string} key
@@ -77,7 +78,7 @@ export function seedField(player, title = "") {
   return el("label", { class: "field" }, "seed", el("span", { class: "seed" }, box, another));
 }
 
-// A box to tick: a part of what is shown.
+// Return a check box for one part of the display.
 /**
  * @template {string} K
  * @param {Record<K, boolean>} shown
@@ -94,7 +95,7 @@ export function tick(shown, key, text = "", title, act) {
   return el("label", { title }, box, text);
 }
 
-// A menu with its label, and the help of what is chosen.
+// Return a menu with its label and the help text of the chosen option.
 /**
  * @param {string} label
  * @param {Record<string, { title: string, help?: string }>} offers

@@ -1,5 +1,5 @@
-// A page that plays: transport bar, keyboard, panel, presets, link. Its class adds what is computed
-// and how a step is drawn.
+// Base class of pages with a player: transport bar, keyboard, panel, presets, link. Subclasses
+// define the computation and the drawing.
 /** @import { About, State, Steps, TimelineAnswer, TimelineData, TimelineRequest } from "./types.js" */
 /** @import { Child, Schema, SetState, Theme } from "../types.js" */
 import { loadStyles, newTheme, receiveFallback } from "../component.js";
@@ -21,7 +21,7 @@ export const clone = (x) => structuredClone(x);
  * @template {TimelineData<S>} D
  * @template {TimelineAnswer} A
  * @template {Steps<A>} H
- * @template N what the panel sets: the part of a state that a change holds
+ * @template N settings of the panel: the part of a state that a change holds
  * @extends {Clock<S, A, H>}
  */
 export class Player extends Clock {
@@ -46,9 +46,9 @@ export class Player extends Clock {
   /** @type {number | null} */
   pending = null;
   said = "";
-  address = ""; // the state and the step shown, as a query
+  address = ""; // query of the state and the step shown
   /** @type {TimelineAnswer["query"]} */
-  rested; // the state alone
+  rested; // query of the state alone
   /** @type {Record<string, (event: KeyboardEvent) => unknown>} */
   keys = {
     " ": () => this.toggle(),
@@ -118,12 +118,12 @@ export class Player extends Clock {
     if (document.hidden) this.pause();
   };
 
-  // ---- what a page says
+  // ---- hooks for subclasses
   /** @returns {HTMLElement} */
   dom() {
     throw new TypeError("a page has its own elements");
   }
-  // The panel, for the settings `now`.
+  // Return the panel for the settings `now`.
   /** @returns {Child[]} */
   controls() {
     return [];
@@ -131,33 +131,33 @@ export class Player extends Clock {
   resize() {
     this.invalidate();
   }
-  // The theme is another.
+  // Called after the theme has changed.
   themed() {}
-  // What comes with a link.
+  // Handle the additional fields of a link.
   /** @param {A} _answer */
   told(_answer) {}
-  // More for the address than the state and the step.
+  // Return parameters of the address in addition to the state and the step.
   /** @returns {Record<string, string>} */
   marks() {
     return {};
   }
-  // The step shown, for those who listen.
+  // Return a description of the step shown, for screen readers.
   spoken() {
     return "";
   }
-  // What the notice says while there is no message.
+  // Return the notice shown while there is no message.
   aside() {
     return "";
   }
   get sentence() {
     return "";
   }
-  // The settings that can change on the way, by name.
+  // Settings that can change during playback, by name.
   /** @returns {string[]} */
   get settings() {
     return [];
   }
-  // What a panel's settings replace is dropped with another state.
+  // Called when another state replaces the settings of the panel.
   cleared() {}
 
   // ---- the page
@@ -188,7 +188,7 @@ export class Player extends Clock {
     this.playButton.setAttribute("aria-label", playing ? "pause" : "play");
   }
 
-  // Where the step shown stands among those that are here.
+  // Return the position of the step shown among those loaded.
   progress() {
     this.scrub.max = String(Math.max(this.history.last, this.at));
     this.scrub.value = String(this.at);
@@ -221,7 +221,7 @@ export class Player extends Clock {
     if (act(event) !== false) event.preventDefault();
   }
 
-  // ---- from Streamlit and from Python
+  // ---- messages from Streamlit and Python
   /** @param {D} data */
   async update(data) {
     await this.ready;
@@ -242,13 +242,13 @@ export class Player extends Clock {
     this.take(decode(buffer));
   }
 
-  // ---- what is changed
+  // ---- changes
   /** @param {number} step */
   inForce(step) {
     return this.latest(this.state.changes.filter((c) => c.at <= step));
   }
 
-  // What the last of these changes set, or the state at first.
+  // Return the values set by the last of these changes, or those of the initial state.
   /**
    * @param {S["changes"]} changes
    * @returns {N}
@@ -263,7 +263,7 @@ export class Player extends Clock {
     if (!this.pending && JSON.stringify(this.inForce(this.at)) !== this.nowSeen) this.panel();
   }
 
-  // A slider at rest, or a held key: what it says is in force a moment later.
+  // Apply a slider or a held key shortly after it comes to rest.
   soon() {
     clearTimeout(this.pending ?? 0);
     this.pending = setTimeout(() => {
@@ -272,7 +272,7 @@ export class Player extends Clock {
     }, 160);
   }
 
-  // The settings of the panel act after the step shown; what was to come after it is dropped.
+  // Apply the settings of the panel from the step shown; drop the steps after it.
   commit() {
     clearTimeout(this.pending ?? 0);
     this.pending = null;
@@ -286,7 +286,7 @@ export class Player extends Clock {
     else this.change({ ...state, changes: [...kept, { at, ...now }] });
   }
 
-  // Another state that differs from this one only after the step shown.
+  // Switch to a state that differs from the current one only after the step shown.
   /** @param {S} state */
   change(state, from = this.at + 1, played = this.playing) {
     const { changes } = this.options.limits,
@@ -329,8 +329,7 @@ export class Player extends Clock {
     if (!still()) this.play();
   }
 
-  // ---- the link
-  // A gesture has ended: the link, and the numbers for those who listen.
+  // ---- link After a gesture: update the link and the numbers for screen readers.
   rest() {
     clearTimeout(this.telling);
     this.telling = setTimeout(() => {
@@ -352,11 +351,11 @@ export class Player extends Clock {
     }).toString();
     this.told(answer);
     if (this.goal || (this.data.idle && this.playing)) return;
-    // While it plays, the step of the last change: a link shows what it changed to.
+    // While playing, link to the step of the last change, which shows its result.
     this.write(this.playing ? (this.state.changes.at(-1)?.at ?? 0) : this.at);
   }
 
-  // Asked for a link: that of the step shown, be it that it plays.
+  // Write the address of the step shown on request, even while playing.
   tellAddress = () => {
     if (this.rested && !this.goal) this.write(this.at);
   };
@@ -369,7 +368,7 @@ export class Player extends Clock {
     writeAddress(address.toString(), ["hide", "socket"]);
   }
 
-  // A file of the state and the step shown.
+  // Return the file name for an export of the state and the step shown.
   /** @param {string} name */
   file(name) {
     const base = new URL(this.data.base, location.href);

@@ -1,9 +1,9 @@
-// What pages that play tell pages/shared/timeline/service.py, and are told.
+// Messages between pages with a player and pages/shared/timeline/service.py.
 import type { Data } from "../types.js";
 
 export type Query = Record<string, string>;
 export interface Change {
-  at: number; // the step
+  at: number; // step
 }
 export interface State {
   seed: number;
@@ -17,11 +17,11 @@ export interface TimelineData<S> extends Data {
   state: S;
   query: Query;
   step: number | null;
-  idle: boolean; // the address asks for nothing
+  idle: boolean; // the address requests nothing
   hide: string[];
   options: { limits: Limits; presets: { title: string; caption: string; state: S }[] };
 }
-// Steps 0..have are here, those up to `want` are asked for; `show` is looked at.
+// Steps 0..have are loaded, steps up to `want` are requested, `show` is displayed.
 export interface TimelineRequest<S> {
   id: number;
   state: S;
@@ -29,31 +29,31 @@ export interface TimelineRequest<S> {
   want: number;
   show: number;
   stride: number;
-  frames?: number[]; // of steps that are here without one
-  rest?: boolean; // the link, too
-  draft?: boolean; // the hand still moves
+  frames?: number[]; // loaded steps without a frame
+  rest?: boolean; // request the link, too
+  draft?: boolean; // a slider is still moving
 }
 export interface TimelineAnswer {
   id: number;
   have: number;
   first: number; // step of the first frame
-  ready: number; // the last step made
-  stopped?: string | null; // why none is made after it
+  ready: number; // the last step computed
+  stopped?: string | null; // why no step is computed after it
   preparing?: string;
   failed?: boolean;
   query?: Query;
 }
-// The steps that are here.
+// Steps that are loaded.
 export interface Steps<A> {
   last: number;
-  sparse?: boolean; // some are known without their frame, which can be asked for
+  sparse?: boolean; // some steps are known without their frame, which can be requested
   has(step: number): boolean;
   add(answer: A): void;
-  forget(step: number): void; // this one and those after it are of a future that was changed
+  forget(step: number): void; // drop this step and all later ones, because the future changed
 }
 export type Speed = [text: string, stride: number, frames: number];
-// What a page says of itself; speeds: steps from one shown to the next, 0 for an epoch, and frames
-// a second at most; ahead: frames that are made before they are looked at.
+// Properties of a page. speeds: steps per displayed step (0 for an epoch) and frames per second at
+// most; ahead: frames computed in advance.
 export interface About {
   api: string;
   module: string;

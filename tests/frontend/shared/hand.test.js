@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { arrow, follow } from "../../../assets/shared/hand.js";
 
-// What of an element a drag uses.
+// The members of an element that a drag uses.
 class Target extends EventTarget {
   /** @type {number[]} */
   captured = [];

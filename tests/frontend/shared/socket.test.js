@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import { Link, base64Buffer, decode, socketAddress } from "../../../assets/shared/socket.js";
 
-// As pages/shared/server/wire.py packs: uint32 length, JSON, the arrays one after another.
+// Pack an answer like pages/shared/server/wire.py: uint32 length, JSON, arrays in order.
 function packed(header, ...arrays) {
   const json = new TextEncoder().encode(JSON.stringify(header)),
     head = new Uint8Array(4);
@@ -119,11 +119,11 @@ test("two failures in a row, and the page itself carries the requests", (t) => {
   link.done();
   assert.deepEqual(asked, [1, 2]);
   t.mock.timers.tick(1000);
-  Socket.all[2].open(); // a socket after all
+  Socket.all[2].open(); // a socket opens after all
   link.send({ id: 3 });
   assert.deepEqual([asked, Socket.all[2].sent], [[1, 2], [3]]);
   Socket.all[2].drop();
-  assert.equal(link.fallback, false); // it counts anew
+  assert.equal(link.fallback, false); // failures are counted from zero again
 });
 
 test("without an address nothing is opened; what is closed stays closed", (t) => {

@@ -1,5 +1,5 @@
-// Clicks on the strips of neighbours in st.html, told to Python: a plain link would load the whole
-// app again. With a modifier key it stays a link.
+// Clicks on the neighbour strips in st.html, sent to Python: a plain link would reload the whole
+// app. With a modifier key it remains a link.
 
 /** @import { Mounted, SetState } from "../../../shared/types.js" */
 

@@ -1,4 +1,4 @@
-// Rows of choices: identities with one click, what is shown, which two losses are subtracted.
+// Rows of choices: presets of known identities, layers, and the two losses to subtract.
 /** @import { Compare } from "./compare.js" */
 import { menu, switches } from "../../../shared/controls.js";
 import { div, el } from "../../../shared/dom.js";

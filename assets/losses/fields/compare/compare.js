@@ -1,6 +1,6 @@
-// The compare page: two to four losses over linked points, their difference, and whether they are
-// one loss. Python computes, judges and writes the link; this module holds the comparison while the
-// hand moves.
+// Compare page: two to four losses over linked points, their difference, and the verdict whether
+// they are the same loss. Python computes, judges and writes the link; this module holds the
+// comparison during gestures.
 /** @import { CompareAnswer, CompareData, CompareRequest, Held, Panel } from "./types.js" */
 /** @import { Painted, Scene } from "../../../shared/plane/types.js" */
 /** @import { Child, Place, Point, Schema, SetState, Theme } from "../../../shared/types.js" */
@@ -20,7 +20,7 @@ import { Scales } from "./scales.js";
 import { exportSection } from "./export.js";
 
 const MOVING = 60,
-  // nodes along a side while the hand moves, and once it rests; 20 arrows divide both
+  // nodes per side during a gesture and at rest; 20 arrows divide both
   RESTING = 140;
 const MOST = 4,
   FEWEST = 2;
@@ -73,7 +73,7 @@ export class Compare extends Asking {
   scales = {};
   locked = false;
   /** @type {Place | null} */
-  place = null; // under the pointer
+  place = null; // place under the pointer
   /** @type {CompareAnswer | undefined} */
   answer;
   /** @type {(() => void) | undefined} */
@@ -105,7 +105,7 @@ export class Compare extends Asking {
     if (data.idle && !still()) this.hand.orbit();
   }
 
-  // ---- the page
+  // ---- elements
   dom() {
     const { hidden } = this;
     this.map = new Plane("difference of the two losses", this.hand);
@@ -281,7 +281,7 @@ export class Compare extends Asking {
     this.rescale();
   }
 
-  // ---- from Streamlit
+  // ---- messages from Streamlit
   get busy() {
     return Boolean(this.hand.held);
   }
@@ -303,14 +303,14 @@ export class Compare extends Asking {
     if (this.landscape.shown) this.landscape.follow(true);
   }
 
-  // ---- the landscapes of the pair
+  // ---- landscapes of the pair
   landscapeState() {
     return this.state;
   }
   landscapeOf() {
     return { comparison: this.state };
   }
-  // The marbles are let go somewhere else: the scanning point goes there.
+  // The marbles were placed: move the scanning point there.
   /** @param {Place} place */
   letGo(place) {
     this.hand.touch();
@@ -339,7 +339,7 @@ export class Compare extends Asking {
     this.link.send(request);
   }
 
-  // Numbers under the pointer; a waiting figure is not displaced.
+  // Request the numbers under the pointer, unless a figure is waiting to be sent.
   /** @param {Place | null} place */
   look(place) {
     this.place = place;
@@ -363,7 +363,7 @@ export class Compare extends Asking {
     if (answer.query !== undefined) this.settled(answer);
   }
 
-  // One answer becomes a field for each plane, the difference's among them.
+  // Split an answer into one field per plane, including the difference.
   spread() {
     const { theme } = this,
       answer = /** @type {CompareAnswer} */ (this.answer),
@@ -464,7 +464,7 @@ export class Compare extends Asking {
     else this.linked(this.query, ["hide", "socket"]);
   }
 
-  // Fit the colours anew, unless they are locked and nobody insists.
+  // Fit the colour scale again, unless it is locked and `insist` is false.
   rescale(insist = false) {
     if (insist || !this.locked) this.scales = {};
     this.rest();
@@ -504,7 +504,7 @@ export class Compare extends Asking {
     this.landscape.follow(false);
   }
 
-  // A gesture has ended: the fine figure, the link, the verdict aloud.
+  // End a gesture: request the fine figure and the link, and announce the verdict.
   rest() {
     this.sync();
     this.ask(RESTING);

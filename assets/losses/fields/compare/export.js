@@ -1,4 +1,4 @@
-// What a visitor exports: a figure, the arrays, a script, the link.
+// Exports: a figure, the arrays, a script, the link.
 /** @import { Compare } from "./compare.js" */
 import { div, drawing, el, save, tidy } from "../../../shared/dom.js";
 import { INK } from "../../../shared/colours.js";
@@ -55,7 +55,7 @@ export function exportSection(app) {
   );
 }
 
-// All planes in a row with their titles, the difference last.
+// Return a figure of all planes in a row with their titles, the difference last.
 /** @param {Compare} app */
 function figure(app) {
   const answer = app.answer;

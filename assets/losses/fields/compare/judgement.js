@@ -1,11 +1,12 @@
-// The verdict on the pair: a word, a sentence with numbers, and what was asked.
+// Verdict on the pair: a word, a sentence with numbers, and the question.
 /** @import { Compare } from "./compare.js" */
 /** @import { Same } from "./types.js" */
 /** @import { Child } from "../../../shared/types.js" */
 import { menu } from "../../../shared/controls.js";
 import { div, el } from "../../../shared/dom.js";
 
-// Differences run from rounding errors to infinity: three digits, powers of ten where they help.
+// Format a difference, which may be anything from a rounding error to infinity: three digits, with
+// an exponent if needed.
 /** @param {number | null} [x] */
 export function number(x) {
   if (x === null || x === undefined) return "∞";

@@ -1,5 +1,5 @@
-// One plane of the comparison: canvas, the three handles, the place the pointer looks at. Painting
-// is that of the fields page.
+// One plane of the comparison: canvas, three handles, the place under the pointer. Painting is
+// shared with the Fields page.
 /** @import { Hand } from "./pointer.js" */
 /** @import { Comparison } from "./types.js" */
 /** @import { Painted, Scene } from "../../../shared/plane/types.js" */
@@ -60,7 +60,7 @@ export class Plane {
     return fromPixels(this.hand.view(), this.size)(within(event, this.canvas)).map(rounded);
   }
 
-  // Returns whether the size has changed.
+  // Fit the canvas; return true if its size changed.
   resize() {
     if (!fit([this.canvas])) return false;
     this.size = this.canvas.clientWidth;
@@ -68,7 +68,7 @@ export class Plane {
     return true;
   }
 
-  // Rasters are made once per answer; signed values carry their zero at 128.
+  // Return the rasters of an answer, created once; signed values have their zero at 128.
   /**
    * @param {Painted} field
    * @param {Theme} theme

@@ -1,4 +1,4 @@
-// The hand: points, pan and zoom are one for all planes.
+// Gestures: points, pan and zoom are shared by all planes.
 /** @import { Plane } from "./plane.js" */
 /** @import { Compare } from "./compare.js" */
 /** @import { Comparison } from "./types.js" */
@@ -14,7 +14,7 @@ export class Hand {
     /** @type {HTMLElement | null} */
     this.held = null;
     /** @type {Place | null} */
-    this.orbiting = null; // where the negative was before it went round
+    this.orbiting = null; // place of the negative before it circled
   }
 
   view() {
@@ -26,7 +26,7 @@ export class Hand {
     if (!this.held) this.app.look(place);
   }
 
-  // Any touch ends the first visitor's show.
+  // Stop the opening animation at any input.
   touch() {
     for (const { handles } of this.app.planes()) handles.anchor.classList.remove("pulse");
     if (!this.orbiting) return;
@@ -34,7 +34,7 @@ export class Hand {
     this.orbiting = null;
   }
 
-  // The negative stops where it is, so that it can be taken hold of.
+  // Stop the negative where it is, so that it can be dragged.
   halt() {
     if (!this.orbiting) return;
     this.orbiting = this.app.state.negative.map(rounded);
@@ -83,7 +83,7 @@ export class Hand {
     this.app.move();
   }
 
-  // The end of a drag that begins.
+  // Start a drag and return the function that ends it.
   /** @param {HTMLElement} target */
   hold(target) {
     this.held = target;
@@ -112,13 +112,13 @@ export class Hand {
     this.soon();
   }
 
-  // Move now, rest when nothing follows.
+  // Move now; end the gesture when no key follows.
   soon() {
     this.app.move();
     this.app.restSoon();
   }
 
-  // First seconds: the negative goes once around the pair in every plane.
+  // Move the negative once around the pair in every plane, as an opening animation.
   orbit() {
     const { app } = this;
     app.cards[0].plane.handles.anchor.classList.add("pulse");

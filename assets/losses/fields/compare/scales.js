@@ -1,5 +1,4 @@
-// One colour scale for all planes, and one for what is left; rebuilt only when something in them
-// changes.
+// Colour scale of all planes and that of the difference; rebuilt only if something in them changes.
 /** @import { Compare } from "./compare.js" */
 /** @import { CompareAnswer, Comparison, PanelNumbers } from "./types.js" */
 /** @import { Theme } from "../../../shared/types.js" */
@@ -98,7 +97,7 @@ export class Scales {
   }
 }
 
-// "ramp" from 0, "signed" about 0, or the upper "half" of signed.
+// Paint a scale: "ramp" from 0, "signed" about 0, or the upper "half" of signed.
 /**
  * @param {string} kind
  * @param {string} name

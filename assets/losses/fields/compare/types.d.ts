@@ -1,4 +1,4 @@
-// Losses beside each other: what pages/losses/fields/compare/page.py and service.py tell.
+// Losses side by side: messages from pages/losses/fields/compare/page.py and service.py.
 import type { Data, Hyper, Place, Point } from "../../../shared/types.js";
 
 export interface Panel {
@@ -7,7 +7,7 @@ export interface Panel {
 }
 export interface Comparison extends Record<Point, Place> {
   panels: Panel[];
-  pair: number[]; // the two whose difference is drawn
+  pair: number[]; // the two losses whose difference is drawn
   probe: Point;
   view: Place;
   shade: "energy" | "force";
@@ -17,8 +17,8 @@ export interface Comparison extends Record<Point, Place> {
   region: boolean;
   arrows: boolean;
   space: "plane" | "sphere";
-  landscape: boolean; // the energies of the pair in space
-  mass: number; // of the marbles there
+  landscape: boolean; // show the energies of the pair as 3-D surfaces
+  mass: number; // mass of the marbles
 }
 export interface Preset {
   title: string;
@@ -32,10 +32,10 @@ export interface CompareData extends Data {
   presets: Preset[];
   hide: string[];
   idle: boolean;
-  landscape?: string; // the module that draws landscapes
+  landscape?: string; // address of the landscape module
 }
 
-// The scales are held while the hand moves; "fields" false: only the numbers at a place.
+// Scales that are fixed during a gesture; "fields" false: request only the numbers at a place.
 export interface Held {
   scale?: number;
   reference?: number;
@@ -71,7 +71,7 @@ export interface There {
   energy: number | null;
   force: Place;
 }
-// shade0, active0, arrows0, corners0 and so on hold the field of each panel.
+// Answer; shade0, active0, arrows0, corners0 and so on hold the field of each panel.
 export type CompareAnswer = {
   id: number;
   n: number;

@@ -1,6 +1,6 @@
-// The energy of the scanning point as a surface in space, and a marble that rolls on it: beside the
-// plane of a loss, or of two losses above their planes. Python makes the figure; plotly.js, fetched
-// when the first landscape is asked for, draws it.
+// Energy of the scanning point as a surface with a rolling marble: next to the plane of one loss,
+// or above the planes of two. Python makes the figure; plotly.js, loaded with the first landscape,
+// draws it.
 /** @import { Camera, Drawn, Host, LandscapeAnswer, Marble, Plotly } from "./types.js" */
 /** @import { Place } from "../../../shared/types.js" */
 import { keyMark } from "../../../shared/controls.js";
@@ -8,10 +8,10 @@ import { div, el, setText, styled, tidy } from "../../../shared/dom.js";
 import { Link, decode, socketAddress } from "../../../shared/socket.js";
 
 const HEAVIEST = 3, // as in pages/shared/plane/state.py
-  ROLLING = 2500, // ms of a marble's way, however long it takes in its own time
-  SLOW = 40, // ms: a picture that takes longer waits until the hand rests
+  ROLLING = 2500, // ms of the marble's animation, whatever its simulated time
+  SLOW = 40, // ms: figures that take longer are drawn only at rest
   TURN = Math.PI / 8,
-  NARROW = 620; // px: two surfaces stand below each other
+  NARROW = 620; // px: below this width two surfaces are stacked
 const CONFIG = { displayModeBar: false, scrollZoom: false, responsive: false };
 const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
@@ -25,7 +25,7 @@ const plotlyReady = (href) =>
     script.onload = () =>
       window.Plotly ? resolve(window.Plotly) : reject(new TypeError("plotly.js is not there"));
     script.onerror = () => {
-      plotly = undefined; // asked for again with the next landscape
+      plotly = undefined; // load again with the next landscape
       reject(new TypeError("plotly.js could not be fetched"));
     };
     document.head.append(script);
@@ -41,9 +41,9 @@ export class Landscape {
   /** @type {Drawn | undefined} */
   drawn;
   drawing = false;
-  took = 0; // ms the last picture
+  took = 0; // ms that the last figure took
   /** @type {Camera | undefined} */
-  camera; // where the visitor has turned it
+  camera; // camera as the visitor turned it
   /** @type {LandscapeAnswer | null} */
   next = null;
   plot = el("div", { role: "img", "aria-label": "energy of the scanning point as a surface" });
@@ -136,7 +136,7 @@ export class Landscape {
     return this.pair && this.box.clientWidth > 0 && this.box.clientWidth <= NARROW;
   }
 
-  // With `roll` the hand rests: the marble is let go.
+  // Request the figure. With `roll` the gesture has ended and the marble starts.
   /** @param {boolean} roll */
   ask(roll) {
     const { host } = this;
@@ -159,7 +159,7 @@ export class Landscape {
     if (!this.drawing) this.draw();
   }
 
-  // The newest answer, once the one before is drawn.
+  // Draw the newest answer, once the previous one is drawn.
   async draw() {
     this.drawing = true;
     try {
@@ -208,7 +208,7 @@ export class Landscape {
     if (this.marbles.length) this.go();
   }
 
-  // ---- the marble
+  // ---- marble
   go() {
     this.stop();
     const frames = this.marbles[0]?.x.length ?? 0;
@@ -224,7 +224,7 @@ export class Landscape {
     this.rolling = requestAnimationFrame(step);
   }
 
-  /** @param {number} k a frame */
+  /** @param {number} k index of a frame */
   async place(k) {
     const { marbles } = this;
     const along = (/** @type {"x" | "y" | "z"} */ axis) => marbles.map((m) => [m[axis][k]]);
@@ -241,7 +241,7 @@ export class Landscape {
     this.rolling = undefined;
   }
 
-  // A click on the surface lets the marble go there.
+  // Place the marble where the visitor clicked on the surface.
   /** @param {{ points: { data: { type: string }, x: number, y: number }[] }} event */
   clicked({ points: [point] }) {
     if (point?.data.type !== "surface") return;
@@ -250,8 +250,7 @@ export class Landscape {
     this.host.letGo(place);
   }
 
-  // ---- the camera
-  // Two surfaces are seen from one place.
+  // ---- camera Apply the camera of one surface to both.
   /** @param {Record<string, Camera>} change */
   turned(change) {
     const [first, second] = [change["scene.camera"], change["scene2.camera"]],
@@ -269,7 +268,7 @@ export class Landscape {
     });
   }
 
-  /** @param {number} by radians */
+  /** @param {number} by in radians */
   turn(by) {
     const camera = this.drawn?.layout.scene.camera;
     if (!camera) return;

@@ -1,20 +1,21 @@
-// What pages/losses/fields/landscape/service.py tells, and the little of plotly.js that draws it.
+// Messages from pages/losses/fields/landscape/service.py, and the part of plotly.js that draws
+// them.
 import type { Data, Place, Theme } from "../../../shared/types.js";
 
-// The page on which a landscape stands: it holds the state and hears where the marble is let go.
+// Page with a landscape: it holds the state and is notified where the marble is placed.
 export interface Host {
   root: ParentNode;
-  data: Data & { landscape?: string }; // where the module lies among the assets
+  data: Data & { landscape?: string }; // address of the landscape module
   theme: Theme;
   query: string;
-  landscapeOf(): object; // what to ask Python of: {scene} or {comparison}
+  landscapeOf(): object; // request for Python: {scene} or {comparison}
   landscapeState(): { landscape: boolean; mass: number };
   letGo(place: Place): void;
   weigh(mass: number): void;
 }
 export interface Marble {
-  trace: number; // the marble's among the traces of the figure
-  x: number[]; // a number a frame
+  trace: number; // index of the marble's trace in the figure
+  x: number[]; // one number per frame
   y: number[];
   z: number[];
 }
@@ -25,7 +26,7 @@ export interface Figure {
 }
 export interface LandscapeAnswer {
   id: number;
-  plotly: string; // its version
+  plotly: string; // version of plotly.js
   figure: Figure;
   verdicts: string[];
   hidden: string;

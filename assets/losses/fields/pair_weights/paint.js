@@ -1,14 +1,14 @@
-// Painting only: every number comes from Python. Similarities run from -1 to 1, to the right and
-// upwards.
+// Painting of the maps; all numbers come from Python. Similarities run from -1 to 1, to the right
+// and upwards.
 /** @import { Frame, WeightMap, PairWeightsAnswer, Triplet } from "./types.js" */
 /** @import { Context, Ink, Numbers, Place, Theme } from "../../../shared/types.js" */
 import { drawing } from "../../../shared/dom.js";
 import { INK, halo, rampColour, signedColour } from "../../../shared/colours.js";
 
-const MARGIN = 30; // pixels left and below, for the axes
+const MARGIN = 30; // pixels left and below for the axes
 
-// The square of the map within a canvas of `size` pixels, and the way from similarities to pixels
-// and back.
+// Return the square of the map within a canvas of `size` pixels, with the mappings between
+// similarities and pixels.
 /**
  * @param {number} size
  * @returns {Frame}
@@ -30,7 +30,7 @@ export function frameOf(size) {
   };
 }
 
-// Colours of one map; transparent as far as no triplet can have them.
+// Return the colours of one map; transparent where no triplet exists.
 /**
  * @param {PairWeightsAnswer} microscopeAnswer
  * @param {Uint8Array} weight
@@ -183,8 +183,8 @@ function named(ctx, pair, x, y) {
   ctx.fillText(pair, x + 5, y + 4);
 }
 
-// The sphere seen from the anchor: distance from the centre is the angle to it, the rim is its
-// opposite.
+// Draw the sphere as seen from the anchor: the distance from the centre is the angle to the anchor,
+// the rim is its antipode.
 /**
  * @param {Context} ctx
  * @param {number} size
@@ -194,7 +194,7 @@ function named(ctx, pair, x, y) {
 export function paintSphere(ctx, size, triplet, theme) {
   const ink = INK[theme],
     half = size / 2,
-    radius = Math.max(half - 16, 0); // no size while the page is left
+    radius = Math.max(half - 16, 0); // no size while the visitor leaves the page
   /** @type {(place: readonly number[]) => [number, number]} */
   const to = ([x, y]) => [half + x * radius, half - y * radius];
   ctx.clearRect(0, 0, size, size);

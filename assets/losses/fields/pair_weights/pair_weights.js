@@ -1,6 +1,5 @@
-// The pair weights page: two maps of pair weights over similarities, and the triplet under the
-// cursor. Python computes everything and writes the link; this module holds the view while the hand
-// moves.
+// Pair weights page: two maps of pair weights over similarities, and the triplet under the cursor.
+// Python computes everything and writes the link; this module holds the view during gestures.
 /** @import { PairWeightsAnswer, PairWeightsData, PairWeightsRequest, Pair } from "./types.js" */
 /** @import { Place, Schema, SetState, Theme } from "../../../shared/types.js" */
 import { Asking } from "../../../shared/asking.js";
@@ -17,7 +16,7 @@ import { frameOf, paintMap, paintSphere, rasterise } from "./paint.js";
 const EXPLAINED =
   "Each button puts two losses under the lens; then move a slider, or point at a map.";
 const MOVING = 61,
-  RESTING = 161; // nodes along a side while the hand moves, and once it rests
+  RESTING = 161; // nodes per side during a gesture, and at rest
 /** @type {Record<Pair, string>} */
 /** @type {Pair[]} */
 const EDGES = ["ap", "an", "pn"];
@@ -44,11 +43,11 @@ class PairWeights extends Asking {
   live = el("div", { class: "hidden", "aria-live": "polite" });
 
   /** @type {number | undefined} */
-  top; // of the scale
+  top; // top of the scale
   /** @type {PairWeightsAnswer | undefined} */
-  there; // the last numbers
+  there; // last numbers
   /** @type {PairWeightsAnswer | undefined} */
-  maps; // the last maps
+  maps; // last maps
   /** @type {OffscreenCanvas[]} */
   rasters = [];
   /** @type {Place | null} */
@@ -73,7 +72,7 @@ class PairWeights extends Asking {
     this.ask(RESTING);
   }
 
-  // ---- the page
+  // ---- elements
   dom() {
     this.edges = div(
       "readout",
@@ -244,7 +243,7 @@ class PairWeights extends Asking {
     this.rest();
   }
 
-  // ---- from Streamlit
+  // ---- messages from Streamlit
   /** @param {PairWeightsData} data */
   followed(data) {
     this.view = structuredClone(data.view);
@@ -273,7 +272,7 @@ class PairWeights extends Asking {
     });
   }
 
-  // Numbers under the pointer; a waiting map is not displaced.
+  // Request the numbers under the pointer, unless a map is waiting to be sent.
   /** @param {Place | null} place */
   look(place) {
     this.hover = place;
@@ -386,7 +385,7 @@ class PairWeights extends Asking {
     );
   }
 
-  // ---- the hand
+  // ---- gestures
   /**
    * @param {PointerEvent} event
    * @param {HTMLCanvasElement} canvas
@@ -439,7 +438,7 @@ class PairWeights extends Asking {
     }, 500);
   }
 
-  // Both maps with titles and scale.
+  // Return a figure of both maps with titles and scale.
   figure() {
     const { maps } = this;
     if (!maps) return;

@@ -1,5 +1,4 @@
-// The pair weights page: what pages/losses/fields/pair_weights/page.py and service.py
-// tell.
+// Pair weights page: messages from pages/losses/fields/pair_weights/page.py and service.py.
 import type { Data, Hyper, Place } from "../../../shared/types.js";
 
 export type Pair = "ap" | "an" | "pn";
@@ -10,28 +9,28 @@ export interface Panel {
 export interface View {
   panels: Panel[];
   weight: Pair;
-  by: "S" | "d"; // slope by similarity or by distance
+  by: "S" | "d"; // slope with respect to similarity or distance
   scale: "signed" | "size";
-  rival: "perpendicular" | "symmetric" | "fixed"; // where N lies to P
+  rival: "perpendicular" | "symmetric" | "fixed"; // position of N relative to P
   pn: number;
   at: Place; // similarities a-p and a-n of the triplet
 }
 export interface PairWeightsData extends Data {
   view: View;
   query: string;
-  menus: Record<string, Record<string, string>>; // what choices are called
+  menus: Record<string, Record<string, string>>; // titles of the options
   slides: { title: string; caption: string; state: View }[];
-  kept: string[]; // query parameters that are no part of the view
+  kept: string[]; // query parameters that are not part of the view
   hide: string[];
 }
 export interface PairWeightsRequest {
   id: number;
   view: View;
-  n?: number; // nodes along a side
-  top?: number; // of the scale, held while the hand moves
+  n?: number; // nodes per side
+  top?: number; // top of the scale, fixed during a gesture
   settle?: boolean;
   at?: Place;
-  maps?: false; // only the numbers at a place
+  maps?: false; // request only the numbers at a place
 }
 export interface Lines {
   outer: number[]; // corners of each line
@@ -43,7 +42,7 @@ export interface Triplet {
   sphere: { positive: Place[]; negative: Place[]; arc: Place[] };
   losses: { loss: number; raw: number; active: boolean; weights: Record<Pair, number> }[];
 }
-// The numbers at a place; with the maps: weight0, corners0 and so on.
+// Numbers at a place; with the maps also weight0, corners0 and so on.
 export type PairWeightsAnswer = {
   id: number;
   at: Place;

@@ -1,14 +1,13 @@
-// The map of the two angles that a triplet on the circle depends on: P and N, relative to the
-// anchor.
+// Map over the two angles that determine a triplet on the circle: P and N, relative to the anchor.
 /** @import { AngleMap, Frame, Scene, SphereAnswer } from "./types.js" */
 /** @import { Context, Ink, Point, Theme } from "../../../shared/types.js" */
 import { drawing } from "../../../shared/dom.js";
 import { INK, halo, rampColour } from "../../../shared/colours.js";
 import { veiled } from "../../../shared/veil.js";
 
-const ROOM = { left: 46, right: 12, top: 12, bottom: 40 }; // about the map, pixels
+const ROOM = { left: 46, right: 12, top: 12, bottom: 40 }; // margins of the map, px
 /** @param {number} degrees */
-export const wrap = (degrees) => degrees - 360 * Math.round(degrees / 360); // to -180..180
+export const wrap = (degrees) => degrees - 360 * Math.round(degrees / 360); // wraps to -180..180
 
 /**
  * @param {SphereAnswer} answer
@@ -74,7 +73,7 @@ export function paintMap(ctx, size, scene, answer, rasters, theme) {
   ctx.rect(left, top, side, side);
   ctx.clip();
   if (rasters && answer?.map) {
-    // Nodes lie on the frame: half a cell is outside.
+    // Nodes lie on the frame: half a cell extends beyond it.
     const cell = side / (answer.map.n - 1);
     ctx.imageSmoothingEnabled = true;
     ctx.drawImage(rasters[0], left - cell / 2, top - cell / 2, side + cell, side + cell);
@@ -145,7 +144,7 @@ function lines(ctx, { map_lines: ends }, map, { left, top, side }, region, ink) 
   for (const count of map.bands) draw(count, true);
 }
 
-// Where two points meet: P = A, N = A, P = N.
+// Draw where two points coincide: P = A, N = A, P = N.
 /**
  * @param {Context} ctx
  * @param {Frame} frame
@@ -172,7 +171,7 @@ function guides(ctx, { to }, ink) {
   }
 }
 
-// The line of the map that the ring shows: the scanning point runs along it.
+// Draw the line of the map that the ring shows, along which the scanning point moves.
 /**
  * @param {Context} ctx
  * @param {Point} probe

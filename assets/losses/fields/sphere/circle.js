@@ -1,5 +1,5 @@
-// The unit circle: a ring coloured by energy, tangential forces about it, the three points and
-// their forces on it.
+// Unit circle: a ring coloured by energy, tangential forces around it, the three points and their
+// forces.
 /** @import { Label, Scene, SphereAnswer } from "./types.js" */
 /** @import { Context, Ink, Point, Theme } from "../../../shared/types.js" */
 import { INK, POINTS, halo, rampColour } from "../../../shared/colours.js";
@@ -7,7 +7,7 @@ import { edges } from "../../../shared/plane/layers.js";
 import { mark, write } from "./marks.js";
 
 const RAD = Math.PI / 180;
-export const RADIUS = 0.3; // of the circle, over the side of the frame
+export const RADIUS = 0.3; // radius of the circle, as a share of the frame's side
 
 /**
  * @param {number} size
@@ -73,7 +73,8 @@ function axes(ctx, size, r, ink) {
     halo(ctx, `${angle}°`.replace("-", "−"), ...onCircle(size, angle, r - 26), ink.text, ink.rim);
 }
 
-// Colour: the loss the scanning point would have there; outer rim: where it is active.
+// Draw the ring: the colour is the loss if the scanning point were there; the outer rim marks where
+// it is active.
 /**
  * @param {Context} ctx
  * @param {number} c
@@ -147,7 +148,7 @@ function chords(ctx, size, scene, ink) {
   edges(ctx, (name) => onCircle(size, scene[name][0]), ink);
 }
 
-// Tangential force on the scanning point about the ring.
+// Draw the tangential force on the scanning point around the ring.
 /**
  * @param {Context} ctx
  * @param {number} c

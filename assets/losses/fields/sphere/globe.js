@@ -1,6 +1,6 @@
-// What stands on the sphere, orthographic: graticule, boundaries, arrows, great circles, cones,
-// points. Directions are unit vectors of Python's axes; a view has the three directions right, up
-// and eye (towards the visitor).
+// Orthographic drawing on the sphere: graticule, boundaries, arrows, great circles, cones, points.
+// Directions are unit vectors in Python's axes; a view has the three directions right, up and eye
+// (towards the viewer).
 /** @import { At, Label, Scene, SphereAnswer, Vector, View } from "./types.js" */
 /** @import { Context, Ink, Place, Point, Theme } from "../../../shared/types.js" */
 import { INK, POINTS, halo } from "../../../shared/colours.js";
@@ -47,7 +47,7 @@ export function viewFrom([lon, lat]) {
   return { right: [-s, c, 0], up: [-t * c, -t * s, k], eye: [k * c, k * s, t] };
 }
 
-// Pixels and depth (towards the visitor, in radii) of a direction.
+// Return pixels and depth (towards the viewer, in radii) of a direction.
 /**
  * @param {View} view
  * @param {number} size
@@ -60,7 +60,7 @@ export function projector(view, size) {
   return at;
 }
 
-// The direction under a pixel. Beyond the rim the hand reaches around to the other side.
+// Return the direction under a pixel. Beyond the rim it continues around the back.
 /**
  * @param {View} view
  * @param {number} size
@@ -82,7 +82,7 @@ export function grasp(view, size, x, y, front = true) {
   return [0, 1, 2].map((i) => u * view.right[i] + v * view.up[i] + depth * view.eye[i]);
 }
 
-// Everything above the surface.
+// Draw everything above the surface.
 /**
  * @param {Context} ctx
  * @param {number} size
@@ -118,7 +118,7 @@ export function paintGlobe(ctx, size, scene, answer, theme) {
   write(ctx, labels, size, ink);
 }
 
-// A line over the sphere; what lies behind is left out, or drawn where `back` says how.
+// Draw a line on the sphere; hidden parts are omitted, or drawn in the style `back`.
 /**
  * @param {Context} ctx
  * @param {At} at
@@ -179,7 +179,7 @@ function graticule(ctx, size, at, ink) {
   ctx.lineWidth = 0.7;
   ctx.stroke(path);
   ctx.globalAlpha = 1;
-  // A darker rim, so that it looks round; the middle keeps the colours of the scale.
+  // Darker rim for a round appearance; the middle keeps the colours of the scale.
   const c = size / 2,
     r = FILL * size,
     shadow = ctx.createRadialGradient(c, c, 0.84 * r, c, c, r);
@@ -242,7 +242,7 @@ function boundaries(ctx, answer, at, ink) {
   ctx.setLineDash([]);
 }
 
-// Tangential force on the probe at evenly spread nodes.
+// Draw the tangential force on the scanning point at evenly spaced nodes.
 /**
  * @param {Context} ctx
  * @param {SphereAnswer} sphereAnswer
@@ -280,7 +280,7 @@ function whiskers(ctx, { nodes, arrows }, view, at, ink) {
   }
 }
 
-// The edges of the triplet as great circles.
+// Draw the edges of the triplet as great circles.
 /**
  * @param {Context} ctx
  * @param {Record<Point, Vector>} dirs
@@ -298,7 +298,7 @@ function sides(ctx, dirs, at, ink) {
       b = dirs[to],
       angle = Math.atan2(Math.hypot(...cross(a, b)), dot(a, b)),
       s = Math.sin(angle);
-    if (s < 1e-6) continue; // together, or opposite: then every great circle joins them
+    if (s < 1e-6) continue; // equal or opposite points: no unique great circle
     const line = Array.from({ length: 41 }, (_, i) => {
       const t = i / 40;
       return along(
@@ -316,8 +316,8 @@ function sides(ctx, dirs, at, ink) {
   ctx.setLineDash([]);
 }
 
-// Length on screen of a force, in radii: proportional while small, never longer than the sphere's
-// radius.
+// Return the length of a force on screen, in radii: proportional if small, never longer than the
+// sphere's radius.
 /** @param {number} magnitude */
 const reach = (magnitude) => 0.1 + 0.75 * (1 - Math.exp(-magnitude / 1.6));
 
@@ -381,7 +381,7 @@ function force(ctx, name, v, answer, scene, view, at, ink, labels) {
   ctx.restore();
 }
 
-// A shaft and a shaded cone in 3-D, seen along the eye.
+// Draw an arrow with a shaft and a shaded cone in 3-D, seen along the eye.
 /**
  * @param {Context} ctx
  * @param {Vector} from
@@ -468,7 +468,7 @@ function cone(ctx, from, t, length, view, at, ink) {
   ctx.lineWidth = 2.5;
   ctx.lineJoin = "round";
   ctx.stroke(outline);
-  const away = dot(t, view.eye) < 0; // the base faces the visitor
+  const away = dot(t, view.eye) < 0; // the base faces the viewer
   if (!away) paint(disc, -1);
   for (const [, top, p, q, shine] of facets) {
     const path = new Path2D();

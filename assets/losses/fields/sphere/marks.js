@@ -1,9 +1,9 @@
-// What circle and sphere draw alike: the three points, and numbers that keep clear of each other.
+// Marks shared by circle and sphere: the three points, and numbers that avoid each other.
 /** @import { Label } from "./types.js" */
 /** @import { Context, Ink, Point } from "../../../shared/types.js" */
 import { LETTER, halo } from "../../../shared/colours.js";
 
-// A point: full in front, hollow behind the sphere.
+// Draw a point: filled in front of the sphere, hollow behind.
 /**
  * @param {Context} ctx
  * @param {Point} name
@@ -51,7 +51,7 @@ export function mark(ctx, name, [x, y, z = 1], probe, ink) {
   ctx.restore();
 }
 
-// labels: [text, x, y, colour]; one that would cover another steps aside, and all stay inside.
+// Draw labels [text, x, y, colour]; overlapping ones are moved, and all stay inside.
 /**
  * @param {Context} ctx
  * @param {Label[]} labels

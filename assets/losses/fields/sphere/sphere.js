@@ -1,5 +1,5 @@
-// Circle and sphere: owns points, rotation and drawing; asks Python for energies and forces, tells
-// Streamlit of its loss.
+// Circle and sphere: owns points, rotation and drawing; requests energies and forces from Python,
+// and reports changes of the loss to Streamlit.
 /** @import { Known, On, SphereAnswer, SphereData, SphereRequest } from "./types.js" */
 /** @import { Attributes, Child, Place, Point, Schema, SetState, Theme } from "../../../shared/types.js" */
 import { Asking } from "../../../shared/asking.js";
@@ -43,11 +43,13 @@ const SHOWN = [
     "the part of each force along the radius, which normalisation removes",
   ],
 ];
-const SWING = 20; // degrees to either side by which the sphere turns at first
+const SWING = 20; // degrees by which the sphere swings to either side at first
 /** @param {number} x */
 const degrees = (x) => `${x.toFixed(1)}°`.replace("-", "−");
 
-/** @typedef {HTMLCanvasElement & { size: number }} Sized in CSS pixels; 0 before it is shown */
+/**
+ * @typedef {HTMLCanvasElement & { size: number }} Sized size in CSS pixels; 0 before it is shown
+ */
 
 /** @extends {Asking<SphereData, SphereRequest, SphereAnswer>} */
 class Sphere extends Asking {
@@ -111,10 +113,10 @@ class Sphere extends Asking {
   /** @type {SphereAnswer | undefined} */
   answer;
   /** @type {SphereAnswer | undefined} */
-  onSphere; // the last answer for the sphere
+  onSphere; // last answer for the sphere
   /** @type {{ answer: SphereAnswer, key: string } | undefined} */
-  angles; // the last one with the map of both angles
-  asked = ""; // key of the map asked for
+  angles; // last answer with the map of both angles
+  asked = ""; // key of the requested map
   /** @type {OffscreenCanvas[] | undefined} */
   maps;
   /** @type {object | null} */
@@ -124,7 +126,7 @@ class Sphere extends Asking {
   /** @type {HTMLElement | null} */
   hand = null;
   /** @type {number | undefined} */
-  linking; // the request whose link is written
+  linking; // number of the request whose link is written
   /** @type {ReturnType<typeof pointRows> | undefined} */
   rows;
 
@@ -148,7 +150,7 @@ class Sphere extends Asking {
     if (data.idle && !still()) this.greet();
   }
 
-  // ---- the page
+  // ---- elements
   dom() {
     /** @param {Attributes} attributes */
     const canvas = (attributes = {}) => Object.assign(el("canvas", attributes), { size: 0 });
@@ -320,7 +322,7 @@ class Sphere extends Asking {
     this.rest();
   }
 
-  // Turn the sphere so that the triplet faces the visitor.
+  // Rotate the sphere so that the triplet faces the viewer.
   face() {
     const middle = POINTS.map((name) => direction(this.scene[name])).reduce((a, b) =>
       a.map((x, i) => x + b[i]),
@@ -353,7 +355,7 @@ class Sphere extends Asking {
     requestAnimationFrame(step);
   }
 
-  // ---- from Python
+  // ---- messages from Python
   themed() {
     paintScale(this.scaleBar, (t) => rampColour(t, this.theme));
     this.paintFigures();
@@ -393,8 +395,8 @@ class Sphere extends Asking {
     return this.seq;
   }
 
-  // The link of this very state: what Python wrote, beside parameters that are no part of the
-  // scene.
+  // Return the link of the current state: Python's query, with the parameters that are not part of
+  // the scene.
   /** @param {string} query */
   address(query) {
     const text = new URLSearchParams(query).toString().replaceAll("%2C", ",");
@@ -461,7 +463,7 @@ class Sphere extends Asking {
   }
 
   // ---- drawing
-  /** @param {number} [scale] pixels to a pixel of the page */
+  /** @param {number} [scale] canvas pixels per CSS pixel */
   resize(scale) {
     const shown = [this.globe, this.circle, this.map].filter((canvas) => canvas.clientWidth);
     fit(shown, scale);
@@ -469,7 +471,7 @@ class Sphere extends Asking {
     this.sync();
   }
 
-  // Finer than the screen needs only once nothing moves.
+  // A resolution above the screen's is used only at rest.
   get busy() {
     return Boolean(this.greeting || this.turning || this.hand);
   }
@@ -501,8 +503,7 @@ class Sphere extends Asking {
     if (answer?.on === scene.on) main.dataset.seq = String(answer.id);
   }
 
-  // Boxes follow the scene at once; handles wait for the figure, so that none is ahead of its
-  // point.
+  // Update boxes at once; handles wait for the figure, so that no handle is ahead of its point.
   sync() {
     if (!this.rows) return;
     const { scene } = this;
@@ -543,7 +544,7 @@ class Sphere extends Asking {
     }
   }
 
-  // ---- the hand
+  // ---- gestures
   touch() {
     this.handles.anchor.classList.remove("pulse");
     this.turning = null;
@@ -568,7 +569,7 @@ class Sphere extends Asking {
     this.ask(false);
   }
 
-  // A gesture has ended: the fine figure, the link, and Streamlit hears of a changed loss.
+  // End a gesture: request the fine figure and the link, and report a changed loss to Streamlit.
   rest(linked = true) {
     this.sync();
     const id = this.ask(true);
@@ -653,7 +654,7 @@ class Sphere extends Asking {
     this.sync();
   }
 
-  // The sphere turns on a little after a swing.
+  // Let the sphere keep rotating for a moment after a swing.
   /** @param {number[][]} trail */
   coast(trail) {
     const last = trail.at(-1),
@@ -750,7 +751,7 @@ class Sphere extends Asking {
         ];
   }
 
-  // First seconds: the sphere turns slowly, until somebody reaches for it.
+  // Rotate the sphere slowly at first, until the first input.
   greet() {
     this.handles.anchor.classList.add("pulse");
     const token = (this.greeting = {}),
@@ -766,7 +767,7 @@ class Sphere extends Asking {
     requestAnimationFrame(step);
   }
 
-  // ---- taken away
+  // ---- export
   png() {
     const shown =
         this.scene.on === "sphere"

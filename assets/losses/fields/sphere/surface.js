@@ -1,22 +1,22 @@
-// The coloured sphere, pixel by pixel on a 2-D canvas: Python's table over latitude and longitude
-// is spread once per answer over the faces of a cube, where a direction finds its cell by two
-// divisions; so a rotation needs no trigonometry and no Python. (Tried with WebGL2: slower wherever
-// the browser draws in software.)
+// Coloured sphere on a 2-D canvas, pixel by pixel. Once per answer, Python's table over latitude
+// and longitude is resampled onto the faces of a cube, where two divisions find the cell of a
+// direction; so a rotation needs neither trigonometry nor Python. (WebGL2 was tried: slower
+// wherever the browser renders in software.)
 /** @import { SphereAnswer, View } from "./types.js" */
 /** @import { Theme } from "../../../shared/types.js" */
 import { drawing } from "../../../shared/dom.js";
 import { INK, rampColour } from "../../../shared/colours.js";
 
-export const FILL = 0.42; // radius of the sphere over the side of the frame
+export const FILL = 0.42; // radius of the sphere, as a share of the frame's side
 const COARSE = 128,
-  FINE = 256; // cells along an edge of the cube, while the hand moves and at rest
-const STRIPE = 9; // between the lines of the hatching, CSS pixels
+  FINE = 256; // cells per edge of the cube, during a gesture and at rest
+const STRIPE = 9; // distance of the hatching lines, CSS px
 
 /** @type {Map<string, { from: Uint32Array, east: Uint8Array, north: Uint8Array }>} */
 const maps = new Map();
 
-// For each cell of the cube: the corner of the table below it, and how far it lies towards the next
-// row and column (0..255).
+// For each cell of the cube: the corner of the table below it, and its offset towards the next row
+// and column (0..255).
 /**
  * @param {number} n
  * @param {number} rows
@@ -53,7 +53,7 @@ function lookup(n, rows, columns) {
   return made;
 }
 
-// as an ImageData seen as Uint32 holds it
+// layout of ImageData viewed as Uint32
 /** @param {number[]} rgb */
 const packed = ([r, g, b]) => (255 << 24) | (b << 16) | (g << 8) | r;
 /**
@@ -85,7 +85,7 @@ export class Surface {
     this.canvas = canvas;
   }
 
-  // A new answer of Python, another theme, or the region switched.
+  // Resample after a new answer, another theme, or a switch of the region.
   /**
    * @param {SphereAnswer} answer
    * @param {Theme} theme
@@ -128,7 +128,7 @@ export class Surface {
     this.striped = striped;
   }
 
-  // Depth of the sphere under each pixel, -1 beside it; and where each row begins and ends.
+  // Return the depth of the sphere at each pixel, -1 outside, and the start and end of each row.
   /** @param {number} side */
   shape(side) {
     if (this.side === side) return;
@@ -155,7 +155,7 @@ export class Surface {
     this.words = new Uint32Array(this.image.data.buffer);
   }
 
-  // side: pixels; scale: pixels of this canvas over CSS pixels.
+  // Paint the sphere. side: in pixels; scale: pixels of this canvas per CSS pixel.
   /**
    * @param {View} view
    * @param {number} side

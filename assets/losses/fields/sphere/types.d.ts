@@ -1,4 +1,4 @@
-// Circle and sphere: what pages/losses/fields/sphere and Python tell each other.
+// Circle and sphere: messages between the page and pages/losses/fields/sphere.
 import type { Data, Hyper, Place, Point } from "../../../shared/types.js";
 
 export type On = "sphere" | "circle";
@@ -7,12 +7,12 @@ export interface Scene extends Record<Point, Place> {
   loss: string;
   hyper: Hyper;
   probe: Point;
-  eye: Place; // longitude and latitude of the visitor; as of the points, degrees
+  eye: Place; // longitude and latitude of the viewer; like those of the points, in degrees
   region: boolean;
   arrows: boolean;
   radial: boolean;
 }
-// A state with a name: the three points on either surface.
+// Preset with a name: the three points on both surfaces.
 export interface Known {
   title: string;
   caption: string;
@@ -29,7 +29,7 @@ export interface SphereRequest {
   id: number;
   scene: Scene;
   fine: boolean;
-  map: boolean; // the map of both angles, too
+  map: boolean; // request the map of both angles, too
 }
 type Edge = "ap" | "an" | "pn";
 export interface SphereAnswer {
@@ -46,8 +46,8 @@ export interface SphereAnswer {
   radial: number[];
   angles: Record<Edge, number>;
   edges: Record<Edge, number>;
-  active: Uint8Array; // a bit for each node
-  // of the sphere
+  active: Uint8Array; // one bit per node
+  // rows of the sphere
   rows: number;
   columns: number;
   outer: number[];
@@ -59,7 +59,7 @@ export interface SphereAnswer {
   // of the circle
   ring?: Uint8Array;
   whirl: Int8Array;
-  map?: AngleMap; // where it was asked for
+  map?: AngleMap; // if it was requested
   map_shade: Uint8Array;
   map_active: Uint8Array;
   map_lines: Uint16Array;
@@ -71,7 +71,7 @@ export interface AngleMap {
   bands: number[];
 }
 
-export type Vector = readonly number[]; // of three
+export type Vector = readonly number[]; // three numbers
 export interface View {
   right: Vector;
   up: Vector;

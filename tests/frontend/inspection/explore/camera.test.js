@@ -13,9 +13,9 @@ function framed() {
 
 test("without zoom all points just fit, whatever the shape of either", () => {
   const camera = framed();
-  assert.equal(camera.side, 800); // the width is what binds: 600 / 0.5 is more
+  assert.equal(camera.side, 800); // the width is the limit: 600 / 0.5 is larger
   close(camera.pixels(0.5, 0.5), [400, 300]);
-  assert.ok(camera.pixels(0, 1)[1] < 0); // y upwards
+  assert.ok(camera.pixels(0, 1)[1] < 0); // y up
 });
 
 test("a place and its pixels are each other's inverse", () => {

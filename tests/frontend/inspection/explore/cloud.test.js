@@ -8,7 +8,7 @@ import {
   unpacked,
 } from "../../../../assets/inspection/explore/cloud.js";
 
-// Points at shares of the square, as points.bin brings them.
+// Return a cloud of points at shares of the square, as points.bin holds them.
 function cloudOf(places, labels = places.map(() => 0)) {
   return new Cloud({
     xy: Uint16Array.from(places.flat(), (v) => Math.round(v * STEPS)),
@@ -23,7 +23,7 @@ function cloudOf(places, labels = places.map(() => 0)) {
   });
 }
 
-// Another pseudo-random sequence on every machine would be another test.
+// Return a deterministic pseudo-random generator, so that every machine runs the same test.
 function noise(seed) {
   let state = seed;
   return () => (state = (Math.imul(state, 1664525) + 1013904223) >>> 0) / 2 ** 32;
@@ -81,7 +81,7 @@ test("an arrow leads to the near point of its quarter", () => {
     from = [0.5, 0.5];
   const way = (arrow, window = all) => cloud.beside(from, arrow, window, () => true, 0);
   assert.deepEqual([way([1, 0]), way([0, 1]), way([-1, 0]), way([0, -1])], [1, 3, 4, 5]);
-  assert.equal(way([-1, 0], { ...all, left: 0.2 }), -1); // out of sight
+  assert.equal(way([-1, 0], { ...all, left: 0.2 }), -1); // out of view
 });
 
 test("within a window are those in it, one more than asked for at most", () => {
@@ -131,7 +131,8 @@ test("a line is kept by the corners that matter", () => {
     0.5 + 0.4 * Math.sin(i / 79.6),
   ]);
   assert.equal(corners(circle).length, 128);
-  assert.deepEqual([...corners([[-1, 2]])].slice(0, 2), [0, STEPS]); // outside is the edge
+  // points outside are moved to the edge
+  assert.deepEqual([...corners([[-1, 2]])].slice(0, 2), [0, STEPS]);
 });
 
 test("bits and bytes go there and back", () => {

@@ -10,7 +10,7 @@ function noise(seed) {
   return () => (state = (Math.imul(state, 1664525) + 1013904223) >>> 0) / 2 ** 32;
 }
 
-// Nine tenths in a corner, the others anywhere.
+// Nine tenths of the points in a corner, the others anywhere.
 function places(count) {
   const random = noise(7);
   return Uint16Array.from({ length: 2 * count }, (_, i) =>

@@ -6,7 +6,7 @@ const COUNT = 60_000,
   WHOLE = { left: 0, right: 1, bottom: 0, top: 1 },
   QUARTER = { left: 0, right: 0.5, bottom: 0, top: 0.5 };
 
-// Every tenth stands out.
+// Every tenth point is highlighted.
 const cloud = {
     count: COUNT,
     share: 0,

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { History } from "../../../../assets/losses/charges/history.js";
 
-// Steps first..first+count-1 of two points of two classes, every value told apart by its step.
+// Return steps first..first+count-1 of two points of two classes, with values that identify their
+// step.
 function answerOf(first, count, shown = first) {
   const steps = Array.from({ length: count }, (_, k) => first + k),
     each = (width) =>

@@ -9,7 +9,7 @@ test("the window holds every point, and trembles not", () => {
     found = windowOf(points, 2, false);
   assert.deepEqual([...found.centre], [1, 1]);
   assert.ok(found.half >= 3 && found.half < 3.4);
-  assert.equal(windowOf(points, 2, false, 3.5).half, 3.5); // somewhat wider than need be: stays
+  assert.equal(windowOf(points, 2, false, 3.5).half, 3.5); // somewhat wider than needed: unchanged
   assert.notEqual(windowOf(points, 2, false, 30).half, 30);
   assert.deepEqual(windowOf(points, 2, true), { centre: [0, 0], half: 1 });
 });
@@ -19,7 +19,7 @@ test("in the plane the centre is the middle, and y points upwards", () => {
     at = projector(scene, { centre: [1, 1], half: 3 }, SIZE);
   assert.deepEqual(at(0).slice(0, 2), [50, 50]);
   const [x, y] = at(1);
-  assert.ok(x === 50 && Math.abs(y - 3) < 1e-9); // a rim of 3 %
+  assert.ok(x === 50 && Math.abs(y - 3) < 1e-9); // a margin of 3 %
 });
 
 test("in space the eye sees what lies towards it in front", () => {

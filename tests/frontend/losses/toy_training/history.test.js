@@ -4,7 +4,7 @@ import { History } from "../../../../assets/losses/toy_training/history.js";
 
 const ROW = 7; // loss, active, nonzero, map_at_r, recall, mean_loss, mean_active
 
-// Rows of the steps after `have` of one side, and a frame for each of `steps`.
+// Return rows of the steps after `have` of one side, and a frame for each of `steps`.
 function answerOf(have, rows, steps) {
   return {
     per_epoch: 10,

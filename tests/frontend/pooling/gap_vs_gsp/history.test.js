@@ -2,13 +2,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { History } from "../../../../assets/pooling/gap_vs_gsp/history.js";
 
-// Two steps of two classes and nine tokens; only the second has prototypes and measures MAP@R anew.
+// Return two steps of two classes and nine tokens; only the second has prototypes and a new
+// measurement of MAP@R.
 function answerOf(first) {
   const side = {
     tokens: Int16Array.from({ length: 2 * 18 }, (_, i) => i),
     samples: Int16Array.from([1, 2, 3, 4, 5, 6, 7, 8]),
     weights: Uint16Array.from({ length: 2 * 18 }, (_, i) => (i === 18 + 9 + 8 ? 65535 : 0)),
-    active: Uint8Array.from([0b10, 0, 0, 1, 0, 0, 0, 1]), // two bytes a class
+    active: Uint8Array.from([0b10, 0, 0, 1, 0, 0, 0, 1]), // two bytes per class
     sizes: Uint8Array.from([1, 0, 2, 1]),
     on_shared: Float32Array.from([0.1, 0.2, 0.3, 0.4]),
     measures: Float32Array.from([1, 0.5, 2, NaN]),
@@ -80,7 +81,7 @@ test("the prototypes are placed where they are first there; a changed future is 
   const history = new History();
   assert.deepEqual(history.placed, []);
   history.add(answerOf(0));
-  history.add(answerOf(5)); // of another time
+  history.add(answerOf(5)); // of an earlier state
   assert.deepEqual([history.placed, history.last], [[1], 1]);
   history.forget(1);
   assert.deepEqual([history.placed, history.last], [[], 0]);

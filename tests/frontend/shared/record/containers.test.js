@@ -28,7 +28,7 @@ const view = (file) => new DataView(file.buffer, file.byteOffset, file.length);
 const text = (bytes) => String.fromCharCode(...bytes);
 
 /**
- * The boxes of a part of an MP4 file by name, each as what is in it.
+ * Return the boxes of a part of an MP4 file by name, each with its content.
  *
  * @param {Uint8Array} part
  * @returns {Record<string, Uint8Array>}
@@ -51,13 +51,13 @@ test("an MP4 tells where each picture lies and how long it is shown", () => {
   assert.deepEqual([...top.mdat], [1, 2, 3, 4, 5, 6]);
   assert.deepEqual(numbers("stts"), [0, 3, 1, 40, 1, 50, 1, 40]);
   assert.deepEqual(numbers("stsz"), [0, 0, 3, 3, 1, 2]);
-  assert.deepEqual(numbers("stss"), [0, 2, 1, 3]); // those that stand alone
+  assert.deepEqual(numbers("stss"), [0, 2, 1, 3]); // key frames
   const [, , start] = numbers("stco");
   assert.deepEqual([...file.subarray(start, start + 3)], [1, 2, 3]);
 });
 
 /**
- * The elements of a part of a WebM file: id and content, where sizes fit what there is.
+ * Return the elements of a part of a WebM file: ID and content, if their sizes match the data.
  *
  * @param {Uint8Array} part
  * @returns {[number, Uint8Array][]}
@@ -68,7 +68,7 @@ function elements(part) {
     id = part.subarray(0, width).reduce((sum, byte) => 256 * sum + byte, 0),
     start = width + 8,
     size = view(part).getUint32(width + 4);
-  assert.equal(part[width], 1); // sizes of seven bytes
+  assert.equal(part[width], 1); // sizes take seven bytes
   assert.ok(start + size <= part.length, `an element of ${size} bytes in ${part.length}`);
   return [[id, part.subarray(start, start + size)], ...elements(part.subarray(start + size))];
 }

@@ -28,7 +28,7 @@ class Steps extends Frames {
   }
 }
 
-// A page of 20 steps, five to an epoch, whose link keeps what it is asked.
+// Page of 20 steps, five per epoch, whose link stores the requests.
 class Page extends Clock {
   constructor() {
     super({ ahead: 3, most: 20, speeds: [["at once", 1, 1e9]], speed: 0 });
@@ -70,10 +70,10 @@ class Page extends Clock {
   get epoch() {
     return 5;
   }
-  // Python answers the last question with `count` steps from `first` on.
+  // Make Python answer the last request with `count` steps, starting at `first`.
   told(first, count, more = {}) {
     const asked = this.asked.length;
-    this.take({ id: this.seq, first, count, ready: first + count - 1, ...more }); // busy still
+    this.take({ id: this.seq, first, count, ready: first + count - 1, ...more }); // still busy
     this.link.busy = this.asked.length > asked;
   }
 }
@@ -172,7 +172,7 @@ test("a link into the middle is approached, told, and given up for another step"
   assert.equal(page.asked.at(-1).want, 7);
   page.play();
   nextFrame();
-  assert.equal(page.at, 3); // it waits
+  assert.equal(page.at, 3); // it is waiting
   page.told(4, 4);
   assert.deepEqual([page.at, page.goal, page.said], [7, 0, ""]);
   page.goal = 12;
@@ -210,7 +210,7 @@ test("it stops where no step can be made, and says why", () => {
   stepping.to(2);
   stepping.step(1);
   stepping.told(3, 0, { stopped: "B stops here" });
-  assert.equal(stepping.asked.length, 2); // nor asks for ever
+  assert.equal(stepping.asked.length, 2); // and does not ask again and again
 });
 
 test("a full history ends the play", () => {

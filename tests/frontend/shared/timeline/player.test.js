@@ -4,7 +4,7 @@ import { Player } from "../../../../assets/shared/timeline/player.js";
 
 /** @typedef {{ rate: number, seed: number, changes: { at: number, rate: number }[] }} State */
 
-// A player without elements: what it holds of a state and its changes, and what it hears of keys.
+// Player without elements: its state with changes, and its key handling.
 /** @extends {Player<any, any, any, any, { rate: number }>} */
 class Bare extends Player {
   get settings() {
@@ -130,7 +130,7 @@ test("a key acts, but not on what a control that is held does with it itself", (
   assert.equal(press(" ", false), true);
   assert.equal(press(" ", true), false);
   assert.equal(press("Home", true), true);
-  assert.equal(press("End", false), false); // its act declined
+  assert.equal(press("End", false), false); // its action declined
   assert.equal(press("x", false), false);
   assert.deepEqual(heard, ["space", "home"]);
 });
