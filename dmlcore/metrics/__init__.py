@@ -1,4 +1,4 @@
-"""Scores of embeddings: retrieval with the exact neighbour search under it, per class, clustering."""
+"""Scores of embeddings: retrieval with exact nearest-neighbour search, scores per class, and clustering."""
 
 from dmlcore.metrics.clustering import ClusteringScores, clustering, nmi, pairwise_f1
 from dmlcore.metrics.nearest_neighbours import nearest

@@ -1,8 +1,8 @@
-"""Nearly the nearest neighbours among millions: indices of faiss that look at a part of the points, recall measured.
+"""Approximate nearest neighbours among millions of points, with faiss indices and measured recall.
 
-An exact search of all n points by all n compares n² pairs; from some hundred thousand points on that is hours. What an
-index misses is not guessed: `recall` compares it with the exact search for queries drawn by a seed, and every score
-of its neighbours comes with what it may be off by.
+An exact search of n points by n queries compares n² pairs, which takes hours from some hundred thousand points on. An
+index searches only a part of the points. `recall` measures how many neighbours it misses, by comparison with the exact
+search for random queries, and each score that is based on an index comes with a bound of its error.
 """
 
 from __future__ import annotations
@@ -30,27 +30,31 @@ TITLES: dict[IndexKind, str] = {
     "hnsw": "Navigable graph (HNSW)",
     "ivf_pq": "Inverted lists of product codes",
 }
-BREADTH: dict[IndexKind, int] = {"exact": 1, "ivf": 16, "hnsw": 64, "ivf_pq": 32}  # lists or candidates looked at
-LINKS = 32  # of a point in the graph (M), twice as many on the ground floor
+# lists or candidates that a query searches
+BREADTH: dict[IndexKind, int] = {"exact": 1, "ivf": 16, "hnsw": 64, "ivf_pq": 32}
+LINKS = 32  # links of a point in the graph (M), doubled on the lowest layer
 EFFORT = 80  # candidates from which the links of a new point are chosen (efConstruction)
-BITS = 8  # of each code
-PER_LIST = 64  # training points per list: faiss warns below 39 and draws from more than 256
-LEAST = 40 * 2**8  # training points, for the codes
-PART = 2**16  # points added at once
-QUERIES = 1000  # with which recall is measured
+BITS = 8  # bits per code
+PER_LIST = 64  # training points per list; faiss warns below 39 and subsamples above 256
+LEAST = 40 * 2**8  # minimum number of training points for the codes
+PART = 2**16  # points added at a time
+QUERIES = 1000  # queries with which recall is measured
 CONFIDENCE = 0.95
-PROBE = 10_000  # points of the small index from which the times of a large one are foreseen
-ROUNDS = 25  # of k-means in faiss, for the centres of lists and of codes
-MOST_CODED = 2**16  # training points of the codes: 256 for each of 256
-ALONE = 5.0  # how much longer one comparison takes where the points of a list meet one query, not many
+PROBE = 10_000  # points of the small index from which the times of a large one are extrapolated
+ROUNDS = 25  # k-means iterations of faiss for the centres of lists and codes
+MOST_CODED = 2**16  # maximum number of training points of the codes: 256 for each of 256
+ALONE = 5.0  # slowdown of one comparison if the points of a list are compared with one query instead of many
 
 
 @dataclass(frozen=True)
 class Recall:
-    """Of the exact k nearest of some queries, the share that an index finds.
+    """Share of the exact k nearest neighbours that an index finds, over some queries.
 
-    share: their mean in 0..1. whole: the share of queries of which it finds all k. least_whole: of all queries of this
-    kind at least so many, with CONFIDENCE (Clopper and Pearson 1934, one-sided).
+    Attributes:
+        share: Mean share over the queries, in 0..1.
+        whole: Share of queries with all k found.
+        least_whole: Lower bound, with CONFIDENCE, of the share over all queries of this kind (Clopper and Pearson 1934,
+            one-sided).
     """
 
     k: int
@@ -61,13 +65,15 @@ class Recall:
 
     @property
     def off(self) -> float:
-        """How far a mean over queries of something in 0..1 that depends on the k nearest alone may be off, at most."""
+        """Largest possible error of a mean over queries of a value in 0..1 that depends only on the k nearest
+        neighbours.
+        """
         return 1 - self.least_whole
 
 
 @dataclass(frozen=True)
 class IndexCost:
-    """What an index of n points would need: bytes held, seconds to build it, seconds for 1,000 queries."""
+    """Estimated cost of an index of n points: bytes in memory, seconds to build it, seconds for 1,000 queries."""
 
     kind: IndexKind
     bytes: int
@@ -76,11 +82,18 @@ class IndexCost:
 
 
 class ApproximateSearch:
-    """Points (n, d) in an index. Points may be memory-mapped: they are read part by part; all but ivf_pq hold a copy.
+    """Index of points (n, d). Points may be memory-mapped, as they are read in parts; all kinds but ivf_pq hold a copy.
 
-    breadth: how many lists (ivf, ivf_pq) or candidates (hnsw) a query looks at: more finds more and takes longer.
-    tell: how many points are in it. Equal points, kind and seed give an equal index on one thread; a graph built by
-    several may differ in a few links.
+    On one thread, equal points, kind and seed give an equal index. A graph built by several threads may differ in a few
+    links.
+
+    Args:
+        points: Shape (n, d).
+        kind: Kind of index.
+        breadth: Number of lists (ivf, ivf_pq) or candidates (hnsw) that a query searches. A larger number finds more
+            neighbours and takes longer.
+        seed: Seed of the training of the index.
+        tell: Callback that receives the number of points added so far.
     """
 
     def __init__(
@@ -112,7 +125,7 @@ class ApproximateSearch:
 
     @property
     def breadth(self) -> int:
-        """Lists or candidates a query looks at."""
+        """Number of lists or candidates that a query searches."""
         return self._breadth
 
     @breadth.setter
@@ -126,9 +139,10 @@ class ApproximateSearch:
             self.index.nprobe = min(self._breadth, self.index.nlist)
 
     def nearest(self, queries: ArrayLike, k: int) -> tuple[Singles, Ints]:
-        """Distances (Q, k), ascending, and points (Q, k) near to each query (Q, d).
+        """Return the distances (Q, k), ascending, and the indices (Q, k) of points near the queries (Q, d).
 
-        -1 and inf where the lists looked at hold fewer than k. A query that is one of the points finds itself.
+        Distances are inf and indices -1 if the searched lists hold fewer than k points. A query that is one of the
+        points finds itself.
         """
         if not 1 <= k <= self.count:
             raise ValueError(f"k must be in 1..{self.count} (points), got {k}")
@@ -136,17 +150,24 @@ class ApproximateSearch:
         return np.sqrt(np.maximum(np.where(near < 0, np.inf, squares), 0)), near
 
     def others(self, points: Array, rows: Ints, k: int) -> tuple[Singles, Ints]:
-        """As `nearest` for some of the points themselves, which do not find themselves."""
+        """Return the neighbours as `nearest` does for some of the points, excluding each point itself."""
         distances, near = self.nearest(points[rows], min(k + 1, self.count))
         own = near == rows[:, None]
-        own[~own.any(axis=1), -1] = True  # not among its own nearest: the last one goes
+        own[~own.any(axis=1), -1] = True  # a point that is not among its own nearest: drop the last neighbour
         return distances[~own].reshape(len(rows), -1), near[~own].reshape(len(rows), -1)
 
 
 def recall(search: ApproximateSearch, points: Array, k: int, *, queries: int = QUERIES, seed: int = 0) -> Recall:
-    """Compare an index of these points with the exact search, for some of the points drawn by the seed.
+    """Compare an index with the exact search for random points.
 
-    A near point counts when it is no further than the exact k-th, so that ties in distance are no misses.
+    A neighbour counts as found if it is no farther than the exact k-th, so that ties in distance are not misses.
+
+    Args:
+        search: Index of the points.
+        points: Shape (n, d).
+        k: Number of neighbours.
+        queries: Number of points to draw.
+        seed: Seed of the draw.
     """
     rows = np.sort(np.random.default_rng(seed).choice(len(points), min(queries, len(points)), replace=False))
     _, near = search.others(points, rows, k)
@@ -161,25 +182,26 @@ def recall(search: ApproximateSearch, points: Array, k: int, *, queries: int = Q
 
 
 def of_hits(hits: Bools) -> Recall:
-    """The recall of some queries from what was found of the exact nearest of each, (Q, k)."""
+    """Compute the recall from a mask (Q, k) of the exact nearest neighbours that were found."""
     queries, whole = len(hits), int(hits.all(axis=1).sum())
     least = float(betaincinv(whole, queries - whole + 1, 1 - CONFIDENCE)) if whole else 0.0
     return Recall(hits.shape[1], queries, float(hits.mean()), whole / queries, least)
 
 
 def costs(n: int, d: int, *, seed: int = 0) -> list[IndexCost]:
-    """What each kind would need for n points of d dimensions on this machine.
+    """Estimate the cost of each kind of index for n points of d dimensions on this machine.
 
-    Bytes are those of the format. Times follow from two things measured once with PROBE points: comparisons of d
-    numbers a second, and the links of a graph. At a million points they were off by up to 3.5 times (a build of lists
-    too long, a query of codes too short).
+    Bytes follow from the format. Times are extrapolated from two measurements with PROBE points: comparisons of d
+    numbers per second, and links of a graph per second. At a million points they were off by up to a factor of 3.5 (a
+    build of lists was overestimated, a query of codes underestimated).
     """
     speed, built, asked = _measured(d, seed)
-    floors = np.log(n) / np.log(PROBE)  # steps in a graph grow with the logarithm
+    floors = np.log(n) / np.log(PROBE)  # the number of steps in a graph grows with the logarithm of n
 
     lists = _lists(n)
     train = ROUNDS * min(PER_LIST * lists, n) * lists / speed
-    looked = {kind: BREADTH[kind] * n / lists for kind in ("ivf", "ivf_pq")}  # points of the lists a query looks at
+    # points of the lists that a query searches
+    looked = {kind: BREADTH[kind] * n / lists for kind in ("ivf", "ivf_pq")}
     codes = 1 << BITS
     work: dict[IndexKind, tuple[float, float]] = {
         "exact": (0.0, n / speed),
@@ -195,7 +217,7 @@ def costs(n: int, d: int, *, seed: int = 0) -> list[IndexCost]:
 
 @lru_cache(maxsize=16)
 def _measured(d: int, seed: int) -> tuple[float, float, float]:
-    """Comparisons a second of many queries with many points; seconds in which PROBE are linked, and QUERIES asked."""
+    """Measure comparisons per second, seconds to link PROBE points, and seconds for QUERIES queries."""
     points = np.random.default_rng(seed).standard_normal((PROBE, d), dtype=np.float32)
     begin = time.perf_counter()
     ApproximateSearch(points, "exact").nearest(points[:QUERIES], 100)
@@ -207,19 +229,19 @@ def _measured(d: int, seed: int) -> tuple[float, float, float]:
 
 
 def size(kind: IndexKind, n: int, d: int) -> int:
-    """Bytes of an index of n points of d dimensions."""
+    """Return the bytes of an index of n points of d dimensions."""
     centres = _lists(n) * d * 4
     sizes: dict[IndexKind, int] = {
         "exact": n * d * 4,
         "ivf": n * (d * 4 + 8) + centres,
-        "hnsw": n * (d * 4 + (2 * LINKS + 2) * 4),  # links of the ground floor; the floors above add one or two
+        "hnsw": n * (d * 4 + (2 * LINKS + 2) * 4),  # links of the lowest layer; the layers above add one or two
         "ivf_pq": n * (_codes(d) + 8) + centres + (d * 4 << BITS),
     }
     return sizes[kind]
 
 
 def _empty(kind: IndexKind, n: int, d: int) -> Any:
-    """The index that faiss makes of these words; np: codes are not ordered for comparisons of bits, which is slow."""
+    """Create an empty faiss index. "np" skips the polysemous training of codes, which is slow."""
     words = {
         "exact": "Flat",
         "ivf": f"IVF{_lists(n)},Flat",
@@ -230,12 +252,12 @@ def _empty(kind: IndexKind, n: int, d: int) -> Any:
 
 
 def _lists(n: int) -> int:
-    """Of inverted lists: about 4 √n, as faiss recommends, but no more than there are points to train them with."""
+    """Return the number of inverted lists: about 4 √n, as faiss recommends, limited by the training points."""
     return max(1, min(round(4 * math.sqrt(n)), n // PER_LIST))
 
 
 def _codes(d: int) -> int:
-    """Bytes of a product code: one for about two dimensions."""
+    """Return the bytes of a product code: one for about two dimensions."""
     return max(m for m in range(1, d // 2 + 1 or 2) if d % m == 0)
 
 

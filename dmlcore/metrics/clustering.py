@@ -4,7 +4,7 @@ With n_ab of N samples in cluster a and class b, and H the entropies and I the m
 
     NMI = I / ((H_a + H_b) / 2)        F1 = 2 TP / (2 TP + FP + FN) over pairs of samples, TP = pairs together in both
 
-Source: Manning, Raghavan, Schütze, "Introduction to Information Retrieval" (2008), section 16.3.
+Reference: Manning, Raghavan, Schütze, "Introduction to Information Retrieval" (2008), section 16.3.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from dmlcore.metrics.nearest_neighbours import matrix
 from dmlcore.metrics.retrieval import class_ids
 from dmlcore.typing import Ints
 
-MOST_WORK = 1.28e10  # samples x clusters x dimensions of one k-means round: 10^8 distances in 128 dimensions
-ROUNDS = 20  # of k-means
-STARTS = 4  # of which the tightest is kept, while
-CHEAP = 1e9  # one round costs no more than this; beyond, there is one start
+MOST_WORK = 1.28e10  # samples x clusters x dimensions of one k-means iteration: 10^8 distances in 128 dimensions
+ROUNDS = 20  # k-means iterations
+STARTS = 4  # starts of k-means, of which the best is kept
+CHEAP = 1e9  # largest cost of an iteration for several starts; above it there is one start
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,21 @@ class ClusteringScores:
 def clustering(
     embeddings: ArrayLike | torch.Tensor, labels: ArrayLike | torch.Tensor, seed: int = 0
 ) -> ClusteringScores:
-    """Cluster embeddings by k-means into as many clusters as there are classes, and compare.
+    """Cluster embeddings by k-means into as many clusters as there are classes, and compare clusters and classes.
 
-    faiss in float32, 20 rounds from samples drawn by `seed`, the best of four starts where that is cheap. No cap is
-    kept here: see `affordable`.
+    Runs 20 iterations of faiss in float32 from randomly drawn samples; for small data the best of four starts is kept.
+    Time is not limited; see `affordable`.
 
-    Shapes: embeddings (N, D), labels (N,) integers.
-    Raises: ValueError or TypeError naming the argument.
-    Source: that of this module, with the formulas.
+    Args:
+        embeddings: Shape (N, D).
+        labels: Shape (N,), integers.
+        seed: Seed of the starts.
+
+    Returns:
+        NMI and pairwise F1.
+
+    Raises:
+        TypeError, ValueError: If an argument does not fit; the message names it.
 
     Example:
         >>> from dmlcore import metrics
@@ -54,6 +61,9 @@ def clustering(
         ClusteringScores(nmi=1.0, f1=1.0)
         >>> metrics.clustering(embeddings, [0, 1, 0, 1], seed=0)
         ClusteringScores(nmi=0.0, f1=0.0)
+
+    Reference:
+        Manning, Raghavan & Schütze 2008, Sec. 16.3; the docstring of this module has the formulas.
     """
     points = matrix("embeddings", embeddings)
     labels = class_ids("labels", labels, len(points))
@@ -62,16 +72,17 @@ def clustering(
 
 
 def affordable(samples: int, classes: int, dimensions: int) -> bool:
-    """Whether `clustering` is a matter of seconds: Stanford Online Products would take minutes."""
+    """Return True if `clustering` takes seconds; for Stanford Online Products it would take minutes."""
     return samples * classes * dimensions <= MOST_WORK
 
 
 def k_means(points: ArrayLike, clusters: int, seed: int = 0) -> Ints:
-    """The cluster (N,) in 0..clusters-1 of each of `points` (N, D); a function of its arguments and of the machine."""
+    """Return the cluster (N,) in 0..clusters-1 of each of `points` (N, D). Deterministic on a given machine."""
     exact = matrix("points", points)
     if not 1 <= clusters <= len(exact):
         raise ValueError(f"clusters must be in 1..{len(exact)}, the number of points, got {clusters}")
-    centred = exact - exact.mean(axis=0, dtype=np.float64)  # float32 alone loses the digits of points far from 0
+    # centre first, because float32 loses the digits of points far from 0
+    centred = exact - exact.mean(axis=0, dtype=np.float64)
     near = np.ascontiguousarray(centred / (np.abs(centred).max() or 1.0), np.float32)
     search = faiss.Kmeans(
         near.shape[1],
@@ -79,8 +90,8 @@ def k_means(points: ArrayLike, clusters: int, seed: int = 0) -> Ints:
         niter=ROUNDS,
         nredo=STARTS if near.size * clusters <= CHEAP else 1,
         seed=1 + seed % (2**31 - 2**16),  # an int32, to which faiss adds primes for its starts
-        min_points_per_centroid=1,  # not a word on standard error for small classes
-        max_points_per_centroid=len(near),  # and no subsampling
+        min_points_per_centroid=1,  # no warning for small classes
+        max_points_per_centroid=len(near),  # no subsampling
     )
     search.train(near)
     assignment: Ints = search.assign(near)[1].astype(np.int64)
@@ -88,9 +99,15 @@ def k_means(points: ArrayLike, clusters: int, seed: int = 0) -> Ints:
 
 
 def nmi(clusters: ArrayLike, labels: ArrayLike, *, average: Literal["arithmetic", "geometric"] = "arithmetic") -> float:
-    """Normalised mutual information of two partitions (N,), (N,), in 0..1; two partitions of one part each give 1.
+    """Compute the normalised mutual information of two partitions, in 0..1; two partitions with one part each give 1.
 
-    average: I over (H_a + H_b) / 2, or over sqrt(H_a H_b). Raises ValueError naming the argument.
+    Args:
+        clusters: Shape (N,).
+        labels: Shape (N,).
+        average: "arithmetic" to divide I by (H_a + H_b) / 2, "geometric" to divide by sqrt(H_a H_b).
+
+    Raises:
+        ValueError: If an argument does not fit; the message names it.
     """
     if average not in ("arithmetic", "geometric"):
         raise ValueError(f"average must be arithmetic or geometric, got {average!r}")
@@ -106,9 +123,14 @@ def nmi(clusters: ArrayLike, labels: ArrayLike, *, average: Literal["arithmetic"
 
 
 def pairwise_f1(clusters: ArrayLike, labels: ArrayLike) -> float:
-    """F1 over pairs of samples, "same cluster" as the prediction of "same class"; partitions (N,), (N,).
+    """Compute F1 over pairs of samples, with "same cluster" as the prediction of "same class"; 1 if neither has a pair.
 
-    1 where neither has a pair. Raises ValueError naming the argument.
+    Args:
+        clusters: Shape (N,).
+        labels: Shape (N,).
+
+    Raises:
+        ValueError: If an argument does not fit; the message names it.
     """
     joint, rows, columns = _contingency(clusters, labels)
 
@@ -121,7 +143,7 @@ def pairwise_f1(clusters: ArrayLike, labels: ArrayLike) -> float:
 
 @dataclass(frozen=True)
 class _Joint:
-    """The entries above 0 of a contingency table: with thousands of classes nearly all are 0."""
+    """Positive entries of a contingency table. With thousands of classes nearly all entries are 0."""
 
     rows: Ints
     columns: Ints

@@ -1,9 +1,9 @@
-"""The exact search of `nearest_neighbours` on a device: the same lists and the same proof, ranked again there.
+"""Exact search of `nearest_neighbours` on an accelerator, with the same candidates, proof and second ranking.
 
-The table of float32 distances is a matrix product, whose error the same bound covers in any order of its sums, as long
-as nothing is rounded to TF32; what the bound leaves open is ranked by d in float64 on the device. d is the direct form
-there too, but its sums may be rounded in another order than on the CPU: points whose d differ in the last digit alone
-may change places between two machines, points with the same coordinates never.
+The table of float32 distances is a matrix product. The error bound covers any order of its sums, as long as nothing is
+rounded to TF32. Candidates that the bound does not separate are ranked by d in float64 on the device. d has the direct
+form there too, but its sums may be rounded in another order than on the CPU. Points whose d differ only in the last
+digit may therefore swap places between two machines; points with equal coordinates never do.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from dmlcore.metrics.nearest_neighbours import (
 )
 from dmlcore.typing import Ints, Reals, Singles
 
-NUMBERS = 2**26  # held at once by one temporary tensor: 512 MB in float64
+NUMBERS = 2**26  # numbers held by one temporary tensor: 512 MB in float64
 
 
 class DeviceSearch(NeighbourSearch):
-    """Queries (Q, D) against a gallery (N, D), both on the device; marks are not needed there, all is ranked."""
+    """Search of queries (Q, D) in a gallery (N, D), both on the device. Ranks everything exactly and ignores `mark`."""
 
     def __init__(
         self,
@@ -83,20 +83,20 @@ class DeviceSearch(NeighbourSearch):
         return indices
 
     def _by_distance(self, at: Tensor, indices: Tensor) -> Tensor:
-        """Ascending indices (n, m) of some queries in the order of d; ties stay as they are."""
+        """Sort ascending indices (n, m) of some queries by d; ties keep their order."""
         pairs, queries = self._scaled(self._points[indices]), self._scaled(self._query_points[at])
         d = direct_distances(queries[:, None], pairs)[:, 0]
         return indices.gather(1, d.sort(dim=1, stable=True).indices)
 
     def _by_definition(self, at: Tensor, k: int) -> Tensor:
-        """All distances, a stable sort."""
+        """Rank by a stable sort of all distances."""
         d = direct_distances(self._scaled(self._query_points[at]), self._scaled(self._points))
         if self.exclude_self:
             d.scatter_(1, at[:, None], torch.inf)
         return d.sort(dim=1, stable=True).indices[:, :k]
 
     def _scaled(self, points: Tensor) -> Tensor:
-        half = -self.exponent // 2  # in two halves, as the power itself may overflow
+        half = -self.exponent // 2  # in two factors, because the power itself may overflow
         return points.double().mul_(2.0**half).mul_(2.0 ** (-self.exponent - half))
 
 
@@ -107,7 +107,7 @@ def search(
     exclude_self: bool,
     device: torch.device | None = None,
 ) -> NeighbourSearch:
-    """A search on this device, by default on the CPU."""
+    """Return a search on the given device, or on the CPU if `device` is None."""
     if device is None or device.type == "cpu":
         return NeighbourSearch(queries, gallery, exclude_self=exclude_self)
     return DeviceSearch(queries, gallery, exclude_self=exclude_self, device=device)
@@ -115,7 +115,7 @@ def search(
 
 @contextmanager
 def _whole_products() -> Iterator[None]:
-    """Products of float32 matrices without TF32."""
+    """Disable TF32 in products of float32 matrices."""
     settings = torch.backends.cuda.matmul
     before, settings.allow_tf32 = settings.allow_tf32, False
     try:

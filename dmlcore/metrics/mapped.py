@@ -1,9 +1,10 @@
-"""Exact nearest neighbours of a few among millions of points that lie in a file: nothing is copied or prepared.
+"""Exact nearest neighbours of a few points among millions in a memory-mapped file, without copies or preparation.
 
-The answer is that of `nearest_neighbours`: by (d, row), d in float64. faiss lists more candidates than needed of each
-part of the points in float32; these are ranked by d. No point that a part left out can belong to the answer if the last
-one it listed is further than the k-th of all by more than the error of float32 (`error_bound`); a query of which that
-cannot be said, which needs many points at nearly one distance, is compared with all points by d.
+Results are those of `nearest_neighbours`: sorted by (d, row), with d in float64. faiss lists more candidates than
+needed in each part of the points in float32, and these are ranked by d. A point that a part did not list cannot belong
+to the result if the last listed point of that part is farther than the k-th of all by more than the float32 error
+(`error_bound`). Otherwise, which needs many points at nearly equal distance, the query is compared with all points by
+d.
 """
 
 from __future__ import annotations
@@ -15,13 +16,20 @@ import torch
 from dmlcore.metrics.nearest_neighbours import SPARE, chunks, direct_distances, error_bound, faiss_at_its_best
 from dmlcore.typing import Floats, Ints, Reals, Singles
 
-PART = 2**17  # points that are searched at once
+PART = 2**17  # points that are searched at a time
 
 
 def nearest_others(points: Reals, rows: Ints, k: int, pool: Ints | None = None) -> tuple[Floats, Ints]:
-    """Distances and rows (m, k) of the exact nearest others of some `rows` (m,) of the points (n, D), ties by row.
+    """Return distances and rows (m, k) of the exact nearest other points of `rows` (m,); ties by row.
 
-    pool: ascending rows that can be found, all by default. Raises ValueError where it holds fewer than k others.
+    Args:
+        points: Shape (n, D).
+        rows: Rows of the queries, shape (m,).
+        k: Number of neighbours.
+        pool: Rows that may be returned, ascending; all by default.
+
+    Raises:
+        ValueError: If the pool has fewer than k others.
     """
     count = len(points) if pool is None else len(pool)
     if not 1 <= k < count:
@@ -29,7 +37,7 @@ def nearest_others(points: Reals, rows: Ints, k: int, pool: Ints | None = None) 
     queries = _single(points[rows])
     lengths = np.linalg.norm(queries.astype(np.float64), axis=1)
     distances, near = np.empty((len(rows), 0)), np.empty((len(rows), 0), np.int64)
-    beyond = np.full(len(rows), np.inf)  # squared: what no part has listed is at least as far
+    beyond = np.full(len(rows), np.inf)  # squared; every unlisted point is at least this far
     for start in range(0, count, PART):
         part = np.arange(start, min(start + PART, count)) if pool is None else pool[start : start + PART]
         gallery = _single(points[part[0] : part[-1] + 1] if pool is None else points[part])
@@ -53,13 +61,13 @@ def nearest_others(points: Reals, rows: Ints, k: int, pool: Ints | None = None) 
 
 
 def first(distances: Floats, rows: Ints, k: int) -> tuple[Floats, Ints]:
-    """The k first of each row (m, l) by (distance, row)."""
+    """Return the first k entries of each row (m, l), sorted by (distance, row)."""
     order = np.lexsort((rows, distances), axis=1)[:, :k]
     return np.take_along_axis(distances, order, 1), np.take_along_axis(rows, order, 1)
 
 
 def distances_to(points: Reals, rows: Ints, others: Ints) -> Floats:
-    """Exact distances (m, l) of each of these rows to its others (m, l)."""
+    """Compute the exact distances (m, l) of each of the rows (m,) to its others (m, l)."""
     out = np.empty(others.shape)
     for part in chunks(np.arange(len(rows)), others.shape[1] * points.shape[1]):
         queries, compared = (torch.from_numpy(points[which].astype(np.float64)) for which in (rows[part], others[part]))

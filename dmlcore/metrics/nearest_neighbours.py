@@ -1,13 +1,13 @@
 """Exact Euclidean nearest neighbours at the speed of a float32 search.
 
 Guarantee: every returned row is the start of the gallery sorted by (d, index), where d = |q - g| is the direct form
-sqrt(sum (q - g)^2) evaluated in float64 on the numbers as given. Ties in d go to the lower index, also at the k-th
-place. No answer depends on float32 rounding, on the offset of the data or on the number of threads.
+sqrt(sum (q - g)^2) evaluated in float64 on the given numbers. Ties in d go to the lower index, also at the k-th place.
+Results do not depend on float32 rounding, on the offset of the data or on the number of threads.
 
-How: a few more candidates than asked for are listed, among many points by faiss, in float32 and by the expanded form
-|q|^2 + |g|^2 - 2 q.g. Its rounding error has a proven bound (`error_bound`). Candidates further apart than twice the
-bound are in their true order; closer ones are ranked again by d. If no such gap lies between the k-th and the last
-candidate, then an unlisted point could belong to the answer, and the query is compared with the whole gallery by d.
+Method: slightly more than k candidates are listed in float32 by the expanded form |q|^2 + |g|^2 - 2 q.g, by faiss if
+there are many points. The rounding error has a proven bound (`error_bound`). Candidates that differ by more than twice
+the bound are in their true order; closer ones are ranked again by d. If no such gap lies between the k-th and the last
+candidate, an unlisted point could belong to the result, and the query is compared with the whole gallery by d.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ from dmlcore.typing import Array, Bools, Floats, Ints, Reals, Singles
 
 Mark = Callable[[Ints, Ints], Array]
 
-SPARE = 4  # candidates beyond k: nearly always enough for one provable gap
-CROWD = 32  # one more for each so many of k: gaps are narrow far down a list
-FEW = 2048  # points of a gallery up to which a table of all distances takes a third to two thirds of faiss's time
-TABLE = 2**18  # its numbers at once, which stay in the cache
-RESERVOIR = 40  # neighbours from which faiss gathers candidates and sorts late, in place of a heap (its own: 100)
-QUERIES = 1024  # in a tile of its table of distances, which then stays in the cache (its own: 4096)
-PARTS = 8  # of a chunk, in which its candidates are ranked
-CHUNK = 2**21  # numbers held at once by one temporary array; half as many rows would be a third as fast in faiss
+SPARE = 4  # extra candidates, nearly always enough for one provable gap
+CROWD = 32  # one more candidate per this many of k, because gaps are narrow far down a list
+FEW = 2048  # gallery size up to which a table of all distances takes a third to two thirds of the time of faiss
+TABLE = 2**18  # numbers of this table held at a time, which fit the cache
+# k from which faiss collects candidates and sorts them late instead of keeping a heap (default of faiss: 100)
+RESERVOIR = 40
+QUERIES = 1024  # queries per tile of the distance table of faiss, which then fits the cache (default of faiss: 4096)
+PARTS = 8  # parts of a chunk in which its candidates are ranked
+CHUNK = 2**21  # numbers held by one temporary array; with half as many rows faiss would be a third slower
 
 
 def nearest(
@@ -41,13 +42,20 @@ def nearest(
     *,
     exclude_self: bool | None = None,
 ) -> tuple[Floats, Ints]:
-    """Return the distances and gallery indices of the `k` nearest gallery items of each query, exactly.
+    """Return the distances and gallery indices of the `k` exact nearest gallery items of each query.
 
-    Without a gallery the queries are their own gallery. `exclude_self` (default: only without a gallery) drops item i
-    from the list of query i, by index and not by distance, so copies of a query stay.
+    Args:
+        queries: Shape (Q, D).
+        gallery: Shape (N, D); by default the queries.
+        k: Number of neighbours.
+        exclude_self: True to drop item i from the list of query i, by index and not by distance, so that copies of a
+            query remain. By default True only without a gallery.
 
-    Shapes: queries (Q, D), gallery (N, D) -> two (Q, k), distances float64 ascending, ties by index.
-    Raises: ValueError or TypeError naming the input.
+    Returns:
+        Distances (Q, k), float64 and ascending, and indices (Q, k). Ties go to the lower index.
+
+    Raises:
+        TypeError, ValueError: If an argument does not fit; the message names it.
 
     Example:
         >>> from dmlcore import metrics
@@ -70,9 +78,10 @@ def nearest(
 
 
 def matrix(name: str, value: ArrayLike | torch.Tensor) -> Reals:
-    """Return `value` as a finite (N, D) array, float32 where it has no more digits, else float64.
+    """Return `value` as a finite (N, D) array, in float32 if that is exact, else in float64.
 
-    Raises ValueError or TypeError naming it.
+    Raises:
+        TypeError, ValueError: If it is not such an array; the message names it.
     """
     if isinstance(value, torch.Tensor):
         value = value.detach().cpu()
@@ -91,13 +100,13 @@ def matrix(name: str, value: ArrayLike | torch.Tensor) -> Reals:
 
 
 def chunks(rows: Ints, width: int) -> Iterator[Ints]:
-    """Cut `rows` into parts so that (rows of a part) x `width` numbers stay within CHUNK."""
+    """Split `rows` into parts such that (rows of a part) x `width` is at most CHUNK."""
     step = max(1, CHUNK // max(1, width))
     return (rows[start : start + step] for start in range(0, len(rows), step))
 
 
 class NeighbourSearch:
-    """Queries (Q, D) against a gallery (N, D), prepared once; `ranked` answers for some of the queries."""
+    """Prepared search of queries (Q, D) in a gallery (N, D); `ranked` returns the neighbours of some of the queries."""
 
     def __init__(
         self, queries: ArrayLike | torch.Tensor, gallery: ArrayLike | torch.Tensor | None = None, *, exclude_self: bool
@@ -118,9 +127,9 @@ class NeighbourSearch:
         self._prepare(alone=gallery is None)
 
     def _prepare(self, alone: bool) -> None:
-        """Scale by a power of two, which is exact and rules out overflow; centre and round to float32 for faiss.
+        """Scale by a power of two, which is exact and prevents overflow; centre and round to float32 for faiss.
 
-        Part by part, so that no second copy in double precision is ever held.
+        Works in parts, so that no second copy in double precision is ever held.
         """
         sides = (self.gallery,) if alone else (self.gallery, self.queries)
         self.exponent = max(_exponent(side) for side in sides)
@@ -132,14 +141,14 @@ class NeighbourSearch:
         self._list(near)
 
     def _list(self, near: Singles) -> None:
-        """Prepare what lists candidates, of the gallery as it was rounded."""
+        """Prepare the candidate search on the rounded gallery."""
         self._few = near if len(near) <= FEW else None
         if self._few is None:
             self._index = faiss.IndexFlatL2(near.shape[1])
             self._index.add(near)
 
     def _parts(self, side: Reals) -> Iterator[tuple[Ints, Floats]]:
-        """Rows and their points in units of 2**exponent."""
+        """Yield row indices and their points in units of 2**exponent, part by part."""
         for rows in chunks(np.arange(len(side)), side.shape[1]):
             yield rows, self._units(side, rows)
 
@@ -147,7 +156,7 @@ class NeighbourSearch:
         return _scaled(side[rows], -self.exponent)
 
     def _rounded(self, side: Reals, centre: Floats) -> tuple[Singles, Floats]:
-        """Centred and shrunk points for faiss, and their lengths before the rounding."""
+        """Return centred and scaled points for faiss, and their norms before rounding."""
         near, norms = np.empty(side.shape, np.float32), np.empty(len(side))
         for rows, part in self._parts(side):
             part = _scaled(part - centre, self._shrink)
@@ -157,19 +166,24 @@ class NeighbourSearch:
     def ranked(self, rows: Ints, k: int, mark: Mark | None = None) -> Ints:
         """Return the (len(rows), k) indices of the nearest items of the queries `rows`, in the guaranteed order.
 
-        With `mark`, a function of rows (n,) and indices (n, m) -> (n, m), only the marks of the answer are guaranteed:
-        items of one mark that the bound cannot tell apart stay as they come, which spares most of the second ranking.
+        Args:
+            rows: Queries, shape (n,).
+            k: Number of neighbours.
+            mark: Function of rows (n,) and indices (n, m) that returns marks (n, m). If given, only the marks of the
+                result are guaranteed: items with equal marks that the bound does not separate keep their order, which
+                saves most of the second ranking.
         """
         listed = min(k + SPARE + k // CROWD + self.exclude_self, len(self.gallery))
         squares, indices = self._candidates(rows, listed)
-        # faiss wants many queries at once, what follows needs a few times the memory of its answer.
+        # faiss is efficient with many queries at a time; the steps after it need several times the memory of its
+        # result.
         for part in chunks(np.arange(len(rows)), PARTS * listed):
             chosen = slice(part[0], part[-1] + 1)
             indices[chosen, :k] = self._proven(rows[chosen], squares[chosen], indices[chosen], k, mark)
         return indices[:, :k]
 
     def _proven(self, rows: Ints, squares: Singles, indices: Ints, k: int, mark: Mark | None) -> Ints:
-        """The guaranteed (n, k) from the candidates (n, listed) of some queries."""
+        """Return the guaranteed neighbours (n, k) from the candidates (n, listed) of some queries."""
         everything = indices.shape[1] == len(self.gallery)
         if self.exclude_self:
             squares, indices = _without(rows, squares, indices)
@@ -185,7 +199,7 @@ class NeighbourSearch:
         return indices[:, :k]
 
     def _candidates(self, rows: Ints, listed: int) -> tuple[Singles, Ints]:
-        """Squares of distances and indices (n, listed) of what is nearest in float32, ascending."""
+        """Return squared distances and indices (n, listed) of the nearest items in float32, ascending."""
         if self._few is not None:
             return _nearest_of_few(self._queries32, self._few, rows, listed)
         with faiss_at_its_best():
@@ -193,7 +207,9 @@ class NeighbourSearch:
         return squares, indices
 
     def _rank_close(self, rows: Ints, indices: Ints, apart: Bools, mark: Mark | None) -> None:
-        """Sort in place, by (d, index), the runs of candidates that the bound cannot tell apart (and marks can)."""
+        """Sort in place, by (d, index), the runs of candidates that the bound does not separate and that have different
+        marks.
+        """
         matters = ~apart
         if mark is not None:
             marks = mark(rows, indices)
@@ -209,7 +225,7 @@ class NeighbourSearch:
         indices[row, place] = index[order]
 
     def _ranked_directly(self, rows: Ints, k: int) -> Ints:
-        """The guaranteed order by its definition: all distances, a stable sort."""
+        """Return the guaranteed order by its definition, a stable sort of all distances."""
         queries = torch.from_numpy(self._units(self.queries, rows))
         parts = [direct_distances(queries, torch.from_numpy(points)) for _, points in self._parts(self.gallery)]
         distances = torch.cat(parts, dim=1)
@@ -219,7 +235,7 @@ class NeighbourSearch:
         return indices
 
     def distances(self, rows: Ints, indices: Ints) -> Floats:
-        """The d of queries `rows` (n,) and gallery `indices` (n, k) -> (n, k), in units of 2**exponent."""
+        """Compute d of queries `rows` (n,) and gallery `indices` (n, k), shape (n, k), in units of 2**exponent."""
         out = np.empty(indices.shape)
         for part in chunks(np.arange(len(rows)), indices.shape[1] * self.gallery.shape[1]):
             pairs = torch.from_numpy(self._units(self.gallery, indices[part]))
@@ -229,7 +245,7 @@ class NeighbourSearch:
 
 
 def _nearest_of_few(queries: Singles, gallery: Singles, rows: Ints, listed: int) -> tuple[Singles, Ints]:
-    """The candidates of a table of all distances, some rows at a time."""
+    """Return candidates from a table of all distances, which is computed for some rows at a time."""
     squares, indices = np.empty((len(rows), listed), np.float32), np.empty((len(rows), listed), np.int64)
     lengths = np.square(gallery).sum(axis=1)
     step = max(1, TABLE // len(gallery))
@@ -240,7 +256,7 @@ def _nearest_of_few(queries: Singles, gallery: Singles, rows: Ints, listed: int)
         table += lengths
         table += np.square(asking).sum(axis=1)[:, None]
         chosen = np.argpartition(table, listed - 1, axis=1)[:, :listed]
-        near = np.maximum(np.take_along_axis(table, chosen, axis=1), 0)  # rounding may leave less than no distance
+        near = np.maximum(np.take_along_axis(table, chosen, axis=1), 0)  # rounding may give negative squares
         order = np.argsort(near, axis=1)
         squares[part] = np.take_along_axis(near, order, axis=1)
         indices[part] = np.take_along_axis(chosen, order, axis=1)
@@ -249,9 +265,9 @@ def _nearest_of_few(queries: Singles, gallery: Singles, rows: Ints, listed: int)
 
 @contextmanager
 def faiss_at_its_best() -> Iterator[None]:
-    """Settings of faiss that change no answer: a search of 66 among 5,924 takes 163 instead of 208 ms.
+    """Set faiss options that do not change results: a search of 66 queries among 5,924 takes 163 instead of 208 ms.
 
-    They are the process's; threads that search at once may put back each other's, which costs time alone.
+    The options are global. Concurrent threads may reset each other's options, which only costs time.
     """
     settings = faiss.cvar
     before = settings.distance_compute_min_k_reservoir, settings.distance_compute_blas_query_bs
@@ -263,7 +279,9 @@ def faiss_at_its_best() -> Iterator[None]:
 
 
 def direct_distances(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """d between all x (..., n, D) and y (..., m, D) without the expanded form, which cancels far from the origin."""
+    """Compute d between all x (..., n, D) and y (..., m, D), without the expanded form, which cancels far from the
+    origin.
+    """
     return torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist")
 
 
@@ -273,9 +291,9 @@ def error_bound(norms: Floats, last: Singles, longest: float, dimensions: int) -
     With u = 2**-24, a sum of D products in any order errs by at most about D u times the sum of magnitudes (Higham,
     Accuracy and Stability of Numerical Algorithms, section 3.1), here (|q| + |g|)^2; rounding the inputs to float32
     costs 2 u of it and the final additions 3 u. So |error| <= c (|q| + |g|)^2 with c = (D + 16) u. No |g| exceeds the
-    `longest`; and an item whose computed square is at most r^2, the last one listed, has |g| <= |q| + d and
-    d <= r + sqrt(c) (2 |q| + d), whence |q| + |g| <= (2 |q| + r) / (1 - sqrt(c)). An unlisted item has a computed
-    square of at least r^2, so its true square is at least r^2 less the bound. The constant covers underflow.
+    `longest`; and an item whose computed square is at most r^2, the last one listed, has |g| <= |q| + d and d <= r +
+    sqrt(c) (2 |q| + d), whence |q| + |g| <= (2 |q| + r) / (1 - sqrt(c)). An unlisted item has a computed square of at
+    least r^2, so its true square is at least r^2 less the bound. The constant covers underflow.
     """
     c = (dimensions + 16) * 2.0**-24
     reach: Floats = np.minimum(norms + longest, (2 * norms + np.sqrt(last.astype(np.float64))) / (1 - np.sqrt(c)))
@@ -283,12 +301,14 @@ def error_bound(norms: Floats, last: Singles, longest: float, dimensions: int) -
 
 
 def above(values: Floats) -> Singles:
-    """Float32 numbers above these, by enough for the rounding of a float32 difference that is compared with them."""
+    """Return float32 numbers above the given ones, by enough to cover the rounding of float32 differences compared with
+    them.
+    """
     return np.nextafter((values * (1 + 2.0**-22)).astype(np.float32), np.float32(np.inf))
 
 
 def _scaled(points: Reals, exponent: int) -> Floats:
-    """Points times 2**exponent, float64: a product with a power of two rounds as np.ldexp does, and is faster."""
+    """Return points times 2**exponent in float64. A product rounds as np.ldexp does, and is faster."""
     if abs(exponent) > 1000:  # the power itself may overflow
         scaled: Floats = np.ldexp(points.astype(np.float64), exponent)
         return scaled
@@ -296,14 +316,15 @@ def _scaled(points: Reals, exponent: int) -> Floats:
 
 
 def _exponent(points: Reals) -> int:
-    """The power of two just above every magnitude."""
+    """Return the exponent of the power of two just above every magnitude."""
     return int(np.frexp(max(float(points.max()), -float(points.min())))[1])
 
 
 def _without(rows: Ints, squares: Singles, indices: Ints) -> tuple[Singles, Ints]:
-    """Drop each query's own index, or the last candidate where it is not listed.
+    """Drop each query's own index, or the last candidate if it is not listed.
 
-    An unlisted self needs no mark: its true square is 0, so all that is listed lies within one bound and no gap shows.
+    If a query is not listed among its own candidates, all candidates are within one bound of 0, so no gap is found and
+    the exact search follows.
     """
     own = indices == rows[:, None]
     if own[:, 0].all():

@@ -1,4 +1,4 @@
-"""Retrieval where each query may choose only among candidates that are fixed beforehand."""
+"""Retrieval scores of queries that may choose only among given candidates."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ import numpy as np
 
 from dmlcore.typing import Bools, Ints, Singles
 
-ROWS = 1024  # queries whose candidates are compared at once
+ROWS = 1024  # queries whose candidates are compared at a time
 
 
 @dataclass(frozen=True)
 class Reranking:
-    """R@K of candidates in a new order, as they stand, and in random order; reach: queries with a match among them.
+    """R@K of reordered candidates, of candidates in the given order, and of candidates in random order.
 
-    All in 0..1 and over the `queries` that have a match in the gallery at all; K up to the number of candidates.
+    All values are in 0..1 and means over the `queries` that have a match in the gallery. K runs up to the number of
+    candidates. `reach` is the share of queries with a match among their candidates.
     """
 
     recall_at: dict[int, float]
@@ -36,14 +37,21 @@ def rerank(
     gallery: Singles | None = None,
     gallery_labels: Ints | None = None,
 ) -> Reranking:
-    """Score candidates (Q, K), rows of the gallery and the nearest first, ordered anew by distance; ties as they stand.
+    """Score candidates (Q, K), rows of the gallery ordered from the nearest on, after sorting them by distance.
 
-    Without a gallery the queries are their own, and none is to be its own candidate. Chance is exact: of K candidates
-    with m matches none is among the first k with probability C(K - m, k) / C(K, k).
+    Ties keep the given order. The random order is exact: of K candidates with m matches, none is among the first k with
+    probability C(K - m, k) / C(K, k).
 
-    Shapes: queries (Q, D), gallery (N, D), labels (Q,), gallery_labels (N,).
-    Raises: ValueError where no query has a match, or no k fits.
-    Source: the evaluation of Can 2018, Table 3.3.
+    Args:
+        queries: Shape (Q, D).
+        labels: Labels of the queries, shape (Q,).
+        candidates: Rows of the gallery, shape (Q, K).
+        ks: Cutoffs of R@K.
+        gallery: Shape (N, D). By default the queries, and then a query must not be its own candidate.
+        gallery_labels: Shape (N,).
+
+    Raises:
+        ValueError: If no query has a match, or no cutoff fits.
 
     Example:
         >>> import numpy as np
@@ -51,6 +59,9 @@ def rerank(
         >>> points, labels = np.array([[0.0], [1.0], [3.0]], np.float32), np.array([0, 1, 0])
         >>> metrics.rerank(points, labels, np.array([[2, 1], [0, 2], [0, 1]]), ks=[1]).recall_at
         {1: 0.0}
+
+    Reference:
+        Evaluation of Can 2018, Table 3.3.
     """
     own = gallery is None or gallery_labels is None
     gallery, gallery_labels = (

@@ -1,4 +1,4 @@
-"""Retrieval scores: how many of a query's nearest neighbours share its label.
+"""Retrieval scores, which count the nearest neighbours that share the label of the query.
 
 With rel_i = 1 if the i-th nearest item has the query's label, and R such items in the gallery:
 
@@ -6,7 +6,7 @@ With rel_i = 1 if the i-th nearest item has the query's label, and R such items 
     P@R    = (1/R) sum_{i<=R} rel_i         AP@R = (1/R) sum_{i<=R} rel_i P@i   MAP@R = mean AP@R
     kNN(3) = 1 if rel_1 + rel_2 + rel_3 >= 2
 
-Sources: Musgrave, Belongie, Lim, "A Metric Learning Reality Check" (2020), for MAP@R; the 2021 thesis, section 2;
+References: Musgrave, Belongie, Lim, "A Metric Learning Reality Check" (2020), for MAP@R; the 2021 thesis, section 2;
 Zabihzadeh et al. (2021), section 5.2, for kNN(3).
 """
 
@@ -29,10 +29,11 @@ KNN = 3  # neighbours that vote
 
 @dataclass(frozen=True)
 class RetrievalScores:
-    """Means over the scored queries, in 0..1; None where no query could be scored.
+    """Means over the scored queries, in 0..1, or None if no query could be scored.
 
-    `queries` were scored; `skipped` had no match in the gallery (R = 0): they count in no mean but stay in the gallery.
-    The per-query arrays (Q,) follow the order of the embeddings and hold NaN for skipped queries.
+    `queries` is the number of scored queries. `skipped` is the number of queries without a match in the gallery (R =
+    0), which are excluded from the means but stay in the gallery. The per-query arrays (Q,) have the order of the
+    embeddings and hold NaN for skipped queries.
     """
 
     recall_at: dict[int, float | None]
@@ -40,7 +41,7 @@ class RetrievalScores:
     recall_fraction_at: dict[int, float | None]  # R2@K, the textbook recall; not the R@K of metric learning
     r_precision: float | None
     map_at_r: float | None
-    knn3: float | None  # two of the three nearest at least share the label; never where R = 1
+    knn3: float | None  # at least two of the three nearest share the label; always 0 if R = 1
     knn3_majority: float | None  # majority of the three, ties to the nearest: right with one of three different labels
     queries: int
     skipped: int
@@ -59,16 +60,26 @@ def retrieval(
     ks: Iterable[int] = (1, 2, 4, 8),
     device: torch.device | None = None,
 ) -> RetrievalScores:
-    """Score the neighbours of every embedding, by exact Euclidean distance with ties by index.
+    """Score the neighbours of every embedding, by exact Euclidean distance; ties go to the lower index.
 
-    Without a gallery the embeddings are their own and each query is left out of its own list; with one nothing is left
-    out. A K beyond the gallery counts all of it (and P@K still divides by K). device: where to search, else on the CPU.
+    Args:
+        embeddings: Queries, shape (Q, D).
+        labels: Shape (Q,), integers.
+        gallery: Shape (N, D). By default the embeddings, and then each query is excluded from its own neighbours; from
+            a given gallery nothing is excluded.
+        gallery_labels: Shape (N,); required with `gallery`.
+        ks: Cutoffs K. A cutoff above the size of the gallery uses all of it; P@K still divides by K.
+        device: Device of the search; the CPU by default.
 
-    Shapes: embeddings (Q, D) and labels (Q,) integers; gallery (N, D) and gallery_labels (N,), together or not at all.
-    Raises: ValueError or TypeError naming the argument.
-    Source: those of this module, with the formulas.
+    Returns:
+        Means over the queries, and values per query.
 
-    Example, where the third query has no match and one gallery item of the second comes nearer than its own class:
+    Raises:
+        TypeError, ValueError: If an argument does not fit; the message names it.
+
+    Example:
+        The third query has no match, and one gallery item is closer to the second query than its own class.
+
         >>> from dmlcore import metrics
         >>> scores = metrics.retrieval(
         ...     [[0.0], [5.2], [9.0]], [0, 1, 2], gallery=[[0.1], [5.0], [6.0]], gallery_labels=[0, 0, 1], ks=(1, 2)
@@ -77,6 +88,9 @@ def retrieval(
         ({1: 0.5, 2: 1.0}, 0.5)
         >>> scores.queries, scores.skipped
         (2, 1)
+
+    Reference:
+        Musgrave, Belongie & Lim 2020; Zabihzadeh et al. 2021, Sec. 5.2; the docstring of this module has the formulas.
     """
     if (gallery is None) != (gallery_labels is None):
         missing = "gallery" if gallery is None else "gallery_labels"
@@ -92,7 +106,7 @@ def retrieval(
             device_search.search(embeddings, gallery, exclude_self=False, device=device),
             class_ids("gallery_labels", gallery_labels, len(gallery)),
         )
-    # Classes as numbers from 0, of gallery and queries; R, the matches of each query in the gallery.
+    # Classes numbered from 0, of gallery and queries, and R, the number of matches of each query in the gallery.
     codes, wanted = _codes(others, labels)
     matches = _matches(codes, wanted) - search.exclude_self
     per_query = _per_query(search, codes, wanted, matches, cutoffs)
@@ -116,9 +130,9 @@ def retrieval(
 
 
 class _PerQuery(NamedTuple):
-    """One number per query (Q,) and score; NaN where a query has no match."""
+    """One number per query (Q,) and score; NaN if the query has no match."""
 
-    hits: Floats  # (Q, K) matches among the first of each cutoff
+    hits: Floats  # (Q, K) matches among the first items, per cutoff
     r_precision: Floats
     average_precision: Floats
     first: Floats
@@ -134,7 +148,7 @@ def _per_query(
     cutoffs: Sequence[int],
 ) -> _PerQuery:
     def marks(rows: Ints, items: Ints) -> NDArray[np.int32]:
-        """Classes of the first three items, of which kNN(3) asks whether they agree; then only right (-1) or not."""
+        """Return the classes of the first three items, for kNN(3), and for later items only match (-1) or not."""
         item_codes = codes[items]
         item_codes[:, KNN:] = -2 + (item_codes[:, KNN:] == wanted[rows, None])
         return item_codes
@@ -142,7 +156,8 @@ def _per_query(
     hits = np.full((len(matches), len(cutoffs)), np.nan)
     r_precision, average_precision, first, two_of_three, majority = np.full((5, len(matches)), np.nan)
 
-    def score(rows: Ints, k: int) -> None:  # a function, so that nothing of a part is held while the next is searched
+    # a function, so that the arrays of one part are freed before the next search
+    def score(rows: Ints, k: int) -> None:
         ranked = search.ranked(rows, k, mark=marks)
         relevant = codes[ranked] == wanted[rows, None]
         counts = np.cumsum(relevant, axis=1, dtype=np.int32)
@@ -150,12 +165,13 @@ def _per_query(
         two_of_three[rows], majority[rows] = _nearest_three(relevant, codes[ranked[:, :KNN]])
         r, place = matches[rows], np.arange(1, k + 1)
         r_precision[rows] = counts[np.arange(len(rows)), r - 1] / r
-        # AP@R: the precision at each of the first R places that holds a match, summed and divided by R.
+        # AP@R is the sum of the precisions at the first R ranks that hold a match, divided by R.
         row, at = np.nonzero(relevant & (place <= r[:, None]))
         average_precision[rows] = np.bincount(row, counts[row, at] / place[at], minlength=len(rows)) / r
         hits[rows] = counts[:, [min(cutoff, k) - 1 for cutoff in cutoffs]]
 
-    # Queries with many matches need long lists: parts of like need, each searched only as deep as it must be.
+    # Queries with many matches need long lists. Each part groups queries of similar need and is searched no deeper than
+    # necessary.
     for rows, k in _plan(matches, max(KNN, *cutoffs), search.available):
         score(rows, k)
 
@@ -163,7 +179,7 @@ def _per_query(
 
 
 def _plan(matches: Ints, cutoff: int, available: int) -> Iterator[tuple[Ints, int]]:
-    """Cut the queries with matches into parts of bounded size, largest classes first, each with the k it needs."""
+    """Yield parts of bounded size of the queries with matches, largest classes first, each with the k it needs."""
     order = np.argsort(-matches, kind="stable")[: int((matches > 0).sum())]
     start = 0
     while start < len(order):
@@ -175,16 +191,24 @@ def _plan(matches: Ints, cutoff: int, available: int) -> Iterator[tuple[Ints, in
 
 @dataclass(frozen=True, eq=False)
 class ClassScores:
-    """Means over the scored queries of each class, (C,) each, in ascending order of the labels."""
+    """Means over the scored queries of each class, each of shape (C,), in ascending order of the labels."""
 
     labels: Ints
-    queries: Ints  # scored; classes without any are left out
+    queries: Ints  # scored queries; classes without any are omitted
     map_at_r: Floats
     recall_at_1: Floats
 
 
 def per_class(scores: RetrievalScores, labels: ArrayLike | torch.Tensor) -> ClassScores:
-    """Scores of each class, from those of all queries and their labels (Q,). Raises ValueError or TypeError."""
+    """Compute the scores of each class.
+
+    Args:
+        scores: Scores of all queries.
+        labels: Labels of the queries, shape (Q,).
+
+    Raises:
+        TypeError, ValueError: If the labels do not fit.
+    """
     labels = class_ids("labels", labels, len(scores.per_query_matches))
     scored = scores.per_query_matches > 0
     classes, place, queries = np.unique(labels[scored], return_inverse=True, return_counts=True)
@@ -193,9 +217,12 @@ def per_class(scores: RetrievalScores, labels: ArrayLike | torch.Tensor) -> Clas
 
 
 def _nearest_three(relevant: Bools, codes: NDArray[np.int32]) -> tuple[Bools, Bools]:
-    """Whether kNN(3) is right by the rule two of three, and by the majority with ties to the nearest; (n,) each.
+    """Return the masks (n,) of queries for which kNN(3) is right, by two of three and by majority with ties to the
+    nearest.
 
-    relevant (n, k), codes (n, up to 3): classes of the nearest.
+    Args:
+        relevant: Matches, shape (n, k).
+        codes: Classes of the nearest items, shape (n, up to 3).
     """
     two = relevant[:, :KNN].sum(axis=1) >= 2
     outvoted = codes[:, 1] == codes[:, 2] if codes.shape[1] == KNN else np.zeros(len(codes), bool)
@@ -203,19 +230,25 @@ def _nearest_three(relevant: Bools, codes: NDArray[np.int32]) -> tuple[Bools, Bo
 
 
 def _codes(others: Ints, labels: Ints) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Classes of the gallery (N,) counted from 0, and those of the queries (Q,), -1 where the gallery lacks it."""
+    """Number the classes of the gallery (N,) from 0; return them and those of the queries (Q,), -1 if not in the
+    gallery.
+    """
     values, codes = np.unique(others, return_inverse=True)
     place = np.minimum(np.searchsorted(values, labels), len(values) - 1)
     return codes.astype(np.int32), np.where(values[place] == labels, place, -1).astype(np.int32)
 
 
 def _matches(codes: NDArray[np.int32], wanted: NDArray[np.int32]) -> Ints:
-    """How many of the gallery (N,) are of each query's class, (Q,)."""
+    """Return the number of gallery items (N,) of the class of each query, shape (Q,)."""
     return np.where(wanted >= 0, np.bincount(codes)[wanted], 0)
 
 
 def class_ids(name: str, value: ArrayLike | torch.Tensor, items: int) -> Ints:
-    """Return `value` as (items,) int64; raise ValueError or TypeError naming it."""
+    """Return `value` as (items,) int64.
+
+    Raises:
+        TypeError, ValueError: If it is not; the message names it.
+    """
     array = value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else np.asarray(value)
     if array.dtype.kind not in "iu":
         raise TypeError(f"{name} must be integers (class ids), got dtype {array.dtype}")

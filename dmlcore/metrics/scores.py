@@ -1,7 +1,7 @@
-"""Scores by name: one function each of what `retrieval` or `clustering` found, in 0..1.
+"""Registry of scores. Each is a function of the result of `retrieval` or `clustering` that returns a value in 0..1.
 
-What is entered here is written into the scores of every run and shown beside the others. R@K, P@K and R2@K, which are
-a number for each K, stay with `retrieval`.
+All registered scores are stored with every run and displayed together. R@K, P@K and R2@K, which have one value per K,
+are fields of `RetrievalScores` instead.
 """
 
 from __future__ import annotations
@@ -19,9 +19,13 @@ Of = TypeVar("Of", bound=Callable[[Any], float | None])
 
 @dataclass(frozen=True, kw_only=True)
 class Score(Entry):
-    """A score of the catalogue: a function of RetrievalScores, or of ClusteringScores where `clusters`.
+    """Score of the catalogue, a function of RetrievalScores, or of ClusteringScores if `clusters` is True.
 
-    printed: how published tables head its column, "" if none does. shown: whether pages list it.
+    Attributes:
+        of: The function.
+        printed: Column heading in published tables, or "".
+        clusters: True for a function of ClusteringScores.
+        shown: True if pages list the score.
     """
 
     of: Callable[[Any], float | None]
@@ -36,7 +40,7 @@ SCORES: Catalogue[Score] = Catalogue("score")
 def score(
     title: str, source: str, *, printed: str = "", clusters: bool = False, shown: bool = True
 ) -> Callable[[Of], Of]:
-    """Enter a function under its own name; the arguments are those of `Score`."""
+    """Register a function under its own name; the arguments are those of `Score`."""
 
     def enter(compute: Of) -> Of:
         name = compute.__name__
@@ -50,42 +54,42 @@ def score(
 
 
 def scores(retrieved: RetrievalScores, clusters: ClusteringScores | None = None) -> dict[str, float | None]:
-    """Every score by name, None where no query could be scored; those of clusters only where there are some."""
+    """Return every score by name; None if no query could be scored. Omit scores of clusters if `clusters` is None."""
     results = {False: retrieved, True: clusters}
     return {name: entry.of(result) for name, entry in SCORES.items() if (result := results[entry.clusters]) is not None}
 
 
 @score("MAP@R", "Musgrave, Belongie & Lim 2020", printed="MAP@R")
 def map_at_r(retrieved: RetrievalScores) -> float | None:
-    """Mean of AP@R."""
+    """Return the mean of AP@R."""
     return retrieved.map_at_r
 
 
 @score("R-precision", "Musgrave, Belongie & Lim 2020", printed="P@R")
 def r_precision(retrieved: RetrievalScores) -> float | None:
-    """Share of the first R that match."""
+    """Return the share of matches among the first R."""
     return retrieved.r_precision
 
 
 @score("kNN(3)", "Zabihzadeh et al. 2021, Sec. 5.2", printed="kNN-Acc")
 def knn3(retrieved: RetrievalScores) -> float | None:
-    """Share of queries with two matches among the first three."""
+    """Return the share of queries with two matches among the first three."""
     return retrieved.knn3
 
 
 @score("kNN(3), majority", "Zabihzadeh et al. 2021, Sec. 5.2; ties go to the nearest", shown=False)
 def knn3_majority(retrieved: RetrievalScores) -> float | None:
-    """Share of queries whose three nearest vote for their label."""
+    """Return the share of queries whose three nearest neighbours vote for their label."""
     return retrieved.knn3_majority
 
 
 @score("NMI", "Manning, Raghavan & Schütze 2008, Sec. 16.3", printed="NMI", clusters=True)
 def nmi(clusters: ClusteringScores) -> float:
-    """Normalised mutual information of clusters and classes."""
+    """Return the normalised mutual information of clusters and classes."""
     return clusters.nmi
 
 
 @score("F1", "Manning, Raghavan & Schütze 2008, Sec. 16.3", printed="F1", clusters=True)
 def f1(clusters: ClusteringScores) -> float:
-    """F1 of the pairs that a cluster puts together."""
+    """Return the F1 of the pairs that a cluster puts together."""
     return clusters.f1

@@ -1,7 +1,7 @@
-"""Miners: which tuples of a batch a loss should see.
+"""Miners, which select the triplets or pairs of a batch that a loss sees.
 
-`create(name, **parameters)` makes one to call with embeddings and labels; `MINERS[name](table, labels)` reads a table
-that is already there.
+`create(name, **parameters)` creates a miner that is called with embeddings and labels. `MINERS[name](table, labels)`
+applies a miner to an existing table of distances.
 """
 
 from dmlcore.catalogue import discover, load_plugins
@@ -61,4 +61,4 @@ __all__ = [
 ]
 
 
-load_plugins()  # last, as they import this package
+load_plugins()  # last, because plugins import this package

@@ -1,8 +1,9 @@
-"""What a miner is: a function of a table of a batch, with what a form needs of it, and the catalogue of all."""
+"""Catalogue of miners, with the data that a form needs. A miner is a function of a table of distances or cosines of a
+batch.
+"""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, cast
@@ -28,12 +29,16 @@ DISTANCES = ("euclidean", "unit", "cosine")
 
 @dataclass(frozen=True, kw_only=True)
 class Miner(Entry):
-    """A miner with what a form shows of it; call it with its table and labels.
+    """Catalogue entry of a miner; call it with its table and labels.
 
-    gives: what it hands to a loss: "triplets" (anchors, positives, negatives), "pairs" (a1, positives, a2, negatives)
-    or "everything", that is None. table: what it reads: Euclidean distances of the embeddings as they are or of unit
-    length, or cosines. random: whether it draws, from the generator it is given. many: whether a pair may get more
-    than one negative.
+    Attributes:
+        sentence: One-sentence description.
+        mine: Function of the table and of the masks of positives and negatives.
+        gives: Result: "triplets" for (anchors, positives, negatives), "pairs" for (a1, positives, a2, negatives), or
+            "everything" for None.
+        table: Table that the miner reads: Euclidean distances of the raw embeddings or of unit vectors, or cosines.
+        random: True if the miner draws from a generator.
+        many: True if a pair may get more than one negative.
     """
 
     sentence: str
@@ -45,17 +50,17 @@ class Miner(Entry):
 
     @property
     def distances(self) -> tuple[str, ...]:
-        """Distances that `create` can set, the default first; only miners of plain distances have a choice."""
+        """Distances that `create` accepts, the default first. Only miners of Euclidean distances offer a choice."""
         return DISTANCES if self.table == "distance" else (self.table.removesuffix(" distance"),)
 
     def __call__(self, table: Tensor, labels: Tensor, reference_labels: Tensor | None = None, **options: Any) -> Any:
-        """Return index tensors, (T,) int64 each: anchors into the batch, the others into the columns.
+        """Return index tensors, each of shape (T,) int64. Anchors index the batch, the others the columns of the table.
 
         Args:
-            table: (B, R), or (B, B) of a batch with itself.
-            labels: (B,).
-            reference_labels: labels of the columns, (R,), where they are not the batch.
-            options: parameters, and dimension and generator of a random miner.
+            table: Distances or cosines, shape (B, R), or (B, B) for a batch with itself.
+            labels: Shape (B,).
+            reference_labels: Labels of the columns, shape (R,), or None if the columns are the batch.
+            options: Parameters of the miner; for a random miner also `dimension` and `generator`.
         """
         columns = labels if reference_labels is None else reference_labels
         if table.ndim != 2 or table.shape != (len(labels), len(columns)):
@@ -72,10 +77,10 @@ class Miner(Entry):
 
 
 class BatchMiner(nn.Module):
-    """A miner with its parameters, on the embeddings of a batch; made by `create`.
+    """Miner with fixed parameters that is called with the embeddings of a batch; created by `create`.
 
-    After a call `num_triplets`, `num_pos_pairs` and `num_neg_pairs` tell how many tuples it gave; `num_pairs` is the
-    sum of both kinds of pairs. `distance` is the distance that it compares.
+    After a call `num_triplets`, `num_pos_pairs` and `num_neg_pairs` hold the numbers of tuples, and `num_pairs` the
+    number of pairs of both kinds. `distance` is the distance that the miner compares.
     """
 
     def __init__(self, miner: Miner, parameters: Mapping[str, float], distance: str | None = None) -> None:
@@ -89,7 +94,7 @@ class BatchMiner(nn.Module):
 
     @property
     def num_pairs(self) -> int:
-        """Number of pairs, positive and negative, of the last call."""
+        """Number of pairs of the last call, positive and negative."""
         return self.num_pos_pairs + self.num_neg_pairs
 
     @full_precision
@@ -105,17 +110,17 @@ class BatchMiner(nn.Module):
     ) -> Mined:
         """Return the `indices_tuple` of a loss, on the device of the embeddings; None for all tuples.
 
-        Index lists have no fixed length, so on a GPU this waits for the device.
+        The length of the lists depends on the data, so a call on a GPU synchronises with the device.
 
         Args:
-            embeddings: (B, D).
-            labels: (B,).
-            ref_emb: (R, D), from which positives and negatives are taken; None for the batch itself.
-            ref_labels: (R,).
-            generator: what a random miner draws from; on the CPU it draws alike for every device.
+            embeddings: Shape (B, D).
+            labels: Shape (B,).
+            ref_emb: Embeddings (R, D) from which positives and negatives are taken; None for the batch itself.
+            ref_labels: Shape (R,).
+            generator: Generator of a random miner. With a CPU generator the result does not depend on the device.
 
         Raises:
-            TypeError, ValueError: an argument does not fit; the message names it.
+            TypeError, ValueError: If an argument does not fit; the message names it.
         """
         if (ref_emb is None) != (ref_labels is None):
             raise ValueError("ref_emb and ref_labels go together; give both or neither")
@@ -145,8 +150,11 @@ def table_of(rows: Tensor, columns: Tensor, distance: str, *, similarities: bool
     """Return the distances (B, R) between rows (B, D) and columns (R, D).
 
     Args:
-        distance: "euclidean"; "unit", Euclidean between vectors of unit length; or "cosine", 1 - cosine.
-        similarities: return the cosines themselves.
+        rows: Shape (B, D).
+        columns: Shape (R, D).
+        distance: "euclidean"; "unit" for the Euclidean distance between vectors scaled to unit length; or "cosine" for
+            1 - cosine.
+        similarities: True to return the cosines themselves.
     """
     if distance != "euclidean":
         same, rows = columns is rows, F.normalize(rows, dim=1)
@@ -160,7 +168,7 @@ MINERS: Catalogue[Miner] = Catalogue("miner")
 
 
 def names() -> list[str]:
-    """Every miner, "all" (no mining) first.
+    """Return the names of all miners; "all", which means no mining, comes first.
 
     Example:
         >>> from dmlcore import mining
@@ -171,26 +179,43 @@ def names() -> list[str]:
 
 
 def on_distances() -> list[str]:
-    """The miners that need a distance table and nothing else, and give one negative for each pair they choose."""
+    """Return the miners that need only a table of distances and select one negative per selected pair."""
     return [name for name, m in MINERS.items() if m.gives == "triplets" and m.table == "distance" and not m.many]
 
 
 def describe(name: str) -> Miner:
-    """Title, sentence, source, parameters of a miner; KeyError lists the known names."""
+    """Return the catalogue entry of a miner: title, sentence, source and parameters.
+
+    Args:
+        name: Name of a miner.
+
+    Raises:
+        KeyError: If the name is unknown; the message lists the known names.
+    """
     return MINERS[name]
 
 
 def create(name: str, *, distance: str | None = None, **parameters: Any) -> BatchMiner:
-    """A miner with its parameters; what it returns is the `indices_tuple` of a loss.
+    """Create a miner. Calling it returns the `indices_tuple` of a loss.
 
-    distance: "euclidean" (between the embeddings as given, the default), "unit" (Euclidean between embeddings of unit
-    length) or "cosine" (1 - cosine). Miners that need unit vectors have only their own, `describe(name).distances`.
+    Args:
+        name: Name of a miner.
+        distance: "euclidean" for the distance between the raw embeddings (default), "unit" for the Euclidean distance
+            between embeddings scaled to unit length, or "cosine" for 1 - cosine. Miners that need unit vectors accept
+            only `describe(name).distances`.
+        parameters: Parameters of the miner.
 
-    Shapes: called with embeddings (B, D) and labels (B,), -> indices into the batch, (T,) int64 each.
-    Raises: KeyError, TypeError or ValueError naming the culprit.
-    Source: that of each miner, `describe(name).source`.
+    Returns:
+        Module that maps embeddings (B, D) and labels (B,) to index tensors into the batch, each of shape (T,) int64.
 
-    Example, where each anchor gets its farthest positive and its nearest negative:
+    Raises:
+        KeyError: If the name is unknown.
+        TypeError: If the miner has no such parameter.
+        ValueError: If a value is invalid.
+
+    Example:
+        Each anchor gets its farthest positive and its nearest negative.
+
         >>> import torch
         >>> from dmlcore import losses, mining
         >>> embeddings, labels = torch.tensor([[0.0], [1.0], [2.0], [4.0]]), torch.tensor([0, 0, 1, 1])
@@ -199,15 +224,23 @@ def create(name: str, *, distance: str | None = None, **parameters: Any) -> Batc
         (tensor([0, 1, 2, 3]), tensor([1, 0, 3, 2]), tensor([2, 2, 1, 1]))
         >>> losses.create("ranking", m=0.5)(embeddings, labels, triplets)
         tensor(0.5000)
+
+    Reference:
+        `describe(name).source` cites the source of each miner.
     """
     info = describe(name)
     return BatchMiner(info, info.complete(parameters), distance)
 
 
 def fits(name: str, loss: object) -> bool:
-    """Whether a loss, or its entry in the catalogue, can use what a miner gives.
+    """Return True if a loss, or its catalogue entry, can use the result of a miner.
 
-    Losses of triplets and of pairs take both kinds of tuples; proxies and classes take no tuples, so only "all" fits.
+    Losses of triplets and of pairs accept both kinds of tuples. Losses of proxies and of classes accept no tuples, so
+    only the miner "all" fits them.
+
+    Args:
+        name: Name of a miner.
+        loss: Loss or its catalogue entry.
     """
     return describe(name).gives == "everything" or hasattr(loss, "core") or bool(getattr(loss, "pairs", False))
 
@@ -220,13 +253,14 @@ def miner(
     random: bool = False,
     many: bool = False,
 ) -> Callable[[MineT], MineT]:
-    """Enter a function of a table (B, R) and the masks (B, R) of positives and negatives under its own name.
+    """Register a function of a table (B, R) and the masks (B, R) of positives and negatives under its own name.
 
-    Its docstring is the sentence of the form. Parameters are keywords annotated with their Slider and have a default.
+    Its docstring is the description in the form. Parameters are keywords that are annotated with their Slider and have
+    a default.
     """
 
     def enter(mine: MineT) -> MineT:
-        name, sentence = mine.__name__.removesuffix("_"), cast(str, inspect.getdoc(mine))
+        name, sentence = mine.__name__.removesuffix("_"), " ".join((mine.__doc__ or "").split())
         entry = Miner(
             name=name,
             title=title,
@@ -247,5 +281,5 @@ def miner(
 
 @miner("All", "Every valid tuple of the batch", gives="everything")
 def all_(table: Tensor, positive: Tensor, negative: Tensor) -> None:
-    """No mining: the loss sees every tuple of the batch."""
+    """Use every tuple of the batch, without mining."""
     return None

@@ -1,8 +1,8 @@
-"""Miners of triplets, each a function of distances (B, R) and of the masks (B, R) of positives and negatives.
+"""Triplet miners, each a function of distances (B, R) and of the masks (B, R) of positives and negatives.
 
-They return (anchors, positives, negatives), (T,) int64 each, the `indices_tuple` of `TripletLoss.forward`. Ties go to
-the lowest index; anchors without a positive or a negative give nothing. Rows
-are anchors; columns are the samples of the same batch, or of a reference.
+Each returns (anchors, positives, negatives), three tensors of shape (T,) int64, which is the `indices_tuple` of
+`TripletLoss.forward`. Rows are anchors; columns are the samples of the same batch or of a reference. Ties go to the
+lowest index. Anchors without a positive or without a negative yield no triplets.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from torch import Tensor
 from dmlcore.catalogue import Slider
 from dmlcore.mining.base import Triplets, miner
 
-CHUNK = 1 << 22  # triplets compared at once
+CHUNK = 1 << 22  # triplets compared at a time
 
 Margin = Annotated[float, Slider(0.01, 1.0, "m", "margin: how much farther than the positive still counts", above=0.0)]
 
 
 @miner("Semi-hard", "Schroff et al. 2015 (FaceNet), Sec. 3.2; Psomas 2020, Eq. 2.20")
 def semi_hard(distances: Tensor, positive: Tensor, negative: Tensor) -> Triplets:
-    """For every pair, the nearest negative that is farther than the positive."""
+    """Select for each pair the nearest negative that is farther than the positive."""
     anchors, positives = positive.nonzero(as_tuple=True)
     return _nearest(distances, anchors, positives, negative, farther=True)
 
 
 @miner("Semi-hard, all within a margin", "Schroff et al. 2015; the miner of Psomas 2020 and Zabihzadeh 2021", many=True)
 def semi_hard_window(distances: Tensor, positive: Tensor, negative: Tensor, *, margin: Margin = 0.1) -> Triplets:
-    """All triplets whose negative is farther than the positive, but by no more than the margin."""
+    """Select all triplets whose negative is farther than the positive by at most the margin."""
     return _where(distances, positive, negative, lambda gap: (gap > 0) & (gap <= margin))
 
 
 @miner("Semi-hard, else the farthest", "Schroff et al. 2015; Can 2018, Eq. 2.11-2.13")
 def semi_hard_or_farthest(distances: Tensor, positive: Tensor, negative: Tensor) -> Triplets:
-    """For every pair, the nearest negative that is not closer than the positive, or else the farthest of all."""
+    """Select for each pair the nearest negative that is not closer than the positive, or else the farthest negative."""
     anchors, positives = (positive & negative.any(1, keepdim=True)).nonzero(as_tuple=True)
     ordered, index = distances.masked_fill(~negative, torch.inf).sort(dim=1, stable=True)
     place = torch.searchsorted(ordered, distances)[anchors, positives]
@@ -48,46 +48,46 @@ def semi_hard_or_farthest(distances: Tensor, positive: Tensor, negative: Tensor)
 
 @miner("Hard, all of them", "Schroff et al. 2015; the hard triplets of pytorch-metric-learning", many=True)
 def hard(distances: Tensor, positive: Tensor, negative: Tensor) -> Triplets:
-    """All triplets whose negative is not farther than the positive."""
+    """Select all triplets whose negative is not farther than the positive."""
     return _where(distances, positive, negative, lambda gap: gap <= 0)
 
 
 @miner("Violating the margin, all of them", "Weinberger & Saul 2009 (impostors)", many=True)
 def violating(distances: Tensor, positive: Tensor, negative: Tensor, *, margin: Margin = 0.1) -> Triplets:
-    """All triplets whose negative is not farther than the positive by more than the margin: hard and semi-hard."""
+    """Select all hard and semi-hard triplets: the negative is not farther than the positive by more than the margin."""
     return _where(distances, positive, negative, lambda gap: gap <= margin)
 
 
 @miner("Hardest negative per pair", "Simo-Serra et al. 2015; the negatives FaceNet warns of")
 def hard_negative(distances: Tensor, positive: Tensor, negative: Tensor) -> Triplets:
-    """For every pair, the negative nearest to the anchor."""
+    """Select for each pair the negative that is nearest to the anchor."""
     anchors, positives = positive.nonzero(as_tuple=True)
     return _nearest(distances, anchors, positives, negative)
 
 
 @miner("Batch hard", "Hermans, Beyer & Leibe 2017, Eq. 5")
 def batch_hard(distances: Tensor, positive: Tensor, negative: Tensor) -> Triplets:
-    """For every anchor, its farthest positive and its nearest negative."""
+    """Select for each anchor its farthest positive and its nearest negative."""
     anchors, positives = _one_positive(distances, positive, farthest=True)
     return _nearest(distances, anchors, positives, negative)
 
 
 @miner("Easy positive, hard negative", "Xuan, Stylianou & Pless 2020 (EPHN)")
 def easy_positive(distances: Tensor, positive: Tensor, negative: Tensor) -> Triplets:
-    """For every anchor, its nearest positive and its nearest negative: classes may keep several clusters."""
+    """Select for each anchor its nearest positive and nearest negative, so that classes may keep several clusters."""
     anchors, positives = _one_positive(distances, positive, farthest=False)
     return _nearest(distances, anchors, positives, negative)
 
 
 @miner("Easy positive, semi-hard negative", "Xuan, Stylianou & Pless 2020 (EPSHN)")
 def easy_positive_semi_hard(distances: Tensor, positive: Tensor, negative: Tensor) -> Triplets:
-    """For every anchor, its nearest positive and the nearest negative farther than that."""
+    """Select for each anchor its nearest positive and the nearest negative that is farther than this positive."""
     anchors, positives = _one_positive(distances, positive, farthest=False)
     return _nearest(distances, anchors, positives, negative, farther=True)
 
 
 def _where(distances: Tensor, positive: Tensor, negative: Tensor, chosen: Callable[[Tensor], Tensor]) -> Triplets:
-    """All valid triplets whose gap d_an - d_ap is chosen."""
+    """Return all valid triplets whose gap d_an - d_ap satisfies `chosen`."""
     anchors, positives = positive.nonzero(as_tuple=True)
     triplets: list[Triplets] = []
     for a, p in zip(*(x.split(max(1, CHUNK // distances.shape[1])) for x in (anchors, positives)), strict=True):
@@ -98,7 +98,7 @@ def _where(distances: Tensor, positive: Tensor, negative: Tensor, chosen: Callab
 
 
 def _one_positive(distances: Tensor, positive: Tensor, farthest: bool) -> tuple[Tensor, Tensor]:
-    """Each anchor that has a positive with its farthest or nearest one, (A,) each."""
+    """Return the anchors that have a positive, shape (A,), and the farthest or nearest positive of each, shape (A,)."""
     anchors = positive.any(1).nonzero()[:, 0]
     if not len(anchors):
         return anchors, anchors
@@ -109,12 +109,17 @@ def _one_positive(distances: Tensor, positive: Tensor, farthest: bool) -> tuple[
 def _nearest(
     distances: Tensor, anchors: Tensor, positives: Tensor, negative: Tensor, farther: bool = False
 ) -> Triplets:
-    """For each pair (T,) the nearest negative of its anchor, or the nearest `farther` than the positive.
+    """Return for each pair (T,) the nearest negative of its anchor.
 
-    negative (B, R): the negatives of each anchor. Pairs without such a negative are left out.
+    Args:
+        distances: Shape (B, R).
+        anchors: Shape (T,).
+        positives: Shape (T,).
+        negative: Mask of the negatives of each anchor, shape (B, R). Pairs without a suitable negative are dropped.
+        farther: True to return the nearest negative that is farther than the positive.
     """
     ordered, index = distances.masked_fill(~negative, torch.inf).sort(dim=1, stable=True)
-    # The first place behind all distances up to d_ap; negatives at the very distance of the positive are not farther.
+    # First position after all distances up to d_ap; negatives at exactly the distance of the positive are not farther.
     place = torch.searchsorted(ordered, distances, right=True) if farther else torch.zeros_like(index)
     place = place[anchors, positives]
     exists = place < negative.sum(1)[anchors]
@@ -123,7 +128,7 @@ def _nearest(
 
 
 def _first_smallest(rows: Tensor) -> Tensor:
-    """Index of the first of equal minima of each row, (T, B) -> (T,); argmin promises no order."""
+    """Return the index of the first of equal minima in each row, (T, B) -> (T,); argmin guarantees no order."""
     if not len(rows):
         return torch.zeros(0, dtype=torch.int64, device=rows.device)
     column = torch.arange(rows.shape[1], device=rows.device)

@@ -1,4 +1,4 @@
-"""Miners that read cosines or unit distances: hard pairs, and negatives drawn by their distance."""
+"""Miners on the unit sphere: hard pairs by cosine, and negatives sampled by distance."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ def multi_similarity(
     *,
     epsilon: Annotated[float, Slider(0.0, 1.0, r"\epsilon", "slack: larger keeps more pairs", above=-2.0)] = 0.1,
 ) -> Pairs:
-    """Positives less similar than the most similar negative plus epsilon, negatives more similar than the least similar
-    positive minus epsilon."""
+    """Select hard pairs by cosine similarity.
+
+    A positive is kept if it is less similar than the most similar negative plus epsilon, a negative if it is more
+    similar than the least similar positive minus epsilon.
+    """
     closest_negative = cosines.masked_fill(~negative, -torch.inf).amax(1, keepdim=True)
     farthest_positive = cosines.masked_fill(~positive, torch.inf).amin(1, keepdim=True)
     a1, positives = (positive & (cosines - epsilon < closest_negative)).nonzero(as_tuple=True)
@@ -39,20 +42,23 @@ def distance_weighted(
     cutoff: Annotated[float, Slider(0.1, 1.0, "d_0", "distances below this one count as this one", above=0.0)] = 0.5,
     farthest: Annotated[float, Slider(0.5, 2.0, "d_1", "negatives from here on are never drawn", above=0.0)] = 1.4,
 ) -> Triplets:
-    """For every pair, one negative drawn so that all distances are about equally likely, as on a sphere with few
-    points near the anchor; pairs whose negatives are all too far are left out."""
+    """Draw one negative per pair so that all distances are about equally likely.
+
+    Points near the anchor are rare on a sphere and are therefore drawn more often. Pairs whose negatives are all too
+    far away are dropped.
+    """
     d = distances.double().clamp(min=cutoff)
-    # One over the density of distances between random points of the unit sphere in `dimension` dimensions.
+    # Reciprocal of the density of distances between random points of the unit sphere in `dimension` dimensions.
     log_weights = (2 - dimension) * d.log() - (dimension - 3) / 2 * torch.log1p(-(d.clamp(max=2) ** 2) / 4)
     allowed = negative & (d < min(farthest, 2.0))
     log_weights = log_weights.masked_fill(~allowed, -torch.inf)
     weights = (log_weights - log_weights.amax(1, keepdim=True).clamp(min=torch.finfo(d.dtype).min)).exp()
     until = weights.cumsum(1)
-    # Drawn where the generator lives, so that every device draws the same.
+    # Draw on the device of the generator, so that every device draws the same numbers.
     uniform = torch.rand(d.shape, dtype=d.dtype, generator=generator, device=generator.device if generator else "cpu")
     drawn = torch.searchsorted(until, uniform.to(d.device) * until[:, -1:], right=True)
     anchors, positives = (positive & allowed.any(1, keepdim=True)).nonzero(as_tuple=True)
-    # Rounding may put the last draw behind the last allowed negative.
+    # Rounding may place the last draw behind the last allowed negative.
     last = torch.where(allowed, torch.arange(d.shape[1], device=d.device), -1).amax(1)
     negatives = torch.minimum(drawn[anchors, positives], last[anchors])
     return anchors, positives, negatives

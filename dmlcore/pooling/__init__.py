@@ -1,4 +1,4 @@
-"""From local features (B, C, H, W) to one vector, and from a backbone to embeddings: poolings by name."""
+"""Poolings of local features (B, C, H, W) to one vector, by name, and the head that produces embeddings."""
 
 from dmlcore.catalogue import load_plugins
 from dmlcore.pooling.analysis.zero_shot_evaluation import zero_shot_evaluation
@@ -34,4 +34,4 @@ __all__ = [
 ]
 
 
-load_plugins()  # last, as they import this package
+load_plugins()  # last, because plugins import this package

@@ -1,4 +1,4 @@
-"""What all poolings share: their shape contract, their weights for display, and how one enters the catalogue."""
+"""Shared parts of all poolings: shape contract, displayed weights and catalogue."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from dmlcore.catalogue import Catalogue, Entry, Values, declared
 
 
 class Pooling(nn.Module):
-    """(B, C, H, W) -> (B, out_features), any H, W >= 1, float32 or float64.
+    """Base class of poolings, which map features (B, C, H, W) with any H, W >= 1 to (B, out_features), float32 or
+    float64.
 
-    After a forward pass `weights` (B, H*W) holds the share of each position in the pooled vector, for display:
-    detached, >= 0, rows that sum to 1 (to 0 where nothing is pooled); where channels weigh positions differently, the
-    mean over the channels. It is None where the pooled vector is no such sum over positions.
+    After a forward pass `weights` (B, H*W) holds the share of each position in the pooled vector, for display. It is
+    detached and >= 0, and its rows sum to 1, or to 0 if nothing is pooled. If channels weigh positions differently, it
+    is the mean over the channels. It is None if the pooled vector is not such a sum over positions.
     """
 
-    projects_first: ClassVar[bool] = False  # the map to the embedding size comes before the pooling, not after
-    averages: ClassVar[bool] = False  # pooled = sum_j weights_j f_j, exactly
-    positional: ClassVar[bool] = False  # which positions are neighbours matters
-    stops_gradient: ClassVar[bool] = False  # the weights count as constants
-    batch_statistics: ClassVar[bool] = False  # training normalises over the batch, evaluation by running statistics
+    # the projection to the embedding size comes before the pooling instead of after it
+    projects_first: ClassVar[bool] = False
+    averages: ClassVar[bool] = False  # pooled = sum_j weights_j f_j holds exactly
+    positional: ClassVar[bool] = False  # the result depends on which positions are neighbours
+    stops_gradient: ClassVar[bool] = False  # the weights are constants for the gradient
+    batch_statistics: ClassVar[bool] = False  # training normalises over the batch, evaluation uses running statistics
 
     weights: Tensor | None
 
@@ -35,18 +37,24 @@ class Pooling(nn.Module):
         self.weights = None
 
     def check(self, features: Tensor) -> None:
-        """Raise ValueError unless features have shape (B, channels, H, W) with H, W >= 1."""
+        """Check the shape of the features.
+
+        Raises:
+            ValueError: Unless features have shape (B, channels, H, W) with H, W >= 1.
+        """
         if features.ndim != 4 or features.shape[1] != self.channels or 0 in features.shape[2:]:
             raise ValueError(f"features must have shape (B, {self.channels}, H, W), got {tuple(features.shape)}")
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies and pickles hold no graph of the last batch."""
+        """Return the state without the weights of the last batch, so that copies and pickles hold no graph."""
         return {k: v.detach() if k in ("weights", "shares") and v is not None else v for k, v in self.__dict__.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
 class PoolingInfo(Entry):
-    """A pooling of the catalogue: also its formula in LaTeX and its layer, called with the channels."""
+    """Catalogue entry of a pooling, with its formula in LaTeX and its layer, which is called with the number of
+    channels.
+    """
 
     latex: str
     layer: type[Pooling]
@@ -60,13 +68,15 @@ Initialised = TypeVar("Initialised", nn.Linear, nn.Conv1d, nn.Conv2d)
 def pooling(
     name: str, *, title: str, latex: str, source: str, rule: Callable[[Values], str] | None = None
 ) -> Callable[[type[Layer]], type[Layer]]:
-    """Enter a Pooling into the catalogue; its constructor's parameters are `Annotated` with a Slider or Choice.
+    """Register a Pooling in the catalogue; its constructor's parameters are `Annotated` with a Slider or Choice.
 
-    rule: as of `catalogue.Entry`.
+    The docstring of the class is extended by its formula and source. `rule` checks a combination of values, see
+    `catalogue.Entry`.
     """
 
     def enter(layer: type[Layer]) -> type[Layer]:
-        layer.__doc__ = f"{layer.__doc__}\n    Formula: {latex}\n    Source: {source}\n    "
+        summary = (layer.__doc__ or "").rstrip()
+        layer.__doc__ = f"{summary}\n\n    Formula:\n        {latex}\n\n    Reference:\n        {source}\n    "
         info = PoolingInfo(
             name=name, title=title, latex=latex, source=source, layer=layer, rule=rule, **declared(layer)
         )
@@ -77,9 +87,13 @@ def pooling(
 
 
 def pool(layer: nn.Module, features: Tensor) -> Tensor:
-    """layer(features) in float32 or float64, outside autocast: (B, C, H, W) -> (B, out_features).
+    """Compute layer(features), (B, C, H, W) to (B, out_features), in float32 or float64, outside autocast.
 
-    Transports, prototype costs and powers lose in bfloat16 the digits that decide, and have no backward in it.
+    In bfloat16, transports, prototype costs and powers lose significant digits and have no backward pass.
+
+    Args:
+        layer: Pooling.
+        features: Shape (B, C, H, W).
     """
     with torch.autocast(features.device.type, enabled=False):
         pooled: Tensor = layer(at_least_float32(features))
@@ -87,12 +101,16 @@ def pool(layer: nn.Module, features: Tensor) -> Tensor:
 
 
 def at_least_float32(tensor: Tensor) -> Tensor:
-    """The tensor in float32, or as it is in float64."""
+    """Return the tensor in float32, or unchanged if it is float64."""
     return tensor if tensor.dtype == torch.float64 else tensor.float()
 
 
 def require_int(name: str, value: object, least: int = 1, most: int = 65_536) -> int:
-    """`value` if it is an integer from `least` to `most`, as weights have its size; else ValueError naming it."""
+    """Return `value` if it is an integer from `least` to `most`; the upper limit bounds the size of weights.
+
+    Raises:
+        ValueError: If it is not; the message names it.
+    """
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
     if value > most:
@@ -101,7 +119,7 @@ def require_int(name: str, value: object, least: int = 1, most: int = 65_536) ->
 
 
 def init_he_(layer: Initialised) -> Initialised:
-    """The layer with He's initialisation (fan in) and zero bias."""
+    """Initialise a layer in place with He's method (fan in) and zero bias, and return it."""
     nn.init.kaiming_normal_(layer.weight)
     if layer.bias is not None:
         nn.init.zeros_(layer.bias)
@@ -109,11 +127,11 @@ def init_he_(layer: Initialised) -> Initialised:
 
 
 def proportions(amounts: Tensor) -> Tensor:
-    """amounts / their sum over the last dimension, detached; zeros stay zeros."""
+    """Divide amounts by their sum over the last dimension and detach the result; zeros stay zeros."""
     amounts = amounts.detach()
     return amounts / amounts.sum(-1, keepdim=True).clamp(min=torch.finfo(amounts.dtype).tiny)
 
 
 def winners(features: Tensor, largest: Tensor) -> Tensor:
-    """Share (B, H*W) of the channels whose maximum `largest` (B, C) lies at each position; ties share."""
+    """Return the share (B, H*W) of channels whose maximum `largest` (B, C) is at each position; ties share."""
     return proportions((features.detach().flatten(2) == largest.detach()[..., None]).to(largest.dtype)).mean(1)

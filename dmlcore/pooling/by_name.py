@@ -1,4 +1,4 @@
-"""The poolings by name, and the head that turns a backbone's features into embeddings with any of them."""
+"""Poolings by name, and the head that turns features of a backbone into embeddings with any pooling."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ discover(
 
 
 def names() -> list[str]:
-    """Every pooling of the catalogue.
+    """Return the names of all poolings.
 
     Example:
         >>> from dmlcore import pooling
@@ -31,23 +31,41 @@ def names() -> list[str]:
 
 
 def describe(name: str) -> PoolingInfo:
-    """Title, LaTeX, source and parameters of a pooling; KeyError lists the known names."""
+    """Return the catalogue entry of a pooling: title, LaTeX, source and parameters.
+
+    Args:
+        name: Name of a pooling.
+
+    Raises:
+        KeyError: If the name is unknown; the message lists the known names.
+    """
     return POOLINGS[name]
 
 
 def create(name: str, channels: int, **parameters: Any) -> Pooling:
-    """The pooling as a module, for any height and width.
+    """Create a pooling as a module, for any height and width.
 
-    Shapes: (B, channels, H, W) -> (B, out_features), float32 or float64.
-    Raises: KeyError for an unknown name, TypeError for an unknown parameter, ValueError or TypeError for an invalid
-    value, each naming the culprit.
-    Source: that of each pooling, `describe(name).source`.
+    Args:
+        name: Name of a pooling.
+        channels: Number of channels C of the features.
+        parameters: Parameters of the pooling.
+
+    Returns:
+        Module that maps features (B, C, H, W), float32 or float64, to (B, out_features).
+
+    Raises:
+        KeyError: If the name is unknown.
+        TypeError: If the pooling has no such parameter, or a value has a wrong type.
+        ValueError: If a value is invalid.
 
     Example:
         >>> import torch
         >>> from dmlcore import pooling
         >>> pooling.create("gmp", channels=2)(torch.arange(8.0).view(1, 2, 2, 2))
         tensor([[3., 7.]])
+
+    Reference:
+        `describe(name).source` cites the source of each pooling.
     """
     info = describe(name)
     layer: Callable[..., Pooling] = info.layer
@@ -55,9 +73,9 @@ def create(name: str, channels: int, **parameters: Any) -> Pooling:
 
 
 class EmbeddingLayer(nn.Linear):
-    """The linear layer that makes embeddings; with `keeps` it holds what it took last as `taken`, for a loss of that.
+    """Linear layer that produces embeddings, with He initialisation (fan in) and zero bias.
 
-    He initialisation (fan in), zero bias.
+    If `keeps` is True, the input of the last forward pass is stored as `taken`, for a loss that reads it.
     """
 
     keeps: bool = False
@@ -68,23 +86,35 @@ class EmbeddingLayer(nn.Linear):
         init_he_(self)
 
     def forward(self, features: Tensor) -> Tensor:
-        """features (..., in_features) -> (..., out_features)."""
+        """Map features (..., in_features) to embeddings (..., out_features)."""
         if self.keeps:
             self.taken = features
         return super().forward(features)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies and pickles hold no graph of the last batch."""
+        """Return the state without the last input, so that copies and pickles hold no graph."""
         return {key: value for key, value in self.__dict__.items() if key != "taken"}
 
 
 class EmbeddingHead(nn.Module):
-    """A backbone's features (B, C, H, W) -> embeddings (B, embedding_dim), not normalised, with any pooling.
+    """Head that maps features (B, C, H, W) of a backbone to embeddings (B, embedding_dim), not normalised.
 
-    The 1 x 1 convolution `projection` (no bias) comes first where the pooling works on embedded features (its
-    `projects_first`); elsewhere the layer `linear` comes after the pooling. He initialisation, zero bias. `pooling` is
-    the pooling module. dropout: share of what enters that layer that is dropped in training. Raises as `create`.
-    Source: Gurbuz 2022, Sec. 5.3.
+    If the pooling works on embedded features (`projects_first`), the 1 x 1 convolution `projection` without bias comes
+    before the pooling; otherwise the layer `linear` comes after it. Both have He initialisation and zero bias.
+    `pooling` is the pooling module.
+
+    Args:
+        name: Name of the pooling.
+        channels: Number of channels C of the features.
+        embedding_dim: Dimension of the embeddings.
+        dropout: Share of the input of `projection` or `linear` that is dropped in training.
+        parameters: Parameters of the pooling.
+
+    Raises:
+        KeyError, TypeError, ValueError: As `create`.
+
+    Reference:
+        Gurbuz 2022, Sec. 5.3.
     """
 
     def __init__(
@@ -104,17 +134,21 @@ class EmbeddingHead(nn.Module):
             self.linear = EmbeddingLayer(self.pooling.out_features, embedding_dim)
 
     def forward(self, features: Tensor) -> Tensor:
-        """features (B, C, H, W) -> (B, embedding_dim)."""
+        """Map features (B, C, H, W) to embeddings (B, embedding_dim)."""
         if self.projection is not None:
             features = self.projection(self.dropout(features))
         pooled = pool(self.pooling, features)
         return pooled if self.linear is None else self.linear(self.dropout(pooled))
 
     def local(self, features: Tensor) -> Tensor | None:
-        """Local features (B, H*W, embedding_dim) in the space of the embeddings, or None where they have none there.
+        """Return local features (B, H*W, embedding_dim) in the space of the embeddings, or None if the pooling has
+        none.
 
-        Of average and generalized sum pooling the embedding is their mean with `pooling.weights`; of the other poolings
-        that project first it is made of their values, channel by channel.
+        For average and generalized sum pooling the embedding is the mean of the local features with weights
+        `pooling.weights`. For the other poolings that project first, it is made of their values channel by channel.
+
+        Args:
+            features: Shape (B, C, H, W).
         """
         embeddings: Tensor | None = None
         if self.projection is not None:

@@ -1,4 +1,4 @@
-"""Distances from prototypes to local features on the unit ball, at the price of one matrix product each way."""
+"""Distances from prototypes to local features on the unit ball, computed with one matrix product per direction."""
 
 from __future__ import annotations
 
@@ -7,19 +7,31 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-NEAR = 0.01  # pairs closer than a tenth of the feature's length are measured directly: the product cancels there
+# pairs closer than a tenth of the length of the feature are measured directly, because the product cancels there
+NEAR = 0.01
 
 
 def clip_to_unit_ball(v: Tensor) -> Tensor:
-    """v / max(1, |v|), (..., D): the projection on the unit ball, 1-Lipschitz. Source: Gurbuz 2022, Sec. 5.2."""
+    """Compute v / max(1, |v|) along the last axis, which is the 1-Lipschitz projection on the unit ball.
+
+    Args:
+        v: Shape (..., D).
+
+    Reference:
+        Gurbuz 2022, Sec. 5.2.
+    """
     length: Tensor = torch.linalg.vector_norm(v, dim=-1, keepdim=True)
     return v / length.clamp(min=1.0)
 
 
 def prototype_costs(features: Tensor, prototypes: Tensor) -> Tensor:
-    """c_ij = |clip(omega_i) - clip(f_j)| in [0, 2]: features (..., n, D), prototypes (m, D) -> (..., m, n).
+    """Compute c_ij = |clip(omega_i) - clip(f_j)| in [0, 2], shape (..., m, n).
 
-    Not squared; the gradient of a zero distance is 0. Twice differentiable.
+    Distances are not squared. The gradient at distance 0 is 0. Twice differentiable.
+
+    Args:
+        features: Local features f, shape (..., n, D).
+        prototypes: Prototypes omega, shape (m, D).
     """
     flat = features.flatten(0, -3) if features.ndim > 3 else features.view(-1, *features.shape[-2:])
     cost = cast(Tensor, _Costs.apply(flat.mT, clip_to_unit_ball(prototypes)))
@@ -27,11 +39,11 @@ def prototype_costs(features: Tensor, prototypes: Tensor) -> Tensor:
 
 
 class _Costs(torch.autograd.Function):
-    """F (B, D, n), W (m, D) in the unit ball -> c_ij = |w_i - s_j f_j| with s = 1 / max(1, |f|).
+    """Costs c_ij = |w_i - s_j f_j| with s = 1 / max(1, |f|), of features F (B, D, n) and W (m, D) in the unit ball.
 
-    With A = g / c (0 where c = 0), T_j = sum_i A_ij and, where |f_j| > 1, the part of the slope along f_j that the
+    With A = g / c (0 if c = 0), T_j = sum_i A_ij and, for |f_j| > 1, the component of the gradient along f_j that the
     projection removes, t_j = sum_i (A_ij (1 - |w_i|^2) + g_ij c_ij) / 2:
-    dL/df_j = s_j^2 (T_j - t_j) f_j - s_j sum_i A_ij w_i,   dL/dw_i = sum_j A_ij (w_i - s_j f_j).
+        dL/df_j = s_j^2 (T_j - t_j) f_j - s_j sum_i A_ij w_i,   dL/dw_i = sum_j A_ij (w_i - s_j f_j).
     """
 
     @staticmethod
@@ -55,7 +67,7 @@ class _Costs(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
         F, W, c = ctx.saved_tensors
-        # Saved intermediates have no graph: a second derivative needs them anew.
+        # Saved intermediates have no graph, so a second derivative recomputes them.
         squares = F.square().sum(1) if torch.is_grad_enabled() else ctx.squares
         s = squares.clamp(min=1.0).rsqrt()[:, None]
         A = (g / c.where(c > 0, 1.0)).where(c > 0, 0.0) if ctx.touching else g / c

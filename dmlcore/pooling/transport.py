@@ -1,11 +1,12 @@
-"""Entropic partial transport: which of n features to pool, and to which of m prototypes each belongs.
+"""Entropic partial transport, which selects the features to pool and assigns each to prototypes.
 
     min  sum_ij c_ij pi_ij + (1/epsilon) (sum pi log pi + sum rho log rho)
     s.t. rho_j + sum_i pi_ij = 1/n,   sum_ij pi_ij = mu,   pi, rho >= 0
 
-Its solution is a logistic gate on the soft-min distance of each feature, with one bias a for all (Gurbuz 2022, ch. 5,
-in the exact form): l_j = logsumexp_i(-epsilon c_ij), P_ij = softmax_i(-epsilon c_ij), mean_j sigmoid(a + l_j) = mu,
-rho_j = sigmoid(-a - l_j) / n, pi_ij = sigmoid(a + l_j) P_ij / n.
+The problem has n features and m prototypes. Its solution is a logistic gate on the soft-min distance of each feature,
+with one bias a for all (Gurbuz 2022, ch. 5, in the exact form): l_j = logsumexp_i(-epsilon c_ij), P_ij =
+softmax_i(-epsilon c_ij), mean_j sigmoid(a + l_j) = mu, rho_j = sigmoid(-a - l_j) / n, pi_ij = sigmoid(a + l_j) P_ij /
+n.
 """
 
 from __future__ import annotations
@@ -17,20 +18,26 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-MOST_STEPS = 60  # of the safeguarded Newton iteration; it needs 4 to 14
+MOST_STEPS = 60  # limit of the safeguarded Newton iteration, which needs 4 to 14 steps
 
 
 def transport(cost: Tensor, mu: float, epsilon: float) -> tuple[Tensor, Tensor]:
-    """The exact solution: rho, the mass left out of each feature, and pi, the plan.
+    """Solve the transport problem exactly. Differentiable twice, by the closed form.
 
-    mu in (0, 1]: transported mass; epsilon > 0: inverse temperature, large is hard selection. Differentiable (twice) by
-    the closed form. mu = 1 keeps every feature: rho = 0, pi = P / n.
+    Args:
+        cost: Costs (..., m, n) of m prototypes and n features, float32 or float64.
+        mu: Transported mass in (0, 1]. mu = 1 keeps every feature: rho = 0, pi = P / n.
+        epsilon: Inverse temperature, > 0; a large value selects hard.
 
-    Shapes: cost (..., m, n) of m prototypes and n features, float32 or float64 -> rho (..., n), pi (..., m, n).
-    Raises: TypeError or ValueError naming the argument.
-    Source: Gurbuz 2022, (P2), Prop. 5.2.2 corrected.
+    Returns:
+        Left-out mass rho of each feature, shape (..., n), and the plan pi, shape (..., m, n).
 
-    Example, where half the mass goes to the nearer two of four features:
+    Raises:
+        TypeError, ValueError: If an argument does not fit; the message names it.
+
+    Example:
+        Half of the mass goes to the nearer two of four features.
+
         >>> import torch
         >>> from dmlcore import pooling
         >>> rho, pi = pooling.transport(torch.tensor([[0.0, 2.0, 0.0, 2.0]]), mu=0.5, epsilon=20.0)
@@ -38,13 +45,20 @@ def transport(cost: Tensor, mu: float, epsilon: float) -> tuple[Tensor, Tensor]:
         tensor([0.0000, 0.2500, 0.0000, 0.2500])
         >>> pi.round(decimals=4)
         tensor([[0.2500, 0.0000, 0.2500, 0.0000]])
+
+    Reference:
+        Gurbuz 2022, (P2), Prop. 5.2.2 corrected.
     """
     check_transport(cost, mu, epsilon)
     return cast(tuple[Tensor, Tensor], _Transport.apply(cost, mu, epsilon))
 
 
 def check_transport(cost: Tensor, mu: float, epsilon: float) -> None:
-    """Raise an error that names the argument unless the problem is well posed."""
+    """Check that the problem is well posed.
+
+    Raises:
+        TypeError, ValueError: If an argument does not fit; the message names it.
+    """
     if not isinstance(cost, Tensor) or cost.dtype not in (torch.float32, torch.float64):
         raise TypeError(f"cost must be a float32 or float64 tensor, got {getattr(cost, 'dtype', type(cost).__name__)}")
     if cost.ndim < 2 or 0 in cost.shape[-2:]:
@@ -56,16 +70,17 @@ def check_transport(cost: Tensor, mu: float, epsilon: float) -> None:
 
 
 def gate_bias(soft_min: Tensor, mu: float) -> Tensor:
-    """The bias a (..., 1) with mean_j sigmoid(a + l_j) = mu, for l = soft_min (..., n) and 0 < mu < 1."""
+    """Return the bias a (..., 1) with mean_j sigmoid(a + l_j) = mu, for l = soft_min (..., n) and 0 < mu < 1."""
     *_, a = newton_biases(soft_min, mu)
     return a
 
 
 def newton_biases(soft_min: Tensor, mu: float) -> Iterator[Tensor]:
-    """The biases (..., 1) that Newton's method visits, from the middle of the bracket to the root of `gate_bias`.
+    """Yield the iterates (..., 1) of Newton's method, from the middle of the bracket to the root of `gate_bias`.
 
-    Steps that would leave the bracket [logit mu - max l, logit mu - min l] are bisected. It ends where the mean gate is
-    mu up to rounding, which bounds the error of all gates together, or where the bias no longer moves.
+    A step that would leave the bracket [logit mu - max l, logit mu - min l] is replaced by bisection. The iteration
+    ends when the mean gate equals mu up to rounding, which bounds the error of all gates together, or when the bias no
+    longer changes.
     """
     logit = math.log(mu) - math.log1p(-mu)
     low, high = logit - soft_min.amax(-1, keepdim=True), logit - soft_min.amin(-1, keepdim=True)
@@ -77,7 +92,7 @@ def newton_biases(soft_min: Tensor, mu: float) -> Iterator[Tensor]:
         excess = s.mean(-1, keepdim=True) - mu
         low, high = torch.where(excess < 0, a, low), torch.where(excess > 0, a, high)
         step = a - excess / (s * z).mean(-1, keepdim=True)
-        slack = tolerance * (1 + a.abs())  # a step onto an end of the bracket is a root found, not one overshot
+        slack = tolerance * (1 + a.abs())  # a step onto an end of the bracket is a root, not an overshoot
         step = torch.where((step > low - slack) & (step < high + slack), step, (low + high) / 2)
         step = torch.where(excess.abs() <= tolerance * mu, a, step)
         converged = bool(((step - a).abs() <= slack).all())
@@ -88,7 +103,9 @@ def newton_biases(soft_min: Tensor, mu: float) -> Iterator[Tensor]:
 
 
 class _Transport(torch.autograd.Function):
-    """Exact forward, closed-form backward: dL/dc = -epsilon pi (g_pi - gbar + z (h - hbar))."""
+    """Transport with an exact forward pass and a closed-form backward pass: dL/dc = -epsilon pi (g_pi - gbar + z (h -
+    hbar)).
+    """
 
     @staticmethod
     def forward(ctx: Any, cost: Tensor, mu: float, epsilon: float) -> tuple[Tensor, Tensor]:
@@ -97,8 +114,8 @@ class _Transport(torch.autograd.Function):
         P = (nearest - cost).mul_(epsilon).exp_()
         total = P.sum(-2, keepdim=True)
         P = P.div_(total)
-        # Costs relative to that of the last feature within mu: in float32, epsilon * cost alone would lose the digits
-        # that decide. A constant changes nothing but the bias.
+        # Take costs relative to that of the last feature within mu, because in float32 epsilon * cost alone would lose
+        # significant digits. A constant changes only the bias.
         threshold = nearest.kthvalue(max(1, round(mu * n)), keepdim=True).values
         soft_min = (epsilon * (threshold - nearest) + total.log())[..., 0, :]
         if mu == 1:
@@ -117,7 +134,7 @@ class _Transport(torch.autograd.Function):
         cost, rho, pi = ctx.saved_tensors
         g_rho = torch.zeros_like(rho) if g_rho is None else g_rho
         z = cost.shape[-1] * rho
-        if g_pi is None:  # a loss of the weights alone, the usual case, needs no soft-min of the prototypes
+        if g_pi is None:  # a loss of the weights alone, the usual case, does not need the soft-min of the prototypes
             gbar, inner = torch.zeros_like(rho), torch.zeros_like(rho)[..., None, :]
         else:
             P = torch.softmax((cost.detach().amin(-2, keepdim=True) - cost).mul_(ctx.epsilon), dim=-2)
@@ -132,10 +149,22 @@ class _Transport(torch.autograd.Function):
 
 
 def sweeps(cost: Tensor, mu: float, epsilon: float, count: int = 100) -> tuple[Tensor, Tensor]:
-    """(rho, pi) after `count` sweeps of the published iteration from t = 1, in the log domain; autograd through it.
+    """Return (rho, pi) after `count` sweeps of the published iteration from t = 1, in the log domain.
 
-    Shapes and errors as `transport`. It converges linearly with factor 1 - k/mu, k = 1 - mu - n rho.rho, and only as
-    1/count at mu = 1; until then rho + sum_i pi is not 1/n. Source: Gurbuz 2022, Prop. 5.2.1.
+    Gradients pass through the iteration. It converges linearly with factor 1 - k/mu, k = 1 - mu - n rho.rho, and only
+    as 1/count at mu = 1; before convergence rho + sum_i pi differs from 1/n.
+
+    Args:
+        cost: Shape (..., m, n), see `transport`.
+        mu: Transported mass in (0, 1].
+        epsilon: Inverse temperature.
+        count: Number of sweeps.
+
+    Raises:
+        TypeError, ValueError: If an argument does not fit; the message names it.
+
+    Reference:
+        Gurbuz 2022, Prop. 5.2.1.
     """
     check_transport(cost, mu, epsilon)
     scaled = -epsilon * cost
@@ -148,16 +177,24 @@ def sweeps(cost: Tensor, mu: float, epsilon: float, count: int = 100) -> tuple[T
 
 
 def sweep(a: Tensor, soft_min: Tensor, mu: float) -> tuple[Tensor, Tensor]:
-    """One published sweep from the bias a = log t (..., 1): log rho (..., n) that it makes, and the next bias."""
+    """Run one published sweep from the bias a = log t (..., 1); return log rho (..., n) and the next bias."""
     log_rho = torch.nn.functional.logsigmoid(-a - soft_min) - math.log(soft_min.shape[-1])
     return log_rho, math.log(mu) - (soft_min + log_rho).logsumexp(-1, keepdim=True)
 
 
 def selection(cost: Tensor, mu: float) -> Tensor:
-    """Weights (..., n) of the linear programme, the limit epsilon -> infinity: the features nearest to any prototype.
+    """Return the weights (..., n) of the linear programme, the limit epsilon -> infinity, which selects the nearest
+    features.
 
-    Features in order of increasing min_i c_ij take mass 1/n until mu is used up, the last one a fraction; divided by
-    mu, so that the weights sum to 1. Ties at the threshold go to the lower index. Source: Gurbuz 2022, (P1).
+    Features in order of increasing min_i c_ij take mass 1/n until mu is used up, the last one a fraction. The weights
+    are divided by mu and sum to 1. Ties at the threshold go to the lower index.
+
+    Args:
+        cost: Shape (..., m, n).
+        mu: Transported mass in (0, 1].
+
+    Reference:
+        Gurbuz 2022, (P1).
     """
     check_transport(cost, mu, 1.0)
     n = cost.shape[-1]
@@ -167,5 +204,10 @@ def selection(cost: Tensor, mu: float) -> Tensor:
 
 
 def pooling_weights(rho: Tensor, mu: float) -> Tensor:
-    """Weights p_j = (1/n - rho_j) / mu of the pooled vector, (..., n), summing to 1 at the exact solution."""
+    """Compute the weights p_j = (1/n - rho_j) / mu of the pooled vector, which sum to 1 at the exact solution.
+
+    Args:
+        rho: Left-out mass, shape (..., n).
+        mu: Transported mass in (0, 1].
+    """
     return (1 / rho.shape[-1] - rho) / mu

@@ -8,10 +8,17 @@ from torch import Tensor, nn
 
 
 def ridge(shares: Tensor, targets: Tensor, epsilon: float = 0.05) -> Tensor:
-    """A (d, m) = argmin |A Z - T|^2 + epsilon |A|^2 for shares Z^T (b, m) and targets T^T (b, d).
+    """Compute A (d, m) = argmin |A Z - T|^2 + epsilon |A|^2; differentiable by both arguments.
 
-    The smaller of the two matrices, (b, b) or (m, m), is inverted; differentiable in both. Source: Gurbuz 2022, Sec.
-    5.2.3.
+    The smaller of the two matrices, (b, b) or (m, m), is inverted.
+
+    Args:
+        shares: Z^T, shape (b, m).
+        targets: T^T, shape (b, d).
+        epsilon: Weight of the penalty.
+
+    Reference:
+        Gurbuz 2022, Sec. 5.2.3.
     """
     b, m = shares.shape
     if epsilon <= 0:
@@ -26,12 +33,22 @@ def ridge(shares: Tensor, targets: Tensor, epsilon: float = 0.05) -> Tensor:
 
 
 class ZeroShotPrediction(nn.Module):
-    """Soft-max loss of label embeddings predicted for each half of the classes by the ridge fit of the other half.
+    """Softmax loss of label embeddings that are predicted for each half of the classes by a ridge fit to the other
+    half.
 
-    forward(shares (B, m), labels (B,)) -> scalar; label embeddings Upsilon (C, d) are learned. The classes of the
-    batch, in order of their labels, are split in two disjoint halves; logits scale * v_k . A z over all C classes; the
-    sum of the two means. Raises ValueError if the batch has fewer than two classes. Source: Gurbuz 2022, (5.2.4)
-    corrected.
+    `forward` maps shares (B, m) and labels (B,) to a scalar. The label embeddings Upsilon (C, d) are learned. The
+    classes of the batch, in order of their labels, are split into two disjoint halves. The logits over all C classes
+    are scale * v_k . A z, and the loss is the sum of the two means. `forward` raises ValueError if the batch has fewer
+    than two classes.
+
+    Args:
+        classes: Number of classes C.
+        dimension: Dimension d of the label embeddings.
+        epsilon: Weight of the penalty of the ridge fit.
+        scale: Scale of the logits.
+
+    Reference:
+        Gurbuz 2022, (5.2.4) corrected.
     """
 
     def __init__(self, classes: int, dimension: int, *, epsilon: float = 0.05, scale: float = 9.5) -> None:
@@ -40,7 +57,7 @@ class ZeroShotPrediction(nn.Module):
         self.epsilon, self.scale = epsilon, scale
 
     def forward(self, shares: Tensor, labels: Tensor) -> Tensor:
-        """The loss of a batch."""
+        """Compute the loss of a batch."""
         classes = labels.unique()
         if len(classes) < 2:
             raise ValueError("zero-shot prediction needs a batch of at least two classes")
@@ -48,12 +65,21 @@ class ZeroShotPrediction(nn.Module):
         return self._half(shares, labels, first) + self._half(shares, labels, ~first)
 
     def _half(self, shares: Tensor, labels: Tensor, fitted: Tensor) -> Tensor:
-        """Cross-entropy on the samples that were not `fitted`."""
+        """Compute the cross-entropy on the samples that were not `fitted`."""
         A = ridge(shares[fitted], self.embeddings[labels[fitted]], self.epsilon)
         logits = self.scale * shares[~fitted] @ A.mT @ self.embeddings.mT
         return F.cross_entropy(logits, labels[~fitted])
 
 
 def mixed(metric_loss: Tensor, zero_shot_loss: Tensor, weight: float = 0.1) -> Tensor:
-    """(1 - weight) * metric loss + weight * zero-shot loss. Source: Gurbuz 2022, Sec. 5.2.3."""
+    """Compute (1 - weight) * metric loss + weight * zero-shot loss.
+
+    Args:
+        metric_loss: Scalar.
+        zero_shot_loss: Scalar.
+        weight: Weight of the zero-shot loss.
+
+    Reference:
+        Gurbuz 2022, Sec. 5.2.3.
+    """
     return (1 - weight) * metric_loss + weight * zero_shot_loss

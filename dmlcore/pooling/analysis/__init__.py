@@ -1,1 +1,1 @@
-"""What a pooling does, read from the outside: the gate of one map, convergence, shares of prototypes."""
+"""Analysis of poolings: the gate of one feature map, convergence, and shares of prototypes."""

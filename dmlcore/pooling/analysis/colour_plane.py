@@ -1,7 +1,7 @@
-"""Points of a plane as mixtures of red, green and blue, so that a gate of `red_blue` can be tried on real features.
+"""Points of a plane as mixtures of red, green and blue, which allows trying a gate of `red_blue` on real features.
 
-The mixtures lie in a triangle whose sides all have one length. Turned and scaled, a plane fits into it; the distances
-between mixtures are those between points up to one factor.
+The mixtures form an equilateral triangle. The plane is rotated and scaled into it, so that distances between mixtures
+are proportional to distances between points.
 """
 
 from __future__ import annotations
@@ -14,23 +14,26 @@ from numpy.typing import ArrayLike
 from dmlcore.pooling.analysis.red_blue import STEPS
 from dmlcore.typing import Floats, Ints
 
-# From the middle of the triangle to its sides: away from green, red and blue, the corners that these sides lack.
+# Directions from the centre of the triangle to its sides, away from the opposite corners green, red and blue.
 _NORMALS = np.array([[0.0, -1.0], [np.sqrt(3) / 2, 0.5], [-np.sqrt(3) / 2, 0.5]])
 
 
 @dataclass(frozen=True, eq=False)
 class ColourPlane:
-    """The smallest equilateral triangle about some points in which green is what lies away from a chosen place."""
+    """Smallest equilateral triangle around some points, in which green is the region away from a chosen place."""
 
-    axes: Floats  # (2, 2): right and up of the triangle
-    reach: Floats  # (3,) how far its sides lie from the origin: opposite green, red, blue
+    axes: Floats  # (2, 2): horizontal and vertical direction of the triangle
+    reach: Floats  # (3,) distances of its sides from the origin, opposite green, red and blue
 
     @classmethod
     def about(cls, points: ArrayLike, informative: ArrayLike) -> ColourPlane:
-        """The triangle about points (n, 2), whose green falls towards a place (2,) and is half on the way to it.
+        """Return the triangle around points (n, 2) in which green decreases towards a place (2,) and is one half
+        midway.
 
-        The way begins at the mean of the points. What is nearer to that place, along it, is `red_blue.informative`.
-        Raises ValueError naming the argument.
+        The way starts at the mean of the points. Points past its middle are `red_blue.informative`.
+
+        Raises:
+            ValueError: If an argument does not fit; the message names it.
         """
         x, place = np.asarray(points, dtype=np.float64), np.asarray(informative, dtype=np.float64)
         if x.ndim != 2 or x.shape[1] != 2 or not len(x) or not np.isfinite(x).all():
@@ -42,14 +45,14 @@ class ColourPlane:
         up = up / length if length else np.array([0.0, 1.0])
         axes = np.stack([[up[1], -up[0]], up])
         reach = (x @ axes.T @ _NORMALS.T).max(0)
-        # Moving a side outwards moves the line of half green: the bottom one lowers it, the other two raise it.
+        # Moving a side outwards moves the line of half green: the bottom side lowers it, the other two raise it.
         above = float(reach[0] - ((x.mean(0) + place) / 2) @ axes.T @ _NORMALS[0])
         missing = float(reach.sum()) - 2 * above
         reach += (missing, 0, 0) if missing > 0 else (0, -missing / 2, -missing / 2)
         return cls(axes, reach)
 
     def mixtures(self, points: ArrayLike) -> Ints:
-        """Red and blue (..., 2) in steps of 1 / STEPS of points (..., 2) in it; the rest of a whole is green."""
+        """Return red and blue (..., 2) of points (..., 2) in steps of 1 / STEPS; the remainder is green."""
         x = np.asarray(points, dtype=np.float64)
         whole = self.reach.sum()
         shares = (
@@ -60,10 +63,18 @@ class ColourPlane:
 
 
 def telling(histograms: ArrayLike, labels: ArrayLike, label: int, most: int) -> Ints:
-    """Up to `most` prototypes that a class uses more than the mean of all classes, the greatest surplus first.
+    """Return up to `most` prototypes that a class uses more than the mean of all classes, in order of surplus.
 
-    histograms (N, m): the weight of N images on m prototypes; labels (N,). Of equal ones the first; at least one.
-    Raises ValueError if no image has the label.
+    At least one prototype is returned. Ties go to the first.
+
+    Args:
+        histograms: Weights of N images on m prototypes, shape (N, m).
+        labels: Shape (N,).
+        label: The class.
+        most: Maximum number of prototypes.
+
+    Raises:
+        ValueError: If no image has the label.
     """
     h, y = np.asarray(histograms, dtype=np.float64), np.asarray(labels)
     if not (y == label).any():

@@ -1,6 +1,6 @@
-"""Local features of images read as histograms over prototypes: what average or weighted pooling keeps of them.
+"""Local features of images as histograms over prototypes, and what average or weighted pooling keeps of them.
 
-Imported by itself, not through the package: it loads scipy, which a training run can do without.
+The package does not import this module because it loads scipy, which training does not need.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from scipy.spatial.distance import cdist
 from dmlcore.geometry import k_center
 from dmlcore.typing import Bools, Floats, Ints
 
-ROUNDING = 1e-12  # of sums of numbers up to 1, so that equality counts as holding
+ROUNDING = 1e-12  # rounding of sums of numbers up to 1, so that equality satisfies the bound
 
 
 @dataclass(frozen=True, eq=False)
 class PrototypeReading:
-    """N images of n local features each, seen through m prototypes; lengths are in units of the longest feature."""
+    """N images of n local features each, described by m prototypes; lengths are in units of the longest feature."""
 
-    scale: float  # the features given, divided by this, have norms up to 1
+    scale: float  # the given features divided by this have norms up to 1
     features: Floats  # (N, n, D)
-    weights: Floats  # (N, n), sum 1: what each local feature counts in its image
+    weights: Floats  # (N, n) weight of each local feature in its image, sum 1
     prototypes: Floats  # (m, D)
     patches: Ints  # (m, 2): image and position of the local feature nearest to each prototype
     assignment: Ints  # (N, n) nearest prototype
     histograms: Floats  # (N, m) weight of the features at each prototype
-    pooled: Floats  # (N, D) weighted sum of the features: global average pooling if all weigh the same
+    pooled: Floats  # (N, D) weighted sum of the features; global average pooling if the weights are equal
     combination: Floats  # (N, D) sum of histogram times prototypes
-    error: Floats  # (N,) distance of the two
+    error: Floats  # (N,) distance between `pooled` and `combination`
     mean_distance: Floats  # (N,) weighted mean of the distances of features to their prototypes
-    radius: Floats  # (N,) the largest such distance, of features that weigh anything
+    radius: Floats  # (N,) largest such distance over features of positive weight
 
     @property
     def holds(self) -> Bools:
-        """(N,) whether error <= mean distance <= radius."""
+        """Mask (N,) of images with error <= mean distance <= radius."""
         first: Bools = self.error <= self.mean_distance + ROUNDING
         return first & (self.mean_distance <= self.radius + ROUNDING)
 
@@ -46,16 +46,25 @@ def read(
     prototypes: int | ArrayLike,
     weights: ArrayLike | None = None,
 ) -> PrototypeReading:
-    """Read local features (N, n, D) through prototypes, (m, D), or that many chosen among them by greedy k-centre.
+    """Describe local features (N, n, D) by prototypes, given or selected among the features by greedy k-centre.
 
-    Features, and prototypes if given, are divided by the largest norm of a feature. weights (N, n) >= 0 of any positive
-    sum, by default all equal; the bound holds for any. Raises ValueError naming the argument. Source: Gurbuz 2022,
-    Sec. 4.2, with the true bound: no square on the left.
+    Features, and prototypes if given, are divided by the largest norm of a feature.
+
+    Args:
+        features: Shape (N, n, D).
+        prototypes: Prototypes (m, D), or the number of prototypes to select.
+        weights: Shape (N, n), >= 0 with a positive sum per image; equal by default. The bound holds for any weights.
+
+    Raises:
+        ValueError: If an argument does not fit; the message names it.
+
+    Reference:
+        Gurbuz 2022, Sec. 4.2, with the true bound: no square on the left.
     """
     x = np.asarray(features, dtype=np.float64)
     if x.ndim != 3 or not x.size or not np.isfinite(x).all():
         raise ValueError(f"features must be finite numbers of shape (N, n, D), none of them 0, got {x.shape}")
-    # Weights that sum to 1, features within the unit ball.
+    # Weights that sum to 1, and features within the unit ball.
     images, count, dimension = x.shape
     w = np.full((images, count), 1 / count) if weights is None else np.asarray(weights, dtype=np.float64)
     if w.shape != (images, count) or not (np.isfinite(w).all() and (w >= 0).all() and (w.sum(1) > 0).all()):
@@ -74,7 +83,7 @@ def read(
 
     nearest, distances, closest = _assign(flat, v)
     assignment, distances = nearest.reshape(images, count), distances.reshape(images, count)
-    # One weighted count for all: cell i m + k holds the weight of prototype k in image i.
+    # One weighted count for all images: cell i m + k holds the weight of prototype k in image i.
     cells = np.arange(images)[:, None] * len(v) + assignment
     histograms: Floats = np.bincount(cells.ravel(), w.ravel(), images * len(v)).astype(np.float64)
     histograms = histograms.reshape(images, len(v))
@@ -96,10 +105,12 @@ def read(
 
 
 def _assign(points: Floats, prototypes: Floats) -> tuple[Ints, Floats, Ints]:
-    """Nearest prototype of each point, its distance, and the nearest point of each prototype; ties to the first."""
+    """Return the nearest prototype of each point, its distance, and the nearest point of each prototype; ties to the
+    first.
+    """
     nearest, least = np.empty(len(points), dtype=np.int64), np.empty(len(points))
     closest, shortest = np.zeros(len(prototypes), dtype=np.int64), np.full(len(prototypes), np.inf)
-    rows = max(1, (1 << 22) // prototypes.size)  # 32 MiB at a time
+    rows = max(1, (1 << 22) // prototypes.size)  # 32 MiB per part
     for start in range(0, len(points), rows):
         d = cdist(points[start : start + rows], prototypes)
         nearest[start : start + rows], least[start : start + rows] = d.argmin(1), d.min(1)

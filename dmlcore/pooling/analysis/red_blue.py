@@ -1,7 +1,7 @@
-"""The red and blue toy of Gurbuz 2022, Fig. 5.2: 10 x 10 pixels, each a mixture of red, blue and green background.
+"""Toy data of Gurbuz 2022, Fig. 5.2: 10 x 10 pixels, each a mixture of red, blue and green background.
 
-A feature is (red, green, blue), three shares that sum to 1. Maps hold red and blue in steps of 1/160: all that the
-figure uses, exactly. Its length is at most 1, so that `clip_to_unit_ball` leaves it alone.
+A feature is (red, green, blue), three shares that sum to 1. Maps hold red and blue in steps of 1/160, which represents
+the figure exactly. The norm of a feature is at most 1, so `clip_to_unit_ball` does not change it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,11 @@ STEPS = 160
 
 
 def mixture(steps: Ints) -> Floats:
-    """Features (..., 3) = (red, green, blue) of red and blue in steps (..., 2); ValueError outside the triangle."""
+    """Return features (..., 3) = (red, green, blue) from red and blue in steps (..., 2).
+
+    Raises:
+        ValueError: If a point is outside the triangle.
+    """
     red, blue = steps[..., 0], steps[..., 1]
     if (steps < 0).any() or (red + blue > STEPS).any():
         raise ValueError(f"steps of red and blue must be at least 0 and sum to at most {STEPS}")
@@ -25,13 +29,13 @@ def mixture(steps: Ints) -> Floats:
 
 
 def informative(features: Floats) -> Bools:
-    """Pixels (...,) of features (..., 3) that are less than half background: those a pooling should find."""
+    """Return the mask (...,) of features (..., 3) with less than half background, which a pooling should select."""
     is_informative: Bools = features[..., 1] < 0.5
     return is_informative
 
 
 def figure() -> Ints:
-    """The map of the figure: a reddish block top left, a bluish one bottom right, each fading along its pixels."""
+    """Return the map of the published figure: a reddish block top left and a bluish one bottom right, each fading."""
     steps = ground()
     for k in range(25):
         row, column = divmod(k, 5)
@@ -41,12 +45,12 @@ def figure() -> Ints:
 
 
 def ground() -> Ints:
-    """Background everywhere: every feature equal."""
+    """Return a map of background only, in which every feature is equal."""
     return np.zeros((SIDE, SIDE, 2), dtype=np.int64)
 
 
 def cross() -> Ints:
-    """A red bar across a blue one, half of each where they meet."""
+    """Return a red bar across a blue one, with half of each where they meet."""
     steps = ground()
     steps[4:6, 1:9, 0] = STEPS
     steps[1:9, 4:6] = 0, STEPS
@@ -55,7 +59,7 @@ def cross() -> Ints:
 
 
 def small_object() -> Ints:
-    """Nine reddish pixels, no two alike, on clean background."""
+    """Return nine different reddish pixels on clean background."""
     steps = ground()
     for k in range(9):
         steps[3 + k // 3, 5 + k % 3] = STEPS - 8 * k, 4 * k
@@ -63,7 +67,7 @@ def small_object() -> Ints:
 
 
 def noise() -> Ints:
-    """Mixtures drawn uniformly from the triangle, seed 0."""
+    """Return mixtures drawn uniformly from the triangle, with seed 0."""
     cuts = np.sort(np.random.default_rng(0).integers(0, STEPS + 1, (SIDE, SIDE, 2)), axis=-1)
     return np.stack([cuts[..., 0], cuts[..., 1] - cuts[..., 0]], -1)
 

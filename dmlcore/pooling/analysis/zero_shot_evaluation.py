@@ -1,4 +1,4 @@
-"""How well the prototype shares of some classes predict the embeddings of others that the fit has not seen."""
+"""Evaluation of zero-shot prediction: class embeddings predicted from prototype shares of classes unseen by the fit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from dmlcore.pooling.zero_shot import ridge
 from dmlcore.typing import Floats
 
-MOST_SPLITS = 20_000  # of which all are tried; 16 classes have 12,870
+MOST_SPLITS = 20_000  # number of splits up to which all are evaluated; 16 classes have 12,870
 
 
 @dataclass(frozen=True)
@@ -30,19 +30,19 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class SplitAccuracy:
-    """Accuracy over some splits of the classes, with each of the two sets of candidates."""
+    """Accuracy over some splits of the classes, with two sets of candidates."""
 
     splits: int
     held_out: Accuracy  # candidates are the means of the classes that the fit has not seen
-    everything: Accuracy  # candidates are all means: ridge then prefers those it was fitted to
+    everything: Accuracy  # candidates are all means, among which ridge prefers those it was fitted to
 
 
 @dataclass(frozen=True)
 class ZeroShotEvaluation:
-    """Accuracy over all ordered splits in two halves, and as estimated from random ones."""
+    """Accuracy over all ordered splits into two halves, and its estimate from random splits."""
 
-    exhaustive: SplitAccuracy | None  # None where there are more than MOST_SPLITS
-    estimate: SplitAccuracy | None  # None unless draws were asked for
+    exhaustive: SplitAccuracy | None  # None if there are more than MOST_SPLITS
+    estimate: SplitAccuracy | None  # None unless draws were requested
 
 
 def zero_shot_evaluation(
@@ -54,12 +54,25 @@ def zero_shot_evaluation(
     draws: int | None = None,
     seed: int = 0,
 ) -> ZeroShotEvaluation:
-    """Class means of embeddings (N, D) predicted from class means of shares (N, m), half of the classes at a time.
+    """Predict class means of embeddings from class means of shares, for splits of the classes into two halves.
 
-    For each split of the C classes (labels (N,)) the ridge fit of C // 2 of them predicts the others; a prediction is
-    right if its own class mean is the nearest candidate (l2), or the one at the smallest angle (cosine). All splits are
-    tried (252 for ten classes); `draws` random ones are printed beside (the source draws 1,000). Raises ValueError
-    naming the argument, and where there are too many splits and no draws. Source: Gurbuz 2022, Sec. 5.3.
+    For each split the ridge fit to C // 2 of the C classes predicts the others. A prediction is right if its own class
+    mean is the nearest candidate (l2), or the one at the smallest angle (cosine). All splits are evaluated (252 for ten
+    classes).
+
+    Args:
+        shares: Shape (N, m).
+        embeddings: Shape (N, D).
+        labels: Shape (N,).
+        epsilon: Weight of the penalty of the ridge fit.
+        draws: Number of random splits of the estimate (the source draws 1,000); None for no estimate.
+        seed: Seed of the random splits.
+
+    Raises:
+        ValueError: If an argument does not fit, or if there are too many splits and no draws; the message names it.
+
+    Reference:
+        Gurbuz 2022, Sec. 5.3.
     """
     attributes, means = _class_means(shares, embeddings, labels)
     count = len(means)
@@ -92,13 +105,15 @@ def zero_shot_evaluation(
 
 
 def _hits(attributes: Floats, means: Floats, fitted: tuple[int, ...], epsilon: float) -> tuple[int, ...]:
-    """Right predictions of the classes not `fitted`: by l2 and cosine, of the held-out candidates, then of all."""
+    """Count right predictions of the classes not `fitted`, by l2 and by cosine, first among held-out candidates, then
+    all.
+    """
     seen = np.zeros(len(means), dtype=bool)
     seen[list(fitted)] = True
     A = ridge(torch.from_numpy(attributes[seen]), torch.from_numpy(means[seen]), epsilon).numpy()
     predicted, truth = attributes[~seen] @ A.T, np.flatnonzero(~seen)
     far = np.linalg.norm(predicted[:, None] - means[None], axis=-1)
-    # The length of the prediction is common to its row.
+    # The length of the prediction does not change the order within its row.
     turned = -(predicted @ means.T) / np.maximum(np.linalg.norm(means, axis=1), 1e-300)
     own = [int((truth[d[:, ~seen].argmin(1)] == truth).sum()) for d in (far, turned)]
     everything = [int((d.argmin(1) == truth).sum()) for d in (far, turned)]
@@ -106,7 +121,7 @@ def _hits(attributes: Floats, means: Floats, fitted: tuple[int, ...], epsilon: f
 
 
 def _class_means(shares: ArrayLike, embeddings: ArrayLike, labels: ArrayLike) -> tuple[Floats, Floats]:
-    """Attributes (C, m) and class means (C, D)."""
+    """Return attributes (C, m) and class means (C, D)."""
     z, x, y = np.asarray(shares, np.float64), np.asarray(embeddings, np.float64), np.asarray(labels)
     for name, array in (("shares", z), ("embeddings", x)):
         if array.ndim != 2 or not array.size or not np.isfinite(array).all():

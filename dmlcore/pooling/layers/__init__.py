@@ -1,1 +1,1 @@
-"""One module a pooling: (B, C, H, W) -> (B, C)."""
+"""Pooling layers, one module per layer; each maps (B, C, H, W) to (B, out_features)."""

@@ -19,7 +19,7 @@ from dmlcore.pooling.base import Pooling, init_he_, pooling, proportions
     source="Woo, Park, Lee & Kweon, ECCV 2018",
 )
 class BlockAttention(Pooling):
-    """Channel attention, then spatial attention, then the mean. Weights: the spatial attention a, normalised."""
+    """Channel attention, then spatial attention, then the mean. The weights are the normalised spatial attention."""
 
     positional = True
 
@@ -38,7 +38,7 @@ class BlockAttention(Pooling):
         self.spatial = init_he_(nn.Conv2d(2, 1, 3, padding=1, bias=False))
 
     def forward(self, features: Tensor) -> Tensor:
-        """features (B, C, H, W) -> (B, C)."""
+        """Pool features (B, C, H, W) to (B, C)."""
         self.check(features)
         channel = torch.sigmoid(self.mlp(features.mean((2, 3))) + self.mlp(features.amax((2, 3))))
         x = features * channel[..., None, None]

@@ -18,19 +18,20 @@ ETA = 1e-16
     source="Kalantidis, Mellina & Osindero, ECCVW 2016; q = mean sigmoid as in Gürbüz 2022",
 )
 class CrossDimensionalWeighting(Pooling):
-    """Positions weigh by their total response, channels by their rarity; nothing is learned.
+    """Cross-dimensional weighting of positions by their total response and of channels by their rarity, without
+    learning.
 
-    q is the mean sigmoid in place of the original's share of non-zero responses, which has no gradient. Weights: a,
-    normalised; all 0 where no feature is positive.
+    q is the mean sigmoid instead of the share of non-zero responses of the original, which has no gradient. The weights
+    are a, normalised; all 0 if no feature is positive.
     """
 
     def forward(self, features: Tensor) -> Tensor:
-        """features (B, C, H, W) -> (B, C)."""
+        """Pool features (B, C, H, W) to (B, C)."""
         self.check(features)
         local = features.flatten(2)
         S = local.relu().sum(1)
         positive = S > 0
-        inside = S.where(positive, 1.0)  # the root's slope at 0 is infinite
+        inside = S.where(positive, 1.0)  # the square root has an infinite slope at 0
         length = torch.linalg.vector_norm(S, dim=1, keepdim=True).clamp(min=torch.finfo(S.dtype).tiny)
         a = (inside / length).sqrt().where(positive, 0.0)
         q = local.sigmoid().mean(-1)

@@ -17,7 +17,7 @@ from dmlcore.pooling.base import Pooling, init_he_, pooling, proportions
     source="Noh, Araujo, Sim, Weyand & Han, ICCV 2017",
 )
 class AttentiveLocalFeatures(Pooling):
-    """The mean of the features times a learned score > 0. Weights: the scores, normalised."""
+    """Mean of the features times a learned positive score. The weights are the normalised scores."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class AttentiveLocalFeatures(Pooling):
         )
 
     def forward(self, features: Tensor) -> Tensor:
-        """features (B, C, H, W) -> (B, C)."""
+        """Pool features (B, C, H, W) to (B, C)."""
         self.check(features)
         alpha = self.attention(features).flatten(1)
         self.weights = proportions(alpha)

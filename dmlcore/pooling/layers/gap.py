@@ -9,12 +9,12 @@ from dmlcore.pooling.base import Pooling, pooling
 
 @pooling("gap", title="Average", latex=r"g=\frac1n\sum_j f_j", source="Lin, Chen & Yan, ICLR 2014")
 class GlobalAveragePooling(Pooling):
-    """The mean of the local features; each position weighs 1/n."""
+    """Mean of the local features; each position has weight 1/n."""
 
     averages = True
 
     def forward(self, features: Tensor) -> Tensor:
-        """features (B, C, H, W) -> (B, C)."""
+        """Pool features (B, C, H, W) to (B, C)."""
         self.check(features)
         n = features.shape[2] * features.shape[3]
         self.weights = features.new_full((len(features), n), 1 / n)

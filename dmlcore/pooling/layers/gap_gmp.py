@@ -1,4 +1,4 @@
-"""The sum of average and max pooling."""
+"""Sum of average and max pooling."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from dmlcore.pooling.base import Pooling, pooling, winners
     source="Kim, Kim, Cho & Kwak, CVPR 2020",
 )
 class AverageMaxPooling(Pooling):
-    """Mean plus maximum of each channel. Weights: half 1/n, half the share of the channels that a position wins."""
+    """Mean plus maximum of each channel. Weights: half 1/n, half the share of channels with their maximum at a
+    position.
+    """
 
     def forward(self, features: Tensor) -> Tensor:
-        """features (B, C, H, W) -> (B, C)."""
+        """Pool features (B, C, H, W) to (B, C)."""
         self.check(features)
         largest = features.amax((2, 3))
         won = winners(features, largest)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from dmlcore.catalogue import Slider
 from dmlcore.pooling.base import Pooling, pooling
 
-SMALLEST = 1e-6  # features below count as this
+SMALLEST = 1e-6  # smaller features are raised to this value
 
 
 @pooling(
@@ -21,10 +21,10 @@ SMALLEST = 1e-6  # features below count as this
     source="Radenović, Tolias & Chum, TPAMI 2019",
 )
 class GeneralizedMeanPooling(Pooling):
-    """The power mean of the positive features, with one learned exponent p: 1 is the mean, infinity the maximum.
+    """Power mean of the positive features, with one learned exponent p: 1 is the mean, infinity the maximum.
 
-    In the log domain, so that no power of 1e-6 underflows. Weights: the share of a position in the sum of the powers
-    (its share in g too, as g is homogeneous), averaged over the channels.
+    It is computed in the log domain, so that powers of 1e-6 do not underflow. The weights are the shares of the
+    positions in the sum of powers, averaged over the channels; they are also the shares in g, as g is homogeneous.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class GeneralizedMeanPooling(Pooling):
         self.p = nn.Parameter(torch.tensor(float(p)))
 
     def forward(self, features: Tensor) -> Tensor:
-        """features (B, C, H, W) -> (B, C)."""
+        """Pool features (B, C, H, W) to (B, C)."""
         self.check(features)
         powers = self.p * features.clamp(min=SMALLEST).log().flatten(2)
         self.weights = powers.detach().softmax(-1).mean(1)

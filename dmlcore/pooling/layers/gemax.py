@@ -18,10 +18,11 @@ from dmlcore.pooling.base import Pooling, pooling
     source="Murray, Jégou, Perronnin & Zisserman, TPAMI 2017",
 )
 class GeneralizedMaxPooling(Pooling):
-    """The ridge solution of f_j . g = 1 for all positions, so that rare features count as much as frequent ones.
+    """Ridge solution of f_j . g = 1 for all positions, in which rare features count as much as frequent ones.
 
     The smaller of the two systems, n x n or C x C, (F F' + lambda I) g = F 1, is factorised by Cholesky in float64,
-    with lambda at least the rounding error of the Gram matrix. Its coefficients may be negative: no weights.
+    with lambda at least the rounding error of the Gram matrix. There are no weights, because coefficients may be
+    negative.
     """
 
     def __init__(
@@ -35,7 +36,7 @@ class GeneralizedMaxPooling(Pooling):
         self.ridge = ridge
 
     def forward(self, features: Tensor) -> Tensor:
-        """features (B, C, H, W) -> (B, C)."""
+        """Pool features (B, C, H, W) to (B, C)."""
         self.check(features)
         F = features.flatten(2).double()  # (B, C, n)
         if F.shape[2] <= F.shape[1]:
@@ -48,6 +49,6 @@ class GeneralizedMaxPooling(Pooling):
         trace = gram.detach().diagonal(dim1=-2, dim2=-1).sum(-1)
         ridge = (4 * torch.finfo(gram.dtype).eps * trace).clamp(min=self.ridge)[:, None, None]
         eye = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
-        # Not cholesky, which raises: a diverged training shows itself as NaN.
+        # cholesky would raise; here a diverged training run should show itself as NaN
         factor, _ = torch.linalg.cholesky_ex(gram + ridge * eye)
         return torch.cholesky_solve(right, factor)

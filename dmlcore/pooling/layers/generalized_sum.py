@@ -1,4 +1,4 @@
-"""Generalized sum pooling: learned prototypes select which local features enter the pooled vector."""
+"""Generalized sum pooling, in which learned prototypes select the local features that enter the pooled vector."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["GeneralizedSumPooling", "clip_to_unit_ball", "prototype_costs"]
 
 
 def room_to_start(values: Values) -> str:
-    """What is wrong with `memory`, which must hold the existing centres and as many prototypes; "" if nothing is."""
+    """Return an error message if `memory` cannot hold the existing centres and as many prototypes, else ""."""
     wanted, memory = 2 * values["prototypes"], values["memory"]
     fits = memory == 0 or memory >= wanted
     return "" if fits else f"memory must hold at least 2 x prototypes = {wanted} vectors, or be 0; got {memory}"
@@ -33,17 +33,26 @@ def room_to_start(values: Values) -> str:
     rule=room_to_start,
 )
 class GeneralizedSumPooling(Pooling):
-    """sum_j p_j f_j over local features, with weights p from the exact entropic transport of mass mu to prototypes.
+    """Weighted sum of local features, with weights from the exact entropic transport of mass mu to learned prototypes.
 
-    The prototypes (m, C) start as a k-centre of what passes by: until `memory` pooled vectors (of plain averages,
-    projected on the unit ball) have been seen in training, the layer is average pooling; then the first m of them are
-    the existing centres and the next m, farthest first, become the prototypes. `memory` = 0 starts at once from the
-    given initialisation; the first `warmup` batches, when features are still at random, are not remembered. After a
-    forward pass `weights` (B, H*W), detached, and `shares` (B, m), the prototype marginals z that sum to 1,
-    differentiable, belong to that batch.
+    The prototypes (m, C) are initialised by k-centre from the data. Until `memory` pooled vectors (plain averages,
+    projected on the unit ball) have been seen in training, the layer is average pooling. Then the first m of these
+    vectors are the existing centres, and the next m, farthest first, become the prototypes.
 
-    Shapes: (B, C, H, W) -> (B, C).
-    Raises: ValueError naming the argument.
+    After a forward pass `weights` (B, H*W), detached, and `shares` (B, m), the prototype marginals z, which sum to 1
+    and are differentiable, hold the values of that batch. Features (B, C, H, W) are mapped to (B, C).
+
+    Args:
+        channels: Number of channels C.
+        prototypes: Number of prototypes m.
+        mu: Share of the features that is pooled, in (0, 1].
+        epsilon: Inverse temperature; a large value selects hard.
+        memory: Number of pooled vectors to collect before the prototypes are initialised; 0 starts at once from a
+            random initialisation.
+        warmup: Number of first batches that are not collected, because features are still random.
+
+    Raises:
+        ValueError: If an argument does not fit; the message names it.
 
     Example:
         >>> import torch
@@ -92,7 +101,7 @@ class GeneralizedSumPooling(Pooling):
         self.weights = self.shares = torch.empty(0)
 
     def forward(self, features: Tensor) -> Tensor:
-        """features: local features of any size (B, C, H, W)."""
+        """Pool features (B, C, H, W) of any size to (B, C)."""
         self.check(features)
         F = features.flatten(2)  # (B, C, n)
         if not self.ready:
@@ -108,7 +117,7 @@ class GeneralizedSumPooling(Pooling):
         return (F @ weights[..., None])[..., 0]
 
     def extra_repr(self) -> str:
-        """Sizes and settings, for print."""
+        """Return sizes and settings for `repr`."""
         m, channels = self.prototypes.shape
         return f"channels={channels}, prototypes={m}, mu={self.mu}, epsilon={self.epsilon}, memory={len(self.memory)}"
 

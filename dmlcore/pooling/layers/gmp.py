@@ -9,10 +9,10 @@ from dmlcore.pooling.base import Pooling, pooling, winners
 
 @pooling("gmp", title="Maximum", latex=r"g_k=\max_j f_{jk}", source="Oquab, Bottou, Laptev & Sivic, CVPR 2015")
 class GlobalMaxPooling(Pooling):
-    """The largest value of each channel. Weights: the share of the channels that each position wins; ties share."""
+    """Maximum of each channel. The weights are the shares of channels with their maximum at a position; ties share."""
 
     def forward(self, features: Tensor) -> Tensor:
-        """features (B, C, H, W) -> (B, C)."""
+        """Pool features (B, C, H, W) to (B, C)."""
         self.check(features)
         pooled = features.amax((2, 3))
         self.weights = winners(features, pooled)

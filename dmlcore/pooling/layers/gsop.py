@@ -1,4 +1,4 @@
-"""Global second-order pooling (GSoP): attention from covariances."""
+"""Global second-order pooling (GSoP), with attention from covariances."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from dmlcore.pooling.base import Pooling, init_he_, pooling
     source="Gao, Xie, Wang & Li, CVPR 2019; fused as in Gürbüz 2022",
 )
 class SecondOrderAttention(Pooling):
-    """The mean of the larger of two attended features: by the covariance of channels and by that of positions.
+    """Mean of the larger of two attended features, by the covariance of channels and by that of positions.
 
-    Each covariance of the reduced features is normalised over the batch and read row by row. Positions are resampled to
-    a square grid and their attention back, as in the original, which admits any size. No weights: the maximum chooses
-    for each channel.
+    Each covariance of the reduced features is normalised over the batch and processed row by row. Positions are
+    resampled to a square grid and their attention is resampled back, as in the original, which allows any size. There
+    are no weights, because the maximum chooses per channel.
     """
 
     positional = True
@@ -46,7 +46,7 @@ class SecondOrderAttention(Pooling):
         self.position_gate = init_he_(nn.Linear(4 * grid * grid, grid * grid))
 
     def forward(self, features: Tensor) -> Tensor:
-        """features (B, C, H, W) -> (B, C)."""
+        """Pool features (B, C, H, W) to (B, C)."""
         self.check(features)
         positive = features.relu()
         channel = torch.sigmoid(self.channel_gate(self.channel_rows(self.reduce_channels(positive).flatten(2))))
@@ -60,7 +60,7 @@ class SecondOrderAttention(Pooling):
 
 
 class _Rows(nn.Module):
-    """(B, d, N) samples of d variables -> (B, 4 d): four learned products with each row of their covariance."""
+    """Four learned products with each row of the covariance of samples: (B, d, N) of d variables to (B, 4 d)."""
 
     def __init__(self, d: int) -> None:
         super().__init__()
@@ -73,14 +73,16 @@ class _Rows(nn.Module):
         return products[..., 0]
 
 
-# As products, whose gradients are repeatable on a GPU, where those of the two operations themselves are not.
+# Matrix products, whose gradients are deterministic on a GPU; those of the two torch operations are not.
 def _averages(pixels: int, cells: int) -> Tensor:
-    """(cells, pixels): the share of each pixel in each cell of an adaptive average."""
+    """Return the matrix (cells, pixels) of adaptive averaging: the share of each pixel in each cell."""
     return F.adaptive_avg_pool1d(torch.eye(pixels), cells).mT
 
 
 def _between(cells: int, pixels: int) -> Tensor:
-    """(pixels, cells): the share of each cell in each pixel, linear between the middles of the cells."""
+    """Return the matrix (pixels, cells) of linear interpolation between cell centres: the share of each cell in each
+    pixel.
+    """
     return F.interpolate(torch.eye(cells)[None], pixels, mode="linear", align_corners=False)[0].mT
 
 

@@ -16,15 +16,15 @@ from dmlcore.pooling.layers.generalized_sum import GeneralizedSumPooling, room_t
     rule=room_to_start,
 )
 class GeneralizedSumMaxPooling(GeneralizedSumPooling):
-    """Generalized sum pooling with the largest value of each channel added.
+    """Generalized sum pooling plus the maximum of each channel.
 
-    Weights: half those of the sum, half the share of the channels whose maximum a position holds.
+    The weights are half those of the sum and half the share of channels with their maximum at a position.
     """
 
     averages = False
 
     def forward(self, features: Tensor) -> Tensor:
-        """features (B, C, H, W) -> (B, C)."""
+        """Pool features (B, C, H, W) to (B, C)."""
         pooled = super().forward(features)
         largest = features.amax((2, 3))
         self.weights = (self.weights + winners(features, largest)) / 2

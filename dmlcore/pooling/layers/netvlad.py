@@ -1,4 +1,4 @@
-"""NetVLAD: residuals to learned clusters."""
+"""NetVLAD, which pools residuals to learned clusters."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from dmlcore.pooling.base import Pooling, init_he_, pooling
     source="Arandjelović, Gronat, Torii, Pajdla & Sivic, CVPR 2016",
 )
 class NetVLAD(Pooling):
-    """For each cluster the direction of the summed residuals of its features, one after another.
+    """Directions of the summed residuals of the features of each cluster, concatenated.
 
-    A 1 x 1 convolution first reduces the features to `dimension`; out_features = clusters x dimension, 8 x 16 or
-    64 x 128 in the comparison of Gürbüz 2022. No weights: each cluster has its own.
+    A 1 x 1 convolution first reduces the features to `dimension`; out_features = clusters x dimension, 8 x 16 or 64 x
+    128 in the comparison of Gürbüz 2022. There are no weights, because each cluster has its own.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class NetVLAD(Pooling):
         self.centers = nn.Parameter(nn.init.xavier_uniform_(torch.empty(clusters, dimension)))
 
     def forward(self, features: Tensor) -> Tensor:
-        """features (B, C, H, W) -> (B, clusters * dimension)."""
+        """Pool features (B, C, H, W) to (B, clusters * dimension)."""
         self.check(features)
         local = self.reduction(features)
         a = self.assignment(local).flatten(2).softmax(1)  # (B, m, n)

@@ -21,12 +21,12 @@ from dmlcore.pooling.costs import prototype_costs
     source="Mialon, Chen, d'Aspremont & Mairal, ICLR 2021; settings of Gürbüz 2022",
 )
 class OptimalTransportPooling(Pooling):
-    """The features that entropic transport with uniform marginals brings to each prototype, one after another.
+    """Features that entropic transport with uniform marginals assigns to each prototype, concatenated.
 
     A 1 x 1 convolution first reduces the features to `dimension`; c is the unsquared distance on the unit ball, as in
     generalized sum pooling; out_features = clusters x dimension, 8 x 16 or 64 x 128 in the comparison of Gürbüz 2022.
-    The sweeps run in the log domain and end on the features' marginal, which is exact. No weights: all positions carry
-    1/n.
+    The sweeps run in the log domain and end on the marginal of the features, which is exact. There are no weights,
+    because all positions carry 1/n.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class OptimalTransportPooling(Pooling):
         self.prototypes = nn.Parameter(nn.init.xavier_uniform_(torch.empty(clusters, dimension)))
 
     def plan(self, local: Tensor) -> Tensor:
-        """T (B, m, n) for reduced local features (B, n, dimension); columns sum to 1/n."""
+        """Return the plan T (B, m, n) for reduced local features (B, n, dimension); columns sum to 1/n."""
         log_kernel = -self.epsilon * prototype_costs(local, self.prototypes)
         m, n = log_kernel.shape[1:]
         u = torch.zeros_like(log_kernel[..., :1])
@@ -58,7 +58,7 @@ class OptimalTransportPooling(Pooling):
         return (log_kernel + u).softmax(1) / n
 
     def forward(self, features: Tensor) -> Tensor:
-        """features (B, C, H, W) -> (B, clusters * dimension)."""
+        """Pool features (B, C, H, W) to (B, clusters * dimension)."""
         self.check(features)
         local = self.reduction(features).flatten(2).mT
         pooled: Tensor = math.sqrt(len(self.prototypes)) * (self.plan(local) @ local).flatten(1)

@@ -19,9 +19,9 @@ from dmlcore.pooling.layers.gem import GeneralizedMeanPooling
     source="Ng, Balntas, Tian & Mikolajczyk, ECCV 2020",
 )
 class SelfAttentionPooling(Pooling):
-    """Features that attend to each other, then the generalized mean; psi starts at 0, so that it starts as GeM.
+    """Self-attention between features, then the generalized mean. psi starts at 0, so the layer starts as GeM.
 
-    No weights: each position holds a mixture of all.
+    There are no weights, because each position holds a mixture of all.
     """
 
     batch_statistics = True
@@ -45,7 +45,7 @@ class SelfAttentionPooling(Pooling):
         self.gem = GeneralizedMeanPooling(channels, p)
 
     def forward(self, features: Tensor) -> Tensor:
-        """features (B, C, H, W) -> (B, C)."""
+        """Pool features (B, C, H, W) to (B, C)."""
         self.check(features)
         q, k, v = (layer(features).flatten(2).mT for layer in (self.query, self.key, self.value))
         mixed = F.scaled_dot_product_attention(q, k, v).mT

@@ -16,17 +16,17 @@ from dmlcore.pooling.base import Pooling, pooling, proportions
     source="Tolias, Jenicek & Chum, ECCV 2020",
 )
 class NormAttention(Pooling):
-    """Features averaged over their 3 x 3 neighbours, weighted by the length of the feature itself (no gradient).
+    """Features averaged over their 3 x 3 neighbours, weighted by the norm of the feature itself (without gradient).
 
-    The borders average over the neighbours there are. Weights: the lengths, normalised: the share of each smoothed
-    feature; all 0 where all features are.
+    At the borders the average is over the existing neighbours. The weights are the normalised norms, which are the
+    shares of the smoothed features; all 0 if all features are.
     """
 
     positional = True
     stops_gradient = True
 
     def forward(self, features: Tensor) -> Tensor:
-        """features (B, C, H, W) -> (B, C)."""
+        """Pool features (B, C, H, W) to (B, C)."""
         self.check(features)
         length = torch.linalg.vector_norm(features.detach(), dim=1).flatten(1)
         smooth = F.avg_pool2d(features, 3, stride=1, padding=1, count_include_pad=False).flatten(2)

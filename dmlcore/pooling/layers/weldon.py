@@ -1,4 +1,4 @@
-"""WELDON: the largest and the smallest values of each channel."""
+"""WELDON, which sums the largest and the smallest values of each channel."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from dmlcore.pooling.base import Pooling, pooling
     source="Durand, Thome & Cord, CVPR 2016",
 )
 class Weldon(Pooling):
-    """The sum of the K largest and the K smallest values of each projected channel; all n of them where n < K.
+    """Sum of the K largest and the K smallest values of each projected channel; of all n if n < K.
 
-    No weights: a value may count twice or not at all, channel by channel.
+    There are no weights, because a value may count twice or not at all, depending on the channel.
     """
 
     projects_first = True
@@ -33,7 +33,7 @@ class Weldon(Pooling):
         self.count = count
 
     def forward(self, features: Tensor) -> Tensor:
-        """features (B, C, H, W) -> (B, C)."""
+        """Pool features (B, C, H, W) to (B, C)."""
         self.check(features)
         local = features.flatten(2)
         k = min(self.count, local.shape[2])
