@@ -10,7 +10,7 @@ import torch
 Kind = TypeVar("Kind", bound=torch.optim.Optimizer)
 
 
-def plain(kind: type[Kind]) -> type[Kind]:
+def uncompiled(kind: type[Kind]) -> type[Kind]:
     """Return a PyTorch optimiser class whose methods are not wrapped for the compiler; results are bit-identical."""
     names = ("add_param_group", "zero_grad", "state_dict", "load_state_dict")
     methods: dict[str, Any] = {name: inspect.unwrap(getattr(kind, name)) for name in names}

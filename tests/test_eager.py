@@ -24,7 +24,7 @@ def test_a_plain_optimiser_steps_and_is_restored_as_that_of_torch(kind: Any, opt
     theirs = nn.Linear(5, 3)
     ours = copy.deepcopy(theirs)
     of_torch = kind(theirs.parameters(), lr=0.1, **options)
-    plain = eager.plain(kind)(ours.parameters(), lr=0.1, **options)
+    plain = eager.uncompiled(kind)(ours.parameters(), lr=0.1, **options)
     assert isinstance(plain, kind)
     for step in range(4):
         for model, optimiser in ((theirs, of_torch), (ours, plain)):

@@ -18,7 +18,7 @@ from dmlcore.storage.task import JobError, Progress
 LOOK = 0.2  # seconds between two polls
 
 
-def elsewhere(backend: str) -> str:
+def require_backend(backend: str) -> str:
     """Return the backend that `--backend` names, "" for this machine; raises JobError, CommandError."""
     chosen = parse(backend)
     if chosen.text and "WORLD_SIZE" in os.environ:
@@ -26,7 +26,7 @@ def elsewhere(backend: str) -> str:
     return chosen.require().text
 
 
-def train_at(backend: str, run: Run, processes: int | None = None) -> RunState:
+def train_on_backend(backend: str, run: Run, processes: int | None = None) -> RunState:
     """Train a run on a backend and wait for its end.
 
     Args:
@@ -36,14 +36,16 @@ def train_at(backend: str, run: Run, processes: int | None = None) -> RunState:
     """
     with run.lock():
         before = run.state()
-        number = together.count(processes, before.processes)
+        number = together.count_processes(processes, before.processes)
         if number != before.processes and before.state != "done":
             run.update(processes=number)
-        attend(backends.create_backend(backend).begin(run, "train"), stop_on_signal())
+        monitor(backends.create_backend(backend).begin(run, "train"), stop_on_signal())
     return run.state()
 
 
-def do_at(backend: str, run: Run, task: str, settings: str, progress: Progress[launch.JobState]) -> launch.JobState:
+def run_job_on_backend(
+    backend: str, run: Run, task: str, settings: str, progress: Progress[launch.JobState]
+) -> launch.JobState:
     """Execute a job on a backend and wait for its end; the caller must hold the lock of the run."""
     work = backends.create_backend(backend).begin(run, task, settings)
     assert isinstance(work, RemoteWork)
@@ -52,7 +54,7 @@ def do_at(backend: str, run: Run, task: str, settings: str, progress: Progress[l
             progress.report(work.standing.message, work.standing.done, work.standing.total)
             time.sleep(LOOK)
     except KeyboardInterrupt:
-        attend(work, lambda: True)
+        monitor(work, lambda: True)
         raise
     assert work.outcome is not None
     if work.outcome.state == "failed":
@@ -60,7 +62,7 @@ def do_at(backend: str, run: Run, task: str, settings: str, progress: Progress[l
     return progress.finished(work.outcome.message)
 
 
-def attend(work: backends.Work, stop: Callable[[], bool]) -> None:
+def monitor(work: backends.Work, stop: Callable[[], bool]) -> None:
     """Poll remote work until it has ended; once `stop` returns True, cancel it after its current step."""
     asked = False
     while not work.over():

@@ -74,7 +74,7 @@ def show(
     from dmlcore.data.files import sources
 
     info = data.describe(name)
-    shown = report.report(name, root, **_asked(split, validation, folds, fold, fold_order, seed))
+    shown = report.report(name, root, **_split_options(split, validation, folds, fold, fold_order, seed))
     source = sources.source_of(name)
     print(f"{info.title}: {info.sentence}\n{info.citation}")
     if source:
@@ -139,7 +139,7 @@ def save(
     from dmlcore import data
     from dmlcore.data import report
 
-    made = data.load(name, root=root, **_asked(split, validation, folds, fold, fold_order, seed))
+    made = data.load(name, root=root, **_split_options(split, validation, folds, fold, fold_order, seed))
     report.save_split(made, into)
     print(into)
 
@@ -189,7 +189,7 @@ def _locate(name: str, root: Path | None) -> None:
     data.locate(name, root)
 
 
-def _asked(split: str, validation: str, folds: int, fold: int, fold_order: str, seed: int) -> dict[str, Any]:
+def _split_options(split: str, validation: str, folds: int, fold: int, fold_order: str, seed: int) -> dict[str, Any]:
     from dmlcore.data import Folds
 
     if fold_order not in ("contiguous", "random"):

@@ -9,7 +9,16 @@ from typing import Annotated, Any
 import typer
 
 from dmlcore.cli import attended
-from dmlcore.cli.options import Backend, CommandError, RunId, Runs, numbers, read_spec, stop_on_signal, store_at
+from dmlcore.cli.options import (
+    Backend,
+    CommandError,
+    RunId,
+    Runs,
+    open_store,
+    parse_integers,
+    read_spec,
+    stop_on_signal,
+)
 from dmlcore.inspection.maps.settings import METHODS, Settings
 from dmlcore.jobs.backends import backend as backends
 from dmlcore.jobs.backends.choice import parse
@@ -57,15 +66,15 @@ def protocol(
         data=data,
         loss=loss,
         overrides=tuple(overrides or ()),
-        folds=numbers("--fold", fold),
-        seeds=numbers("--seeds", seeds) or tuple(range(repeats)),
+        folds=parse_integers("--fold", fold),
+        seeds=parse_integers("--seeds", seeds) or tuple(range(repeats)),
     )
     # Show the requested runs, or execute and summarise them.
     entries = request.entries()
     if dry_run:
         print(protocols.described(request, entries))
         return
-    store = store_at(runs)
+    store = open_store(runs)
     state = None
     if not table:
         state = protocols.conduct(request, store, report=_say, stop=stop_on_signal(), backend=backend)
@@ -90,7 +99,7 @@ def lint(
     """List what makes runs incomparable; exits 1 if something does."""
     from dmlcore.monitoring import comparability
 
-    store = store_at(runs)
+    store = open_store(runs)
     specs = [read_spec(each) if each.endswith(".toml") else store.open(each) for each in run]
     warnings = comparability.lint(specs)
     print(comparability.as_text(warnings) if warnings else "nothing found that would make them incomparable")
@@ -140,7 +149,7 @@ def search(
         for known in ready.names():
             print(f"{known:32} {ready.read(known).title}\n{'':32} {ready.read(known).source}")
         return
-    store = store_at(runs)
+    store = open_store(runs)
     more: dict[str, Any] = {"trials": trials or None, "seed": seed}
     name = name or "-".join(Path(word).stem.lower() for word in (spec, on) if word)[:40]
     if spec in ready.names():
@@ -177,7 +186,7 @@ def events(
     """Write or update TensorBoard event files of runs; safe during training."""
     from dmlcore.monitoring import tensorboard
 
-    store = store_at(runs)
+    store = open_store(runs)
     chosen = [store.open(name) for name in run]
     stop = stop_on_signal() if follow else lambda: True
     for folder in tensorboard.follow(chosen, into, stop=stop):
@@ -199,7 +208,7 @@ def project(
     runs: Runs = None,
 ) -> None:
     """Compute a 2-D map of the embeddings of a run, unless it exists already."""
-    chosen = store_at(runs).open(run)
+    chosen = open_store(runs).open(run)
     if method not in METHODS:
         raise CommandError(f"--method: one of {', '.join(METHODS)}, got {method!r}")
     settings = Settings(
@@ -217,7 +226,7 @@ def project(
     )
     if asked.backend:
         end = Job(chosen).execute(
-            lambda p: attended.do_at(asked.backend, chosen, asked.task, settings.to_json(), p), asked
+            lambda p: attended.run_job_on_backend(asked.backend, chosen, asked.task, settings.to_json(), p), asked
         )
         _say(end.message)
         return

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dmlcore.cli.options import CommandError, RunId, Runs, store_at
+from dmlcore.cli.options import CommandError, RunId, Runs, open_store
 
 
 def export(
@@ -29,7 +29,7 @@ def export(
     from dmlcore.inspection import export as exporting
     from dmlcore.inspection import selections
 
-    source = store_at(runs).open(run)
+    source = open_store(runs).open(run)
     chosen = selections.load(source, selection) if selection else None
     if selection and chosen is None:
         raise CommandError(f"--selection {selection}: the run keeps no such selection")

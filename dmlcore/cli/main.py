@@ -29,7 +29,7 @@ from dmlcore.cli import (
     workers,
 )
 from dmlcore.cli import data as data_commands
-from dmlcore.cli.options import Backend, CommandError, RunId, Runs, read_spec, store_at
+from dmlcore.cli.options import Backend, CommandError, RunId, Runs, open_store, read_spec
 from dmlcore.jobs import launch
 from dmlcore.spec import keys
 from dmlcore.storage import locks
@@ -67,25 +67,27 @@ def train(
 ) -> None:
     """Train in the foreground; prints the run id and exits 0 when finished. Ctrl-C stops after the current step."""
     together.lead_or_follow()
-    chosen = own_folder.fitted(read_spec(spec), overrides or [])
-    if (where := attended.elsewhere(backend)) == "":
+    chosen = own_folder.fit_to_folder(read_spec(spec), overrides or [])
+    if (where := attended.require_backend(backend)) == "":
         from dmlcore.training.build import refuse_unusable  # imported late: it imports torch
 
         refuse_unusable(chosen)
-    run = store_at(runs).create(chosen)
+    run = open_store(runs).create(chosen)
     print(run.id, flush=True)
     workers.log_to(run)
-    workers.finish(attended.train_at(where, run, processes) if where else workers.train(run, processes=processes))
+    workers.finish(
+        attended.train_on_backend(where, run, processes) if where else workers.train(run, processes=processes)
+    )
 
 
 @app.command()
 def resume(run: RunId, processes: together.Processes = None, backend: Backend = "", runs: Runs = None) -> None:
     """Continue from the last checkpoint in the foreground; exits 75 if another process is working on the run."""
     together.lead_or_follow()
-    opened = store_at(runs).open(run)
+    opened = open_store(runs).open(run)
     workers.log_to(opened)
-    if where := attended.elsewhere(backend):
-        workers.finish(attended.train_at(where, opened, processes))
+    if where := attended.require_backend(backend):
+        workers.finish(attended.train_on_backend(where, opened, processes))
     else:
         workers.finish(workers.train(opened, resume=True, processes=processes))
 
@@ -109,7 +111,7 @@ def fork(
     runs: Runs = None,
 ) -> None:
     """Continue from a checkpoint of a run with changed settings, as a new run in the foreground."""
-    store = store_at(runs)
+    store = open_store(runs)
     from dmlcore.training import build
     from dmlcore.training.forks import fork_spec
 
@@ -124,21 +126,21 @@ def fork(
     made = store.create(spec)
     print(made.id, flush=True)
     workers.log_to(made)
-    where = attended.elsewhere(backend)
-    workers.finish(attended.train_at(where, made) if where else workers.train(made))
+    where = attended.require_backend(backend)
+    workers.finish(attended.train_on_backend(where, made) if where else workers.train(made))
 
 
 @app.command()
 def evaluate(run: RunId, backend: Backend = "", runs: Runs = None) -> None:
     """Test the best weights of a run and write its embeddings."""
-    opened = store_at(runs).open(run)
+    opened = open_store(runs).open(run)
     workers.log_to(opened)
-    where = attended.elsewhere(backend)
+    where = attended.require_backend(backend)
     asked = launch.JobState(task="evaluate", backend=where)
 
     def work(progress: Progress[launch.JobState]) -> launch.JobState:
         if where:
-            return attended.do_at(where, opened, "evaluate", "", progress)
+            return attended.run_job_on_backend(where, opened, "evaluate", "", progress)
         return progress.finished(workers.evaluate(opened))
 
     print(f"{opened.id}: {launch.Job(opened).execute(work, asked).message}")
@@ -173,7 +175,7 @@ def recover(
     """Resume what was running or queued when the machine went down: runs, studies, protocols and jobs."""
     from dmlcore.experiments import recovery
 
-    resumed = recovery.recover(store_at(runs), lambda text: print(text, flush=True), backend or [])
+    resumed = recovery.recover(open_store(runs), lambda text: print(text, flush=True), backend or [])
     print(f"{len(resumed)} resumed" if resumed else "nothing was interrupted")
 
 
@@ -185,7 +187,7 @@ def pack_example(
     """Recreate the shipped example: train the run, compute all its maps and pack it."""
     from dmlcore.experiments import example
 
-    store = store_at(runs)
+    store = open_store(runs)
     chosen = store.open(run) if run else store.create(read_spec(example.SPEC))
     if not run:
         workers.log_to(chosen)
@@ -199,7 +201,7 @@ def pack_example(
 @app.command("list")
 def list_runs(runs: Runs = None) -> None:
     """List the runs, newest first."""
-    store = store_at(runs)
+    store = open_store(runs)
     for run in store.list():
         state = run.state()
         name = f"  {run.spec.name}" if run.spec.name else ""

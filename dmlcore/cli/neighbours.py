@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dmlcore.cli.options import RunId, Runs, store_at
+from dmlcore.cli.options import RunId, Runs, open_store
 
 
 def neighbours(
@@ -23,7 +23,7 @@ def neighbours(
     """Print the test samples that a run finds most similar to images: rank, distance, index, class, file."""
     from dmlcore.inspection.index import Index
 
-    index = Index.of_run(store_at(runs).open(run), step)
+    index = Index.of_run(open_store(runs).open(run), step)
     distances, rows = index.search(list(images), k, invert=invert)
     _, data = index.network()
     for image, far, nearest in zip(images, distances, rows, strict=True):

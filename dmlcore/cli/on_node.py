@@ -22,7 +22,7 @@ from dmlcore.storage.run_directory import LOG
 from dmlcore.storage.runs import Run, RunStore
 from dmlcore.storage.task import BUSY, JobError, Progress
 
-EVERY = 1.0  # seconds between two exchanges with an address
+SEND_INTERVAL = 1.0  # seconds between two exchanges with an address
 _DATA = os.environ.get("DML_DATA")  # as set on this node
 log = logging.getLogger("dmlcore")
 
@@ -38,10 +38,10 @@ def carry_out(folder: str, place: ProcessPlace = ALONE) -> None:
         OSError: This node cannot access the folder.
     """
     if place.rank:
-        _take_part(folder, place)
+        _run_follower(folder, place)
         return
-    with _here(folder) as root:
-        if (wanted := _wanted(root)) is None:
+    with _local_folder(folder) as root:
+        if (wanted := _read_order(root)) is None:
             return
         (root / Meeting.FILE).unlink(missing_ok=True)  # left by a previous attempt of the job
         order.write(root, Begun(host=platform.node(), pid=os.getpid()))
@@ -49,13 +49,13 @@ def carry_out(folder: str, place: ProcessPlace = ALONE) -> None:
         os.environ["DML_RUNS"] = str(store.root)
         run = store.open(wanted.run)
         losses: list[str] = []
-        with _logged(run):
+        with _log_to_run(run):
             _set_threads(wanted, place)
-            outcome = _outcome(run, wanted, _leading(root, wanted, place, losses) if wanted.processes > 1 else None)
+            outcome = _execute(run, wanted, _run_leader(root, wanted, place, losses) if wanted.processes > 1 else None)
         order.write(root, Lost(message=losses[0]) if losses else outcome)
 
 
-def _wanted(root: Path) -> Order | None:
+def _read_order(root: Path) -> Order | None:
     """Return the order, and set $DML_DATA to this node's value or else to the sender's."""
     wanted = order.read(root, Order)
     if wanted is None:
@@ -77,23 +77,23 @@ def _set_threads(wanted: Order, place: ProcessPlace) -> None:
 
 
 @contextmanager
-def _leading(root: Path, wanted: Order, place: ProcessPlace, losses: list[str]) -> Iterator[None]:
+def _run_leader(root: Path, wanted: Order, place: ProcessPlace, losses: list[str]) -> Iterator[None]:
     """Act as rank 0; the loss of another process is appended to `losses` and is not a failure of the run."""
     from dmlcore.processes import ProcessError, apart, local
 
     def tell(port: int) -> None:
         order.write(root, Meeting(host=place.address, port=port))
 
-    with apart.placed(0, wanted.processes, place.local_rank, place.local_size):
+    with apart.set_rank(0, wanted.processes, place.local_rank, place.local_size):
         try:
-            with local.member(lambda: apart.lead(place.address, tell)):
+            with local.take_part(lambda: apart.lead(place.address, tell)):
                 yield
         except ProcessError as error:
             losses.append(str(error))
             raise
 
 
-def _take_part(folder: str, place: ProcessPlace) -> None:
+def _run_follower(folder: str, place: ProcessPlace) -> None:
     """Act as another rank; an error of this process becomes the result of the order, the loss of another one does not.
 
     The function returns normally in both cases, so that the engine reports an error only for a lost process.
@@ -120,7 +120,7 @@ def _take_part(folder: str, place: ProcessPlace) -> None:
             return (meeting.host, meeting.port) if meeting else None
 
         read(Order)
-        if (wanted := _wanted(root)) is None:
+        if (wanted := _read_order(root)) is None:
             return
         _set_threads(wanted, place)
         from dmlcore.processes import ProcessError, apart, local
@@ -128,8 +128,8 @@ def _take_part(folder: str, place: ProcessPlace) -> None:
 
         try:
             with (
-                apart.placed(place.rank, wanted.processes, place.local_rank, place.local_size),
-                local.member(lambda: apart.follow(ask), fail),
+                apart.set_rank(place.rank, wanted.processes, place.local_rank, place.local_size),
+                local.take_part(lambda: apart.follow(ask), fail),
             ):
                 loop.follow()
         except ProcessError as error:
@@ -138,7 +138,7 @@ def _take_part(folder: str, place: ProcessPlace) -> None:
             log.exception("unexpected error")
 
 
-def _outcome(run: Run, wanted: Order, company: AbstractContextManager[None] | None) -> NodeOutcome:
+def _execute(run: Run, wanted: Order, company: AbstractContextManager[None] | None) -> NodeOutcome:
     from dmlcore.cli import workers
 
     try:
@@ -149,7 +149,7 @@ def _outcome(run: Run, wanted: Order, company: AbstractContextManager[None] | No
 
         def work(progress: Progress[launch.JobState]) -> launch.JobState:
             progress.report("working")
-            return progress.finished(workers.do(run, wanted.task, wanted.settings, progress))
+            return progress.finished(workers.run_job(run, wanted.task, wanted.settings, progress))
 
         asked = launch.JobState.model_validate({"task": wanted.task})
         return NodeOutcome(state="done", message=launch.Job(run).execute(work, asked).message)
@@ -161,7 +161,7 @@ def _outcome(run: Run, wanted: Order, company: AbstractContextManager[None] | No
 
 
 @contextmanager
-def _logged(run: Run) -> Iterator[None]:
+def _log_to_run(run: Run) -> Iterator[None]:
     """Append this process's log records to the log of the run."""
     file = logging.FileHandler(run.path / LOG)
     file.setFormatter(logging.Formatter(logs.PLAIN))
@@ -175,7 +175,7 @@ def _logged(run: Run) -> Iterator[None]:
 
 
 @contextmanager
-def _here(folder: str) -> Iterator[Path]:
+def _local_folder(folder: str) -> Iterator[Path]:
     """Yield the local folder of an order; for an address, a copy that is sent back regularly."""
     if not is_address(folder):
         yield Path(folder)
@@ -197,7 +197,7 @@ def _here(folder: str) -> Iterator[Path]:
 def _send(address: Address, root: Path, over: threading.Event) -> None:
     """Send new files and fetch the cancel file regularly until `over` is set."""
     wanted = order.read(root, Order)
-    while wanted and not over.wait(EVERY):
+    while wanted and not over.wait(SEND_INTERVAL):
         with contextlib.suppress(OSError, JobError):  # the next round retries
             address.send(root)
             address.fetch(root, only=cancel_file(wanted.task, Run(root / wanted.run)))

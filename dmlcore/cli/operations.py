@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dmlcore.cli.options import CommandError, Runs, store_at
+from dmlcore.cli.options import CommandError, Runs, open_store
 
 _SIGN = {"good": "ok  ", "note": "note", "fault": "FAIL"}
 MB = 1e6
@@ -29,7 +29,7 @@ def doctor(
     from dmlcore.monitoring.doctor import examine  # imported late, as it imports many packages
 
     faults = 0
-    for diagnosis in examine(store_at(runs), port):
+    for diagnosis in examine(open_store(runs), port):
         faults += diagnosis.verdict == "fault"
         if as_json:
             print(json.dumps(asdict(diagnosis)), flush=True)
@@ -67,7 +67,7 @@ def clean(
         raise CommandError(f"{error}; give --old-runs, --old-checkpoints or --unused-cache an age in days") from None
     if date not in ("", retention.today()):
         raise CommandError(f"--date {date}: the clock of this machine says {retention.today()}; set it right first")
-    store = store_at(runs)
+    store = open_store(runs)
     removals = retention.plan(store, rules)
     for removal in removals:
         print(f"{removal.age:7.1f} days {removal.size / MB:10,.1f} MB  {removal.what}")
@@ -109,7 +109,7 @@ def serve(
 
     if port + workers - 1 > 65_535:
         raise CommandError(f"--port {port} leaves no room for {workers} servers: the last port is 65535")
-    store = store_at(runs)
+    store = open_store(runs)
     settings = {"DML_RUNS": str(store.root), "DML_WARM": "all"}
     settings |= {"DML_METRICS": "1"} if metrics else {}
     settings |= {"DML_LOG": "json"} if json_log else {}

@@ -32,14 +32,14 @@ class CommandError(Exception):
         self.code = code
 
 
-def store_at(root: Path | None) -> RunStore:
+def open_store(root: Path | None) -> RunStore:
     """Return the run store of this command, and make it the one in which `model.start` is looked up."""
     store = RunStore(root)
     os.environ["DML_RUNS"] = str(store.root)
     return store
 
 
-def numbers(option: str, text: str) -> tuple[int, ...]:
+def parse_integers(option: str, text: str) -> tuple[int, ...]:
     """Parse integers separated by commas; raises CommandError naming the option."""
     try:
         return tuple(int(word) for word in text.split(",") if word)

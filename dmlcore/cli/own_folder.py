@@ -11,7 +11,7 @@ from dmlcore.spec import RunSpec
 SMALLEST = 4  # classes that train, where classes never seen test: two of them validate
 
 
-def fitted(spec: RunSpec, overrides: Sequence[str]) -> RunSpec:
+def fit_to_folder(spec: RunSpec, overrides: Sequence[str]) -> RunSpec:
     """Return `spec` with `overrides`, and for a folder of images with what fits its classes; say what was changed.
 
     Keys that `overrides` sets are left as they are. Raises SpecError, DataError.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dmlcore.cli.options import Backend, CommandError, Runs, numbers, stop_on_signal, store_at
+from dmlcore.cli.options import Backend, CommandError, Runs, open_store, parse_integers, stop_on_signal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +48,7 @@ def study(
             spec = studies.read(known)
             print(f"{known:24} {len(studies.expand(spec)):>3} runs, about {spec.minutes:g} min: {spec.question}")
         return
-    names, store = list(dict.fromkeys(each for each in name.split(",") if each)), store_at(runs)
+    names, store = list(dict.fromkeys(each for each in name.split(",") if each)), open_store(runs)
     if only and len(names) > 1:
         raise CommandError("--only: names variants of one study; give one")
     if baselines:
@@ -56,7 +56,9 @@ def study(
             print(studies.add_baselines(each, store, report=lambda text: print(text, flush=True)))
         return
     requests = [
-        studies.StudyRequest(study=each, overrides=overrides or (), seeds=numbers("--seeds", seeds), only=only or ())
+        studies.StudyRequest(
+            study=each, overrides=overrides or (), seeds=parse_integers("--seeds", seeds), only=only or ()
+        )
         for each in names
     ]
     for request in requests:

@@ -23,7 +23,7 @@ Processes = Annotated[
 ]
 
 
-def count(asked: int | None, before: int, most: int = MOST_PROCESSES) -> int:
+def count_processes(asked: int | None, before: int, most: int = MOST_PROCESSES) -> int:
     """Return the number of data-parallel processes of a run.
 
     Args:
@@ -44,13 +44,15 @@ def count(asked: int | None, before: int, most: int = MOST_PROCESSES) -> int:
     return started if started > 1 else asked or min(before, most)
 
 
-def company(number: int) -> AbstractContextManager[None] | None:
+def start_company(number: int) -> AbstractContextManager[None] | None:
     """Return the context of the other processes for `loop.train`, or None for a single process."""
     if number == 1:
         return None
     from dmlcore.processes import local  # imported late: it imports torch
 
-    return local.member() if "WORLD_SIZE" in os.environ else local.companions(["-m", "dmlcore", "follow"], number)
+    return (
+        local.take_part() if "WORLD_SIZE" in os.environ else local.start_companions(["-m", "dmlcore", "follow"], number)
+    )
 
 
 def lead_or_follow() -> None:
@@ -66,5 +68,5 @@ def follow() -> None:
     from dmlcore.processes import local
     from dmlcore.training import loop
 
-    with local.member():
+    with local.take_part():
         loop.follow()

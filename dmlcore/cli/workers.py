@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 import typer
 
 from dmlcore.cli import attended, experiments, together
-from dmlcore.cli.options import Backend, Runs, stop_on_signal, store_at
+from dmlcore.cli.options import Backend, Runs, open_store, stop_on_signal
 from dmlcore.inspection.maps.settings import Settings
 from dmlcore.jobs import device_queue, launch
 from dmlcore.monitoring import logs
@@ -30,18 +30,22 @@ def work(
 ) -> None:
     """Execute one task on one run; started by dmlcore.jobs.launch with the log of the run as output."""
     log_to(None)
-    store = store_at(runs)
+    store = open_store(runs)
     opened = store.open(run)
     if task == "train":
         finish(
-            attended.train_at(backend, opened, processes) if backend else train(opened, wait=True, processes=processes)
+            attended.train_on_backend(backend, opened, processes)
+            if backend
+            else train(opened, wait=True, processes=processes)
         )
         return
     asked = launch.JobState.model_validate(
         {"task": task, "more": ("--settings", settings) if settings else (), "backend": backend}
     )
     if backend:
-        launch.Job(opened).execute(lambda progress: attended.do_at(backend, opened, task, settings, progress), asked)
+        launch.Job(opened).execute(
+            lambda progress: attended.run_job_on_backend(backend, opened, task, settings, progress), asked
+        )
         return
 
     def in_turn(progress: Progress[launch.JobState]) -> launch.JobState:
@@ -53,12 +57,12 @@ def work(
 
         with device_queue.acquire_slot(opened, wait=True, given_up=say_who_is_before, job=True):
             progress.report("working")
-            return progress.finished(do(opened, task, settings, progress))
+            return progress.finished(run_job(opened, task, settings, progress))
 
     launch.Job(opened).execute(in_turn, asked)
 
 
-def do(run: Run, task: str, settings: str, progress: Progress[launch.JobState]) -> str:
+def run_job(run: Run, task: str, settings: str, progress: Progress[launch.JobState]) -> str:
     """Execute a job on a run and return a summary; the caller must hold the lock. Imports are late: they follow the
     wait.
     """
@@ -106,7 +110,7 @@ def train(run: Run, *, resume: bool = False, wait: bool = False, processes: int 
             return run.state()  # cancelled before it started
         if run.cancel_requested():
             return run.update(state="cancelled", message="cancelled before it began")
-        number = together.count(processes, run.state().processes, device_queue.max_processes(run.spec))
+        number = together.count_processes(processes, run.state().processes, device_queue.max_processes(run.spec))
         run.update(processes=number)
         stop = stop_on_signal()
         with device_queue.acquire_slot(run, wait=wait, given_up=lambda: stop() or run.cancel_requested()) as begins:
@@ -115,7 +119,7 @@ def train(run: Run, *, resume: bool = False, wait: bool = False, processes: int 
             run.begin()
             from dmlcore.training import loop
 
-            return loop.train(run, stop=stop, before_done=keep_neighbours, company=together.company(number))
+            return loop.train(run, stop=stop, before_done=keep_neighbours, company=together.start_company(number))
 
 
 def train_now(run: Run, company: AbstractContextManager[None] | None) -> RunState:
@@ -160,7 +164,7 @@ def finish(state: RunState) -> None:
         raise typer.Exit(130)
 
 
-class _OneLine(logging.Formatter):
+class _MessageFormatter(logging.Formatter):
     """Formatter that prints the message alone; tracebacks go to the log file."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -171,7 +175,7 @@ def log_to(run: Run | None) -> None:
     """Log in full to the run's log.txt and briefly to the screen; without a run, in full to the output (log.txt)."""
     full = logging.Formatter(logs.PLAIN)
     screen = logging.StreamHandler()
-    screen.setFormatter((logs.JsonLine(run=run.id) if logs.is_json_enabled() else _OneLine()) if run else full)
+    screen.setFormatter((logs.JsonLine(run=run.id) if logs.is_json_enabled() else _MessageFormatter()) if run else full)
     log.addHandler(screen)
     if run:
         file = logging.FileHandler(run.path / LOG)

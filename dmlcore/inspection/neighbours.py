@@ -23,7 +23,7 @@ from dmlcore.inspection.neighbour_lists import MOST_NEIGHBOURS
 from dmlcore.inspection.positives import Positives, positives
 from dmlcore.metrics import nearest, retrieval
 from dmlcore.storage import arrays, atomic_files
-from dmlcore.storage.arrays import EMBEDDINGS, FLOATS, INTEGERS, TEXT, Of, Unreadable
+from dmlcore.storage.arrays import EMBEDDINGS, FLOATS, INTEGERS, TEXT, ArraySpec, Unreadable
 from dmlcore.typing import Array, Bools, Floats, Ints, Singles
 
 VERSION = 1  # of the kept file: one of another version is made anew
@@ -34,17 +34,17 @@ log = logging.getLogger(__name__)
 
 N, NK = ("n",), ("n", "k")  # n: all embeddings, or the rows that were asked
 NEIGHBOURS = {
-    "source": Of(TEXT, ()),
-    "facts": Of(TEXT, (), optional=True),
-    "rows": Of(INTEGERS, N, optional=True),
-    "neighbours": Of(INTEGERS, NK),
-    "distances": Of(FLOATS, NK),
-    "average_precision": Of(FLOATS, N, nan=True),
-    "nearest": Of(INTEGERS, N, least=-1),
-    "nearest_distance": Of(FLOATS, N, nan=True),
-    "farthest": Of(INTEGERS, N, least=-1),
-    "farthest_distance": Of(FLOATS, N, nan=True),
-    "rank": Of(INTEGERS, N),
+    "source": ArraySpec(TEXT, ()),
+    "facts": ArraySpec(TEXT, (), optional=True),
+    "rows": ArraySpec(INTEGERS, N, optional=True),
+    "neighbours": ArraySpec(INTEGERS, NK),
+    "distances": ArraySpec(FLOATS, NK),
+    "average_precision": ArraySpec(FLOATS, N, nan=True),
+    "nearest": ArraySpec(INTEGERS, N, least=-1),
+    "nearest_distance": ArraySpec(FLOATS, N, nan=True),
+    "farthest": ArraySpec(INTEGERS, N, least=-1),
+    "farthest_distance": ArraySpec(FLOATS, N, nan=True),
+    "rank": ArraySpec(INTEGERS, N),
 }
 
 
@@ -213,7 +213,9 @@ def _keep(path: Path, lists: dict[str, Array]) -> None:
 def write(path: Path, lists: dict[str, Array]) -> None:
     """Keep these lists beside an embeddings file; `facts`: the JSON of an `Approximation`. Raises OSError."""
     rows = lists["neighbours"]
-    narrow = rows if rows.nbytes >= arrays.MAPPED else rows.astype(np.int32)  # what is mapped is mapped as it is
+    narrow = (
+        rows if rows.nbytes >= arrays.MIN_MAPPED_BYTES else rows.astype(np.int32)
+    )  # what is mapped is mapped as it is
     content = lists | {"neighbours": narrow, "source": np.array(fingerprint(path))}
     atomic_files.replace(path_of(path), lambda file: arrays.save(file, **content))
 

@@ -18,7 +18,7 @@ def read(run: Run) -> str:
     """The note on a run, "" where there is none; raises NotKept if the file is damaged."""
     path = run.path / FILE
     try:
-        return _kept.get(str(path), lambda: atomic_files.contents(path, _BYTES).decode())
+        return _kept.get(str(path), lambda: atomic_files.read_bytes(path, _BYTES).decode())
     except FileNotFoundError:
         return ""
     except (OSError, UnicodeDecodeError):

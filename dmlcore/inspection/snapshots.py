@@ -31,7 +31,7 @@ class Snapshot:
 
 def snapshots(run: Run) -> list[Snapshot]:
     """All kept checkpoints of a run by step; an empty list where it keeps none (schedule.keep_every)."""
-    pairs = ((step, path, path.with_suffix(".npz")) for step, path in run_directory.kept(run.path).items())
+    pairs = ((step, path, path.with_suffix(".npz")) for step, path in run_directory.kept_checkpoints(run.path).items())
     return [Snapshot(step, path, scored if scored.is_file() else None) for step, path, scored in pairs]
 
 

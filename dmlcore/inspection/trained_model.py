@@ -213,7 +213,7 @@ def _from_run(run: Run, step: int | None) -> TrainedModel:
     else:
         kept = run_directory.kept_path(run.path, step)
         if not kept.is_file():
-            known = ", ".join(map(str, run_directory.kept(run.path))) or "none"
+            known = ", ".join(map(str, run_directory.kept_checkpoints(run.path))) or "none"
             raise RunError(f"{run.id} keeps no checkpoint of step {step}; kept: {known}")
         saved = checkpoint.read(kept)
     if saved is None:

@@ -20,7 +20,7 @@ from dmlcore.jobs import device_queue
 from dmlcore.jobs.backends import choice
 from dmlcore.spec import RunSpec
 from dmlcore.storage import locks
-from dmlcore.storage.run_directory import LOCK, LOG, kept
+from dmlcore.storage.run_directory import LOCK, LOG, kept_checkpoints
 from dmlcore.storage.runs import Run, RunError, RunStore
 from dmlcore.storage.task import BUSY, ProgressState, Task, spawn_detached
 from dmlcore.storage.task import JobError as JobError  # re-exported, as functions of this module raise it
@@ -212,7 +212,7 @@ def start_job(run: Run, task: JobName, settings: str = "", backend: str = "") ->
         JobError: The run is in use, MOST_QUEUED jobs are waiting or running, or required embeddings or kept checkpoints
             are missing.
     """
-    if task in _FROM_CHECKPOINTS and not kept(run.path):
+    if task in _FROM_CHECKPOINTS and not kept_checkpoints(run.path):
         raise JobError(f"{run.id} has kept no checkpoints; train one with schedule.keep_every, for example 50")
     if task not in ("evaluate", *_FROM_CHECKPOINTS) and run.embeddings() is None:
         raise JobError(f"{run.id} has no embeddings yet; evaluate it first")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from dmlcore.spec import RunSpec
 from dmlcore.storage.metrics_rows import Row
-from dmlcore.storage.runs import contenders, series
+from dmlcore.storage.runs import candidate_validations, series
 
 if TYPE_CHECKING:
     from dmlcore.losses import TripletLoss
@@ -78,7 +78,7 @@ class _History:
         return self.losses[-max(FEWEST // 2, len(self.losses) // 5) :]
 
 
-def _lasting(points: Sequence[tuple[int, float]], holds: Callable[[float], bool]) -> int | None:
+def _lasting_since(points: Sequence[tuple[int, float]], holds: Callable[[float], bool]) -> int | None:
     """Return the step since which a condition holds without interruption, or None if it has not lasted long enough."""
     since, length = None, 0
     for step, value in reversed(points):
@@ -121,10 +121,10 @@ def _overflow(since: int, words: str, value: float) -> HealthWarning:
 
 def _point(history: _History) -> HealthWarning | None:
     spread = history.measured("spread")
-    since = _lasting(spread, lambda value: value < POINT)
+    since = _lasting_since(spread, lambda value: value < POINT)
     norm = history.measured("norm")
     if since is None and norm:  # without normalisation, embeddings may also shrink towards the origin
-        since = _lasting(norm, lambda value: value < 1e-3 * norm[0][1])
+        since = _lasting_since(norm, lambda value: value < 1e-3 * norm[0][1])
     if since is None:
         return None
     value = spread[-1][1] if spread else 0.0
@@ -153,7 +153,7 @@ def _dimensions(history: _History) -> HealthWarning | None:
     spec = history.spec
     if spec is not None and min(spec.model.embedding_dim, spec.batch.classes) < 4:
         return None
-    since = _lasting(rank, lambda value: value < FLAT_RANK)
+    since = _lasting_since(rank, lambda value: value < FLAT_RANK)
     if since is None:
         return None
     share = history.measured("largest_share")
@@ -173,11 +173,11 @@ def _dimensions(history: _History) -> HealthWarning | None:
 
 def _margin(history: _History) -> HealthWarning | None:
     """Detect a loss that has stayed at its value for coinciding embeddings."""
-    worth = _at_one_point(history.spec)
+    worth = _loss_at_one_point(history.spec)
     recent = history.recent()
-    if worth is None or worth <= 0 or len(history.losses) < FEWEST or not _near(recent, worth):
+    if worth is None or worth <= 0 or len(history.losses) < FEWEST or not _is_near(recent, worth):
         return None
-    since = _since_near(history, worth)
+    since = _near_since(history, worth)
     return HealthWarning(
         "margin",
         since,
@@ -195,11 +195,11 @@ def _margin(history: _History) -> HealthWarning | None:
 def _saturated(history: _History) -> HealthWarning | None:
     """Detect a loss at the upper clamp, where no triplet has a gradient."""
     top, recent = _clamp(history.spec), history.recent()
-    if top is None or len(history.losses) < FEWEST or not _near(recent, top):
+    if top is None or len(history.losses) < FEWEST or not _is_near(recent, top):
         return None
     return HealthWarning(
         "saturated",
-        _since_near(history, top),
+        _near_since(history, top),
         {"loss": fmean(recent), "m2": top},
         f"The loss stays at its upper clamp, m2 = {top:.4g}: triplets beyond it have no gradient.",
         ("raise loss.m2", "start from a pretrained network, so that fewer triplets begin beyond the clamp"),
@@ -245,7 +245,7 @@ def _flat(history: _History) -> HealthWarning | None:
     # standard error of the difference of two means
     noise = sqrt(pstdev(first) ** 2 / len(first) + pstdev(last) ** 2 / len(last))
     fallen = fmean(first) - fmean(last)
-    scores = series(contenders(history.rows), "validation", "map_at_r")[1]
+    scores = series(candidate_validations(history.rows), "validation", "map_at_r")[1]
     improved = len(scores) > 1 and max(scores) > 1.1 * scores[0] + 0.01
     if improved or fmean(first) <= 0 or fallen > max(3 * noise, 0.05 * fmean(first)):
         return None
@@ -274,7 +274,7 @@ def _overfit(history: _History) -> HealthWarning | None:
     """Detect a validation score that stays below its best; a falling loss means overfitting, a rising one ruined
     weights.
     """
-    steps, scores = series(contenders(history.rows), "validation", "map_at_r")
+    steps, scores = series(candidate_validations(history.rows), "validation", "map_at_r")
     if len(scores) <= LASTING:
         return None
     best = max(range(len(scores)), key=scores.__getitem__)
@@ -313,11 +313,11 @@ def _overfit(history: _History) -> HealthWarning | None:
     )
 
 
-def _near(losses: Sequence[float], value: float) -> bool:
+def _is_near(losses: Sequence[float], value: float) -> bool:
     return all(abs(loss - value) <= MARGIN * value for loss in losses)
 
 
-def _since_near(history: _History, value: float) -> int:
+def _near_since(history: _History, value: float) -> int:
     since = history.steps[-1]
     for step, loss in zip(reversed(history.steps), reversed(history.losses), strict=True):
         if abs(loss - value) > MARGIN * value:
@@ -338,7 +338,7 @@ def _triplet_loss(spec: RunSpec | None) -> TripletLoss | None:
         return None
 
 
-def _at_one_point(spec: RunSpec | None) -> float | None:
+def _loss_at_one_point(spec: RunSpec | None) -> float | None:
     """Return the value of a triplet loss on coinciding unit vectors, or None if it is undefined."""
     loss = _triplet_loss(spec)
     if loss is None or spec is None or spec.loss.reduction == "mean_raw":

@@ -28,7 +28,7 @@ _ASK_ADDRESS = 0x8915  # SIOCGIFADDR on Linux
 
 
 @contextmanager
-def placed(rank: int, count: int, local_rank: int, local_size: int) -> Iterator[None]:
+def set_rank(rank: int, count: int, local_rank: int, local_size: int) -> Iterator[None]:
     """Set the environment variables that torchrun would set (RANK, WORLD_SIZE, ...), and restore them on exit."""
     numbers = {"RANK": rank, "WORLD_SIZE": count, "LOCAL_RANK": local_rank, "LOCAL_WORLD_SIZE": local_size}
     before = {key: os.environ.get(key) for key in (*numbers, *INTERFACES)}

@@ -33,7 +33,7 @@ class SharedBatchNorm(_BatchNorm):
         dimensions = [0, *range(2, wide.ndim)]
         own_variance, own_mean = torch.var_mean(wide, dimensions, correction=0)
         own_count = torch.full_like(own_mean[:1], wide.numel() / wide.shape[1])
-        table = group.stacked(torch.cat([own_mean, own_variance, own_count]))
+        table = group.stack_over_processes(torch.cat([own_mean, own_variance, own_count]))
         means, variances, counts = table.split([len(own_mean), len(own_mean), 1], 1)
         parts = counts / counts.sum()
         mean = (parts * means).sum(0)
@@ -67,10 +67,10 @@ def synchronise(network: nn.Module) -> None:
     for module in list(network.modules()):
         for name, layer in list(module.named_children()):
             if isinstance(layer, _BatchNorm) and not isinstance(layer, (SharedBatchNorm, nn.SyncBatchNorm)):
-                setattr(module, name, _synchronised(layer))
+                setattr(module, name, _synchronise_layer(layer))
 
 
-def _synchronised(layer: _BatchNorm) -> _BatchNorm:
+def _synchronise_layer(layer: _BatchNorm) -> _BatchNorm:
     on_gpu = any(tensor.is_cuda for tensor in layer.buffers())
     kind = nn.SyncBatchNorm if on_gpu else SharedBatchNorm
     # Use the meta device, as parameters and buffers are taken from the original layer.

@@ -139,18 +139,18 @@ def gather(tensor: Tensor, total: int | None = None) -> Tensor:
     if not shares_work():
         return tensor
     if total is None:
-        total = int(summed(torch.tensor(len(tensor))))
+        total = int(sum_over_processes(torch.tensor(len(tensor))))
     shares = _shares(total)
     longest = max(map(len, shares))
     if len(tensor) < longest:
         tensor = F.pad(tensor, (0, 0) * (tensor.ndim - 1) + (0, longest - len(tensor)))
-    rows = stacked(tensor).flatten(0, 1)
+    rows = stack_over_processes(tensor).flatten(0, 1)
     if longest * len(shares) == total:
         return rows
     return torch.cat([rows[i * longest : i * longest + len(own)] for i, own in enumerate(shares)])
 
 
-def stacked(tensor: Tensor) -> Tensor:
+def stack_over_processes(tensor: Tensor) -> Tensor:
     """Stack one tensor of equal shape per process, in rank order: (processes, ...); gradients as in `gather`."""
     if not shares_work():
         return tensor[None]
@@ -158,7 +158,7 @@ def stacked(tensor: Tensor) -> Tensor:
     return rows
 
 
-def summed(tensor: Tensor) -> Tensor:
+def sum_over_processes(tensor: Tensor) -> Tensor:
     """Return the sum over the processes, without a gradient."""
     if not shares_work():
         return tensor
@@ -189,7 +189,7 @@ def average(gradients: Iterable[Tensor]) -> None:
             gradient.copy_(mean.view(gradient.shape))
 
 
-def first(compute: Callable[[], Any]) -> Any:
+def on_first(compute: Callable[[], Any]) -> Any:
     """Compute a JSON value on rank 0 alone and broadcast it to all processes."""
     if not shares_work():
         return compute()
@@ -222,7 +222,7 @@ def broadcast(message: bytes = b"") -> bytes:
 
 
 @torch.no_grad()
-def copy_first(tensors: Sequence[Tensor]) -> None:
+def broadcast_tensors(tensors: Sequence[Tensor]) -> None:
     """Copy the tensors of rank 0 to all processes."""
     if shares_work():
         for tensor in tensors:
@@ -245,7 +245,7 @@ class _Stacked(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        return summed(gradients[0].contiguous())[dist.get_rank()]
+        return sum_over_processes(gradients[0].contiguous())[dist.get_rank()]
 
 
 def _shares(total: int) -> list[Share]:

@@ -62,10 +62,10 @@ class Companions:
 
 
 @contextmanager
-def companions(arguments: Sequence[str], count: int) -> Iterator[None]:
+def start_companions(arguments: Sequence[str], count: int) -> Iterator[None]:
     """Start `count - 1` more Python processes with these arguments, and act as rank 0 within this context.
 
-    Each process has to enter `member`. Raises ProcessError with the reason if one of them ends before the others.
+    Each process has to enter `take_part`. Raises ProcessError with the reason if one of them ends before the others.
     """
     with tempfile.TemporaryDirectory(prefix="dml-") as name:
         folder = Path(name)
@@ -73,7 +73,7 @@ def companions(arguments: Sequence[str], count: int) -> Iterator[None]:
         os.environ.update(own)
         started = Companions(folder, {rank: _start(arguments, folder, rank, count) for rank in range(1, count)})
         try:
-            meet(started)
+            join_local(started)
             yield
         except Exception as error:
             reason = started.why() if _is_lost(error) else ""
@@ -88,13 +88,13 @@ def companions(arguments: Sequence[str], count: int) -> Iterator[None]:
 
 
 @contextmanager
-def member(
+def take_part(
     join: Callable[[], object] | None = None, leave_word: Callable[[str], object] | None = None
 ) -> Iterator[None]:
-    """Act as one of the processes started by `companions`, torchrun or a cluster.
+    """Act as one of the processes started by `start_companions`, torchrun or a cluster.
 
     Args:
-        join: Function that joins the group; default: `meet`.
+        join: Function that joins the group; default: `join_local`.
         leave_word: Called with the error message of this process before the others notice its end.
 
     Raises:
@@ -102,11 +102,11 @@ def member(
     """
     starter = os.getppid()
     try:
-        (join or meet)()
+        (join or join_local)()
         yield
     except Exception as error:
         if not _is_lost(error):
-            (leave_word or _leave_word)(str(error))
+            (leave_word or _report_failure)(str(error))
             raise
         raise ProcessError(f"another process of the run has ended. {REMEDY}") from error
     finally:
@@ -115,8 +115,8 @@ def member(
             shutil.rmtree(os.environ[FOLDER], ignore_errors=True)
 
 
-def meet(others: Companions | None = None) -> None:
-    """Join the group described by the environment, as set by `companions` or torchrun.
+def join_local(others: Companions | None = None) -> None:
+    """Join the group described by the environment, as set by `start_companions` or torchrun.
 
     Args:
         others: On rank 0, the processes that it started.
@@ -149,7 +149,7 @@ def _is_lost(error: Exception) -> bool:
     return type(error) is RuntimeError or isinstance(error, (ProcessError, dist.DistError))
 
 
-def _leave_word(reason: str) -> None:
+def _report_failure(reason: str) -> None:
     """Pass the reason why this process ends to rank 0; do nothing under torchrun, which shows it."""
     if name := os.environ.get(FOLDER):
         path = Path(name) / f"ended-{group.rank()}"

@@ -34,10 +34,10 @@ class Optimiser:
 
 
 OPTIMISERS = {
-    "sgd": Optimiser("SGD", partial(eager.plain(torch.optim.SGD), foreach=False)),
-    "momentum": Optimiser("SGD, momentum 0.9", partial(eager.plain(torch.optim.SGD), momentum=0.9, foreach=False)),
-    "rmsprop": Optimiser("RMSprop", partial(eager.plain(torch.optim.RMSprop), foreach=False)),
-    "adam": Optimiser("Adam", partial(eager.plain(torch.optim.Adam), foreach=False)),
+    "sgd": Optimiser("SGD", partial(eager.uncompiled(torch.optim.SGD), foreach=False)),
+    "momentum": Optimiser("SGD, momentum 0.9", partial(eager.uncompiled(torch.optim.SGD), momentum=0.9, foreach=False)),
+    "rmsprop": Optimiser("RMSprop", partial(eager.uncompiled(torch.optim.RMSprop), foreach=False)),
+    "adam": Optimiser("Adam", partial(eager.uncompiled(torch.optim.Adam), foreach=False)),
 }
 MOST_CLASSES, MOST_PER_CLASS, MOST_POINTS = 8, 100, 300
 MOST_CHANGES = 24

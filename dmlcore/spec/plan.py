@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import BaseModel, Field, ValidationError
 
 from dmlcore.spec import RunSpec, SpecError
-from dmlcore.spec.sections import Section, explained
+from dmlcore.spec.sections import Section, explain_error
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")  # of a file, without .toml
 
@@ -37,7 +37,7 @@ class Plan(Section):
         try:
             return cls.model_validate(plain)
         except ValidationError as error:
-            raise SpecError("\n".join(explained(item, cls._known_under) for item in error.errors())) from None
+            raise SpecError("\n".join(explain_error(item, cls._known_under) for item in error.errors())) from None
 
     @classmethod
     def _known_under(cls, path: Sequence[str]) -> Iterable[str]:

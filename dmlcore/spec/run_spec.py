@@ -30,7 +30,7 @@ from dmlcore.spec.sections import (
     ScheduleSpec,
     Section,
     brief,
-    explained,
+    explain_error,
 )
 
 LONGEST = 1_000_000  # characters of a spec or of one override
@@ -139,7 +139,7 @@ class RunSpec(Section):
         try:
             return cls.model_validate(dict(data))
         except ValidationError as error:
-            raise SpecError("\n".join(explained(item, _known_under) for item in error.errors())) from None
+            raise SpecError("\n".join(explain_error(item, _known_under) for item in error.errors())) from None
 
     @classmethod
     def from_toml(cls, text: str) -> RunSpec:
@@ -173,7 +173,7 @@ class RunSpec(Section):
 
         Later additions of keys or changes of defaults do not alter it, so equal digests mean equal experiments.
         """
-        text = json.dumps(_json_safe(_beyond(FIRST, self)), sort_keys=True, separators=(",", ":"))
+        text = json.dumps(_json_safe(_different_values(FIRST, self)), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
     def with_overrides(self, assignments: Iterable[str]) -> RunSpec:
@@ -294,13 +294,13 @@ def _without_none(data: dict[str, Any]) -> dict[str, Any]:
     return {k: _without_none(v) if isinstance(v, dict) else v for k, v in data.items() if v is not None}
 
 
-def _beyond(first: Mapping[str, Any], values: Section) -> dict[str, Any]:
+def _different_values(first: Mapping[str, Any], values: Section) -> dict[str, Any]:
     """Return the values that differ from `first`, nested by section; sections without differences are omitted."""
     unknown: dict[str, Any] = {}
     # faster than iterating over the model, as a listing computes a digest for each run
     for name, value in vars(values).items():
         if isinstance(value, Section):
-            if inner := _beyond(first[name], value):
+            if inner := _different_values(first[name], value):
                 unknown[name] = inner
         elif value != first[name]:
             unknown[name] = value

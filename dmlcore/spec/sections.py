@@ -54,7 +54,7 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-def explained(error: Any, known_under: Callable[[Sequence[str]], Iterable[str]]) -> str:
+def explain_error(error: Any, known_under: Callable[[Sequence[str]], Iterable[str]]) -> str:
     """Return one readable line for a pydantic error.
 
     Args:
@@ -69,8 +69,8 @@ def explained(error: Any, known_under: Callable[[Sequence[str]], Iterable[str]])
         return f"{key}: unknown key; " + (f"did you mean {near[0]}?" if near else f"known keys: {', '.join(known)}")
     if error["type"] == "missing":
         return f"{key}: is missing"
-    if error["type"] in _SAID:
-        return f"{key}: {_SAID[error['type']].format(got=brief(error['input']), **error.get('ctx', {}))}"
+    if error["type"] in _MESSAGES:
+        return f"{key}: {_MESSAGES[error['type']].format(got=brief(error['input']), **error.get('ctx', {}))}"
     message = str(error["msg"]).removeprefix("Value error, ")
     if not key:
         return message
@@ -80,7 +80,7 @@ def explained(error: Any, known_under: Callable[[Sequence[str]], Iterable[str]])
 
 
 # Readable messages for pydantic's error types.
-_SAID = {
+_MESSAGES = {
     "int_type": "{got} is not a whole number",
     "int_from_float": "{got} is not a whole number",
     "float_type": "{got} is not a number",

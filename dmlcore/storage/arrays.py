@@ -24,11 +24,11 @@ from numpy.lib import format as npy
 from dmlcore.storage import atomic_files
 from dmlcore.typing import Array
 
-MOST = 2**34  # bytes of a file, and of an unpacked array
-LARGEST = 1e18  # magnitude of a value: its square is still finite in float32
+MAX_BYTES = 2**34  # bytes of a file, and of an unpacked array
+MAX_MAGNITUDE = 1e18  # magnitude of a value: its square is still finite in float32
 MOST_INTEGER = 2**31  # sample numbers and steps
 MOST_CLASSES = 2**22
-MAPPED = 2**26  # bytes from which on an array is memory-mapped
+MIN_MAPPED_BYTES = 2**26  # bytes from which on an array is memory-mapped
 PART = 2**22  # bytes or values of a mapped array that are checked at a time
 ALIGNED = 64  # bytes; `save` aligns every array to a multiple, so that it can be mapped
 
@@ -38,7 +38,7 @@ class Unreadable(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Of:
+class ArraySpec:
     """Required dtype and shape of an array; equal letters in the shapes of a schema stand for equal sizes.
 
     Attributes:
@@ -58,18 +58,18 @@ class Of:
     optional: bool = False
 
 
-Schema = Mapping[str, Of]
+Schema = Mapping[str, ArraySpec]
 INTEGERS, FLOATS, TEXT = "iu", "f", "U"
 EMBEDDINGS: Schema = {
-    "embeddings": Of(FLOATS, ("n", "D")),
-    "labels": Of(INTEGERS, ("n",), below=MOST_CLASSES),
-    "indices": Of(INTEGERS, ("n",)),
-    "is_gallery": Of("b", ("n",), optional=True),
-    "content": Of(INTEGERS, ("n", 8), optional=True),
-    "class_labels": Of(INTEGERS, ("C",), below=MOST_CLASSES, optional=True),
-    "class_queries": Of(INTEGERS, ("C",), optional=True),
-    "class_map_at_r": Of(FLOATS, ("C",), nan=True, optional=True),
-    "class_recall_at_1": Of(FLOATS, ("C",), nan=True, optional=True),
+    "embeddings": ArraySpec(FLOATS, ("n", "D")),
+    "labels": ArraySpec(INTEGERS, ("n",), below=MOST_CLASSES),
+    "indices": ArraySpec(INTEGERS, ("n",)),
+    "is_gallery": ArraySpec("b", ("n",), optional=True),
+    "content": ArraySpec(INTEGERS, ("n", 8), optional=True),
+    "class_labels": ArraySpec(INTEGERS, ("C",), below=MOST_CLASSES, optional=True),
+    "class_queries": ArraySpec(INTEGERS, ("C",), optional=True),
+    "class_map_at_r": ArraySpec(FLOATS, ("C",), nan=True, optional=True),
+    "class_recall_at_1": ArraySpec(FLOATS, ("C",), nan=True, optional=True),
 }
 
 
@@ -90,14 +90,14 @@ def read(path: Path, schema: Schema, *names: str, remedy: str, **sizes: int) -> 
         Unreadable: The file is damaged or does not match the schema.
     """
     try:
-        with atomic_files.regular(path, MOST) as file, zipfile.ZipFile(file) as archive:
-            there = _compared(archive, schema, dict(sizes))
-            return {name: _loaded(archive, name, schema[name]) for name in names or there if name in there}
+        with atomic_files.open_regular(path, MAX_BYTES) as file, zipfile.ZipFile(file) as archive:
+            there = _validate_headers(archive, schema, dict(sizes))
+            return {name: _load(archive, name, schema[name]) for name in names or there if name in there}
     except Exception as error:  # a truncated or forged archive raises nearly anything, including MemoryError
-        raise Unreadable(f"The file {_called(path)} cannot be read ({_words(error)}). {remedy}.") from None
+        raise Unreadable(f"The file {_short_name(path)} cannot be read ({_describe(error)}). {remedy}.") from None
 
 
-def _compared(archive: zipfile.ZipFile, schema: Schema, sizes: dict[str, int]) -> list[str]:
+def _validate_headers(archive: zipfile.ZipFile, schema: Schema, sizes: dict[str, int]) -> list[str]:
     """Return the names of the arrays in the archive; raises ValueError if one does not match the schema."""
     members = {info.filename: info for info in archive.infolist()}
     differences = []
@@ -110,13 +110,13 @@ def _compared(archive: zipfile.ZipFile, schema: Schema, sizes: dict[str, int]) -
         with archive.open(info) as member:
             shape, _, dtype = _header(member)
         if dtype.kind not in form.kinds or len(shape) != len(form.shape):
-            raise ValueError(f"{name} is {_type(dtype, shape)}")
+            raise ValueError(f"{name} is {_describe_type(dtype, shape)}")
         for size, wanted in zip(shape, form.shape, strict=True):
             expected = sizes.setdefault(wanted, size) if isinstance(wanted, str) else wanted
             if size != expected or size < 0:
                 raise ValueError(f"{size:,} of {name} where {expected:,} are due")
-        if not math.prod(shape) * dtype.itemsize <= min(info.file_size, MOST):
-            raise ValueError(f"{name} claims to be {_type(dtype, shape)} in {info.file_size:,} bytes")
+        if not math.prod(shape) * dtype.itemsize <= min(info.file_size, MAX_BYTES):
+            raise ValueError(f"{name} claims to be {_describe_type(dtype, shape)} in {info.file_size:,} bytes")
         differences.append(name)
     return differences
 
@@ -141,8 +141,8 @@ def save(file: IO[bytes], **content: Array) -> None:
                 npy.write_array(member, np.asanyarray(values), allow_pickle=False)
 
 
-def _loaded(archive: zipfile.ZipFile, name: str, form: Of) -> Array:
-    values = _mapped(archive, name)
+def _load(archive: zipfile.ZipFile, name: str, form: ArraySpec) -> Array:
+    values = _map(archive, name)
     if values is None:
         with archive.open(f"{name}.npy") as member:
             values = npy.read_array(member, allow_pickle=False)
@@ -159,19 +159,19 @@ def _loaded(archive: zipfile.ZipFile, name: str, form: Of) -> Array:
             part = flat[start : start + PART]
             fits = np.isfinite(part) | (form.nan & np.isnan(part))
             if part.dtype.itemsize > 2:  # the largest float16 is far below the limit
-                fits &= ~(np.abs(part) > LARGEST)
+                fits &= ~(np.abs(part) > MAX_MAGNITUDE)
             if not fits.all():
                 raise ValueError(f"{name} must hold numbers, and holds {part[~fits][0]:g}")
     return values
 
 
-def _mapped(archive: zipfile.ZipFile, name: str) -> Array | None:
+def _map(archive: zipfile.ZipFile, name: str) -> Array | None:
     """Return a large array memory-mapped copy-on-write, after verifying its CRC.
 
     Returns None if the array is small or needs conversion.
     """
     info = archive.getinfo(f"{name}.npy")
-    if info.file_size < MAPPED or info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
+    if info.file_size < MIN_MAPPED_BYTES or info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
         return None
     with archive.open(info) as member:  # also checks the name against that of the local header
         shape, fortran, dtype = _header(member)
@@ -200,15 +200,15 @@ def _mapped(archive: zipfile.ZipFile, name: str) -> Array | None:
     return values
 
 
-def _type(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
+def _describe_type(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
     return f"{dtype} {' x '.join(map(str, shape)) or 'alone'}"
 
 
-def _called(path: Path) -> str:
+def _short_name(path: Path) -> str:
     """Return the file name with a digest shortened to 12 characters."""
     stem, *more = path.name.split(".")
     return ".".join([stem if len(stem) < 20 else f"{stem[:12]}…", *more])
 
 
-def _words(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     return str(error) or type(error).__name__

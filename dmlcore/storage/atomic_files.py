@@ -29,7 +29,7 @@ def replace(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     sync_directory(path.parent)
 
 
-def regular(path: Path, most: int) -> IO[bytes]:
+def open_regular(path: Path, most: int) -> IO[bytes]:
     """Open a regular file of at most `most` bytes for reading; raises OSError for anything else.
 
     A pipe or device under the name of such a file would block its reader or never end.
@@ -44,16 +44,16 @@ def regular(path: Path, most: int) -> IO[bytes]:
     raise OSError(errno.EFBIG, f"{status.st_size:,} bytes, where {most:,} are the most that make sense", str(path))
 
 
-def contents(path: Path, most: int) -> bytes:
+def read_bytes(path: Path, most: int) -> bytes:
     """Return the contents of a regular file of at most `most` bytes; raises OSError for anything else."""
-    with regular(path, most) as file:
+    with open_regular(path, most) as file:
         return file.read()
 
 
 def read_json(path: Path, most: int = 2**24) -> Any:
     """Return the value of a JSON file of at most `most` bytes; raises OSError, or ValueError for invalid JSON."""
     try:
-        return json.loads(contents(path, most))
+        return json.loads(read_bytes(path, most))
     except RecursionError:
         raise ValueError("brackets within brackets") from None
 

@@ -147,7 +147,7 @@ def _checked(path: Path) -> tuple[str, bytes]:
     except OSError as error:
         raise CheckpointError(f"{path.name} cannot be read: {error.strerror}") from None
     with contextlib.suppress(ValueError):
-        digest, payload = run_directory.opened(contents)
+        digest, payload = run_directory.split_checkpoint(contents)
         if hashlib.sha256(payload).hexdigest() == digest:
             return digest, payload
     raise CheckpointError(f"{path.name} is damaged or no checkpoint ({len(contents):,} bytes, wrong SHA-256)")
@@ -162,7 +162,7 @@ def _is_whole(path: Path) -> bool:
     """
     try:
         with open(path, "rb", buffering=0) as file:
-            stated, _ = run_directory.opened(file.read(run_directory.DIGEST + 1))
+            stated, _ = run_directory.split_checkpoint(file.read(run_directory.DIGEST + 1))
             piece, digest = memoryview(bytearray(min(PIECE, os.stat(path).st_size))), hashlib.sha256()
             while count := file.readinto(piece):
                 digest.update(piece[:count])
@@ -210,7 +210,7 @@ def _sha256(payload: Iterable[bytes | memoryview]) -> str:
 
 def unpack(payload: bytes) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Return the tensors and facts of a safetensors payload, the inverse of `pack`."""
-    return safetensors.torch.load(payload), run_directory.facts(payload)
+    return safetensors.torch.load(payload), run_directory.read_facts(payload)
 
 
 def part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

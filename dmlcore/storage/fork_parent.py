@@ -22,13 +22,13 @@ from dmlcore.storage.run_directory import LAST, ORIGIN_ROWS, PREV, step_of
 def steps(folder: Path) -> dict[int, Path]:
     """Return the checkpoints of a run directory that can be forked, by step: kept ones and the last two generations."""
     paths: dict[int, Path] = {}
-    for path in (folder / PREV, folder / LAST, *run_directory.kept(folder).values()):
+    for path in (folder / PREV, folder / LAST, *run_directory.kept_checkpoints(folder).values()):
         if (step := step_of(path)) is not None:
             paths[step] = path
     return dict(sorted(paths.items()))
 
 
-def take(building: Path, store: Path, fork: ForkSpec) -> None:
+def copy_checkpoint(building: Path, store: Path, fork: ForkSpec) -> None:
     """Put the parent's checkpoint and rows into the directory of a run that is being created.
 
     Args:
@@ -54,7 +54,9 @@ def take(building: Path, store: Path, fork: ForkSpec) -> None:
             atomic_files.replace(origin, partial(_write, contents))
         # read from our own link, since the parent may replace its last checkpoint at any time
         if step_of(origin) == fork.step:
-            atomic_files.replace_json(building / ORIGIN_ROWS, _rows(parent / run_directory.METRICS, fork.step))
+            atomic_files.replace_json(
+                building / ORIGIN_ROWS, _inherited_rows(parent / run_directory.METRICS, fork.step)
+            )
             return
     there = ", ".join(map(str, steps(parent))) or "none"
     raise SpecError(
@@ -67,19 +69,21 @@ def _write(contents: bytes, file: IO[bytes]) -> None:
     file.write(contents)
 
 
-def rows_of(folder: Path) -> list[Row]:
-    """Return the rows that `take` stored in a run directory; raises SpecError if they cannot be read."""
+def read_rows(folder: Path) -> list[Row]:
+    """Return the rows that `copy_checkpoint` stored in a run directory; raises SpecError if they cannot be read."""
     try:
-        return [row for each in atomic_files.read_json(folder / ORIGIN_ROWS) if (row := metrics_rows.checked(each))]
+        return [
+            row for each in atomic_files.read_json(folder / ORIGIN_ROWS) if (row := metrics_rows.validate_row(each))
+        ]
     except (OSError, ValueError, TypeError) as error:
         raise SpecError(f"fork.run: {ORIGIN_ROWS} cannot be read: {error}. Make the fork again") from None
 
 
-def _rows(metrics: Path, step: int) -> list[Row]:
+def _inherited_rows(metrics: Path, step: int) -> list[Row]:
     """Return the parent's baseline scores and its validation rows of `step`, which hold for the fork as well."""
     rows = []
     try:
-        lines = atomic_files.contents(metrics, metrics_rows.LONGEST_FILE).splitlines()
+        lines = atomic_files.read_bytes(metrics, metrics_rows.LONGEST_FILE).splitlines()
     except FileNotFoundError:
         return []
     for line in lines:

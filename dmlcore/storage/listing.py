@@ -52,12 +52,12 @@ class Brief:
             sys.intern(spec.model.name),
             sys.intern(spec.loss.name),
             sys.intern(spec.fork.run),
-            nameless(spec).digest(),
+            without_name(spec).digest(),
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class RunFacts:
     """Indexed facts of one run: brief, creation time and recorded state, or why it cannot be read."""
 
     spec_file: Signature | None  # None: missing, or too young to be trusted
@@ -71,12 +71,12 @@ class Known:
 class Listing:
     """Index of the runs in one directory, newest first; shared by all threads of this process."""
 
-    def __init__(self, root: Path, is_run: Callable[[str], object], read: Callable[[Path], Known]) -> None:
+    def __init__(self, root: Path, is_run: Callable[[str], object], read: Callable[[Path], RunFacts]) -> None:
         self.root, self._is_run, self._read = root, is_run, read
         self._lock = threading.RLock()  # one thread reads 10,000 specs while the others wait
         self._folder: Signature | None = None
         self._inodes: dict[str, int] = {}  # of all run directories
-        self._known: dict[str, Known] = {}
+        self._known: dict[str, RunFacts] = {}
         self._groups: list[list[str]] = []  # names by minute of creation, newest first
         self._sorted = 0  # number of leading groups that are sorted
 
@@ -152,13 +152,13 @@ class Listing:
                 self._sorted += 1
             yield from group
 
-    def _first_look(self, name: str) -> Known:
+    def _first_look(self, name: str) -> RunFacts:
         known = self._known.get(name)
         if known is None:
             known = self._known[name] = self._read(self.root / name)
         return known
 
-    def _looked_at(self, name: str, known: Known) -> Known:
+    def _looked_at(self, name: str, known: RunFacts) -> RunFacts:
         """Return the facts of a run, read again if one of its files has changed."""
         files = (known.spec_file, SPEC), (known.state_file, STATE)
         if known.brief and all(then and then == signature(f"{self.root}/{name}/{file}") for then, file in files):
@@ -193,7 +193,7 @@ class FileCache(Generic[T]):
         return kept[1]
 
 
-def nameless(spec: RunSpec) -> RunSpec:
+def without_name(spec: RunSpec) -> RunSpec:
     """Return a copy of the spec without its name; it is equal for equal experiments."""
     return spec.model_copy(update={"name": ""})
 
@@ -208,6 +208,6 @@ _listings: dict[str, Listing] = {}
 os.register_at_fork(after_in_child=_listings.clear)
 
 
-def listing(root: Path, is_run: Callable[[str], object], read: Callable[[Path], Known]) -> Listing:
+def listing(root: Path, is_run: Callable[[str], object], read: Callable[[Path], RunFacts]) -> Listing:
     """Return this process's index of a directory."""
     return _listings.setdefault(str(root), Listing(root, is_run, read))

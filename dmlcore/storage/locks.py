@@ -68,7 +68,7 @@ class ProcessLock:
             return True
 
 
-def held_here(path: Path) -> bool:
+def is_held_here(path: Path) -> bool:
     """Return True if this process holds the lock at `path`."""
     return os.path.realpath(path) in _held
 
@@ -79,7 +79,7 @@ def holder(path: Path) -> int:
     The kernel is queried (F_GETLK) without taking the lock, so watching a task cannot make its worker fail.
     """
     with _held_guard:
-        if held_here(path):
+        if is_held_here(path):
             return os.getpid()
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -94,7 +94,7 @@ def holder(path: Path) -> int:
 
 
 @cache
-def boot() -> str:
+def current_boot() -> str:
     """Return the ID of the current boot of this machine, or "" if the kernel does not provide one."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -108,7 +108,7 @@ def elapsed(since: float, boot_id: str) -> float:
     Returns inf if that was another boot; an empty `boot_id` is taken as the current one.
     """
     passed = time.monotonic() - since
-    return passed if passed >= 0 and boot_id in ("", boot()) else math.inf
+    return passed if passed >= 0 and boot_id in ("", current_boot()) else math.inf
 
 
 def start_time(pid: int) -> int | None:

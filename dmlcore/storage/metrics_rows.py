@@ -62,12 +62,12 @@ def from_line(line: bytes) -> Row | None:
     else:
         body = line
     try:
-        return checked(from_json(body, allow_inf_nan=False, cache_strings="keys"))
+        return validate_row(from_json(body, allow_inf_nan=False, cache_strings="keys"))
     except ValueError:  # not JSON, NaN, nesting too deep, or a number of thousands of digits
         return None
 
 
-def checked(value: Any) -> Row | None:
+def validate_row(value: Any) -> Row | None:
     """Return `value` if it is a valid row as defined in the module docstring, else None."""
     if not isinstance(value, dict) or not 2 <= len(value) <= MOST_FIELDS:
         return None

@@ -34,7 +34,7 @@ def kept_path(folder: Path, step: int) -> Path:
     return folder / KEPT / f"{step:08}.ckpt"
 
 
-def kept(folder: Path) -> dict[int, Path]:
+def kept_checkpoints(folder: Path) -> dict[int, Path]:
     """Return the kept checkpoints by step, ascending."""
     names = (path.stem for path in (folder / KEPT).glob("*.ckpt"))
     return {int(name): folder / KEPT / f"{name}.ckpt" for name in sorted(names) if _STEP.fullmatch(name)}
@@ -45,14 +45,14 @@ def seal(digest: str) -> bytes:
     return digest.encode() + b"\n"
 
 
-def opened(contents: bytes) -> tuple[str, bytes]:
+def split_checkpoint(contents: bytes) -> tuple[str, bytes]:
     """Return the stated digest and the payload of a checkpoint file; raises ValueError if it has no such form."""
     if contents[DIGEST : DIGEST + 1] != b"\n":
         raise ValueError("no digest")
     return contents[:DIGEST].decode("ascii"), contents[DIGEST + 1 :]
 
 
-def facts(payload: bytes) -> dict[str, Any]:
+def read_facts(payload: bytes) -> dict[str, Any]:
     """Return the facts in the header of a payload; raises ValueError, KeyError or TypeError if there are none."""
     header: dict[str, Any] = json.loads(json.loads(payload[8 : 8 + _length(payload)])["__metadata__"]["facts"])
     return header
@@ -61,9 +61,9 @@ def facts(payload: bytes) -> dict[str, Any]:
 def step_of(path: Path) -> int | None:
     """Return the step in a checkpoint's header, or None if `path` is not a checkpoint; the digest is not verified."""
     try:
-        with atomic_files.regular(path, sys.maxsize) as file:
-            _, begin = opened(file.read(DIGEST + 1 + 8))
-            return int(facts(begin + file.read(_length(begin)))["step"])
+        with atomic_files.open_regular(path, sys.maxsize) as file:
+            _, begin = split_checkpoint(file.read(DIGEST + 1 + 8))
+            return int(read_facts(begin + file.read(_length(begin)))["step"])
     except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
 

@@ -18,7 +18,7 @@ from pydantic import Field, ValidationError
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.storage import atomic_files, fork_parent, leftovers, locks, metrics_rows
 from dmlcore.storage.home import HOME
-from dmlcore.storage.listing import Brief, FileCache, Known, Listing, listing, signature
+from dmlcore.storage.listing import Brief, FileCache, Listing, RunFacts, listing, signature
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.run_directory import EMBEDDINGS, LOCK, METRICS, SPEC, STATE
 from dmlcore.storage.task import MAX_STATE_BYTES, Task, TaskState, Text
@@ -108,7 +108,7 @@ class Run(Task[RunState]):
         """
         path = self.path / METRICS
         try:
-            with atomic_files.regular(path, metrics_rows.LONGEST_FILE) as file:
+            with atomic_files.open_regular(path, metrics_rows.LONGEST_FILE) as file:
                 if since:
                     file.seek(since - 1)
                     if file.read(1) != b"\n":
@@ -129,13 +129,13 @@ class Run(Task[RunState]):
 
     def best_validation(self) -> float | None:
         """Return the best validation MAP@R in 0..1, or None if there was no validation; other rows are not parsed."""
-        rows = contenders(self._rows(b'"validation"'))
+        rows = candidate_validations(self._rows(b'"validation"'))
         return max((row["map_at_r"] for row in rows if row["map_at_r"] is not None), default=None)
 
     def _rows(self, mark: bytes) -> Iterator[Row]:
         """Yield the complete rows whose lines contain `mark`."""
         try:
-            lines = atomic_files.contents(self.path / METRICS, metrics_rows.LONGEST_FILE).split(b"\n")[:-1]
+            lines = atomic_files.read_bytes(self.path / METRICS, metrics_rows.LONGEST_FILE).split(b"\n")[:-1]
         except FileNotFoundError:
             return
         except OSError as error:
@@ -177,7 +177,7 @@ class Run(Task[RunState]):
 
     def update(self, **changes: Any) -> RunState:
         """Replace state.json with `changes` applied; raises RunError without the lock or for a forbidden transition."""
-        if not locks.held_here(self.path / LOCK):
+        if not locks.is_held_here(self.path / LOCK):
             raise RunError(f"{self.id}: only the holder of the lock may change the state")
         before = self.state()
         after = before.replace(**changes)
@@ -284,9 +284,9 @@ class RunStore:
         (building / METRICS).touch()
         (building / EMBEDDINGS).mkdir()
         if spec.fork.run:
-            fork_parent.take(building, self.root, spec.fork)
+            fork_parent.copy_checkpoint(building, self.root, spec.fork)
         atomic_files.replace(building / SPEC, lambda file: file.write(spec.to_json().encode()))
-        now = {"created": time.time(), "queued": time.monotonic(), "boot": locks.boot()}
+        now = {"created": time.time(), "queued": time.monotonic(), "boot": locks.current_boot()}
         state = RunState(steps=spec.schedule.steps, **now)
         atomic_files.replace_json(building / STATE, state.model_dump())
 
@@ -343,26 +343,26 @@ _states: FileCache[RunState] = FileCache(1000)
 
 def _read_spec(path: Path) -> RunSpec:
     try:
-        return RunSpec.from_json(atomic_files.contents(path / SPEC, MAX_STATE_BYTES).decode())
+        return RunSpec.from_json(atomic_files.read_bytes(path / SPEC, MAX_STATE_BYTES).decode())
     except (OSError, UnicodeDecodeError, SpecError) as error:
         raise RunError(f"{path.name}: spec.json cannot be read: {error}") from None
 
 
 def _read_state(path: Path) -> RunState:
     try:
-        return RunState.model_validate_json(atomic_files.contents(path / STATE, MAX_STATE_BYTES))
+        return RunState.model_validate_json(atomic_files.read_bytes(path / STATE, MAX_STATE_BYTES))
     except (OSError, ValidationError) as error:
         raise RunError(f"{path.name}: state.json cannot be read: {error}") from None
 
 
-def _read(path: Path) -> Known:
+def _read(path: Path) -> RunFacts:
     """Read the indexed facts of a run; signatures are taken first, so that a file replaced meanwhile is read again."""
     files = signature(f"{path}/{SPEC}"), signature(f"{path}/{STATE}")
     try:
         spec, state = _read_spec(path), _read_state(path)
     except RunError as error:
-        return Known(*files, None, reason=str(error))
-    return Known(*files, Brief.of(spec), state.created, state.state)
+        return RunFacts(*files, None, reason=str(error))
+    return RunFacts(*files, Brief.of(spec), state.created, state.state)
 
 
 def series(rows: Iterable[Row], kind: str, field: str) -> tuple[list[int], list[float]]:
@@ -371,7 +371,7 @@ def series(rows: Iterable[Row], kind: str, field: str) -> tuple[list[int], list[
     return sorted(by_step), [by_step[step] for step in sorted(by_step)]
 
 
-def contenders(rows: Iterable[Row]) -> list[Row]:
+def candidate_validations(rows: Iterable[Row]) -> list[Row]:
     """Return the validation rows among which the tested weights were chosen.
 
     With neighbours these are the rows from the start of conditioning on, otherwise all.

@@ -67,7 +67,7 @@ class TaskState(BaseModel):
 
     def queued_now(self) -> Self:
         """Return a copy marked as queued now."""
-        return self.replace(state="queued", message="", queued=time.monotonic(), boot=locks.boot())
+        return self.replace(state="queued", message="", queued=time.monotonic(), boot=locks.current_boot())
 
     def recently_queued(self) -> bool:
         """Return True within `LOCK_TIMEOUT` seconds of queueing."""
@@ -126,7 +126,7 @@ class Task(Generic[S]):
     def state(self) -> S | None:
         """Return the last recorded state, or None if it is missing or unreadable."""
         try:
-            return self.kind.model_validate_json(atomic_files.contents(self.state_file, MAX_STATE_BYTES))
+            return self.kind.model_validate_json(atomic_files.read_bytes(self.state_file, MAX_STATE_BYTES))
         except (OSError, ValidationError):
             return None
 
@@ -162,7 +162,7 @@ class Task(Generic[S]):
     def log_tail(self, lines: int = 20) -> list[str]:
         """Return the last lines of the log, [] if there is none."""
         try:
-            with atomic_files.regular(self.path / LOG, 2**63) as file:
+            with atomic_files.open_regular(self.path / LOG, 2**63) as file:
                 size = file.seek(0, os.SEEK_END)
                 file.seek(max(0, size - 65536))
                 return file.read(65536).decode(errors="replace").splitlines()[-lines:]

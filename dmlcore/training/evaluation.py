@@ -72,7 +72,7 @@ def validate(state: TrainingState) -> list[Row]:
         return []
     network = embedder(state)
     embeddings = embed(network, state.data, split, state.device)
-    rows: list[Row] = processes.first(lambda: _validation_rows(state, network, embeddings))
+    rows: list[Row] = processes.on_first(lambda: _validation_rows(state, network, embeddings))
     value = rows[-1][schedule.monitor]
     # None: no class has two samples. Not ready: the pooling still averages, and its best weights would belong to a
     # different network than the trained one.

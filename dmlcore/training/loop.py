@@ -248,7 +248,7 @@ def _train(
         if saved_step != progress.step:
             keep()
         checkpoints.wait()
-        if schedule.keep_every and progress.step not in run_directory.kept(run.path):
+        if schedule.keep_every and progress.step not in run_directory.kept_checkpoints(run.path):
             checkpoint.keep(run.path, progress.step, run.path / run_directory.LAST)
         report(progress.step, "testing")
         tested = _test(run, state, metrics)
@@ -316,7 +316,7 @@ def _make_steps(
             metrics.extend([*conditioning.begin(state), *evaluation.validate(state)])
         if coverings.is_due(state, number):
             metrics.append(coverings.row(state))
-        stopping = processes.first(stop)
+        stopping = processes.on_first(stop)
         must = is_kept(schedule, number) or stopping
         if must or number % schedule.checkpoint_every == 0:
             keep(must)

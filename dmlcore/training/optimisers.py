@@ -28,13 +28,13 @@ def create(spec: RunSpec, model: Network, loss: nn.Module) -> torch.optim.Optimi
     groups = _groups(spec, model, loss)
     fused = _fused(o.name, [*model.parameters(), *loss.parameters()])
     if o.name == "rmsprop":
-        return eager.plain(torch.optim.RMSprop)(groups, eps=o.epsilon)
+        return eager.uncompiled(torch.optim.RMSprop)(groups, eps=o.epsilon)
     if o.name == "sgd":
-        optimiser = eager.plain(torch.optim.SGD)(groups, momentum=o.momentum, fused=fused)
+        optimiser = eager.uncompiled(torch.optim.SGD)(groups, momentum=o.momentum, fused=fused)
         start_momentum(optimiser)
         return optimiser
     kind = torch.optim.Adam if o.name == "adam" else torch.optim.AdamW
-    return eager.plain(kind)(groups, eps=o.epsilon, fused=fused)
+    return eager.uncompiled(kind)(groups, eps=o.epsilon, fused=fused)
 
 
 def is_fused(optimiser: torch.optim.Optimizer) -> bool:

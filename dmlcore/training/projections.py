@@ -91,7 +91,7 @@ def _end(state: TrainingState) -> Row:
         radii.append((covering_radius(inside, covering), covering_radius(inside, inside[picks])))
         _put(state, label, pool[picks])
     # every process has computed the proxies, and machines may round differently
-    processes.copy_first([_metric(state).proxies])
+    processes.broadcast_tensors([_metric(state).proxies])
     covered, covers = np.mean(radii, axis=0)
     # The optimiser's moments belong to the previous proxies.
     state.optimiser.state.pop(_metric(state).proxies, None)

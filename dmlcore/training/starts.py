@@ -92,7 +92,7 @@ def resumed(run: Run, saved: Checkpoint, dataset: Dataset | None, report: Report
     start.state.progress = TrainingProgress.of(saved.facts)
     start.offset = saved.facts["metrics_offset"]
     _open_features(start.state, report)
-    if is_kept(run.spec.schedule, step) and step not in run_directory.kept(run.path):
+    if is_kept(run.spec.schedule, step) and step not in run_directory.kept_checkpoints(run.path):
         checkpoint.keep(run.path, step, saved.path)  # the process was killed between writing and copying it
     return start
 

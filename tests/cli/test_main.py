@@ -72,11 +72,11 @@ def test_a_folder_and_the_spec_for_folders_are_the_same(
     monkeypatch.setenv("DML_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     own = layouts.class_folders(tmp_path / "digits", names="abcdefghijklmnopqrstuvwx", each=2)
-    by_folder = own_folder.fitted(read_spec("./digits"), [])
-    assert by_folder == own_folder.fitted(read_spec("folder"), [f"data.root={own}"])
+    by_folder = own_folder.fit_to_folder(read_spec("./digits"), [])
+    assert by_folder == own_folder.fit_to_folder(read_spec("folder"), [f"data.root={own}"])
     assert (by_folder.data.split, by_folder.batch.classes) == ("classes", 9)
     assert "batch.classes=9" in capsys.readouterr().err
-    assert own_folder.fitted(read_spec("./digits"), ["batch.classes=3"]).batch.classes == 3
+    assert own_folder.fit_to_folder(read_spec("./digits"), ["batch.classes=3"]).batch.classes == 3
     assert read_spec("digits").data.name == "digits"  # a name that ships
 
 

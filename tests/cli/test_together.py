@@ -49,7 +49,7 @@ def test_the_death_of_a_process_ends_the_run_which_goes_on_from_its_checkpoint(
         return False
 
     with run.lock():
-        state = loop.train(run, stop=kill_after_three, company=together.company(2))
+        state = loop.train(run, stop=kill_after_three, company=together.start_company(2))
         assert state.state == "failed"
         assert state.message.startswith("process 2 of 2 was ended by signal 9. The last checkpoint is good")
         assert "WORLD_SIZE" not in os.environ
@@ -73,7 +73,7 @@ def test_a_resume_starts_no_more_processes_than_cores_without_being_asked(
         run.update(state="failed", processes=64, backend="ray:head:6379")
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
     monkeypatch.setattr(loop, "train", lambda run, **_: run.update(state="done"))
-    monkeypatch.setattr(together, "company", lambda number: number)
+    monkeypatch.setattr(together, "start_company", lambda number: number)
     state = workers.train(run, resume=True, processes=asked)
     assert (state.processes, state.backend) == (started, "")
     assert ("it had 64 processes; this machine has room for 2" in caplog.text) == (asked is None)
@@ -104,11 +104,15 @@ def test_torchrun_starts_the_processes_of_a_run(tmp_path: Path, monkeypatch: pyt
 
 
 def test_as_many_processes_as_torchrun_has_started_or_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert [together.count(None, 1), together.count(3, 1), together.count(None, 2)] == [1, 3, 2]
-    assert together.company(1) is None
+    assert [together.count_processes(None, 1), together.count_processes(3, 1), together.count_processes(None, 2)] == [
+        1,
+        3,
+        2,
+    ]
+    assert together.start_company(1) is None
     monkeypatch.setenv("WORLD_SIZE", "4")
-    assert [together.count(None, 1), together.count(4, 2)] == [4, 4]
+    assert [together.count_processes(None, 1), together.count_processes(4, 2)] == [4, 4]
     with pytest.raises(CommandError, match="torchrun has started 4"):
-        together.count(2, 1)
+        together.count_processes(2, 1)
     with pytest.raises(CommandError, match="torchrun has started the processes of this run here"):
-        attended.elsewhere("ray")
+        attended.require_backend("ray")

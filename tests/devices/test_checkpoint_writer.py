@@ -116,7 +116,7 @@ def test_nobody_writes_once_the_lock_is_free(tmp_path: Path, monkeypatch: pytest
 
     def slow(folder: Path, tensors: Any, facts: Any) -> str:
         threading.Event().wait(0.3 if facts["step"] else 0)
-        assert locks.held_here(folder / "lock")
+        assert locks.is_held_here(folder / "lock")
         return save(folder, tensors, facts)
 
     def stop() -> bool:

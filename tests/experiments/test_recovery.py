@@ -49,7 +49,7 @@ def made(store: RunStore, **state: object) -> Run:
 
 
 def long_ago(seconds: float = 3600.0) -> dict[str, object]:
-    return {"queued": time.monotonic() - seconds, "boot": locks.boot()}
+    return {"queued": time.monotonic() - seconds, "boot": locks.current_boot()}
 
 
 def test_twice_at_once_after_a_real_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tasks_begin_warm) -> None:
@@ -112,7 +112,7 @@ def test_a_run_queued_before_a_reboot_is_lost_at_once(store: RunStore, started) 
         run.update(boot="another boot")  # whose clock stood where ours stands now
     assert run.status() == "lost"
     assert recovery.recover(store) == [run.id]
-    assert (run.status(), run.state().boot) == ("queued", locks.boot())
+    assert (run.status(), run.state().boot) == ("queued", locks.current_boot())
 
 
 def test_two_who_resume_at_once_start_one_process(store: RunStore, started) -> None:

@@ -170,7 +170,7 @@ def _weights(run: Run, other: Run) -> None:
 def _checkpoints(run: Run, other: Run) -> None:
     fork_parent.steps(run.path)
     checkpoint.load(run.path)
-    for path in run_directory.kept(run.path).values():
+    for path in run_directory.kept_checkpoints(run.path).values():
         checkpoint.read(path)
 
 

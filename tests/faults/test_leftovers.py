@@ -180,7 +180,7 @@ def test_a_run_that_is_being_made_is_locked(store: RunStore, monkeypatch: pytest
     seen, write = [], atomic_files.replace_json
 
     def look(path: Path, value: object) -> None:
-        seen.append(locks.held_here(path.with_name("lock")))
+        seen.append(locks.is_held_here(path.with_name("lock")))
         write(path, value)
 
     monkeypatch.setattr(atomic_files, "replace_json", look)

@@ -163,7 +163,7 @@ def test_twenty_thousand_are_open_without_all_pairs(tmp_path, monkeypatch):
     embeddings = (random.normal(size=(400, 32))[labels] + random.normal(size=(20_000, 32))).astype(np.float32)
     np.savez(tmp_path / "a.npz", embeddings=embeddings, labels=labels, indices=np.arange(20_000))
     monkeypatch.setattr(neighbour_lists, "MOST_PAIRS", 20_000 * 1000)
-    monkeypatch.setattr(arrays, "MAPPED", 2**20)
+    monkeypatch.setattr(arrays, "MIN_MAPPED_BYTES", 2**20)
     compared = []
     search = mapped.faiss.knn
     monkeypatch.setattr(mapped.faiss, "knn", lambda q, g, k: compared.append(len(q) * len(g)) or search(q, g, k))

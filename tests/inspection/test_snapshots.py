@@ -30,7 +30,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def test_first_last_and_each_keep_every_th_checkpoint_stay(run: Run) -> None:
     assert [snapshot.step for snapshot in snapshots.snapshots(run)] == [0, 8, 16, 24, 28]
     assert all(snapshot.embeddings is None for snapshot in snapshots.snapshots(run))
-    for step, path in run_directory.kept(run.path).items():
+    for step, path in run_directory.kept_checkpoints(run.path).items():
         assert path.name == f"{step:08}.ckpt"
         assert checkpoint.read(path).facts["step"] == step
     assert (run.path / "kept" / "00000028.ckpt").samefile(run.path / "last.ckpt")  # another name, not another copy
@@ -39,7 +39,7 @@ def test_first_last_and_each_keep_every_th_checkpoint_stay(run: Run) -> None:
 def test_a_snapshot_has_the_weights_of_its_step_and_not_the_best_so_far(run: Run) -> None:
     found = scores(run.metrics()[0])
     assert read(snapshots.embed(run, 0)).map_at_r == found["untrained"]["map_at_r"]
-    saved = checkpoint.read(run_directory.kept(run.path)[8])
+    saved = checkpoint.read(run_directory.kept_checkpoints(run.path)[8])
     assert saved.facts["best_step"] == 0  # it was not validated since
     best = starts.evaluated(run, saved)
     current = evaluation.embed(best.model, best.data, "test", best.device)

@@ -172,7 +172,7 @@ def test_large_arrays_are_mapped_and_checked_as_others_are(tmp_path, monkeypatch
         arrays.save(file, **GOOD)
     with np.load(path) as by_numpy:
         assert all(np.array_equal(by_numpy[name], GOOD[name], equal_nan=name == "class_map_at_r") for name in GOOD)
-    monkeypatch.setattr(arrays, "MAPPED", 1)
+    monkeypatch.setattr(arrays, "MIN_MAPPED_BYTES", 1)
     stored = read(path)
     for name, values in GOOD.items():
         assert stored[name].dtype == values.dtype

@@ -14,7 +14,7 @@ import pytest
 
 from dmlcore.spec import RunSpec
 from dmlcore.storage import listing, runs
-from dmlcore.storage.listing import Known
+from dmlcore.storage.listing import RunFacts
 from dmlcore.storage.runs import Run, RunError, RunStore
 
 
@@ -28,7 +28,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the runs whose files are read, from now on."""
     seen: list[str] = []
 
-    def noted(path: Path) -> Known:
+    def noted(path: Path) -> RunFacts:
         seen.append(path.name)
         time.sleep(1e-3)  # a disk lets other threads have their turn
         return known(path)
@@ -142,7 +142,7 @@ def test_a_spec_is_read_once_for_all(store: RunStore, monkeypatch: pytest.Monkey
 def test_the_same_experiment_has_one_digest_whatever_its_label(store: RunStore) -> None:
     made = [store.create(RunSpec(name=name)) for name in ("a", "b")]
     other = store.create(RunSpec(seed=1))
-    digest = listing.nameless(RunSpec()).digest()
+    digest = listing.without_name(RunSpec()).digest()
     assert ids(store.find(lambda _, brief: brief.digest == digest)) == ids(reversed(made))
     assert other.id in ids(store.list())
 

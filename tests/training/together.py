@@ -150,7 +150,7 @@ def efficient_gradients() -> Floats:
 
 def _alike(numbers: Tensor) -> bool:
     """Whether each process has the same bits."""
-    rows = processes.group.stacked(numbers)
+    rows = processes.group.stack_over_processes(numbers)
     return all(torch.equal(row, numbers) for row in rows)
 
 
@@ -202,7 +202,7 @@ def _member(
     if one_card:  # as if each were on a machine of its own
         os.environ.update(LOCAL_RANK="0", LOCAL_WORLD_SIZE="1")
         group.dist.init_process_group = functools.partial(_by_gloo, group.dist.init_process_group)
-    local.meet()
+    local.join_local()
     try:
         work(*arguments)
     finally:

@@ -74,7 +74,7 @@ def leftovers() -> Iterator[tuple[Path, Path]]:
     """Staging folders of packings that did not end, wherever they lie, and the note in the cache that tells of each."""
     for note in sorted(notes_folder().glob("*")):
         with contextlib.suppress(OSError):
-            staging = Path(os.fsdecode(atomic_files.contents(note, 2**16)))
+            staging = Path(os.fsdecode(atomic_files.read_bytes(note, 2**16)))
             if (staging / PLAN).is_file():
                 yield staging, note
 

@@ -12,7 +12,7 @@ from dmlcore.experiments.search.space import Method, SearchSpace, parse, prepare
 from dmlcore.presets import SEARCHES
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.spec.plan import Overrides, Text
-from dmlcore.spec.sections import LossSpec, MinerSpec, Section, explained
+from dmlcore.spec.sections import LossSpec, MinerSpec, Section, explain_error
 
 
 class ReadySearch(Section):
@@ -51,7 +51,7 @@ def read(name: str) -> ReadySearch:
     try:
         return ReadySearch.model_validate(data)
     except ValidationError as error:
-        lines = (explained(item, lambda path: ReadySearch.model_fields) for item in error.errors())
+        lines = (explain_error(item, lambda path: ReadySearch.model_fields) for item in error.errors())
         raise SpecError(f"{name}:\n" + "\n".join(lines)) from None
 
 

@@ -20,8 +20,8 @@ from dmlcore.presets import TRIALS as FILE
 from dmlcore.significance import verdicts
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.spec.plan import Text
-from dmlcore.spec.sections import Section, explained
-from dmlcore.storage.listing import nameless
+from dmlcore.spec.sections import Section, explain_error
+from dmlcore.storage.listing import without_name
 from dmlcore.storage.runs import RunStore
 
 
@@ -100,7 +100,7 @@ def claims() -> tuple[Claim, ...]:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise SpecError(f"{FILE.name} cannot be read: {error}") from None
     except ValidationError as error:
-        lines = (explained(item, lambda path: Claim.model_fields) for item in error.errors())
+        lines = (explain_error(item, lambda path: Claim.model_fields) for item in error.errors())
         raise SpecError("\n".join(f"{FILE.name}: {line}" for line in lines)) from None
 
 
@@ -166,7 +166,7 @@ def _trials(name: str, quoted: tuple[str, str] | None) -> dict[str, Trial]:
 
 def _key(spec: RunSpec) -> str:
     data = spec.data.model_copy(update={"fold": 1})
-    return nameless(spec.model_copy(update={"seed": 0, "data": data})).digest()
+    return without_name(spec.model_copy(update={"seed": 0, "data": data})).digest()
 
 
 def rows(counted: TrialLedger) -> list[dict[str, str | int]]:

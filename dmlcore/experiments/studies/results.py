@@ -25,7 +25,7 @@ from dmlcore.storage import atomic_files
 from dmlcore.storage.arrays import Unreadable
 from dmlcore.storage.listing import FileCache
 from dmlcore.storage.metrics_rows import Row
-from dmlcore.storage.runs import Run, RunError, RunStore, contenders, scores, series
+from dmlcore.storage.runs import Run, RunError, RunStore, candidate_validations, scores, series
 
 # Kinds of rows in metrics.jsonl whose numbers are added to the table: the named numbers, or all.
 FURTHER: Mapping[str, tuple[str, ...]] = {
@@ -103,7 +103,9 @@ def measure(entry: StudyRun, run: Run) -> Measured | None:
         run=run.id,
         fold=entry.fold,
         best_step=trained["step"],
-        validated=max((row["map_at_r"] for row in contenders(rows) if row["map_at_r"] is not None), default=None),
+        validated=max(
+            (row["map_at_r"] for row in candidate_validations(rows) if row["map_at_r"] is not None), default=None
+        ),
         baselines=verdicts.baselines(rows, started=bool(run.spec.model.start)),
     )
 

@@ -21,7 +21,7 @@ from dmlcore.jobs.backends import backend
 from dmlcore.jobs.backends.backend import Backend, Work
 from dmlcore.jobs.backends.side_by_side import ConcurrentWork, Pause
 from dmlcore.spec import RunSpec
-from dmlcore.storage.listing import nameless
+from dmlcore.storage.listing import without_name
 from dmlcore.storage.runs import Run, RunError, RunStore
 from dmlcore.storage.task import Progress, ProgressState, Task
 
@@ -242,4 +242,4 @@ def _best(runs: Sequence[Run]) -> Run | None:
 
 
 def _what(spec: RunSpec) -> str:
-    return nameless(spec).digest()
+    return without_name(spec).digest()

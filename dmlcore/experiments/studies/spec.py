@@ -19,7 +19,7 @@ from dmlcore.significance.transductive import marked
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.spec.plan import NAME, Overrides, Plan, Text
 from dmlcore.spec.sections import Section
-from dmlcore.storage.listing import FileCache, nameless
+from dmlcore.storage.listing import FileCache, without_name
 
 PRETRAINING = "pretraining"  # start of a variant, and name of the runs that provide it
 
@@ -188,11 +188,11 @@ class StudyRun:
     @cached_property
     def of_spec(self) -> str:
         """Digest of the spec alone without its name, by which runs are searched."""
-        return nameless(self.spec).digest()
+        return without_name(self.spec).digest()
 
     @cached_property
     def _digest(self) -> str:
-        digests = [self.of_spec, *([nameless(self.starts).digest()] if self.starts else [])]
+        digests = [self.of_spec, *([without_name(self.starts).digest()] if self.starts else [])]
         return hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
 

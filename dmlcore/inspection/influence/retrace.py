@@ -72,7 +72,7 @@ def stretches(run: Run, end: int, most: int = MOST) -> list[Stretch]:
     """The steps to take again for weights of step `end`, at most about `most` of them taken apart; raises RunError."""
     if end <= 0:
         raise RunError(f"{run.id} was tested with the weights it began with, so no training sample made its failures")
-    kept = {step: path for step, path in run_directory.kept(run.path).items() if step < end}
+    kept = {step: path for step, path in run_directory.kept_checkpoints(run.path).items() if step < end}
     if not kept and run.spec.fork.run:
         raise RunError(
             f"{run.id} is a fork that has kept no checkpoint before the weights that were tested; make it again with "

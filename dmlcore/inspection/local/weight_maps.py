@@ -14,16 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dmlcore.storage import arrays, atomic_files
-from dmlcore.storage.arrays import FLOATS, INTEGERS, Of, Unreadable
+from dmlcore.storage.arrays import FLOATS, INTEGERS, ArraySpec, Unreadable
 from dmlcore.storage.runs import Run, RunError
 from dmlcore.typing import Bools, Floats, Ints, Singles
 
 CHUNK = 256  # images at once
 WEIGHTS = {
-    "indices": Of(INTEGERS, ("N",)),
-    "weights": Of(FLOATS, ("N", "h", "w")),
-    "foreground": Of(FLOATS, ("N",), nan=True),
-    "tile": Of(INTEGERS, ("N",), least=-1),
+    "indices": ArraySpec(INTEGERS, ("N",)),
+    "weights": ArraySpec(FLOATS, ("N", "h", "w")),
+    "foreground": ArraySpec(FLOATS, ("N",), nan=True),
+    "tile": ArraySpec(INTEGERS, ("N",), least=-1),
 }
 
 

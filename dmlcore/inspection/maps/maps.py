@@ -21,7 +21,7 @@ from dmlcore.inspection.maps import placing
 from dmlcore.inspection.maps.quality import Quality, quality
 from dmlcore.inspection.maps.settings import METHODS, TITLES, Method, Settings
 from dmlcore.storage import arrays, atomic_files
-from dmlcore.storage.arrays import EMBEDDINGS, FLOATS, TEXT, Of, Unreadable
+from dmlcore.storage.arrays import EMBEDDINGS, FLOATS, TEXT, ArraySpec, Unreadable
 from dmlcore.storage.runs import Run, RunError
 from dmlcore.typing import Array, Singles
 
@@ -31,7 +31,11 @@ __all__ = [
 ]  # fmt: skip
 
 SUFFIX = ".map.npz"
-MAP = {"points": Of(FLOATS, ("n", 2)), "perplexity": Of(FLOATS, (), nan=True), "facts": Of(TEXT, ())}
+MAP = {
+    "points": ArraySpec(FLOATS, ("n", 2)),
+    "perplexity": ArraySpec(FLOATS, (), nan=True),
+    "facts": ArraySpec(TEXT, ()),
+}
 AGAIN = "Compute the map again"
 
 Report = Callable[[float, str], object]  # share done 0..1, in words

@@ -18,12 +18,16 @@ from dmlcore.inspection.maps import maps
 from dmlcore.inspection.maps.quality import Quality, quality
 from dmlcore.inspection.maps.settings import FEWEST_ITERATIONS, TITLES, Settings
 from dmlcore.storage import arrays
-from dmlcore.storage.arrays import EMBEDDINGS, FLOATS, INTEGERS, TEXT, Of, Unreadable
+from dmlcore.storage.arrays import EMBEDDINGS, FLOATS, INTEGERS, TEXT, ArraySpec, Unreadable
 from dmlcore.storage.runs import Run, RunError
 from dmlcore.typing import Floats, Ints, Singles
 
 FOLDER = "trajectories"
-TRAJECTORY = {"steps": Of(INTEGERS, ("S",)), "points": Of(FLOATS, ("S", "n", 2)), "facts": Of(TEXT, ())}
+TRAJECTORY = {
+    "steps": ArraySpec(INTEGERS, ("S",)),
+    "points": ArraySpec(FLOATS, ("S", "n", 2)),
+    "facts": ArraySpec(TEXT, ()),
+}
 AGAIN = "Compute the map over training again"
 JOINT = (
     "PCA: one pair of axes for all steps, those of the mean of their covariances (each divided by its trace); every "

@@ -98,6 +98,6 @@ def write(root: Path, what: Order | Begun | Meeting | Lost | NodeOutcome) -> Non
 def read(root: Path, kind: type[M]) -> M | None:
     """Return the message of this kind in the folder, or None."""
     try:
-        return kind.model_validate_json(atomic_files.contents(root / kind.FILE, MAX_STATE_BYTES))
+        return kind.model_validate_json(atomic_files.read_bytes(root / kind.FILE, MAX_STATE_BYTES))
     except (OSError, ValidationError):
         return None

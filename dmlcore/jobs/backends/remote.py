@@ -97,7 +97,7 @@ class RemoteWork:
         )
         self._losses, self._last_step, self._cancelled, self._looked = 0, -1, False, 0.0
         with ExitStack() as held:
-            if not locks.held_here(run.path / LOCK):
+            if not locks.is_held_here(run.path / LOCK):
                 held.enter_context(run.lock())
             if task == "train" and run.state().state != "queued":
                 launch.prepare_resume(run, choice.text)

@@ -93,8 +93,8 @@ def estimate(
         basis = "from this machine's speed" if speed.measured else "for a common laptop; this machine is being measured"
     batch = spec.batch.classes * spec.batch.samples
     memory = _memory(spec, size, net, speed, gpu)
-    validating = _validating(spec, size, net, speed) / max(_seconds(spec, size, net, speed), 1e-9)
-    trained, whole = round(net.parameters), _unfrozen(spec, size)
+    validating = _validation_seconds(spec, size, net, speed) / max(_seconds(spec, size, net, speed), 1e-9)
+    trained, whole = round(net.parameters), _unfrozen_cost(spec, size)
     frozen = round(whole.parameters) - trained if whole else 0
     return Estimate(seconds, memory, trained, 3 * batch * net.flops, basis, len(ratios), gpu, validating, frozen)
 
@@ -105,9 +105,9 @@ def _seconds(spec: RunSpec, size: DataSize, net: Cost, speed: Speed) -> float:
     costs = (speed.flop, speed.byte, speed.operation, speed.parameter, speed.step)
     step = sum(c * f for c, f in zip(costs, features(net, batch), strict=True))
     step += loss_seconds(spec, size.classes)
-    look, search = _look(net, speed), 2 * speed.flop * spec.model.embedding_dim
-    looks = _validating(spec, size, net, speed) + 2 * (size.test * look + size.test**2 * search)
-    whole = _unfrozen(spec, size)
+    look, search = _embedding_seconds(net, speed), 2 * speed.flop * spec.model.embedding_dim
+    looks = _validation_seconds(spec, size, net, speed) + 2 * (size.test * look + size.test**2 * search)
+    whole = _unfrozen_cost(spec, size)
     if spec.model.freeze == "backbone" and whole:
         views = spec.data.views * (size.training + size.validation)
         # computed once, unless cached
@@ -121,12 +121,12 @@ def _seconds(spec: RunSpec, size: DataSize, net: Cost, speed: Speed) -> float:
     return spec.schedule.steps * step + looks + speed.test
 
 
-def _unfrozen(spec: RunSpec, size: DataSize) -> Cost | None:
+def _unfrozen_cost(spec: RunSpec, size: DataSize) -> Cost | None:
     """Return the cost of the same network without frozen parts."""
     return cost_of(spec.model.model_copy(update={"freeze": "none"}), size.shape)
 
 
-def _look(net: Cost, speed: Speed) -> float:
+def _embedding_seconds(net: Cost, speed: Speed) -> float:
     """Return the seconds to embed one sample."""
     return (net.flops * speed.flop + net.activation_bytes * speed.byte / 3) + speed.operation * net.operations / 3 / 256
 
@@ -136,15 +136,15 @@ def embedding_seconds(spec: RunSpec, shape: tuple[int, ...], samples: int) -> fl
     net = cost_of(spec.model.model_copy(update={"freeze": "none"}), shape)
     if net is None:
         return math.inf
-    return samples * _look(net, known_speed(device_queue.device_of(spec)) or Speed())
+    return samples * _embedding_seconds(net, known_speed(device_queue.device_of(spec)) or Speed())
 
 
-def _validating(spec: RunSpec, size: DataSize, net: Cost, speed: Speed) -> float:
+def _validation_seconds(spec: RunSpec, size: DataSize, net: Cost, speed: Speed) -> float:
     """Return the seconds of all validations: embedding and search."""
     monitored = size.test if spec.schedule.monitor_part == "test" else size.validation
     validations = 1 + math.ceil(spec.schedule.steps / spec.schedule.validate_every)
     search = 2 * speed.flop * spec.model.embedding_dim
-    return validations * (monitored * _look(net, speed) + monitored**2 * search)
+    return validations * (monitored * _embedding_seconds(net, speed) + monitored**2 * search)
 
 
 def loss_seconds(spec: RunSpec, classes: int) -> float:
@@ -207,7 +207,7 @@ def _ratios(spec: RunSpec, size: DataSize, finished: Iterable[Run], net: Cost, s
         with suppress(RunError):
             if run.spec.fork.run:  # its time includes that of its parent
                 continue
-            if _what_costs(run.spec) == _what_costs(spec) and run.state().state == "done":
+            if _cost_key(run.spec) == _cost_key(spec) and run.state().state == "done":
                 other = (run.spec.loss, run.spec.miner, run.spec.batch) != (spec.loss, spec.miner, spec.batch)
                 alike.append((other, run))
     alike.sort(key=lambda pair: pair[0])
@@ -222,7 +222,7 @@ def _ratios(spec: RunSpec, size: DataSize, finished: Iterable[Run], net: Cost, s
     return ratios
 
 
-def _what_costs(spec: RunSpec) -> tuple[Any, ...]:
+def _cost_key(spec: RunSpec) -> tuple[Any, ...]:
     """Return the settings that must be equal for the time of one run to predict that of another."""
     m, d = spec.model, spec.data
     network = (
@@ -260,10 +260,10 @@ def _memory(spec: RunSpec, size: DataSize, net: Cost, speed: Speed, gpu: bool) -
     if gpu:
         return CUDA_CONTEXT + weights + best + max(step, look)
     saving = 4 * parameters * (2 + MOMENTS[spec.optimiser.name]) + projected  # a checkpoint is assembled in memory
-    return speed.base + weights + best + _held(spec, size) + max(step, look, saving)
+    return speed.base + weights + best + _input_bytes(spec, size) + max(step, look, saving)
 
 
-def _held(spec: RunSpec, size: DataSize) -> float:
+def _input_bytes(spec: RunSpec, size: DataSize) -> float:
     """Return the bytes of inputs that are loaded into memory; those of large data sets are memory-mapped."""
     info = data.describe(spec.data.name)
     number = {"images": 1, "vectors": 4, "tokens": 8}[info.kind]

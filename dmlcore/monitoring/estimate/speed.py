@@ -134,7 +134,7 @@ def _probe(spec: ModelSpec, shape: tuple[int, ...], batch: int, device: torch.de
     """Return the shortest time of a training step, in seconds."""
     torch.set_num_threads(1 if spec.name == "mlp" else THREADS)  # as in a training run
     network = networks.build(spec, shape, seed=0).to(device)
-    optimiser = eager.plain(torch.optim.Adam)(network.parameters(), fused=True)
+    optimiser = eager.uncompiled(torch.optim.Adam)(network.parameters(), fused=True)
     inputs = torch.rand(batch, *shape, device=device)
     if len(shape) == 3:
         network = nn.utils.convert_conv2d_weight_memory_format(network, torch.channels_last)

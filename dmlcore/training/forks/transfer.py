@@ -97,7 +97,7 @@ def origin(run: Run) -> Origin | None:
     if keys := refused(parent, run.spec):
         raise TrainingError(f"fork: {', '.join(keys)} cannot be changed, as the weights of {run.spec.fork.run} go on")
     try:
-        return Origin(saved, parent, fork_parent.rows_of(run.path))
+        return Origin(saved, parent, fork_parent.read_rows(run.path))
     except SpecError as error:
         raise TrainingError(str(error)) from None
 

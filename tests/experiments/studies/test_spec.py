@@ -9,7 +9,7 @@ from dmlcore import losses, pooling
 from dmlcore.experiments import studies
 from dmlcore.experiments.studies.spec import Study
 from dmlcore.spec import SpecError
-from dmlcore.storage.listing import nameless
+from dmlcore.storage.listing import without_name
 
 # Those that were there when the studies of all were run; what comes later is not in their results.
 POOLINGS = {
@@ -78,7 +78,7 @@ def test_a_digest_knows_the_pretraining_but_no_names_and_no_run_ids():
         )
     )[2]
     assert started.digest() == renamed.digest() != changed.digest()
-    assert nameless(started.spec) == nameless(renamed.spec)
+    assert without_name(started.spec) == without_name(renamed.spec)
 
 
 @pytest.mark.parametrize(

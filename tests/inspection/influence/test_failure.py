@@ -87,7 +87,7 @@ def test_steps_are_spread_over_the_checkpoints_up_to_the_tested_weights(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paths = {step: Path(f"{step:08}.ckpt") for step in (0, 100, 200)}
-    monkeypatch.setattr(run_directory, "kept", lambda folder: paths)
+    monkeypatch.setattr(run_directory, "kept_checkpoints", lambda folder: paths)
     frozen = run.spec.with_overrides(["model.name=conv4_32", "model.freeze=backbone"])
     image = Run(run.path)
     image.__dict__["spec"] = frozen.with_overrides(["model.freeze=none"])

@@ -130,7 +130,7 @@ def digests(run: Run) -> dict[str, str]:
 def made_here(folder: Path, processes: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(local, "subprocess", warm.as_subprocess())
-        workers.train_now(RunStore(folder).create(SPEC), together.company(processes))
+        workers.train_now(RunStore(folder).create(SPEC), together.start_company(processes))
 
 
 @pytest.fixture(scope="module")

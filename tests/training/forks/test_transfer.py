@@ -94,7 +94,7 @@ def test_the_clock_goes_on_and_the_curve_begins_at_the_fork(parent: Run, store: 
     assert (told["run"], told["step"]) == (parent.id, 10)
     assert "network" in told["carried"]
     assert "best weights, chosen from here on" in told["anew"]
-    assert list(run_directory.kept(fork.path)) == [10, 20, 30]
+    assert list(run_directory.kept_checkpoints(fork.path)) == [10, 20, 30]
 
 
 def test_the_weights_at_the_fork_are_the_parents_and_the_new_proxies_begin_anew(parent: Run, store: RunStore) -> None:
