@@ -1,4 +1,4 @@
-"""The command line in the process of a test."""
+"""Execution of the command line within the process of a test."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from dmlcore.cli.main import main
 
 
 def here(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """What `python -m dmlcore` says and returns, for what trains nothing: two seconds of processor less."""
+    """Return output and status of `python -m dmlcore` for commands that train nothing; saves two seconds of processor
+    time.
+    """
     out, err = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        patch.setenv("DML_RUNS", "")  # which the command sets
+        patch.setenv("DML_RUNS", "")  # set by the command
         patch.setattr(sys, "argv", ["dmlcore", *arguments])
         with pytest.raises(SystemExit) as ended:
             main()

@@ -1,4 +1,4 @@
-"""python -m dmlcore export, as it is typed."""
+"""Command `python -m dmlcore export`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.inspection import hostile
 def made(tmp_path, monkeypatch):
     run, data, table = hostile.make(tmp_path / "runs")
     monkeypatch.setattr(build, "load_data", lambda spec: data)
-    monkeypatch.setenv("DML_RUNS", "")  # the command sets it
+    monkeypatch.setenv("DML_RUNS", "")  # set by the command
     return run, table
 
 

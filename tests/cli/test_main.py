@@ -77,7 +77,7 @@ def test_a_folder_and_the_spec_for_folders_are_the_same(
     assert (by_folder.data.split, by_folder.batch.classes) == ("classes", 9)
     assert "batch.classes=9" in capsys.readouterr().err
     assert own_folder.fit_to_folder(read_spec("./digits"), ["batch.classes=3"]).batch.classes == 3
-    assert read_spec("digits").data.name == "digits"  # a name that ships
+    assert read_spec("digits").data.name == "digits"  # the name of a shipped spec
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Runs on several processes, as commands start them."""
+"""Data-parallel runs as started by commands."""
 
 import os
 import signal
@@ -23,7 +23,7 @@ SPEC = RunSpec().with_overrides(
 
 
 def children() -> list[int]:
-    """The processes that this one has started to follow it."""
+    """Return the processes that this one has started to follow it."""
     numbers = []
     for path in Path("/proc").glob("[0-9]*"):
         try:
@@ -80,7 +80,7 @@ def test_a_resume_starts_no_more_processes_than_cores_without_being_asked(
 
 
 def torchrun() -> None:
-    """What `python -m torch.distributed.run` does, but what it starts are forks of tests/warm.py."""
+    """Do what `python -m torch.distributed.run` does, with forks of tests/warm.py as its processes."""
     from torch.distributed import run
     from torch.distributed.elastic.multiprocessing.subprocess_handler import subprocess_handler
 
@@ -97,8 +97,8 @@ def test_torchrun_starts_the_processes_of_a_run(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("DML_RUNS", str(tmp_path / "runs"))
     ended = warm.run("-c", f"from {__name__} import torchrun; torchrun()", *command)
     assert ended.returncode == 0, ended.stderr
-    (run,) = RunStore(tmp_path / "runs").list()  # one, though two processes were given the command
-    said = [line for line in ended.stdout.splitlines() if not line.startswith("[Gloo]")]  # of torch below 2.9
+    (run,) = RunStore(tmp_path / "runs").list()  # a single run, though two processes received the command
+    said = [line for line in ended.stdout.splitlines() if not line.startswith("[Gloo]")]  # in torch below 2.9
     assert said == [run.id]
     assert (run.state().state, run.state().processes) == ("done", 2)
 

@@ -14,7 +14,7 @@ from dmlcore.storage.runs import Run, RunStore
 from tests import warm
 
 SPEC = RunSpec(device="cpu")
-# Holds the lock of a run, waits for its turn, says so, and works until its input ends.
+# Locks a run, waits for a slot, prints a line, and works until its standard input is closed.
 WORKER = """
 import sys
 from dmlcore.jobs import device_queue
@@ -64,7 +64,7 @@ def test_first_come_first_served_whatever_is_killed(store: RunStore, worker) -> 
     first = worker(runs[0])
     assert first.stdout.readline() == "True\n"
     others = []
-    for run in reversed(runs[1:]):  # the processes come in another order than the runs were asked for
+    for run in reversed(runs[1:]):  # processes start in another order than their runs were requested
         others.insert(0, worker(run))
         until(lambda run=run: run.id in order(store))
     assert order(store) == [run.id for run in runs[1:]]
@@ -72,14 +72,14 @@ def test_first_come_first_served_whatever_is_killed(store: RunStore, worker) -> 
     assert device_queue.waiting_runs(store)[runs[1].id].at_work == (runs[0].id,)
     assert all(run.status() == "queued" for run in runs)
 
-    # A killed one that waits costs nobody his place; a cancelled one leaves at once.
+    # A killed waiting process does not change the order; a cancelled one leaves immediately.
     others[0].send_signal(signal.SIGKILL)
     runs[2].request_cancel()
     assert others[1].stdout.readline() == "False\n"
     until(lambda: order(store) == [runs[3].id])
     assert locks.holder(store.root / ".queue" / "cpu" / "slot-0") == first.pid
 
-    # The slot goes on to the next when its holder is killed.
+    # The next process gets the slot when its holder is killed.
     first.send_signal(signal.SIGKILL)
     assert others[2].stdout.readline() == "True\n"
     assert device_queue.waiting_runs(store) == {}
@@ -95,7 +95,7 @@ def test_what_a_killed_one_left_does_not_keep_its_successor_waiting(store: RunSt
     for process in (waiting, at_work):
         process.kill()
         process.wait()
-    with second.lock():  # before anybody looks at the queue
+    with second.lock():  # before any process reads the queue
         second.update(state="queued", queued=time.monotonic())
     again = worker(second)
     assert again.stdout.readline() == "True\n"
@@ -104,7 +104,7 @@ def test_what_a_killed_one_left_does_not_keep_its_successor_waiting(store: RunSt
 
 def test_jobs_wait_for_jobs_and_not_for_trainings(store: RunStore) -> None:
     training, first, second = (store.create(SPEC) for _ in range(3))
-    device_queue.start_now(second)  # of its training run, once
+    device_queue.start_now(second)  # left by an earlier training run
     with training.lock(), device_queue.acquire_slot(training, wait=True) as begins:
         assert begins
         with first.lock(), device_queue.acquire_slot(first, wait=True, job=True) as begins:
@@ -164,7 +164,7 @@ def test_the_device_of_a_spec_and_its_slots(monkeypatch: pytest.MonkeyPatch) -> 
     assert (device_queue.visible_gpus(), device_queue.count_slots("cuda")) == (("2", "3"), 2)
     assert device_queue.device_of(RunSpec()) == device_queue.device_of(RunSpec(device="cuda")) == "cuda"
     assert device_queue.device_of(SPEC) == "cpu"
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,-1,2")  # CUDA reads no further than a name that is negative
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,-1,2")  # CUDA ignores all entries after a negative one
     assert device_queue.visible_gpus() == ("3",)
     for none in ("", "-1"):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", none)
@@ -176,7 +176,7 @@ def test_the_slot_chooses_the_gpu(store: RunStore, monkeypatch: pytest.MonkeyPat
     first, second = store.create(RunSpec()), store.create(RunSpec())
     with first.lock(), device_queue.acquire_slot(first, wait=True):
         assert os.environ["CUDA_VISIBLE_DEVICES"] == "4"
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")  # as another process has it
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")  # as another process sees it
         with second.lock(), device_queue.acquire_slot(second, wait=True):
             assert os.environ["CUDA_VISIBLE_DEVICES"] == "7"
 
@@ -198,5 +198,5 @@ def test_a_run_of_several_processes_takes_a_slot_for_each(store: RunStore, monke
     assert taken(2, "3,5,7", RunSpec()) == (2, "3,5")
     assert taken(1, "3,5,7", RunSpec()) == (1, "3")
     monkeypatch.setenv("DML_CPU_RUNS", "4")
-    assert taken(4, "", SPEC) == (2, "")  # two cores are a slot
+    assert taken(4, "", SPEC) == (2, "")  # two cores per slot
     assert taken(100, "", SPEC) == (4, "")

@@ -28,7 +28,7 @@ os.killpg(0, signal.SIGKILL)  # with all that its session holds, as a closed ter
 SHORT = RunSpec().with_overrides(["schedule.steps=40", "schedule.validate_every=20", "schedule.checkpoint_every=10"])
 ENDLESS = SHORT.with_overrides(["schedule.steps=1000000"])
 
-pytestmark = pytest.mark.usefixtures("tasks_begin_warm")  # but for what the launcher above starts
+pytestmark = pytest.mark.usefixtures("tasks_begin_warm")  # except the process that the launcher above starts
 
 
 @pytest.fixture
@@ -58,13 +58,13 @@ def test_row_29_a_job_outlives_its_killed_launcher_and_goes_all_the_way(store: R
     seen: list[str] = []
     until(lambda: seen.append(run.status()) or seen[-1] not in ("queued", "running"), run)
     assert seen[-1] == "done", run.log_tail()
-    assert path_of(run.embeddings()).exists()  # made before it says so
+    assert path_of(run.embeddings()).exists()  # the run exists before its id is printed
     assert "lost" not in seen
     assert scores(run.metrics()[0]).keys() == {"inputs", "untrained", "trained"}
     state = run.state()
     assert (state.step, state.pid > 0, state.device.startswith(("CPU", "NVIDIA"))) == (40, True, True)
 
-    # Projection of what it learned, then evaluation again, which finds the very same scores.
+    # Map of the learned embeddings, then another evaluation, which must find equal scores.
     until(lambda: not run.is_alive(), run)
     launch.project(run)
     until(run.projection, run)
@@ -116,7 +116,7 @@ def test_row_35_a_run_that_ended_takes_no_request_to_cancel(store: RunStore) -> 
     with run.lock():
         run.update(state="failed")
     launch.cancel(run)
-    assert not run.cancel_requested()  # it would end whatever is done with the run next
+    assert not run.cancel_requested()  # otherwise the request would end the next task on the run
     assert run.status() == "failed"
 
 

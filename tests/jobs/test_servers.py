@@ -12,7 +12,7 @@ from dmlcore.jobs import servers
 from dmlcore.jobs.servers import Server
 
 REPOSITORY = Path(__file__).parents[2]
-# In place of the app, which takes seconds to start: writes its process id where the test looks, and stays.
+# Replaces the app, which takes seconds to start: writes its process ID for the test and keeps running.
 STANDS_IN = """
 import os, sys, time
 from pathlib import Path
@@ -52,7 +52,7 @@ def gone(process: int) -> bool:
     [("127.0.0.1", {}, ""), ("127.0.0.1", {"DML_TOKEN": "auto"}, "t" * 48), ("0.0.0.0", {}, "t" * 48)],
 )
 def test_each_server_starts_again_when_it_dies_and_all_end_together(tmp_path, address, setting, token):
-    """Where a token is asked for all servers have one, also after a restart: whoever is signed in stays so."""
+    """With a token, all servers use the same one, also after a restart, so that users stay signed in."""
     arguments = [sys.executable, "-c", SERVE.format(stands_in=STANDS_IN), str(tmp_path), address, "1001", "1002"]
     environment = {key: value for key, value in os.environ.items() if key != "DML_TOKEN"} | setting
     serving = subprocess.Popen(arguments, cwd=REPOSITORY, env=environment)
@@ -87,7 +87,7 @@ def test_a_server_that_keeps_dying_is_started_ever_more_rarely(monkeypatch):
 
 
 def test_a_server_that_gives_up_at_once_ends_all(monkeypatch):
-    """A setting is wrong: to start it again and again would hide what it said."""
+    """A wrong setting: restarts would hide its message."""
     monkeypatch.setattr(servers, "server_command", lambda address, port: [sys.executable, "-c", "raise SystemExit(3)"])
     monkeypatch.setattr(servers.signal, "signal", lambda *_: None)
     assert servers.serve("127.0.0.1", [1001, 1002], {}, token="") == 1

@@ -1,4 +1,4 @@
-"""What the linter says of pairs of specs, of single ones, and of runs."""
+"""Issues that the linter reports for pairs of specs, single specs, and runs."""
 
 from __future__ import annotations
 

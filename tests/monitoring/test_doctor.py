@@ -46,7 +46,7 @@ def test_what_is_wrong_is_told_with_its_remedy(store, monkeypatch, tmp_path):
     little.write_text("MemTotal: 4000000 kB\nMemAvailable: 100000 kB\n")
     monkeypatch.setattr(doctor, "MEMORY", little)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: namedtuple("Usage", "total used free")(10, 9, 1))
-    monkeypatch.setattr(device_queue, "visible_gpus", lambda: ("0",))  # a card that this build of torch cannot use
+    monkeypatch.setattr(device_queue, "visible_gpus", lambda: ("0",))  # a GPU that this build of torch cannot use
     monkeypatch.setenv("DML_CPU_RUNS", "many")
     monkeypatch.setenv("DML_TOKEN", "short")
     monkeypatch.setattr(doctor.metadata, "requires", lambda _: ["numpy<1", "nothing-like-it>=1"])

@@ -1,4 +1,4 @@
-"""The collapse monitor on training runs that really go wrong, and on healthy ones."""
+"""Collapse monitor on training runs that really fail, and on healthy ones."""
 
 from dataclasses import replace
 
@@ -17,20 +17,20 @@ BATCH_HARD = ["miner.name=batch_hard", "loss.m=0.2"]
 
 @pytest.fixture(scope="module")
 def digits():
-    """Few enough to be embedded at once; a third of the training split is enough to learn from."""
+    """Few images, for fast embedding; a third of the training split is enough for learning."""
     whole = data.load("digits", split="samples", validation="samples")
     return replace(whole, splits={name: rows[:: {"train": 3}.get(name, 2)] for name, rows in whole.splits.items()})
 
 
 @pytest.fixture(scope="module")
 def shuffled(digits):
-    """Labels that belong to other samples: nothing can be learned."""
+    """Shuffled labels, from which nothing can be learned."""
     return replace(digits, labels=np.random.default_rng(0).permutation(digits.labels))
 
 
 @pytest.fixture(scope="module")
 def memorised(digits):
-    """Sixty training samples with wrong labels, which a network learns by heart."""
+    """Sixty training samples with wrong labels, which a network memorises."""
     few = digits.splits["train"][:60]
     labels = digits.labels.copy()
     labels[few] = np.random.default_rng(0).permutation(labels[few])
@@ -38,7 +38,7 @@ def memorised(digits):
 
 
 def trained(folder, *overrides, dataset):
-    """Rows and spec of a training run on one thread."""
+    """Return rows and spec of a training run on one thread."""
     spec = RunSpec.from_toml((SPECS / "digits.toml").read_text())
     spec = spec.with_overrides(overrides)
     run = RunStore(folder).create(spec)
@@ -81,7 +81,7 @@ def test_batch_hard_on_wrong_labels_collapses_to_a_point_at_its_margin(shuffled,
     assert found.since <= 30
     assert found.numbers["spread"] < 0.01
     assert "semi_hard" in " ".join(found.remedies)
-    # Without measurements the loss alone gives it away, if the spec says what its margin is.
+    # Without measurements, the loss alone reveals it if the spec provides the margin.
     bare = [row for row in rows if row["kind"] != "measure"]
     found = only(watch(bare, spec), "margin")
     assert found.numbers["at_one_point"] == pytest.approx(0.2)
@@ -150,7 +150,7 @@ def test_weight_decay_that_shrinks_everything_to_the_origin(digits, tmp_path):
 
 
 def test_a_clamp_far_below_the_energies_saturates(digits, tmp_path):
-    """The untrained network lies beyond the window for every triplet, so that nothing ever moves."""
+    """The untrained network is beyond the upper clamp for every triplet, so no parameter ever changes."""
     rows, spec = trained(
         tmp_path, "loss.m=2.4", "loss.m2=0.1", "model.normalize=true", "schedule.steps=60", dataset=digits
     )

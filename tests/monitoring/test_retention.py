@@ -40,7 +40,7 @@ def test_runs_go_by_age_the_oldest_first_and_only_when_asked(store):
 
 
 def test_what_somebody_keeps_or_needs_stays(store):
-    """A note; the parent of a run that stays, and the parent of that; what works; the newest that are to stay."""
+    """Runs that stay: one with a note, ancestors of a run that stays, a running one, and the newest ones."""
     grand, parent, noted, free = (aged(finished(store, [f"seed={n}"], 0.5), 90) for n in range(4))
     notes.keep(noted, "the one of the paper", before="")
     for run, origin in ((parent, grand), (child := finished(store, ["seed=9"], 0.5), parent)):
@@ -98,7 +98,7 @@ def test_of_the_cache_goes_what_nobody_used(store, tmp_path):
 
 
 def test_a_clock_that_leaps_removes_nothing_until_somebody_confirms_the_date(store, monkeypatch):
-    """A cron job in a wrong year: at first the runs tell, and from then on the last removal does."""
+    """A cron job in a wrong year: the clock is checked against the runs, and later against the last removal."""
     aged(finished(store, [], 0.5), 40)
     new = finished(store, ["seed=1"], 0.5)
     clean = ["clean", "--old-runs", "30", "--yes", "--runs", str(store.root)]

@@ -1,4 +1,4 @@
-"""TensorBoard's event files, read back with protobuf and the checksums of the format."""
+"""TensorBoard event files, read back with protobuf and verified by their checksums."""
 
 import json
 import struct
@@ -59,7 +59,7 @@ def files(folder):
 
 
 def read(folder):
-    """Every event of the one file in a folder; asserts both checksums of each record."""
+    """Return every event of the only file in a folder; asserts both checksums of each record."""
     (path,) = files(folder)
     text, found = path.read_bytes(), []
     while text:
@@ -120,7 +120,7 @@ def test_the_same_rows_give_the_same_file_which_is_not_touched(run):
 def test_new_rows_are_appended_to_the_open_file_even_after_a_cut(run):
     (path,) = files(tensorboard.write(run))
     inode, size = path.stat().st_ino, path.stat().st_size
-    with open(path, "r+b") as file:  # a refresh that was killed half-way
+    with open(path, "r+b") as file:  # an update that was killed half-way
         file.truncate(size - 5)
     append(run, [{"kind": "step", "step": 3, "loss": 0.125}])
     found = scalars(read(tensorboard.write(run)))

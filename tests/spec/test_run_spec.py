@@ -45,7 +45,7 @@ def test_digest_changes_with_every_key() -> None:
 
 
 def test_a_default_that_changes_makes_other_runs() -> None:
-    """Stored runs hold all keys and keep their digest; what leaves a key out is another experiment from then on."""
+    """Stored runs contain all keys and keep their digest; leaving a key out later would be another experiment."""
     before, stored = RunSpec().digest(), RunSpec().to_json()
     code = "from dmlcore.spec import RunSpec, sections; "
     code += "RunSpec.model_fields['schedule'].default = sections.ScheduleSpec(steps=777); "
@@ -57,7 +57,7 @@ def test_a_default_that_changes_makes_other_runs() -> None:
 
 
 def test_digests_are_those_of_the_first_release() -> None:
-    """Studies, protocols and results have stored digests: add a line for a key that is new, and change none."""
+    """Studies, protocols and results store digests: add a line for a new key, and never change one."""
     inner = {f"{name}.{key}" for name, value in FIRST.items() if isinstance(value, dict) for key in value}
     assert inner | {name for name, value in FIRST.items() if not isinstance(value, dict)} == set(keys())
     assert RunSpec().digest() == hashlib.sha256(b"{}").hexdigest(), "so far no default has changed"

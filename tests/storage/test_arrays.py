@@ -1,4 +1,4 @@
-"""Files of arrays that are cut, forged or flipped: one error with a sentence, and no allocation of what they claim."""
+"""Truncated, forged or corrupted array files give one readable error and allocate nothing of the claimed size."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def claiming(header: str) -> Callable[[Path], None]:
-    """An archive whose embeddings have this header and next to no content."""
+    """Write an archive whose embeddings have this header and almost no content."""
 
     def write(path: Path) -> None:
         np.savez(path, **{name: value for name, value in GOOD.items() if name != "embeddings"})
@@ -182,7 +182,8 @@ def test_large_arrays_are_mapped_and_checked_as_others_are(tmp_path, monkeypatch
             base = base.base
         assert isinstance(base.obj, mmap.mmap), f"{name} is a view of the file"
         assert stored[name].__array_interface__["data"][0] % arrays.ALIGNED == 0
-    wide = np.tile(GOOD["embeddings"], 1000)  # more than is read with its header, whose checksum zipfile compares
+    # more than zipfile reads with the header, so that the CRC is checked by our code
+    wide = np.tile(GOOD["embeddings"], 1000)
     np.savez(tmp_path / "b.npz", **GOOD | {"embeddings": wide})
     content = bytearray((tmp_path / "b.npz").read_bytes())
     content[content.index(wide.tobytes()) + wide.nbytes - 4] ^= 1

@@ -1,4 +1,4 @@
-"""CSV: names that a spreadsheet would run come out as text, numbers and all else as they are."""
+"""CSV export: names that a spreadsheet would evaluate become text; numbers and everything else stay unchanged."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_no_other_separator_makes_a_formula(name: str) -> None:
     text = as_csv([["class", "x", "class"], [name, 1.5, name]])
     for separator in ",;|\t":
         for line in text.splitlines():
-            cells = line.split(separator)  # a spreadsheet keeps quotes within a cell, or drops them
+            cells = line.split(separator)  # a spreadsheet keeps or drops quotes within a cell
             assert not [cell for cell in cells if cell.lstrip('" ').startswith(("=", "+", "-", "@"))]
 
 
@@ -60,7 +60,7 @@ def test_numbers_names_and_gaps_stay_as_they_are() -> None:
 
 
 def test_nothing_else_writes_csv() -> None:
-    """So that the next export cannot forget it."""
+    """New exports cannot bypass this writer."""
     writes = re.compile(r"csv\.(writer|DictWriter)|\.to_csv\(")
     found = [
         str(path.relative_to(ROOT))

@@ -1,4 +1,4 @@
-"""Row 26 of the reliability table, against a server on this machine."""
+"""Row 26 of the reliability table: downloads from a server on this machine."""
 
 import hashlib
 import io
@@ -19,14 +19,14 @@ SHA256, MD5 = hashlib.sha256(CONTENT).hexdigest(), hashlib.md5(CONTENT).hexdiges
 
 
 class Server(ThreadingHTTPServer):
-    """Serves CONTENT at any path; cuts, redirects and refusals as told."""
+    """Server of CONTENT at any path, with configurable interruptions, redirects and errors."""
 
-    cut_after: list[int]  # bytes of the next answers after which the connection breaks
+    cut_after: list[int]  # bytes after which the connection of each of the next responses breaks
     ranges: bool
     redirect: str | None
-    asked: list[str | None]  # the Range of each request
+    asked: list[str | None]  # Range header of each request
     content: bytes
-    status: list[int]  # of the next answers, where not 200
+    status: list[int]  # status codes of the next responses, if not 200
 
     @property
     def url(self) -> str:
@@ -223,7 +223,7 @@ def test_only_the_web_is_asked(tmp_path: Path, url: str) -> None:
 
 def test_offline_says_where_to_put_the_file(tmp_path: Path, server: Server) -> None:
     port = server.server_address[1]
-    server.server_close()  # nobody listens any more
+    server.server_close()  # the server no longer listens
     with pytest.raises(DownloadError, match=r"could not be fetched: .*By hand: put the file at .*w\.pth"):
         fetch(f"http://127.0.0.1:{port}/x", tmp_path / "w.pth", sha256=SHA256, loopback=True, pause=0.0, timeout=2.0)
 

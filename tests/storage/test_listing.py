@@ -1,4 +1,4 @@
-"""A store is listed as it is on disk now, and a look costs what has changed."""
+"""Listings show the current state of the disk, and their cost depends on the number of changes."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def store(tmp_path: Path) -> RunStore:
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names of the runs whose files are read, from now on."""
+    """Record the names of runs whose files are read from now on."""
     seen: list[str] = []
 
     def noted(path: Path) -> RunFacts:
         seen.append(path.name)
-        time.sleep(1e-3)  # a disk lets other threads have their turn
+        time.sleep(1e-3)  # let other threads run, as a disk access would
         return known(path)
 
     known = runs._read
@@ -39,7 +39,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def aged(store: RunStore) -> None:
-    """Let the files be older than the clock's tick."""
+    """Make the files older than the clock's tick."""
     for path in store.root.glob("*/*.json"):
         os.utime(path, ns=(0, time.time_ns() - 10**9 - path.stat().st_ino))
 
@@ -80,7 +80,7 @@ def test_old_runs_are_not_read_for_the_newest(store: RunStore, read: list[str]) 
 def test_runs_come_and_go_between_two_looks(store: RunStore) -> None:
     first = store.create(RunSpec())
     assert ids(store.newest(5)) == [first.id]
-    for _ in range(20):  # faster than a clock of folders may tick
+    for _ in range(20):  # faster than the tick of a directory's modification time
         second = store.create(RunSpec(seed=1))
         assert ids(store.newest(5)) == [second.id, first.id]
         second.delete()
@@ -123,7 +123,7 @@ def test_a_change_of_the_same_size_within_a_tick_is_seen(store: RunStore) -> Non
     for seed in range(2, 9):
         assert [found.spec.seed for found in store.list()] == [seed - 1]
         file.write_text(file.read_text().replace(f'"seed":{seed - 1}', f'"seed":{seed}'))
-        os.utime(file, ns=(tick, tick))  # as a clock of files that stands still
+        os.utime(file, ns=(tick, tick))  # a file system whose clock stands still
         assert store.open(run.id).spec.seed == seed
         assert [found.spec.seed for found in store.list()] == [seed]
 
@@ -174,7 +174,7 @@ def test_a_forked_process_lists_while_a_thread_of_its_parent_does(store: RunStor
     held.wait(60)
     pid = os.fork()
     if not pid:
-        signal.alarm(20)  # ends it where the lock stays locked
+        signal.alarm(20)  # ends the process if the lock stays locked
         os._exit(0 if len(store.list()) == 1 else 1)
     assert os.waitpid(pid, 0)[1] == 0
     over.set()

@@ -1,4 +1,4 @@
-"""Rows of metrics.jsonl: what a line may hold, what a single flipped bit does to it, and what it costs to read."""
+"""Rows of metrics.jsonl: valid contents of a line, detection of single flipped bits, and speed of reading."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_row_comes_back_as_it_was(row: metrics_rows.Row) -> None:
     line = metrics_rows.to_line(row)
     assert line == metrics_rows.to_line(json.loads(json.dumps(row)))
     assert metrics_rows.from_line(line[:-1]) == row
-    assert json.loads(line) == row | {"crc": json.loads(line)["crc"]}  # still plain JSON
+    assert json.loads(line) == row | {"crc": json.loads(line)["crc"]}  # still valid JSON
 
 
 @pytest.mark.parametrize("row", GOOD, ids=lambda row: row["kind"])
@@ -63,7 +63,7 @@ def test_no_flipped_bit_gives_another_row(row: metrics_rows.Row) -> None:
         flipped[place // 8] ^= 1 << place % 8
         found = metrics_rows.from_line(bytes(flipped))
         survived += found is not None
-        if found is not None:  # the name of the checksum itself was hit, so that it is taken for one of the fields
+        if found is not None:  # the flip hit the key of the checksum, so it counts as an ordinary field
             assert {key: found.get(key) for key in row} == row
     assert survived <= (0 if row in (STEP, MEASURE, VALIDATION) else 8 * 3)
 
@@ -126,7 +126,7 @@ def test_what_python_would_take_for_json_is_left_out(line: bytes) -> None:
 
 
 def test_readers_survive_every_line_of_noise() -> None:
-    """Whatever is left of flipped lines without checksums: curves and monitors take it."""
+    """Curves and monitors accept every row that survives flipped bits in lines without checksums."""
     source = random.Random(12)
     history, taken = RunHistory(), []
     for _ in range(4000):
@@ -154,4 +154,4 @@ def test_reading_costs_no_more_than_json_alone(tmp_path: Path) -> None:
         return best
 
     plain = seconds(lambda: [json.loads(line) for line in lines])
-    assert seconds(run.metrics) < 2 * plain  # 0.9 of it on a quiet machine
+    assert seconds(run.metrics) < 2 * plain  # 0.9 of the limit on an idle machine

@@ -61,7 +61,7 @@ def test_runs_are_listed_newest_first(store: RunStore) -> None:
 @given(st.text() | st.sampled_from(["..", "../x", "/etc", "a/../b", "%2e%2e", "", ".", "a\0b", "x" * 65]))
 def test_row_32_only_ids_of_runs_open(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
     root = tmp_path_factory.getbasetemp()
-    (root / "spec.json").touch()  # what "." and ".." would find
+    (root / "spec.json").touch()  # paths to which "." and ".." would lead
     with pytest.raises(RunError, match="no run"):
         RunStore(root / "runs").open(name)
 
@@ -70,7 +70,7 @@ def test_row_32_links_do_not_open(store: RunStore, run: Run, tmp_path: Path) -> 
     other = store.create(run.spec)
     run.path.rename(tmp_path / "outside")
     (store.root / "link").symlink_to(tmp_path / "outside")
-    (store.root / "alias").symlink_to(other.path)  # of a run that is here
+    (store.root / "alias").symlink_to(other.path)  # of a run in this store
     with pytest.raises(RunError):
         store.open("alias")
     with pytest.raises(RunError):
@@ -111,7 +111,7 @@ def test_a_killed_owner_is_lost_at_once(run: Run) -> None:
         assert locks.holder(run.path / "lock") == owner.pid
         with pytest.raises(locks.Busy, match=str(owner.pid)):
             run.delete()
-        for _ in range(100):  # watching does not take the lock away
+        for _ in range(100):  # reading the status does not take the lock
             assert run.is_alive()
         owner.kill()
         owner.wait()
@@ -225,7 +225,7 @@ def test_what_only_looks_like_files_of_a_run_is_named_and_blocks_nobody(store: R
     os.mkfifo(good.path / "log.txt")
     huge = store.create(RunSpec())
     for name in ("state.json", "metrics.jsonl"):
-        os.truncate(huge.path / name, 2**40)  # without a byte of it on the disk
+        os.truncate(huge.path / name, 2**40)  # none of its bytes is on disk
     (good.path / "embeddings" / "gone.npz").symlink_to("nowhere")
     (good.path / "embeddings" / "folder.npz").mkdir()
     assert [found.id for found in store.list()] == [good.id]

@@ -1,6 +1,6 @@
-"""Row 14 of the fault matrix: runs of every released format open, go on and stand beside each other.
+"""Row 14 of the fault matrix: runs of every released format can be opened, resumed and compared.
 
-`tests/fixtures/runs/README.md` says which code wrote them.
+`tests/fixtures/runs/README.md` lists the versions that wrote them.
 """
 
 import shutil
@@ -53,7 +53,7 @@ def test_row_14_a_run_of_each_release_goes_on_as_it_would_have_then(release, tmp
     assert (state.state, state.step) == ("done", 12), state.message
     ours, theirs = numbers(run), numbers(then)
     assert theirs.keys() <= ours.keys()  # a later release may measure more
-    # Other processors round otherwise: of 896 queries two may find another neighbour.
+    # Other processors round differently: 2 of 896 queries may have another nearest neighbour.
     assert {key: ours[key] for key in theirs} == pytest.approx(theirs, rel=1e-3, abs=2.5e-3, nan_ok=True)
     mine, stored = checkpoint.load(run.path), checkpoint.load(then.path)
     for name, tensor in stored.tensors.items():
@@ -72,7 +72,7 @@ def test_row_14_a_run_of_each_release_may_be_forked(release, finished):
 
 
 def numbers(run):
-    """Every number that the run measured: (kind, of, step, names of the keys) -> value."""
+    """Return all numbers that the run measured, by (kind, of, step, key path)."""
 
     def leaves(value, *names):
         if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""A task: what its state says at every moment, whoever is killed; jobs and downloads have tests of their own."""
+"""States of a task at every moment, also after kills; jobs and downloads are tested elsewhere."""
 
 from __future__ import annotations
 
@@ -121,16 +121,16 @@ def test_how_it_ended_is_recorded_and_a_cancel_is_honoured_once(made) -> None:
     with pytest.raises(KeyboardInterrupt):
         made.execute(asked_to_end, ProgressState())
     assert (made.status(), made.cancel_requested()) == ("cancelled", False)
-    made.request_cancel()  # long before somebody starts it by hand
+    made.request_cancel()  # queued long before a user starts it in a terminal
     made.record(made.state().replace(queued=0.0))
-    with suppress(KeyboardInterrupt):  # of a mutant, which would end pytest
+    with suppress(KeyboardInterrupt):  # the exception must not end pytest
         made.execute(lambda progress: progress.finished("done"), ProgressState())
     assert made.status() == "done"
 
 
 @pytest.mark.parametrize("first", ["file", "signal"])
 def test_asked_by_file_and_by_signal_it_ends_once(made, monkeypatch, first) -> None:
-    """`cancel` asks by both; the later one used to come while the end was recorded, and the task was lost."""
+    """`cancel` uses a file and a signal; the later one once interrupted the final write, and the task was lost."""
     record, handler = made.record, signal.getsignal(signal.SIGTERM)
 
     def interrupted(state):

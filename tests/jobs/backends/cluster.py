@@ -1,4 +1,4 @@
-"""A Ray cluster of this machine for tests: two nodes of one CPU each, bound to the loopback."""
+"""Local Ray cluster for tests: two nodes with one CPU each, bound to the loopback interface."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from dmlcore.storage.runs import RunStore
 from tests import warm
 from tests.jobs.backends import no_agent, warm_worker
 
-STORE = 80 * 2**20  # bytes, of each node's objects: nothing of ours lies there
-SOON = {  # a node that is gone is missed after a second
+STORE = 80 * 2**20  # bytes of the object store of each node, which is not used
+SOON = {  # a lost node is detected after a second
     "health_check_initial_delay_ms": 1000,
     "health_check_period_ms": 500,
     "health_check_failure_threshold": 3,
     "health_check_timeout_ms": 2000,
 }
-AGENTS = {  # of a node, and the ports that it waits for
+AGENTS = {  # time limits of a node and of its ports
     "dashboard_agent_command": ("metrics_agent_port", "metrics_export_port", "dashboard_agent_listen_port"),
     "runtime_env_agent_command": ("runtime_env_agent_port",),
 }
@@ -38,7 +38,7 @@ AGENTS = {  # of a node, and the ports that it waits for
 
 @contextmanager
 def without_agents() -> Iterator[None]:
-    """Nodes that are started in here have nothing that looks after them: a second of processor less for each."""
+    """Start nodes without their two agents, which saves a second of processor time per node."""
     from ray._private import node, services
 
     start = services.start_ray_process
@@ -60,13 +60,15 @@ def without_agents() -> Iterator[None]:
 
 @contextmanager
 def two_nodes() -> Iterator[Any]:
-    """The cluster; `address` is what `--backend ray:ADDRESS` takes, `worker` the node that may be killed."""
+    """Cluster with the `address` for `--backend ray:ADDRESS` and the node `worker`, which tests may kill."""
     warm.use()
-    before, path = dict(os.environ), list(sys.path)  # Ray adds packages that it brings along, which others would see
-    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # read when Ray is imported: bind to the loopback alone
+    # Ray adds its bundled packages to the path, which other tests would see
+    before, path = dict(os.environ), list(sys.path)
+    # read when Ray is imported: bind to the loopback interface only
+    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_enable_metrics_collection": "0", "OMP_NUM_THREADS": "1"}
     os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}  # keep other accounts out
-    os.environ |= {"RAY_worker_niceness": "0"}  # of 15, they would wait for all other tests
+    os.environ |= {"RAY_worker_niceness": "0"}  # niceness 15, Ray's default, would wait for all other tests
     os.environ["PYTHONPATH"] = str(Path(__file__).parents[3])  # of the nodes
     from ray._private.authentication_test_utils import reset_auth_token_state
     from ray.cluster_utils import Cluster
@@ -86,10 +88,10 @@ def two_nodes() -> Iterator[Any]:
         cluster = Cluster(initialize_head=True, head_node_args=head)
 
     def join() -> None:
-        """Add the node that may be killed, or one in place of that."""
+        """Add the node that may be killed, or a replacement of it."""
         with without_agents():
             cluster.worker = cluster.add_node(**node)
-        for number, handler in handlers.items():  # a node's own ends the process
+        for number, handler in handlers.items():  # a node's own handler ends the process
             signal.signal(number, handler)
 
     cluster.join = join
@@ -109,16 +111,16 @@ def two_nodes() -> Iterator[Any]:
 
 
 def workers(node: Any) -> list[int]:
-    """Process ids of the workers that a node has begun."""
+    """Return the process IDs of the workers of a node."""
     raylet = str(node.all_processes["raylet"][0].process.pid)
     return [int(path.name) for path in Path(os.environ[warm_worker.NODES]).iterdir() if path.read_text() == raylet]
 
 
 def lose_node_at_work(cluster: Any, store: RunStore) -> str:
-    """Kill the second node while it trains a run whose checkpoint has come through; the run's id, "" before that.
+    """Kill the second node while it trains a run with a saved checkpoint; return the run's id, or "" before that.
 
-    What it does is stopped before it is looked at, and until the next look where the checkpoint is still on its way,
-    so that it cannot end in between: a few steps suffice.
+    The worker is stopped before each check and while its checkpoint is still being copied, so that it cannot finish in
+    between; a few steps suffice.
     """
     for pid in workers(cluster.worker):
         for _ in range(200):
@@ -142,9 +144,9 @@ def lose_node_at_work(cluster: Any, store: RunStore) -> str:
 
 @contextmanager
 def losing_a_node(cluster: Any, store: RunStore) -> Iterator[list[str]]:
-    """What begins in here loses the second node; the list has the run that it was at.
+    """Lose the second node during this context; the yielded list receives the interrupted run.
 
-    Looked at all the while: between two looks of who attends to the runs one may begin and end.
+    A thread polls continuously, since a run may start and end between two polls of the monitoring process.
     """
     killed: list[str] = []
     over = Event()
@@ -164,7 +166,7 @@ def losing_a_node(cluster: Any, store: RunStore) -> Iterator[list[str]]:
 
 
 def task(pid: int) -> str:
-    """What a worker of Ray is at, as the folder of its order is called; "" if nothing."""
+    """Return the name of the order folder that a Ray worker is executing, or ""."""
     try:
         title = Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0 ").decode()
     except OSError:

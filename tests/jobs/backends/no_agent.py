@@ -1,7 +1,7 @@
-"""What the nodes of tests start in place of the two agents of Ray, which take half a second of processor each.
+"""Replacement for Ray's two agents on test nodes, which save half a second of processor time each.
 
-Nobody asks them: one would tell how a node fares, the other prepare environments for tasks that ask for one. In the
-folder of the session they tell their ports, which lets the node begin. This ends with its node, and a node with this.
+Their services (node metrics, runtime environments) are not used. The process writes their port files into the session
+folder, which lets the node start. It ends with its node, and the node with it.
 """
 
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Say that there are no ports, and wait for the end of the node."""
+    """Report that there are no ports, and wait for the end of the node."""
     session, node, *ports = sys.argv[1:]
     for port in ports:
         part = Path(session, f"{port}_{node}.part")

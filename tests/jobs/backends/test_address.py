@@ -1,4 +1,4 @@
-"""Files that come back from an address, whose names anybody chooses who can write there."""
+"""Files fetched from an address, where any writer of the address can choose the names."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ PARTS = [
 
 
 class Bucket:
-    """A file system that lists and reads what it is told to."""
+    """File system with the given listing and contents."""
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
         self.files = files
 
     def invalidate_cache(self) -> None:
-        """Nothing is cached."""
+        """Do nothing, as nothing is cached."""
 
     def exists(self, path: str) -> bool:
         return True
@@ -43,7 +43,7 @@ class Bucket:
 
 @pytest.fixture
 def at(monkeypatch: pytest.MonkeyPatch):
-    """What an address is that holds these files."""
+    """Return an address that contains these files."""
 
     def made(files: Mapping[str, bytes]) -> Address:
         monkeypatch.setattr(fsspec.core, "url_to_fs", lambda url: (Bucket(files), BUCKET))
@@ -53,7 +53,7 @@ def at(monkeypatch: pytest.MonkeyPatch):
 
 
 def hostile_listing(chance: random.Random, roots: Path) -> dict[str, bytes]:
-    """Keys as an object store allows them: most climb out, are absolute, malformed, or folders that are files."""
+    """Return object store keys: most leave the folder, are absolute or malformed, or are both file and folder."""
     keys = [f"{BUCKET}/order.json"]
     for _ in range(chance.randint(1, 12)):
         climb = "../" * chance.choice([0, 0, 1, 2, 3, 4, 9])
@@ -65,14 +65,14 @@ def hostile_listing(chance: random.Random, roots: Path) -> dict[str, bytes]:
 
 def test_a_thousand_hostile_listings_write_nothing_outside_a_run(tmp_path: Path, at) -> None:
     chance = random.Random(29)
-    roots = tmp_path.joinpath(*"abcdefghijklmnopqrst")  # so deep that nothing climbs out of the test's own folder
+    roots = tmp_path.joinpath(*"abcdefghijklmnopqrst")  # deep enough that no path leaves the test's own folder
     climbing = arrived = 0
     for number in range(1000):
         files = hostile_listing(chance, roots)
         climbing += any(".." in key for key in files)
         root = roots / f"run.{number}"
         root.mkdir(parents=True)
-        with contextlib.suppress(JobError):  # a name that is that of a file and of a folder
+        with contextlib.suppress(JobError):  # a name that is both a file and a folder
             at(files).fetch(root)
             arrived += (root / "order.json").read_bytes() == b"evil"
     assert climbing > 700
@@ -106,10 +106,10 @@ def test_files_and_bytes_have_a_ceiling_whatever_the_listing_says(tmp_path: Path
     files = {f"{BUCKET}/{name}": b"1234" for name in "ab"}
     held = at(files)
     held.fetch(tmp_path)
-    files[f"{BUCKET}/a"] = b"123456"  # in place of the one before
+    files[f"{BUCKET}/a"] = b"123456"  # replaces the previous one
     held.fetch(tmp_path)
     del files[f"{BUCKET}/b"]
-    files[f"{BUCKET}/c"] = b"1"  # what came before still lies here
+    files[f"{BUCKET}/c"] = b"1"  # files of the previous one are still here
     with pytest.raises(JobError, match="more than 10 bytes, too many for a run"):
         held.fetch(tmp_path)
     with pytest.raises(JobError, match="more than 3 files, too many for a run"):

@@ -1,4 +1,4 @@
-"""Every kind of job on a Ray cluster of two nodes, one of which is killed on the way: equal to the runs made here."""
+"""All kinds of jobs on a Ray cluster with two nodes, one of which is killed; results must equal those of local runs."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def started():
 
 @pytest.fixture
 def cluster(started):
-    """With both its nodes, whichever test has killed one."""
+    """Return the cluster with both nodes, in case an earlier test killed one."""
     if started.worker not in started.worker_nodes:
         started.join()
     return started
@@ -101,7 +101,7 @@ def until(condition: Callable[[], object], task: Task[Any]) -> None:
 
 
 def digests(run: Run) -> dict[str, str]:
-    """What a run has learned and measured, file by file."""
+    """Return everything that a run has learned and measured, by file."""
     embeddings = run.embeddings()
     files = [run.path / LAST, run.path / METRICS, embeddings]
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
@@ -112,7 +112,7 @@ def test_every_other_kind_of_job_and_a_cancel_reach_the_cluster(
 ) -> None:
     backend = f"ray:{cluster.address}"
     store = RunStore(tmp_path)
-    # A search: its trials are tasks beside each other, its list a journal, made for many machines.
+    # A search: its trials are concurrent tasks and its storage is a journal for several machines.
     wanted = search.prepare(RunSpec().with_overrides(SMALL), ["loss.m=0.1,0.5"], "two", method="grid")
     where = backends.create_backend(backend)
     journal = search.storage_of(wanted, store, many_nodes=where.at_once > 1)
@@ -122,7 +122,7 @@ def test_every_other_kind_of_job_and_a_cancel_reach_the_cluster(
     assert [row.state for row in rows] == ["complete", "complete"]
     assert len({row.run for row in rows}) == 2
 
-    # A protocol: each fold of it is a task.
+    # A protocol: each fold is a task.
     overrides = ("data.split=classes", "data.folds=2", *SMALLER, "batch.classes=2", "schedule.validate_every=5")
     request = protocols.ProtocolRequest(
         protocol="gurbuz-2022-fair", data="Digits", loss="triplet", overrides=overrides, seeds=(0,)
@@ -132,7 +132,7 @@ def test_every_other_kind_of_job_and_a_cancel_reach_the_cluster(
     assert [(one.fold, one.steps) for one in measured] == [(1, 10), (2, 10)]
     assert {store.open(one.run).state().backend for one in measured} == {backend}
 
-    # A job on a run of the search, attended to here; a run by the process that attends to it, cancelled at work.
+    # A job on a run of the search, monitored here; and a run monitored by its own process and cancelled while running.
     run = store.open(rows[0].run)
     with monkeypatch.context() as patch:
         patch.setattr(launch, "spawn_detached", lambda arguments, log: here(*arguments[2:]))
@@ -150,22 +150,23 @@ def test_every_other_kind_of_job_and_a_cancel_reach_the_cluster(
 
 def test_the_commands_of_the_page_on_clusters_run(cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_ADDRESS", cluster.address)
-    monkeypatch.setenv("DML_RUNS", str(tmp_path / "runs"))  # which commands set for what they start
-    # Those before it run in tests/docs/test_laptop_to_cluster.py.
+    monkeypatch.setenv("DML_RUNS", str(tmp_path / "runs"))  # set by commands for their child processes
+    # The preceding ones run in tests/docs/test_laptop_to_cluster.py.
     lines = [line for line in page.commands(after="\n## Ray on one machine\n") if line.startswith(".venv/bin/dml")]
     for line in lines:
         words = line.replace("10.0.0.1:6379", cluster.address).replace("/shared/dml", str(tmp_path / "shared"))
         answer = CliRunner().invoke(app, [*shlex.split(words)[1:], *SMALLER, "--runs", str(tmp_path / "runs")])
         assert answer.exit_code == 0, (line, answer.output, answer.exception)
     runs = RunStore(tmp_path / "runs").list()
-    assert [run.state().state for run in runs] == ["done"] * len(lines)  # the search makes one, and has the other
+    # the search executes one trial and reuses the other
+    assert [run.state().state for run in runs] == ["done"] * len(lines)
     assert (tmp_path / "shared").is_dir()
 
 
 def test_a_run_on_two_processes_loses_a_node_and_equals_the_one_made_here(
     cluster, companions_begin_warm: None, tmp_path: Path
 ) -> None:
-    """One process on each node; once one is killed, both wait for another one to join, and begin again."""
+    """One process per node; after one is killed, both wait for a replacement and start again."""
     store, spec = RunStore(tmp_path), RunSpec().with_overrides([*LITTLE, *OFTEN, "schedule.validate_every=30"])
     run = store.create(spec)
     with run.lock():
@@ -185,7 +186,7 @@ def test_a_run_on_two_processes_loses_a_node_and_equals_the_one_made_here(
 
 
 def made_here(folder: Path) -> None:
-    """The runs of the study, made in this process without a break."""
+    """Return the runs of the study, trained in this process without interruption."""
     (folder / "twelve.toml").write_text(STUDY)
     for entry in studies.StudyRequest(study=str(folder / "twelve.toml")).entries():
         run = RunStore(folder).create(entry.spec)
@@ -200,7 +201,7 @@ def test_a_study_started_in_the_app_loses_a_node_and_equals_the_runs_made_here(
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Twelve runs, by the process that the page starts."""
+    """Twelve runs, executed by the process that the page starts."""
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "twelve.toml").write_text(STUDY)
     store, backend = RunStore(tmp_path / "runs"), f"ray:{cluster.address}"

@@ -1,4 +1,4 @@
-"""Work elsewhere without a cluster: what is sent, what comes back, what a lost node, a cancel and a bad line do."""
+"""Remote work without a cluster: files sent and fetched, lost nodes, cancellation, and damaged lines."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ SPEC = RunSpec().with_overrides(
 
 
 class HereEngine:
-    """An engine whose only node is this process; `before` happens to each order before it is carried out."""
+    """Engine whose only node is this process; `before` is called with each order before it is executed."""
 
     title = "Here"
 
@@ -65,7 +65,7 @@ class HereEngine:
             try:
                 self.before(folder)
                 on_node.carry_out(folder)
-            except SystemExit:  # what stands for a killed process
+            except SystemExit:  # takes the place of a killed process
                 self.why = ("the node is gone", True)
             except OSError as error:
                 self.why = (str(error), False)
@@ -78,7 +78,7 @@ class HereEngine:
         self.withdrawn.append(folder)
 
     def release(self, folder):
-        """Nothing is held."""
+        """Do nothing, as no resources are held."""
 
     def waits_for(self, spec, processes):
         return "waiting for room"
@@ -101,7 +101,7 @@ starts.load_data = load_data
 
 
 class PairEngine(HereEngine):
-    """As before, and a process beside it that is the second one of the run; `firsts`: what those do first, in turn."""
+    """Engine with a second process per run; `firsts` are called at its start, one per attempt."""
 
     def __init__(self, *firsts: str) -> None:
         super().__init__(self.begin_second)
@@ -135,14 +135,14 @@ def made_here(folder: Path, processes: int) -> None:
 
 @pytest.fixture(scope="module")
 def twin(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What the run is that was made here, without a break."""
+    """Return a run trained here without interruption."""
     (run,) = RunStore(once(tmp_path_factory, "alone", lambda folder: made_here(folder, 1))).list()
     return digests(run)
 
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What the run is that two processes have made here, without a break: `dml train --processes 2`."""
+    """Return a run trained here by two processes without interruption: `dml train --processes 2`."""
     (run,) = RunStore(once(tmp_path_factory, "pair", lambda folder: made_here(folder, 2))).list()
     return digests(run)
 
@@ -191,7 +191,8 @@ def test_a_lost_process_of_two_has_both_begin_again_and_the_run_equals_the_one_m
 
     monkeypatch.setattr(loop, "step", kills_once)
     engine = PairEngine()
-    chosen = choice.parse(f"ray?folder=file://{tmp_path}/bucket")  # where the second one reads and the first one writes
+    # folder that the second process reads and the first one writes
+    chosen = choice.parse(f"ray?folder=file://{tmp_path}/bucket")
     work = finish(RemoteBackend(chosen, engine).begin(run, "train"))
     assert work.outcome == order.NodeOutcome(state="done", message=run.state().message)
     assert steps == [*range(1, 26), *range(21, 41)]  # both from the last checkpoint
@@ -235,7 +236,7 @@ def test_a_folder_that_nodes_do_not_see_is_named(tmp_path) -> None:
     run = RunStore(tmp_path).create(SPEC)
     with pytest.raises(OSError, match="does not see /nowhere: mount it there, or name a folder that all nodes see"):
         on_node.carry_out(f"/nowhere/{run.id}.1234")
-    on_node.carry_out(str(tmp_path / f"{run.id}.1234"))  # withdrawn: the folder above is there
+    on_node.carry_out(str(tmp_path / f"{run.id}.1234"))  # withdrawn: its folder still exists
 
 
 @pytest.mark.parametrize("begins", [False, True])
@@ -245,7 +246,7 @@ def test_a_cancel_reaches_it_wherever_it_is(begins, tmp_path, monkeypatch) -> No
 
     def cancels(state, number, *more):
         if number == 7:
-            run.cancel()  # as the page does; nobody is signalled, as this process is not the worker alone
+            run.cancel()  # as the page does; no signal is sent, as this process is not the worker
             assert work._asked_to_end()
             work._pass_on_cancel()
         return step(state, number, *more)
@@ -279,7 +280,7 @@ def test_what_somebody_else_puts_at_the_address_ends_the_run_and_stays_there(tmp
 
 
 def test_a_spec_comes_back_from_nowhere(tmp_path) -> None:
-    """Neither another one nor its absence: it never changes."""
+    """The spec never changes: it is neither replaced nor removed."""
     run, there = tmp_path / "run", tmp_path / "there"
     for folder in (run, there):
         folder.mkdir()
@@ -294,7 +295,7 @@ def test_a_spec_comes_back_from_nowhere(tmp_path) -> None:
 
 
 def test_of_a_spec_only_a_run_of_the_store_is_sent_along(tmp_path) -> None:
-    """`model.start` of a foreign spec names a folder above the store."""
+    """`model.start` of a spec from another user names a folder above the store."""
     store = RunStore(tmp_path / "runs")
     run = store.create(SPEC.with_overrides(["model.start=.."]))
     (tmp_path / "state.json").write_text("{}")
@@ -319,7 +320,7 @@ def test_jobs_on_a_run_come_back_as_files_of_it(tmp_path, twin) -> None:
 
 
 def test_a_task_has_its_own_number_of_threads(tmp_path, monkeypatch) -> None:
-    """Whatever the task before left in the same process: another number rounds differently."""
+    """The order's number of threads replaces that of the previous task, which would change the rounding."""
     seen = []
 
     def trains(run, **_):
@@ -446,7 +447,7 @@ def test_what_answers_and_is_no_cluster_is_given_up(tmp_path, monkeypatch) -> No
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("RAY_AUTH_MODE")
     over = threading.Event()
-    ray = SimpleNamespace(is_initialized=lambda: False, init=lambda **_: over.wait())  # as Ray does for ever
+    ray = SimpleNamespace(is_initialized=lambda: False, init=lambda **_: over.wait())  # as Ray does forever
     monkeypatch.setitem(sys.modules, "ray", ray)
     monkeypatch.setattr(ray_engine, "CONNECT_TIMEOUT", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -460,7 +461,7 @@ def test_what_answers_and_is_no_cluster_is_given_up(tmp_path, monkeypatch) -> No
         (tmp_path / ".ray").mkdir()
         (tmp_path / ".ray" / "auth_token").write_text("of the owner")
         assert ray_engine.connected(where) is ray
-        assert os.environ["RAY_AUTH_MODE"] == "token"  # which Ray does not do by itself where an address is named
+        assert os.environ["RAY_AUTH_MODE"] == "token"  # Ray lets every account write into the folder that names it.
 
 
 def test_the_cluster_of_this_machine_is_one_of_the_same_account(tmp_path, monkeypatch) -> None:

@@ -1,6 +1,6 @@
-"""SLURM by submitit: the batch script as it is handed over, and a job by submitit's local executor.
+"""SLURM through submitit: the generated batch script, and a job of submitit's local executor.
 
-No SLURM was there: answers of its scheduler, sacct and scancel, a requeue, a limit that is reached were not run.
+No SLURM was available: responses of sacct and scancel, requeueing and time limits were not tested.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ echo "Submitted batch job 4711"
 def test_the_batch_script_asks_for_what_was_chosen(
     processes: int, nodes: int, tasks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each process has what was asked for."""
+    """Each process gets the requested resources."""
     from dmlcore.jobs.backends.slurm_engine import SlurmEngine
 
     for name, text in (("sbatch", SBATCH), ("srun", "#!/bin/sh\n")):
@@ -85,7 +85,7 @@ def test_a_job_of_the_local_executor_makes_the_same_run(
     from dmlcore.jobs.backends.slurm_engine import SlurmEngine
 
     expected = request.getfixturevalue("twin" if processes == 1 else "pair")
-    if processes > 1:  # how one begins by itself, the other case sees
+    if processes > 1:  # the other case covers how it starts by itself
         from tests.jobs.backends import warm_slurm
 
         warm_slurm.use(monkeypatch)

@@ -1,4 +1,4 @@
-"""Jobs of submitit's local executor begin as forks of tests/warm.py: what controls a job, and each of its tasks."""
+"""Jobs of submitit's local executor as forks of tests/warm.py: the controlling process of a job and its tasks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CONTROL = f"from {__name__} import control; control()"
 
 
 def popen(command: Sequence[str], **more: Any) -> warm.Begun:
-    """As subprocess.Popen does it: what controls a job, or `python -u -m` for one of its tasks."""
+    """Replace subprocess.Popen for the controlling process of a job and for `python -u -m`, one of its tasks."""
     python, *words = [word for word in command if word != "-u"]
     if words[:2] == ["-m", "submitit.local._local"]:
         words[:2] = ["-c", CONTROL]
@@ -30,11 +30,11 @@ FORKS.Popen = popen
 
 
 def control() -> None:
-    """What `python -m submitit.local._local FOLDER` does."""
+    """Execute `python -m submitit.local._local FOLDER`."""
     local.subprocess = FORKS  # type: ignore[attr-defined]
     local.Controller(Path(sys.argv[1])).run()
 
 
 def use(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From now on, in this test."""
+    """Activate the replacement for the rest of this test."""
     monkeypatch.setattr(local, "subprocess", FORKS)

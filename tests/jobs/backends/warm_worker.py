@@ -1,7 +1,7 @@
-"""What the nodes of tests start in place of Ray's own start of a worker: it is a fork of tests/warm.py, and this waits.
+"""Replacement for Ray's start of a worker on test nodes: the worker is a fork of tests/warm.py, for which this waits.
 
-Ray, torch and a first training take four seconds of processor in each worker, and each driver and each node has others.
-How Ray starts them itself is tested by the lines of README (tests/docs/test_laptop_to_cluster.py).
+Ray, torch and a first training run take four seconds of processor time in each worker, and each driver and node has its
+own workers. Ray's own start is tested by the commands of the README (tests/docs/test_laptop_to_cluster.py).
 """
 
 import contextlib
@@ -12,12 +12,14 @@ from pathlib import Path
 
 from tests import warm
 
-NODES = "DML_TESTS_NODES"  # the environment variable that names a folder: by process id of a worker, that of its raylet
-SETUP = ("--language", "--serialized-runtime-env-context")  # what the start of a worker takes, and not the worker
+# environment variable with a folder that maps process IDs of workers to those of their raylets
+NODES = "DML_TESTS_NODES"
+# arguments for the start of a worker, which the worker itself does not take
+SETUP = ("--language", "--serialized-runtime-env-context")
 
 
 def main() -> None:
-    """Begin the worker, and end as it does; it ends with its node."""
+    """Start the worker and exit with its status; it ends with its node."""
     worker = [argument for argument in sys.argv[2:] if not argument.startswith(SETUP)]
     begun = warm.popen([sys.executable, "-m", "ray._private.workers.default_worker", *worker], env=os.environ)
     raylet = os.getppid()

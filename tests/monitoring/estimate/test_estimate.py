@@ -62,7 +62,7 @@ def test_memory_grows_with_batch_optimiser_and_images() -> None:
     adam = told(IMAGES, CIFAR)
     assert adam.memory > small.memory > SPEED.base + 3072 * 50_000  # the images themselves
     large = told(IMAGES.with_overrides(["batch.classes=64", "batch.samples=16"]), CIFAR)
-    assert large.memory - adam.memory > 0.5 * 1024 * 1.5e6  # 1.5 MB are kept for each sample
+    assert large.memory - adam.memory > 0.5 * 1024 * 1.5e6  # 1.5 MB are kept per sample
 
 
 def test_memory_counts_every_proxy_and_what_projections_keep_of_the_network() -> None:
@@ -72,7 +72,7 @@ def test_memory_counts_every_proxy_and_what_projections_keep_of_the_network() ->
     assert more.memory - plain.memory >= 4 * 500 * proxies  # weights, gradient and both moments
     ccp = told(one.with_overrides(["projection.pool=4"]), CIFAR)
     network = 4 * (ccp.parameters)
-    # theta*, the candidate with its proxies, and both again while a checkpoint is put together, if that is the peak
+    # theta*, the candidate with its proxies, and both again in an assembled checkpoint, if that is the peak
     assert 2 * network + proxies <= ccp.memory - plain.memory <= 2 * (2 * network + proxies) + 1
 
 
@@ -81,13 +81,13 @@ def test_finished_runs_with_the_same_network_and_data_correct_it(tmp_path: Path)
     runs = [finished(store, IMAGES, 3 * alone.seconds) for _ in range(2)]
     runs += [finished(store, IMAGES.with_overrides(["loss.name=contrastive"]), 50 * alone.seconds)]
     runs += [finished(store, IMAGES.with_overrides(["model.name=resnet18"]), 70 * alone.seconds)]
-    runs += [store.create(IMAGES)]  # not done
+    runs += [store.create(IMAGES)]  # not finished
     same = told(IMAGES, CIFAR, runs)
     assert (same.runs, same.basis) == (2, "from 2 finished runs like it")
     assert same.seconds == pytest.approx(3 * alone.seconds)
     longer = IMAGES.with_overrides(["schedule.steps=4000", "schedule.validate_every=500"])
     assert told(longer, CIFAR, runs).seconds == pytest.approx(3 * told(longer, CIFAR).seconds)
-    other = told(IMAGES.with_overrides(["loss.name=margin"]), CIFAR, runs)  # none has this loss: all three are asked
+    other = told(IMAGES.with_overrides(["loss.name=margin"]), CIFAR, runs)  # no run has this loss: all three are used
     assert other.runs == 3
     assert told(RunSpec(), DIGITS, runs).runs == 0
 
@@ -100,7 +100,7 @@ def test_the_loss_is_timed_and_one_that_cannot_be_made_costs_nothing(monkeypatch
     monkeypatch.undo()
     spec = RunSpec()
     assert estimate.loss_seconds(spec, 10) > 0
-    large = spec.with_overrides(["batch.classes=64", "batch.samples=16"])  # beyond what is timed
+    large = spec.with_overrides(["batch.classes=64", "batch.samples=16"])  # larger than the timed batch
     assert estimate.loss_seconds(large, 70) > estimate.loss_seconds(spec, 70)
     assert estimate.loss_seconds(spec.with_overrides(["loss.name=nonsense"]), 10) == 0
 
@@ -112,7 +112,7 @@ def test_speed_is_kept_and_a_damaged_file_is_no_speed(tmp_path: Path, monkeypatc
     assert speed.measure()["cpu"] == SPEED == speed.known_speed("cpu")
     file = next(tmp_path.glob("speed-*.json"))
     plain = json.loads(file.read_text())
-    file.write_text(json.dumps({"cpu": plain["cpu"] | {"later": 1}}))  # of a later release
+    file.write_text(json.dumps({"cpu": plain["cpu"] | {"later": 1}}))  # written by a later release
     os.utime(file, ns=(1, 1))
     assert speed.known_speed("cpu") == dataclasses.replace(SPEED)
     file.write_text("{")
