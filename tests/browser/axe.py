@@ -1,4 +1,6 @@
-"""What axe-core finds on pages: python -m tests.browser.axe URL [address ...] counts it for each, light and dark."""
+"""Violations that axe-core finds on pages. `python -m tests.browser.axe URL [address ...]` counts them per page, light
+and dark.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +14,15 @@ from tests.browser.harness import CHROMIUM_FLAGS, LOOK, ROOT, THEMES, chromium_p
 
 SOURCE = ROOT / "node_modules" / "axe-core" / "axe.min.js"  # package.json
 GRAVE = ("serious", "critical")
-# What another theme may change: the rest is found in one of them.
+# Rules whose result depends on the theme; all others need to run in one theme only.
 OF_COLOURS: dict[str, object] = {"runOnly": ["color-contrast", "link-in-text-block"]}
-# No style sheet is fetched and parsed again, which only a rule of sound wants.
+# Style sheets are not fetched and parsed again, since only an audio rule needs them.
 OF_GRAVE: dict[str, object] = {"preload": False, "grave": True}
-# Streamlit's own, which a page cannot mend: the rule, a piece of the element, and why.
+# Violations of Streamlit's own elements, which a page cannot fix: rule, part of the element, and reason.
 KNOWN: tuple[tuple[str, str, str], ...] = ()
 
-# Marks of a chart are alike, by the hundred: of each kind the first is looked at. Of the colours in a drawing axe never
-# knows enough to judge, so that for their rules none of it is. With grave, rules of lesser impact are not asked.
+# Marks of one kind in a chart are alike and number in the hundreds, so only the first of each kind is checked, and none
+# by the colour rules, which axe can never decide for drawings. With `grave`, rules of lesser impact are skipped.
 _RUN = """async ({ grave, ...options }) => {
   const kinds = options.runOnly ? ".vega-embed svg" : '.vega-embed g[class^="mark-"]:not(.mark-group)';
   const thinned = [...document.querySelectorAll(kinds)].map((kind) => [kind, [...kind.childNodes]]);
@@ -33,7 +35,8 @@ _RUN = """async ({ grave, ...options }) => {
     rule: id, impact, help, html: node.html.slice(0, 300), why: node.any.concat(node.all, node.none)
       .map((check) => check.message).join("; "), at: node.target.flat(9).join(" ") })));
 }"""
-# How often the lab's own modules asked for a frame, and which animations run, over so many milliseconds.
+# Count the animation frames that the app's own modules request, and list the running animations, over the given
+# milliseconds.
 _COUNT = """() => {
   if (window.framesAsked !== undefined) return;
   const plain = window.requestAnimationFrame;
@@ -55,7 +58,7 @@ _MOVES = """(wait) => new Promise((done) => {
     done([window.framesAsked - before, forever.map((animation) => animation.animationName)]);
   }, wait);
 })"""
-# Streamlit has run the page's script, and every component has built what it shows.
+# True once Streamlit has run the page's script and every component has built its content.
 _COMPLETE = """() => {
   const app = document.querySelector('[data-testid="stApp"]');
   const built = [...document.querySelectorAll('[data-testid^="stBidiComponent"]')]
@@ -78,12 +81,12 @@ class Violation:
 
     @property
     def known(self) -> bool:
-        """Whether it is Streamlit's own."""
+        """True if the violation is listed in `KNOWN`."""
         return any(self.rule == rule and piece in self.html + self.at for rule, piece, _ in KNOWN)
 
     @property
     def grave(self) -> bool:
-        """Whether it keeps somebody out."""
+        """True if the impact is serious or critical."""
         return self.impact in GRAVE
 
     def __str__(self) -> str:
@@ -91,30 +94,32 @@ class Violation:
 
 
 def path(address: str) -> str:
-    """Where a page of the menu is: the first one is that of the root."""
+    """Return the path of a page of the menu; the first page is at the root."""
     return "" if address == menu.FIRST else address
 
 
 def prepare(page: Any) -> None:
-    """Serve axe to a page that shows the app, and count its frames from now on; it stays until it is loaded again."""
+    """Load axe into a page that shows the app, and count animation frames from now on; both last until the next page
+    load.
+    """
     if not page.evaluate("'axe' in window"):
         page.evaluate(SOURCE.read_text())
     page.evaluate(_COUNT)
 
 
 def violations(page: Any, options: dict[str, object] | None = None) -> list[Violation]:
-    """What axe finds on the page as it is, by all its rules or as these options of its own say."""
+    """Return the violations that axe finds on the current page, by all its rules or by `options`."""
     return [Violation(**found) for found in page.evaluate(_RUN, options or {})]
 
 
 def motion(page: Any, milliseconds: int = 400) -> tuple[int, list[str]]:
-    """How many frames the lab's modules ask for in that time, and the names of the animations without an end."""
+    """Return the number of frames that the app's modules request in this time, and the names of endless animations."""
     frames, animations = page.evaluate(_MOVES, milliseconds)
     return frames, animations
 
 
 def rested(page: Any) -> None:
-    """Wait for the page to be there, and nothing to move on it: the tab asks for reduced motion."""
+    """Wait until the page is complete and nothing moves; the tab must prefer reduced motion."""
 
     def still() -> None:
         assert page.evaluate(_COMPLETE), "the page is being drawn"
@@ -124,7 +129,7 @@ def rested(page: Any) -> None:
 
 
 def themed(page: Any, theme: str) -> None:
-    """Have the page in a theme, with all that follows."""
+    """Switch the page to a theme and wait until it is applied."""
     page.emulate_media(color_scheme=theme, reduced_motion="reduce")
     paper = {"light": "rgb(255, 255, 255)", "dark": "rgb(18, 22, 28)"}[theme]
     page.wait_for_function(
@@ -135,7 +140,7 @@ def themed(page: Any, theme: str) -> None:
 
 
 def main() -> None:
-    """Print the table of findings, and each once below it."""
+    """Print a table of the violations, followed by each distinct violation."""
     from playwright.sync_api import sync_playwright
 
     url, addresses = sys.argv[1].rstrip("/"), sys.argv[2:] or list(menu.PLACES)

@@ -1,4 +1,4 @@
-"""Browser fixtures; without Chromium the tests skip, unless REQUIRE_BROWSER=1 makes that a failure."""
+"""Browser fixtures. Tests are skipped without Chromium, unless REQUIRE_BROWSER=1 makes that a failure."""
 
 from __future__ import annotations
 
@@ -30,14 +30,16 @@ SERVING = pytest.StashKey[Server]()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One unlucky frame of a loaded machine refuses no landing; a rerun is listed, and a defect to repair."""
+    """Rerun a failed test once, so that one slow frame on a loaded machine does not block a landing; reruns are
+    reported and should be repaired.
+    """
     for item in items:
         if item.get_closest_marker("browser"):
             item.add_marker(pytest.mark.flaky(reruns=1))
 
 
 def missing(reason: str) -> None:
-    """Skip the test for want of something, which REQUIRE_BROWSER=1 makes a failure."""
+    """Skip the test for lack of a requirement; with REQUIRE_BROWSER=1 fail instead."""
     if os.environ.get("REQUIRE_BROWSER") == "1":
         pytest.fail(reason)
     pytest.skip(reason)
@@ -64,7 +66,7 @@ def browser(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the server finds of CIFAR-100 and Omniglot: forged files, a few images each."""
+    """Forged CIFAR-100 and Omniglot files with a few images each, as the server finds them."""
     root = forged.cifar100(tmp_path_factory.mktemp("data"), train=4, test=1)
     layouts.omniglot_for_collages(root / "omniglot-py", characters=16)
     return root
@@ -72,7 +74,7 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, images: Path) -> Iterator[Server]:
-    """The server of all browser tests of this process: another one costs twelve seconds of processor."""
+    """Server shared by all browser tests of this process; each further server costs 12 s of CPU time."""
     with served(tmp_path_factory.mktemp("app") / "runs", images) as running:
         request.config.stash[SERVING] = running
         yield running
@@ -89,19 +91,22 @@ def its_runs_go_with_a_module(request: pytest.FixtureRequest) -> Iterator[None]:
             eventually(run.delete)
 
 
-# What plays by itself costs more than half a second of processor a second: where motion is tested, a test asks for it.
+# Animations that start by themselves cost more than half a second of CPU time per second; tests of motion enable them.
 DESKTOP = {"viewport": {"width": 1440, "height": 900}, "reduced_motion": "reduce"}
 
 
 @contextlib.contextmanager
 def watched(browser: Any) -> Iterator[tuple[Callable[..., Any], list[str]]]:
-    """What opens a page of a fresh context, and the errors of those pages: of JavaScript, of policy and of cache."""
+    """Yield a function that opens a page in a fresh context, and the list of errors of these pages: JavaScript, content
+    policy and cache.
+    """
     contexts, errors = [], []
 
     def blocked(said: Any) -> None:
-        if "Content Security Policy" in said.text and said.page.url.startswith("http"):  # a report, a file, has its own
+        # a report, opened as a file, has its own policy
+        if "Content Security Policy" in said.text and said.page.url.startswith("http"):
             errors.append(said.text)
-        if "ForwardMsg MISS" in said.text:  # the page stands still: see maxCachedMessageAge
+        if "ForwardMsg MISS" in said.text:  # the page does not react: see maxCachedMessageAge
             errors.append(said.text)
 
     def spoken(dialog: Any) -> None:
@@ -123,9 +128,9 @@ def watched(browser: Any) -> Iterator[tuple[Callable[..., Any], list[str]]]:
 
 @pytest.fixture
 def visitor(browser: Any) -> Iterator[Callable[..., Any]]:
-    """visitor(**options) is a page of a fresh context.
+    """Return a function that opens a page in a fresh context: `visitor(**options)`.
 
-    An uncaught JavaScript error in its pages fails the test, and so do a dialog and what the content policy blocked.
+    Uncaught JavaScript errors, dialogs and blocked content fail the test.
     """
     with watched(browser) as (visit, errors):
         yield visit
@@ -134,12 +139,12 @@ def visitor(browser: Any) -> Iterator[Callable[..., Any]]:
 
 @pytest.fixture(scope="module")
 def window() -> dict[str, Any]:
-    """Options of the context of `page`; a module may have its own."""
+    """Options of the browser context of `page`; modules may override this fixture."""
     return DESKTOP
 
 
 class Tabs:
-    """Tabs that tests share, each in a context of its own, by the server, window and use that a test names."""
+    """Tabs shared by tests, each in its own context, identified by server, window options and use."""
 
     def __init__(self, visit: Callable[..., Any], errors: list[str]) -> None:
         self.visit, self.errors = visit, errors
@@ -147,9 +152,12 @@ class Tabs:
 
     @contextlib.contextmanager
     def lent(self, use: str, server: Server, window: dict[str, Any], node: pytest.Item) -> Iterator[Any]:
-        """A tab for one test, on a page where nothing moves; a fresh one after a failure."""
+        """Lend a tab to one test, showing a page on which nothing moves; after a failure the next test gets a fresh
+        tab.
+        """
         for key, (its, process, tab) in [*self.opened.items()]:
-            if its.process is not process or process.poll() is not None:  # it would go on asking a server that ended
+            # it would keep polling a server that has ended
+            if its.process is not process or process.poll() is not None:
                 tab.context.close()
                 del self.opened[key]
         key = f"{use} {server.url} {window}"
@@ -185,7 +193,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 
 @pytest.fixture
 def page(request: pytest.FixtureRequest, tabs: Tabs, window: dict[str, Any], server: Server) -> Iterator[Any]:
-    """A tab that tests share: `go` loads the app in it once. See `visitor` for what fails a test."""
+    """Shared tab in which `go` has loaded the app once. See `visitor` for the errors that fail a test."""
     request.node.stash[FAILED] = False
     tabs.errors.clear()
     with tabs.lent("own", server, window, request.node) as tab:
@@ -195,7 +203,7 @@ def page(request: pytest.FixtureRequest, tabs: Tabs, window: dict[str, Any], ser
 
 @pytest.fixture
 def in_motion(page: Any) -> None:
-    """`page` is of somebody who did not ask for stillness: what plays by itself plays."""
+    """Remove the preference for reduced motion from `page`, so that animations play."""
     page.emulate_media(reduced_motion="no-preference")
 
 
@@ -203,10 +211,9 @@ def in_motion(page: Any) -> None:
 def guest(
     request: pytest.FixtureRequest, page: Any, tabs: Tabs, window: dict[str, Any], server: Server
 ) -> Iterator[Any]:
-    """The tab of somebody else, to whom a link of `page` is sent: another session, other cookies and storage.
+    """Tab of another person, who receives a link of `page`: another session with its own cookies and storage.
 
-    It has the app on its screen already. That a link may as well be the first thing that a browser loads is tried
-    where that is a claim of its own, with `page.context.new_page()`.
+    The tab shows the app already. Tests for which the first page load matters use `page.context.new_page()`.
     """
     with tabs.lent("guest", server, window, request.node) as tab:
         yield tab
@@ -214,7 +221,7 @@ def guest(
 
 @pytest.fixture
 def asked(page: Any) -> Iterator[list[str]]:
-    """The addresses that `page` asks for in this test."""
+    """Addresses that `page` requests during the test."""
     urls: list[str] = []
 
     def note(request: Any) -> None:

@@ -1,4 +1,4 @@
-"""A real server and a real Chromium for the browser tests and the latency benchmark."""
+"""A real server and a real Chromium, for the browser tests and the latency benchmark."""
 
 from __future__ import annotations
 
@@ -23,31 +23,33 @@ CHROMIUM_FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    "--host-resolver-rules=MAP evil.example 127.0.0.1",  # a name of somebody else that points here
+    "--host-resolver-rules=MAP evil.example 127.0.0.1",  # a host name of another site that resolves to this machine
 ]
 THEMES = ("light", "dark")
 WIDTHS = (1440, 900)
 PATIENCE = 60.0  # seconds: CI has two slow cores for two browsers and their servers
-LOOK = 0.1  # seconds from one look at a page to the next: each costs the browser and its driver some milliseconds
+LOOK = 0.1  # seconds between two polls of a page; each poll costs browser and driver some milliseconds
 
 
 def chromium_path() -> str | None:
-    """Debian's Chromium, or None: the one without a window, where it is, takes a quarter less processor for a page."""
+    """Return the path of Debian's Chromium, or None. The headless build is preferred; it needs a quarter less CPU time
+    per page.
+    """
     return shutil.which("chromium-headless-shell") or shutil.which("chromium")
 
 
 def free_port() -> int:
-    """A TCP port nobody listens on."""
+    """Return a TCP port that is not in use."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
 
 
 def eventually(check: Callable[[], Any], seconds: float = PATIENCE) -> Any:
-    """What `check` returns once nothing fails in it, tried again and again; its last failure when time is up.
+    """Call `check` repeatedly until it succeeds and return its result; raise its last error on timeout.
 
-    What a screen shows follows its causes late and in no fixed order: every test of a page polls what it asserts.
-    Ask the browser in `check`: `page.url` and lists that event handlers fill stand still until Playwright is called.
+    The screen follows its causes with delays and in no fixed order, so tests poll everything they assert. Query the
+    browser inside `check`: `page.url` and lists filled by event handlers are updated only while Playwright runs.
     """
     deadline = time.monotonic() + seconds
     while True:
@@ -60,7 +62,7 @@ def eventually(check: Callable[[], Any], seconds: float = PATIENCE) -> Any:
 
 
 def becomes(read: Callable[[], Any], wanted: Any) -> Any:
-    """What `read` returns once it equals `wanted`, or fulfils it if that is a function."""
+    """Poll `read` until its result equals `wanted`, or fulfils it if `wanted` is a function; return the result."""
 
     def check() -> Any:
         value = read()
@@ -71,7 +73,7 @@ def becomes(read: Callable[[], Any], wanted: Any) -> Any:
 
 
 def quiet(read: Callable[[], Any], seconds: float = 0.5) -> Any:
-    """What `read` returns once it has returned the same for so many seconds: nothing is on its way any more."""
+    """Poll `read` until its result has been constant for this many seconds; return the result."""
     value, since, deadline = read(), time.monotonic(), time.monotonic() + PATIENCE
     while time.monotonic() < since + seconds:
         assert time.monotonic() < deadline, f"it never rests: {value!r}"
@@ -81,16 +83,17 @@ def quiet(read: Callable[[], Any], seconds: float = 0.5) -> Any:
     return value
 
 
-# What a press of Back does: the app shows the address without being loaded again, which costs the browser four seconds.
+# Emulate a press of Back: the app shows the address without a page load, which would cost the browser four seconds.
 FOLLOW = "url => { history.pushState({}, '', url); dispatchEvent(new PopStateEvent('popstate')); }"
-BETWEEN = "lessons"  # the page that costs least: nothing moves, nothing is fetched
+BETWEEN = "lessons"  # cheapest page: nothing moves, nothing is fetched
 
 
 def go(page: Any, url: str) -> None:
-    """Have a tab show an address of the app; one that shows the app already does not load it again.
+    """Show an address of the app in a tab, without a page load if the tab shows the app already.
 
-    It goes by way of another page, so that nothing of the page before is taken for what the address shows: half a
-    second of processor, except at the start of a test, whose tab waits there. A walk of many pages takes `walk`.
+    The tab passes through another page first, so that content of the previous page is not taken for the new one. This
+    costs half a second of CPU time, except at the start of a test, when the tab is already there. Use `walk` to visit
+    many pages.
     """
     if not page.url.startswith(origin := "/".join(url.split("/")[:3])):
         page.goto(url)
@@ -106,7 +109,7 @@ def go(page: Any, url: str) -> None:
 
 
 def walk(page: Any, url: str) -> None:
-    """Have a tab show another page of the app than it does, straight from there: its title is that of the new one."""
+    """Go straight to another page of the app and wait until the title is that of the new page."""
     if not page.url.startswith("/".join(url.split("/")[:3])):
         page.goto(url)
         return
@@ -115,7 +118,7 @@ def walk(page: Any, url: str) -> None:
     page.wait_for_function("before => document.title !== before", arg=before, polling=1000 * LOOK)
 
 
-# Counts what a page sends by its sockets, from now on, by address; it stays until the page is loaded again.
+# Count the messages that a page sends through its sockets, by address, until the next page load.
 COUNT = """() => {
   const send = (WebSocket.prototype.plain ??= WebSocket.prototype.send);
   window.sent = {};
@@ -128,18 +131,18 @@ SENT = """route => Object.entries(window.sent).reduce((sum, [url, n]) => sum + (
 
 
 def counted(page: Any) -> Callable[[str], int]:
-    """From now on: how many messages a page that shows the app has sent by sockets of a route."""
+    """Count messages from now on; return a function that gives the number sent through sockets of a route."""
     page.evaluate(COUNT)
     return lambda route: page.evaluate(SENT, route)
 
 
 def address(page: Any) -> str:
-    """The link of the page, of this moment."""
+    """Return the current link of the page."""
     return page.evaluate("location.href")
 
 
 def press(page: Any, locator: Any) -> tuple[float, float]:
-    """Press the mouse on the middle of something that rests where it is and lies on top; its place."""
+    """Click on the centre of an element that is at rest and on top; return its position."""
     locator.hover()
     box = locator.bounding_box()
     page.mouse.down()
@@ -147,7 +150,7 @@ def press(page: Any, locator: Any) -> tuple[float, float]:
 
 
 def drag(page: Any, locator: Any, dx: float, dy: float, release: bool = True) -> None:
-    """Take something by its middle along, in small steps where the hand holds it: each is a frame to be drawn."""
+    """Drag an element by its centre, in small steps if the button stays pressed: each step is one frame to draw."""
     x, y = press(page, locator)
     page.mouse.move(x + dx, y + dy, steps=4 if release else 12)
     if release:
@@ -155,7 +158,7 @@ def drag(page: Any, locator: Any, dx: float, dy: float, release: bool = True) ->
 
 
 class Server:
-    """The app as `make run` serves it, on a port of its own, with its runs in `runs` and its data where `data` says."""
+    """The app as `make run` serves it, on its own port, with runs in `runs` and data in `data`."""
 
     def __init__(
         self,
@@ -171,7 +174,7 @@ class Server:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> Server:
-        """Start and wait for the health route."""
+        """Start the server and wait for the health route."""
         command = [sys.executable, "-m", "streamlit", "run", str(self.script), "--server.headless=true"]
         if self.descriptors:
             soft, hard = self.descriptors
@@ -194,12 +197,12 @@ class Server:
         raise RuntimeError(f"the app did not start; see {self.log.name}")
 
     def open_descriptors(self) -> int:
-        """How many descriptors the server holds."""
+        """Return the number of open file descriptors of the server."""
         assert self.process
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
     def kill(self) -> None:
-        """kill -9, as a crash would."""
+        """Kill the server with SIGKILL, like a crash."""
         assert self.process
         self.process.kill()
         self.process.wait()
@@ -208,9 +211,9 @@ class Server:
 
 @contextlib.contextmanager
 def served(runs: Path, data: Path | None = None) -> Iterator[Server]:
-    """A server started where a shell allows few descriptors, with one process for fields, ended afterwards."""
+    """Yield a server started with a low limit of file descriptors and one process for fields; stop it afterwards."""
     server = Server(runs, descriptors=(256, 4096), data=data)
-    server.environment["DML_FIELD_WORKERS"] = "1"  # another one costs two seconds of processor
+    server.environment["DML_FIELD_WORKERS"] = "1"  # a second process costs two seconds of CPU time
     server.start()
     try:
         yield server

@@ -1,4 +1,4 @@
-"""Screenshots of pages in light and dark, 1440 and 900 px wide: python -m tests.browser.shoot URL [page ...]"""
+"""Screenshots of pages, light and dark, 1440 and 900 px wide: python -m tests.browser.shoot URL [page ...]"""
 
 from __future__ import annotations
 

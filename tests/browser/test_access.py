@@ -1,4 +1,6 @@
-"""For everybody: every page under axe-core in light and dark, at rest where that is asked for, whole on a phone."""
+"""Accessibility: every page under axe-core in light and dark, without motion if the visitor prefers so, complete on a
+phone.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,8 @@ from tests.browser.harness import THEMES, becomes, eventually, go, walk
 
 pytestmark = pytest.mark.browser
 
-# What a phone cuts off or does not reach, outside of what scrolls by itself: text and controls beyond the edge of the
-# window, or of a box that hides what is beyond it.
+# Find what a phone cuts off, outside of scrolling boxes: text and controls beyond the edge of the window or of a box
+# with hidden overflow.
 CUT = """() => {
   const beyond = [], roots = [document.querySelector('[data-testid="stMain"]')];
   const up = (node) => node.assignedSlot ?? node.parentNode ?? node.host;
@@ -40,7 +42,7 @@ CUT = """() => {
   }
   return beyond.slice(0, 5);
 }"""
-# Controls of the first screen that lie under something else: a click on their middle meets another element.
+# Find controls of the first screen that are covered: a click on their centre meets another element.
 COVERED = """() => {
   const covered = [], roots = [document.querySelector('[data-testid="stMain"]')];
   const met = (x, y) => {
@@ -61,7 +63,7 @@ COVERED = """() => {
   }
   return covered.slice(0, 5);
 }"""
-# Texts that lie under the toolbar of a table, of the data page.
+# Find texts covered by the toolbar of a table, on the Data page.
 UNDER_A_TOOLBAR = """() => [...document.querySelectorAll('[data-testid="stElementToolbar"]')].flatMap((bar) => {
   const box = bar.getBoundingClientRect(), range = document.createRange();
   return [...document.querySelectorAll(".stMarkdown p, .stMarkdown li")].filter((text) => {
@@ -70,7 +72,7 @@ UNDER_A_TOOLBAR = """() => [...document.querySelectorAll('[data-testid="stElemen
       && line.top < box.bottom && line.bottom > box.top);
   }).map((text) => text.textContent);
 })"""
-WANTED = {  # what is most wanted of a page: the first or, with -1, the last of these; of the example: test_example
+WANTED = {  # main content of each page: the first or, with -1, the last match; for the example see test_example
     "sphere": (("div.readout", 0), ("canvas.turn", 0)),
     "charges": (("div.readout", 0), ("canvas.portrait", 0)),
     "toy_training": (("div.readout", 1), ("canvas.plot", -1)),
@@ -79,7 +81,7 @@ WANTED = {  # what is most wanted of a page: the first or, with -1, the last of 
 
 
 def hidden(page) -> list[str]:
-    """What is cut or covered on a phone, once charts and tables have the width of its window."""
+    """Return what is cut or covered on a phone, once charts and tables have the width of its window."""
     found: list[str] = []
 
     def whole() -> None:
@@ -94,14 +96,14 @@ def hidden(page) -> list[str]:
 
 @pytest.fixture
 def checked(page, server):
-    """A tab that may be given axe."""
+    """Yield a tab into which axe may be loaded."""
     if not axe.SOURCE.exists():
         missing("no axe-core: npm ci --ignore-scripts")
     return page
 
 
 def grave(page, theme: str, options: dict[str, object]) -> list[str]:
-    """What keeps somebody out of the page in this theme, and does not go once it has all its answers."""
+    """Return serious violations on the page in this theme that remain once all answers have arrived."""
     axe.prepare(page)
     axe.themed(page, theme)
     axe.rested(page)
@@ -121,15 +123,15 @@ def report(problems: dict[str, list[str]]) -> str:
 
 
 PHONE, DESK = {"width": 390, "height": 844}, {"width": 1440, "height": 900}
-# A page's theme on the desk; on the phone it has the other one.
+# Theme of each page on the desktop; the phone uses the other one.
 THEMED = [(address, THEMES[k % 2], THEMES[1 - k % 2]) for k, address in enumerate(menu.PLACES)]
 
 
 def test_no_page_keeps_anybody_out(checked, server):
-    """One walk through all pages as a phone opens them, each then widened to a desk and there in its other theme.
+    """Walk through all pages as on a phone, then widen each to a desktop in the other theme.
 
-    All rules hold on the desk, where the wanted ends above the fold; on the phone those of the colours, and what a
-    window can cut or cover.
+    All rules are checked on the desktop, where the main content must end above the fold; the phone is checked by the
+    colour rules and for cut or covered elements.
     """
     problems = {}
     for address, theme, phones in THEMED:
@@ -152,9 +154,9 @@ PLAYING = ("charges", "fields", "sphere", "toy_training", "gap_vs_gsp")
 
 @pytest.mark.usefixtures("in_motion")
 def test_without_such_a_wish_what_plays_moves_and_is_left_in_motion(checked, server):
-    """What `rested` counts is motion: it is there for those who do not ask for stillness.
+    """Check that pages move without the preference for reduced motion, so that `rested` measures motion.
 
-    Other tests ask for it, so that here alone each of these is left while it plays: no error follows.
+    Other tests prefer reduced motion; only here each page is left while it plays, which must cause no error.
     """
     go(checked, f"{server.url}/lessons")
     axe.prepare(checked)

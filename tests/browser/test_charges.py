@@ -1,4 +1,4 @@
-"""The charges page under a real mouse and keyboard."""
+"""The Charges page with real mouse and keyboard input."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def pressed(page, name):
 @pytest.mark.usefixtures("in_motion")
 def test_it_moves_on_opening_until_no_point_feels_a_force(page, server):
     canvas = opened(page, server, "")
-    expect(pressed(page, "two moons")).to_have_attribute("aria-pressed", "true")  # the first picture
+    expect(pressed(page, "two moons")).to_have_attribute("aria-pressed", "true")  # first image
     becomes(lambda: step(canvas), lambda k: k >= 3)
     expect(page.locator(".notice")).to_contain_text("At rest")
     pressed(page, "play").wait_for()
@@ -51,7 +51,7 @@ def test_it_moves_on_opening_until_no_point_feels_a_force(page, server):
     page.wait_for_url(re.compile(rf"step={stopped}\b"))
     assert step(canvas) == stopped
 
-    # A preset is in the address while it plays.
+    # The address holds the preset while it plays.
     pressed(page, "an outlier").click()
     page.wait_for_url(re.compile("start=outlier"))
     pressed(page, "pause").wait_for()

@@ -1,4 +1,4 @@
-"""The collage page: from nothing trained to a study that runs and is cancelled; weight maps under the hand."""
+"""The Collage page: from an untrained state to a study that is cancelled; weight maps with mouse and keyboard."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RUNS = len(studies.expand(studies.read("omniglot-collage")))
 
 
 def linked(page, name: str, value: str) -> None:
-    """Wait until the link says so."""
+    """Wait until the link contains the value."""
     becomes(lambda: dict(parse_qsl(urlsplit(address(page)).query)).get(name), value)
 
 
@@ -30,7 +30,7 @@ def test_nothing_trained_then_the_study_starts_and_is_cancelled(page, server: Se
     box = page.locator(".st-key-study-omniglot-collage")
     expect(box).to_contain_text(f"Nothing of it has been trained here yet. It is {RUNS} runs")
     expect(box.locator("img")).to_have_count(8)
-    # The shipped maps are those of the real Omniglot: none of the forged images is laid under them.
+    # The shipped maps belong to the real Omniglot, so the forged images are not drawn below them.
     expect(page.locator(".collage .line")).to_have_count(3)
     expect(page.locator(".collage img")).to_have_count(0)
     expect(page.get_by_text("Omniglot's minimal sets, which are not here")).to_be_visible()
@@ -66,7 +66,7 @@ def test_weight_maps_fade_and_a_chosen_collage_shows_its_neighbours(page, server
     cells = lines.nth(1).locator("button.cell")
     expect(cells).to_have_count(8)
 
-    # The shares shown are those of the maps.
+    # The shares shown equal those of the maps.
     found = weight_maps.read(weight_maps.path_of(runs[1]))
     shows = load("collage", root=str(images)).facts["shows"][found.indices]
     share = dict(zip(found.indices.tolist(), weight_maps.foreground_share(found.weights, shows).tolist(), strict=True))
@@ -76,11 +76,11 @@ def test_weight_maps_fade_and_a_chosen_collage_shows_its_neighbours(page, server
             index = int(cells.nth(i).get_attribute("data-index"))
             shown = cells.nth(i).locator(".share").inner_text()
             assert shown.endswith(" % on its tile")
-            assert abs(int(shown.split()[0]) - 100 * share[index]) < 0.501  # halves are rounded either way
+            assert abs(int(shown.split()[0]) - 100 * share[index]) < 0.501  # halves may be rounded either way
 
     eventually(shares)
 
-    # The opacity follows the keys at once; the address keeps it.
+    # The opacity follows the keys at once, and the address stores it.
     page.get_by_label("opacity of the weight maps").press("End")
     becomes(lambda: cells.first.locator("canvas").evaluate("(x) => getComputedStyle(x).opacity"), "1")
     linked(page, "opacity", "1.00")

@@ -1,4 +1,4 @@
-"""The compare page under a real mouse: linked points, separate sliders, the verdict, the link."""
+"""The Compare page with real mouse input: linked points, separate sliders, the verdict, the link."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def labels(page, name: str) -> list[str]:
 
 
 def rested(page) -> None:
-    """Every question is answered and painted."""
+    """Wait until every request is answered and painted."""
     quiet(lambda: (seq(page.locator(".cards")), readouts(page, 0), readouts(page, 1)))
 
 
@@ -42,7 +42,7 @@ def test_a_point_dragged_in_one_plane_moves_in_all_and_the_link_reopens_it(page,
     before, loss = seq(cards), [readouts(page, k) for k in (0, 1)]
     negative = page.locator(".card").nth(1).locator('[data-point="negative"]')
     drag(page, negative, -50, 40, release=False)
-    becomes(lambda: seq(cards), lambda n: n > before + 2)  # it acts while it is held
+    becomes(lambda: seq(cards), lambda n: n > before + 2)  # sliders act while they are dragged
     page.mouse.up()
     page.wait_for_url(lambda url: "n=0.35" not in url and "n=" in url)
 
@@ -111,7 +111,7 @@ def test_losses_are_added_exchanged_removed_and_told_to_be_the_same(page, server
     page.wait_for_url(lambda url: "l3=" not in url)
     expect(page.get_by_role("button", name="remove loss 1")).to_be_disabled()
 
-    # An identity is recognised with its factor, and lost when a slider moves.
+    # An identity is recognised with its factor, and no longer after a slider moves.
     verdict = page.locator(".verdict")
     expect(verdict).to_contain_text("Different losses")
     page.get_by_role("button", name="Angular = c · (1, −1)").click()

@@ -1,4 +1,6 @@
-"""A cell of the matrix shows its queries, hands them over, and names that hurt stay words, under a real mouse."""
+"""The Confusions page with real mouse input: a cell of the matrix shows its queries and hands them over; hostile names
+remain text.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from tests.pages.inspection.confusions.test_page import HOSTILE, hostile_run
 pytestmark = pytest.mark.browser
 
 
-# Whether the matrix reaches beyond its frame, and whether a line says so.
+# Return whether the matrix overflows its frame, and whether a hint says so.
 CUT_AND_HINT = """frame => [
   frame.scrollWidth > frame.clientWidth + 1,
   getComputedStyle(frame, "::before").height !== "0px",
@@ -33,7 +35,7 @@ def test_a_cell_of_hostile_classes_shows_its_queries_and_fetches_nothing(page, a
     words = page.locator("#vg-tooltip-element.visible")
 
     def cell() -> str:
-        """A cell with the name that hurts, found by its tooltip, which is still there after another move."""
+        """Find the cell with the hostile name by its tooltip, which is still there after another move."""
         for down in range(24, 86, 9):
             for across in range(20, 96, 9):
                 place = box["x"] + box["width"] * across / 100, box["y"] + box["height"] * down / 100

@@ -1,4 +1,4 @@
-"""The data page under a real mouse: see images, split otherwise, save the split, go to training."""
+"""The Data step with real mouse input: view images, change the split, save it, go on to training."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_set_is_looked_at_split_otherwise_saved_and_trained_on(page, server: S
 
     eventually(choose)
     expect(test).to_contain_text("5 classes")
-    # The metric is drawn before the buttons, which until then still save the split that was: wait for the last line.
+    # The metric is drawn before the buttons, which until then save the previous split, so wait for the last line.
     expect(page.get_by_test_id("stCode").last).to_contain_text("--split classes")
     with page.expect_download() as saved:
         page.get_by_role("button", name="Split as JSON").click()
@@ -45,7 +45,7 @@ def test_a_set_is_looked_at_split_otherwise_saved_and_trained_on(page, server: S
     page.get_by_role("link", name="Next: start").click()
     page.wait_for_url(re.compile(r"start\?.*data\.name(=|%3D)digits_pictures"))
     expect(page.get_by_role("button", name="Start training")).to_be_enabled()
-    # The form in the sidebar goes with the page, and the sidebar with the form; the brand is in the head again.
+    # The sidebar disappears together with its form, and the brand moves back into the header.
     page.get_by_role("link", name="2 What to train").click()
     expect(page.get_by_text("Start from")).to_be_visible()
     page.get_by_test_id("stTopNavSection").filter(has_text="Losses").click()

@@ -1,4 +1,4 @@
-"""The errata page under a real mouse: the figure is drawn from exact numbers, and the link reopens it."""
+"""The Errata page with real mouse input: the figure is drawn from exact numbers, and the link restores it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_dragging_shows_exact_gradients_and_the_link_reopens_them(page, guest, s
     handle = page.get_by_role("button", name=re.compile("^negative at"))
     before = seq(plane)
     drag(page, handle, 60, 40, release=False)
-    becomes(lambda: seq(plane), lambda n: n > before + 2)  # it acts while it is held
+    becomes(lambda: seq(plane), lambda n: n > before + 2)  # sliders act while they are dragged
     page.mouse.up()
     page.wait_for_url(re.compile(r"erratum=4&n="))
 
@@ -82,7 +82,7 @@ def test_keys_sliders_and_the_next_erratum(page, server):
     page.get_by_role("button", name="arrow_forward").or_(page.locator(".st-key-truth_next button")).first.click()
     page.wait_for_url(re.compile(r"erratum=7$"))
     page.get_by_text("Eq. 2.16, one pair: gradient by autograd").wait_for()
-    # Found by its words, without another load: one that moves along a number.
+    # Searching finds an entry by its words without a page load; the entry can be moved along a number.
     page.get_by_role("textbox", name="Search").fill("ProxyAnchor's gradient")
     page.get_by_role("textbox", name="Search").press("Enter")
     similarity = page.get_by_role("slider", name="Similarity s")

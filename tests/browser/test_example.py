@@ -1,4 +1,4 @@
-"""Before anybody trains: every page of Inspection shows the example, and says that it is one."""
+"""Before the first own run, every page of Inspection shows the example run and says so."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ SHOWN = {
     "differences": '[data-testid="stVegaLiteChart"], .neighbours img',
     "confusions": '[data-testid="stVegaLiteChart"]',
 }
-# Without scrolling: all losses in the table, the images of the worst pair and those of the first query that flipped.
+# Visible without scrolling: all losses of the table, the images of the worst pair and those of the first query that
+# changed.
 IN_SIGHT = {"failures": ".steps", "confusions": ".st-key-pair .row", "differences": ".difference"}
 
 

@@ -1,4 +1,4 @@
-"""The map under a real mouse and keyboard, on a real run."""
+"""The Explore page with real mouse and keyboard input, on a real run."""
 
 from __future__ import annotations
 
@@ -31,12 +31,13 @@ def shown(server: Server) -> Run:
 
 
 def opened(page: Any, server: Server, run: Run, more: str = "") -> Any:
-    """The canvas of the map, painted and at rest."""
+    """Return the canvas of the map, painted and at rest."""
     go(page, f"{server.url}/explore?run={run.id}{more}")
     canvas = page.locator("canvas.map")
     page.locator("canvas.map[data-painted]").wait_for()
     drop = page.get_by_role("button", name="Drop the selection")
-    if "selection=" in address(page) and "selection=" not in more:  # the session remembers that of the test before
+    # the session still has the state of the previous test
+    if "selection=" in address(page) and "selection=" not in more:
         drop.click()
         drop.wait_for(state="hidden")
     quiet(lambda: (canvas.get_attribute("width"), canvas.bounding_box(), canvas.get_attribute("data-painted")))
@@ -44,7 +45,7 @@ def opened(page: Any, server: Server, run: Run, more: str = "") -> Any:
 
 
 def around(page: Any, canvas: Any, share: float = 0.3) -> None:
-    """Draw a ring about the middle of the map."""
+    """Draw a lasso around the centre of the map."""
     box = quiet(canvas.bounding_box)
     x, y, r = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, share * box["height"]
     page.mouse.move(x + r, y)
@@ -55,7 +56,7 @@ def around(page: Any, canvas: Any, share: float = 0.3) -> None:
 
 
 def selected(page: Any, run: Run) -> np.ndarray:
-    """The samples of the selection that the link names, once Python has shown their number."""
+    """Return the selected samples that the link names, once Python has shown their number."""
     count = becomes(lambda: page.locator(".count").get_attribute("data-count"), lambda n: n not in (None, "", "0"))
     page.get_by_text(f"{int(count):,} samples selected").wait_for()
     found = becomes(lambda: re.search("selection=([0-9a-f]{16})", address(page)), lambda match: match is not None)
@@ -67,7 +68,7 @@ def selected(page: Any, run: Run) -> np.ndarray:
     return kept.indices
 
 
-# Put the pop-up over the buttons that zoom: whether it lies on top there.
+# Place the pop-up over the zoom buttons and return whether it is on top there.
 OVER_ZOOM = """card => {
   const zoom = card.parentElement.querySelector('.zoom').getBoundingClientRect();
   const before = card.style.cssText;
@@ -81,7 +82,7 @@ OVER_ZOOM = """card => {
 
 def the_one_under_the_mouse_is_ringed_and_opened(page: Any, canvas: Any, shown: Run) -> None:
     def on_a_point() -> str:
-        """Along the middle until a point is near."""
+        """Move along the horizontal centre line until a point is near."""
         box = quiet(canvas.bounding_box)
         for share in range(20, 80, 2):
             page.mouse.move(box["x"] + box["width"] * share / 100, box["y"] + box["height"] / 2)
@@ -117,7 +118,7 @@ def test_a_point_shows_its_image_and_its_neighbours_and_leads_to_the_gallery(pag
     becomes(lambda: [text.strip() for text in page.locator(".card .near button").all_text_contents()], marks)
     forces = page.locator(".card a", has_text="Forces of its failure")
     expect(forces).to_have_attribute("href", re.compile(f"failure.run={shown.id}&query={hovered}"))
-    expect(forces).to_be_visible(visible=not known.right[row, 0])  # of a failure alone
+    expect(forces).to_be_visible(visible=not known.right[row, 0])  # for failures only
     assert page.locator(".card").evaluate(OVER_ZOOM), "the buttons that zoom cover a link of the pop-up"
     expect(page.locator(".marks")).to_contain_text("green line: same class")
     expect(page.locator(".wall .frames")).to_have_text("nearest neighbour rightwrong")
@@ -309,7 +310,7 @@ def test_hostile_class_names_are_only_text(page, asked, server, shown):
     names = ["<img src=x onerror=alert(1)>", "![](http://evil.example/a.png)", "$\\frac12$", "\u202eabc", "a" * 300]
 
     def renamed(route: Any) -> None:
-        """The points as they are, the classes under other names."""
+        """Return the points unchanged, with the classes renamed."""
         response = route.fetch()
         body = response.body()
         length = int.from_bytes(body[:4], "little")

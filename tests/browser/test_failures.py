@@ -1,4 +1,4 @@
-"""From a wrong neighbour to its forces, under a real mouse: the ranks that are shown are those of dmlcore."""
+"""From a wrong neighbour to its forces, with real mouse input: the ranks shown equal those of dmlcore."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def case_of(page, run: Run) -> RetrievalFailure:
 
 
 def table(page) -> dict[str, list[str]]:
-    """Texts of the cells by loss: force, right, wrong, AP@R."""
+    """Return the texts of the cells by loss: force, right, wrong, AP@R."""
     rows = page.locator(".steps tbody tr")
     cells = rows.evaluate_all(
         "rows => rows.map((r) => [r.dataset.loss, ...[...r.querySelectorAll('td')].map((c) => c.textContent)])"
@@ -54,7 +54,7 @@ def table(page) -> dict[str, list[str]]:
 
 
 def shown_loss(page) -> losses.TripletLoss:
-    """The loss of the panel, from its controls."""
+    """Return the loss of the panel, built from its controls."""
     name = page.get_by_label("loss", exact=True).input_value()
     hyper = {}
     for key in losses.formula(name).sliders:
@@ -64,7 +64,7 @@ def shown_loss(page) -> losses.TripletLoss:
 
 
 def row(now: NeighbourRanks, after: NeighbourRanks) -> list[str]:
-    """What a row says of the ranks: right, wrong, AP@R."""
+    """Return what a row says about the ranks: right, wrong, AP@R."""
 
     def cell(name: str, better: int, text) -> str:
         before, then = getattr(now, name), getattr(after, name)
@@ -81,7 +81,7 @@ def percent(value: float) -> str:
 
 
 def assert_ranks_are_those_of_dmlcore(page, run: Run) -> dict[str, list[str]]:
-    """The table as shown, once every row equals what the library computes for what the controls show."""
+    """Return the table once every row equals what the library computes for the state of the controls."""
     found = {}
 
     def exact() -> None:
@@ -105,7 +105,7 @@ def test_from_a_red_neighbour_of_the_gallery_to_its_forces_and_the_sliders_move_
     index = quiet(lambda: red.get_attribute("data-index"))
     query = page.locator(".neighbours .query a.frame").first.get_attribute("data-index")
 
-    def leads_there() -> None:  # the gallery hears keys only once its listener is loaded
+    def leads_there() -> None:  # Neighbours handles keys only once its listener is loaded
         if "failures?" not in address(page):
             red.focus()
             page.keyboard.press("f")
@@ -118,7 +118,7 @@ def test_from_a_red_neighbour_of_the_gallery_to_its_forces_and_the_sliders_move_
 
     slider = page.get_by_role("slider", name="step size", exact=True)
     drag(page, slider, 60, 0, release=False)
-    becomes(lambda: table(page), lambda now: now != before)  # it acts while it is held
+    becomes(lambda: table(page), lambda now: now != before)  # sliders act while they are dragged
     page.mouse.up()
     page.wait_for_url(re.compile("rate="))
     larger = assert_ranks_are_those_of_dmlcore(page, failing)
@@ -152,7 +152,7 @@ def test_a_dragged_point_asks_what_if_and_the_button_goes_back(page, server, fai
     becomes(lambda: "n" in link(page), False)
     page.set_viewport_size({"width": 390, "height": 844})
     choice, steps = page.get_by_label("loss", exact=True), page.locator(".steps")
-    expect(choice).to_be_hidden()  # the table of steps stands right below the plane
+    expect(choice).to_be_hidden()  # the table of steps is right below the plane
     page.get_by_role("button", name="Loss settings, points and view").click()
     expect(choice).to_be_visible()
     assert steps.bounding_box()["y"] < choice.bounding_box()["y"]
@@ -215,7 +215,7 @@ def test_the_best_loss_is_named_and_headers_sort_and_the_true_step_follows_the_l
     for key, leaders in judged.leaders.items():
         stars = page.locator(f'.steps td[data-cell="{key}"].best')
         expect(stars).to_have_count(len(leaders))
-    # Sorted as numbers, the best first, then the other way.
+    # Sorted numerically, best first, then reversed.
     for way in (1, -1):
         page.get_by_role("button", name="right P", exact=True).click()
         shown = becomes(lambda: list(table(page)), lambda names: names != losses.names())
@@ -224,7 +224,7 @@ def test_the_best_loss_is_named_and_headers_sort_and_the_true_step_follows_the_l
         expect(page.locator('[data-sort="right"]')).to_have_attribute(
             "aria-sort", "ascending" if way > 0 else "descending"
         )
-    # Streamlit draws the sentence below, which is told of the loss.
+    # Streamlit draws the sentence below, and is notified of the loss.
     page.get_by_text(re.compile("Right P with Ranking")).wait_for()
     page.get_by_role("button", name="Angular", exact=True).click()
     page.get_by_text(re.compile("Right P with Angular|Angular has no force")).wait_for()

@@ -1,4 +1,6 @@
-"""The fields page under a real mouse and keyboard: whatever it shows is what dmlcore computes at the shown state."""
+"""The Fields page with real mouse and keyboard input: everything it shows equals what dmlcore computes for the
+displayed state.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +32,11 @@ def seq(plane) -> int:
 
 
 def at_rest(plane) -> None:
-    """Every question answered: the plane shows its last number for half a second."""
+    """Wait until every request is answered: the plane has shown the same number for half a second."""
     quiet(lambda: seq(plane))
 
 
-# The boxes and menus by their labels, and what the page has computed of them, of one moment.
+# Read boxes and menus by their labels, and the numbers computed for them, at one moment.
 SHOWN = """plane => {
   const root = plane.getRootNode(), all = (selector) => [...root.querySelectorAll(selector)];
   return [
@@ -45,7 +47,7 @@ SHOWN = """plane => {
 
 
 def shown(page) -> tuple[Scene, dict[str, str]]:
-    """The state of the controls, read from the screen rather than from the link, and the numbers beside them."""
+    """Return the state of the controls, read from the screen instead of the link, and the numbers next to them."""
     boxes, numbers = page.locator("canvas.plane").evaluate(SHOWN)
     hyper = {}
     for name, parameter in losses.formula(boxes["loss"]).sliders.items():
@@ -82,7 +84,7 @@ def assert_numbers_are_exact(page) -> None:
 
 
 def assert_link_reopens(page, again, server) -> None:
-    """The link of a page gives the same state and numbers in another tab, or in its own after a walk elsewhere."""
+    """Check that the link restores state and numbers in another tab, or in the same tab after visiting another page."""
     plane = page.locator("canvas.plane")
     at_rest(plane)
     before = shown(page)
@@ -96,7 +98,8 @@ def test_dragging_a_point_keeps_every_number_exact_and_the_link_reopens_it(page,
         handle = page.get_by_role("button", name=f"{name} at")
         before, place = seq(plane), handle.get_attribute("aria-label")
         drag(page, handle, -37, 23, release=False)
-        becomes(lambda before=before: seq(plane), lambda n, before=before: n > before + 3)  # it acts while it is held
+        # sliders act while they are dragged
+        becomes(lambda before=before: seq(plane), lambda n, before=before: n > before + 3)
         page.mouse.up()
         expect(handle).not_to_have_attribute("aria-label", place)
         assert_numbers_are_exact(page)
@@ -132,7 +135,7 @@ def test_while_the_hand_moves_and_after_streamlit_is_not_asked(page, server):
     slider = page.get_by_role("slider", name="r", exact=True)
     x, y = press(page, slider)
 
-    def followed() -> None:  # one question is in flight at a time: a slow server is asked less often
+    def followed() -> None:  # one request is in flight at a time: a slow server gets fewer requests
         page.mouse.move(x + 40, y, steps=8)
         page.mouse.move(x + 20, y, steps=8)
         assert sent("api/field") > before + 5
@@ -191,7 +194,7 @@ def test_situations_tour_losses_figures_and_margins(page, server):
     page.get_by_role("button", name="Tour").click()
     for step in range(1, 7):
         page.get_by_text(f"{step} / 6").wait_for()
-        page.keyboard.press("Enter")  # the focus is on next
+        page.keyboard.press("Enter")  # the focus follows below
     page.get_by_role("button", name="Tour").wait_for()
     page.wait_for_url(re.compile("discs=1"))
     expect(page.locator(".marked")).to_have_count(0)

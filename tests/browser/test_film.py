@@ -1,4 +1,4 @@
-"""Films for slides: recorded by the control of a page, under its content policy, and read back as any player does."""
+"""Films for slides: recorded by the control of a page, under its content policy, and decoded as by any player."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from dmlcore.storage.runs import EXAMPLE
 from tests.browser.harness import go
 
 pytestmark = pytest.mark.browser
-SMALL = {"width": 900, "height": 600}  # a film is drawn and compressed by the pixel
-# A film at its start, after a quarter, half way and at its last frame, as 96 x 96 x 3 bytes; its sides and its length.
+SMALL = {"width": 900, "height": 600}  # every pixel of a film is drawn and compressed
+# Return a film's first frame, its frames after a quarter and a half, and its last one, as 96 x 96 x 3 bytes; its sides
+# and duration.
 READ = """async address => {
   const video = document.createElement("video");
   video.muted = true;
@@ -43,7 +44,7 @@ READ = """async address => {
 
 
 def film(page, motion: str, seconds: int, folder: Path, kind: str) -> Path:
-    """The file that the dialog of a page gives."""
+    """Return the file that the dialog of a page saves."""
     page.get_by_role("button", name="Film", exact=True).click()
     dialog = page.get_by_role("dialog", name="Record a film")
     dialog.get_by_label("what is filmed").select_option(label=motion)
@@ -65,7 +66,7 @@ def apart(one: list[int], other: list[int]) -> float:
 
 
 def played(page, path: Path) -> dict:
-    """What is seen of a file, in a tab of its own, where no policy of the app holds."""
+    """Decode a file in a tab of its own, without the app's content policy."""
     other = page.context.new_page()
     kind = "video/mp4" if path.suffix == ".mp4" else "video/webm"
     seen = other.evaluate(READ, f"data:{kind};base64,{base64.b64encode(path.read_bytes()).decode()}")
@@ -74,7 +75,7 @@ def played(page, path: Path) -> dict:
 
 
 def shown_for(path: Path) -> list[int]:
-    """How many ms an MP4 shows each of its pictures: its table of times (stts) of 8 bytes an entry."""
+    """Return how many ms an MP4 shows each frame: its table of times (stts), 8 bytes per entry."""
     data = path.read_bytes()
     table = data.index(b"stts") + 8
     (count,) = struct.unpack_from(">I", data, table)
@@ -92,12 +93,12 @@ def test_a_loop_of_the_field_ends_where_it_begins(page, server, tmp_path):
     assert path.name == "fields.mp4"
     assert seen["width"] == pytest.approx(seen["height"], abs=2)
     assert seen["width"] > 700
-    assert seen["length"] == pytest.approx(1, abs=0.01)  # whatever else the machine does
+    assert seen["length"] == pytest.approx(1, abs=0.01)  # independent of other load on the machine
     assert shown_for(path) == [40] * 25
     assert apart(start, half) > 40
     assert apart(start, half) > apart(start, quarter)
     assert apart(start, last) < 0.1 * apart(start, half)
-    expect(page.get_by_role("spinbutton", name="m value")).to_have_value("0.3")  # put back
+    expect(page.get_by_role("spinbutton", name="m value")).to_have_value("0.3")  # restored
 
     pictures = zipfile.ZipFile(film(page, "Loop: m from end to end and back", 1, tmp_path, "PNG"))
     assert pictures.testzip() is None
@@ -106,9 +107,9 @@ def test_a_loop_of_the_field_ends_where_it_begins(page, server, tmp_path):
         first = Image.open(file).convert("RGB")
     assert first.size == (seen["width"], seen["height"])
     drawn = first.resize((96, 96), Image.Resampling.NEAREST).tobytes()
-    assert apart(start, list(drawn)) < 6  # the colours of the page
+    assert apart(start, list(drawn)) < 6  # colours of the page
 
-    # Cancelled, nothing is saved, and the point is back as well.
+    # After cancelling, nothing is saved and the point is restored.
     page.get_by_role("button", name="Film", exact=True).click()
     dialog = page.get_by_role("dialog", name="Record a film")
     dialog.get_by_label("what is filmed").select_option(label="Loop: N goes around A and P")
@@ -133,13 +134,13 @@ def test_the_map_over_training_and_its_points_of_webgl_are_on_the_film(page, ser
     seen = played(page, path)
     for frame in seen["frames"]:
         pixels = [frame[i : i + 3] for i in range(0, len(frame), 3)]
-        assert sum(max(pixel) - min(pixel) > 40 for pixel in pixels) > 60  # coloured points, which WebGL draws
+        assert sum(max(pixel) - min(pixel) > 40 for pixel in pixels) > 60  # coloured points, drawn by WebGL
 
 
 @pytest.mark.usefixtures("in_motion")
 def test_what_moves_by_itself_is_filmed_for_as_long_as_asked(page, server, tmp_path):
     page.set_viewport_size(SMALL)
-    go(page, f"{server.url}/sphere?on=sphere")  # it turns until it is touched
+    go(page, f"{server.url}/sphere?on=sphere")  # it rotates until the first touch
     page.get_by_role("button", name="Film", exact=True).wait_for()
     path = film(page, "What moves, as it moves", 2, tmp_path, "MP4")
     times = shown_for(path)

@@ -1,4 +1,4 @@
-"""The main journey in Debian's Firefox; Chromium has all others."""
+"""The main journey in Debian's Firefox; all other tests use Chromium."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A fork is started in a browser and both futures lie on one clock; its difference is handed on to the gallery."""
+"""A fork is started in a browser, shares one time axis with its parent, and its differences are handed on to
+Neighbours.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Formulas: one typesetter on all pages, subscripts small and low, nothing cut at any width."""
+"""Formulas: one typesetter on all pages, small and low subscripts, nothing cut at any width."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.browser.harness import BETWEEN, becomes, eventually, go
 pytestmark = pytest.mark.browser
 
 WIDTHS = (390, 1440)
-# Every displayed formula, those of the components and those of st.latex: what it says, how much of it is beyond its
-# box, whether the box scrolls and fades there, how far it leaves the window, sizes of its subscripts, its typeface.
+# For every displayed formula of components and st.latex, return its text, its overflow, whether its box scrolls and
+# fades, how far it leaves the window, the sizes of its subscripts, and its typeface.
 MEASURE = """() => {
   const found = [], roots = [document];
   for (const root of roots) {
@@ -43,7 +43,7 @@ MEASURE = """() => {
 
 
 def everything() -> list[str]:
-    """All LaTeX that a page can show: losses, regions, margins derivations out, errata."""
+    """Return all LaTeX that a page can show: losses, regions, margin derivations, errata."""
     loss = [losses.formula(name) for name in losses.names()] + [losses.describe(name) for name in losses.batch_names()]
     regions = [active_region(losses.create(name), (0.0, 0.0), (0.5, 0.0)) for name in losses.names()]
     charges = [
@@ -66,7 +66,7 @@ def everything() -> list[str]:
 
 
 def whole(page) -> list[dict]:
-    """The formulas now on the page, each inside its window and its box, or scrolling there and saying so."""
+    """Return the formulas on the page; assert that each is inside its window and box, or scrolls visibly."""
     found = page.evaluate(MEASURE)
     assert found
     for formula in found:
@@ -103,7 +103,7 @@ def test_no_formula_of_a_loss_is_cut(page, server):
         page.get_by_label("loss", exact=True).select_option(name)
         wanted = [f"E = {losses.formula(name).energy_latex}"]
         region = active_region(losses.create(name), (0.0, 0.0), (0.5, 0.0)).latex
-        if region and name != "distance_sensitive":  # whose region has a formula for each r
+        if region and name != "distance_sensitive":  # its region has a formula for each r
             wanted.append(statements(region))
         becomes(lambda: [f["text"] for f in whole(page)], lambda shown, wanted=wanted: set(wanted) <= set(shown))
         at_all_widths(page)

@@ -1,4 +1,4 @@
-"""What stands around every page: the link of what is shown."""
+"""Elements around every page: the link to the current state."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PASTED = """() => {
 
 @pytest.mark.usefixtures("in_motion")
 def test_a_copied_link_opens_what_was_seen_be_the_clipboard_shut_and_the_page_in_play(page, server):
-    # Plain http knows no navigator.clipboard; without a socket the page itself answers.
+    # navigator.clipboard is not available over plain http; without a socket the page itself answers.
     go(page, f"{server.url}/toy_training?data=moons&classes=2&samples=4&step=2&socket=off")
     page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined, configurable: true })")
     work = page.locator(".work[data-step]")

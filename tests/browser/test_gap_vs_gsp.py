@@ -1,4 +1,4 @@
-"""GAP or GSP under a real mouse and keyboard, against the training runs of dmlcore."""
+"""GAP vs GSP with real mouse and keyboard input, compared with the training runs of dmlcore."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def opened(page, server, query):
 
 
 def at_step(canvas, wanted):
-    """The step shown, once it is `wanted` or fulfils it."""
+    """Return the step shown, once it equals or fulfils `wanted`."""
     return becomes(lambda: int(canvas.get_attribute("data-step")), wanted)
 
 
@@ -37,7 +37,7 @@ def shows(page, name, value):
 
 
 def linked(page, name, wanted):
-    """What the link says of something, once it is `wanted`."""
+    """Return the link's value of a parameter, once it is `wanted`."""
     return becomes(lambda: dict(parse_qsl(urlsplit(address(page)).query)).get(name), wanted)
 
 
@@ -54,7 +54,7 @@ def test_numbers_are_the_trainings_scrubbed_and_forked(page, guest, server):
     shows(page, "gsp loss", gsp.frame(18).loss)
     linked(page, "step", "18")
 
-    # A class stands out, and its numbers are told.
+    # A class is highlighted, and its numbers are shown.
     page.get_by_role("button", name="class 3", exact=True).click()
     weight = 100 * gsp.frame(18).histograms[2, 64:].sum()
     expect(page.locator(".about")).to_contain_text(
@@ -62,7 +62,7 @@ def test_numbers_are_the_trainings_scrubbed_and_forked(page, guest, server):
     )
     linked(page, "class", "3")
 
-    # From step 18 on another gate: GSP alone changes.
+    # From step 18 the gate differs: only GSP changes.
     box = page.get_by_label("share pooled value")
     box.fill("0.6")
     box.press("Enter")

@@ -1,4 +1,4 @@
-"""The front door of the real server: what strangers send is not answered, every answer has its headers."""
+"""Security of the real server: requests of strangers are refused, and every response has its security headers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HANDSHAKE = (
     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
 )
 SOCKETS = ("/_stcore/stream", "/api/field", "/api/toys")
-FIRST_SOCKETS = SOCKETS[:2]  # the others load for seconds
+FIRST_SOCKETS = SOCKETS[:2]  # the other pages take seconds to load
 PLACES = ("/", "/runs", "/api/assets/1/shared/dom.js", "/_stcore/host-config", "/favicon.png")
 ORIGINS = (
     "http://evil.example",
@@ -63,7 +63,7 @@ FRAMES = (
 
 
 def ask(port: int, path: str, *lines: str, method: str = "GET") -> tuple[int, dict[str, str]]:
-    """Status and headers of the answer to a request of exactly these lines."""
+    """Return status and headers of the response to a request with exactly these lines."""
     with socket.create_connection(("127.0.0.1", port), timeout=30) as sent:
         sent.sendall("\r\n".join((f"{method} {path} HTTP/1.1", *lines, "", "")).encode())
         head = b""
@@ -74,7 +74,7 @@ def ask(port: int, path: str, *lines: str, method: str = "GET") -> tuple[int, di
 
 
 def foreign(port: int) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Path and header lines of requests that a page of somebody else can make a browser send."""
+    """Yield path and header lines of requests that a page of another site can make a browser send."""
     own = f"Host: 127.0.0.1:{port}"
     for path in SOCKETS:
         for origin in ORIGINS:
@@ -94,7 +94,7 @@ def test_no_foreign_handshake_or_request_is_answered(server):
     asked = [(path, lines, ask(server.port, path, *lines)) for path, lines in foreign(server.port)]
     assert len(asked) > 100
     assert [(path, lines) for path, lines, (status, _) in asked if status not in (400, 403)] == []
-    # 400 is the server's own, of what is no HTTP: two Hosts, or none.
+    # 400 is the server's own response to malformed HTTP: two Host headers, or none.
     assert "Rejecting WebSocket" not in Path(server.log.name).read_text(), "Streamlit saw one, and asked elsewhere (D4)"
     refused = [headers for _, _, (status, headers) in asked if status == 403]
     assert len(refused) > 100
@@ -160,7 +160,7 @@ def test_answers_and_refusals_alike_have_the_headers(server, path, method, statu
 
 
 def test_a_message_of_100_megabytes_is_refused_before_it_is_sent(server):
-    """Its first bytes tell its length; the server ends the connection without waiting for, or keeping, the rest."""
+    """The first bytes announce the length; the server closes the connection without waiting for or storing the rest."""
     for path in ("/api/field", "/_stcore/stream"):
         with socket.create_connection(("127.0.0.1", server.port), timeout=30) as opened:
             lines = (f"GET {path} HTTP/1.1", f"Host: 127.0.0.1:{server.port}", *HANDSHAKE, "", "")
@@ -191,7 +191,7 @@ fetch("{url}_stcore/host-config", {{mode: "no-cors"}})
 
 @contextmanager
 def attacker(url: str) -> Iterator[int]:
-    """A web server of somebody else on this machine; its port."""
+    """Yield the port of another site's web server on this machine."""
 
     class Page(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -215,7 +215,7 @@ def attacker(url: str) -> Iterator[int]:
 @pytest.mark.browser
 @pytest.mark.parametrize("name", ["evil.example", "127.0.0.1"])
 def test_a_page_of_another_site_or_port_frames_reads_and_opens_nothing(browser, server, name):
-    """D2 and D5: its frame shows nothing to click, its sockets stay shut, its image does not load."""
+    """Threats D2 and D5: a frame shows nothing to click, sockets are refused, images do not load."""
     with attacker(f"{server.url}/") as port, browser.new_context() as context:
         page = context.new_page()
         page.goto(f"http://{name}:{port}/")
@@ -228,7 +228,7 @@ def test_a_page_of_another_site_or_port_frames_reads_and_opens_nothing(browser, 
 
 @pytest.mark.browser
 def test_a_name_that_was_made_to_point_here_shows_nothing(visitor, server):
-    """D1: DNS rebinding, as a browser sees it."""
+    """Threat D1: DNS rebinding, as a browser sees it."""
     page = visitor()
     answer = page.goto(f"http://evil.example:{server.port}/")
     assert answer.status == 403
@@ -236,7 +236,7 @@ def test_a_name_that_was_made_to_point_here_shows_nothing(visitor, server):
 
 
 def command(*words: str, **environment: str) -> subprocess.Popen[str]:
-    """A server started as a user would, from the project's folder."""
+    """Yield a server started like a user would, from the project's folder."""
     return subprocess.Popen(
         [sys.executable, *words],
         cwd=ROOT,
@@ -268,7 +268,9 @@ def test_a_start_that_cannot_be_meant_ends_with_a_sentence(words, token, sentenc
 
 @pytest.mark.browser
 def test_beyond_loopback_the_printed_address_lets_in_and_no_other(visitor):
-    """Also where uvicorn alone was told the address; neither the printed token nor a wrong one is in its log."""
+    """This also holds where only uvicorn was given the address; neither the printed token nor a wrong one is in the
+    log.
+    """
     port = free_port()
     started = command(*UVICORN, str(port), DML_HOSTS="https://lab.example.org")
     lines: queue.Queue[str] = queue.Queue()
@@ -286,7 +288,7 @@ def test_beyond_loopback_the_printed_address_lets_in_and_no_other(visitor):
         assert ask(port, "/api/ready", own)[0] in (200, 503)
         assert ask(port, "/api/metrics", own)[0] == 403
 
-        # What a proxy of docs/reverse-proxy.md sends, with its secret and without.
+        # Headers that a proxy of docs/reverse-proxy.md sends, with its secret and without.
         public = ("Host: lab.example.org", "X-Forwarded-Proto: https", "X-Forwarded-For: 203.0.113.7")
         secret = f"Authorization: Bearer {token}"
         for path in FIRST_SOCKETS:
@@ -305,7 +307,7 @@ def test_beyond_loopback_the_printed_address_lets_in_and_no_other(visitor):
         page.get_by_label("Token").fill(token)
         page.get_by_role("button", name="Open").click()
         page.get_by_test_id("stApp").wait_for()
-        page.get_by_role("button", name="Training").wait_for()  # the menu, which came by the socket
+        page.get_by_role("button", name="Training").wait_for()  # the menu, which arrives through the socket
         assert page.url == f"http://127.0.0.1:{port}/runs"
         cookies = {c["name"]: c for c in page.context.cookies()}
         assert cookies[f"dml-lab-{port}"]["httpOnly"]
@@ -313,20 +315,22 @@ def test_beyond_loopback_the_printed_address_lets_in_and_no_other(visitor):
     finally:
         started.terminate()
         started.wait()
-    log = [line for line in lines.queue if not line.startswith("    http")]  # the printed ones
+    log = [line for line in lines.queue if not line.startswith("    http")]  # the printed addresses
     assert any("GET /runs HTTP/1.1" in line for line in log)
     assert [line for line in log if token in line or "wrong-wrong-wrong" in line or "without completing" in line] == []
 
 
 def test_the_server_takes_the_descriptors_it_may_have(server):
-    """It was started at a soft limit of 256 (D8)."""
+    """The server starts at a soft limit of 256 file descriptors (D8)."""
     limits = Path(f"/proc/{server.process.pid}/limits").read_text()
     soft, hard = re.search(r"Max open files +(\d+) +(\d+)", limits).groups()
     assert (int(soft), int(hard)) == (4096, 4096)
 
 
 def test_a_session_holds_one_descriptor_and_a_closed_one_none(server):
-    """One for its socket; 300 live ones fit into 1,024 even where that is the hard limit."""
+    """A session needs one file descriptor, for its socket; 300 live sessions fit into 1,024 even if that is the hard
+    limit.
+    """
     before = quiet(server.open_descriptors)
     with ExitStack() as visitors:
         for _ in range(30):

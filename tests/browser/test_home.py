@@ -1,4 +1,4 @@
-"""Home in a real window: the small field answers the hand, all of it fits one screen, the menu says where one is."""
+"""Home in a real window: the small field reacts to dragging, everything fits on one screen, the menu marks the page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_home_fits_the_screen_and_its_field_answers_without_an_address(page, ser
     go(page, f"{server.url}/")
     page.locator(".neighbours img").first.wait_for()
     negative = page.get_by_role("button", name="negative at")
-    negative.press("ArrowUp")  # ends the opening show
+    negative.press("ArrowUp")  # ends the opening animation
     before = negative.get_attribute("aria-label")
     drag(page, negative, 40, -30)
     expect(negative).not_to_have_attribute("aria-label", before)

@@ -1,4 +1,4 @@
-"""The whole way by keyboard alone: what Tab reaches, arrows move and Enter presses."""
+"""The main journey by keyboard only: Tab reaches, arrow keys move and Enter presses."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tests.browser.harness import becomes, eventually, go
 pytestmark = pytest.mark.browser
 
 FOCUSED = "node => node.getRootNode().activeElement === node || node.contains(node.getRootNode().activeElement)"
-STEPS = 20_000  # minutes: no page is as slow
-FAR = 150  # presses of Tab after which something counts as out of reach
+STEPS = 20_000  # minutes: longer than any page takes
+FAR = 150  # presses of Tab after which an element counts as unreachable
 
 
 def tab_to(page, locator, key: str = "Tab") -> None:
-    """Press Tab until the focus is on something, or on what lies in it."""
+    """Press Tab until the focus is on an element or inside it."""
     locator.first.wait_for()
     for _ in range(FAR):
         page.keyboard.press(key)
@@ -34,7 +34,7 @@ def test_from_a_field_to_the_forces_of_a_failure_without_a_mouse(page, server):
 
 
 def changes_a_field(page, server) -> None:
-    """Another loss, and a point moved: the numbers follow, and who listens hears them."""
+    """Choose another loss and move a point: the numbers follow, and screen readers are notified."""
     go(page, f"{server.url}/fields")
     page.wait_for_selector("canvas.plane[data-seq]")
     negative = page.get_by_role("button", name="negative at")
@@ -54,7 +54,7 @@ def changes_a_field(page, server) -> None:
 
 
 def starts_a_run(page, server) -> None:
-    """From the menu along the three steps to a run that works, too long to be done by itself, which is ended again."""
+    """From the menu through the three steps to a running run, too long to finish by itself, which is then cancelled."""
     section = page.get_by_test_id("stTopNavSection").filter(has_text="Training")
     tab_to(page, section, "Shift+Tab")
     page.keyboard.press("Enter")
@@ -86,14 +86,14 @@ def starts_a_run(page, server) -> None:
     cancel = page.get_by_role("button", name=re.compile("Cancel|Stop"))
     tab_to(page, cancel)
     page.keyboard.press("Enter")
-    # In the card, not in the table: its cells for screen readers lie hidden in its canvas.
+    # In the card, not in the table, whose cells for screen readers are hidden in its canvas.
     card = page.locator('[class*="st-key-run-"]')
     ended = card.get_by_text(re.compile("stopping|cancelled", re.IGNORECASE)).filter(visible=True)
     eventually(lambda: expect(ended.first).to_be_visible())
 
 
 def opens_a_failure(page, server) -> None:
-    """Along the neighbours of the example's queries to one that is wrong, and to its forces."""
+    """Along the neighbours of the example's queries to a wrong one, and to its forces."""
     go(page, f"{server.url}/neighbours?run={EXAMPLE}&failures=true")
     page.get_by_role("button", name="Keys").wait_for()
     wrong = page.locator(".neighbours .wrong a.frame").first

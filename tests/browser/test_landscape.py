@@ -1,4 +1,6 @@
-"""The landscape under a real mouse: nothing of it before it is asked for; the marble goes from where it is let go."""
+"""The landscape with real mouse input: nothing is loaded before it is requested, and the marble rolls from where it is
+placed.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ def test_a_marble_rolls_from_the_dragged_point_and_the_file_opens_without_a_net(
     page.wait_for_selector("canvas.plane[data-seq]")
     assert not [url for url in asked if "plotly" in url or "landscape/" in url]
     button = page.get_by_role("button", name="Landscape in 3-D")
-    assert button.bounding_box()["y"] < 900  # in sight
+    assert button.bounding_box()["y"] < 900  # in view
     button.click()
     plot, words = page.locator(".landscape [data-frame]"), page.locator(".landscape .words")
     expect(words).to_contain_text("the loss is 0")

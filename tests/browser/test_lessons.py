@@ -1,4 +1,6 @@
-"""Lessons under a real mouse: the figure answers the question, the browser remembers it, the address is the place."""
+"""Lessons with real mouse input: the figure answers the question, the browser stores progress, the address holds the
+step.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ pytestmark = pytest.mark.browser
 
 def test_a_question_is_answered_by_the_figure_and_the_answer_is_remembered(page, guest, server):
     go(page, f"{server.url}/published_results")
-    page.get_by_role("link", name="Lessons", exact=True).click()  # in the menu, wherever one is
+    page.get_by_role("link", name="Lessons", exact=True).click()  # in the menu of every page
     page.get_by_role("link", name="Easy, semi-hard, hard").click()
     page.wait_for_url(re.compile("lesson=hardness"))
     verdict = page.locator(".verdict")
@@ -23,7 +25,7 @@ def test_a_question_is_answered_by_the_figure_and_the_answer_is_remembered(page,
     page.get_by_role("button", name="easy", exact=True).click()
     expect(verdict).to_contain_text("Right.")
 
-    # The next step is answered by dragging N to where the triplet is semi-hard, and by nothing else.
+    # Only dragging N to where the triplet is semi-hard answers the next step.
     page.get_by_role("link", name="Next step").click()
     expect(page.get_by_text("Drag N until the triplet is semi-hard.")).to_be_visible()
     page.get_by_role("button", name="Check").click()
@@ -36,7 +38,7 @@ def test_a_question_is_answered_by_the_figure_and_the_answer_is_remembered(page,
     page.get_by_role("button", name="Check").click()
     expect(verdict).to_contain_text(re.compile(r"Right\. From A it is 0\.50 to P and 0\.\d+ to N"))
 
-    # On a phone the figure stands between text and question, elsewhere beside both.
+    # On phones the figure is between text and question, elsewhere next to both.
     figure, check = page.locator(".st-key-lesson_figure"), page.get_by_role("button", name="Check")
     becomes(lambda: figure.bounding_box()["x"] > check.bounding_box()["x"], True)
     page.set_viewport_size({"width": 390, "height": 844})
@@ -44,7 +46,7 @@ def test_a_question_is_answered_by_the_figure_and_the_answer_is_remembered(page,
     becomes(lambda: figure.bounding_box()["y"] < check.bounding_box()["y"], True)
     page.set_viewport_size({"width": 1440, "height": 900})
 
-    # Loaded again, the address opens the same place with the point where it was left, and the list knows.
+    # After a page load, the address restores step and point, and the list shows the progress.
     place = handle.get_attribute("aria-label")
     go(page, page.url)
     expect(page.get_by_role("button", name=place)).to_be_visible()

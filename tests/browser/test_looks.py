@@ -1,4 +1,4 @@
-"""Small things of looks and access that pages share, measured on the screen."""
+"""Visual details and accessibility shared by pages, measured on screen."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.browser
 def test_a_slider_tells_its_value_and_boxes_keep_apart(page, server):
     go(page, f"{server.url}/fields?loss=ratio")
     slider, box = page.get_by_label("m", exact=True), page.get_by_label("m value", exact=True)
-    expect(slider).to_have_attribute("aria-valuetext", "0.01")  # at 333 of 1000: it is logarithmic
+    expect(slider).to_have_attribute("aria-valuetext", "0.01")  # at 333 of 1000, because the slider is logarithmic
     slider.press("PageUp")
     eventually(lambda: expect(slider).to_have_attribute("aria-valuetext", box.input_value()))
     assert box.input_value() != "0.01"
@@ -63,6 +63,6 @@ def test_no_tick_of_the_comparison_lies_under_its_buttons(page, server):
     def apart() -> None:
         frame, box = page.locator(".frame").first.bounding_box(), zoom.bounding_box()
         assert box["y"] + box["height"] < frame["y"] + frame["height"] - 20  # ticks of x along the lower edge
-        assert box["x"] > frame["x"] + 40  # ticks of y along the left one
+        assert box["x"] > frame["x"] + 40  # ticks of y along the left edge
 
     eventually(apart)

@@ -1,4 +1,4 @@
-"""The gallery under a real mouse and keyboard, on real runs."""
+"""The Neighbours page with real mouse and keyboard input, on real runs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def test_a_click_makes_a_neighbour_the_query_and_back_returns(page, server, show
     go(page, f"{server.url}/neighbours?run={shown.id}")
     images = page.locator(".neighbours .found a")
     page.locator(".neighbours .row").nth(9).wait_for()
-    page.get_by_role("button", name="Keys").wait_for()  # the listener came: until then a click is a plain link
+    # the listener is loaded; before that a click follows a plain link
+    page.get_by_role("button", name="Keys").wait_for()
     page.evaluate("window.same_page = true")
     chosen = quiet(lambda: images.nth(2).get_attribute("data-index"))
     images.nth(2).click()
@@ -60,7 +61,7 @@ def test_images_that_are_gone_are_told_in_one_sentence(page, server, shown):
     go(page, f"{server.url}/neighbours?run={shown.id}")
     page.locator(".neighbours .row").nth(9).wait_for()
     told = page.get_by_text("Images of this page are not there any more")
-    told.first.wait_for()  # as long as it takes on a busy machine: a script run lies between
+    told.first.wait_for()  # a script run is in between, which takes long on a busy machine
     expect(told).to_have_count(1)
 
 
@@ -88,7 +89,7 @@ def test_the_keyboard_alone_walks_from_a_page_to_the_forces(page, server, shown)
     page.keyboard.press("ArrowRight")
     becomes(at, first_page[0])
     page.keyboard.press("ArrowDown")
-    becomes(at, first_page[9])  # the query below: eight neighbours lie between
+    becomes(at, first_page[9])  # the query below: eight neighbours are in between
     page.keyboard.press("ArrowRight")
     becomes(at, first_page[10])
     page.keyboard.press("Enter")

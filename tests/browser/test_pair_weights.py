@@ -1,4 +1,4 @@
-"""The pair weights page under a real mouse and keyboard."""
+"""The Pair weights page with real mouse and keyboard input."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_numbers_under_pointer_slider_and_link_are_those_of_the_library(page
     before = seq(lab)
     x, y = press(page, slider)
     page.mouse.move(x + 0.2 * slider.bounding_box()["width"], y, steps=8)
-    becomes(lambda: seq(lab), lambda n: n > before + 2)  # it acts while it is held
+    becomes(lambda: seq(lab), lambda n: n > before + 2)  # sliders act while they are dragged
     page.mouse.up()
     page.wait_for_url(re.compile(r"l1=ranking,m:(?!0\.3\b)"))
     margin = float(re.search(r"l1=ranking,m:([-\d.]+)", page.url)[1])
@@ -76,7 +76,7 @@ def test_keys_move_the_triplet_and_presets_and_choices_reach_the_link(page, serv
     page.get_by_role("spinbutton", name="S_pn value").fill("-0.9")
     page.keyboard.press("Tab")
     page.wait_for_url(re.compile("pn=-0.9"))
-    becomes(lambda: readouts(page, 0)[0], "none")  # no three unit vectors are that far apart and yet alike
+    becomes(lambda: readouts(page, 0)[0], "none")  # no three unit vectors are that far apart and that similar
 
 
 def test_without_a_socket_the_page_itself_carries_the_maps(page, server):

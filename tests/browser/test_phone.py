@@ -1,4 +1,4 @@
-"""The menu in a phone's window: a drawer that shows all pages and goes once one is chosen."""
+"""The menu on a phone: a drawer that shows all pages and closes once one is chosen."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ IPHONE = (
 )
 
 
-# Of every link: whether it is whole on the screen, with its name not shortened.
+# For every link return whether it is completely on screen, without a shortened name.
 WHOLE = """links => links.map((link) => {
   const box = link.getBoundingClientRect(), name = link.querySelector("p");
   return box.left >= 0 && box.right <= innerWidth && box.bottom <= innerHeight && name.scrollWidth <= name.clientWidth;
@@ -24,7 +24,7 @@ WHOLE = """links => links.map((link) => {
 
 
 def opened(page, server, name, touch):
-    """The links of the drawer, opened on a page; and what acts as the hand does."""
+    """Return the links of the drawer opened on a page, and a function that taps."""
     go(page, f"{server.url}/{name}")
     act = (lambda locator: locator.tap()) if touch else (lambda locator: locator.click())
     act(page.get_by_test_id("stExpandSidebarButton"))

@@ -1,4 +1,6 @@
-"""The four steps of Pooling walked through by their doors: each gets what the one before had, and back is as it was."""
+"""The four steps of Pooling through their links: each receives the settings of the previous one, and going back
+restores them.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ pytestmark = pytest.mark.browser
 
 
 def at(page, step: str, query_is) -> dict[str, str]:
-    """The query of the address, once the page is that step and its query fulfils something."""
+    """Return the query of the address, once the page is that step and its query fulfils a condition."""
 
     def read() -> dict[str, str]:
         parts = urlsplit(address(page))
@@ -35,7 +37,7 @@ def test_an_image_becomes_a_map_its_gate_is_trained_and_goes_on_to_pictures(page
     go(page, f"{server.url}/prototypes?m=32&picture=1,5")
     expect(verdict).to_contain_text(re.compile(r"≈ prototype histogram.*Classes share \d+ %"))
 
-    # The image, as the map of the gate; the gate is made softer there.
+    # The image becomes the map of the gate, where the gate is made softer.
     link = page.locator('[data-door="transport"]').get_attribute("href")
     wanted = TransportState.from_query(dict(parse_qsl(urlsplit(link).query)))
     door(page, "transport")
@@ -59,7 +61,7 @@ def test_an_image_becomes_a_map_its_gate_is_trained_and_goes_on_to_pictures(page
     )
     expect(page.locator(".chips button:visible")).to_have_count(4)
 
-    # Back is as it was left, and so is the step before that; the same door leads on to where it led.
+    # Going back restores this step and the one before; the same link leads forward again.
     door(page, "transport")
     at(page, "transport", lambda query: query == changed)
     door(page, "prototypes")
@@ -69,7 +71,7 @@ def test_an_image_becomes_a_map_its_gate_is_trained_and_goes_on_to_pictures(page
     at(page, "transport", lambda query: query == changed)
     expect(verdict).to_contain_text("the gate puts")
 
-    # On to pictures, which anybody has, and with that gate to Train.
+    # On to images that everybody has, and with that gate to New run.
     door(page, "gap_vs_gsp")
     page.wait_for_selector("canvas[data-side=gsp][data-step]")
     door(page, "collage")

@@ -1,4 +1,4 @@
-"""The picture over the window under a real mouse and keyboard: by key and by link, with the speaker's second window."""
+"""Presentation mode with real mouse and keyboard input: by key and by link, with the speaker's window."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def shown(page) -> str:
 
 
 def open_windows(page) -> int:
-    page.evaluate("0")  # what is closed is heard of only while Playwright is asked
+    page.evaluate("0")  # closing is noticed only while Playwright runs
     return len(page.context.pages)
 
 
@@ -44,7 +44,7 @@ def test_a_key_fills_the_window_with_the_picture_and_escape_leaves(page, server)
     becomes(stage.bounding_box, {"x": 0, "y": 0, "width": window["width"], "height": window["height"]})
     becomes(lambda: canvas.bounding_box()["width"], lambda width: width > before)
     becomes(lambda: stage.evaluate("e => e.currentCSSZoom"), pytest.approx(LARGER))
-    sharp = "e => e.width / e.getBoundingClientRect().width"  # it is drawn anew a frame after it has grown
+    sharp = "e => e.width / e.getBoundingClientRect().width"  # it is redrawn one frame after it has grown
     becomes(lambda: canvas.evaluate(sharp), pytest.approx(1, abs=0.02))
 
     slider = page.get_by_role("slider", name="m", exact=True)
@@ -52,9 +52,9 @@ def test_a_key_fills_the_window_with_the_picture_and_escape_leaves(page, server)
     expect(page.get_by_label("snap")).to_be_hidden()
     expect(page.locator(".present-caption")).to_have_text(re.compile("^Ranking: "))
 
-    # What is dragged stays under the pointer, although a pixel of the picture is not one of the window.
+    # A dragged point stays under the pointer, although pixels of the figure and the window differ.
     box = canvas.bounding_box()
-    drag(page, page.locator('[data-point="negative"]'), box["width"] / 6, 0)  # the view is three wide
+    drag(page, page.locator('[data-point="negative"]'), box["width"] / 6, 0)  # the view is three units wide
     becomes(lambda: shown(page), lambda url: re.search(r"n=0\.(79|8)\d*,0\.(19|2)", url))
 
     page.get_by_text("Controls", exact=True).click()
@@ -83,7 +83,7 @@ def test_notes_stand_in_a_second_window_and_follow(page, server):
     page.get_by_label("loss", exact=True).select_option("facenet")
     expect(notes.locator("dl")).to_contain_text("FaceNet")
     notes.get_by_label("your own notes").fill("Ask before dragging")
-    page.keyboard.press("Escape")  # the menu of losses has the focus: no letter is taken for a key, Escape is
+    page.keyboard.press("Escape")  # the loss menu has the focus: letters are not taken for shortcuts, but Escape is
     becomes(lambda: open_windows(page), 1)
     page.evaluate("document.activeElement?.blur()")
     page.keyboard.press("t")
@@ -96,7 +96,7 @@ def test_notes_stand_in_a_second_window_and_follow(page, server):
 
 
 def test_what_comes_in_place_of_a_picture_fills_the_window_again(page, server):
-    """As Streamlit mounts a component anew while the lecture is on, before or after the old one goes."""
+    """Presentation mode survives when Streamlit mounts the component again, before or after it removes the old one."""
     go(page, f"{server.url}/fields?present=1&loss=ranking")
     page.locator(".presenting").wait_for()
     page.evaluate("""async () => {
@@ -132,7 +132,7 @@ def test_every_page_of_a_lecture_fills_the_window(page, server, place):
     box = frame.bounding_box()
     for start, length in (("x", "width"), ("y", "height")):
         assert 0 <= box[start] <= window[length] - box[length]
-    canvas = frame.locator("canvas").first  # drawn for the size it has
+    canvas = frame.locator("canvas").first  # drawn for its actual size
     becomes(lambda: canvas.evaluate("e => e.width / e.getBoundingClientRect().width"), lambda x: abs(x - 1) < 0.02)
     page.keyboard.press("Escape")
     expect(page.locator(".presenting")).to_have_count(0)

@@ -1,4 +1,4 @@
-"""The prototypes page under a real slider, keyboard and mouse: what it shows is what dmlcore computes."""
+"""The Prototypes page with real sliders, keyboard and mouse: everything shown equals what dmlcore computes."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def opened(page, server, query=""):
 
 
 def linked(page, name: str, value: str) -> None:
-    """Wait until the link says so."""
+    """Wait until the link contains the value."""
     becomes(lambda: dict(parse_qsl(urlsplit(address(page)).query)).get(name), value)
 
 
 def shows(page, reading, local, place: int, rank: int, images: int) -> None:
-    """Wait until the numbers of this image are there."""
+    """Wait until the numbers of this image are shown."""
     row = int(np.flatnonzero((local.labels == place) & (local.ranks == rank))[0])
     for name in ("error", "mean_distance", "radius"):
         expect(page.locator(f'[data-readout="{name}"]')).to_have_text(f"{getattr(reading, name)[row]:.3f}")
@@ -54,7 +54,7 @@ def test_slider_keyboard_and_hulls_show_the_librarys_numbers(page, guest, server
     linked(page, "picture", "1,4")
     expect(page.get_by_role("option", name="image 5 of class 1")).to_have_attribute("aria-selected", "true")
 
-    slider.focus()  # a second time: what was answered meanwhile must not have cut it off
+    slider.focus()  # a second time: answers in between must not have cut it off
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("ArrowRight")
@@ -82,7 +82,7 @@ def test_a_click_on_an_average_chooses_its_image_also_without_a_socket(page, ser
     reading = read(local.features, 12)
     opened(page, server, "?m=12&classes=1&picture=4,0&socket=off")
     expect(page.locator(".notice")).to_contain_text("slower")
-    # The leftmost average of class 1 is the one nearest to itself.
+    # The leftmost average of class 1 is nearest to itself.
     mine = np.flatnonzero(local.labels == 1)
     row = int(mine[reading.pooled[mine, 1].argmin()])
     flat = reading.features.reshape(-1, 2)
@@ -92,7 +92,7 @@ def test_a_click_on_an_average_chooses_its_image_also_without_a_socket(page, ser
     plane = page.get_by_role("application")
     plane.scroll_into_view_if_needed()
 
-    def chosen() -> None:  # what comes late may move the plane under the pointer
+    def chosen() -> None:  # late answers may move the plane under the pointer
         box = quiet(plane.bounding_box)
         x = (reading.pooled[row, 0] - left) / side * box["width"]
         y = (1 - (reading.pooled[row, 1] - bottom) / side) * box["height"]

@@ -1,4 +1,6 @@
-"""The report in a real browser without a network: it opens from a file, draws, and asks nobody, whatever names are."""
+"""The report in a real browser without a network: it opens from a file, draws, and requests nothing, whatever the names
+contain.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture
 def opened(visitor, tmp_path):
-    """The report of hostile names, opened from its file in a browser that is offline; what it asked for, and said."""
+    """Open the report with hostile names from its file in an offline browser; yield the page, its requests and its
+    errors.
+    """
     run, _, table = hostile.make(tmp_path)
     path = tmp_path / "report.html"
     path.write_text(report.html(table, report.plane_of(run)), encoding="utf-8")

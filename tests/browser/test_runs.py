@@ -1,4 +1,4 @@
-"""The table of runs while a training goes on: nothing of it is drawn anew, and what one chose stays chosen."""
+"""The table of runs during a training run: nothing is redrawn, and the selection is kept."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.made_runs import finished
 
 pytestmark = pytest.mark.browser
 MANY = 30
-# The table is a canvas that holds what it shows as a table for those who listen.
+# The table is a canvas that contains its content as a table for screen readers.
 SHOWN = """() => [...document.querySelectorAll('[data-testid=stDataFrame] canvas tbody tr')].map(
   (row) => [...row.querySelectorAll('td')].map((cell) => cell.textContent).join(' | '))"""
 SCROLLED = "() => document.querySelector('[data-testid=stDataFrame] .dvn-scroller').scrollTop"
@@ -37,7 +37,7 @@ def many(server: Server) -> Iterator[list[Run]]:
 
 @pytest.fixture
 def store(server: Server, many: list[Run]) -> Iterator[RunStore]:
-    """Where they lie; what a test adds is taken away again."""
+    """Folder of the runs; runs added by a test are removed afterwards."""
     store = RunStore(server.runs)
     before = {run.id for run in store.list()}
     yield store
@@ -47,14 +47,14 @@ def store(server: Server, many: list[Run]) -> Iterator[RunStore]:
 
 
 def mark(page: Any) -> None:
-    """Remember the nodes of the table and the curves as they are."""
+    """Remember the current nodes of the table and the curves."""
     for name, selector in PARTS.items():
         page.wait_for_selector(selector)
         page.evaluate("([name, selector]) => { window[name] = document.querySelector(selector); }", [name, selector])
 
 
 def same(page: Any) -> list[str]:
-    """Those parts that are still the nodes that were marked."""
+    """Return the parts that are still the remembered nodes."""
     script = "([name, selector]) => window[name] === document.querySelector(selector) && window[name].isConnected"
     return [name for name, selector in PARTS.items() if page.evaluate(script, [name, selector])]
 
@@ -84,9 +84,9 @@ def test_while_a_run_trains_the_table_keeps_selection_scroll_and_order(page, ser
         assert same(page) == list(PARTS)
         assert page.evaluate(SCROLLED) == scrolled
         assert chosen_in(page) == [run.id, chosen.id]
-        assert selected(page) == ["made04"]  # the run at work has no score, so it stands last, out of sight
+        assert selected(page) == ["made04"]  # the running run has no score, so it is last, out of view
 
-        finished(store, ["name=joined"], 0.01)  # it comes before all others in this order
+        finished(store, ["name=joined"], 0.01)  # in this order it is first
         becomes(lambda: page.evaluate(SHOWN), lambda lines: len(lines) > 1)
         eventually(lambda: present(page, MANY + 3))
         assert selected(page) == ["made04"], "the mark goes with its run"
@@ -94,7 +94,7 @@ def test_while_a_run_trains_the_table_keeps_selection_scroll_and_order(page, ser
         assert page.evaluate(SCROLLED) == scrolled
         assert chosen_in(page) == [run.id, chosen.id]
         box = page.locator("[data-testid=stDataFrame]").first.bounding_box()
-        for _ in range(2):  # by name, and once more the other way round
+        for _ in range(2):  # by name, then reversed
             first = page.evaluate(SHOWN)[0]
             page.mouse.click(box["x"] + 80, box["y"] + 15)
             page.mouse.move(*middle(page))
@@ -107,13 +107,13 @@ def test_while_a_run_trains_the_table_keeps_selection_scroll_and_order(page, ser
         run.update(state="done", step=100, message="done")
     page.get_by_text("step 100 of 100").first.wait_for()
     assert "table" in same(page)
-    page.mouse.click(box["x"] + 15, middle(page)[1])  # one more, which the table has above the first
+    page.mouse.click(box["x"] + 15, middle(page)[1])  # one more run, which the table has above the first
     chosen_now = becomes(lambda: chosen_in(page), lambda ids: len(ids) == 3)
     assert chosen_now[:2] == [run.id, chosen.id], "it joins last, so that the others keep their colours"
 
 
 def chosen_in(page: Any) -> list[str]:
-    """The runs that the address names, in its order."""
+    """Return the runs that the address names, in its order."""
     return parse_qs(urlsplit(address(page)).query)["run"][0].split(",")
 
 
@@ -123,13 +123,13 @@ def middle(page: Any) -> tuple[float, float]:
 
 
 def present(page: Any, rows: int) -> None:
-    """So many rows and a heading has the table."""
+    """Check that the table has this many rows and a header."""
     counted = page.locator("[data-testid=stDataFrame] canvas table").first.get_attribute("aria-rowcount")
     assert counted == str(rows)
 
 
 def selected(page: Any) -> list[str]:
-    """The names of the runs in sight that are marked."""
+    """Return the names of the selected runs in view."""
     script = """() => [...document.querySelectorAll('[data-testid=stDataFrame] canvas tbody tr')].filter(
       (row) => row.getAttribute('aria-selected') === 'true').map((row) => row.textContent)"""
     return [text[text.index("made") :][:6] for text in page.evaluate(script)]

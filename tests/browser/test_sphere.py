@@ -1,4 +1,4 @@
-"""The circle-and-sphere page under a real mouse and keyboard: drag, rotate, link, numbers."""
+"""Circle and sphere with real mouse and keyboard input: drag, rotate, link, numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from tests.browser.harness import address, becomes, counted, drag, eventually, g
 
 pytestmark = pytest.mark.browser
 
-# Of five frames of a turning figure: how many move handles and picture together, and how many the handles alone.
+# Of five frames of a rotating figure, count those that move handles and figure together, and those that move only the
+# handles.
 TURNING = """() => new Promise((done) => {
   const roots = [document];
   for (const root of roots) {
@@ -66,7 +67,7 @@ def of_link(page) -> SphereScene:
 
 
 def assert_numbers_are_the_library_s(page) -> None:
-    """Loss, distances and forces on the page against dmlcore at the state of the link."""
+    """Compare loss, distances and forces on the page with dmlcore at the state of the link."""
 
     def equal() -> None:
         expected = readout(of_link(page))
@@ -119,7 +120,7 @@ def test_rotation_asks_python_for_nothing_until_it_rests(page, server):
     page.wait_for_url(re.compile("eye="))
     becomes(lambda: [centre(x) for x in labels], lambda now: now != places)
     assert of_link(page).negative == (45, -10)
-    quiet(lambda: address(page))  # it has coasted
+    quiet(lambda: address(page))  # it has stopped rotating
     globe.focus()
     eye = of_link(page).eye
     page.keyboard.press("Shift+ArrowRight")

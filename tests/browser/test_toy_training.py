@@ -1,4 +1,4 @@
-"""The toys page under a real mouse and keyboard."""
+"""The Toy training page with real mouse and keyboard input."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def opened(page, server, query=QUIET):
 
 
 def at_step(work, wanted) -> int:
-    """The step shown, once it is `wanted` or fulfils it."""
+    """Return the step shown, once it equals or fulfils `wanted`."""
     return becomes(lambda: int(work.get_attribute("data-step")), wanted)
 
 
@@ -39,7 +39,7 @@ def shows(page, side: int, name: str, value: float) -> None:
 
 
 def linked(page) -> dict[str, str]:
-    """The query of the link of this moment."""
+    """Return the query of the current link."""
     return dict(parse_qsl(urlsplit(address(page)).query))
 
 
@@ -130,8 +130,8 @@ def test_space_is_turned_by_hand_and_reduced_motion_stands_still(page, server):
 
 @pytest.fixture
 def glyphs(monkeypatch):
-    """The seed of glyphs whose network has been trained for two steps: the server need not wait for all of them."""
-    seed = 2_000_000_000  # of nobody else
+    """Return a seed of glyphs with a network trained for two steps, so that the server need not wait for all steps."""
+    seed = 2_000_000_000  # a seed that no other test uses
     spec = toy_runs._spot_spec("glyphs", seed)
     monkeypatch.setattr(toy_runs, "_spot_spec", lambda *_: spec)
     monkeypatch.setattr(toy_runs, "SPOT_STEPS", 2)
@@ -151,7 +151,7 @@ def test_images_are_prepared_trained_on_and_shown(page, server, glyphs):
     becomes(lambda: linked(page).get("a.loss"), "multi_similarity")  # not the loss of the moons
     assert linked(page)["dim"] == "64"
     shades = "(el) => new Set(el.getContext('2d').getImageData(0, 0, el.width, el.height).data).size"
-    assert all(strip.evaluate(shades) > 40 for strip in strips.all())  # of ink, not of frames and marks alone
+    assert all(strip.evaluate(shades) > 40 for strip in strips.all())  # more ink than frames and markers alone have
     page.get_by_role("button", name="one batch on").click()
     becomes(lambda: [strip.get_attribute("data-step") for strip in strips.all()], ["1", "1"])
     page.get_by_role("slider", name="A: alpha", exact=True).press("ArrowRight")

@@ -1,4 +1,4 @@
-"""The transport page under a real mouse and keyboard: what it shows is what dmlcore computes."""
+"""The Transport page with real mouse and keyboard input: everything shown equals what dmlcore computes."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def query_of(page) -> str:
 
 
 def linked(page, wanted: Callable[[TransportState], bool]) -> TransportState:
-    """The state of the link, once it fulfils what is wanted."""
+    """Return the state of the link, once it fulfils the condition."""
     return becomes(lambda: TransportState.from_query(dict(parse_qsl(query_of(page)))), wanted)
 
 
 def wait_for(page, state: TransportState) -> None:
-    """Until the link is exactly that of this state."""
+    """Wait until the link is exactly that of this state."""
     becomes(lambda: query_of(page), state.link())
 
 
 def hover(page, canvas, row, column):
-    """Put the mouse on the middle of a pixel of a map that rests on the screen; the side of a pixel."""
+    """Move the mouse to the centre of a pixel of a map that is at rest; return the side of a pixel."""
     canvas.scroll_into_view_if_needed()
     box = quiet(canvas.bounding_box, 0.2)
     side = box["width"] / 10
@@ -49,7 +49,7 @@ def hover(page, canvas, row, column):
 
 
 def solution(state: TransportState):
-    """Weights (3, 100), the shares on the informative pixels, and r, straight from dmlcore."""
+    """Return the weights (3, 100), the shares on the informative pixels, and r, straight from dmlcore."""
     cost = prototype_costs(torch.from_numpy(state.features()), torch.from_numpy(state.centres()))
     rho, _ = transport(cost, state.mu, state.epsilon)
     weights = torch.stack([selection(cost, state.mu), pooling_weights(rho, state.mu), torch.full((100,), 0.01)]).numpy()
@@ -57,11 +57,11 @@ def solution(state: TransportState):
 
 
 def shows(page, state: TransportState, row: int, column: int) -> None:
-    """The page comes to show the numbers of this state, and of its pixel under the pointer."""
+    """Wait until the page shows the numbers of this state and of the pixel under the pointer."""
     weights, shares, r = solution(state)
     for name, share in zip(("lp", "smoothed", "average"), shares, strict=True):
         expect(page.locator(f"[data-readout=share_{name}]")).to_have_text(f"{share:.3f}")
-    # Found anew at each look: the panel is rebuilt when a slider rests.
+    # Locate the elements at each poll, because the panel is rebuilt when a slider comes to rest.
     becomes(lambda: float(page.locator("[data-readout=r]").inner_text()), lambda shown: abs(shown - r) < 1e-3 * r)
     hover(page, page.locator("[data-pooling=smoothed]"), row, column)
     lp, smoothed, average = (f"{w:.4f}" for w in weights[:, 10 * row + column])
@@ -74,7 +74,7 @@ def test_paint_and_slide_and_drag_give_the_weights_of_the_library(page, guest, s
     opened(page, server)
     shows(page, TransportState(), 4, 2)
 
-    # A stroke of the mouse over the background, in one row.
+    # Draw a stroke over the background, in one row.
     canvas = page.locator("canvas.map")
     side = hover(page, canvas, 2, 6)
     box = canvas.bounding_box()
@@ -86,14 +86,14 @@ def test_paint_and_slide_and_drag_give_the_weights_of_the_library(page, guest, s
     painted = linked(page, lambda state: state.pixels == tuple(expected))
     shows(page, painted, 2, 7)
 
-    # The slider of mu, held and moved.
+    # Hold and move the slider of mu.
     slider = page.get_by_role("slider", name="mu", exact=True)
     drag(page, slider, 0.1 * slider.bounding_box()["width"], 0)
     moved = linked(page, lambda state: 0.55 < state.mu < 0.7)
     assert moved.pixels == painted.pixels
     shows(page, moved, 2, 7)
 
-    # The blue prototype, dragged to the middle of the triangle's edge.
+    # Drag the blue prototype to the middle of the triangle's edge.
     blue, red = (page.locator(f"[data-handle=prototype-{k}]") for k in (2, 1))
     drag(page, blue, (red.bounding_box()["x"] - blue.bounding_box()["x"]) / 2, 0)
     dragged = linked(page, lambda state: np.abs(np.asarray(steps(state.prototypes)[1]) - 80).max() <= 2)

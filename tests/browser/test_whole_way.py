@@ -1,6 +1,6 @@
-"""The whole way in the dark, with a real mouse and keyboard: fields, training, a killed server, gallery, map.
+"""The main journey in dark mode, with real mouse and keyboard: Fields, training, a killed server, Neighbours, Explore.
 
-It comes last of the browser tests by its name: the server that it starts anew has to load every page again.
+Its name makes it the last of the browser tests, because the restarted server has to load every page again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ STEPS = 200
 
 @pytest.fixture
 def lab(server: Server):
-    """The server, which this test kills, and the others need again."""
+    """Yield the server, which this test kills and other tests need again."""
     yield server
     if server.process is None or server.process.poll() is not None:
         server.start()
@@ -32,14 +32,14 @@ def settled(page, text) -> None:
 
 
 def sound_in_the_dark(page) -> None:
-    """Nothing failed on the page, which is dark (see `visitor` for JavaScript)."""
+    """Assert that the page has no error and is dark (see `visitor` for JavaScript)."""
     expect(page.get_by_test_id("stApp")).to_have_css("background-color", "rgb(18, 22, 28)")
     expect(page.get_by_test_id("stException")).to_have_count(0)
 
 
 def test_from_a_force_field_to_a_trained_gallery(visitor, lab):
-    # Home: the first door. There the loss falls as the negative is dragged out of the active region. A key
-    # ends the opening show.
+    # Home: the first link. On Fields, the loss falls as the negative is dragged out of the active region. A key ends
+    # the opening animation.
     page = visitor(color_scheme="dark")
     go(page, lab.url)
     page.locator("canvas.plane[data-seq]").wait_for()
@@ -55,7 +55,7 @@ def test_from_a_force_field_to_a_trained_gallery(visitor, lab):
     expect(page.locator('[data-readout="triplet"]')).to_have_text("satisfied")
     sound_in_the_dark(page)
 
-    # A training run, by the three steps: data, settings in the sidebar, start.
+    # A training run in three steps: data, settings, start.
     page.get_by_test_id("stTopNavSection").filter(has_text="Training").click()
     page.get_by_role("menuitem", name="Train").click()
     page.wait_for_url(re.compile("/data"))
@@ -75,7 +75,7 @@ def test_from_a_force_field_to_a_trained_gallery(visitor, lab):
     settled(page, f"of {STEPS}")
     run = RunStore(lab.runs).open(run_id)
 
-    # The server dies; the training run does not, and the page finds it again.
+    # The server is killed; the training run continues, and the page finds it again.
     becomes(lambda: run.state().step, lambda step: step >= 20)
     lab.kill()
     before = run.state().step
@@ -84,24 +84,24 @@ def test_from_a_force_field_to_a_trained_gallery(visitor, lab):
     page.get_by_role("heading", name=re.compile(run_id[-4:])).wait_for()
     pairs = page.get_by_text(re.compile("Pairs of a batch at step"))
 
-    def opened() -> None:  # the page that comes to life again may lose a press
+    def opened() -> None:  # a page that reconnects may lose a press
         if not pairs.is_visible():
             page.get_by_text("Distances over the training").click()
         expect(pairs).to_be_visible(timeout=5000)
 
     eventually(opened)
     settled(page, re.compile("MAP@R .* → "))
-    eventually(lambda: expect(pairs).to_have_text(re.compile(f"at step {STEPS}")))  # it stayed open, and kept up
+    eventually(lambda: expect(pairs).to_have_text(re.compile(f"at step {STEPS}")))  # it stayed open and up to date
     assert run.state().state == "done"
     assert run.state().step == STEPS > before
     page.locator("[data-testid=stVegaLiteChart] :is(canvas, svg)").first.wait_for()
     sound_in_the_dark(page)
 
-    # The gallery: right and wrong are told apart without colour, and failures can be picked out.
+    # Neighbours: right and wrong differ without colour, and failures can be filtered.
     page.get_by_role("link", name="Explore").first.click()
     page.get_by_role("link", name="Neighbours", exact=True).first.click()
     page.wait_for_selector(".neighbours .found img")
-    page.get_by_role("button", name="Keys").wait_for()  # until its listener comes, a click loads the app again
+    page.get_by_role("button", name="Keys").wait_for()  # until its listener is loaded, a click loads the app again
     first = page.locator(".neighbours .found figure").first
     expect(first.locator(".mark")).to_have_text(re.compile("^[✓✗]$"))
     expect(first).to_have_text(re.compile(r"\d\.\d{3}"))
@@ -115,7 +115,7 @@ def test_from_a_force_field_to_a_trained_gallery(visitor, lab):
     page.locator(".neighbours .found img").first.wait_for()
     sound_in_the_dark(page)
 
-    # The map, with an image under the pointer.
+    # Explore, with an image under the pointer.
     go(page, f"{lab.url}/explore?run={run_id}")
     canvas = page.locator("canvas.map")
     canvas.wait_for(timeout=60_000)
