@@ -1,8 +1,8 @@
-"""Adapters for the parts of pytorch-metric-learning that ask for its own classes, or for their names.
+"""Adapters for the parts of pytorch-metric-learning that require its own classes or class names.
 
-Its trainers and `MultipleLosses` take losses and miners of dmlcore as they are. `CrossBatchMemory` and
-`SelfSupervisedLoss` accept a loss by the name of its class, `DistributedLossWrapper` and `DistributedMinerWrapper` by
-its base class. The package is not a dependency of dmlcore; import this module where it is installed.
+Its trainers and `MultipleLosses` accept losses and miners of dmlcore without an adapter. `CrossBatchMemory` and
+`SelfSupervisedLoss` check the class name of a loss, `DistributedLossWrapper` and `DistributedMinerWrapper` its base
+class. The package is not a dependency of dmlcore; import this module only if it is installed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dmlcore import mining
 
 
 class _AnyLoss(BaseMetricLossFunction):
-    """A loss of dmlcore as one of pytorch-metric-learning."""
+    """Loss of dmlcore as a loss of pytorch-metric-learning."""
 
     def __init__(self, loss: nn.Module) -> None:
         super().__init__()
@@ -29,31 +29,31 @@ class _AnyLoss(BaseMetricLossFunction):
 
 
 class _TupleLoss(_AnyLoss):
-    """A loss of pairs or triplets, which can compare a batch with a reference."""
+    """Loss of pairs or triplets, which can compare a batch with a reference."""
 
 
-_TupleLoss.__name__ = "TripletMarginLoss"  # one of the names that the wrappers for such losses accept
+_TupleLoss.__name__ = "TripletMarginLoss"  # one of the class names that the wrappers for such losses accept
 
 
 class _Miner(BaseMiner):
-    """A miner of dmlcore as one of pytorch-metric-learning."""
+    """Miner of dmlcore as a miner of pytorch-metric-learning."""
 
     def __init__(self, miner: mining.BatchMiner) -> None:
         super().__init__()
         self.miner = miner
 
     def mine(self, embeddings: Tensor, labels: Tensor, ref_emb: Tensor, ref_labels: Tensor) -> Any:
-        """Return the tuples of a batch; the base class gives the batch itself where there is no reference."""
+        """Return the tuples of a batch; without a reference the base class passes the batch itself as the reference."""
         reference = () if ref_emb is embeddings else (ref_emb, ref_labels)
         return self.miner(embeddings, labels, *reference)
 
 
 def pml_loss(loss: nn.Module) -> nn.Module:
-    """Return a loss of dmlcore as a loss of pytorch-metric-learning.
+    """Wrap a loss of dmlcore as a loss of pytorch-metric-learning.
 
     Args:
-        loss: made by `losses.create` or `losses.for_training`. Only losses of pairs and triplets are accepted by
-            `CrossBatchMemory` and `SelfSupervisedLoss`, since the others take no reference.
+        loss: Loss made by `losses.create` or `losses.for_training`. `CrossBatchMemory` and `SelfSupervisedLoss` accept
+            only losses of pairs and triplets, because the others take no reference.
 
     Example:
         >>> from pytorch_metric_learning.losses import CrossBatchMemory
@@ -65,13 +65,13 @@ def pml_loss(loss: nn.Module) -> nn.Module:
 
 
 def pml_miner(miner: mining.BatchMiner) -> nn.Module:
-    """Return a miner of dmlcore as a miner of pytorch-metric-learning.
+    """Wrap a miner of dmlcore as a miner of pytorch-metric-learning.
 
     Args:
-        miner: made by `mining.create`.
+        miner: Miner made by `mining.create`.
 
     Raises:
-        ValueError: the miner gives no tuples ("all"); pytorch-metric-learning then takes no miner.
+        ValueError: If the miner gives no tuples ("all"); pytorch-metric-learning then takes no miner.
     """
     if miner.miner.gives == "everything":
         raise ValueError(f"miner {miner.miner.name} gives no tuples; leave the miner out instead")

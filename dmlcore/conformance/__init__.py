@@ -1,4 +1,4 @@
-"""Other libraries of metric learning beside dmlcore, both held against the formulas as they are printed."""
+"""Comparison of dmlcore and other metric-learning libraries with the formulas as printed in their sources."""
 
 from dmlcore.conformance import known, losses, miners, proxy_losses, reducers, scores
 from dmlcore.conformance.adapters import open_metric_learning, pml_known

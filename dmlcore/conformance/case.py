@@ -1,4 +1,4 @@
-"""A case: what was printed, what dmlcore computes, what a library computes; and who of the last two is as printed."""
+"""Conformance cases: compares a printed formula with the results of dmlcore and of a library."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from torch import Tensor, nn
 from dmlcore.conformance.vectors import BALANCED, UNEVEN, Vector
 
 EXACT = 1e-9  # relative to max(1, |printed|), in float64
-SINGLE = 1e-6  # what is left where a library keeps a float64 batch in float32 somewhere
+SINGLE = 1e-6  # deviation that remains if a library keeps a float64 batch in float32 somewhere
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a computation came to: a number, and arrays (gradients, chosen tuples) that must be the same as well."""
+    """Result of a computation: a number, and arrays (gradients, selected tuples) that must also agree."""
 
     value: float
     arrays: Mapping[str, Tensor] = field(default_factory=dict)
@@ -30,11 +30,15 @@ Computation = Callable[[Vector], Outcome]
 
 @dataclass(frozen=True)
 class Case:
-    """One thing that libraries compute.
+    """Computation that libraries offer, with its printed formula.
 
-    printed: the formula of `source`, written out in float64 and differentiated by autograd; it shares no code with
-    dmlcore's losses nor with a library. ours: dmlcore's own, where there is one. variants: other readings, by what they
-    do; the table says which of them a library follows where it is not as printed. tolerance: relative.
+    Attributes:
+        printed: Formula of `source`, written out in float64 and differentiated by autograd. It shares no code with the
+            losses of dmlcore or of a library.
+        ours: Computation of dmlcore, if it has one.
+        variants: Other interpretations by description. The table names the one that a library follows if it deviates
+            from the printed formula.
+        tolerance: Relative tolerance.
     """
 
     name: str
@@ -50,7 +54,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Library:
-    """A library and what it calls each case: module to import, name to install, the call of each case by its name."""
+    """Library with the module to import, the name to install, and its call for each case by name."""
 
     name: str
     module: str
@@ -58,7 +62,7 @@ class Library:
 
     @property
     def version(self) -> str:
-        """The version that is installed; raises LibraryMissing."""
+        """Installed version. Raises LibraryMissing."""
         try:
             importlib.import_module(self.module)
             return metadata.version(self.name)
@@ -70,39 +74,41 @@ class Library:
 
 
 class LibraryMissing(RuntimeError):
-    """A library is not installed; the message says what to install."""
+    """Error for a library that is not installed; the message says what to install."""
 
 
 class NotRun(RuntimeError):
-    """A case cannot be tried here, for a reason that is not the library's answer (a dependency is missing)."""
+    """Error for a case that cannot run here, for example because a dependency of the library is missing."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A case on a vector: outcomes, or why there is none, and how far library and dmlcore are from what was printed."""
+    """Comparison of a case on one vector: results or reasons for their absence, and deviations from the printed
+    formula.
+    """
 
     case: Case
     vector: str
     printed: Outcome
     theirs: Outcome | str
-    theirs_off: float  # inf where the library raised; NaN where the case could not be tried
-    ours_off: float | None  # None where dmlcore has none
-    follows: str | None = None  # the variant that the library computes
-    ours_follows: str | None = None  # the variant that dmlcore computes
+    theirs_off: float  # inf if the library raised an error; NaN if the case could not run
+    ours_off: float | None  # None if dmlcore has no such computation
+    follows: str | None = None  # variant that the library computes
+    ours_follows: str | None = None  # variant that dmlcore computes
 
     @property
     def agrees(self) -> bool:
-        """Whether the library computes what was printed."""
+        """True if the library computes the printed formula."""
         return self.theirs_off <= self.case.tolerance
 
     @property
     def as_printed(self) -> bool:
-        """Whether there is nothing to tell: the library computes what was printed, and dmlcore does if it has it."""
+        """True if the library and, if it has the computation, dmlcore compute the printed formula."""
         return self.verdict.startswith("agrees")
 
     @property
     def verdict(self) -> str:
-        """Who is as printed, from the three numbers alone."""
+        """Statement on which computations match the printed formula, derived from the three numbers."""
         if isinstance(self.theirs, str) and self.theirs_off != self.theirs_off:
             return f"not run: {self.theirs}"
         ours = None if self.ours_off is None else self.ours_off <= self.case.tolerance
@@ -121,7 +127,7 @@ class Row:
 
 
 def compare(case: Case, vector: Vector, theirs: Computation) -> Row:
-    """Run a case three ways on a vector."""
+    """Evaluate a case by the printed formula, by dmlcore and by the library, on one vector."""
     printed = case.printed(vector)
     ours = None if case.ours is None else case.ours(vector)
     ours_off = None if ours is None else deviation(ours, printed)
@@ -131,7 +137,7 @@ def compare(case: Case, vector: Vector, theirs: Computation) -> Row:
             result = theirs(vector)
     except (NotRun, ImportError) as reason:
         return Row(case, vector.name, printed, _in_short(reason), float("nan"), ours_off)
-    except Exception as error:  # whatever a library raises on a valid batch is its answer
+    except Exception as error:  # an error that a library raises on a valid batch is its result
         return Row(case, vector.name, printed, _in_short(error, type(error).__name__), float("inf"), ours_off)
     off = deviation(result, printed)
     followed = [
@@ -142,13 +148,17 @@ def compare(case: Case, vector: Vector, theirs: Computation) -> Row:
 
 
 def _variant(result: Outcome, case: Case, vector: Vector) -> str | None:
-    """The name of the first variant that comes to the same."""
+    """Return the name of the first variant with the same result."""
     near = max(case.tolerance, SINGLE)
     return next((name for name, other in case.variants.items() if deviation(result, other(vector)) <= near), None)
 
 
 def run(cases: Sequence[Case], library: Library) -> list[Row]:
-    """All cases that the library has a call for, in their order; raises LibraryMissing."""
+    """Compare all cases for which the library has a call, in order.
+
+    Raises:
+        LibraryMissing: If the library is not installed.
+    """
     assert library.version
     return [
         compare(case, vector, library.calls[case.name])
@@ -159,8 +169,9 @@ def run(cases: Sequence[Case], library: Library) -> list[Row]:
 
 
 def deviation(result: Outcome, printed: Outcome) -> float:
-    """Largest relative deviation of value and arrays, relative to max(1, |printed|); inf where a shape or name is off,
-    or a number is not finite.
+    """Return the largest relative deviation of value and arrays, relative to max(1, |printed|).
+
+    The result is inf if a shape or name differs, or a number is not finite.
     """
     if result.arrays.keys() != printed.arrays.keys():
         return float("inf")
@@ -179,7 +190,7 @@ def deviation(result: Outcome, printed: Outcome) -> float:
 def differentiated(
     loss: Callable[..., Tensor], vector: Vector, *weights: Tensor, dtype: torch.dtype = torch.float64
 ) -> Outcome:
-    """Value of loss(embeddings, *weights) and its gradients, by autograd."""
+    """Return the value of loss(embeddings, *weights) and its gradients, by autograd."""
     leaves = [given.detach().to(dtype).clone().requires_grad_() for given in (vector.embeddings, *weights)]
     value = loss(*leaves)
     gradients = torch.autograd.grad(value, leaves, allow_unused=True, materialize_grads=True)
@@ -189,8 +200,9 @@ def differentiated(
 def of_module(
     module: nn.Module, vector: Vector, weights: str = "", given: Tensor | None = None, *more: object
 ) -> Outcome:
-    """Value of module(embeddings, labels, *more) and its gradients; `weights` names the parameter that gets `given`,
-    as it is or transposed, whichever fits.
+    """Return the value of module(embeddings, labels, *more) and its gradients.
+
+    `weights` names the parameter that is set to `given`, transposed if necessary.
     """
     embeddings = vector.embeddings.detach().clone().requires_grad_()
     if not weights:
@@ -207,7 +219,7 @@ def of_module(
 
 
 def chosen(size: int, *tuples: Sequence[Tensor]) -> Outcome:
-    """What a miner chose, as masks: each of `tuples` is a list of index arrays, of triplets or of pairs."""
+    """Return the selection of a miner as masks; each of `tuples` is a list of index arrays, of triplets or of pairs."""
     masks, count = {}, 0
     for place, indices in enumerate(tuples):
         mask = torch.zeros((size,) * len(indices), dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""Known cases: where a formula is right and its computation may not be, by float32, by processes, or by a memory."""
+"""Known cases in which a formula is right but its computation may fail: float32, several processes, or a memory."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from dmlcore.losses.engine.distances import euclidean
 from dmlcore.losses.memory import CrossBatchMemory
 
 PROCESSES = 2
-MEMORY_BATCHES = 2  # that the memory holds
-SINGLES = 1e-4  # relative, of a computation in float32
+MEMORY_BATCHES = 2  # number of batches in the memory
+SINGLES = 1e-4  # relative tolerance of a computation in float32
 
 
 def _in_single(name: str, **hyper: Any) -> Computation:
-    """A loss of dmlcore on the batch in its own type."""
+    """Return the computation of a dmlcore loss on the batch in its own dtype."""
 
     def computed(v: Vector) -> Outcome:
         loss = losses.for_training(name, classes=v.classes, embedding_dim=v.embeddings.shape[1], **hyper)
@@ -31,11 +31,11 @@ def _in_single(name: str, **hyper: Any) -> Computation:
     return computed
 
 
-# ---- a batch on two processes: rows 0, 2, 4, ... on the first, the others on the second
+# ---- a batch on two processes: even rows on the first, odd rows on the second
 
 
 def rows_of(process: int, v: Vector) -> Tensor:
-    """Which samples a process has."""
+    """Return the indices of the samples of a process."""
     return torch.arange(process, len(v.labels), PROCESSES)
 
 
@@ -44,7 +44,7 @@ def _whole(v: Vector) -> Outcome:
 
 
 def _apart(v: Vector) -> Outcome:
-    """The mean of each process over its own anchors, the samples of the others held constant."""
+    """Compute the mean of each process over its own anchors, with the samples of the others constant."""
     gradient, value = torch.zeros_like(v.embeddings), 0.0
     for process in range(PROCESSES):
         own = rows_of(process, v)
@@ -68,14 +68,14 @@ def _cold(v: Vector) -> Outcome:
 
 
 def opposite() -> Vector:
-    """Three samples in the plane, the first opposite to its own proxy and beside that of another class."""
+    """Return three samples in the plane; the first is opposite to its own proxy and close to that of another class."""
     x = torch.tensor([[1.0, 0.1], [0.2, 1.0], [-1.0, 0.3]], dtype=torch.float64)
     w = torch.tensor([[-1.0, 0.0], [0.1, 1.0], [1.0, 0.0]], dtype=torch.float64)
     return single(Vector("a sample opposite its proxy", x, torch.tensor([0, 1, 0]), w))
 
 
 def near() -> Vector:
-    """30 vectors of three classes that have almost fallen together: 10^-4 apart, as in a collapse."""
+    """Return 30 vectors of three classes that have almost coincided, 10^-4 apart, as in a collapse."""
     i, d = torch.arange(30, dtype=torch.float64)[:, None], torch.arange(8, dtype=torch.float64)
     x = F.normalize((0.3 + 0.5 * d).cos() + 5e-5 * (1.1 * i + 0.7 * d + 0.4 * i * d).sin())
     return single(Vector("30 samples 10^-4 apart", x, torch.arange(30) % 3, x[:3]))
@@ -93,28 +93,28 @@ def _own_distances(v: Vector) -> Outcome:
 
 
 def of_table(distances: Tensor) -> Outcome:
-    """10^4 times a table of distances, and its mean; that of each sample to itself, where rounding is left, is 0."""
+    """Return 10^4 times a table of distances and its mean, with the rounding errors on the diagonal set to 0."""
     table = 1e4 * distances.double().fill_diagonal_(0.0)
     return Outcome(table.mean().item(), {"distances": table})
 
 
-# ---- what must be finite
+# ---- results that must be finite
 
 
 def own_weight() -> Vector:
-    """A sample that lies exactly on the weight of its class."""
+    """Return a sample that coincides with the weight of its class."""
     x = torch.tensor([[1.0, 0.0, 0.0], [0.3, 0.9, 0.1]], dtype=torch.float64)
     return Vector("a sample on its own weight", x, torch.tensor([0, 1]), x.clone())
 
 
 def finite(computed: Outcome) -> Outcome:
-    """1 if value and gradients are finite, else 0."""
+    """Return 1 if value and gradients are finite, else 0."""
     arrays = [torch.tensor(computed.value), *computed.arrays.values()]
     return Outcome(float(all(bool(array.isfinite().all()) for array in arrays)))
 
 
 def equal() -> Vector:
-    """Two samples of a class that are the same."""
+    """Return two equal samples of one class."""
     x = torch.eye(4, dtype=torch.float64)[[0, 0, 1, 2]]
     return Vector("two equal samples", x, torch.tensor([0, 0, 1, 1]), x)
 
@@ -127,13 +127,13 @@ def _histogram(v: Vector) -> Outcome:
 
 
 def steps() -> list[Tensor]:
-    """Three batches of four samples in three dimensions, (3, 4, 3)."""
+    """Return three batches of four samples in three dimensions, shape (3, 4, 3)."""
     i, d = torch.arange(4, dtype=torch.float64)[:, None], torch.arange(3, dtype=torch.float64)
     return [(0.5 + 0.9 * t + 1.1 * i + 0.7 * d + 0.4 * i * d).sin() for t in range(3)]
 
 
 def last_step() -> Vector:
-    """The last of those batches."""
+    """Return the last of the batches of `steps`."""
     return Vector("the third batch", steps()[-1], torch.tensor([0, 0, 1, 1]), torch.eye(3, dtype=torch.float64)[:2])
 
 
@@ -152,7 +152,7 @@ def _own_memory(v: Vector) -> Outcome:
 
 
 def case(name: str, title: str, source: str, printed: Computation, on: Vector, **rest: Any) -> Case:
-    """A known case, on its own vector."""
+    """Create a known case with its own vector."""
     return Case(name, "known case", title, source, printed, on=(on,), **rest)
 
 

@@ -1,4 +1,4 @@
-"""The cases of losses of samples: what each prints, dmlcore's own, and readings that libraries are known to take."""
+"""Cases of losses of samples: printed formula, computation of dmlcore, and interpretations that libraries follow."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from dmlcore.conformance.vectors import BALANCED, FOUR_EACH, HIGH_LABELS, TWO_EA
 
 
 def of_pairs(formula: Callable[..., Tensor], *more: object, **options: object) -> Computation:
-    """formula(x, y, *more, **options) with its gradient."""
+    """Return the computation of formula(x, y, *more, **options) with its gradient."""
     return lambda v: differentiated(lambda x: formula(x, v.names, *more, **options), v)
 
 
 def catalogue(
     name: str, *, unit: bool = False, weights: Callable[[Vector], Tensor] | None = None, **hyper: Any
 ) -> Computation:
-    """A loss of dmlcore's catalogue in float64; unit: on normalised embeddings, as a network gives them."""
+    """Return the computation of a catalogue loss in float64. `unit` normalises the embeddings first."""
 
     def computed(v: Vector) -> Outcome:
         loss = losses.for_training(name, classes=v.classes, embedding_dim=v.embeddings.shape[1], **hyper).double()
         if hasattr(loss, "beta") and isinstance(loss.beta, Tensor):
-            loss.beta.data.fill_(float(hyper["beta"]))  # a parameter, made in float32
+            loss.beta.data.fill_(float(hyper["beta"]))  # set the parameter in place, because it is created in float32
         if hasattr(loss, "proxies"):
             return of_module(loss, v, "proxies", None if weights is None else weights(v))
         return differentiated(lambda x: loss(F.normalize(x) if unit else x, v.labels), v)
@@ -37,12 +37,12 @@ def catalogue(
 
 
 def case(name: str, title: str, source: str, printed: Computation, **rest: Any) -> Case:
-    """A case of a loss."""
+    """Create a case of a loss."""
     return Case(name, "loss", title, source, printed, **rest)
 
 
 def mean_triplets(m: float, between: pairs.Between = pairs.length, *, swap: bool = False) -> Computation:
-    """Mean of the triplet hinge over all triplets."""
+    """Return the computation of the mean of the triplet hinge over all triplets."""
 
     def loss(x: Tensor, y: list[int]) -> Tensor:
         return pairs.average([pairs.hinge(t) for t in pairs.triplet_terms(x, y, m, between, swap=swap)])
@@ -55,7 +55,7 @@ def _above_zero(x: Tensor, y: list[int], m: float) -> Tensor:
 
 
 def _in_runs(x: Tensor, y: list[int], temperature: float) -> Tensor:
-    """Smooth AP whose classes are runs of as many samples as there are classes."""
+    """Compute Smooth AP under the assumption that each class is a run of as many samples as there are classes."""
     return ranking.smooth_ap(x, [i // len(set(y)) for i in range(len(y))], temperature, itself=True)
 
 

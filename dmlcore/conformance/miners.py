@@ -1,4 +1,4 @@
-"""The cases of miners."""
+"""Cases of miners."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from dmlcore.conformance.case import Case, Computation, Outcome, chosen
 from dmlcore.conformance.printed import choices, pairs
 from dmlcore.conformance.vectors import BALANCED, Vector
 
-DRAWS = 1500  # of the distance-weighted miner; a frequency is off by 5 standard deviations at 0.065
+DRAWS = 1500  # draws of the distance-weighted miner; a frequency is off by 5 standard deviations at 0.065
 
 
 def mined(formula: Callable[..., list[choices.Triple]], **options: object) -> Computation:
-    """The triplets that a printed rule chooses."""
+    """Return the computation of the triplets that a printed rule selects."""
     return lambda v: chosen(len(v.labels), _columns(formula(v.embeddings, v.names, **options), 3))
 
 
 def ours(name: str, **parameters: Any) -> Computation:
-    """The triplets or pairs that a miner of dmlcore chooses on unit vectors."""
+    """Return the computation of the triplets or pairs that a miner of dmlcore selects on unit vectors."""
 
     def computed(v: Vector) -> Outcome:
         result = mining.create(name, **parameters)(F.normalize(v.embeddings), v.labels)
@@ -43,7 +43,10 @@ def _hard_pairs(v: Vector) -> Outcome:
 
 
 def _chances(v: Vector) -> Outcome:
-    """The chance of each negative of an anchor: 1 over the density of distances on the sphere, cut at 0.5 and 1.4."""
+    """Return the probability of each negative of an anchor: 1 over the density of distances on the sphere.
+
+    Distances below 0.5 count as 0.5; negatives beyond 1.4 are excluded.
+    """
     d, size, dimension = choices.table(v.embeddings), len(v.labels), v.embeddings.shape[1]
     chances = torch.zeros(size, size, dtype=torch.float64)
     for (i, j), far in d.items():
@@ -54,7 +57,7 @@ def _chances(v: Vector) -> Outcome:
 
 
 def frequencies(v: Vector, draw: Callable[[], Sequence[Tensor]], draws: int = DRAWS) -> Outcome:
-    """How often each negative was drawn for an anchor, of `draws` draws of triplets."""
+    """Return the frequency of each negative of an anchor over `draws` draws of triplets."""
     drawn = torch.zeros(len(v.labels), len(v.labels), dtype=torch.float64)
     for _ in range(draws):
         a, _, n = draw()
@@ -75,7 +78,7 @@ def _draws_of_ours(v: Vector) -> Outcome:
 
 
 def miner(name: str, title: str, source: str, printed: Computation, **rest: Any) -> Case:
-    """A case of a miner."""
+    """Create a case of a miner."""
     return Case(name, "miner", title, source, printed, **rest)
 
 

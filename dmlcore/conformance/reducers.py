@@ -1,4 +1,4 @@
-"""The cases of reducers, on the hinges of all triplets with margin 0.5, and of samplers."""
+"""Cases of reducers, on the hinges of all triplets with margin 0.5, and of samplers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dmlcore.conformance.vectors import BALANCED
 
 
 def reduced(how: Callable[[list[Tensor], list[int]], Tensor]) -> Computation:
-    """how(hinges of all triplets, class of the anchor of each)."""
+    """Return the computation of how(hinges of all triplets, class of the anchor of each)."""
 
     def loss(x: Tensor, y: list[int]) -> Tensor:
         terms = [pairs.hinge(term) for term in pairs.triplet_terms(x, y, 0.5)]
@@ -40,7 +40,7 @@ def _per_anchor(count_all: bool) -> Computation:
 
 
 def reducer(name: str, title: str, printed: Computation, **rest: Any) -> Case:
-    """A case of a reducer."""
+    """Create a case of a reducer."""
     return Case(name, "reducer", title, "as its name says", printed, **rest)
 
 
@@ -69,11 +69,11 @@ REDUCERS = (
 )
 
 
-# ---- samplers: how many of 100 batches, or epochs, are not as described
+# ---- samplers: the number of 100 batches, or of epochs, that deviate from the description
 
 
 def sampler(name: str, title: str, source: str) -> Case:
-    """A case of a sampler: what is counted is to be 0."""
+    """Create a case of a sampler, which counts deviations and expects 0."""
     return Case(name, "sampler", title, source, lambda v: Outcome(0.0), on=(BALANCED,))
 
 
@@ -82,11 +82,11 @@ SAMPLERS = (
     sampler("sampler_length", "Samples given beyond the length it states", "the contract of a sampler"),
     sampler("epoch_of_classes", "Classes that an epoch gives not exactly once", "the library's description"),
 )
-LABELS = [c for c in range(24) for _ in range(3 + c % 4)]  # what samplers draw from: 3 to 6 samples of a class
+LABELS = [c for c in range(24) for _ in range(3 + c % 4)]  # labels that samplers draw from: 3 to 6 samples per class
 
 
 def misshapen(batches: Sequence[Sequence[int]], classes: int, each: int) -> Outcome:
-    """How many batches have not `each` different samples of `classes` classes."""
+    """Count the batches that do not have `each` different samples of `classes` classes."""
     bad = 0
     for batch in batches:
         labels = [LABELS[i] for i in batch]

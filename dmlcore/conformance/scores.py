@@ -1,4 +1,4 @@
-"""The cases of scores: of a ranked list, and of a partition."""
+"""Cases of scores of a ranked list and of a partition."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dmlcore.conformance.vectors import BALANCED, FAR_AWAY, HIGH_LABELS, UNEVEN,
 
 
 def clusters(v: Vector) -> list[int]:
-    """Some partition into three."""
+    """Return an arbitrary partition into three clusters."""
     return [(i * i // 3) % 3 for i in range(len(v.labels))]
 
 
@@ -20,7 +20,7 @@ LONE = "queries without a relevant item count as 0"
 
 
 def scored(score: Callable[[list[bool], int], float], *, lone: bool = False) -> Computation:
-    """The mean of a printed score over the queries that have something relevant; lone: over all, 0 for the others."""
+    """Return the mean of a printed score over the queries with a relevant item; `lone` also counts the others, as 0."""
 
     def computed(v: Vector) -> Outcome:
         answered = sum(any(marks) for marks in choices.ranked(v.embeddings, v.names))
@@ -52,7 +52,7 @@ def _precision_over_least(marks: list[bool], r: int) -> float:
 
 
 def score(name: str, title: str, source: str, printed: Computation, **rest: Any) -> Case:
-    """A case of a score."""
+    """Create a case of a score."""
     return Case(name, "score", title, source, printed, **rest)
 
 

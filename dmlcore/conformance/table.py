@@ -1,4 +1,4 @@
-"""The table of docs/conformance.md: one section a library, written from the rows of a run."""
+"""Table of docs/conformance.md, with one section per library, written from the rows of a run."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SUMMARY = {
 
 
 def section(library: Library, rows: Sequence[Row]) -> str:
-    """The section of a library: versions, how many verdicts of which kind, what differs, what agrees."""
+    """Return the section of a library: versions, number of verdicts of each kind, differences and agreements."""
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("torch", "numpy"))
     lines = [f"## {library.name} {library.version}", "", summary(rows), ""]
     lines += [f"With {versions}, Python {platform.python_version()}.", "", "### What differs", ""]
@@ -50,7 +50,7 @@ def section(library: Library, rows: Sequence[Row]) -> str:
 
 
 def summary(rows: Sequence[Row]) -> str:
-    """How many rows are as printed, and what became of the others."""
+    """Return a sentence with the number of rows that match the printed formula and the results of the others."""
     kinds = Counter(_kind(row) for row in rows)
     return f"{len(rows)} comparisons: " + "; ".join(f"{count} {kind}" for kind, count in kinds.most_common()) + "."
 
@@ -63,13 +63,13 @@ def _kind(row: Row) -> str:
 
 
 def differing(row: Row) -> tuple[str, ...]:
-    """A row of what differs, as `DIFFERING`."""
+    """Return the cells of a row in the table of differences, with the columns `DIFFERING`."""
     numbers = number(row.printed), number(row.theirs), deviation(row.theirs_off), deviation(row.ours_off)
     return row.case.title, row.case.source, row.vector, *numbers, row.verdict
 
 
 def agreeing(rows: Sequence[Row]) -> list[tuple[str, ...]]:
-    """What is as printed, as `AGREEING`: a row a case, with the largest deviations of its batches."""
+    """Return the rows of the table `AGREEING`, one per case, with the largest deviations over its batches."""
     result: list[tuple[str, ...]] = []
     for _, group in groupby((row for row in rows if row.as_printed), key=lambda row: row.case.name):
         of_case = list(group)
@@ -88,12 +88,12 @@ def agreeing(rows: Sequence[Row]) -> list[tuple[str, ...]]:
 
 
 def number(outcome: Outcome | str) -> str:
-    """A value in six digits; a dash where there is none."""
+    """Format a value with six digits, or a dash if there is none."""
     return "–" if isinstance(outcome, str) else f"{outcome.value + 0.0:.6g}"
 
 
 def deviation(off: float | None) -> str:
-    """A deviation in one digit, rounding as such, a dash where there is none."""
+    """Format a deviation with one digit, rounding as such, or a dash if there is none."""
     if off is None or not off < float("inf"):
         return "–"
     return "< 1e-9" if off <= EXACT else f"{off:.0e}"
@@ -109,12 +109,12 @@ def _rule(columns: Sequence[str]) -> list[str]:
 
 
 def marks(name: str) -> tuple[str, str]:
-    """The lines around the section of a library."""
+    """Return the marker lines around the section of a library."""
     return f"<!-- {name}: python -m dmlcore conformance {name} --write -->\n", f"\n<!-- /{name} -->\n"
 
 
 def write(path: Path, library: Library, rows: Sequence[Row]) -> None:
-    """Put the section of a library into the page, in place of the one that is there; the other sections stay."""
+    """Replace the section of a library in the page and keep the other sections."""
     text = path.read_text() if path.exists() else ""
     parts = [HEAD]
     for name in sorted({library.name, *_sections(text)}):
@@ -125,7 +125,7 @@ def write(path: Path, library: Library, rows: Sequence[Row]) -> None:
 
 
 def _sections(text: str) -> list[str]:
-    """The names of the libraries whose sections a page has, whole."""
+    """Return the names of the libraries that have a complete section in a page."""
     names = [
         line.removeprefix("<!-- /").removesuffix(" -->") for line in text.splitlines() if line.startswith("<!-- /")
     ]
@@ -133,7 +133,7 @@ def _sections(text: str) -> list[str]:
 
 
 def as_text(rows: Sequence[Row]) -> str:
-    """The rows for a terminal: what differs with its numbers, and what is as printed by name."""
+    """Format the rows for a terminal: differences with their numbers, agreements by name."""
     lines = []
     for row in rows:
         if not row.as_printed:

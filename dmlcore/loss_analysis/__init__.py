@@ -1,1 +1,1 @@
-"""What follows from a loss by mathematics: regions, level sets, equal losses, weights of pairs."""
+"""Mathematical analysis of losses: active regions, level sets, equivalence and pair weights."""

@@ -1,7 +1,9 @@
-"""The in-loss-miner region: where a negative that scans the plane receives a force, 0 < raw < m2.
+"""Region of the plane in which a negative receives a force, 0 < raw < m2 (in-loss miner).
 
-Each loss with a closed form has it in `CLOSED_FORMS` under its name: the set {raw > level} for a level of 0 (outer
-boundary) or m2 (inner boundary). All others are contoured. Source: Karaman 2021, Sec. 3.2 and Eq. 3.20, corrected.
+Losses with a closed form are registered in `CLOSED_FORMS` under their name: the set {raw > level} for a level of 0
+(outer boundary) or m2 (inner boundary). All others are contoured.
+
+Reference: Karaman 2021, Sec. 3.2 and Eq. 3.20, corrected.
 """
 
 from __future__ import annotations
@@ -36,21 +38,26 @@ from dmlcore.loss_analysis.level_sets import (
 from dmlcore.losses.engine.triplet_loss import TripletLoss
 from dmlcore.typing import Floats
 
-LOG_ZONE = 1e-9  # exponents this close to 0 mean the logarithm, as in power_potential
+LOG_ZONE = 1e-9  # exponents closer to 0 mean the logarithm, as in power_potential
 
 
 @dataclass(frozen=True)
 class ActiveRegion:
-    """The set 0 < raw < m2 of negatives: boundary polylines, (K, 2) each, area and words.
+    """Set 0 < raw < m2 of negatives, with its boundary.
 
-    Closed polylines repeat their first point; a half plane (npairs) has a segment. `area` is inf where the region is
-    unbounded, `shape` words with LaTeX between dollar signs, `latex` the formula of the outer boundary ("" where there
-    is none), `closed_form` whether the boundary is exact (explicit points, areas exact or by quadrature) rather than
-    contoured on a grid.
+    Attributes:
+        outer: Boundary raw = 0, polylines (K, 2). Closed ones repeat their first point; a half plane (npairs) has a
+            segment.
+        inner: Boundary raw = m2, polylines (K, 2).
+        area: Area, inf if the region is unbounded.
+        shape: Description, with LaTeX between dollar signs.
+        latex: Formula of the outer boundary, or "".
+        closed_form: True if the boundary is exact (explicit points, areas exact or by quadrature), False if it is
+            contoured on a grid.
     """
 
-    outer: list[Floats]  # raw = 0
-    inner: list[Floats]  # raw = m2
+    outer: list[Floats]
+    inner: list[Floats]
     area: float
     shape: str
     latex: str
@@ -62,10 +69,16 @@ CLOSED_FORMS: dict[str, tuple[SetAbove, str | Callable[[TripletLoss], str]]] = {
 
 
 def active_region(loss: TripletLoss, anchor: ArrayLike, positive: ArrayLike, *, points: int = 256) -> ActiveRegion:
-    """The region in which a negative has a gradient, for anchor and positive (2,) of the plane.
+    """Compute the region in which a negative has a gradient, for anchor and positive (2,) in the plane.
 
-    `points`: edges of each exact boundary curve, at least 8; contours bring their own. Raises ValueError naming the
-    argument.
+    Args:
+        loss: Triplet loss.
+        anchor: Shape (2,).
+        positive: Shape (2,).
+        points: Edges per exact boundary curve, at least 8. Contours choose their own number.
+
+    Raises:
+        ValueError: If an argument does not fit; the message names it.
     """
     pair = PlanePair(_point("anchor", anchor), _point("positive", positive))
     if points < 8:
@@ -91,7 +104,7 @@ def _point(name: str, value: ArrayLike) -> Floats:
 
 
 def _difference(outer: LevelSet, inner: LevelSet) -> float:
-    """Area of `outer` minus `inner`, which lies in it."""
+    """Return the area of `outer` minus the area of `inner`, a subset."""
     if outer.reach != inner.reach or outer.reach == "neither":
         return outer.area if outer.reach == "bounded" else math.inf
     return max(0.0, outer.area - inner.area)
@@ -104,7 +117,7 @@ def _words(outer: LevelSet, inner: LevelSet) -> str:
 
 
 def closed_form(name: str, latex: str | Callable[[TripletLoss], str]) -> Callable[[SetAbove], SetAbove]:
-    """Enter the set {raw > level} of the loss `name`; latex: its outer boundary and area."""
+    """Register the set {raw > level} of the loss `name`. `latex` is the formula of its outer boundary and area."""
 
     def enter(set_above: SetAbove) -> SetAbove:
         CLOSED_FORMS[name] = set_above, latex
@@ -174,18 +187,19 @@ def _moving(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
     q = _own(loss, "rho") * (w0 / max(pair.d, FLOOR) + pair.d / 2)  # rho k / d_ap
     Q = pair.d**2 + loss.margin - level
 
-    def cubic(x: float) -> float:  # x = d_an lies in the set where this is negative
+    def cubic(x: float) -> float:  # x = d_an belongs to the set if this is negative
         return (x * x - Q) * x + q
 
     def root(low: float, high: float) -> float:
         if (cubic(low) < 0) == (cubic(high) < 0):
-            return high  # rounding has lost the change of sign there
+            return high  # rounding has hidden the change of sign
         return float(brentq(cubic, low, high, xtol=1e-300, rtol=1e-15))
 
-    valley = max(math.sqrt(max(Q, 0.0) / 3), FLOOR)  # the least of the cubic; below FLOOR the law is frozen
+    valley = max(math.sqrt(max(Q, 0.0) / 3), FLOOR)  # minimum of the cubic; below FLOOR the law is constant
     if not cubic(valley) < 0:
         return NOTHING
-    outer = root(valley, math.sqrt(max(Q, 0.0)) + max(-q, 0.0) ** (1 / 3))  # there the cubic is not negative
+    # upper bracket, at which the cubic is not negative
+    outer = root(valley, math.sqrt(max(Q, 0.0)) + max(-q, 0.0) ** (1 / 3))
     return shell(pair.a, "A", root(FLOOR, valley) if cubic(FLOOR) > 0 else 0.0, outer)
 
 
@@ -194,7 +208,7 @@ LIFTED = RadialTerm(lambda d: -np.exp(-d), lambda v: -np.log(-v), lambda d: np.e
 
 @closed_form("lifted", r"e^{-d_{an}}+e^{-d_{pn}}=e^{-(d_{ap}+m)}")
 def _lifted(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
-    bound = math.exp(min(level - loss.margin - pair.d, 1.0))  # the sum is at most 2: beyond, empty
+    bound = math.exp(min(level - loss.margin - pair.d, 1.0))  # the sum is at most 2; for larger values the set is empty
     return two_distances(pair, LIFTED, -bound, rf"$e^{{-d_{{an}}}}+e^{{-d_{{pn}}}}>{number(bound, 4)}$")
 
 

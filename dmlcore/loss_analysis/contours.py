@@ -1,4 +1,4 @@
-"""The set {raw > level} of any triplet loss, contoured: what a loss without a closed form is drawn with."""
+"""Set {raw > level} of any triplet loss by contouring, used for losses without a closed form."""
 
 from __future__ import annotations
 
@@ -13,24 +13,25 @@ from dmlcore.loss_analysis.level_sets import EVERYTHING, NOTHING, Curves, LevelS
 from dmlcore.losses.engine.triplet_loss import TripletLoss
 from dmlcore.typing import Floats
 
-RINGS = np.logspace(-3, 4, 71)  # radii about M at which the plane is searched for the set, in units of the scene
+RINGS = np.logspace(-3, 4, 71)  # radii around M on which the set is searched, in units of the scene
 ANGLES = 72
-NODES = 141  # of the even part of each grid axis
+NODES = 141  # nodes in the even part of each grid axis
 
 
 def contoured(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
-    """{raw > level} for a negative that scans the plane: contour on a grid, points polished onto the level.
+    """Return the set {raw > level} of negatives in the plane, contoured on a grid with points refined onto the level.
 
-    The box grows to what 71 rings about M, up to 10^4 times the scene (the larger of 1, d_ap, |a|, |p|), show of the
-    set; a set that reaches the last ring counts as unbounded. The grid is graded about a and p, where laws may
-    diverge. Against closed forms the area is right to 1e-6 mostly, to 1e-3 for a set of a few grid cells (1/70 of the
-    box); a smaller part away from a and p may be missed.
+    The box grows until it contains the set as seen on 71 rings around M, up to 10^4 times the scene (the largest of 1,
+    d_ap, |a|, |p|). A set that reaches the last ring counts as unbounded. The grid is finer near a and p, where laws
+    may diverge. Compared with closed forms the area is accurate to 1e-6 in most cases, and to 1e-3 for a set of a few
+    grid cells (1/70 of the box). A smaller component away from a and p may be missed.
     """
     scene = max(1.0, pair.d, *np.abs(pair.a), *np.abs(pair.p))
     angle = np.linspace(0, 2 * np.pi, ANGLES, endpoint=False)
     rays = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
     raw = _raw(loss, pair, pair.place(scene * RINGS[:, None, None] * rays))
-    # An energy that decays like an exponential (hoffer) underflows far out: still above, though the digits are gone.
+    # An energy with exponential decay (hoffer) underflows far away; there it is still above the level, but its digits
+    # are lost.
     fading = np.logical_or.accumulate((raw > level) & (raw - level < 1e-100), axis=0)
     above = (raw > level) | (fading & (raw == level))
     last = above[-1]
@@ -57,7 +58,7 @@ def _raw(loss: TripletLoss, pair: PlanePair, negative: Floats) -> Floats:
 
 
 def _lines(loss: TripletLoss, pair: PlanePair, level: float, half: float) -> tuple[Curves, float]:
-    """Level lines in the box of half width `half` about M, and the signed area of the closed ones."""
+    """Return the level lines in the box of half width `half` around M, and the signed area of the closed ones."""
     even, graded = np.linspace(-half, half, NODES), np.logspace(-5, -1.5, 20) * half
     beside = np.r_[-graded, graded]
     x = np.unique(np.r_[even, beside - pair.d / 2, beside + pair.d / 2])
@@ -75,7 +76,7 @@ def _lines(loss: TripletLoss, pair: PlanePair, level: float, half: float) -> tup
 
 
 def _polished(loss: TripletLoss, pair: PlanePair, level: float, points: Floats, step: float) -> tuple[Floats, Floats]:
-    """Points moved onto the level by three Newton steps of at most `step`, and the gradient there."""
+    """Move points onto the level by three Newton steps of at most `step`; return the points and their gradients."""
     a, p = (torch.as_tensor(x, dtype=torch.float64) for x in (pair.a, pair.p))
     n = torch.as_tensor(points, dtype=torch.float64)
     best = torch.full(n.shape[:-1], torch.inf, dtype=torch.float64)
@@ -93,7 +94,9 @@ def _polished(loss: TripletLoss, pair: PlanePair, level: float, points: Floats, 
 
 
 def _area(curve: Floats, gradient: Floats) -> float:
-    """Signed area within a closed polyline with its higher side to the left, its edges bent as the gradients turn."""
+    """Return the signed area of a closed polyline with its higher side on the left; edges are curved as the gradients
+    turn.
+    """
     (x, y), (gx, gy) = (curve - curve[0]).T, gradient.T
     chords = float(np.sum(x[:-1] * y[1:] - x[1:] * y[:-1]) / 2)
     turn = np.arctan2(gx[:-1] * gy[1:] - gy[:-1] * gx[1:], gx[:-1] * gx[1:] + gy[:-1] * gy[1:])

@@ -1,7 +1,7 @@
-"""Are two losses the same? Their gradients on random triplets, compared up to a factor.
+"""Test of two losses for equality up to a factor, by their gradients on random triplets.
 
-Sameness is that of the energies before the clamp. With a hinge two losses switch off the same triplets only if their
-energies, too, agree up to the factor: their constant difference is `Sameness.shift`.
+The test compares energies before the clamp. With a hinge, two losses switch off the same triplets only if their
+energies also agree up to the factor; the constant difference of the energies is `Sameness.shift`.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from dmlcore.losses.engine.triplet_loss import TripletLoss
 Space = Literal["plane", "sphere"]
 Points = tuple[Tensor, Tensor, Tensor]
 
-SAME = 1e-9  # differences up to this share of the largest are rounding
+SAME = 1e-9  # relative differences up to this value are rounding
 
 
 @dataclass(frozen=True)
 class Sameness:
-    """How far grad(first) = factor * grad(second), and raw(first) = factor * raw(second) + shift."""
+    """Result of fitting grad(first) = factor * grad(second) and raw(first) = factor * raw(second) + shift."""
 
     factor: float  # least squares over all triplets
     largest: float  # largest |grad(first) - factor grad(second)| of a triplet over the largest |grad(first)|
-    cosine: float  # of all gradients together
-    shift: float | None  # None where the difference of the energies is not constant
+    cosine: float  # cosine similarity of all gradients together
+    shift: float | None  # None if the difference of the energies is not constant
     same: bool  # largest <= 1e-9 and factor > 0
-    verdict: str  # a sentence with the numbers
+    verdict: str  # sentence with the numbers
 
 
 def same_loss(
@@ -45,17 +45,28 @@ def same_loss(
     triplets: int = 256,
     seed: int = 0,
 ) -> Sameness:
-    """Compare the gradients of raw, without clamp, on random triplets of points in `dim` dimensions.
+    """Compare the gradients of two raw energies, without clamp, on random triplets of points.
 
-    space "plane": standard normal points, dim 2 unless given; "sphere": unit vectors, dim 3 unless given, gradients
-    projected on the tangent plane. `symmetrised`: each loss is summed over (a, p, n) and (p, a, n), as over all
-    triplets of a batch. Raises ValueError naming the argument. Source: Karaman 2021, Sec. 4.3.1,
-    corrected.
+    Args:
+        first: Triplet loss.
+        second: Triplet loss.
+        space: "plane" for standard normal points, or "sphere" for unit vectors with gradients projected on the tangent
+            plane.
+        dim: Dimension of the points; 2 by default for "plane" and 3 for "sphere".
+        symmetrised: True to sum each loss over (a, p, n) and (p, a, n), as over all triplets of a batch.
+        triplets: Number of triplets.
+        seed: Seed of the points.
+
+    Raises:
+        ValueError: If an argument does not fit; the message names it.
+
+    Reference:
+        Karaman 2021, Sec. 4.3.1, corrected.
     """
     points = _points(space, dim, triplets, seed)
     raw1, grad1 = _gradients(first, points, space, symmetrised)
     raw2, grad2 = _gradients(second, points, space, symmetrised)
-    # Scaled first: squares of diverging pushes overflow sooner than the pushes.
+    # Scale first, because the squares of diverging pushes overflow before the pushes do.
     scale1, scale2 = (float(g.norm(dim=-1).max()) for g in (grad1, grad2))
     unit1, unit2 = grad1 / (scale1 or 1.0), grad2 / (scale2 or 1.0)
     dot, square1, square2 = (float((x * y).sum()) for x, y in ((unit1, unit2), (unit1, unit1), (unit2, unit2)))
@@ -84,7 +95,7 @@ def _points(space: str, dim: int | None, triplets: int, seed: int) -> Points:
 
 
 def _gradients(loss: TripletLoss, points: Points, space: str, symmetrised: bool) -> tuple[Tensor, Tensor]:
-    """Energies (T,) and the gradients of all three points, (T, 3 dim)."""
+    """Return the energies (T,) and the gradients by all three points, (T, 3 dim)."""
     table = field_table(loss, *points, clamp=False, both_orders=symmetrised)
     gradients = [-force for force in table.forces]
     if space == "sphere":

@@ -1,4 +1,4 @@
-"""Sets {raw > level} of the plane: the shapes of which active regions are made, with boundary, area and words."""
+"""Sets {raw > level} of the plane that make up active regions, with boundary, area and description."""
 
 from __future__ import annotations
 
@@ -18,38 +18,39 @@ from dmlcore.typing import Floats
 
 Curves = list[Floats]
 
-FAR = 1e6  # beyond this many pair lengths a region about the pair is a disc, to 1e-12
+FAR = 1e6  # in pair lengths; from this size on a region around the pair is a disc, to 1e-12
 EPS = 4 * float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True)
 class PlanePair:
-    """Anchor and positive of the plane, (2,) each, and the frame about their midpoint M: along and across the pair."""
+    """Anchor and positive in the plane, (2,) each, with a frame at their midpoint M: along and across the pair."""
 
     a: Floats
     p: Floats
     d: float = field(init=False)
     midpoint: Floats = field(init=False)
-    frame: Floats = field(init=False)  # (2, 2): rows are the unit vectors along a -> p and across
+    frame: Floats = field(init=False)  # (2, 2): rows are the unit vectors along a -> p and across it
 
     def __post_init__(self) -> None:
         edge = self.p - self.a
         d = float(np.hypot(*edge))
         x, y = edge / d if d > 0 else (1.0, 0.0)
         for name, value in (("d", d), ("midpoint", (self.a + self.p) / 2), ("frame", np.array([[x, y], [-y, x]]))):
-            object.__setattr__(self, name, value)  # the dataclass is frozen
+            object.__setattr__(self, name, value)
 
     def place(self, local: Floats, centre: Floats | None = None) -> Floats:
-        """Points of the plane from coordinates (..., 2) along and across the pair, about M or `centre`."""
+        """Return points of the plane from coordinates (..., 2) along and across the pair, relative to M or `centre`."""
         return (self.midpoint if centre is None else centre) + local @ self.frame
 
 
 @dataclass(frozen=True)
 class LevelSet:
-    """{raw > level}: `curves(points)` is its boundary, closed polylines of `points` edges each.
+    """Set {raw > level}. `curves(points)` returns its boundary as closed polylines of `points` edges each.
 
-    reach "bounded": `area` is its area; "all but bounded": minus the area of its complement, so that differences of
-    areas are right for both; "neither" (a half plane): the area counts for nothing. `exact`: not contoured on a grid.
+    `reach` is "bounded" if `area` is the area of the set; "all but bounded" if `area` is minus the area of the
+    complement, so that differences of areas are right for both; or "neither" (a half plane) if `area` is unused.
+    `exact` is False if the set is contoured on a grid.
     """
 
     words: str
@@ -60,7 +61,7 @@ class LevelSet:
 
     @property
     def empty(self) -> bool:
-        """Whether no point lies in it."""
+        """True if the set contains no point."""
         return self.reach == "bounded" and self.area == 0
 
 
@@ -69,7 +70,7 @@ EVERYTHING = LevelSet("the whole plane", 0.0, lambda points: [], "all but bounde
 
 
 def disc(centre: Floats, name: str, square_radius: float) -> LevelSet:
-    """The disc about `centre`, nothing where the squared radius is not positive."""
+    """Return the disc around `centre`; empty if the squared radius is not positive."""
     if not square_radius > 0:
         return NOTHING
     radius = math.sqrt(square_radius)
@@ -78,7 +79,7 @@ def disc(centre: Floats, name: str, square_radius: float) -> LevelSet:
 
 
 def outside(centre: Floats, name: str, square_radius: float) -> LevelSet:
-    """All but the disc, everything where the squared radius is not positive."""
+    """Return the complement of the disc around `centre`; the plane if the squared radius is not positive."""
     if not square_radius > 0:
         return EVERYTHING
     inside = disc(centre, name, square_radius)
@@ -86,7 +87,7 @@ def outside(centre: Floats, name: str, square_radius: float) -> LevelSet:
 
 
 def shell(centre: Floats, name: str, inner: float, outer: float) -> LevelSet:
-    """Between two radii; a disc where the inner one is 0."""
+    """Return the ring between two radii; a disc if the inner radius is 0."""
     if not inner > 0:
         return disc(centre, name, outer**2)
     words = f"shell about {name}, radii {inner:.4g} to {outer:.4g}"
@@ -98,7 +99,10 @@ def shell(centre: Floats, name: str, inner: float, outer: float) -> LevelSet:
 
 
 def half_plane(normal: Floats, bound: float) -> LevelSet:
-    """Points x with normal . x > bound: all or none if the line is beyond all measure. Its boundary is a segment."""
+    """Return the points x with normal . x > bound; all or none if the line is beyond floating-point range.
+
+    Its boundary is a segment.
+    """
     length = float(np.hypot(*normal))
     if abs(bound) >= 1e150 * length:
         return EVERYTHING if bound < 0 else NOTHING
@@ -115,7 +119,7 @@ def half_plane(normal: Floats, bound: float) -> LevelSet:
 
 
 def ellipse(pair: PlanePair, major: float) -> LevelSet:
-    """d_an + d_pn < 2 `major`: an ellipse with foci a and p."""
+    """Return the set d_an + d_pn < 2 `major`, an ellipse with foci a and p."""
     if not major > pair.d / 2:
         return NOTHING
     minor = math.sqrt((major - pair.d / 2) * (major + pair.d / 2))
@@ -128,7 +132,7 @@ def ellipse(pair: PlanePair, major: float) -> LevelSet:
 
 @dataclass(frozen=True)
 class RadialTerm:
-    """An increasing function of distance, its inverse and its slope; `convex` or concave (then steepest at 0)."""
+    """Increasing function of distance with its inverse and slope; `convex`, or concave and then steepest at 0."""
 
     value: Callable[[Floats], Floats]
     inverse: Callable[[Floats], Floats]
@@ -136,11 +140,11 @@ class RadialTerm:
     convex: bool = False
 
     def at(self, d: float) -> float:
-        """Value at one distance."""
+        """Return the value at a distance."""
         return float(self.value(np.asarray(d)))
 
     def back(self, value: float) -> float:
-        """Distance of one value; nan or not positive where the law does not take it."""
+        """Return the distance of a value; NaN or not positive if the function does not take this value."""
         return float(self.inverse(np.asarray(value)))
 
 
@@ -148,16 +152,20 @@ LOGARITHM = RadialTerm(np.log, np.exp, lambda d: 1 / d)
 
 
 def power(q: float) -> RadialTerm:
-    """P_q(d) = d^q / q for any q but 0."""
+    """Return the law P_q(d) = d^q / q for q other than 0."""
 
     def inverse(v: Floats) -> Floats:
-        return np.where(q * v < 0, np.nan, q * v) ** (1 / q)  # with q = 1/2 the power would be a square, of anything
+        # with q = 1/2 the power is a square, which is positive for any base
+        return np.where(q * v < 0, np.nan, q * v) ** (1 / q)
 
     return RadialTerm(lambda d: d**q / q, inverse, lambda d: d ** (q - 1), convex=q > 1)
 
 
 def cassini(pair: PlanePair, bound: float) -> LevelSet:
-    """log d_an + log d_pn < bound: a Cassini oval, or two lobes about a and p; its area by elliptic integrals."""
+    """Return the set log d_an + log d_pn < bound: a Cassini oval, or two lobes around a and p.
+
+    The area is computed by elliptic integrals.
+    """
     product, square = math.exp(min(bound, 700.0)), pair.d**2 / 4
     oval = two_distances(pair, LOGARITHM, bound, rf"$d_{{an}}\,d_{{pn}}<{number(product, 4)}$")
     if oval.empty or oval.reach != "bounded" or pair.d == 0:
@@ -173,21 +181,26 @@ def cassini(pair: PlanePair, bound: float) -> LevelSet:
 
 
 def two_distances(pair: PlanePair, law: RadialTerm, bound: float, formula: str) -> LevelSet:
-    """law(d_an) + law(d_pn) < bound: exact boundary points, the area by quadrature; `formula` says it in words."""
-    with np.errstate(all="ignore"):  # laws diverge at 0, and inverses beyond their range are nan: both are looked at
+    """Return the set law(d_an) + law(d_pn) < bound, with exact boundary points and the area by quadrature.
+
+    `formula` is its formula for the description.
+    """
+    # laws diverge at 0, and inverses are NaN outside their range; the code below handles both
+    with np.errstate(all="ignore"):
         d, c = pair.d, pair.d / 2
-        bisector = law.back(bound / 2)  # distance from a and p of the points on the bisector
+        bisector = law.back(bound / 2)  # distance from a and p of the boundary points on the bisector
         least = 2 * law.at(c) if law.convex else law.at(0) + law.at(d)
         if not bound > least:
             return NOTHING
-        if not 0 < bisector < 1e150:  # the bound is above all values of the law, or the region beyond all measure
+        # the bound exceeds all values of the law, or the region is beyond floating-point range
+        if not 0 < bisector < 1e150:
             return EVERYTHING
         if bisector > FAR * d:
             return disc(pair.midpoint, "M", bisector**2 - c**2)
         far = _far_end(law, bound, d, bisector)
         if bound > 2 * law.at(c):
             outline, pieces = _Outline(pair, law, bound, False, bisector, d + far), "one piece"
-        elif far < FLOOR:  # lobes where diverging laws are frozen
+        elif far < FLOOR:  # lobes in the zone where diverging laws are constant
             return NOTHING
         else:
             outline, pieces = _Outline(pair, law, bound, True, -_inner_end(law, bound, d), far), "two lobes"
@@ -196,11 +209,11 @@ def two_distances(pair: PlanePair, law: RadialTerm, bound: float, formula: str) 
 
 @dataclass(frozen=True)
 class _Outline:
-    """The boundary law(x) + law(y) = bound left of the bisector and above the pair: a quarter, the rest is symmetric.
+    """Boundary law(x) + law(y) = bound, in one quarter: left of the bisector and above the pair. The rest is symmetric.
 
-    It is explicit in y, the larger of the two distances: x = law^-1(bound - law(y)), and y grows from the bisector, or
-    from the inner end of a lobe, to the far end on the line through a and p. It is taken as v = y, or v = y - d for
-    lobes, so that tiny ones keep their digits; v from `low` to `high`.
+    The boundary is explicit in y, the larger of the two distances: x = law^-1(bound - law(y)). y increases from the
+    bisector, or from the inner end of a lobe, to the far end on the line through a and p. The parameter is v = y, or v
+    = y - d for lobes so that tiny ones keep their digits, with v from `low` to `high`.
     """
 
     pair: PlanePair
@@ -211,29 +224,32 @@ class _Outline:
     high: float
 
     def quarter(self, phi: Floats) -> tuple[Floats, Floats, Floats]:
-        """At phi in 0..pi: points along and across the pair, from the centre (a of a lobe, else M); -d along/d phi."""
+        """Return the coordinates along and across the pair at phi in 0..pi, and minus the derivative of the first.
+
+        Coordinates are relative to the centre, which is a for a lobe, else M.
+        """
         d, law, half = self.pair.d, self.law, (self.high - self.low) / 2
-        v = self.low + half * (1 - np.cos(phi))  # takes the square roots at both ends away
+        v = self.low + half * (1 - np.cos(phi))  # removes the square-root singularities at both ends
         y = v + d if self.lobes else v
         x = law.inverse(np.maximum(self.bound - law.value(y), law.at(0)))
         if self.lobes:
             along, square = (x**2 - v * (v + 2 * d)) / (2 * d), x**2
         else:
             along, square = (x - y) * (x + y) / (2 * d), (x**2 + y**2) / 2 - d**2 / 4
-        # The distance from the centre is exact; an error of `along` only slides the point on the curve.
+        # The distance from the centre is exact; an error of `along` only moves the point along the curve.
         along = np.clip(along, -np.sqrt(square), np.sqrt(square))
         across = np.sqrt(np.maximum(square - along**2, 0))
         speed = np.nan_to_num((y + x * law.slope(y) / law.slope(x)) / d, posinf=0.0)
         return along, across, speed * half * np.sin(phi)
 
     def area(self) -> float:
-        """Of the whole set: Gauss-Legendre converges fast in phi."""
+        """Return the area of the whole set by Gauss-Legendre quadrature, which converges fast in phi."""
         phi, weights = _nodes()
         _, across, speed = self.quarter(phi)
         return 4 * float(weights @ (across * speed))
 
     def curves(self, points: int) -> Curves:
-        """One closed polyline, or a lobe about a and one about p."""
+        """Return one closed polyline, or one lobe around a and one around p."""
         with np.errstate(all="ignore"):
             along, across, _ = self.quarter(np.linspace(0, np.pi, points // (2 if self.lobes else 4) + 1))
         across[-1] = 0.0
@@ -248,7 +264,7 @@ class _Outline:
 
 
 def _far_end(law: RadialTerm, bound: float, d: float, bisector: float) -> float:
-    """How far beyond a the boundary meets the line through a and p; negative on the side of p."""
+    """Return how far beyond a the boundary meets the line through a and p; negative on the side of p."""
 
     def excess(x: float) -> float:
         return law.at(abs(x)) + law.at(x + d) - bound
@@ -259,7 +275,7 @@ def _far_end(law: RadialTerm, bound: float, d: float, bisector: float) -> float:
 
 
 def _inner_end(law: RadialTerm, bound: float, d: float) -> float:
-    """Distance from a at which its lobe ends between a and p."""
+    """Return the distance from a at which its lobe ends between a and p."""
 
     def excess(x: float) -> float:
         return law.at(x) + law.at(d - x) - bound
@@ -268,7 +284,7 @@ def _inner_end(law: RadialTerm, bound: float, d: float) -> float:
 
 
 def _root(excess: Callable[[float], float], low: float, high: float) -> float:
-    """Where an increasing function vanishes; an end of the bracket where rounding has lost the change of sign."""
+    """Return the root of an increasing function, or an end of the bracket if rounding has hidden the change of sign."""
     if excess(low) >= 0:
         return float(low)
     if excess(high) <= 0:
@@ -278,7 +294,7 @@ def _root(excess: Callable[[float], float], low: float, high: float) -> float:
 
 @cache
 def _nodes() -> tuple[Floats, Floats]:
-    """Gauss-Legendre nodes and weights on 0..pi."""
+    """Return Gauss-Legendre nodes and weights on 0..pi."""
     nodes, weights = np.polynomial.legendre.leggauss(240)
     return (nodes + 1) * np.pi / 2, weights * np.pi / 2
 

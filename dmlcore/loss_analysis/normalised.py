@@ -1,4 +1,4 @@
-"""What normalising the embeddings does to a loss: computed over unit triplets, never typed in."""
+"""Effects of normalised embeddings on a loss, computed over unit triplets."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from dmlcore.losses import formula as entry_of
 from dmlcore.losses.engine.formula import TripletFormula
 from dmlcore.losses.engine.triplet_loss import TripletLoss
 
-WIDE = 128  # a second dimension for what is measured on random triplets, that of the thesis' embeddings
+WIDE = 128  # second dimension for results on random triplets, that of the embeddings of the thesis
 LARGEST_MARGIN = 1000.0
 
 
 @dataclass(frozen=True)
 class Identity:
-    """A form the core takes on the unit sphere, and the largest deviation from it over random unit triplets."""
+    """Form of the core on the unit sphere, and the largest deviation from it over random unit triplets."""
 
     text: str
     deviation: float
@@ -32,32 +32,35 @@ class Identity:
 
 @dataclass(frozen=True)
 class Normalised:
-    """A loss on the unit sphere, of any dimension from 3 on.
+    """Loss on the unit sphere, of any dimension from 3 on.
 
-    `margin_off` is the smallest margin that switches the lower clamp off for every triplet: inf where none does, None
-    where the loss has no margin. `largest_margin_below_m2` is that from which the upper clamp begins to drop triplets.
+    `margin_off` is the smallest margin that switches the lower clamp off for every triplet: inf if there is none, None
+    if the loss has no margin. `largest_margin_below_m2` is the margin above which the upper clamp starts to drop
+    triplets.
     """
 
-    least: Extreme  # of the core
+    least: Extreme  # minimum of the core
     greatest: Extreme
     margin_name: str | None
     margin_off: float | None
     largest_margin_below_m2: float  # inf without an upper clamp
-    residual: float  # largest part along no edge, as a share of a triplet's gradient, in the space around the sphere
-    residual_tangential: float  # the same on the sphere
+    residual: float  # largest component of a gradient along no edge, relative to the gradient, in the surrounding space
+    residual_tangential: float  # the same component within the sphere
     radial_share: (
-        float  # of a triplet's squared gradients, 0..1: its mean over random triplets in 3-D; removed by normalisation
+        # radial share of the squared gradients of a triplet, in 0..1, mean over random triplets in 3-D; removed by
+        # normalisation
+        float
     )
     identity: Identity | None
 
     @property
     def clamp_is_off(self) -> bool:
-        """Whether the core alone never reaches zero, so that no triplet is ever satisfied."""
+        """True if the core alone never reaches zero, so that no triplet is ever satisfied."""
         return self.least.value > 0
 
 
 def normalisation(loss: TripletLoss) -> Normalised:
-    """What the unit sphere does to `loss`: see `Normalised`. Results are kept per loss and hyper-parameters."""
+    """Return the properties of `loss` on the unit sphere. Results are cached by loss and hyper-parameters."""
     return _normalisation(loss.formula.name, tuple(loss.hyper.items()))
 
 
@@ -102,7 +105,7 @@ def _margin_off(formula: TripletFormula, own: dict[str, float | str], least: flo
     return float(brentq(least_at, low, LARGEST_MARGIN, xtol=1e-10))
 
 
-Form = Callable[[Triplet, Tensor, Tensor], Tensor]  # of the triplet, a.p and a.n
+Form = Callable[[Triplet, Tensor, Tensor], Tensor]  # function of the triplet, a.p and a.n
 
 _FORMS: dict[str, tuple[str, Form]] = {
     "facenet": (r"2\,(a^\top n-a^\top p)", lambda t, ap, an: 2 * (an - ap)),
@@ -115,7 +118,7 @@ _FORMS: dict[str, tuple[str, Form]] = {
 
 
 def _identity(formula: TripletFormula, own: dict[str, float | str]) -> Identity | None:
-    """The simpler form that the core takes where all norms are 1."""
+    """Return the simpler form of the core for norms of 1, or None."""
     text, form = _FORMS.get(formula.name, ("", None))
     if formula.name == "moving":
         rho = float(own["rho"])
@@ -128,7 +131,8 @@ def _identity(formula: TripletFormula, own: dict[str, float | str]) -> Identity 
         entangle = entry_of("entangle").core
         a, p, n = random_triplets(1, 3, seed=1)
         t = Triplet.of_points(a, p, n)
-        shift = float(formula.core(t, **own) - entangle(t))  # of one triplet; the deviation below says: of all
+        # shift of one triplet; the deviation below shows if it holds for all
+        shift = float(formula.core(t, **own) - entangle(t))
         text = rf"E_{{\mathrm{{entangled}}}}+{shift:.4g}"
 
         def form(t: Triplet, ap: Tensor, an: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""A triplet loss on the plane of three embeddings that lies off the origin."""
+"""Triplet losses on a plane of embeddings that does not pass through the origin."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from dmlcore.losses.engine.triplet_loss import TripletLoss
 
 
 class RaisedLoss(TripletLoss):
-    """The energy of embeddings from their coordinates in a plane at distance `height` from the origin.
+    """Energy of embeddings as a function of their coordinates in a plane at distance `height` from the origin.
 
-    Coordinates are in units of `unit`, and so are forces: minus the derivative by a coordinate. With height 0 and unit
-    1 it is the loss itself; only a loss that sees norms (`needs_origin`) feels the height.
+    Coordinates are in units of `unit`, and so are forces, minus the derivative by a coordinate. With height 0 and unit
+    1 the energy is that of the loss itself. Only a loss that depends on norms (`needs_origin`) depends on the height.
     """
 
     def __init__(self, formula: TripletFormula, height: float, unit: float = 1.0, **hyper: float | str) -> None:

@@ -1,12 +1,13 @@
-"""The weight a loss gives to each pair of a triplet of unit vectors: dL/dS or dL/dd of (a, p), (a, n) and (p, n).
+"""Weights that a loss gives to the pairs (a, p), (a, n) and (p, n) of a triplet of unit vectors: dL/dS or dL/dd.
 
-On the unit sphere any rotation-invariant loss of three points is a function L(S_ap, S_an, S_pn) of their similarities
-S = x.y = 1 - d^2/2, and its gradient along the sphere is, for the anchor (p and n alike),
+On the unit sphere any rotation-invariant loss of three points is a function L(S_ap, S_an, S_pn) of their similarities S
+= x.y = 1 - d^2/2. Its gradient along the sphere is, for the anchor (and likewise for p and n),
 
     w_ap (p - S_ap a) + w_an (n - S_an a),    w = dL/dS.
 
 A negative weight attracts a pair, a positive one repels it. With d = sqrt(2 - 2S), dL/dd = -d dL/dS.
-Source: the pair-weighting view of Wang et al. 2019 (multi-similarity loss), here for triplets.
+
+Reference: pair-weighting view of Wang et al. 2019 (multi-similarity loss), here for triplets.
 """
 
 from __future__ import annotations
@@ -29,24 +30,24 @@ Energy = Callable[[Tensor], Tensor]
 
 
 class Similarities(NamedTuple):
-    """Inner products of unit vectors a, p, n, float64 of shapes (...) that broadcast."""
+    """Inner products of unit vectors a, p, n, float64, of shapes (...) that broadcast."""
 
     ap: Tensor
     an: Tensor
     pn: Tensor
 
     def determinant(self) -> Tensor:
-        """Of the Gram matrix, (...): positive for independent vectors, negative where no such vectors exist."""
+        """Return the determinant (...) of the Gram matrix: positive for independent vectors, negative if none exist."""
         return 1 + 2 * self.ap * self.an * self.pn - self.ap**2 - self.an**2 - self.pn**2
 
     def distances(self) -> Similarities:
-        """d = sqrt(2 - 2S) of each pair."""
+        """Return the distance d = sqrt(2 - 2S) of each pair."""
         return Similarities(*((2 - 2 * s).clamp(min=0.0).sqrt() for s in self))
 
 
 @dataclass(frozen=True)
 class PairWeights:
-    """dL/dS of each pair (...), the loss (...) and, for a clamped loss, its energy before the clamp (...)."""
+    """Derivative dL/dS of each pair, the loss and, for a clamped loss, its energy before the clamp, each (...)."""
 
     ap: Tensor
     an: Tensor
@@ -55,14 +56,19 @@ class PairWeights:
     raw: Tensor
 
     def by_distance(self, similarities: Similarities) -> PairWeights:
-        """dL/dd = dL/dS dS/dd = -d dL/dS of each pair."""
+        """Return dL/dd = dL/dS dS/dd = -d dL/dS of each pair."""
         d = similarities.distances()
         return PairWeights(-d.ap * self.ap, -d.an * self.an, -d.pn * self.pn, self.loss, self.raw)
 
 
 def similarities(ap: Tensor, an: Tensor, rival: Rival = "perpendicular", pn: float = 0.0) -> Similarities:
-    """Complete S_ap and S_an, (...), by S_pn: S_ap S_an (p and n at right angles as seen from a; always exists), S_an
-    (the negative is a rival of both alike), or the fixed value `pn` in [-1, 1]. Raises ValueError for another rival.
+    """Complete S_ap and S_an, (...), by S_pn according to `rival`.
+
+    S_pn is S_ap S_an for "perpendicular" (p and n at right angles as seen from a, which always exists), S_an for a
+    negative that is equally close to anchor and positive, or the fixed value `pn` in [-1, 1].
+
+    Raises:
+        ValueError: If `rival` is unknown.
     """
     if rival not in RIVALS or not -1 <= pn <= 1:
         raise ValueError(f"rival must be one of {', '.join(RIVALS)} and pn in [-1, 1], got {rival!r}, {pn!r}")
@@ -71,10 +77,12 @@ def similarities(ap: Tensor, an: Tensor, rival: Rival = "perpendicular", pn: flo
 
 
 def unit_triplet(s: Similarities, dimension: int = 3) -> Tensor:
-    """Unit vectors a, p, n with these inner products, (..., 3, dimension); dimension >= 3, the rest is 0.
+    """Return unit vectors a, p, n with these inner products, shape (..., 3, dimension); coordinates beyond the third
+    are 0.
 
-    Raises ValueError where they would be linearly dependent or do not exist: |S_ap| < 1 and a positive determinant
-    are needed.
+    Raises:
+        ValueError: If such vectors would be linearly dependent or do not exist; |S_ap| < 1 and a positive determinant
+            are required.
     """
     ap, an, pn = torch.broadcast_tensors(*s)
     volume = s.determinant().expand(ap.shape)
@@ -90,10 +98,10 @@ def unit_triplet(s: Similarities, dimension: int = 3) -> Tensor:
 
 
 def triplet_weights(loss: TripletLoss, s: Similarities) -> PairWeights:
-    """Weights of one triplet (a, p, n) under a triplet loss, over a whole map (...) in one pass.
+    """Compute the weights of triplets under a triplet loss, for a whole array of similarities (...) in one pass.
 
-    Defined for S < 1, outside the clamp window 0. Each is the derivative of the clamped loss by one similarity, the
-    other two and the lengths held.
+    The weights are defined for S < 1 and are 0 outside the clamp window. Each is the derivative of the clamped loss by
+    one similarity, with the other two and the lengths constant.
     """
     d, one = s.distances(), torch.ones((), dtype=s.ap.dtype)
     raw, by = edge_gradient(loss, Edges(*torch.broadcast_tensors(*d, one, one, one)))
@@ -103,12 +111,15 @@ def triplet_weights(loss: TripletLoss, s: Similarities) -> PairWeights:
 
 
 def gram_weights(energy: Energy, s: Similarities, dimension: int = 3) -> PairWeights:
-    """Weights of any differentiable energy of three vectors (3, dimension) -> scalar, read off its gradient.
+    """Compute the weights of any differentiable energy of three vectors, (3, dimension) to scalar, from its gradient.
 
-    Defined where the three unit vectors are linearly independent: then the two tangents at each vector are, and the
-    gradient along the sphere determines the three weights (six numbers for three unknowns, solved by least squares).
-    Raises ValueError for dependent vectors, and where the gradient fits no weights: the energy then depends on more
-    than the similarities.
+    The weights are defined for linearly independent unit vectors. Then the two tangents at each vector are independent,
+    and the gradient along the sphere determines the three weights (six numbers for three unknowns, solved by least
+    squares).
+
+    Raises:
+        ValueError: If the vectors are dependent, or if no weights fit the gradient, because the energy depends on more
+            than the similarities.
     """
     points = unit_triplet(s, dimension)
     weights = [_solve(energy, x) for x in points.reshape(-1, 3, dimension)]
@@ -117,7 +128,7 @@ def gram_weights(energy: Energy, s: Similarities, dimension: int = 3) -> PairWei
 
 
 def batch_energy(loss: nn.Module, labels: tuple[int, int, int] = (0, 0, 1)) -> Energy:
-    """A loss(embeddings, labels) on the batch (a, p, n), for `gram_weights`.
+    """Return loss(embeddings, labels) on the batch (a, p, n) as an energy for `gram_weights`.
 
     The weight of a pair counts it in both orders, as the batch does.
     """
@@ -125,9 +136,10 @@ def batch_energy(loss: nn.Module, labels: tuple[int, int, int] = (0, 0, 1)) -> E
 
 
 def proxy_energy(loss: nn.Module, parameter: str = "proxies", *, transposed: bool = False) -> Energy:
-    """A proxy loss on the embedding a of class 0, whose proxy is p; n is the proxy of class 1, for `gram_weights`.
+    """Return a proxy loss on the embedding a of class 0 as an energy for `gram_weights`.
 
-    The loss has two classes; `parameter` names its proxies (2, D), or (D, 2) if `transposed`.
+    p is the proxy of class 0, n that of class 1. The loss has two classes; `parameter` names its proxies, of shape (2,
+    D), or (D, 2) if `transposed`.
     """
 
     def energy(points: Tensor) -> Tensor:
@@ -139,12 +151,12 @@ def proxy_energy(loss: nn.Module, parameter: str = "proxies", *, transposed: boo
 
 
 def pair_weights(loss: nn.Module, s: Similarities) -> PairWeights:
-    """Weights under any loss(embeddings, labels): a triplet loss by the direct route, another by its gradient."""
+    """Compute the weights under any loss(embeddings, labels): directly for a triplet loss, else from the gradient."""
     return triplet_weights(loss, s) if isinstance(loss, TripletLoss) else gram_weights(batch_energy(loss), s)
 
 
 def _solve(energy: Energy, points: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Weights ap, an, pn and loss of one triplet of unit vectors (3, D)."""
+    """Return weights ap, an, pn and the loss of one triplet of unit vectors (3, D)."""
     with torch.enable_grad():
         x = points.detach().clone().requires_grad_()
         loss = energy(x)
@@ -163,5 +175,5 @@ def _solve(energy: Energy, points: Tensor) -> tuple[Tensor, Tensor, Tensor, Tens
 
 
 def _along_sphere(vectors: Tensor, points: Tensor) -> Tensor:
-    """Tangential part at unit points, (3, D) both."""
+    """Return the tangential component of vectors (3, D) at unit points (3, D)."""
     return vectors - (vectors * points).sum(-1, keepdim=True) * points

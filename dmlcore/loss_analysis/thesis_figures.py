@@ -1,7 +1,8 @@
-"""The figures of Karaman 2021 as settings: points, loss and hyper-parameters of each panel.
+"""Figures of Karaman 2021 as settings: points, loss and hyper-parameters of each panel.
 
-Where the thesis states no points (2.5, 3.1, 3.3) typical ones are chosen; where it states no margin (3.1 to 3.4, 3.6,
-3.7, B.1 the upper one) one that keeps every panel active: forces do not depend on it.
+For figures whose points the thesis does not state (2.5, 3.1, 3.3) typical ones are chosen. For figures whose margin it
+does not state (3.1 to 3.4, 3.6, 3.7, upper panel of B.1) the margin keeps every panel active; forces do not depend on
+it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ BALANCED = 12 / 7  # rho of a batch of 32 with 4 classes, Eq. 3.19
 
 @dataclass(frozen=True)
 class FigurePanel:
-    """One panel of a figure; view = (centre x, centre y, half width) of the plane shown."""
+    """Panel of a figure. `view` is (centre x, centre y, half width) of the displayed plane."""
 
     figure: str
     panel: str
@@ -28,10 +29,10 @@ class FigurePanel:
     positive: Point = (1.0, 0.0)
     negative: Point = (0.0, 1.0)
     view: tuple[float, float, float] = (0.25, 0.0, 1.6)
-    discs: bool = False  # draw the ranking discs about anchor and positive
-    edges: bool = False  # draw the forces along the edges
-    probe: Probe = "negative"  # the point that scans the plane
-    mining: bool = False  # draw the easy, semi-hard and hard regions for the margin of the loss
+    discs: bool = False  # True to draw the ranking discs around anchor and positive
+    edges: bool = False  # True to draw the forces along the edges
+    probe: Probe = "negative"  # point that is moved over the plane
+    mining: bool = False  # True to draw the easy, semi-hard and hard regions for the margin of the loss
 
 
 def _charges(**hyper: float) -> dict[str, float]:
@@ -186,7 +187,7 @@ _PANELS: tuple[FigurePanel, ...] = (
     ),
 )
 
-# These figures are about the forces along the edges.
+# Figures about the forces along the edges.
 PRESETS: tuple[FigurePanel, ...] = tuple(
     replace(p, edges=p.figure in ("3.2", "3.3", "3.4", "3.6", "3.7")) for p in _PANELS
 )

@@ -1,1 +1,1 @@
-"""The libraries: for each case the call that a user of the library would make. They are imported when they are run."""
+"""Adapters of libraries, which contain the call that a user would make for each case. Libraries are imported on use."""

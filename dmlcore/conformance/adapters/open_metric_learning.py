@@ -1,7 +1,7 @@
-"""open-metric-learning: its call for each case.
+"""Calls of open-metric-learning for each case.
 
-Its packages import torchvision and more than the parts that are called here need. Where that is missing, a module is
-read from its own file, past the `__init__` of its package: the code that runs is the library's.
+Its packages import torchvision and other modules that the parts used here do not need. If those are missing, a module
+is loaded from its own file without the `__init__` of its package. The code that runs is still that of the library.
 """
 
 from __future__ import annotations
@@ -23,12 +23,16 @@ from dmlcore.conformance.vectors import Vector
 
 
 def module(name: str) -> Any:
-    """A module of the library; raises ImportError naming what it lacks itself."""
+    """Import a module of the library.
+
+    Raises:
+        ImportError: If a dependency is missing; the message names it.
+    """
     if name in sys.modules:
         return sys.modules[name]
     try:
         return importlib.import_module(name)
-    except (ImportError, RuntimeError):  # what an extension that was built for another torch raises
+    except (ImportError, RuntimeError):  # raised by an extension that was built for another torch
         root = importlib.import_module(name.split(".")[0])
         file = root.__path__[0] + "/" + "/".join(name.split(".")[1:]) + ".py"
         spec = importlib.util.spec_from_file_location(name, file)
@@ -40,7 +44,9 @@ def module(name: str) -> Any:
 
 
 def loss(make: Callable[[], nn.Module], *, unit: bool = False) -> Computation:
-    """A loss of embeddings and labels; unit: on normalised embeddings, which the library leaves to the model."""
+    """Return the computation of a loss of embeddings and labels. `unit` normalises the embeddings, which the library
+    leaves to the model.
+    """
 
     def computed(v: Vector) -> Outcome:
         made = make()
@@ -50,18 +56,18 @@ def loss(make: Callable[[], nn.Module], *, unit: bool = False) -> Computation:
 
 
 def triplet(margin: float | None) -> Computation:
-    """Its triplet loss over all triplets."""
+    """Return the computation of its triplet loss over all triplets."""
     return loss(lambda: module("oml.losses.triplet").TripletLossWithMiner(margin), unit=True)
 
 
 def arcface(v: Vector) -> Outcome:
-    """Its classifier."""
+    """Compute the loss of its ArcFace classifier."""
     made = module("oml.losses.arcface").ArcFaceLoss(v.embeddings.shape[1], v.classes, m=np.radians(28.6), s=8)
     return of_module(made, v, "weight")
 
 
 def miner(name: str, kind: str) -> Computation:
-    """What a miner chooses on unit vectors: `sample` checks the batch, `_sample` says which samples it takes."""
+    """Return the selection of a miner on unit vectors. `sample` checks the batch, `_sample` selects the samples."""
 
     def computed(v: Vector) -> Outcome:
         made = getattr(module(f"oml.miners.{name}"), kind)()
@@ -74,7 +80,7 @@ def miner(name: str, kind: str) -> Computation:
 
 
 def score(name: str, first: int) -> Computation:
-    """A score of its search of the batch in itself."""
+    """Return the computation of a score of its search of the batch in itself."""
 
     def computed(v: Vector) -> Outcome:
         every = torch.arange(len(v.labels))
@@ -90,19 +96,19 @@ def score(name: str, first: int) -> Computation:
 
 
 def epochs() -> list[list[list[int]]]:
-    """Ten epochs of batches of 4 classes with 3 samples each."""
+    """Return ten epochs of batches of 4 classes with 3 samples each."""
     np.random.seed(0)  # noqa: NPY002 - the library draws from it
     sampler = module("oml.samplers.balance").BalanceSampler(LABELS, n_labels=4, n_instances=3)
     return [list(sampler) for _ in range(10)]
 
 
 def m_per_class(_: Vector) -> Outcome:
-    """Its batches."""
+    """Count its batches that do not have 4 classes with 3 samples each."""
     return misshapen([batch for epoch in epochs() for batch in epoch], 4, 3)
 
 
 def epoch_of_classes(_: Vector) -> Outcome:
-    """In ten epochs, how many (epoch, class) do not come exactly once."""
+    """Count, over ten epochs, the (epoch, class) that do not occur exactly once."""
     wrong = 0
     for epoch in epochs():
         given = [label for batch in epoch for label in {LABELS[i] for i in batch}]

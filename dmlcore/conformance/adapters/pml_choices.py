@@ -1,4 +1,4 @@
-"""pytorch-metric-learning: its calls for miners, scores, reducers and samplers."""
+"""Calls of pytorch-metric-learning for miners, scores, reducers and samplers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dmlcore.conformance.vectors import Vector
 
 
 def miner(make: Callable[[Any], Any]) -> Computation:
-    """What a miner of the library chooses."""
+    """Return the computation of the selection of a miner of the library."""
 
     def computed(v: Vector) -> Outcome:
         result = make(parts())(v.embeddings, v.labels)
@@ -27,7 +27,7 @@ def miner(make: Callable[[Any], Any]) -> Computation:
 
 
 def easy(negatives: str) -> Computation:
-    """Its miner of the easiest positive, as the triplets that it stands for."""
+    """Return the computation of its easy-positive miner, with pairs converted to triplets."""
 
     def computed(v: Vector) -> Outcome:
         mine = parts().miners.BatchEasyHardMiner(pos_strategy="easy", neg_strategy=negatives)
@@ -38,14 +38,14 @@ def easy(negatives: str) -> Computation:
 
 
 def drawn(v: Vector) -> Outcome:
-    """Draws of its distance-weighted miner."""
+    """Return the frequencies of its distance-weighted miner."""
     torch.manual_seed(0)
     mine = parts().miners.DistanceWeightedMiner()
     return frequencies(v, lambda: mine(v.embeddings, v.labels))
 
 
 def score(name: str) -> Computation:
-    """A score of its calculator, on the embeddings as they are given."""
+    """Return the computation of a score of its calculator, on unnormalised embeddings."""
 
     def computed(v: Vector) -> Outcome:
         from pytorch_metric_learning.utils.accuracy_calculator import AccuracyCalculator
@@ -57,7 +57,7 @@ def score(name: str) -> Computation:
 
 
 def partition(name: str) -> Computation:
-    """A score of its calculator, of a partition that is given."""
+    """Return the computation of a score of its calculator for a given partition."""
 
     def computed(v: Vector) -> Outcome:
         from pytorch_metric_learning.utils.accuracy_calculator import AccuracyCalculator
@@ -70,7 +70,7 @@ def partition(name: str) -> Computation:
 
 
 def m_per_class(_: Vector) -> Outcome:
-    """100 batches of 4 classes with 3 samples each."""
+    """Count its batches, of 100, that do not have 4 classes with 3 samples each."""
     np.random.seed(0)  # noqa: NPY002 - the library draws from it
     sampler = parts().samplers.MPerClassSampler(LABELS, 3, batch_size=12, length_before_new_iter=1200)
     given = list(sampler)
@@ -78,18 +78,18 @@ def m_per_class(_: Vector) -> Outcome:
 
 
 def sampler_length(_: Vector) -> Outcome:
-    """More classes than fit the length."""
+    """Test its sampler with more classes than fit the length."""
     sampler = parts().samplers.MPerClassSampler(LABELS, 3, length_before_new_iter=50)
     return Outcome(float(len(list(sampler)) - len(sampler)))
 
 
 def reduced(make: Callable[[Any], Any]) -> Computation:
-    """Its triplet loss with that reducer."""
+    """Return the computation of its triplet loss with the given reducer."""
     return loss(lambda p: p.losses.TripletMarginLoss(0.5, reducer=make(p.reducers)))
 
 
 def per_anchor(p: Any) -> Any:
-    """The positive half of its contrastive loss, reduced by anchor."""
+    """Return the positive half of its contrastive loss, reduced by anchor."""
     reducers = p.reducers.MultipleReducers(
         {"pos_loss": p.reducers.PerAnchorReducer(), "neg_loss": p.reducers.SumReducer()}
     )

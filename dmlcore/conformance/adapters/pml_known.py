@@ -1,4 +1,4 @@
-"""pytorch-metric-learning: its calls for the known cases, two processes among them."""
+"""Calls of pytorch-metric-learning for the known cases, including two processes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from dmlcore.conformance.case import Computation, Library, NotRun, Outcome, of_m
 from dmlcore.conformance.known import MEMORY_BATCHES, finite, of_table, steps
 from dmlcore.conformance.vectors import Vector
 
-_both = cache(lambda v: pml_processes.gradients(v.embeddings, v.labels))  # the processes start once for both modes
+_both = cache(lambda v: pml_processes.gradients(v.embeddings, v.labels))  # start the processes once for both modes
 
 
 def gathered(mode: str) -> Computation:
-    """What two processes come to."""
+    """Return the computation of the loss on two processes."""
 
     def computed(v: Vector) -> Outcome:
         if not distributed.is_available() or not distributed.is_gloo_available():
@@ -29,7 +29,7 @@ def gathered(mode: str) -> Computation:
 
 
 def memory(v: Vector) -> Outcome:
-    """Its memory after the batches before."""
+    """Compute the loss of its memory after the previous batches."""
     p = parts()
     inner = p.losses.ContrastiveLoss(0, 1.5, distance=p.distances.LpDistance(normalize_embeddings=False))
     module = p.losses.CrossBatchMemory(inner, 3, memory_size=MEMORY_BATCHES * len(v.labels))
@@ -39,17 +39,17 @@ def memory(v: Vector) -> Outcome:
 
 
 def distances(v: Vector) -> Outcome:
-    """Its table of distances, in the type of the batch."""
+    """Compute its table of distances, in the dtype of the batch."""
     return of_table(parts().distances.LpDistance()(v.embeddings))
 
 
 def value_only(computed: Computation) -> Computation:
-    """Without the gradient, which has a kink there."""
+    """Return the computation without the gradient, which is discontinuous there."""
     return lambda v: Outcome(computed(v).value)
 
 
 def is_finite(computed: Computation) -> Computation:
-    """Whether value and gradients are finite."""
+    """Return a computation with value 1 if value and gradients are finite, else 0."""
     return lambda v: finite(computed(v))
 
 

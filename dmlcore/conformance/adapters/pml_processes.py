@@ -1,4 +1,4 @@
-"""pytorch-metric-learning's wrapper for several processes, on two processes of this machine that talk by gloo.
+"""Wrapper of pytorch-metric-learning for several processes, run on two local processes that communicate by gloo.
 
 The processes import this module, so it imports nothing of dmlcore.
 """
@@ -20,10 +20,10 @@ MODES = {"all": False, "efficient": True}
 
 
 def gradients(embeddings: Tensor, labels: Tensor) -> dict[str, tuple[float, Tensor]]:
-    """For each mode the loss of multi-similarity and the gradient (B, D) that DistributedDataParallel would take.
+    """Return, per mode, the multi-similarity loss and the gradient (B, D) that DistributedDataParallel would use.
 
-    Process i has the rows i, i + 2, i + 4, ... The gradient is the mean over the processes, and so is the loss, over
-    the number of processes by which the wrapper multiplies it.
+    Process i has the rows i, i + 2, i + 4, .... The gradient is the mean over the processes. The loss is the mean
+    divided by the number of processes, by which the wrapper multiplies it.
     """
     with tempfile.TemporaryDirectory() as folder:
         np.savez(Path(folder) / "batch.npz", embeddings=embeddings.numpy(), labels=labels.numpy())

@@ -1,4 +1,4 @@
-"""pytorch-metric-learning: its call for each case of a loss, reducer, miner, score and sampler."""
+"""Calls of pytorch-metric-learning for each case of a loss, reducer, miner, score and sampler."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dmlcore.conformance.vectors import Vector
 
 
 def parts() -> Any:
-    """The library's packages, imported late."""
+    """Import the packages of the library, on first use."""
     import pytorch_metric_learning as pml
     import pytorch_metric_learning.distances
     import pytorch_metric_learning.losses
@@ -27,7 +27,7 @@ def parts() -> Any:
 
 
 def loss(make: Callable[[Any], nn.Module]) -> Computation:
-    """A loss without weights; `make` gets the library."""
+    """Return the computation of a loss without weights; `make` receives the library."""
     return lambda v: of_module(make(parts()).double(), v)
 
 
@@ -36,7 +36,10 @@ def learned(
     make: Callable[[Any, int, int], nn.Module],
     given: Callable[[Vector], Tensor] = lambda v: v.proxies,
 ) -> Computation:
-    """A loss with weights of the classes, which are set to `given`; `make` gets the library, classes and dimension."""
+    """Return the computation of a loss with class weights set to `given`.
+
+    `make` receives the library, the number of classes and the dimension.
+    """
 
     def computed(v: Vector) -> Outcome:
         return of_module(make(parts(), v.classes, v.embeddings.shape[1]), v, weights, given(v))
@@ -45,21 +48,21 @@ def learned(
 
 
 def margin(v: Vector) -> Outcome:
-    """Its boundary is made in float32, which is not what is compared."""
+    """Compute its margin loss with the boundary in float64; its own float32 one is not part of the comparison."""
     module = parts().losses.MarginLoss(margin=0.2, beta=1.2)
     module.beta = torch.tensor([1.2], dtype=torch.float64)
     return of_module(module, v)
 
 
 def mined(v: Vector) -> Outcome:
-    """The loss on what the miner chooses."""
+    """Compute the loss on the selection of the miner."""
     pml = parts()
     pairs = pml.miners.MultiSimilarityMiner(0.1)(v.embeddings, v.labels)
     return of_module(pml.losses.MultiSimilarityLoss(2, 50, 0.5), v, "", None, pairs)
 
 
 def soft_triple(p: Any, c: int, d: int) -> nn.Module:
-    """With the regulariser that the library keeps beside it."""
+    """Create its soft triple loss with the regulariser, which the library keeps separately."""
     module: nn.Module = p.losses.SoftTripleLoss(
         c,
         d,

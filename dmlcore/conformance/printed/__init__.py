@@ -1,1 +1,1 @@
-"""The formulas as their sources print them, written out sample by sample: nothing of dmlcore or a library is used."""
+"""Formulas as printed in their sources, written out sample by sample without code of dmlcore or of a library."""

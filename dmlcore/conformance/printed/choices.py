@@ -1,4 +1,4 @@
-"""What miners choose and what scores are, as printed: plain loops over sorted lists."""
+"""Miners and scores as printed, with plain loops over sorted lists."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ Triple = tuple[int, int, int]
 
 
 def table(x: Tensor, between: Between = length) -> dict[tuple[int, int], float]:
-    """The distance of each pair of different samples."""
+    """Return the distance of each pair of different samples."""
     return {(i, j): float(between(x[i], x[j])) for i in range(len(x)) for j in range(len(x)) if i != j}
 
 
 def where(x: Tensor, y: list[int], keep: Callable[[float], bool]) -> list[Triple]:
-    """The triplets whose d_an - d_ap satisfies `keep`."""
+    """Return the triplets whose d_an - d_ap satisfies `keep`."""
     d = table(x)
     return [(a, p, n) for a, p, n in triplets(y) if keep(d[a, n] - d[a, p])]
 
 
 def one_each(x: Tensor, y: list[int], *, farthest: bool, semi_hard: bool = False) -> list[Triple]:
-    """For each anchor its farthest (or nearest) positive and its nearest negative; semi_hard: the nearest that is
-    farther than that positive.
+    """Return for each anchor its farthest (or nearest) positive and its nearest negative.
+
+    With `semi_hard` the negative is the nearest that is farther than that positive.
     """
     d, result = table(x), []
     for a in range(len(y)):
@@ -41,7 +42,7 @@ def one_each(x: Tensor, y: list[int], *, farthest: bool, semi_hard: bool = False
 
 
 def hard_pairs(x: Tensor, y: list[int], epsilon: float) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """Positives with s < max_N s + epsilon, negatives with s > min_P s - epsilon."""
+    """Return positives with s < max_N s + epsilon and negatives with s > min_P s - epsilon."""
     s = table(x, cosine)
     pull, push = [], []
     for i in range(len(y)):
@@ -53,7 +54,7 @@ def hard_pairs(x: Tensor, y: list[int], epsilon: float) -> tuple[list[tuple[int,
 
 
 def wide_angles(x: Tensor, y: list[int], degrees: float, *, raw: bool = False) -> list[Triple]:
-    """Triplets with arctan(|a - p| / 2 |n - (a + p) / 2|) > degrees, on unit vectors; raw: as they are."""
+    """Return triplets with arctan(|a - p| / 2 |n - (a + p) / 2|) > degrees, on unit vectors, or raw ones if `raw`."""
     x = x if raw else x / x.norm(dim=1, keepdim=True)
     result = []
     for a, p, n in triplets(y):
@@ -64,7 +65,7 @@ def wide_angles(x: Tensor, y: list[int], degrees: float, *, raw: bool = False) -
 
 
 def ranked(x: Tensor, y: list[int]) -> list[list[bool]]:
-    """For each query whether the items of its list, nearest first, are of its class; Euclidean, as they are."""
+    """Return, for each query, which items of its list are of its class, nearest first, by raw Euclidean distance."""
     lists = []
     for q in range(len(y)):
         order = sorted((j for j in range(len(y)) if j != q), key=lambda j: float(((x[q] - x[j]) ** 2).sum()))
@@ -73,39 +74,39 @@ def ranked(x: Tensor, y: list[int]) -> list[list[bool]]:
 
 
 def mean_score(x: Tensor, y: list[int], score: Callable[[list[bool], int], float]) -> float:
-    """Mean of score(relevance of the ranked list, R) over the queries with R > 0 relevant items."""
+    """Return the mean of score(relevance of the ranked list, R) over the queries with R > 0 relevant items."""
     values = [score(marks, sum(marks)) for marks in ranked(x, y) if any(marks)]
     return sum(values) / len(values)
 
 
 def precision_at_1(marks: list[bool], _: int) -> float:
-    """Whether the nearest is relevant."""
+    """Return 1 if the nearest item is relevant, else 0."""
     return float(marks[0])
 
 
 def r_precision(marks: list[bool], r: int) -> float:
-    """The share of relevant ones among the first R."""
+    """Return the share of relevant items among the first R."""
     return sum(marks[:r]) / r
 
 
 def average_precision(marks: list[bool], r: int, first: int | None = None, divisor: int | None = None) -> float:
-    """1/R Σ rel_i P@i over the first `first` (all)."""
+    """Compute 1/R Σ rel_i P@i over the first `first` items, all by default."""
     hits = [sum(marks[: i + 1]) / (i + 1) for i in range(len(marks) if first is None else first) if marks[i]]
     return sum(hits) / (r if divisor is None else max(divisor, 1))
 
 
 def map_at_r(marks: list[bool], r: int) -> float:
-    """1/R Σ_(i <= R) rel_i P@i."""
+    """Compute 1/R Σ_(i <= R) rel_i P@i."""
     return average_precision(marks, r, r)
 
 
 def reciprocal_rank(marks: list[bool], _: int) -> float:
-    """One over the rank of the first relevant item."""
+    """Return one over the rank of the first relevant item."""
     return 1 / (1 + marks.index(True))
 
 
 def entropies(a: list[int], b: list[int]) -> tuple[float, float, float]:
-    """Entropies of two partitions and their mutual information, in nats."""
+    """Return the entropies of two partitions and their mutual information, in nats."""
     n, rows, columns, joint = len(a), Counter(a), Counter(b), Counter(zip(a, b, strict=True))
     h_a, h_b = (-sum(k / n * math.log(k / n) for k in c.values()) for c in (rows, columns))
     mutual = sum(k / n * math.log(k * n / (rows[i] * columns[j])) for (i, j), k in joint.items())
@@ -113,13 +114,13 @@ def entropies(a: list[int], b: list[int]) -> tuple[float, float, float]:
 
 
 def nmi(a: list[int], b: list[int]) -> float:
-    """I / ((H_a + H_b) / 2)."""
+    """Compute I / ((H_a + H_b) / 2)."""
     h_a, h_b, mutual = entropies(a, b)
     return mutual / ((h_a + h_b) / 2)
 
 
 def ami(a: list[int], b: list[int]) -> float:
-    """(I - E[I]) / ((H_a + H_b) / 2 - E[I]), E over partitions of these sizes drawn at random (hypergeometric)."""
+    """Compute (I - E[I]) / ((H_a + H_b) / 2 - E[I]), with E over random partitions of these sizes (hypergeometric)."""
     h_a, h_b, mutual = entropies(a, b)
     n, expected = len(a), 0.0
     for row in Counter(a).values():

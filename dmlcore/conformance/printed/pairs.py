@@ -1,4 +1,4 @@
-"""Losses of pairs and triplets, as printed. x (B, D) float64, y: B labels; every function returns a scalar."""
+"""Losses of pairs and triplets, as printed. x is (B, D) float64, y a list of B labels; losses return a scalar."""
 
 from __future__ import annotations
 
@@ -12,58 +12,58 @@ ZERO = torch.zeros((), dtype=torch.float64)
 
 
 def dot(a: Tensor, b: Tensor) -> Tensor:
-    """The inner product."""
+    """Return the inner product."""
     return (a * b).sum()
 
 
 def unit(a: Tensor) -> Tensor:
-    """a over its length."""
+    """Return a divided by its norm."""
     return a / dot(a, a).sqrt()
 
 
 def cosine(a: Tensor, b: Tensor) -> Tensor:
-    """The cosine similarity."""
+    """Return the cosine similarity."""
     return dot(unit(a), unit(b))
 
 
 def length(a: Tensor, b: Tensor) -> Tensor:
-    """The Euclidean distance of the unit vectors."""
+    """Return the Euclidean distance of the normalised vectors."""
     difference = unit(a) - unit(b)
     return dot(difference, difference).sqrt()
 
 
 def total(terms: list[Tensor]) -> Tensor:
-    """The sum; 0 of none."""
+    """Return the sum, or 0 for an empty list."""
     return torch.stack(terms).sum() if terms else ZERO.clone()
 
 
 def average(terms: list[Tensor]) -> Tensor:
-    """The mean; 0 of none."""
+    """Return the mean, or 0 for an empty list."""
     return torch.stack(terms).mean() if terms else ZERO.clone()
 
 
 def above_zero(terms: list[Tensor]) -> Tensor:
-    """The mean of the terms above 0."""
+    """Return the mean of the terms above 0."""
     return average([term for term in terms if term > 0])
 
 
 def log_sum(terms: list[Tensor], *more: float) -> Tensor:
-    """log Σ e^term, with the constants `more` among the terms."""
+    """Compute log Σ e^term, with the constants `more` as further terms."""
     return torch.logsumexp(torch.stack([*terms, *(ZERO + value for value in more)]), 0)
 
 
 def hinge(value: Tensor) -> Tensor:
-    """[value]+."""
+    """Compute [value]+."""
     return value if value > 0 else value * 0
 
 
 def others(y: list[int], i: int, *, same: bool) -> list[int]:
-    """The positives (same) or negatives of sample i."""
+    """Return the positives (`same`) or the negatives of sample i."""
     return [j for j in range(len(y)) if j != i and (y[j] == y[i]) == same]
 
 
 def triplets(y: list[int]) -> Iterator[tuple[int, int, int]]:
-    """All (anchor, positive, negative)."""
+    """Yield all triplets (anchor, positive, negative)."""
     for a in range(len(y)):
         for p in others(y, a, same=True):
             for n in others(y, a, same=False):
@@ -71,7 +71,7 @@ def triplets(y: list[int]) -> Iterator[tuple[int, int, int]]:
 
 
 def contrastive(x: Tensor, y: list[int], m_pos: float, m_neg: float) -> Tensor:
-    """Mean of [d - m_pos]+ above 0 over positive pairs, plus that of [m_neg - d]+ over negative ones."""
+    """Compute the mean of positive [d - m_pos]+ over positive pairs plus that of [m_neg - d]+ over negative pairs."""
     pairs = [(i, j) for i in range(len(y)) for j in range(len(y)) if i != j]
     pull = [hinge(length(x[i], x[j]) - m_pos) for i, j in pairs if y[i] == y[j]]
     push = [hinge(m_neg - length(x[i], x[j])) for i, j in pairs if y[i] != y[j]]
@@ -79,7 +79,7 @@ def contrastive(x: Tensor, y: list[int], m_pos: float, m_neg: float) -> Tensor:
 
 
 def triplet_terms(x: Tensor, y: list[int], m: float, between: Between = length, *, swap: bool = False) -> list[Tensor]:
-    """d_ap - d_an + m of all triplets before the hinge; swap: the nearer of d_an and d_pn (Balntas et al. 2016)."""
+    """Return d_ap - d_an + m of all triplets before the hinge; `swap` takes min(d_an, d_pn) (Balntas et al. 2016)."""
     result = []
     for a, p, n in triplets(y):
         far = between(x[a], x[n])
@@ -90,17 +90,17 @@ def triplet_terms(x: Tensor, y: list[int], m: float, between: Between = length, 
 
 
 def apart(a: Tensor, b: Tensor) -> Tensor:
-    """The cosine distance, 1 - cosine."""
+    """Return the cosine distance, 1 - cosine."""
     return 1 - cosine(a, b)
 
 
 def soft_triplet(x: Tensor, y: list[int], between: Between = length) -> Tensor:
-    """Mean over the triplets of log(1 + e^(d_ap - d_an))."""
+    """Compute the mean over the triplets of log(1 + e^(d_ap - d_an))."""
     return average([log_sum([term], 0.0) for term in triplet_terms(x, y, 0.0, between)])
 
 
 def lifted(x: Tensor, y: list[int], alpha: float) -> Tensor:
-    """1 / (2 |P|) Σ over positive pairs {i, j} of [log Σ_(negatives of i or j) e^(alpha - d) + d_ij]+^2."""
+    """Compute 1 / (2 |P|) Σ over positive pairs {i, j} of [log Σ_(negatives of i or j) e^(alpha - d) + d_ij]+^2."""
     terms = []
     for i in range(len(y)):
         for j in others(y, i, same=True):
@@ -112,7 +112,7 @@ def lifted(x: Tensor, y: list[int], alpha: float) -> Tensor:
 
 
 def generalised_lifted(x: Tensor, y: list[int], m: float, *, singletons: bool = False) -> Tensor:
-    """Σ_i [LSE_P(m - s) + LSE_N(s)]+; singletons: an anchor without a positive counts with its negatives alone."""
+    """Compute Σ_i [LSE_P(m - s) + LSE_N(s)]+; `singletons` includes anchors without a positive, with negatives only."""
     terms = []
     for i in range(len(y)):
         positives, negatives = others(y, i, same=True), others(y, i, same=False)
@@ -124,7 +124,9 @@ def generalised_lifted(x: Tensor, y: list[int], m: float, *, singletons: bool = 
 
 
 def n_pairs(x: Tensor, y: list[int]) -> Tensor:
-    """Mean over the classes of log(1 + Σ_(other classes) e^(f·f_j+ - f·f+)), the first two samples of each class."""
+    """Compute the mean over classes of log(1 + Σ_(other classes) e^(f·f_j+ - f·f+)), on the first two samples per
+    class.
+    """
     classes = sorted({label for label in y if y.count(label) > 1})
     first = [y.index(label) for label in classes]
     second = [y.index(label, start + 1) for label, start in zip(classes, first, strict=True)]
@@ -137,8 +139,9 @@ def n_pairs(x: Tensor, y: list[int]) -> Tensor:
 
 
 def nt_xent(x: Tensor, y: list[int], temperature: float, *, all_below: bool = True) -> Tensor:
-    """Mean over ordered positive pairs of -log e^(s_ij/t) / Σ_(k != i) e^(s_ik/t); not all_below: without the other
-    positives of i in the denominator.
+    """Compute the mean over ordered positive pairs of -log e^(s_ij/t) / Σ_(k != i) e^(s_ik/t).
+
+    If `all_below` is False, the denominator omits the other positives of i.
     """
     terms = []
     for i in range(len(y)):
@@ -150,7 +153,7 @@ def nt_xent(x: Tensor, y: list[int], temperature: float, *, all_below: bool = Tr
 
 
 def supervised_contrastive(x: Tensor, y: list[int], temperature: float) -> Tensor:
-    """Mean over the anchors with a positive of -1/|P| Σ_P log e^(s_ip/t) / Σ_(k != i) e^(s_ik/t)."""
+    """Compute the mean over anchors with a positive of -1/|P| Σ_P log e^(s_ip/t) / Σ_(k != i) e^(s_ik/t)."""
     terms = []
     for i in range(len(y)):
         positives = others(y, i, same=True)
@@ -161,9 +164,9 @@ def supervised_contrastive(x: Tensor, y: list[int], temperature: float) -> Tenso
 
 
 def margin(x: Tensor, y: list[int], alpha: float, beta: float, *, by_triplets: bool = False) -> Tensor:
-    """Mean above 0 of [alpha + d - beta]+ over positive and [alpha + beta - d]+ over negative pairs, each pair once.
+    """Compute the mean above 0 of [alpha + d - beta]+ over positive pairs and [alpha + beta - d]+ over negative pairs.
 
-    by_triplets: each pair as often as it is part of a triplet.
+    Each pair counts once, or, with `by_triplets`, once per triplet that contains it.
     """
     pull = {(i, j): hinge(alpha + length(x[i], x[j]) - beta) for i in range(len(y)) for j in others(y, i, same=True)}
     push = {(i, k): hinge(alpha + beta - length(x[i], x[k])) for i in range(len(y)) for k in others(y, i, same=False)}
@@ -181,10 +184,11 @@ def multi_similarity(
     epsilon: float | None = None,
     anchors: Sequence[int] | None = None,
 ) -> Tensor:
-    """Mean over the anchors of 1/alpha log(1 + Σ_P e^(-alpha (s - base))) + 1/beta log(1 + Σ_N e^(beta (s - base))).
+    """Compute the mean over anchors of 1/alpha log(1 + Σ_P e^(-alpha (s - base))) + 1/beta log(1 + Σ_N e^(beta (s -
+    base))).
 
-    epsilon: over positives with s < max_N s + epsilon and negatives with s > min_P s - epsilon only. anchors: these
-    alone, of all samples.
+    With `epsilon`, the sums run over positives with s < max_N s + epsilon and negatives with s > min_P s - epsilon
+    only. With `anchors`, the mean is over these samples only.
     """
     terms = []
     for i in range(len(y)) if anchors is None else anchors:
@@ -200,8 +204,10 @@ def multi_similarity(
 
 
 def cross_batch(x: Tensor, y: list[int], memory: Tensor, held: list[int], m: float) -> Tensor:
-    """Contrastive loss of a batch against a memory whose last len(x) rows are the batch itself, self matches left out:
-    mean above 0 of d over the positives plus that of [m - d]+ over the negatives, Euclidean, not normalised.
+    """Compute the contrastive loss of a batch against a memory whose last len(x) rows are the batch itself.
+
+    Self matches are left out. The loss is the mean above 0 of d over the positives plus that of [m - d]+ over the
+    negatives, with Euclidean distances of unnormalised vectors.
     """
     pull: list[Tensor] = []
     push: list[Tensor] = []

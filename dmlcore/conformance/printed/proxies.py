@@ -1,4 +1,4 @@
-"""Losses of samples against proxies or class weights, as printed. x (B, D), y: B labels, w (C, D) or (C K, D)."""
+"""Losses of samples against proxies or class weights, as printed. x is (B, D), y B labels, w (C, D) or (C K, D)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dmlcore.conformance.printed.pairs import average, cosine, dot, log_sum, tot
 
 
 def _choice(logits: list[Tensor], own: int) -> Tensor:
-    """-log of the share of logit `own`."""
+    """Compute -log of the softmax probability of logit `own`."""
     return log_sum(logits) - logits[own]
 
 
 def proxy_nca(x: Tensor, y: list[int], w: Tensor, scale: float, *, own_below: bool = False) -> Tensor:
-    """Mean of -log e^(-scale d(x, w_y)) / Σ_(c != y) e^(-scale d(x, w_c)), d squared on unit vectors.
+    """Compute the mean of -log e^(-scale d(x, w_y)) / Σ_(c != y) e^(-scale d(x, w_c)), d squared on unit vectors.
 
-    own_below: the own proxy is in the denominator too, which is normalised soft-max.
+    With `own_below` the denominator also contains the own proxy, which gives the normalised softmax.
     """
     terms = []
     for i, label in enumerate(y):
@@ -29,12 +29,12 @@ def proxy_nca(x: Tensor, y: list[int], w: Tensor, scale: float, *, own_below: bo
 
 
 def normalised_softmax(x: Tensor, y: list[int], w: Tensor, temperature: float) -> Tensor:
-    """Mean of -log e^(cos(x, w_y)/t) / Σ_c e^(cos(x, w_c)/t)."""
+    """Compute the mean of -log e^(cos(x, w_y)/t) / Σ_c e^(cos(x, w_c)/t)."""
     return average([_choice([cosine(x[i], c) / temperature for c in w], label) for i, label in enumerate(y)])
 
 
 def proxy_anchor(x: Tensor, y: list[int], w: Tensor, alpha: float, delta: float) -> Tensor:
-    """1/|W+| Σ_(W+) log(1 + Σ_own e^(-α (s - δ))) + 1/|W| Σ_W log(1 + Σ_others e^(α (s + δ)))."""
+    """Compute 1/|W+| Σ_(W+) log(1 + Σ_own e^(-α (s - δ))) + 1/|W| Σ_W log(1 + Σ_others e^(α (s + δ)))."""
     pull, push = [], []
     for c, proxy in enumerate(w):
         s = [cosine(row, proxy) for row in x]
@@ -56,8 +56,10 @@ def soft_triple(
     tau: float,
     eps: float = 0.0,
 ) -> Tensor:
-    """Mean of -log e^(λ(S_y - δ)) / (e^(λ(S_y - δ)) + Σ_(c != y) e^(λ S_c)) + τ Σ_c Σ_(k < l) √(2 - 2 w_k·w_l) /
-    (C K (K - 1)), S_c = Σ_k softmax_k(s_k / γ) s_k. eps: added under the root.
+    """Compute the SoftTriple loss.
+
+    It is the mean of -log e^(λ(S_y - δ)) / (e^(λ(S_y - δ)) + Σ_(c != y) e^(λ S_c)) + τ Σ_c Σ_(k < l) √(2 - 2 w_k·w_l) /
+    (C K (K - 1)), S_c = Σ_k softmax_k(s_k / γ) s_k. `eps` is added under the root.
     """
     groups = [[unit(row) for row in w[c * centres : (c + 1) * centres]] for c in range(len(w) // centres)]
     terms = []
@@ -74,8 +76,10 @@ def soft_triple(
 
 
 def arcface(x: Tensor, y: list[int], w: Tensor, degrees: float, scale: float, centres: int = 1) -> Tensor:
-    """Mean of -log e^(s cos(θ_y + m)) / (e^(s cos(θ_y + m)) + Σ_(c != y) e^(s cos θ_c)); beyond θ_y = π - m, cos θ_y -
-    m sin m as in the authors' implementation. centres: of a class, of which the nearest counts (sub-centres).
+    """Compute the mean of -log e^(s cos(θ_y + m)) / (e^(s cos(θ_y + m)) + Σ_(c != y) e^(s cos θ_c)).
+
+    Beyond θ_y = π - m it takes cos θ_y - m sin m, as the authors' implementation does. A class has `centres` weights,
+    of which the nearest counts (sub-centres).
     """
     m = math.radians(degrees)
     terms = []
@@ -91,7 +95,7 @@ def arcface(x: Tensor, y: list[int], w: Tensor, degrees: float, scale: float, ce
 
 
 def cosface(x: Tensor, y: list[int], w: Tensor, m: float, scale: float) -> Tensor:
-    """Mean of -log e^(s (cos θ_y - m)) / (e^(s (cos θ_y - m)) + Σ_(c != y) e^(s cos θ_c))."""
+    """Compute the mean of -log e^(s (cos θ_y - m)) / (e^(s (cos θ_y - m)) + Σ_(c != y) e^(s cos θ_c))."""
     terms = []
     for i, label in enumerate(y):
         terms.append(_choice([scale * (cosine(x[i], row) - m * (c == label)) for c, row in enumerate(w)], label))
@@ -99,8 +103,9 @@ def cosface(x: Tensor, y: list[int], w: Tensor, m: float, scale: float) -> Tenso
 
 
 def multiplied_angle(x: Tensor, y: list[int], w: Tensor, m: int, *, unit_weights: bool) -> Tensor:
-    """Mean of the cross-entropy of |w_c| |x| cos θ_c, for the own class of |w| |x| ψ(θ), ψ = (-1)^k cos mθ - 2k on
-    [kπ/m, (k+1)π/m]. unit_weights: |w| = 1.
+    """Compute the mean cross-entropy of |w_c| |x| cos θ_c, with |w| |x| ψ(θ) for the own class.
+
+    ψ = (-1)^k cos mθ - 2k on [kπ/m, (k+1)π/m]. With `unit_weights`, |w| = 1.
     """
     terms = []
     for i, label in enumerate(y):
@@ -118,8 +123,10 @@ def multiplied_angle(x: Tensor, y: list[int], w: Tensor, m: int, *, unit_weights
 
 
 def p2s_grad(x: Tensor, y: list[int], w: Tensor, *, over_classes: bool = False) -> Tensor:
-    """Mean over the samples of Σ_c (cos θ_c - [c = y])²; over_classes: the mean over the classes in place of the sum,
-    of unit weights whose gradient keeps its part along them.
+    """Compute the mean over the samples of Σ_c (cos θ_c - [c = y])².
+
+    With `over_classes` it takes the mean over the classes instead of the sum, and unit weights whose gradient keeps its
+    component along them.
     """
     similar = (lambda a, b: dot(unit(a), b)) if over_classes else cosine
     terms = [

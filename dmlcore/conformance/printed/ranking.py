@@ -1,4 +1,4 @@
-"""Losses that weigh a whole list, as printed: angular, circle, average precision, histograms, neighbours."""
+"""Losses that weigh a whole list, as printed: angular, circle, average precision, histograms and neighbours."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from dmlcore.conformance.printed.pairs import average, cosine, dot, hinge, lengt
 
 
 def angular(x: Tensor, y: list[int], degrees: float, *, raw_negatives: bool = False) -> Tensor:
-    """Mean over positive pairs (a, p) of log(1 + Σ_N e^f), f = 4 tan²α (a + p)·n - 2 (1 + tan²α) a·p, unit vectors.
+    """Compute the angular loss, the mean over positive pairs (a, p) of log(1 + Σ_N e^f) on unit vectors.
 
-    raw_negatives: the negatives are not normalised.
+    f = 4 tan²α (a + p)·n - 2 (1 + tan²α) a·p. With `raw_negatives` the negatives are not normalised.
     """
     slope = math.tan(math.radians(degrees)) ** 2
     terms = []
@@ -27,8 +27,9 @@ def angular(x: Tensor, y: list[int], degrees: float, *, raw_negatives: bool = Fa
 
 
 def circle(x: Tensor, y: list[int], m: float, gamma: float) -> Tensor:
-    """Mean over anchors of log(1 + Σ_N e^(γ α_n (s_n - m)) Σ_P e^(-γ α_p (s_p - 1 + m))), α_n = [s_n + m]+ and
-    α_p = [1 + m - s_p]+ held constant.
+    """Compute the mean over anchors of log(1 + Σ_N e^(γ α_n (s_n - m)) Σ_P e^(-γ α_p (s_p - 1 + m))).
+
+    α_n = [s_n + m]+ and α_p = [1 + m - s_p]+ are constants for the gradient.
     """
     terms = []
     for i in range(len(y)):
@@ -42,7 +43,7 @@ def circle(x: Tensor, y: list[int], m: float, gamma: float) -> Tensor:
 
 
 def tuplet_margin(x: Tensor, y: list[int], degrees: float, scale: float) -> Tensor:
-    """Mean over positive pairs of log(1 + Σ_N e^(s (cos θ_an - cos(θ_ap - β))))."""
+    """Compute the mean over positive pairs of log(1 + Σ_N e^(s (cos θ_an - cos(θ_ap - β))))."""
     beta = math.radians(degrees)
     terms = []
     for i in range(len(y)):
@@ -53,7 +54,9 @@ def tuplet_margin(x: Tensor, y: list[int], degrees: float, scale: float) -> Tens
 
 
 def fast_ap(x: Tensor, y: list[int], bins: int) -> Tensor:
-    """Mean over anchors with a positive of 1 - 1/|P| Σ_j h_j+ H_j+ / H_j; triangular bins of squared distances."""
+    """Compute the mean over anchors with a positive of 1 - 1/|P| Σ_j h_j+ H_j+ / H_j; triangular bins of squared
+    distances.
+    """
     width = 4 / bins
     terms = []
     for i in range(len(y)):
@@ -75,8 +78,10 @@ def fast_ap(x: Tensor, y: list[int], bins: int) -> Tensor:
 
 
 def smooth_ap(x: Tensor, y: list[int], temperature: float, *, itself: bool = False) -> Tensor:
-    """Mean over queries of 1 - 1/|P| Σ_i (1 + Σ_(j in P) G(s_j - s_i)) / (1 + Σ_(j in P and N) G(s_j - s_i)), G a
-    sigmoid. itself: the query is one of its own positives and of the gallery.
+    """Compute Smooth AP with a sigmoid G.
+
+    It is the mean over queries of 1 - 1/|P| Σ_i (1 + Σ_(j in P) G(s_j - s_i)) / (1 + Σ_(j in P and N) G(s_j - s_i)).
+    With `itself` the query is one of its own positives and of the gallery.
     """
     terms = []
     for q in range(len(y)):
@@ -95,10 +100,11 @@ def smooth_ap(x: Tensor, y: list[int], temperature: float, *, itself: bool = Fal
 def ranked_list(
     x: Tensor, y: list[int], m: float, alpha: float, hot: float, *, through: bool = False, padding: float = 0.0
 ) -> Tensor:
-    """Mean over queries of ½ L_P + ½ L_N: L_P the mean of d - (α - m) over positives beyond α - m, L_N that of α - d
-    over negatives within α, weighed by e^(T (α - d)) held constant.
+    """Compute the ranked list loss, the mean over queries of ½ L_P + ½ L_N.
 
-    through: the gradient passes through the weights too. padding: added to the sum of the weights for every sample.
+    L_P is the mean of d - (α - m) over positives beyond α - m. L_N is the mean of α - d over negatives within α, with
+    weights e^(T (α - d)) that are constant for the gradient. With `through` the gradient passes through the weights
+    too. `padding` is added to the sum of the weights for every sample.
     """
     terms = []
     for i in range(len(y)):
@@ -117,7 +123,7 @@ def ranked_list(
 
 
 def histogram(x: Tensor, y: list[int], bins: int) -> Tensor:
-    """Σ_r h_r- Σ_(q <= r) h_q+, triangular histograms of the cosines of all positive and of all negative pairs."""
+    """Compute Σ_r h_r- Σ_(q <= r) h_q+, with triangular histograms of the cosines of positive and negative pairs."""
     width = 2 / bins
     samples: dict[bool, list[Tensor]] = {True: [], False: []}
     for i in range(len(y)):
@@ -133,7 +139,7 @@ def histogram(x: Tensor, y: list[int], bins: int) -> Tensor:
 
 
 def neighbours(x: Tensor, y: list[int]) -> Tensor:
-    """Mean over samples with a positive of -log Σ_P e^(-d²) / Σ_(k != i) e^(-d²), distances of unit vectors."""
+    """Compute the mean over samples with a positive of -log Σ_P e^(-d²) / Σ_(k != i) e^(-d²), on unit vectors."""
     terms = []
     for i in range(len(y)):
         positives = others(y, i, same=True)
@@ -144,10 +150,11 @@ def neighbours(x: Tensor, y: list[int]) -> Tensor:
 
 
 def surrogate_precision(x: Tensor, y: list[int], k: int, inner: float, outer: float, *, itself: bool = False) -> Tensor:
-    """1 - mean over queries of Σ_P σ((k - rank) / inner) / min(k, |P|), rank = 1 + Σ_(z != x) σ((d_x - d_z) / outer)
-    over the gallery without the query; Euclidean, not normalised.
+    """Compute 1 - mean over queries of Σ_P σ((k - rank) / inner) / min(k, |P|).
 
-    itself: the query is in its own list and among its positives, k is one more, and a rank is 1/2 + the sum.
+    rank = 1 + Σ_(z != x) σ((d_x - d_z) / outer) over the gallery without the query, with Euclidean distances of
+    unnormalised vectors. With `itself` the query is in its own list and among its positives, k is increased by one, and
+    a rank is 1/2 plus the sum.
     """
     terms = []
     for q in range(len(y)):
