@@ -1,4 +1,4 @@
-"""Data sets: `load(name)` reads one in its official layout and splits it."""
+"""Data sets: `load(name)` reads a data set in its official layout and splits it."""
 
 from dmlcore.catalogue import load_plugins
 from dmlcore.data.class_folds import Folds
@@ -23,4 +23,4 @@ __all__ = [
 ]
 
 
-load_plugins()  # last, as they import this package
+load_plugins()  # last, because plugins import this package

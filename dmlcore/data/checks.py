@@ -1,4 +1,4 @@
-"""Every sample of a data set read once: what cannot be decoded, and what is there in several classes or splits."""
+"""Complete check of a data set: undecodable samples, and copies in several classes or splits."""
 
 from __future__ import annotations
 
@@ -20,17 +20,21 @@ from dmlcore.data.shards.index import ShardImages
 from dmlcore.storage import atomic_files
 from dmlcore.storage.task import Progress, ProgressState, Task
 
-LISTED = 1000  # unreadable images, and groups of copies, that a check keeps
-CHUNK = 256  # images between two words about the progress
-SHORT = 72  # pixels: as small as the images of 64 px are decoded for training
+LISTED = 1000  # limit of stored errors, and of stored groups of copies
+CHUNK = 256  # images between two progress messages
+SHORT = 72  # pixels: as small as images of 64 px are decoded for training
 
 
 @dataclass(frozen=True)
 class DataCheck:
-    """What reading every sample brought to light.
+    """Result of reading every sample of a data set.
 
-    unreadable: (key, reason) of the first LISTED of `failures`; copies: groups of samples with the same content, the
-    first LISTED of `groups`, those of several classes first; seconds it took; stamp: of the files as they were.
+    Attributes:
+        unreadable: (key, reason) of the first LISTED of `failures` samples.
+        copies: Groups of samples with the same content, the first LISTED of `groups`; those of several classes come
+            first.
+        seconds: Duration of the check.
+        stamp: Digest of the files when they were checked.
     """
 
     samples: int
@@ -43,19 +47,19 @@ class DataCheck:
 
 
 def task_of(name: str, root: Path | str | None = None) -> Task[ProgressState]:
-    """The check of a data set in a folder, whoever does it; its result lies beside its state."""
+    """Return the task that checks a data set in a folder; its result is stored in the task's folder."""
     where = hashlib.sha256(str(root or "").encode()).hexdigest()[:12]
     return Task(locate.cache_folder() / "checks" / f"{name}-{where}", ProgressState)
 
 
 def start(name: str, root: Path | str | None = None) -> None:
-    """Check every image in a process of its own: `python -m dmlcore data check NAME`; raises JobError."""
+    """Check every image in a separate process, `python -m dmlcore data check NAME`; raise JobError if that fails."""
     where = ["--root", str(root)] if root else []
     task_of(name, root).start(["-m", "dmlcore", "data", "check", name, *where], ProgressState())
 
 
 def run(name: str, root: Path | str | None = None) -> tuple[DataCheck, Report]:
-    """Do that in this process, and keep the result for `result`; raises DataError if the lists cannot be read."""
+    """Check every image in this process and store the result; raise DataError if the lists cannot be read."""
     task = task_of(name, root)
     listed = report.report(name, root)
     samples = listed.located.samples
@@ -74,7 +78,7 @@ def run(name: str, root: Path | str | None = None) -> tuple[DataCheck, Report]:
 
 
 def result(name: str, root: Path | str | None = None) -> DataCheck | None:
-    """The last check that was finished, or None; compare its `stamp` with `stamp_of` the files as they are now."""
+    """Return the last finished check, or None; compare its `stamp` with `stamp_of` the current files."""
     try:
         plain = json.loads((task_of(name, root).path / "result.json").read_text())
         return DataCheck(
@@ -91,7 +95,7 @@ def result(name: str, root: Path | str | None = None) -> DataCheck | None:
 
 
 def stamp_of(made: Dataset | Samples) -> str:
-    """A digest of sizes and times of the files of a data set, else of its labels: changes when they change."""
+    """Return a digest that changes when the sizes or times of the files change, or the labels if there are no files."""
     digest = hashlib.sha256(made.labels.tobytes())
     for file in made.files or ():
         try:
@@ -103,7 +107,7 @@ def stamp_of(made: Dataset | Samples) -> str:
 
 
 def examine(made: Dataset | Samples, progress: Callable[[int, int], object] = lambda done, total: None) -> DataCheck:
-    """Read every sample: image files are decoded as for training, in threads, all others hashed."""
+    """Read every sample: image files are decoded as for training, in threads; all others are hashed."""
     begun, stamp = time.monotonic(), stamp_of(made)
     digests: dict[bytes, list[int]] = {}
     unreadable: list[tuple[str, str]] = []
@@ -112,7 +116,7 @@ def examine(made: Dataset | Samples, progress: Callable[[int, int], object] = la
             unreadable.append((_key(made, index), str(digest)))
         else:
             digests.setdefault(digest, []).append(index)
-    if isinstance(made.files, ShardImages) and not unreadable:  # what lies between the images may be damaged, too
+    if isinstance(made.files, ShardImages) and not unreadable:  # bytes between the images may be damaged, too
         unreadable = made.files.shards.damaged_shards()
     copies = [tuple(group) for group in digests.values() if len(group) > 1]
     copies.sort(key=lambda group: -len({int(made.labels[index]) for index in group}))
@@ -128,9 +132,9 @@ def examine(made: Dataset | Samples, progress: Callable[[int, int], object] = la
 
 
 def _contents(made: Dataset | Samples, progress: Callable[[int, int], object]) -> Iterator[bytes | DataError]:
-    """The digest of each sample, or why it cannot be read."""
+    """Yield the digest of each sample, or the error if it cannot be read."""
     total = len(made.labels)
-    with ThreadPoolExecutor(images.WORKERS, "check") as pool:  # Pillow decodes outside the interpreter lock
+    with ThreadPoolExecutor(images.WORKERS, "check") as pool:  # Pillow releases the GIL while it decodes
         for begin in range(0, total, CHUNK):
             progress(begin, total)
             if made.files is not None:
@@ -153,7 +157,7 @@ def _decoded(file: Path) -> bytes | DataError:
 
 
 def verdicts(check: DataCheck, made: Dataset) -> tuple[str, ...]:
-    """What a check says about a split, in words; () if all is well."""
+    """Return sentences on what a check means for a split; () if there is nothing to report."""
     sentences = []
     if check.failures:
         key, reason = check.unreadable[0]

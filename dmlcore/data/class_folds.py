@@ -1,4 +1,4 @@
-"""Class folds: which of the training classes validate, as cross-validation over classes wants it."""
+"""Class folds: the training classes that validate, for cross-validation over classes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,18 @@ from dmlcore.typing import Ints
 
 @dataclass(frozen=True)
 class Folds:
-    """`number` of `count` folds of the training classes validates; the others train.
+    """Cross-validation over classes: fold `number` of `count` folds of the training classes validates, the others
+    train.
 
-    order "contiguous": ranges of class numbers, counted from the end, so that fold 1 of 4 is the last quarter (Gurbuz
-    2022, Sec. 3.3). "random": the classes shuffled by `seed` first (Psomas 2020, Sec. 4.2), the same for every fold.
-    Sizes differ by one class at most.
+    Sizes of the folds differ by at most one class.
+
+    Attributes:
+        count: Number of folds.
+        number: The fold that validates, from 1.
+        order: "contiguous" takes ranges of class numbers, counted from the end, so that fold 1 of 4 is the last quarter
+            (Gurbuz 2022, Sec. 3.3). "random" shuffles the classes by `seed` first (Psomas 2020, Sec. 4.2), equally for
+            every fold.
+        seed: Seed of the shuffle.
     """
 
     count: int
@@ -26,12 +33,12 @@ class Folds:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Raise DataError for a fold that there is not."""
+        """Raise DataError if there is no such fold."""
         if self.count < 2 or not 1 <= self.number <= self.count:
             raise DataError(f"fold must be in 1..folds with folds >= 2, got fold {self.number} of {self.count}")
 
     def validation_classes(self, classes: Ints) -> Ints:
-        """The classes (C,) that validate, ascending; raises DataError where a fold would have fewer than two."""
+        """Return the classes (C,) that validate, ascending; raise DataError if a fold has fewer than two."""
         if len(classes) < 2 * self.count:
             raise DataError(
                 f"{self.count} folds need {2 * self.count} training classes, two each, but there are {len(classes)}; "

@@ -1,4 +1,4 @@
-"""Damaged images of a data set, found by decoding every image once, and left out where a spec asks for that."""
+"""Damaged images of a data set: found by decoding every image once, and left out if a spec says so."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dmlcore.data.shards.index import ShardImages
 from dmlcore.storage import atomic_files
 
 ROWS = "rows.json"
-NAMED = 5  # damaged images that a note names
+NAMED = 5  # damaged images that are named in a note
 
 log = logging.getLogger(__name__)
 
@@ -29,8 +29,8 @@ log = logging.getLogger(__name__)
 def leave_out(samples: Samples) -> Samples:
     """Return the samples without the images that cannot be decoded, and a note that counts and names these.
 
-    Which ones that are is kept in the cache until a file changes. Classes keep their numbers. Raises DataError if the
-    cache cannot hold it.
+    The list is cached until a file changes. Classes keep their numbers. Raises DataError if the cache cannot be
+    written.
     """
     files, keys = samples.files, samples.keys
     if files is None or not isinstance(samples.inputs, StoredImages):
@@ -80,7 +80,7 @@ def _find(files: Sequence[ImageFile], short: int, staging: Path) -> None:
     """Decode every image and write the rows of those that fail."""
     log.info("decoding %s images to find damaged ones", f"{len(files):,}")
     rows: list[int] = []
-    with ThreadPoolExecutor(images.WORKERS, "check") as pool:  # Pillow decodes outside the interpreter lock
+    with ThreadPoolExecutor(images.WORKERS, "check") as pool:  # Pillow releases the GIL while it decodes
         for begin in range(0, len(files), CHUNK):
             faults = pool.map(partial(_is_damaged, short=short), files[begin : begin + CHUNK])
             rows += [begin + row for row, damaged in enumerate(faults) if damaged]

@@ -1,4 +1,4 @@
-"""The types of `dmlcore.data`: what a reader declares, what it reads, what `load` hands out."""
+"""Types of `dmlcore.data`: descriptions, samples as readers return them, and split data sets."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from dmlcore.catalogue import Catalogue
 from dmlcore.data.printable import encodable, printable, printable_names
 from dmlcore.typing import Array, Bools, Halves, Ints, Pixels
 
-Split = Literal["classes", "samples", "own"]  # own: the data set brings its splits
-Damaged = Literal["error", "skip"]  # what becomes of images that cannot be decoded
+Split = Literal["classes", "samples", "own"]  # own: the data set defines its splits
+Damaged = Literal["error", "skip"]  # treatment of images that cannot be decoded
 Validation = Literal["classes", "samples", "none", "own"]
 
 
 class DataError(ValueError):
-    """A data set is missing, damaged or cannot be split as asked; the message names the file and the remedy."""
+    """Error of a data set that is missing, damaged or cannot be split as requested; it names file and remedy."""
 
     def __str__(self) -> str:
-        return encodable(super().__str__())  # a file that it names may have any bytes as its name
+        return encodable(super().__str__())  # a file name may contain any bytes
 
 
 def rows_of(index: Any, count: int) -> Ints:
-    """The rows that numpy's `index` takes of `count` along the first axis, in its shape; IndexError for other axes."""
+    """Return the rows that numpy's `index` selects from `count` rows; raise IndexError for more than one axis."""
     if isinstance(index, tuple):
         raise IndexError("these inputs are indexed along the first axis alone")
     rows: Ints = np.arange(count)[index]
@@ -35,7 +35,7 @@ def rows_of(index: Any, count: int) -> Ints:
 
 
 class FileStatus(Protocol):
-    """Of an image file: bytes, and when it was changed."""
+    """Size in bytes and modification time of an image file."""
 
     @property
     def st_size(self) -> int: ...
@@ -45,7 +45,7 @@ class FileStatus(Protocol):
 
 
 class ImageFile(Protocol):
-    """Where an image lies: a Path, or a part of a shard; `str` names it."""
+    """Location of an image: a Path, or a part of a shard; `str` returns its name."""
 
     def open(self, mode: Literal["rb"], /) -> IO[bytes]: ...
 
@@ -67,7 +67,7 @@ class Inputs(Protocol):
 
 
 class Features(Protocol):
-    """Feature maps of a frozen backbone, (n, C, h, w) float16, in place of the images that they are of."""
+    """Feature maps of a frozen backbone, (n, C, h, w) float16, used instead of the images."""
 
     def __getitem__(self, indices: Ints, /) -> Halves: ...
 
@@ -77,7 +77,7 @@ class Features(Protocol):
 
 
 class MissingImages(DataError):
-    """The lists are there but images are not; `samples` is what the lists say, `missing` the files."""
+    """Error of a data set whose lists exist but whose images do not; `samples` holds the lists, `missing` the files."""
 
     def __init__(self, message: str, samples: Samples, missing: Sequence[Path]) -> None:
         super().__init__(message)
@@ -86,40 +86,46 @@ class MissingImages(DataError):
 
 @dataclass(frozen=True)
 class Description:
-    """What a page or the command line must know of a data set before reading it."""
+    """Facts about a data set that pages and the command line need before reading it."""
 
     name: str
     title: str
     sentence: str
     citation: str
     kind: Literal["vectors", "images", "tokens"]
-    split: Split = "classes"  # default; "own" leaves no choice
-    validation: Validation = "classes"  # default; "own" where split is
+    split: Split = "classes"  # default; "own" allows no other
+    validation: Validation = "classes"  # default; "own" if split is "own"
     image_size: int | None = None  # default side of the square images in pixels; None for vectors and tokens
-    channels: int = 3  # of the images: 3 for RGB, 1 for grey
-    centre_cut: bool = False  # images are centre cuts of copies whose shorter side is 256/227 of image_size
-    grid: int = 0  # tiles a side, where each image is a collage
-    resizes: bool = False  # whether `load` takes another image_size
+    channels: int = 3  # channels of the images: 3 for RGB, 1 for grey
+    centre_cut: bool = False  # images are centre crops of copies whose shorter side is 256/227 of image_size
+    grid: int = 0  # tiles per side if each image is a collage
+    resizes: bool = False  # True if `load` accepts another image_size
     needs_files: bool = False
-    folder: str = ""  # of the official layout; "" if any folder will do that is given as root
-    other_folders: tuple[str, ...] = ()  # names it has in other layouts
-    markers: tuple[str, ...] = ()  # patterns of files or folders, of which one at least shows that a folder is it
-    images: tuple[str, ...] = (".",)  # folders in it of which one at least holds images
+    folder: str = ""  # folder of the official layout; "" accepts any folder given as root
+    other_folders: tuple[str, ...] = ()  # names of the folder in other layouts
+    markers: tuple[str, ...] = ()  # patterns of files or folders, at least one of which must exist in the folder
+    images: tuple[str, ...] = (".",)  # subfolders, at least one of which must hold images
     archives: tuple[str, ...] = ()  # file names, preferred first
-    companions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # archive -> files it is unpacked with
-    url: str = ""  # of the official archive, or of a page that says how to get it
+    # archive -> files that are unpacked together with it
+    companions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    url: str = ""  # address of the official archive, or of a page with instructions
 
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """All samples of a data set before splitting: what a reader returns.
+    """All samples of a data set before splitting, as a reader returns them.
 
-    inputs (N, F) float32, (N, 3, H, W) uint8 or (N, L) int64 token ids; labels (N,) in 0..C-1, where labels below
-    `train_classes` are the training classes of the class-disjoint split; `official_train` (N,) bool is the official
-    image-wise split; `gallery` (N,) bool are the test samples that are only searched, the others being the queries;
-    `keys` identify the images, so that no image gets into two splits; `files` are theirs, where each has one;
-    `splits` are "train", "validation" and "test" of a data set that brings its own; `facts` (N, ...) say more of each
-    sample. Names of classes, keys and notes are made printable here, once for all readers; `files` keep their names.
+    Names of classes, keys and notes are made printable here, once for all readers; `files` keep their names.
+
+    Attributes:
+        inputs: (N, F) float32, (N, 3, H, W) uint8 or (N, L) int64 token ids.
+        labels: (N,) in 0..C-1; those below `train_classes` are the training classes of the class-disjoint split.
+        official_train: (N,) bool, the official image-wise split.
+        gallery: (N,) bool, test samples that are only searched; the other test samples are the queries.
+        keys: Identifiers of the images, so that no image gets into two splits.
+        files: Locations of the images, if each has one.
+        splits: "train", "validation" and "test" of a data set that defines its splits.
+        facts: Further values of each sample, (N, ...) by name.
     """
 
     inputs: Inputs
@@ -138,21 +144,27 @@ class Samples:
     def __post_init__(self) -> None:
         object.__setattr__(self, "class_names", tuple(printable_names(self.class_names)))
         object.__setattr__(self, "notes", tuple(map(printable, self.notes)))
-        if isinstance(self.keys, list | tuple):  # others make each key printable when it is asked for
+        if isinstance(self.keys, list | tuple):  # other sequences make each key printable on access
             object.__setattr__(self, "keys", printable_names(self.keys, sys.maxsize))
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A data set split into splits.
+    """A data set divided into splits.
 
-    inputs[indices] -> (n, F) float32, (n, 3, H, W) uint8 or (n, L) int64 token ids; labels (N,) int64 in 0..C-1;
-    splits: "train", "validation" (may be empty) and "test" -> disjoint ascending indices, and where queries search a
-    gallery of their own "gallery", "test" then being the queries; image(index) -> (h, w, 3) uint8 for display, None
-    for plain vectors; notes: what was left out or counted, in plain words; facts: more of each sample (N, ...) by
-    name, as the reader of the data set says; keys: the name of each image in the lists, and files: where it lies,
-    None where there is none; settings: how it was split, by the names of DataSpec and "seed"; features: what a frozen
-    backbone makes of each input, None where nothing is frozen.
+    Attributes:
+        inputs: inputs[indices] is (n, F) float32, (n, 3, H, W) uint8 or (n, L) int64 token ids.
+        labels: (N,) int64 in 0..C-1.
+        splits: "train", "validation" (may be empty) and "test" -> disjoint ascending indices. If queries search a
+            gallery
+            of their own, "gallery" holds its samples and "test" the queries.
+        image: Function from an index to (h, w, 3) uint8 for display; None for plain vectors.
+        notes: Sentences on samples that were left out or counted.
+        facts: Further values of each sample, (N, ...) by name, depending on the data set.
+        keys: Name of each image in the lists, if there are any.
+        files: Location of each image, if there is any.
+        settings: Settings of the split, by the names of DataSpec and "seed".
+        features: Feature maps of a frozen backbone for each input, if a backbone is frozen.
     """
 
     name: str
@@ -174,7 +186,7 @@ DATASETS: Catalogue[tuple[Description, Read]] = Catalogue("data set")
 
 
 def reader(info: Description) -> Callable[[Read], Read]:
-    """Enter a data set into the catalogue, above the function that reads its folder."""
+    """Register a data set; decorates the function that reads its folder."""
 
     def enter(read: Read) -> Read:
         DATASETS.enter(info.name, (info, read))

@@ -1,4 +1,4 @@
-"""Which samples these are, told from what they hold: indices and labels alone are the same for another draw."""
+"""Identities of samples, computed from their contents; indices and labels are the same for other random draws."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ import numpy as np
 from dmlcore.data.dataset import DataError, Dataset
 from dmlcore.typing import Bytes, Ints
 
-CHUNK = 4096  # samples read at once
-BYTES = 8  # of a digest: of a million samples no two are alike by chance, one in 40 million
+CHUNK = 4096  # samples per read
+BYTES = 8  # bytes per digest: among a million samples, a collision has a probability of 1 in 40 million
 
 
 def identities(data: Dataset, indices: Ints) -> Bytes:
-    """Eight bytes (n, 8) for each of these samples, the same wherever the sample is the same and else others.
+    """Return eight bytes (n, 8) per sample that are equal if and only if the sample is the same.
 
-    Of an image that lies in a file: its name in the lists and the size of the file in bytes, as reading all of them
-    would take minutes; so it does not depend on how large the image is shown to the network. Of an image that is
-    drawn: what it is drawn from (`inputs.drawn_from`). Of all others: the inputs. Raises DataError for a missing file.
+    For an image file they depend on its name in the lists and the size of the file, because reading all files would
+    take
+    minutes; so they do not depend on the image size of the network. For a generated image they depend on the values it
+    is
+    drawn from (`inputs.drawn_from`), for all other samples on the inputs. Raises DataError for a missing file.
     """
     digests = b"".join(hashlib.blake2b(content, digest_size=BYTES).digest() for content in _contents(data, indices))
     return np.frombuffer(digests, np.uint8).reshape(-1, BYTES)

@@ -1,4 +1,4 @@
-"""Data sets by name: found, read by their reader, and divided into training, validation and test split."""
+"""Loading of data sets by name: find, read, and divide into training, validation and test splits."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ discover(
     ),
 )
 
-IMAGE_SIZES = (16, 512)  # pixels a side
+IMAGE_SIZES = (16, 512)  # pixels per side
 
 
 def names() -> list[str]:
@@ -45,24 +45,30 @@ def names() -> list[str]:
 
 
 def describe(name: str) -> Description:
-    """Return title, citation, kind and defaults of the data set `name`; reads nothing."""
+    """Return title, citation, kind and defaults of the data set `name`; reads no file."""
     if name not in DATASETS:
         raise DataError(f"no data set is named {name!r}; there are {', '.join(DATASETS)}")
     return DATASETS[name][0]
 
 
 def available(name: str, root: Path | str | None = None) -> Path | None:
-    """Return where the files of `name` are (folder or archive; "." if it needs none), or None; unpacks nothing."""
+    """Return the location of the files of `name` (folder or archive; "." if it needs none), or None."""
     info = describe(name)
     with _readable(info):
         return folders.find(info, _path(root)) if info.needs_files else Path()
 
 
 def locate(name: str, root: Path | str | None = None) -> Path:
-    """Return the folder of `name` in its official layout, unpacked into the cache from a known archive if need be.
+    """Return the folder of `name` in its official layout, unpacking a known archive into the cache if necessary.
 
-    root: that folder, its parent, a folder with an archive, or the archive; None searches $DML_DATA and then data,
-    ../data and ../shared/data of the repository. Raises DataError saying where it looked and what to download.
+    Args:
+        name: The data set.
+        root: The folder, its parent, an archive, or the folder of an archive; by default $DML_DATA and then data,
+            ../data
+            and ../shared/data of the repository are searched.
+
+    Raises:
+        DataError: If the data set is not found; the message lists the searched folders and what to download.
     """
     info = describe(name)
     with _readable(info):
@@ -82,11 +88,21 @@ def load(
 ) -> Dataset:
     """Read and split a data set; None means the default of `describe(name)`.
 
-    root: see `locate`. split, validation: must be left out where the default is "own", as such a set brings its splits.
-    folds: which classes validate, in place of the last quarter. image_size: side of the square images in pixels, 16
-    to 512. seed: of the sample-wise splits and of data that are drawn. damaged: with "skip" every image is decoded
-    once, and those that cannot be are left out and counted in the notes. Raises DataError naming the file, or the
-    split and its numbers.
+    Args:
+        name: The data set.
+        root: Location, see `locate`.
+        split: "classes" or "samples"; not allowed for a data set that defines its own splits.
+        validation: "classes", "samples" or "none"; not allowed for a data set that defines its own splits.
+        folds: Classes that validate, instead of the last quarter of the training classes.
+        image_size: Side of the square images in pixels, 16 to 512.
+        seed: Seed of sample-wise splits and of generated data.
+        damaged: "skip" decodes every image once, leaves out those that fail and counts them in the notes.
+
+    Returns:
+        The data set.
+
+    Raises:
+        DataError: If a file is missing or damaged, or if the split is not possible; the message names it.
     """
     _check_split(describe(name), folds, split=split, validation=validation)
     samples = read(name, root=root, image_size=image_size, seed=seed)
@@ -116,7 +132,7 @@ def divide(
     folds: Folds | None = None,
     seed: int = 0,
 ) -> Dataset:
-    """Split what `read` has read; arguments and errors as in `load`."""
+    """Split samples that `read` returned; arguments and errors as in `load`."""
     info = describe(name)
     _check_split(info, folds, split=split, validation=validation)
     split, validation = split or info.split, validation or info.validation
@@ -147,7 +163,7 @@ def _settings(split: str, validation: str, folds: Folds | None, seed: int) -> di
 
 @contextmanager
 def _readable(info: Description) -> Iterator[None]:
-    """Turn what the system refuses (permission, too long a name) into a DataError."""
+    """Convert errors of the system, such as missing permission or too long a name, into a DataError."""
     try:
         yield
     except OSError as error:
@@ -161,7 +177,7 @@ def _path(root: Path | str | None) -> Path | None:
         raise DataError("the folder of the data cannot have a NUL character in its name")
     try:
         return Path(root).expanduser()
-    except RuntimeError:  # ~name of nobody
+    except RuntimeError:  # ~name of an unknown user
         raise DataError(f"{str(root)[:200]}: nobody of that name has a home folder here; give the whole path") from None
 
 
@@ -187,7 +203,7 @@ def _check_split(info: Description, folds: Folds | None, **asked: str | None) ->
 
 
 def _count(samples: Samples, partition: dict[str, np.ndarray]) -> tuple[str, ...]:
-    """Say how large the splits are and which classes cannot form a pair."""
+    """Return notes on the sizes of the splits and on classes that cannot form a pair."""
     notes = []
     for name, rows in partition.items():
         _, sizes = np.unique(samples.labels[rows], return_counts=True)

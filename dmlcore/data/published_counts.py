@@ -1,4 +1,4 @@
-"""Published sizes of the class-disjoint splits, as data; source: ../shared/data/README.md, section 5."""
+"""Published sizes of the class-disjoint splits; from ../shared/data/README.md, section 5."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class SplitSize(NamedTuple):
     classes: int
 
 
-# Data set -> split -> size, validation not yet taken out of train. In-shop: "test" are the queries.
+# Data set -> split -> size, with validation still part of train. In-shop: "test" are the queries.
 PUBLISHED: Mapping[str, Mapping[str, SplitSize]] = {
     "cub": {"train": SplitSize(5_864, 100), "test": SplitSize(5_924, 100)},
     "cars": {"train": SplitSize(8_054, 98), "test": SplitSize(8_131, 98)},
@@ -43,7 +43,7 @@ def sizes(labels: Ints, train_classes: int, gallery: Bools | None = None) -> dic
 
 
 def deviations(name: str, labels: Ints, train_classes: int, gallery: Bools | None = None) -> tuple[str, ...]:
-    """Say where the splits differ from the published ones, counts against counts; () if they do not."""
+    """Return sentences on splits whose counts differ from the published ones; () if there are none."""
     if name not in PUBLISHED:
         return ()
     counts = sizes(labels, train_classes, gallery)

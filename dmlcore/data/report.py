@@ -1,4 +1,4 @@
-"""What is there of a data set: counts beside the published ones, classes, problems; a split as plain data."""
+"""Reports on data sets: counts compared with published ones, classes, problems, and splits as plain data."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ from dmlcore.storage import atomic_files
 from dmlcore.storage.csv_text import as_csv
 from dmlcore.typing import Ints
 
-SMALL = 200 * 2**20  # bytes of an archive that is unpacked without being asked
-COLUMNS = ("part", "index", "class_number", "class_name", "key")  # of a split that is saved
+SMALL = 200 * 2**20  # archives up to this number of bytes are unpacked without confirmation
+COLUMNS = ("part", "index", "class_number", "class_name", "key")  # columns of a saved split
 
 
 @dataclass(frozen=True, eq=False)
 class Located:
-    """A data set on this machine, not split: `place` are its files (None: absent), `samples` what the lists say.
+    """A data set on this machine, not split: `place` holds its files (None if absent), `samples` the contents of its
+    lists.
 
-    problems: what failed, in words; missing: the image files that are listed but not there.
+    `problems` are sentences on failures; `missing` are listed image files that do not exist.
     """
 
     name: str
@@ -40,7 +41,7 @@ class Located:
 
 
 class SplitCount(NamedTuple):
-    """A split: samples and classes, and the published size where there is one."""
+    """Samples and classes of a split, and the published size if there is one."""
 
     name: str
     samples: int
@@ -49,7 +50,7 @@ class SplitCount(NamedTuple):
 
     @property
     def deviation(self) -> str:
-        """Where it differs from the published size, in words; "" if it does not."""
+        """Sentence on the difference from the published size; "" if there is none."""
         if self.published is None:
             return ""
         pairs = (
@@ -65,7 +66,7 @@ class SplitCount(NamedTuple):
 
 
 class Class(NamedTuple):
-    """A class: its number from 0, its name, the splits its samples are in, and how many there are."""
+    """A class: its number from 0, its name, the splits of its samples, and their number."""
 
     number: int
     name: str
@@ -75,19 +76,19 @@ class Class(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """A data set on this machine, split; `dataset` and what follows from it is empty where that fails."""
+    """A data set on this machine, split; `dataset` and the fields derived from it are empty if that fails."""
 
     located: Located
     dataset: Dataset | None
     splits: tuple[SplitCount, ...]
-    compared: tuple[SplitCount, ...]  # beside the published sizes: class-disjoint, validation counted as train
+    compared: tuple[SplitCount, ...]  # published sizes: class-disjoint, validation counted as train
     classes: tuple[Class, ...]
     notes: tuple[str, ...]
     problems: tuple[str, ...]
 
 
 def find(name: str, root: Path | str | None = None, *, seed: int = 0, image_size: int | None = None) -> Located:
-    """Look for a data set and read it, an archive being unpacked into the cache; problems are told, not raised."""
+    """Find and read a data set, unpacking an archive into the cache; problems are returned, not raised."""
     place = None
     try:
         place = data.available(name, root)
@@ -102,17 +103,17 @@ def find(name: str, root: Path | str | None = None, *, seed: int = 0, image_size
 
 
 def is_packed(place: Path) -> bool:
-    """Whether a place is an archive that has not been unpacked into the cache and is too large to do so unasked."""
+    """Return True if a place is an archive that is not in the cache and too large to unpack without confirmation."""
     if not place.is_file() or place.stat().st_size <= SMALL:
         return False
     try:
         return not locate.unpacked_at(archives.identify(place)).is_dir()
     except DataError:
-        return False  # reading it says what is wrong
+        return False  # reading it reports the problem
 
 
 def packed_size(made: Samples | Dataset | None) -> Size | None:
-    """How many shards a data set is read from, and their bytes; None if it is not read from shards."""
+    """Return the number and bytes of the shards of a data set; None if it is not read from shards."""
     files = made.files if made else None
     return size_of(files.shards.manifest) if isinstance(files, ShardImages) else None
 
@@ -125,7 +126,7 @@ def divide(
     folds: Folds | None = None,
     seed: int = 0,
 ) -> Report:
-    """Split what was found, and count; arguments as in `data.load`."""
+    """Split and count a located data set; arguments as in `data.load`."""
     if listed.samples is None:
         return Report(listed, None, (), (), (), (), listed.problems)
     try:
@@ -146,12 +147,12 @@ def report(
     seed: int = 0,
     check: bool = False,
 ) -> Report:
-    """`find` and `divide`; check=True decodes every image too and adds what it finds to the problems."""
+    """Run `find` and `divide`; `check` also decodes every image and adds the errors to the problems."""
     listed = find(name, root, seed=seed)
     made = divide(listed, split=split, validation=validation, folds=folds, seed=seed)
     if not check or made.dataset is None:
         return made
-    from dmlcore.data import checks  # which builds on this module
+    from dmlcore.data import checks  # imported here because it imports this module
 
     verdicts = checks.verdicts(checks.examine(made.dataset), made.dataset)
     return Report(listed, made.dataset, made.splits, made.compared, made.classes, made.notes, made.problems + verdicts)
@@ -184,14 +185,14 @@ def _classes(made: Dataset) -> tuple[Class, ...]:
 
 
 def _without_counts(made: Dataset) -> tuple[str, ...]:
-    """The notes but for the sizes of the splits, and how they deviate, which are told as numbers."""
+    """Return the notes without the sizes of the splits and their deviations, which the report holds as numbers."""
     lines = [f"{split}: {len(rows):,} samples" for split, rows in made.splits.items()]
     lines += ["not the published data set"] if _compared(made) else []
     return tuple(note for note in made.notes if not note.startswith(tuple(lines)))
 
 
 def rows_of(made: Dataset) -> Iterator[tuple[str, int, int, str, str]]:
-    """One row a sample, as COLUMNS names them, the splits one after another."""
+    """Yield one row per sample with the COLUMNS, split by split."""
     for split, rows in made.splits.items():
         for index in rows.tolist():
             label = int(made.labels[index])
@@ -199,7 +200,7 @@ def rows_of(made: Dataset) -> Iterator[tuple[str, int, int, str, str]]:
 
 
 def split_text(made: Dataset, form: str = "json") -> str:
-    """A split as plain data, "json" or "csv": data set, how it was split, and each sample of each split."""
+    """Return a split as text, "json" or "csv": data set, settings of the split, and each sample of each split."""
     if form == "csv":
         head, how = ("data_set", *made.settings, *COLUMNS), (made.name, *made.settings.values())
         return as_csv([head, *((*how, *row) for row in rows_of(made))])
@@ -212,7 +213,7 @@ def split_text(made: Dataset, form: str = "json") -> str:
 
 
 def save_split(made: Dataset, path: Path) -> None:
-    """Write a split to `path`, JSON or CSV by its ending, whole or not at all; raises DataError."""
+    """Write a split to `path`, JSON or CSV by its ending, atomically; raise DataError."""
     form = path.suffix.removeprefix(".").lower()
     if form not in ("json", "csv"):
         raise DataError(f"{path} must end in .json or .csv")
@@ -221,7 +222,7 @@ def save_split(made: Dataset, path: Path) -> None:
 
 
 class DataSummary(NamedTuple):
-    """What was found when a data set was last read: samples, classes, and whether something failed."""
+    """Summary of the last time a data set was read: samples, classes, and whether there were problems."""
 
     samples: int
     classes: int
@@ -229,7 +230,7 @@ class DataSummary(NamedTuple):
 
 
 def remember(listed: Located) -> None:
-    """Keep the counts of what was read, so that a list of all data sets need not read them."""
+    """Store the counts of a located data set, so that a list of all data sets need not read them."""
     if listed.place is None or listed.samples is None:
         return
     path = _remembered_at(listed.name, listed.place)
@@ -240,7 +241,7 @@ def remember(listed: Located) -> None:
 
 
 def remembered(name: str, place: Path) -> DataSummary | None:
-    """The counts of the last time that it was read from this place as it is now, or None."""
+    """Return the counts of the last time a data set was read from this place in its current state, or None."""
     try:
         samples, classes, damaged = json.loads(_remembered_at(name, place).read_text())
         return DataSummary(int(samples), int(classes), bool(damaged))
@@ -249,7 +250,7 @@ def remembered(name: str, place: Path) -> DataSummary | None:
 
 
 def counts_folder() -> Path:
-    """Where what `remember` keeps is kept."""
+    """Return the folder in which `remember` stores counts."""
     return locate.cache_folder() / "counts"
 
 

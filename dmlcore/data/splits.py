@@ -1,4 +1,4 @@
-"""Train, validation and test splits: class-disjoint (open set) or sample-wise (closed set); a gallery where one is."""
+"""Train, validation and test splits, class-disjoint (open set) or sample-wise (closed set), and the gallery."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dmlcore.data.class_folds import Folds
 from dmlcore.data.dataset import DataError, Samples, Split, Validation
 from dmlcore.typing import Ints
 
-TEST_FRACTION = 0.5  # of the samples of each class, where no official image-wise split exists
+TEST_FRACTION = 0.5  # of the samples of each class, if there is no official image-wise split
 VALIDATION_FRACTION = 0.2  # of the training samples of each class
 VALIDATION_CLASSES = 0.25  # of the training classes
 
@@ -18,12 +18,24 @@ VALIDATION_CLASSES = 0.25  # of the training classes
 def partition(
     samples: Samples, split: Split, validation: Validation, seed: int, folds: Folds | None = None
 ) -> dict[str, Ints]:
-    """Return the splits "train", "validation" and "test"; raise DataError for a split that is empty or has one class.
+    """Return the splits "train", "validation" and "test".
 
-    split "classes": no class is in both train and test. split "samples": the official image-wise split, or half of
-    the samples of each class. validation "classes": the fold of `folds`, without it the last quarter of the training
-    classes, at least two; "samples": a fifth of the training samples of each class; "none": empty. Samples with splits
-    of their own keep them. Samples with a gallery, split by classes: "test" are the queries and "gallery" the others.
+    Samples with splits of their own keep them. If samples with a gallery are split by classes, "test" holds the queries
+    and
+    "gallery" the other test samples.
+
+    Args:
+        samples: The samples.
+        split: "classes": no class is in both train and test; "samples": the official image-wise split, or half of the
+            samples of each class.
+        validation: "classes": the fold of `folds`, or by default the last quarter of the training classes, at least
+            two;
+            "samples": a fifth of the training samples of each class; "none": empty.
+        seed: Seed of sample-wise splits.
+        folds: Folds over classes.
+
+    Raises:
+        DataError: If a split is empty or has one class.
     """
     if samples.splits is not None:
         _require_classes("split 'own'", samples.splits, samples.labels)
@@ -56,7 +68,7 @@ def partition(
 def hold_out(
     labels: Ints, train: Ints, protocol: Validation, seed: int, folds: Folds | None = None
 ) -> tuple[Ints, Ints]:
-    """Cut the validation split out of the training indices: (train, validation)."""
+    """Divide the training indices into training and validation: return (train, validation)."""
     if folds and protocol != "classes":
         raise DataError(f"folds are of classes, but validation is {protocol!r}; set it to 'classes', or folds to 0")
     if protocol == "none":
@@ -73,10 +85,11 @@ def hold_out(
 
 
 def stratified(labels: Ints, indices: Ints, fraction: float, seed: int) -> tuple[Ints, Ints]:
-    """Cut `fraction` of every class out of `indices`: (kept, cut), both ascending, seeded.
+    """Divide `indices` by taking `fraction` of every class: return (kept, taken), both ascending, seeded.
 
-    Two samples at least are cut, so that each finds a match of its class in the cut part; a class with fewer than
-    four, which could not spare them, is kept whole.
+    At least two samples are taken, so that each has a match in the taken part; a class with fewer than four samples is
+    kept
+    completely.
     """
     random = np.random.default_rng(seed)
     is_cut = np.zeros(len(indices), dtype=bool)
@@ -124,7 +137,7 @@ def _require_disjoint(protocol: str, result: Mapping[str, Ints], samples: Sample
 def _same_image(keys: Sequence[str] | None, one: Ints, other: Ints) -> list[str]:
     if keys is None:
         return []
-    # by hashes of 8 bytes first, as the names of all images of a set in shards are more than need be in memory
+    # compare hashes of 8 bytes first, because the names of all images of a sharded set take too much memory
     here, there = (np.fromiter((hash(keys[row]) for row in side), np.int64, len(side)) for side in (one, other))
     alike = np.intersect1d(here, there)
     rows = {keys[row]: row for row in one[np.isin(here, alike)]}

@@ -1,1 +1,1 @@
-"""Files of data sets: where they lie, lists, archives, images decoded once, downloads."""
+"""Files of data sets: locations, lists, archives, decoded images, downloads."""

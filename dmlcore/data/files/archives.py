@@ -1,4 +1,4 @@
-"""Unpacks data set archives: known by digest, plain files only, under ceilings, completely or not at all."""
+"""Extraction of data set archives: known digests, plain files only, size limits, completely or not at all."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from typing import Any, BinaryIO, Protocol
 
 from dmlcore.data.dataset import DataError
 
-MAX_FILES = 250_000  # the largest official archive holds some 120,100
+MAX_FILES = 250_000  # the largest official archive holds about 120,100
 MAX_BYTES = 8 * 2**30
-MAX_EXPANSION = 100  # unpacked over packed bytes; gzip itself reaches 1032, lists of paths about 10
+MAX_EXPANSION = 100  # limit of unpacked to packed bytes; gzip can reach 1032, lists of paths about 10
 _BLOCK = 2**20
 
 
 class _Content(Protocol):
-    """What the bytes of a member are read from."""
+    """Source of the bytes of a member."""
 
     def read(self, size: int, /) -> bytes: ...
 
 
 @dataclass(frozen=True)
 class Archive:
-    """A known archive, or file that belongs to one: name, bytes (None: not stated anywhere), SHA-256, else MD5."""
+    """A known archive or a file that belongs to one: name, bytes (None if unknown), and SHA-256, or MD5 without it."""
 
     name: str
     size: int | None
@@ -92,7 +92,7 @@ KNOWN = (
 
 
 def identify(archive: Path) -> Archive:
-    """Return the known archive that `archive` claims to be by name and size; raise DataError if there is none."""
+    """Return the known archive with the name and size of `archive`; raise DataError if there is none."""
     size = archive.stat().st_size
     namesakes = [known for known in KNOWN if known.name == archive.name]
     for known in namesakes:
@@ -107,10 +107,18 @@ def identify(archive: Path) -> Archive:
 def unpack(archive: Path, into: Path, *, sha256: str | None = None, beside: Sequence[Path] = ()) -> Path:
     """Unpack a gzipped tar file or a zip file into the new folder `into` and return it.
 
-    The digest must be `sha256`, or without it that of the known archive of this name and size. `beside` are known
-    archives or plain files that go into the same folder. Links, devices and names that lead outside are refused;
-    files, bytes and expansion have ceilings. The folder appears complete, by one rename, or not at all. Raises
-    DataError.
+    The folder appears complete, by one rename, or not at all. Links, devices and names that lead outside are refused;
+    the
+    number of files, their bytes and the expansion are limited.
+
+    Args:
+        archive: The archive.
+        into: Folder to create.
+        sha256: Required digest; by default that of the known archive with this name and size.
+        beside: Known archives or plain files that are put into the same folder.
+
+    Raises:
+        DataError: If the archive is unknown, damaged or refused.
     """
     for file in (archive, *beside):
         if not file.is_file():
@@ -134,7 +142,7 @@ def unpack(archive: Path, into: Path, *, sha256: str | None = None, beside: Sequ
         zlib.error,
         OSError,
         EOFError,
-        NotImplementedError,  # a zip packed by a method that Python lacks
+        NotImplementedError,  # a zip with a compression method that Python lacks
         RuntimeError,  # a zip with a password
     ) as error:
         raise DataError(f"{file} cannot be unpacked into {into}: {error}") from error
@@ -152,7 +160,7 @@ def _require_digest(file: Path, content: io.BufferedReader, known: Archive) -> N
 
 
 def _extract(archive: Path, packed: BinaryIO, folder: Path) -> None:
-    """Write the members by hand: a folder that never holds a link leaves nothing for a later member to follow."""
+    """Write the members one by one; the folder never holds a link that a later member could follow."""
     if archive.suffix == ".mat":
         members: Iterator[tuple[tuple[str, ...], _Content | None]] = iter([((archive.name,), packed)])
     else:
@@ -165,7 +173,7 @@ def _extract(archive: Path, packed: BinaryIO, folder: Path) -> None:
             target.mkdir(parents=True, exist_ok=True)
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("xb") as file:  # x: a doubled name is an error, not a replacement
+        with target.open("xb") as file:  # x: a duplicate name is an error, not a replacement
             while block := content.read(_BLOCK):
                 file.write(block)
 
@@ -179,12 +187,13 @@ def _tarred(archive: Path, packed: BinaryIO) -> Iterator[tuple[tuple[str, ...], 
                 if not (member.isdir() or member.isfile()) or member.issparse():
                     raise _not_plain(archive, member.name)
                 yield _safe_parts(archive, member.name), None if member.isdir() else members.extractfile(member)
-            while stream.read(_BLOCK):  # tar stops at its end mark; only the end of the gzip stream proves its checksum
+            # tar stops at its end mark; only the end of the gzip stream verifies its checksum
+            while stream.read(_BLOCK):
                 pass
 
 
 def _zipped(archive: Path, packed: BinaryIO) -> Iterator[tuple[tuple[str, ...], _Content | None]]:
-    """As `_tarred`; what the entries say of their size is not believed, and reading to the end proves the checksum."""
+    """Yield members like `_tarred`; declared sizes are not trusted, and reading to the end verifies the checksum."""
     meter = _Meter(archive, _ceiling(archive))
     with zipfile.ZipFile(packed) as members:
         for member in members.infolist():
@@ -215,7 +224,7 @@ def _not_plain(archive: Path, name: str) -> DataError:
 
 
 class _Meter:
-    """Refuses to unpack more than `ceiling` bytes."""
+    """Counter that raises an error above `ceiling` unpacked bytes."""
 
     def __init__(self, archive: Path, ceiling: int) -> None:
         self._archive, self._ceiling, self._bytes = archive, ceiling, 0
@@ -228,7 +237,7 @@ class _Meter:
 
 
 class _MeteredFile:
-    """Unpacked content, metered over all that share the meter."""
+    """Unpacked content, counted by a meter that several files share."""
 
     def __init__(self, content: _Content, meter: _Meter) -> None:
         self._content, self._meter = content, meter

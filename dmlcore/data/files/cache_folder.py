@@ -1,4 +1,4 @@
-"""Folders of the cache that are made once: by one process, going on where a killed one stopped, whole or not at all."""
+"""Folders of the cache that one process creates, resumed if it was killed, complete or not at all."""
 
 from __future__ import annotations
 
@@ -17,11 +17,20 @@ log = logging.getLogger(__name__)
 
 
 def made_once(folder: Path, kind: str, name: str, last: str, make: Callable[[Path], None], what: str) -> Path:
-    """The folder `folder`/`kind`-`name`, made by `make(staging)` where it is not there; others of its kind go.
+    """Return the folder `folder`/`kind`-`name`, created by `make(staging)` if missing; remove others of its kind.
 
-    kind: of what it is made; name: how that is now. last: a file that a whole one has. make goes on in `staging`, where
-    a killed one stopped, and raises what is wrong with the source, upon which nothing is left. what: in the plural, as
-    a message names it. Raises DataError where the cache cannot hold it.
+    Args:
+        folder: Parent folder in the cache.
+        kind: Identifier of the source.
+        name: Identifier of the source's current state.
+        last: A file that a complete folder contains.
+        make: Creates the contents in a staging folder, in which a killed process may have left some; it raises an error
+            if
+            the source is bad, and nothing is kept.
+        what: Plural noun for messages.
+
+    Raises:
+        DataError: If the cache cannot hold the folder.
     """
     place = folder / f"{kind}-{name}"
     try:
@@ -31,27 +40,27 @@ def made_once(folder: Path, kind: str, name: str, last: str, make: Callable[[Pat
                 if not (place / last).is_file():
                     _remove_others(folder, kind, place.name)
                     make_whole(place, make)
-        with contextlib.suppress(OSError):  # a cache may be read-only
-            os.utime(place)  # when it was last used
+        with contextlib.suppress(OSError):  # the cache may be read-only
+            os.utime(place)  # time of the last use
         return place
     except OSError as error:
         raise unkept(folder, what, error) from error
 
 
 def unkept(folder: Path, what: str, error: OSError) -> DataError:
-    """What to say where the cache cannot hold it."""
+    """Return the error to raise if the cache cannot be written."""
     space = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
     why = f"there is no space left for {what}" if space else f"{what} cannot be kept"
     return DataError(f"{why} in {folder} ({error}); make room there, or set DML_CACHE to another folder")
 
 
 def damaged(place: Path, what: str) -> DataError:
-    """What to say of one whose files do not fit each other."""
+    """Return the error to raise if the files of a folder are inconsistent."""
     return DataError(f"{what} in {place} are damaged; remove that folder, it is made again")
 
 
 def make_room(folder: Path, needed: int, most: int) -> None:
-    """Remove those in `folder` that nobody makes, the longest unused first, until `needed` bytes more are `most`."""
+    """Remove unused folders, least recently used first, until `needed` more bytes fit into a limit of `most` bytes."""
     folders = []
     for place in folder.glob("*-*"):
         with contextlib.suppress(OSError):
@@ -66,7 +75,7 @@ def make_room(folder: Path, needed: int, most: int) -> None:
 
 @contextlib.contextmanager
 def alone(place: Path, what: str) -> Iterator[None]:
-    """Let one process, and one thread of it, make the folder `place`; the others wait and then find it done."""
+    """Let one process, and one of its threads, create the folder `place`; others wait and then find it complete."""
     lock = lock_of(place)
     try:
         held = locks.ProcessLock(lock, wait=0.0).__enter__()
@@ -80,14 +89,14 @@ def alone(place: Path, what: str) -> Iterator[None]:
 
 
 def _remove_others(folder: Path, kind: str, name: str) -> None:
-    """Remove those of a kind as it was before its source changed."""
+    """Remove the folders of a kind that belong to an earlier state of the source."""
     for other in folder.glob(f"{kind}-*"):
         if other.is_dir() and other.name.partition(".")[0] != name:
             remove(other)
 
 
 def remove(place: Path) -> bool:
-    """Remove a folder or file of the cache unless it is being made; whoever has its files mapped keeps them."""
+    """Remove a folder or file of the cache unless it is being created; files that are mapped stay readable."""
     lock = lock_of(place)
     if locks.holder(lock) != 0:
         return False
@@ -100,17 +109,17 @@ def remove(place: Path) -> bool:
 
 
 def lock_of(place: Path) -> Path:
-    """What is locked while a folder, or its staging folder, is made."""
+    """Return the lock file that is held while a folder, or its staging folder, is created."""
     return place.with_name(f"{place.name.partition('.')[0]}.lock")
 
 
 def staging_of(place: Path) -> Path:
-    """The folder in which a folder is made."""
+    """Return the staging folder of a folder."""
     return place.with_name(f"{place.name}.staging")
 
 
 def make_whole(place: Path, make: Callable[[Path], None]) -> None:
-    """Make the folder `place` by `make(staging)`, as `made_once` does; one that is there goes. Be `alone`."""
+    """Create the folder `place` by `make(staging)`, replacing an existing one; the caller holds `alone`."""
     staging = staging_of(place)
     staging.mkdir(exist_ok=True)
     try:
@@ -119,6 +128,6 @@ def make_whole(place: Path, make: Callable[[Path], None]) -> None:
         shutil.rmtree(staging, ignore_errors=True)
         raise
     atomic_files.sync_directory(staging)
-    shutil.rmtree(place, ignore_errors=True)  # what a half-done removal has left
+    shutil.rmtree(place, ignore_errors=True)  # remains of an incomplete removal
     os.rename(staging, place)
     atomic_files.sync_directory(place.parent)

@@ -1,4 +1,4 @@
-"""Images decoded once, into one memory-mapped file of the cache, or where that would be too large as they are read."""
+"""Store of decoded images: one memory-mapped file in the cache or, if that would be too large, decoding on access."""
 
 from __future__ import annotations
 
@@ -23,25 +23,29 @@ from dmlcore.data.files.locate import cache_folder
 from dmlcore.data.shards.index import ShardImages
 from dmlcore.typing import Array, Ints, Pixels
 
-VERSION = 1  # of the layout and of how images are resized: a store of another version is not read
-CHUNK = 256  # images between two points from which a killed decoding goes on
-SAY_EVERY = 5.0  # seconds between two lines about the progress
+VERSION = 1  # version of layout and resizing: a store with another version is not read
+CHUNK = 256  # images per chunk, from which a killed process continues
+SAY_EVERY = 5.0  # seconds between two log messages about the progress
 
 log = logging.getLogger(__name__)
 
 
 def short_side(side: int) -> int:
-    """Pixels of the shorter side in the store of images cut to `side`: 256 for 227 (Karaman 2021, Psomas 2020)."""
+    """Return the shorter side in pixels of stored images that are cropped to `side`: 256 for 227.
+
+    This ratio is used by Karaman 2021 and Psomas 2020.
+    """
     return round(side * 256 / 227)
 
 
 class StoredImages:
-    """The images `paths` as (N, 3, size, size) uint8 centre cuts of their copies with a short side of 256/227 size.
+    """The images `paths` as (N, 3, size, size) uint8 centre crops of copies with a short side of 256/227 size.
 
-    Indexing is numpy's along the first axis and returns a copy; `uncut` returns the copies uncut. They are made when
-    first asked for, in the cache, and found there by every later process until a file changes; where they would be too
-    many (`decoded_once`) each is made when it is read, the same to the bit. Raises DataError naming the first
-    unreadable file and how many there are, or why the cache cannot hold the copies.
+    Indexing is numpy's along the first axis and returns a copy; `uncut` returns the uncropped copies. The copies are
+    made
+    on first access, stored in the cache, and used by later processes until a file changes. If they would take too much
+    space (`decoded_once`), each is made when it is read, with identical bits. Raises DataError that names the first
+    unreadable file and their number, or the reason why the cache cannot hold the copies.
     """
 
     dtype = np.dtype(np.uint8)
@@ -62,15 +66,15 @@ class StoredImages:
         for cut, image in zip(cuts, self._images(rows), strict=True):
             top, left = (image.shape[0] - side) // 2, (image.shape[1] - side) // 2
             cut[:] = image[top : top + side, left : left + side]
-        # Channels first by a view alone: the device wants them last in memory.
+        # A view with channels first; the device needs them last in memory.
         return cuts.reshape(*rows.shape, side, side, 3).swapaxes(-1, -2).swapaxes(-2, -3)
 
     def uncut(self, indices: Ints) -> list[Pixels]:
-        """Return views (h, w, 3) of the images uncut; nothing is to be written to them."""
+        """Return read-only views (h, w, 3) of the uncropped images."""
         return list(self._images(np.asarray(indices)))
 
     def _images(self, rows: Ints) -> Iterator[Pixels]:
-        """Views (h, w, 3) of the images in these rows."""
+        """Yield views (h, w, 3) of the images in these rows."""
         if rows.size == 0:
             return
         with self._guard:
@@ -80,7 +84,7 @@ class StoredImages:
 
 
 def _open(paths: Sequence[ImageFile], short: int) -> Callable[[Ints], Iterator[Pixels]]:
-    """What gives the images (h, w, 3) in some rows: from their copies, made first if need be and if there is room."""
+    """Return a function that yields the images (h, w, 3) of rows, from stored copies if there is room for them."""
     folder, what = cache_folder() / "pictures", "the decoded images"
     kind, name = names(paths, short)
     if not decoded_once(folder / f"{kind}-{name}", len(paths), short):
@@ -88,7 +92,7 @@ def _open(paths: Sequence[ImageFile], short: int) -> Callable[[Ints], Iterator[P
     place = made_once(folder, kind, name, "sizes", lambda staging: _decode(paths, short, staging), what)
     try:
         sizes, offsets = _read_sizes(place)
-        # Not "r", as torch warns of what cannot be written to; nobody does, and the file would not change.
+        # Not "r", because torch warns about read-only memory; nothing writes to it, and the file would not change.
         pixels = np.memmap(place / "pixels", np.uint8, mode="c")
     except OSError as error:
         raise unkept(folder, what, error) from error
@@ -104,14 +108,14 @@ def _open(paths: Sequence[ImageFile], short: int) -> Callable[[Ints], Iterator[P
 
 
 def decoded_once(place: Path, count: int, short: int) -> bool:
-    """Whether images are decoded once, into `place`, and not each time that they are read.
+    """Return True if images are decoded once and stored in `place`, instead of at each access.
 
-    They are if the copies are there or begun, or take less than $DML_DECODED_GB, left out: half of the space that is
-    free. Raises DataError for a number that is none.
+    They are stored if the copies exist or were started, or take less than $DML_DECODED_GB, by default half of the free
+    space. Raises DataError if that variable is not a number.
     """
     if place.exists() or staging_of(place).exists():
         return True
-    needed = count * short * short * 4  # three bytes a pixel, of photographs that are 4:3
+    needed = count * short * short * 4  # three bytes per pixel, for photographs with an aspect ratio of 4:3
     given = os.environ.get("DML_DECODED_GB")
     try:
         existing = next(folder for folder in place.parents if folder.exists())
@@ -119,7 +123,7 @@ def decoded_once(place: Path, count: int, short: int) -> bool:
     except (OSError, ValueError):
         if given:
             raise DataError(f"DML_DECODED_GB has to be a number of gigabytes, got {given!r}") from None
-        return True  # making them says what is wrong with the cache
+        return True  # creating them reports the problem of the cache
     if needed <= most:
         return True
     log.info(
@@ -130,7 +134,7 @@ def decoded_once(place: Path, count: int, short: int) -> bool:
 
 
 def _decoded_now(paths: Sequence[ImageFile], short: int, rows: Ints) -> Iterator[Pixels]:
-    """The images in these rows, a few at a time, so that never many are in memory."""
+    """Yield the images in these rows, decoding a few at a time to limit memory."""
     for begin in range(0, len(rows), CHUNK):
         chunk = [paths[row] for row in rows[begin : begin + CHUNK].tolist()]
         yield from _threads().map(lambda file: images.with_short_side(file, short), chunk)
@@ -138,14 +142,14 @@ def _decoded_now(paths: Sequence[ImageFile], short: int, rows: Ints) -> Iterator
 
 @cache
 def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(images.WORKERS, "decode")  # Pillow decodes outside the interpreter lock
+    return ThreadPoolExecutor(images.WORKERS, "decode")  # Pillow releases the GIL while it decodes
 
 
 def names(paths: Sequence[ImageFile], size: int) -> tuple[str, str]:
-    """What names these images decoded at a size: a digest of where they are, and one of how they are now."""
+    """Return the two names of a store: a digest of the locations of the images, and one of their current state."""
     if isinstance(paths, ShardImages):
         place = f"{VERSION} {size} {os.path.realpath(paths.shards.folder)} {len(paths)} shards"
-        if not isinstance(paths.rows, range):  # without the damaged ones
+        if not isinstance(paths.rows, range):  # without damaged images
             place += f" {hashlib.sha256(np.asarray(paths.rows).tobytes()).hexdigest()}"
         return hashlib.sha256(place.encode(errors="surrogateescape")).hexdigest()[:20], paths.shards.stamp[:20]
     return _names(cast("Sequence[Path]", paths), size)
@@ -159,13 +163,13 @@ def _names(paths: Sequence[Path], size: int) -> tuple[str, str]:
         try:
             status = path.stat()
             now.update(f"{status.st_size} {status.st_mtime_ns}\n".encode())
-        except OSError:  # decoding will name it
+        except OSError:  # decoding will name the file
             now.update(b"-\n")
     return where.hexdigest()[:20], now.hexdigest()[:20]
 
 
 def _decode(paths: Sequence[ImageFile], short: int, staging: Path) -> None:
-    """Make the two files of a store, going on where a killed process stopped; raises DataError."""
+    """Create the two files of a store, continuing where a killed process stopped; raise DataError."""
     with open(staging / "pixels", "ab") as pixels, open(staging / "sizes", "ab") as sizes:
         done = _rewind(staging, pixels, sizes)
         failures = _append(paths, done, short, pixels, sizes)
@@ -177,7 +181,7 @@ def _decode(paths: Sequence[ImageFile], short: int, staging: Path) -> None:
 
 
 def _append(paths: Sequence[ImageFile], done: int, short: int, pixels: IO[bytes], sizes: IO[bytes]) -> list[DataError]:
-    """Decode paths[done:] to the ends of both files; return what went wrong with which image."""
+    """Decode paths[done:] and append to both files; return the errors of images that failed."""
 
     def decode(path: ImageFile) -> Pixels | DataError:
         try:
@@ -187,13 +191,13 @@ def _append(paths: Sequence[ImageFile], done: int, short: int, pixels: IO[bytes]
 
     failures: list[DataError] = []
     last_report = time.monotonic()
-    with ThreadPoolExecutor(images.WORKERS, "decode") as pool:  # Pillow decodes outside the interpreter lock
+    with ThreadPoolExecutor(images.WORKERS, "decode") as pool:  # Pillow releases the GIL while it decodes
         for begin in range(done, len(paths), CHUNK):
             outcomes = list(pool.map(decode, paths[begin : begin + CHUNK]))
             failures += [image for image in outcomes if isinstance(image, DataError)]
             if not failures:
                 decoded = [image for image in outcomes if not isinstance(image, DataError)]
-                _write(pixels, *decoded)  # on the disk before the sizes that tell of them
+                _write(pixels, *decoded)  # written to disk before their sizes
                 _write(sizes, np.array([image.shape[:2] for image in decoded], np.int32))
             done = begin + len(outcomes)
             if time.monotonic() > last_report + SAY_EVERY or (done == len(paths) and done > CHUNK):
@@ -210,7 +214,7 @@ def _write(file: IO[bytes], *arrays: Array) -> None:
 
 
 def _rewind(staging: Path, pixels: IO[bytes], sizes: IO[bytes]) -> int:
-    """Cut both files after the last image that is whole in both; return how many images there are."""
+    """Truncate both files after the last image that is complete in both; return the number of images."""
     _, offsets = _read_sizes(staging)
     done = int(np.searchsorted(offsets, os.path.getsize(staging / "pixels"), side="right")) - 1
     pixels.truncate(int(offsets[done]))

@@ -1,4 +1,4 @@
-"""The lists of a data set of image files, joined; and the samples made of them once the images are there."""
+"""Tables that join the lists of a data set of image files, and the samples that they define."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ from dmlcore.data.dataset import Description, ImageFile, MissingImages, Samples
 from dmlcore.data.files.images import SUFFIXES, image_inputs, thumbnail
 from dmlcore.typing import Bools, Ints, Pixels
 
-IMAGE_SIZE = 64  # pixels a side, unless asked for otherwise
+IMAGE_SIZE = 64  # default side in pixels
 
 
 @dataclass(frozen=True, eq=False)
 class ImageTable:
-    """The lists, joined: one row an image, in their order.
+    """Joined lists of a data set, one row per image, in their order.
 
-    paths are relative to the folder of the images, or else names that no two images share; labels (N,) in 0..C-1
-    number the classes that have images, in official order; the first `train_classes` of them train in the
-    class-disjoint split; `official_train` (N,) is the image-wise split; `gallery` (N,) are the test images that are
-    only searched.
+    Attributes:
+        paths: Paths relative to the folder of the images, or other unique names.
+        labels: (N,) in 0..C-1, numbering the classes that have images, in official order; the first `train_classes` of
+            them train in the class-disjoint split.
+        official_train: (N,), the image-wise split.
+        gallery: (N,), test images that are only searched.
     """
 
     paths: Sequence[str]
@@ -38,7 +40,7 @@ class ImageTable:
 
 
 class Files(Sequence[Path]):
-    """The files `names` of `folder`; each is made a Path when it is asked for, as a Path takes 4 microseconds."""
+    """The files `names` of `folder`; each is converted to a Path on access, because that takes 4 microseconds."""
 
     def __init__(self, folder: Path, names: Sequence[str]) -> None:
         self._folder, self._names = folder, names
@@ -63,7 +65,7 @@ def compact(numbers: Sequence[int]) -> tuple[Ints, Ints]:
 
 
 def samples(info: Description, folder: Path, table: ImageTable, image_size: int | None) -> Samples:
-    """Check that every image exists in `folder`: inputs (N, 3, S, S) uint8, decoded when indexed."""
+    """Check that every image exists in `folder`; return samples (N, 3, S, S) uint8, decoded when indexed."""
     files = Files(folder, table.paths)
     samples_read = of_files(info, files, table, image_size)
     missing = Files(folder, _missing(folder, table.paths))
@@ -80,7 +82,7 @@ def samples(info: Description, folder: Path, table: ImageTable, image_size: int 
 
 
 def of_files(info: Description, files: Sequence[ImageFile], table: ImageTable, image_size: int | None) -> Samples:
-    """The samples of a table whose images lie in `files`."""
+    """Return the samples of a table whose images are in `files`."""
 
     def image(index: int) -> Pixels:
         return thumbnail(files[index])
@@ -100,7 +102,7 @@ def of_files(info: Description, files: Sequence[ImageFile], table: ImageTable, i
 
 
 def _missing(folder: Path, paths: Sequence[str]) -> tuple[str, ...]:
-    """The paths that are no file in `folder`: every folder is listed once, as asking for each file is slow."""
+    """Return the paths that are not files in `folder`; folders are listed once, because a check per file is slow."""
     parts = [path.rpartition("/") for path in paths]
     names = {place: _files_in(folder / place) for place in {place for place, _, _ in parts}}
     return tuple(path for path, (place, _, name) in zip(paths, parts, strict=True) if name not in names[place])
@@ -115,7 +117,7 @@ def _files_in(folder: Path) -> set[str]:
 
 
 def folders_in(folder: Path) -> list[Path]:
-    """Return the folders in `folder` by name, without hidden ones and what macOS puts into archives."""
+    """Return the folders in `folder` by name, without hidden ones and those that macOS adds to archives."""
     return sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith((".", "__MACOSX")))
 
 

@@ -1,6 +1,6 @@
-"""Image files as upright RGB pixels; a forged or damaged file ends in an error that names it.
+"""Decoding of image files to upright RGB pixels; a forged or damaged file raises an error that names it.
 
-Memory is bounded in bytes, not pixels: `_cost` estimates what decoding takes from the header alone, and a file over
+Memory is limited in bytes, not pixels: `_cost` estimates the memory of decoding from the header alone, and a file over
 BUDGET is refused before a pixel is decoded. Files over LARGE are decoded one at a time.
 """
 
@@ -21,18 +21,19 @@ from dmlcore.data.dataset import DataError, ImageFile, Inputs
 from dmlcore.data.shards.index import ShardImage
 from dmlcore.typing import Pixels
 
-FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP")  # that are decoded, whatever else Pillow knows
+FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP")  # formats that are decoded, although Pillow knows more
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp")
 MAX_PIXELS = (
-    50_000_000  # below Pillow's own warning at 89 million, so that a bomb is refused and never merely warned of
+    # below Pillow's own warning at 89 million, so that a decompression bomb is refused instead of causing a warning
+    50_000_000
 )
-MAX_UPLOAD_PIXELS = 24_000_000  # of a file that somebody else gives
-BUDGET = 224_000_000  # bytes that decoding a file may take
-LARGE = 64_000_000  # bytes; of what takes more, one is decoded at a time
-TILE = 1024  # pixels a side that are converted together
+MAX_UPLOAD_PIXELS = 24_000_000  # pixels of a file that a user uploads
+BUDGET = 224_000_000  # bytes that decoding one file may take
+LARGE = 64_000_000  # bytes; files that take more are decoded one at a time
+TILE = 1024  # side in pixels of the tiles that are converted in one step
 WORKERS = min(8, os.cpu_count() or 1)
 
-_BYTES = {"1": 1, "L": 1, "P": 1, "I;16": 2, "I;16B": 2}  # of a pixel in Pillow's memory; 4 for all other modes
+_BYTES = {"1": 1, "L": 1, "P": 1, "I;16": 2, "I;16B": 2}  # bytes per pixel in Pillow's memory; 4 for all other modes
 _TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
@@ -46,16 +47,18 @@ _one_large = threading.Lock()
 
 
 def thumbnail(path: ImageFile, longest: int = 256) -> Pixels:
-    """Decode `path` to (h, w, 3), uncropped, neither side over `longest` pixels."""
+    """Decode `path` to (h, w, 3), uncropped, with the longer side at most `longest` pixels."""
     with _decoded(path, longest=longest) as image:
         image.thumbnail((longest, longest), Image.Resampling.BICUBIC)
         return np.array(image)
 
 
 def with_short_side(path: ImageFile | BinaryIO, short: int, most: int = MAX_PIXELS) -> Pixels:
-    """Decode `path` to (h, w, 3), the shorter side resized to `short` pixels; of what is longer than 4:1 the middle.
+    """Decode `path` to (h, w, 3) with a shorter side of `short` pixels, reduced to its middle if longer than 4:1.
 
     Args:
+        path: The file.
+        short: Shorter side of the result in pixels.
         most: Largest number of pixels in the file.
     """
     with _decoded(path, at_least=2 * short, most=most) as image:
@@ -63,23 +66,25 @@ def with_short_side(path: ImageFile | BinaryIO, short: int, most: int = MAX_PIXE
 
 
 def decode(path: ImageFile | BinaryIO) -> Image.Image:
-    """Return the whole image as upright RGB; raises DataError naming `path`, or the `name` of an open file.
+    """Return the whole image as upright RGB; raise DataError naming `path`, or the `name` of an open file.
 
-    Of an animation it is the first frame.
+    An animation is represented by its first frame.
     """
     with _decoded(path) as image:
         return image
 
 
 def upright(image: Image.Image, at_least: int = 0, longest: int = 0) -> Image.Image:
-    """Return an opened image as upright RGB: turned as its EXIF says, transparency on white.
+    """Return an opened image as upright RGB: rotated by its EXIF orientation, transparency on white.
 
     Args:
-        at_least, longest: If the image would take more than BUDGET at its full size, it is reduced on the way, but no
-            side to less than `at_least`, or the longer one to less than `longest`; 0: not known, so it is refused.
+        image: The opened image.
+        at_least: If the full image would take more than BUDGET, it is reduced while loading, but no side below this
+            number of pixels; 0 refuses it.
+        longest: Like `at_least`, for the longer side.
 
     Raises:
-        Image.DecompressionBombError: It would take more than BUDGET.
+        Image.DecompressionBombError: If the image would take more than BUDGET.
     """
     image.load()
     turn = _TURNS.get(image.getexif().get(ExifTags.Base.Orientation, 1))
@@ -94,24 +99,27 @@ def upright(image: Image.Image, at_least: int = 0, longest: int = 0) -> Image.Im
 
 
 def shortened(image: Image.Image, short: int) -> Pixels:
-    """`with_short_side` of an upright image."""
+    """Apply `with_short_side` to an upright image."""
     longest = 4 * min(image.size)
     cut_x, cut_y = (max(0, side - longest) / 2 for side in image.size)
     box = (cut_x, cut_y, image.width - cut_x, image.height - cut_y)
     scale = short / min(image.size)
     size = (round((box[2] - box[0]) * scale), round((box[3] - box[1]) * scale))
-    return np.asarray(image.resize(size, Image.Resampling.BILINEAR, box))  # Pillow's averages where it reduces
+    return np.asarray(image.resize(size, Image.Resampling.BILINEAR, box))  # Pillow averages when it reduces
 
 
 @contextmanager
 def _decoded(
     path: ImageFile | BinaryIO, *, at_least: int = 0, longest: int = 0, most: int = MAX_PIXELS
 ) -> Iterator[Image.Image]:
-    """Decode an image as upright RGB, and hold back other large ones until the caller is done with it.
+    """Decode an image as upright RGB; other large images wait until the caller has finished with it.
 
     Args:
-        at_least, longest: As for `upright`; a JPEG is read at 1/2, 1/4 or 1/8 of its size, several times faster, if
-            no side, or the longer one, gets shorter than this.
+        path: The file.
+        at_least: As for `upright`. A JPEG is read at 1/2, 1/4 or 1/8 of its size, which is several times faster, if no
+            side
+            gets shorter than this.
+        longest: Like `at_least`, for the longer side.
         most: Largest number of pixels.
     """
     source: Any = path.open("rb") if isinstance(path, ShardImage) else path
@@ -137,17 +145,17 @@ def _decoded(
         raise DataError(f"image {named} is none of {', '.join(FORMATS)}; replace it by the original file") from error
     except Image.DecompressionBombError as error:
         raise DataError(f"image {named} is too large to be decoded ({error}); save it smaller") from error
-    except Exception as error:  # decoders raise nearly anything when a file is cut or forged
+    except Exception as error:  # decoders raise almost any exception if a file is truncated or forged
         raise DataError(f"image {named} cannot be decoded ({error}); replace it by the original file") from error
 
 
 def _in_memory(image: Image.Image) -> int:
-    """Return the bytes of an image in Pillow's memory: its rows, each of a multiple of 4, and a pointer to each."""
+    """Return the bytes of an image in Pillow's memory: rows of a multiple of 4 bytes, and a pointer for each."""
     return image.height * (8 + (image.width * _BYTES.get(image.mode, 4) + 3) // 4 * 4)
 
 
 def _coefficients(image: Image.Image) -> int:
-    """Return the bytes that a decoder needs beside the pixels: canvases of WebP, coefficients of some JPEGs."""
+    """Return the bytes that a decoder needs in addition to the pixels: WebP canvases, coefficients of some JPEGs."""
     pixels = image.width * image.height
     if image.format == "WEBP":
         return 3 * 4 * pixels
@@ -158,10 +166,11 @@ def _coefficients(image: Image.Image) -> int:
 
 
 def _is_one_scan(image: JpegImagePlugin.JpegImageFile) -> bool:
-    """Return True if the first scan of a JPEG, which has just been opened, holds all components whole.
+    """Return True if the first scan of a JPEG that was just opened contains all components completely.
 
-    Of any other one, progressive or not, libjpeg keeps the coefficients of the whole image. The file stands behind the
-    header of its first scan.
+    For any other JPEG, progressive or not, libjpeg stores the coefficients of the whole image. The file position is
+    behind
+    the header of the first scan.
     """
     if image.info.get("progressive") or image.fp is None:
         return False
@@ -174,7 +183,7 @@ def _is_one_scan(image: JpegImagePlugin.JpegImageFile) -> bool:
 
 
 def _reduced(image: Image.Image, at_least: int, longest: int) -> Image.Image:
-    """Return a loaded image as RGB, reduced by a whole factor; with `at_least` its middle, if it is longer than 4:1."""
+    """Return a loaded image as RGB, reduced by an integer factor; with `at_least`, its middle if longer than 4:1."""
     width, height = image.size
     shorter, longer = sorted(image.size)
     if at_least:
@@ -190,7 +199,7 @@ def _reduced(image: Image.Image, at_least: int, longest: int) -> Image.Image:
 
 
 def _tiled(image: Image.Image, box: tuple[int, int, int, int], factor: int) -> Image.Image:
-    """Return a box of a loaded image as RGB, each `factor` x `factor` pixels averaged; tile by tile, to save memory."""
+    """Return a box of a loaded image as RGB, averaging `factor` x `factor` pixels, tile by tile to save memory."""
     left, top, right, bottom = box
     rgb = Image.new("RGB", (math.ceil((right - left) / factor), math.ceil((bottom - top) / factor)))
     step = factor * max(1, TILE // factor)
@@ -212,7 +221,7 @@ def _to_rgb(image: Image.Image) -> Image.Image:
 
 
 def image_inputs(paths: Sequence[ImageFile], size: int) -> Inputs:
-    """Return the images `paths` as network inputs (N, 3, size, size) uint8; THE place that chooses how."""
-    from dmlcore.data.files.image_store import StoredImages  # which decodes with this module
+    """Return the images `paths` as network inputs (N, 3, size, size) uint8; the only place that chooses a store."""
+    from dmlcore.data.files.image_store import StoredImages  # imported here because it imports this module
 
     return StoredImages(paths, size)

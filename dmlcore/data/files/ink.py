@@ -1,4 +1,4 @@
-"""Images of ink in one channel, 0 paper and 255 ink: shown as people write them, dark on white."""
+"""Ink drawings in one channel, 0 paper and 255 ink, displayed dark on white."""
 
 from __future__ import annotations
 

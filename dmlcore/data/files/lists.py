@@ -1,4 +1,4 @@
-"""Text lists of data sets, read strictly: every complaint names file, line and remedy."""
+"""Strict parsing of the text lists of data sets: every error names file, line and remedy."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ MAX_LIST_BYTES = 64 * 2**20
 
 
 class ListLine(NamedTuple):
-    """A line that is not blank: its number from 1, and its text without the white space around it."""
+    """A non-blank line: its number from 1, and its text without surrounding white space."""
 
     line: int
     text: str
 
 
 def rows(path: Path, info: Description) -> list[ListLine]:
-    """Read the lines of `path`, UTF-8 with or without byte order mark, any line ends; raise DataError."""
+    """Read the lines of `path`, UTF-8 with or without byte order mark, with any line ends; raise DataError."""
     if not path.is_file():
         raise DataError(f"{path} is missing; restore it from {info.url}")
     if path.stat().st_size > MAX_LIST_BYTES:
@@ -40,7 +40,9 @@ def rows(path: Path, info: Description) -> list[ListLine]:
 
 @contextlib.contextmanager
 def many_rows() -> Iterator[None]:
-    """Let no search for garbage run meanwhile: in a large process, a hundred thousand new rows would start dozens."""
+    """Pause garbage collection: a hundred thousand new rows would trigger dozens of slow collections in a large
+    process.
+    """
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -51,19 +53,19 @@ def many_rows() -> Iterator[None]:
 
 
 def positive(text: str) -> int:
-    """Return the number from 1 to 999999999 that `text` is, else 0."""
+    """Return `text` as a number from 1 to 999999999, or 0 if it is not one."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
 
 
 def is_inside(path: str, parts: int | None = None) -> bool:
-    """Say whether a listed path stays in its folder, and has that many parts."""
+    """Return True if a listed path stays in its folder, and has the given number of parts."""
     names = path.split("/")
     is_plain = not {"", ".", ".."} & set(names) and "\\" not in path and "\0" not in path
     return is_plain and parts in (None, len(names))
 
 
 def require_distinct(values: Iterable[tuple[str, str]]) -> None:
-    """Refuse a value that is given twice; values: (value, place), a place being "file:line"."""
+    """Raise DataError if a value occurs twice; `values` are (value, place), where a place is "file:line"."""
     first: dict[str, str] = {}
     for value, place in values:
         if value in first:
@@ -72,7 +74,7 @@ def require_distinct(values: Iterable[tuple[str, str]]) -> None:
 
 
 def require_disjoint(train: Iterable[tuple[str, str]], test: Iterable[tuple[str, str]]) -> None:
-    """Refuse classes on both sides of a class-disjoint split, the pairs listed; (class, place) as above."""
+    """Raise DataError if a class is on both sides of a class-disjoint split; arguments are (class, place) pairs."""
     first: dict[str, str] = {}
     for value, place in train:
         first.setdefault(value, place)
@@ -84,6 +86,6 @@ def require_disjoint(train: Iterable[tuple[str, str]], test: Iterable[tuple[str,
 
 
 def _shortened(place: str, beside: str) -> str:
-    """ "line 3" if both places are in one file."""
+    """Return "line 3" if both places are in one file, else the whole place."""
     (file, _, line), (other, _, _) = place.rpartition(":"), beside.rpartition(":")
     return f"line {line}" if file == other and line.isdigit() else place

@@ -1,4 +1,4 @@
-"""Finds the folder of a data set in its official layout, or a known archive of it."""
+"""Search for the folder of a data set in its official layout, or for a known archive of it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from dmlcore.storage.home import HOME
 
 
 def search_folders() -> list[Path]:
-    """Return the folders searched, each once: $DML_DATA, then data, ../data and ../shared/data of the repository
-    (of the working directory, where the library is installed without it)."""
+    """Return the folders to search, each once: $DML_DATA, then data, ../data and ../shared/data.
+
+    The relative ones are relative to the repository or, if the library is installed without it, to the working
+    directory.
+    """
     chosen = os.environ.get("DML_DATA")
     return list(dict.fromkeys([*([Path(chosen).expanduser().resolve()] if chosen else []), *_beside(HOME)]))
 
@@ -33,8 +36,8 @@ def cache_folder() -> Path:
 def find(info: Description, root: Path | None) -> Path | None:
     """Return the folder in the official layout, else that of its shards, else a known archive, else None.
 
-    root: that folder, a folder that holds it or an archive of it, or the archive itself; None: `search_folders()`.
-    Unpacks nothing.
+    Nothing is unpacked. `root` is that folder, its parent, an archive or the folder of an archive; None searches
+    `search_folders()`.
     """
     if root is not None and root.is_file():
         return root
@@ -44,7 +47,7 @@ def find(info: Description, root: Path | None) -> Path | None:
     layouts = [(base, folder) for base in bases for folder in _layouts(info, base)]
     places = [folder for _, folder in layouts if any((folder / images).is_dir() for images in info.images)]
     places += [folder for base in bases for folder in (base, base / shards_folder(info)) if _has_shards(folder, info)]
-    # Copies of the lists alone are common, and lists that lie open beside a packed archive of the images.
+    # Copies of only the lists are common, as are lists next to a packed archive of the images.
     for base in bases:
         places += [base / name for name in info.archives if (base / name).is_file()]
         places += [folder for other, folder in layouts if other == base]
@@ -86,7 +89,7 @@ def locate(info: Description, root: Path | None) -> Path:
 
 
 def shards_folder(info: Description) -> str:
-    """What the folder of its shards is called."""
+    """Return the name of the folder of its shards."""
     return f"{info.name}-shards"
 
 
@@ -95,12 +98,12 @@ def _has_shards(folder: Path, info: Description) -> bool:
 
 
 def unpacked_at(archive: archives.Archive) -> Path:
-    """The folder of the cache that a known archive is unpacked into."""
+    """Return the folder of the cache into which a known archive is unpacked."""
     return cache_folder() / f"{archive.name.partition('.')[0]}-{archive.digest[:16]}"
 
 
 def _layouts(info: Description, base: Path) -> Iterator[Path]:
-    if not base.is_dir():  # a page asks for all data sets in folders that mostly are not there
+    if not base.is_dir():  # a page checks all data sets in folders most of which do not exist
         return
     # Some copies nest the folder twice.
     names = (info.folder, *info.other_folders)

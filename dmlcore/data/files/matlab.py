@@ -1,6 +1,6 @@
-"""MATLAB files (.mat, version 5) of annotations: numbers, words, cells and structs of them; all else is refused.
+"""Reader of MATLAB annotation files (.mat, version 5) with numbers, words, cells and structs; others are refused.
 
-scipy reads them, in a process of its own (`matlab_worker`): some damaged bytes take the whole process down.
+scipy reads them in a separate process (`matlab_worker`), because some damaged bytes crash the whole process.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from dmlcore.data.files import matlab_worker
 from dmlcore.typing import Ints
 
 MAX_BYTES = 64 * 2**20  # of a file; the largest official annotations have 6 MiB unpacked
-MEMORY = 2**30  # bytes that reading one may take
-SECONDS = 30  # of a processor
+MEMORY = 2**30  # memory limit for reading one file in bytes
+SECONDS = 30  # limit of CPU time for reading one file
 _HEADER = 128
 _Matrix = dict[str, Any]  # "shape", and one of "numbers", "words", "cells", "fields"
 
 
 class _MalformedError(ValueError):
-    """What is wrong, for the message of a DataError."""
+    """Description of a malformed entry, for the message of a DataError."""
 
 
 class Variables:
-    """The variables of a .mat file; each is asked for by what it must be. Errors name file, variable and entry."""
+    """Variables of a .mat file, read with an expected type; errors name file, variable and entry."""
 
     def __init__(self, path: Path, info: Description, variables: dict[str, _Matrix]) -> None:
         self.path, self._info, self._variables = path, info, variables
 
     def integers(self, name: str) -> Ints:
-        """Return the variable (N,) as int64, so that small integers of the file cannot wrap around in arithmetic."""
+        """Return the variable (N,) as int64, so that small integers of the file cannot overflow."""
         matrix = self._variable(name)
         try:
             return _whole(matrix)
@@ -52,7 +52,7 @@ class Variables:
         return tuple(self._word(name, row, cell) for row, cell in enumerate(self._content(name, "cells"), start=1))
 
     def has_field(self, name: str, field: str) -> bool:
-        """Say whether the struct array `name` has a field."""
+        """Return True if the struct array `name` has a field."""
         return field in self._content(name, "fields")
 
     def field_integers(self, name: str, field: str) -> Ints:
@@ -87,7 +87,7 @@ class Variables:
         return fields[field]
 
     def _integer(self, name: str, row: int, entry: _Matrix | float | str) -> int:
-        if type(entry) is int and abs(entry) < 2**63:  # nearly all of them
+        if type(entry) is int and abs(entry) < 2**63:  # nearly all entries
             return entry
         try:
             values = _whole(entry if isinstance(entry, dict) else _alone(entry))
@@ -107,7 +107,7 @@ class Variables:
 
 
 def read(path: Path, info: Description) -> Variables:
-    """Read a .mat file of the data set `info`; nothing in it is run. Raises DataError naming the file."""
+    """Read a .mat file of the data set `info` without executing anything in it; raise DataError naming the file."""
     if not path.is_file():
         raise DataError(f"{path} is missing; restore it from {info.url}")
     if (size := path.stat().st_size) > MAX_BYTES:
@@ -127,7 +127,7 @@ _KINDS = {"numbers": "no real numbers", "cells": "no cells", "fields": "no struc
 
 
 def _row(matrix: _Matrix, kind: str) -> Any:
-    """The content of a row or column of entries of that kind."""
+    """Return the content of a row or column of entries of a kind."""
     if kind not in matrix:
         raise _MalformedError(_KINDS[kind])
     size = math.prod(matrix["shape"])
@@ -142,7 +142,7 @@ def _alone(value: float | str) -> _Matrix:
 
 def _whole(matrix: _Matrix) -> Ints:
     values = np.array(_row(matrix, "numbers"))
-    if values.dtype.kind == "f" and not (np.abs(values) < 2**53).all():  # also NaN
+    if values.dtype.kind == "f" and not (np.abs(values) < 2**53).all():  # also rejects NaN
         raise _MalformedError("a number that is no whole number")
     whole = values.astype(np.int64)
     if wrong := np.flatnonzero(whole != values).tolist():
@@ -151,20 +151,21 @@ def _whole(matrix: _Matrix) -> Ints:
 
 
 class _Worker:
-    """The process that reads for this one, started when it is first asked and after it has ended."""
+    """Client of the worker process, which is started on first use and restarted after it has ended."""
 
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
-        """In a process that was forked from this one: the pipes are not its own."""
+        """Drop the inherited pipes in a forked process."""
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
     def ask(self, question: list[str | int]) -> dict[str, Any]:
-        """Its answer; raises DataError if it cannot be had."""
+        """Return the worker's answer; raise DataError if there is none."""
         with self._lock:
-            for _ in range(2):  # it ends after a minute without questions, perhaps while this one is on its way
+            # the worker exits after a minute without questions, possibly while this one is being sent
+            for _ in range(2):
                 with contextlib.suppress(OSError):
                     if answer := self._answer(json.dumps(question).encode() + b"\n"):
                         reply: dict[str, Any] = json.loads(answer)
@@ -176,7 +177,7 @@ class _Worker:
         if self._process is None:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", matlab_worker.__file__],
-                env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},  # a process of several threads should not fork
+                env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},  # a process with several threads should not fork
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -188,10 +189,10 @@ class _Worker:
         return self._process.stdout.readline()
 
     def end(self) -> None:
-        """End the process, if there is one."""
+        """End the worker process, if there is one."""
         if self._process is not None:
             self._process.kill()
-            with contextlib.suppress(OSError):  # what was not sent cannot be
+            with contextlib.suppress(OSError):  # the pipe may be closed
                 self._process.communicate()
             self._process = None
 

@@ -1,8 +1,8 @@
-"""What `matlab` starts: scipy reads .mat files here, each in a process of its own, as damaged ones crash it.
+"""Worker process of `matlab`: scipy reads each .mat file in a forked process, because damaged files crash it.
 
-A line of its input is JSON: path, bytes of memory, seconds of a processor. A line of its output is a JSON object of all
-variables, or the reason why there is none. It ends with its input, or when nothing is asked for a minute. No module of
-ours is imported: it is started for the first file, and must be quick.
+A line of its input is JSON: path, memory in bytes, CPU time in seconds. A line of its output is a JSON object of all
+variables, or the reason why there is none. It ends with its input, or after a minute without questions. It imports no
+module of this library, so that it starts quickly.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
-IDLE = 60  # seconds
+IDLE = 60  # seconds without questions
 LONGEST = 2**28  # bytes of an answer
-_PLAIN = {**dict.fromkeys("biuf", "numbers"), "U": "words"}  # kinds of numpy
-DEEPEST = 2  # a cell or struct holds numbers and words; what they hold within one another is not followed
+_PLAIN = {**dict.fromkeys("biuf", "numbers"), "U": "words"}  # numpy kinds
+DEEPEST = 2  # a cell or struct holds numbers and words; deeper nesting is not followed
 
 
 def main() -> None:
-    """Answer line by line."""
+    """Answer each input line."""
     importlib.import_module("scipy.io")  # once, before all forks
 
     while True:
@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def answer(path: str, memory: int, seconds: int) -> str:
-    """What a process that is forked for this file says before it ends, or how it ended."""
+    """Return the answer of a process that is forked for this file, or how that process ended."""
     reading, writing = os.pipe()
     if (child := os.fork()) == 0:
         try:
@@ -49,7 +49,7 @@ def answer(path: str, memory: int, seconds: int) -> str:
     os.close(writing)
     with open(reading, "rb") as file:
         content = file.read(LONGEST)
-    os.kill(child, signal.SIGKILL)  # one that says more than that would wait; one that has ended stays as it is
+    os.kill(child, signal.SIGKILL)  # a process that writes more would wait forever; one that has ended is not affected
     _, status = os.waitpid(child, 0)
     if content and len(content) < LONGEST:
         return content.decode()
@@ -58,7 +58,7 @@ def answer(path: str, memory: int, seconds: int) -> str:
 
 
 def limit(memory: int, seconds: int) -> None:
-    """Limit this process to so many bytes more than it has, and to so many seconds, of the clock ten times as many."""
+    """Limit this process to additional memory in bytes, to CPU time, and to ten times as much wall time."""
     with open("/proc/self/statm") as file:
         now = int(file.read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (now + memory, now + memory))
@@ -68,24 +68,25 @@ def limit(memory: int, seconds: int) -> None:
 
 
 def read(path: str) -> dict[str, Any]:
-    """All variables of a file, or the error."""
-    from scipy.io import loadmat  # late: `matlab` imports this module to start it, and needs no scipy
+    """Return all variables of a file, or the error."""
+    from scipy.io import loadmat  # imported here because `matlab` imports this module and needs no scipy
 
     try:
         content = loadmat(path)
         return {"variables": {name: plain(value) for name, value in content.items() if not name.startswith("__")}}
     except MemoryError:
         return {"error": "it needs too much memory"}
-    except Exception as error:  # scipy raises what it happens to stumble over
+    except Exception as error:  # scipy raises arbitrary exceptions for damaged files
         return {"error": f"scipy cannot read it ({str(error)[:200]})"}
 
 
 def plain(value: Any, depth: int = 0) -> Any:
-    """A matrix as plain data: its shape, and its content by kind; what is of another kind, or too deep, has none.
+    """Return a matrix as plain data: its shape, and its content by kind; other kinds and deeper levels have no content.
 
-    Within a cell or struct one number or word stands for itself: annotations have a hundred thousand of them.
+    Within a cell or struct a single number or word is returned itself, because annotations have a hundred thousand of
+    them.
     """
-    kind = value.dtype.kind if type(value) is np.ndarray else ""  # not the classes that scipy has for all else
+    kind = value.dtype.kind if type(value) is np.ndarray else ""  # not the classes that scipy uses for other types
     if depth and kind in _PLAIN and value.size == 1:
         return value.item()
     shape = list(getattr(value, "shape", ()))

@@ -1,4 +1,4 @@
-"""Where the data sets come from: pinned files that are fetched and verified, and what is to be put where by hand."""
+"""Sources of the data sets: pinned files that are downloaded and verified, and instructions for manual downloads."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from dmlcore.storage.task import Progress, ProgressState, Task
 
 @dataclass(frozen=True)
 class DataSource:
-    """Of one data set: the addresses that are fetched, or what to do by hand; the trees that are read; its terms.
+    """Source of one data set: addresses to download or instructions, the folders that are read, and the terms of use.
 
-    Each file is pinned in `archives.KNOWN` under its name. Source of all: ../shared/data/README.md, sections 2 to 4.
+    Each file is pinned in `archives.KNOWN` under its name. All facts are from ../shared/data/README.md, sections 2 to
+    4.
     """
 
     terms: str
@@ -28,12 +29,12 @@ class DataSource:
 
     @property
     def files(self) -> tuple[archives.Archive, ...]:
-        """What the addresses hold: name, bytes, digest."""
+        """Files at the addresses: name, bytes, digest."""
         return tuple(pinned(url) for url in self.urls)
 
     @property
     def size(self) -> int | None:
-        """Bytes of all files; None where one is not stated anywhere."""
+        """Total bytes of all files; None if one of them is unknown."""
         sizes = [file.size for file in self.files]
         return None if None in sizes else sum(size for size in sizes if size is not None)
 
@@ -150,31 +151,31 @@ _SAME = {
 
 
 def source_of(name: str) -> DataSource | None:
-    """Where the data set `name` comes from; None if it is drawn or comes with a library."""
+    """Return the source of the data set `name`; None if it is generated or comes with a library."""
     describe(name)
     return SOURCES.get(_SAME.get(name, name))
 
 
 def pinned(url: str) -> archives.Archive:
-    """The official file at an address of the table: its size and digest."""
+    """Return the official file at an address of the table, with its size and digest."""
     file = url.rpartition("/")[2]
     return next(known for known in archives.KNOWN if known.name == file)
 
 
 def default_folder() -> Path:
-    """Where downloads go, and files that are put by hand: the first of the folders that are searched."""
+    """Return the folder for downloads and manually added files: the first of the searched folders."""
     return locate.search_folders()[0]
 
 
 def task_of(name: str) -> Task[ProgressState]:
-    """The download of a data set, whoever does it."""
+    """Return the task that downloads a data set."""
     return Task(locate.cache_folder() / "downloads" / _SAME.get(name, name), ProgressState)
 
 
 def start(name: str, into: Path | str | None = None) -> None:
-    """Download `name` in a process of its own: `python -m dmlcore data download NAME --into DIR`.
+    """Download `name` in a separate process, `python -m dmlcore data download NAME --into DIR`.
 
-    Raises DataError where nothing can be fetched or the disk is too full, JobError while it is being downloaded.
+    Raises DataError if there is nothing to download or the disk is too full, JobError if the download is running.
     """
     folder = _folder(into)
     _require(name, folder)
@@ -182,10 +183,19 @@ def start(name: str, into: Path | str | None = None) -> None:
 
 
 def download(name: str, into: Path | str | None = None, *, loopback: bool = False, pause: float = 1.0) -> str:
-    """Fetch the files of `name` into a folder and unpack them into the cache; return what was done, in words.
+    """Download the files of `name` into a folder and unpack them into the cache; return a sentence on what was done.
 
-    What is there is kept, what is in .part files is resumed, each file is verified by its digest. The state is that of
-    `task_of(name)`. loopback, pause: as in `dmlcore.storage.download.fetch`. Raises DataError, DownloadError, Busy.
+    Existing files are kept, .part files are resumed, and each file is verified by its digest. The state is that of
+    `task_of(name)`.
+
+    Args:
+        name: The data set.
+        into: Folder for the files.
+        loopback: As in `dmlcore.storage.download.fetch`.
+        pause: As in `dmlcore.storage.download.fetch`.
+
+    Raises:
+        DataError, DownloadError, Busy: If the download is impossible, fails, or is running in another process.
     """
     folder = _folder(into)
     source = _require(name, folder)
@@ -218,7 +228,7 @@ def download(name: str, into: Path | str | None = None, *, loopback: bool = Fals
 
 
 def _require(name: str, folder: Path) -> DataSource:
-    """The source of a data set that can be fetched, where there is room for it."""
+    """Return the source of a data set that can be downloaded; raise DataError if it cannot or there is no room."""
     source = source_of(name)
     if source is None:
         raise DataError(f"{name} needs no download")

@@ -1,1 +1,1 @@
-"""One reader a data set, from its official layout to samples."""
+"""Readers of data sets, one per official layout."""

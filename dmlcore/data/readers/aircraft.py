@@ -1,4 +1,4 @@
-"""FGVC-Aircraft by variant: lists of image numbers with names that hold spaces and slashes."""
+"""FGVC-Aircraft by variant: lists of image numbers with names that contain spaces and slashes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dmlcore.data.files import lists
 from dmlcore.data.files.image_table import IMAGE_SIZE, ImageTable, compact, samples
 from dmlcore.data.files.lists import ListLine
 
-TRAIN_VARIANTS = 50  # the first ones of variants.txt; there is no settled standard
+TRAIN_VARIANTS = 50  # the first ones of variants.txt; there is no common standard
 
 INFO = Description(
     name="aircraft",
@@ -39,7 +39,7 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
 
 
 def read_table(folder: Path) -> ImageTable:
-    """Join variants.txt with the lists of training, validation and test images; images not needed.
+    """Join variants.txt with the lists of training, validation and test images; images are not needed.
 
     Paths are relative to data/images/. `official_train` is train and val together. Raises DataError with file:line.
     """

@@ -1,4 +1,4 @@
-"""Stanford Cars (CARS196) in its four layouts; class numbers, not rows and not ranks of names, decide the split."""
+"""Stanford Cars (CARS196) in its four layouts; the split is defined by class numbers."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from dmlcore.data.files.lists import positive
 from dmlcore.typing import Bools
 
 TRAIN_CLASSES = 98  # class numbers 1 to 98 train, 99 to 196 test
-# Class numbers are not the ranks of the names, yet 1 to 98 are the same set as the first 98 names in alphabetical
-# order, of which this is the last: a folder of class folders alone can so be split as published.
+# Class numbers are not the ranks of the names, but 1 to 98 are the same set as the first 98 names in alphabetical
+# order, of which this is the last: so class folders without annotations can be split as published.
 LAST_TRAINING_NAME = "Eagle Talon Hatchback 1998"
 LABELLED = "cars_test_annos_withlabels.mat"
 
@@ -48,8 +48,9 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
 def read_table(folder: Path) -> ImageTable:
     """Read the annotations of the first layout that `folder` has, one with images if possible.
 
-    cars_annos.mat with car_ims/; devkit/ with cars_train/ and cars_test/; names.csv and anno_*.csv with class folders;
-    images/ with class folders and no annotations. Paths are relative to `folder`. Raises DataError naming the file.
+    Layouts: cars_annos.mat with car_ims/; devkit/ with cars_train/ and cars_test/; names.csv and anno_*.csv with class
+    folders; images/ with class folders and no annotations. Paths are relative to `folder`. Raises DataError naming the
+    file.
     """
     layouts: list[tuple[str, str, Callable[[Path], ImageTable]]] = [
         ("cars_annos.mat", "car_ims", _read_single),
@@ -65,7 +66,7 @@ def read_table(folder: Path) -> ImageTable:
 
 
 def _read_single(folder: Path) -> ImageTable:
-    """All images in one .mat file, whose rows are not sorted by class: the usual form of metric learning."""
+    """Read one .mat file with all images, whose rows are not sorted by class: the usual layout in metric learning."""
     path = folder / "cars_annos.mat"
     rows = matlab.read(path, INFO)
     is_test = rows.field_integers("annotations", "test")
@@ -78,7 +79,7 @@ def _read_single(folder: Path) -> ImageTable:
 
 
 def _read_devkit(folder: Path) -> ImageTable:
-    """Training and test images in files and folders of their own, with the same names in both."""
+    """Read training and test images from separate files and folders, which use the same file names."""
     names = matlab.read(folder / "devkit" / "cars_meta.mat", INFO).words("class_names")
     images: list[str] = []
     numbers: list[int] = []
@@ -112,7 +113,7 @@ def _devkit_test(folder: Path) -> matlab.Variables:
 
 
 def _read_tables(folder: Path) -> ImageTable:
-    """Folders named by class, inside train/ and test/, with tables of file, box and class number."""
+    """Read folders named by class inside train/ and test/, with tables of file, box and class number."""
     listed = lists.rows(folder / "names.csv", INFO)
     lists.require_distinct((text, f"{folder / 'names.csv'}:{line}") for line, text in listed)
     names = [text for _, text in listed]
@@ -132,7 +133,7 @@ def _read_tables(folder: Path) -> ImageTable:
                     f"{path}:{line}: expected '<file>,<x1>,<y1>,<x2>,<y2>,<class from 1 to {len(names)}>', got "
                     f"{text[:80]!r}"
                 )
-            # A slash cannot be in the name of a folder.
+            # A folder name cannot contain a slash.
             images.append(f"{trunk}{split}/{names[number - 1].replace('/', '-')}/{columns[0]}")
             numbers.append(number)
             places.append(f"{path}:{line}")
@@ -147,7 +148,7 @@ def _table(
     names: Sequence[str],
     official_train: Bools,
 ) -> ImageTable:
-    """Join one image a row, of class numbers from 1, places being where errors point to."""
+    """Build the table from one entry per image, with class numbers from 1; `places` locate errors."""
     for image, number, place in zip(images, numbers, places, strict=True):
         if not 1 <= number <= len(names):
             raise DataError(f"{place}: expected a class from 1 to {len(names)}, got {number}")
@@ -165,7 +166,7 @@ def _table(
 
 
 def _read_folders(folder: Path) -> ImageTable:
-    """Folders named by class and no annotations: classes in alphabetical order, which keeps the published split."""
+    """Read folders named by class without annotations, in alphabetical order, which gives the published split."""
     classes = sorted(folders_in(folder / "images"), key=lambda path: path.name.casefold())
     files = [[f"images/{path.name}/{image.name}" for image in images_in(path)] for path in classes]
     names = [path.name for path, images in zip(classes, files, strict=True) if images]

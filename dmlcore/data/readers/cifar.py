@@ -1,4 +1,4 @@
-"""The python layout of CIFAR-10 and CIFAR-100: pickles, read without running what a forged one might hold."""
+"""Python layout of CIFAR-10 and CIFAR-100: pickles, read without executing code from a forged one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from dmlcore.data.dataset import DataError, Description, Samples
 from dmlcore.typing import Ints, Pixels
 
-SIDE, IMAGES = 32, 60_000  # pixels a side, images of either complete set
+SIDE, IMAGES = 32, 60_000  # pixels per side, images of each complete set
 MAX_BYTES = 400 * 2**20  # of a pickle; the largest official one has 155 million
 
 
@@ -26,9 +26,9 @@ def samples(
     border: int,
     note: str = "",
 ) -> Samples:
-    """Make samples of pixels (N, 3, 32, 32), the first `training_rows` the official training split.
+    """Return samples of pixels (N, 3, 32, 32), of which the first `training_rows` are the official training split.
 
-    labels (N,) below `border` are training classes of the class-disjoint split; classes without images are left out.
+    Labels (N,) below `border` are training classes of the class-disjoint split; classes without images are left out.
     """
     present, compact = np.unique(labels, return_inverse=True)  # a subset may lack classes
     subset = f"a subset: {len(labels):,} of the {IMAGES:,} images"
@@ -51,9 +51,9 @@ def image(pixels: Any, index: int) -> Pixels:
 def read(
     paths: Sequence[Path], info: Description, fields: Mapping[str, int]
 ) -> tuple[Pixels, dict[str, Ints], list[int]]:
-    """Read files one after the other: pixels (N, 3, 32, 32) uint8, labels (N,) of each field, rows of each file.
+    """Read files in order: pixels (N, 3, 32, 32) uint8, labels (N,) of each field, and the number of rows per file.
 
-    fields: name of the label field -> number of classes. Raises DataError naming the file and what it lacks.
+    `fields` maps the name of a label field to its number of classes. Raises DataError naming the file and its defect.
     """
     files = [_read_file(path, info, fields) for path in paths]
     pixels = np.concatenate([pixels for pixels, _ in files])
@@ -62,7 +62,7 @@ def read(
 
 
 def read_names(path: Path, info: Description, field: str, count: int) -> tuple[str, ...]:
-    """Read the list of `count` class names; raises DataError."""
+    """Read the list of `count` class names; raise DataError."""
     names = _field(path, info, _load(path, info), field)
     if not isinstance(names, list) or len(names) != count:
         raise DataError(f"{path}: {field} must be a list of {count} names; restore the official file")
@@ -91,7 +91,7 @@ def _labels(path: Path, info: Description, content: dict[Any, Any], field: str, 
 
 
 def _field(path: Path, info: Description, content: dict[Any, Any], name: str) -> Any:
-    for key in (name.encode(), name):  # copies rewritten under Python 3 have str keys
+    for key in (name.encode(), name):  # copies rewritten by Python 3 have str keys
         if key in content:
             return content[key]
     raise DataError(f"{path} has no {name}; it is not a {_family(info)} file: restore the official one")
@@ -105,7 +105,7 @@ def _load(path: Path, info: Description) -> dict[Any, Any]:
     try:
         with path.open("rb") as file:
             content = _Unpickler(file, encoding="bytes").load()
-    except Exception as error:  # a cut or forged pickle raises nearly anything
+    except Exception as error:  # a truncated or forged pickle raises almost any exception
         raise DataError(
             f"{path} is truncated or not a {_family(info)} pickle ({error}); restore the official file"
         ) from error
@@ -119,7 +119,7 @@ def _family(info: Description) -> str:
 
 
 def _encode_latin1(text: str, encoding: str) -> bytes:
-    """Stand in for `_codecs.encode` as Python 3 copies use it: bytes written as latin1 text."""
+    """Replace `_codecs.encode` as copies written by Python 3 use it: bytes stored as latin1 text."""
     if encoding not in ("latin1", "latin-1"):
         raise pickle.UnpicklingError(f"encoding {encoding!r} is not allowed")
     return text.encode("latin1")
@@ -138,7 +138,7 @@ _ALLOWED = {
 
 
 class _Unpickler(pickle.Unpickler):
-    """Knows the globals that an array of numbers needs, and no other."""
+    """Unpickler that allows only the globals that an array of numbers needs."""
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _ALLOWED:

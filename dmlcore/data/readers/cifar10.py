@@ -1,4 +1,4 @@
-"""CIFAR-10 in its official python layout: five training batches and a test batch, or those of them that exist."""
+"""CIFAR-10 in its official python layout: five training batches and a test batch, or a subset of these."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ INFO = Description(
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     """Read the training batches and then the test batch: inputs (N, 3, 32, 32) uint8; classes 0 to 4 train.
 
-    data_batch_2 to 5 may be absent, which a note says.
+    If data_batch_2 to 5 are absent, a note says so.
     """
     names = cifar.read_names(folder / "batches.meta", INFO, "label_names", CLASSES)
     absent = [name for name in BATCHES[1:] if not (folder / name).is_file()]

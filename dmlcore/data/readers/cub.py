@@ -41,9 +41,9 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
 
 
 def read_table(folder: Path) -> ImageTable:
-    """Join the lists of `folder`, images not needed; without any list read the names of its folders of images.
+    """Join the lists of `folder`, images are not needed; without lists, read the names of its folders of images.
 
-    Paths are relative to images/. Raises DataError with file:line where the lists are inconsistent.
+    Paths are relative to images/. Raises DataError with file:line if the lists are inconsistent.
     """
     if not any((folder / name).is_file() for name in LISTS):
         return _read_folders(folder / "images")
@@ -68,7 +68,7 @@ def read_table(folder: Path) -> ImageTable:
 
 
 def _read_folders(images: Path) -> ImageTable:
-    """The second layout, `cub200/images/NNN.Name/*.jpg`: the class number is that of the folder."""
+    """Read the second layout, `cub200/images/NNN.Name/*.jpg`, with the class number in the folder name."""
     paths: list[str] = []
     numbers: list[int] = []
     folders: dict[int, str] = {}
@@ -98,7 +98,7 @@ def _read_folders(images: Path) -> ImageTable:
 
 @dataclass(frozen=True)
 class _List:
-    """A text file of `<number> <value>` rows."""
+    """Text file of `<number> <value>` rows."""
 
     path: Path
     values: dict[int, str]
@@ -153,5 +153,5 @@ def _flag(is_train: _List, image: int) -> bool:
 
 
 def _plain(folder: str) -> str:
-    """Turn '001.Black_footed_Albatross' into 'Black footed Albatross'."""
+    """Return 'Black footed Albatross' for '001.Black_footed_Albatross'."""
     return folder.partition(".")[2].replace("_", " ") or folder

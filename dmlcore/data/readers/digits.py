@@ -38,12 +38,14 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
 
 @cache
 def _table() -> Bytes:
-    """Rows (1797, 65) of 64 pixels of 17 grey levels and the label: to read them takes as long as some steps."""
+    """Return rows (1797, 65) of 64 pixels with 17 grey levels and the label; cached, because reading takes several
+    steps' time.
+    """
     return np.loadtxt(_bundled(), delimiter=",", dtype=np.uint8)
 
 
 def _bundled() -> Path:
-    """The file of `sklearn.datasets.load_digits`, found without the 1.6 s that an import of scikit-learn takes."""
+    """Return the file of `sklearn.datasets.load_digits` without importing scikit-learn, which takes 1.6 s."""
     module = find_spec("sklearn")
     assert module
     assert module.origin

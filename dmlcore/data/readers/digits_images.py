@@ -10,7 +10,7 @@ import numpy as np
 from dmlcore.data.dataset import Description, Samples, reader
 from dmlcore.data.readers import cifar, digits
 
-ENLARGED = 4  # pixels a side of the square that each of the 8 x 8 pixels becomes
+ENLARGED = 4  # side in pixels of the square that each of the 8 x 8 pixels becomes
 
 INFO = Description(
     name="digits_pictures",

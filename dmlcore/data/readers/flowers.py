@@ -12,7 +12,7 @@ from dmlcore.data.files.image_table import IMAGE_SIZE, ImageTable, compact, samp
 from dmlcore.typing import Bools
 
 CLASSES = 102
-TRAIN_CLASSES = 51  # labels 1 to 51 train, 52 to 102 test; there is no settled standard
+TRAIN_CLASSES = 51  # labels 1 to 51 train, 52 to 102 test; there is no common standard
 SETS = ("trnid", "valid", "tstid")
 
 INFO = Description(
@@ -35,7 +35,7 @@ INFO = Description(
     url="https://www.robots.ox.ac.uk/~vgg/data/flowers/102/102flowers.tgz",
 )
 
-# In the order of the labels; the .mat files hold none, so this is the list that torchvision and others carry.
+# Names in the order of the labels; the .mat files have none, so this is the list that torchvision and others use.
 NAMES = (
     "pink primrose", "hard-leaved pocket orchid", "canterbury bells", "sweet pea", "english marigold", "tiger lily",
     "moon orchid", "bird of paradise", "monkshood", "globe thistle", "snapdragon", "colt's foot", "king protea",
@@ -62,7 +62,7 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
 
 
 def read_table(folder: Path) -> ImageTable:
-    """Join imagelabels.mat and setid.mat; images not needed. Paths are relative to jpg/.
+    """Join imagelabels.mat and setid.mat; images are not needed. Paths are relative to jpg/.
 
     `official_train` is trnid and valid together. Raises DataError naming file, variable and entry.
     """

@@ -1,4 +1,4 @@
-"""Any folder of class folders, or of tar files with classes in them: no lists, no standard, the names decide."""
+"""Any folder of class folders, or of tar files with classes in them; the names define classes and splits."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from dmlcore.data.files.images import SUFFIXES
 from dmlcore.data.shards import scan
 from dmlcore.data.shards.read import read as read_shards
 
-NAMED_KINDS = 5  # of skipped files, in a note
-MOST_FOLDERS = 50_000  # that are walked: the largest public sets have 22,000 classes, a system has more
-SILENT = ("thumbs.db", "desktop.ini")  # that systems write into folders, not worth a word
-SPLITS = ("train", "test", "val", "valid", "validation")  # folders of which a tree that is split on disk consists
+NAMED_KINDS = 5  # kinds of skipped files named in a note
+MOST_FOLDERS = 50_000  # limit of folders: the largest public sets have 22,000 classes, a whole disk has more
+SILENT = ("thumbs.db", "desktop.ini")  # files that operating systems create; they are not reported
+SPLITS = ("train", "test", "val", "valid", "validation")  # names of the folders of a tree that is split on disk
 
 INFO = Description(
     name="folder",
@@ -43,9 +43,11 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
 def read_table(folder: Path) -> ImageTable:
     """Walk through the folders of `folder`: each is a class, with all images in and below it.
 
-    Classes are sorted by name and the first half of them train. A folder that holds nothing but another one is
-    entered. Where train/, test/ and the like hold the class folders, they are the image-wise split, or if no class is
-    on both sides the class-disjoint one. Files that are skipped are counted and named in the notes. Raises DataError.
+    Classes are sorted by name and the first half of them train. A folder that contains only another folder is entered.
+    If
+    train/, test/ and the like hold the class folders, they are the image-wise split or, if no class is on both sides,
+    the
+    class-disjoint one. Skipped files are counted and named in the notes. Raises DataError.
     """
     trunk = _innermost(folder)
     splits = folders_in(trunk)
@@ -59,7 +61,7 @@ def read_table(folder: Path) -> ImageTable:
 
 
 def _read_splits(folder: Path, splits: list[Path]) -> ImageTable:
-    """A tree that is split on disk."""
+    """Read a tree that is split on disk."""
     rows, skipped = [], []
     for split in splits:
         listed, without = _classes(folder, split)
@@ -106,8 +108,9 @@ def _table(
 def _classes(folder: Path, trunk: Path) -> tuple[list[tuple[str, str]], list[str]]:
     """Return (class, path relative to `folder`) of each image below `trunk`, in the order of classes and paths.
 
-    Also return the paths of what is skipped: other files, linked folders below a class ("/" at the end), and files
-    beside the class folders ("/" at the beginning).
+    Also return the skipped paths: other files, linked folders below a class ("/" at the end), and files next to the
+    class
+    folders ("/" at the beginning).
     """
     listed, walked = [], 0
     skipped = [
@@ -136,7 +139,7 @@ def _counts(name: str) -> bool:
 
 
 def _skipped_note(skipped: list[str]) -> tuple[str, ...]:
-    """Say how many files of which kind are skipped, and name the first of each kind."""
+    """Return a note with the number of skipped files by kind, and the first of each kind."""
     first: dict[str, str] = {}
     counts: Counter[str] = Counter()
     for path in skipped:
@@ -157,7 +160,7 @@ def _skipped_note(skipped: list[str]) -> tuple[str, ...]:
 
 
 def _innermost(folder: Path) -> Path:
-    """Enter folders that hold nothing but one folder, which holds folders: archives often wrap their content."""
+    """Enter folders that contain only one folder, which contains folders: archives often wrap their content."""
     while len(inner := folders_in(folder)) == 1 and folders_in(inner[0]):
         folder = inner[0]
     return folder

@@ -47,7 +47,7 @@ class _InshopImage(NamedTuple):
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     """Read the list and check that every image exists: inputs (N, 3, S, S) uint8, decoded when indexed."""
     table = read_table(folder)
-    # img.zip may have been unpacked in Img/ or beside it; the images of high resolution lie in the same tree.
+    # img.zip may have been unpacked into Img/ or next to it; images of high resolution are in the same tree.
     for base in INFO.images:
         trunk = folder / base
         if (trunk / table.paths[0]).is_file():
@@ -57,7 +57,7 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
 
 @lists.many_rows()
 def read_table(folder: Path) -> ImageTable:
-    """Read the list in Eval/, Anno/ or `folder` itself; images not needed. Paths are relative to img/.
+    """Read the list in Eval/, Anno/ or `folder` itself; images are not needed. Paths are relative to img/.
 
     Classes are the items, the training ones first. Raises DataError with file:line.
     """
@@ -96,7 +96,7 @@ def _read_list(path: Path) -> list[_InshopImage]:
         )
     if not rest or rest[0].text.split() != HEADER.split():
         raise DataError(f"{path}:{rest[0].line if rest else line + 1}: expected the header {HEADER!r}")
-    name = str(path)  # once: it is formatted fifty thousand times
+    name = str(path)  # formatted once, because it is used fifty thousand times
     rows = [_image(text, f"{name}:{line}") for line, text in rest[1:]]
     if len(rows) != int(count):
         raise DataError(f"{path}:{line}: says {int(count):,} images, but {len(rows):,} rows follow; restore the list")

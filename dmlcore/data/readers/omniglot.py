@@ -1,4 +1,4 @@
-"""Omniglot: handwritten characters of fifty alphabets, twenty hands each; tested on alphabets never seen."""
+"""Omniglot: handwritten characters of fifty alphabets by twenty writers each, tested on unseen alphabets."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from dmlcore.data.files.locate import cache_folder
 from dmlcore.typing import Pixels
 
 INK = "ink.npy"
-FEW = 32  # images that a page shows, in less time than all of them take
-IMAGE_SIZE = 28  # pixels a side, of 105: as the few-shot literature has it
+FEW = 32  # up to this number, images are decoded alone, which is faster than all of them
+IMAGE_SIZE = 28  # pixels per side, reduced from 105, as in the few-shot literature
 
-# Folders that train and that test; the complete ones are preferred. Alphabets of both sides only train.
+# Folders for training and for test; the complete ones are preferred. Alphabets on both sides only train.
 SETS = (("images_background", "images_evaluation"), ("images_background_small1", "images_background_small2"))
 
 INFO = Description(
@@ -50,13 +50,13 @@ INFO = Description(
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Read the complete sets where both are there, else the minimal ones: inputs (N, 1, S, S) uint8, 0 paper, 255 ink.
+    """Read the complete sets if both exist, else the minimal ones: inputs (N, 1, S, S) uint8, 0 paper, 255 ink.
 
-    facts: alphabet (N,), the number of its name in order; drawer (N,), from 1. Classes are named "Alphabet 07". Raises
-    DataError naming the folder or file and what it lacks.
+    Facts: alphabet (N,), the number of its name in order; drawer (N,), from 1. Classes are named "Alphabet 07". Raises
+    DataError naming the folder or file and its defect.
     """
     train, test = _folders(folder)
-    # Classes that train come first; an alphabet of both sides counts as one that trains.
+    # Training classes come first; an alphabet on both sides counts as a training alphabet.
     known = {path.name for path in folders_in(train)}
     alphabets = [*folders_in(train), *(path for path in folders_in(test) if path.name not in known)]
     classes = [(number, path) for number, alphabet in enumerate(alphabets) for path in folders_in(alphabet)]
@@ -92,8 +92,8 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
 class Ink:
     """Dark strokes on white as (N, 1, size, size) uint8, 0 paper and 255 ink, decoded when first read.
 
-    A few are decoded alone, all of them once and then kept in the cache. Indexing is numpy's along the first axis.
-    Raises DataError naming a file that is no image.
+    A few images are decoded alone; for more, all are decoded once and cached. Indexing is numpy's along the first axis.
+    Raises DataError naming a file that is not an image.
     """
 
     dtype = np.dtype(np.uint8)
@@ -138,7 +138,7 @@ def _kept(paths: Sequence[Path], size: int) -> Pixels:
 
 
 def _decoded(paths: Sequence[Path], size: int) -> Pixels:
-    """The images, averaged over each pixel of the smaller ones."""
+    """Return the images, averaged over each pixel of the smaller ones."""
 
     def one(path: Path) -> Pixels:
         grey = decode(path).convert("L").resize((size, size), Image.Resampling.BOX)

@@ -13,7 +13,7 @@ from dmlcore.data.files.image_table import IMAGE_SIZE, ImageTable, compact, samp
 from dmlcore.data.files.lists import positive
 
 HEADER = "image_id class_id super_class_id path"
-CATEGORIES = (  # super classes 1 to 12
+CATEGORIES = (  # super-classes 1 to 12
     "bicycle", "cabinet", "chair", "coffee_maker", "fan", "kettle", "lamp", "mug", "sofa", "stapler", "table", "toaster"
 )  # fmt: skip
 
@@ -57,14 +57,15 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
 
 @lists.many_rows()
 def read_table(folder: Path) -> ImageTable:
-    """Join Ebay_train.txt and Ebay_test.txt, in `folder` or its Info_Files; images not needed.
+    """Join Ebay_train.txt and Ebay_test.txt, in `folder` or its Info_Files; images are not needed.
 
-    Classes are the products, numbered as they are. Raises DataError with file:line.
+    Classes are the products, with their original numbers. Raises DataError with file:line.
     """
     where = folder / "Info_Files" if (folder / "Info_Files").is_dir() else folder
     train, test = _read_list(where / "Ebay_train.txt"), _read_list(where / "Ebay_test.txt")
     rows = train + test
-    if not len({row.image_id for row in rows}) == len({row.path for row in rows}) == len(rows):  # places take long
+    # finding the places takes long
+    if not len({row.image_id for row in rows}) == len({row.path for row in rows}) == len(rows):
         lists.require_distinct((f"image_id {row.image_id}", row.place) for row in rows)
         lists.require_distinct((row.path, row.place) for row in rows)
     first_train, first_test = ({row.class_id: row for row in reversed(split)} for split in (train, test))
@@ -92,7 +93,7 @@ def _read_list(path: Path) -> list[_SopImage]:
         raise DataError(f"{path}:{line}: expected the header {HEADER!r}, got {header[:80]!r}")
     if not rows:
         raise DataError(f"{path} has a header but no rows; restore it from {INFO.url}")
-    name = str(path)  # once: it is asked for a hundred thousand times
+    name = str(path)  # formatted once, because it is used a hundred thousand times
     return [_image(text, name, line) for line, text in rows]
 
 

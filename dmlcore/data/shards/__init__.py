@@ -1,1 +1,1 @@
-"""Data sets in shards: images side by side in tar files, and an index by which each is read alone."""
+"""Data sets in shards: tar files of images, and an index for random access."""

@@ -1,7 +1,7 @@
-"""A data set in shards: tar files of images, and an index of byte offsets by which any image is read alone.
+"""Index of a data set in shards: tar files of images, and byte offsets by which any image is read alone.
 
-`shards.json` lists the shards and the digests of the other three files; `index.npy` has a row a sample; `keys.bin`
-their names, one behind the other; `classes.json` the names of the classes. Nothing of it is a pickle.
+`shards.json` lists the shards and the digests of the other three files; `index.npy` has one row per sample; `keys.bin`
+holds the concatenated names of the samples; `classes.json` holds the names of the classes. No file is a pickle.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from dmlcore.typing import Array
 
 MANIFEST, ROWS, KEYS, CLASSES = "shards.json", "index.npy", "keys.bin", "classes.json"
 LARGEST = 2**28  # bytes of a shards.json or classes.json
-OPEN = 128  # shards that stay open at once
+OPEN = 128  # largest number of open shards
 AGAIN = "copy it again from where the shards came from, or pack the data set again"
 
 ROW = np.dtype(
     [
         ("shard", "<u4"),
-        ("offset", "<u8"),  # of its first byte in the shard
+        ("offset", "<u8"),  # of the image's first byte in the shard
         ("size", "<u4"),
-        ("crc", "<u4"),  # CRC-32, where the manifest says that they are `checked`
-        ("key_end", "<u8"),  # of its name in keys.bin
+        ("crc", "<u4"),  # CRC-32, if `checked` is set in the manifest
+        ("key_end", "<u8"),  # end of the sample's name in keys.bin
         ("label", "<u4"),
-        ("train", "?"),  # of the image-wise split, where there is one
+        ("train", "?"),  # image-wise split, if there is one
         ("gallery", "?"),
     ]
 )
@@ -46,7 +46,7 @@ Count = Annotated[int, Field(ge=0, lt=2**53)]
 
 
 class Shard(BaseModel):
-    """A tar file: its name, samples, bytes, and its SHA-256 ("": nobody has computed it)."""
+    """A tar file: its name, samples, bytes, and its SHA-256, "" if it was not computed."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -57,7 +57,7 @@ class Shard(BaseModel):
 
 
 class Manifest(BaseModel):
-    """What shards.json holds; unknown keys of later releases are ignored."""
+    """Contents of shards.json; unknown keys of later releases are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -65,17 +65,17 @@ class Manifest(BaseModel):
     data: str
     samples: Count
     train_classes: Count
-    image_wise: bool  # whether `train` of the rows means anything
-    searched: bool  # whether `gallery` does
-    checked: bool  # whether `crc` does
+    image_wise: bool  # True if `train` of the rows is valid
+    searched: bool  # True if `gallery` is valid
+    checked: bool  # True if `crc` is valid
     notes: tuple[str, ...] = ()
-    source: str = ""  # digest of what was packed
+    source: str = ""  # digest of the packed files
     digests: dict[str, str]  # SHA-256 of the other files
     shards: tuple[Shard, ...]
 
 
 class Size(NamedTuple):
-    """How large a data set in shards is."""
+    """Size of a data set in shards."""
 
     shards: int
     bytes: int
@@ -86,12 +86,12 @@ class Size(NamedTuple):
 
 
 def is_sharded(place: Path) -> bool:
-    """Whether a folder holds a data set in shards with its index."""
+    """Return True if a folder holds a data set in shards with its index."""
     return (place / MANIFEST).is_file()
 
 
 def read_manifest(place: Path) -> Manifest:
-    """The manifest of such a folder; raises DataError."""
+    """Return the manifest of a folder with shards; raise DataError."""
     path = place / MANIFEST
     try:
         return Manifest.model_validate(atomic_files.read_json(path, LARGEST))
@@ -106,16 +106,17 @@ def read_manifest(place: Path) -> Manifest:
 
 
 class ShardIndex:
-    """The index in `place` of the shards in `folder`, checked: every shard is there, as long as it was.
+    """Verified index in `place` of the shards in `folder`: every shard exists and has its recorded size.
 
-    `rows` (N,) are of ROW and mapped, not read. Raises DataError naming the shard or file that is missing, cut or
-    does not belong to the others.
+    `rows` (N,) have the type ROW and are memory-mapped. Raises DataError naming the shard or file that is missing,
+    truncated
+    or inconsistent with the others.
     """
 
     def __init__(self, place: Path, folder: Path | None = None) -> None:
         self.place, self.folder = place, folder or place
         self.manifest = read_manifest(place)
-        self._now = hashlib.sha256()  # of the index and of the shards as they are
+        self._now = hashlib.sha256()  # digest of the index and of the current shards
         for name in (ROWS, KEYS, CLASSES):
             self._verify(name)
         self._stat_shards()
@@ -126,24 +127,26 @@ class ShardIndex:
         self._descriptor = functools.lru_cache(OPEN)(_Descriptor)
 
     def key(self, row: int) -> str:
-        """Name of a sample in the lists of its data set."""
+        """Return the name of a sample in the lists of its data set."""
         begin = int(self.rows["key_end"][row - 1]) if row else 0
         return printable(os.fsdecode(self._keys[begin : int(self.rows["key_end"][row])].tobytes()))
 
     def shard_of(self, row: int) -> Path:
-        """The shard that a sample lies in."""
+        """Return the shard that holds a sample."""
         return self.folder / self.manifest.shards[int(self.rows["shard"][row])].name
 
     def read(self, row: int) -> bytes:
-        """The bytes of an image as they were packed.
+        """Return the bytes of an image as they were packed.
 
-        They are read, not mapped: a shard that is cut while it is in use ends in an error here, and would in a signal
-        there; and what is mapped counts as memory of this process. Raises DataError naming the shard.
+        The bytes are read, not memory-mapped: if a shard is truncated during use, reading raises an error, whereas
+        mapping
+        would cause a signal; and mapped pages count as memory of this process. Raises DataError naming the shard.
         """
         shard, offset, size, crc = self.rows[row].tolist()[:4]
         path = self.folder / self.manifest.shards[shard].name
         try:
-            descriptor = self._descriptor(path)  # held meanwhile, as another thread may put it out of the cache
+            # the local reference keeps it open if another thread evicts it from the cache
+            descriptor = self._descriptor(path)
             content = os.pread(descriptor.number, size, offset)
         except OSError as error:
             raise DataError(f"{path} cannot be read ({error}); {AGAIN}") from error
@@ -154,7 +157,7 @@ class ShardIndex:
         return content
 
     def damaged_shards(self) -> list[tuple[str, str]]:
-        """Name and fault of each shard whose SHA-256 is another than when it was written; reads all of them."""
+        """Return name and fault of each shard whose SHA-256 differs from the recorded one; reads all shards."""
         faults = []
         for shard in self.manifest.shards:
             path = self.folder / shard.name
@@ -169,7 +172,7 @@ class ShardIndex:
 
     @property
     def stamp(self) -> str:
-        """A digest of the index, and of sizes and times of the shards: changes when they change."""
+        """Digest of the index, and of sizes and times of the shards; it changes when they change."""
         return self._now.hexdigest()
 
     def _verify(self, name: str) -> None:
@@ -200,11 +203,11 @@ class ShardIndex:
         path = self.place / ROWS
         try:
             rows: Array = np.load(path, mmap_mode="r", allow_pickle=False)
-        except Exception as error:  # a damaged header raises nearly anything, tokenize.TokenError included
+        except Exception as error:  # a damaged header raises almost any exception, including tokenize.TokenError
             raise DataError(f"{path} is damaged ({error}); {AGAIN}") from None
         if rows.dtype != ROW or rows.shape != (self.manifest.samples,):
             raise DataError(f"{path} is no index of {self.manifest.samples:,} samples; {AGAIN}")
-        return np.asarray(rows)  # mapped still, and quicker to index
+        return np.asarray(rows)  # still memory-mapped, and faster to index
 
     def _read_class_names(self) -> tuple[str, ...]:
         path = self.place / CLASSES
@@ -217,7 +220,7 @@ class ShardIndex:
         return tuple(names)
 
     def _check_bounds(self) -> None:
-        """Refuse an index that points outside, whoever wrote it."""
+        """Raise DataError if the index points outside the shards, even if its digest is right."""
         rows, sizes = self.rows, np.array([shard.size for shard in self.manifest.shards], np.uint64)
         ends = np.concatenate([np.zeros(1, np.uint64), rows["key_end"]])
         inside = bool((rows["shard"] < len(sizes)).all()) and bool(
@@ -232,7 +235,7 @@ class ShardIndex:
 
 
 def size_of(manifest: Manifest) -> Size:
-    """How many shards there are, and their bytes."""
+    """Return the number of shards and their bytes."""
     return Size(len(manifest.shards), sum(shard.size for shard in manifest.shards))
 
 
@@ -241,7 +244,7 @@ def _mapped(path: Path) -> Array:
 
 
 class _Descriptor:
-    """An open file, closed once nobody reads from it any more."""
+    """An open file descriptor that is closed when the last reference is gone."""
 
     def __init__(self, path: Path) -> None:
         self.number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -253,7 +256,7 @@ class _Descriptor:
 
 @dataclass(frozen=True)
 class ShardImageStatus:
-    """Bytes of an image, and in place of a time a number that changes when any of the shards does."""
+    """Size of an image in bytes, and instead of a time a number that changes when any shard changes."""
 
     st_size: int
     st_mtime_ns: int
@@ -296,7 +299,7 @@ class ShardImages(Sequence[ShardImage]):
 
 
 class ShardKeys(Sequence[str]):
-    """Names of the samples of an index, each made when it is asked for."""
+    """Names of the samples of an index, each created on access."""
 
     def __init__(self, shards: ShardIndex) -> None:
         self._shards = shards

@@ -1,4 +1,4 @@
-"""Packing a data set of image files into shards: whole or not at all, going on where a killed packing stopped."""
+"""Packing of a data set of image files into shards: atomic, and resumed after a killed process."""
 
 from __future__ import annotations
 
@@ -28,21 +28,32 @@ from dmlcore.data.shards.index import ROW, Manifest, Shard
 from dmlcore.storage import atomic_files
 from dmlcore.typing import Array
 
-SHARD_BYTES = 2**28  # of a shard, unless asked for otherwise
+SHARD_BYTES = 2**28  # default size of a shard
 BLOCK, RECORD = tarfile.BLOCKSIZE, tarfile.RECORDSIZE
-PLAN, PARTS = "plan", "parts"  # in the staging folder: what is being packed, and what is known of finished shards
-SAY_EVERY = 5.0  # seconds between two lines about the progress
-_PLAIN = re.compile(r"([^/]+/)*[^./]+\.[A-Za-z]+")  # a path whose key, as WebDataset takes it, is all but the ending
+PLAN, PARTS = "plan", "parts"  # files of the staging folder: the plan of the packing, and the facts on finished shards
+SAY_EVERY = 5.0  # seconds between two log messages about the progress
+_PLAIN = re.compile(r"([^/]+/)*[^./]+\.[A-Za-z]+")  # paths whose WebDataset key is everything but the ending
 
 log = logging.getLogger(__name__)
 
 
 def pack(name: str, samples: Samples, target: Path, *, shard_bytes: int = SHARD_BYTES) -> index.Size:
-    """Write the images of a data set, as `data.read` has read it, into the new folder `target`; return its size.
+    """Write the images of a data set into the new folder `target`; return its size.
 
-    Each shard holds KEY.jpg (or .png) and KEY.cls, the number of the class, of successive samples, as WebDataset has
-    them. The same files make the same bytes. A killed packing leaves `target`.staging, where the next one goes on;
-    what is there already is left as it is. Raises DataError naming what cannot be packed, or why it cannot be kept.
+    Each shard holds KEY.jpg (or .png) and KEY.cls, the class number, of successive samples, as in WebDataset. The same
+    files
+    give the same bytes. A killed packing leaves `target`.staging, from which the next one continues; an existing target
+    is
+    not changed.
+
+    Args:
+        name: The data set.
+        samples: Result of `data.read`.
+        target: Folder to create.
+        shard_bytes: Size of a shard in bytes.
+
+    Raises:
+        DataError: If a file cannot be packed or written; the message names it.
     """
     files, keys = samples.files, samples.keys
     if files is None or keys is None or samples.splits is not None or samples.facts:
@@ -66,12 +77,12 @@ def pack(name: str, samples: Samples, target: Path, *, shard_bytes: int = SHARD_
 
 
 def notes_folder() -> Path:
-    """Where a note tells of each packing that is under way, or was stopped."""
+    """Return the folder with one note per packing that is running or was stopped."""
     return cache_folder() / "packing"
 
 
 def leftovers() -> Iterator[tuple[Path, Path]]:
-    """Staging folders of packings that did not end, wherever they lie, and the note in the cache that tells of each."""
+    """Yield the staging folders of packings that did not end, and their notes in the cache."""
     for note in sorted(notes_folder().glob("*")):
         with contextlib.suppress(OSError):
             staging = Path(os.fsdecode(atomic_files.read_bytes(note, 2**16)))
@@ -96,7 +107,7 @@ def _known_to_the_sweep(target: Path) -> Iterator[None]:
 def _plan(
     name: str, samples: Samples, files: Sequence[ImageFile], keys: Sequence[str], shard_bytes: int
 ) -> tuple[Array, str]:
-    """Bytes of each file (N,), and a digest of all that is to be packed."""
+    """Return the bytes of each file (N,), and a digest of everything that is packed."""
     digest = hashlib.sha256(f"{index.Manifest.model_fields['version'].default} {name} {shard_bytes}\n".encode())
     sizes = np.empty(len(files), np.int64)
     for row, (file, key) in enumerate(zip(files, keys, strict=True)):
@@ -115,7 +126,7 @@ def _plan(
 
 
 def _is_there(target: Path, plan: str) -> bool:
-    """Whether just this has been packed there; raises DataError if anything else is there."""
+    """Return True if the same packing exists at the target; raise DataError if anything else does."""
     if index.is_sharded(target) and index.read_manifest(target).source == plan:
         return True
     if target.exists() or target.is_symlink():
@@ -124,7 +135,7 @@ def _is_there(target: Path, plan: str) -> bool:
 
 
 def _start_anew_unless(staging: Path, plan: str) -> None:
-    """Remove what was packed of other files, or of these as they were."""
+    """Remove the staging folder if it belongs to other files or to an earlier state of these."""
     if not staging.exists() and not staging.is_symlink():
         return
     with contextlib.suppress(OSError):
@@ -136,7 +147,7 @@ def _start_anew_unless(staging: Path, plan: str) -> None:
 
 
 class _Packing:
-    """One data set, and how its samples are divided into shards."""
+    """Packing of one data set: the division of its samples into shards."""
 
     def __init__(
         self,
@@ -149,12 +160,12 @@ class _Packing:
         plan: str,
     ) -> None:
         self.name, self.samples, self.files, self.keys, self.plan = name, samples, files, keys, plan
-        begins = np.cumsum(_padded(sizes) + 3 * BLOCK) - 1  # with the header, and with the class and its header
+        begins = np.cumsum(_padded(sizes) + 3 * BLOCK) - 1  # including headers, the class file and its header
         self.sizes, self.shard = sizes, begins // shard_bytes
         self.cuts = [0, *(np.flatnonzero(np.diff(self.shard)) + 1).tolist(), len(sizes)]
 
     def into(self, staging: Path) -> None:
-        """Write shards, index and manifest into a folder where some shards may be whole already."""
+        """Write shards, index and manifest into a folder that may already contain complete shards."""
         atomic_files.replace(staging / PLAN, lambda file: file.write(self.plan.encode()))
         (staging / PARTS).mkdir(exist_ok=True)
         shards, rows = [], np.zeros(len(self.files), ROW)
@@ -170,7 +181,7 @@ class _Packing:
         (staging / PLAN).unlink()
 
     def _shard(self, staging: Path, number: int, begin: int, end: int) -> tuple[Shard, Array]:
-        """A shard and its rows of the index: as it is if it is whole, else written."""
+        """Return a shard and its rows of the index; write it unless it is already complete."""
         path, part = staging / f"{self.name}-{number:05d}.tar", staging / PARTS / f"{number:05d}.json"
         with contextlib.suppress(OSError, ValueError, KeyError):
             known = atomic_files.read_json(part, index.LARGEST)
@@ -214,7 +225,7 @@ class _Packing:
         return content
 
     def _member_names(self, begin: int, end: int) -> Iterator[str]:
-        """What each image of a shard is called there: its path, or a number where WebDataset would misread that."""
+        """Yield the name of each image in a shard: its path, or a number if WebDataset would misread the path."""
         taken = set()
         for row in range(begin, end):
             name = self.keys[row]
@@ -226,7 +237,7 @@ class _Packing:
 
 
 class _Written:
-    """A tar file while it is written, hashed on the way."""
+    """A tar file that is being written, hashed on the way."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file, self._sha, self.size = file, hashlib.sha256(), 0
@@ -237,7 +248,7 @@ class _Written:
 
     def member(self, name: str, content: bytes) -> int:
         """Append a file; return the offset of its first byte."""
-        info = tarfile.TarInfo(name)  # of nobody, at no time: so the same files make the same shard
+        info = tarfile.TarInfo(name)  # without owner and time, so that equal files give equal shards
         info.size = len(content)
         self._write(info.tobuf(tarfile.PAX_FORMAT))
         offset = self.size
@@ -246,7 +257,7 @@ class _Written:
         return offset
 
     def end(self) -> None:
-        """Append what ends a tar file."""
+        """Append the end of a tar file."""
         self._write(bytes(2 * BLOCK))
         self._write(bytes(-self.size % RECORD))
 
@@ -261,7 +272,14 @@ def write_index(
 ) -> None:
     """Write index and manifest of shards into a folder, the manifest last.
 
-    rows (N,) of ROW with shard, offset, size and, where `source` names what was packed, crc; the rest is of the table.
+    Args:
+        folder: The folder.
+        name: The data set.
+        table: Table of the samples.
+        rows: Rows (N,) of type ROW with shard, offset, size and, if `source` is given, crc; the rest is filled from
+            `table`.
+        shards: The shards.
+        source: Digest of the packed files.
     """
     names = [os.fsencode(path) for path in table.paths]
     rows["key_end"] = np.cumsum([len(name) for name in names])
@@ -295,7 +313,7 @@ def write_index(
 
 
 def _table_of(name: str, samples: Samples, keys: Sequence[str]) -> ImageTable:
-    """The table that samples were made of; how they deviate from the published counts is told anew when it is read."""
+    """Return the table that samples were made of; deviations from published counts are determined when it is read."""
     deviations = published_counts.deviations(name, samples.labels, samples.train_classes, samples.gallery)
     return ImageTable(
         paths=keys,

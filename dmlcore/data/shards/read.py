@@ -1,4 +1,4 @@
-"""A data set read from its shards: the same samples in the same order as from the files that were packed."""
+"""Reader of data sets in shards: the same samples in the same order as from the packed files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dmlcore.data.shards.index import ShardImages, ShardIndex, ShardKeys
 
 
 def read(info: Description, index: ShardIndex, image_size: int | None) -> Samples:
-    """The samples of an index: inputs (N, 3, S, S) uint8, decoded when indexed; raises DataError."""
+    """Return the samples of an index: inputs (N, 3, S, S) uint8, decoded when indexed; raise DataError."""
     manifest, rows = index.manifest, index.rows
     table = ImageTable(
         paths=ShardKeys(index),
@@ -25,7 +25,7 @@ def read(info: Description, index: ShardIndex, image_size: int | None) -> Sample
 
 
 def read_folder(info: Description, place: Path, image_size: int | None) -> Samples:
-    """The samples of a packed folder, which has to be of this data set."""
+    """Return the samples of a packed folder; raise DataError if it holds another data set."""
     index = ShardIndex(place)
     if index.manifest.data != info.name:
         raise DataError(f"{place} holds the shards of {index.manifest.data}; choose that data set, not {info.name}")

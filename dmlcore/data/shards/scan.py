@@ -1,4 +1,4 @@
-"""Tar files that others have packed, as WebDataset names what is in them: an index, made once and kept in the cache."""
+"""Index of tar files in WebDataset naming that were packed elsewhere, created once and cached."""
 
 from __future__ import annotations
 
@@ -22,25 +22,28 @@ from dmlcore.data.printable import encodable
 from dmlcore.data.shards.index import MANIFEST, ROW, Shard, ShardIndex
 from dmlcore.data.shards.pack import write_index
 
-VERSION = 2  # of how they are read: an index of another version is not used
-LABELS = ("cls", "json")  # endings of what names the class of a sample, the first that is there
+VERSION = 2  # version of the scan: an index with another version is not used
+LABELS = ("cls", "json")  # endings of the members that hold the class of a sample, in order of preference
 MOST = 2**20  # bytes of a label
 LARGEST_IMAGE = 2**32 - 1  # bytes; the index has four for its size
 SPLITS = {"train": True, "training": True, "test": False, "val": False, "valid": False, "validation": False}
 
 
 def shards_in(folder: Path) -> list[Path]:
-    """The tar files directly in a folder, by name."""
+    """Return the tar files directly in a folder, by name."""
     return sorted(path for path in folder.glob("*.tar") if path.is_file() and not path.name.startswith("."))
 
 
 def index_of(folder: Path, shards: list[Path]) -> ShardIndex:
-    """The index of tar files whose samples are KEY.jpg or KEY.png with KEY.cls or KEY.json beside it.
+    """Return the index of tar files whose samples are KEY.jpg or KEY.png with KEY.cls or KEY.json.
 
     A .cls holds the number or name of the class, a .json has it as "label", "cls" or "class"; without either, the
-    folder of the image in the tar file is its class. Where the names of some shards have the word train and those of
-    all others test or val, they are the image-wise split, or if no class is on both sides the class-disjoint one.
-    Raises DataError naming the shard and the sample.
+    folder of
+    the image in the tar file is its class. If the names of some shards contain the word train and those of all others
+    test
+    or val, they are the image-wise split or, if no class is on both sides, the class-disjoint one. Raises DataError
+    naming
+    the shard and the sample.
     """
     now = hashlib.sha256()
     for shard in shards:
@@ -113,19 +116,19 @@ def _table(shards: list[Path], samples: list[_Sample], shard_of: np.ndarray) -> 
 
 
 def _by_number(name: str) -> tuple[int, int, str]:
-    """Numbers as numbers, before all names."""
+    """Return a sort key that puts numbers, by value, before names."""
     return (0, int(name), name) if name.isdecimal() and len(name) < 20 else (1, 0, name)
 
 
 def _side(shard: Path) -> bool | None:
-    """Whether a shard trains, by a word of its name; None if none says so."""
+    """Return whether a shard trains, by a word of its name; None if there is no such word."""
     words = shard.stem.lower().replace("_", "-").replace(".", "-").split("-")
     return next((SPLITS[word] for word in words if word in SPLITS), None)
 
 
 @dataclass
 class _Group:
-    """What successive members of one key have: the image, and the bytes of each label."""
+    """Successive members with one key: the image, and the bytes of each label."""
 
     key: str
     image: tarfile.TarInfo | None
@@ -133,7 +136,7 @@ class _Group:
 
 
 def _samples(shard: Path) -> Iterator[_Sample]:
-    """The samples of a tar file in their order; raises DataError."""
+    """Yield the samples of a tar file in order; raise DataError."""
     try:
         group = _Group("", None, {})
         with tarfile.open(shard, "r:") as tar, shard.open("rb") as file:
@@ -141,7 +144,7 @@ def _samples(shard: Path) -> Iterator[_Sample]:
             if any(file.read()):
                 raise DataError(f"{shard} lacks the zeros that end a tar file: it was cut short; copy it again")
             for member in tar:
-                vars(tar)["members"] = []  # which would grow to all
+                vars(tar)["members"] = []  # otherwise the list would grow to all members
                 if member.isdir():
                     continue
                 if not member.isreg() or member.issparse():
@@ -157,14 +160,14 @@ def _samples(shard: Path) -> Iterator[_Sample]:
         yield from _sample(shard, group)
     except (DataError, OSError):
         raise
-    except Exception as error:  # sizes and headers that make no sense raise ValueError, OverflowError and more
+    except Exception as error:  # nonsensical sizes and headers raise ValueError, OverflowError and others
         raise DataError(
             f"{shard} is no plain tar file ({error}); copy it again, or if it is compressed, unpack it to .tar"
         ) from None
 
 
 def _split(name: str) -> tuple[str, str]:
-    """Key and lower-case ending of a member, at the first dot of its file name, as WebDataset has it."""
+    """Return key and lower-case ending of a member, split at the first dot of its file name, as in WebDataset."""
     folder, _, file = name.removeprefix("./").rpartition("/")
     stem, _, ending = file.partition(".")
     return f"{folder}/{stem}" if folder else stem, ending.lower()

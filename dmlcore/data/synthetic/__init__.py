@@ -1,1 +1,1 @@
-"""Data sets that are drawn: no download."""
+"""Generated data sets, which need no download."""

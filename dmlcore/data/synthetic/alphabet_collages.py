@@ -1,4 +1,4 @@
-"""Collages of written characters: one of a class among characters of one alphabet, which all classes share."""
+"""Collages of written characters: one of the class among characters of one alphabet that all classes share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dmlcore.data.synthetic.glyphs import glyphs
 from dmlcore.typing import Bools, Ints
 
 RECIPE = Recipe(side=2, showing=1)
-BACKGROUNDS = {"train": 0.5, "validation": 0.2, "test": 0.3}  # shares of the hands that write the backgrounds
+BACKGROUNDS = {"train": 0.5, "validation": 0.2, "test": 0.3}  # shares of the writers of the backgrounds
 
 OMNIGLOT, GLYPHS = (
     replace(
@@ -48,30 +48,39 @@ OMNIGLOT, GLYPHS = (
         ),
     )
 )
-# The alphabet behind every character, and those that validate.
+# The alphabet of the backgrounds, and the alphabets that validate.
 LATIN, GREEK = "Latin", ("Greek",)
 FIRST, LAST_TWO = glyphs.ALPHABETS[0], glyphs.ALPHABETS[glyphs.TRAIN_ALPHABETS - 2 : glyphs.TRAIN_ALPHABETS]
 
 
 @reader(OMNIGLOT)
 def read_omniglot(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Lay out collages of Omniglot for `seed`: inputs (N, 1, S, S) uint8; Latin behind, Greek validates; see `of`."""
+    """Arrange collages of Omniglot for `seed`, with Latin backgrounds; Greek validates. Inputs (N, 1, S, S) uint8."""
     return of(omniglot.read(folder, _tile(image_size), 0), behind=LATIN, validation=GREEK, seed=seed)
 
 
 @reader(GLYPHS)
 def read_glyphs(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Lay out collages of glyphs for `seed`: inputs (N, 1, S, S) uint8; Aruvel behind, two alphabets validate."""
+    """Arrange collages of glyphs for `seed`: inputs (N, 1, S, S) uint8; Aruvel backgrounds, two alphabets validate."""
     return of(glyphs.read(folder, _tile(image_size), seed), behind=FIRST, validation=LAST_TWO, seed=seed)
 
 
 def of(samples: Samples, *, behind: str, validation: Collection[str], seed: int, recipe: Recipe = RECIPE) -> Samples:
-    """Lay out a collage for every image of a class of `samples`, whose classes are named ALPHABET NUMBER.
+    """Arrange one collage per image of `samples`, whose classes are named ALPHABET NUMBER.
 
-    behind: the training alphabet whose characters are the backgrounds, parted by hands, so that no image is in two
-    splits; validation: the training alphabets that validate. Classes are renumbered, training classes first. facts:
-    tiles (N, T), rows of `samples`; shows (N, T), which of them show the class; foreground (N,), the first of these;
-    and the facts of that image. Raises DataError for an alphabet that does not train.
+    Classes are renumbered, training classes first. Facts: tiles (N, T), rows of `samples`; shows (N, T), the tiles that
+    show the class; foreground (N,), the first of these; and the facts of that image.
+
+    Args:
+        samples: Samples of characters.
+        behind: Training alphabet whose characters are the backgrounds, divided by writer, so that no image is in two
+            splits.
+        validation: Training alphabets that validate.
+        seed: Seed of the arrangement.
+        recipe: Layout of a collage.
+
+    Raises:
+        DataError: If an alphabet does not train.
     """
     alphabet = np.array([name.rpartition(" ")[0] for name in samples.class_names])
     trains = np.arange(len(alphabet)) < samples.train_classes
@@ -103,7 +112,7 @@ def of(samples: Samples, *, behind: str, validation: Collection[str], seed: int,
 
 
 def _hands(samples: Samples, classes: Ints) -> dict[str, Ints]:
-    """The images of these classes that each split has behind: of every class the first hands, and so on."""
+    """Return the background images of each split: for every class, the first writers train, and so on."""
     hands: dict[str, list[Ints]] = {split: [] for split in BACKGROUNDS}
     for number in classes:
         rows = np.flatnonzero(samples.labels == number)
@@ -123,7 +132,7 @@ def _who(alphabet: NDArray[np.str_], kinds: dict[str, Bools], behind: str) -> st
 
 
 def _tile(image_size: int | None) -> int | None:
-    """The side of a tile of images of this side."""
+    """Return the side of a tile for images of this side."""
     if image_size is None:
         return None
     if image_size % RECIPE.side:

@@ -1,4 +1,4 @@
-"""Cifar-Collage: CIFAR-100 images beside three of shared backgrounds (science note, section 8)."""
+"""Cifar-Collage: CIFAR-100 images next to three images of shared backgrounds (science note, section 8)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from dmlcore.data.synthetic import collage
 from dmlcore.data.synthetic.collage import CollageLayout, TileImages
 from dmlcore.typing import Array, Ints, Pixels
 
-SUPER_CLASSES, SUB_CLASSES = 20, 5  # super-classes; sub-classes of each
+SUPER_CLASSES, SUB_CLASSES = 20, 5  # number of super-classes; sub-classes of each
 BACKGROUNDS = ("flowers", "large_man-made_outdoor_things", "large_natural_outdoor_scenes", "trees")
-RANKS = {"train": (0, 1), "validation": (2,), "test": (3, 4)}  # of the sub-classes, in alphabetical order
+RANKS = {"train": (0, 1), "validation": (2,), "test": (3, 4)}  # ranks of the sub-classes, in alphabetical order
 
 INFO = replace(
     cifar100.INFO,
@@ -52,7 +52,7 @@ PRETRAINING = replace(
 class CifarImages:
     """All images of CIFAR-100: pixels (N, 3, 32, 32), fine labels (N,), rows of the official training file.
 
-    sub_classes (20, 5): the fine labels of each super-class, ascending; names of fine and of super-classes.
+    `sub_classes` (20, 5) are the fine labels of each super-class, ascending; names of fine and of super-classes follow.
     """
 
     pixels: Pixels
@@ -71,17 +71,18 @@ class CifarImages:
         return [number for number, name in enumerate(self.super_names) if name in BACKGROUNDS]
 
     def rows(self, super_classes: list[int], split: str) -> Ints:
-        """Rows of the images of these super-classes that belong to a split, sorted by super-class."""
+        """Return the rows of the images of these super-classes that belong to a split, sorted by super-class."""
         sub_classes = (self.sub_classes[number, list(RANKS[split])] for number in super_classes)
         return np.concatenate([np.flatnonzero(np.isin(self.fine, some)) for some in sub_classes])
 
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Lay out the collages for `seed`: inputs (N, 3, 64, 64) uint8, 16 super-classes as labels, own splits.
+    """Arrange the collages for `seed`: inputs (N, 3, 64, 64) uint8, 16 super-classes as labels, with own splits.
 
-    facts: tiles (N, 4), rows of CIFAR-100's train and then test; foreground (N,), the tile in 0..3 that shows the
-    class, the same as shows (N, 4); fine (N,), its sub-class among the 100.
+    Facts: tiles (N, 4), rows of CIFAR-100's train and then test; foreground (N,), the tile in 0..3 that shows the
+    class,
+    also as a mask shows (N, 4); fine (N,), its sub-class among the 100.
     """
     source = read_source(folder)
     layout = lay_out(source, seed)
@@ -92,7 +93,7 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
 
 @reader(DISTILLED)
 def read_distilled(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Return the foregrounds of `read` alone, in its order: inputs (N, 3, 32, 32) uint8; facts: tiles (N, 1), fine."""
+    """Return only the foregrounds of `read`, in its order: inputs (N, 3, 32, 32) uint8; facts: tiles (N, 1), fine."""
     source = read_source(folder)
     layout = lay_out(source, seed)
     rows = layout.front
@@ -103,7 +104,7 @@ def read_distilled(folder: Path, image_size: int | None, seed: int) -> Samples:
 def read_pretraining(folder: Path, image_size: int | None, seed: int) -> Samples:
     """Return all images of the 40 training sub-classes, backgrounds too: inputs (N, 3, 32, 32), fine labels.
 
-    facts: tiles (N, 1), rows of CIFAR-100; fine (N,).
+    Facts: tiles (N, 1), rows of CIFAR-100; fine (N,).
     """
     source = read_source(folder)
     rows = np.sort(source.rows(list(range(SUPER_CLASSES)), "train"))
@@ -116,7 +117,7 @@ def read_pretraining(folder: Path, image_size: int | None, seed: int) -> Samples
 
 
 def read_source(folder: Path) -> CifarImages:
-    """Read CIFAR-100 with its super-classes; raises DataError unless all 100 sub-classes are there, 5 in each."""
+    """Read CIFAR-100 with its super-classes; raise DataError unless all 100 sub-classes exist, 5 in each."""
     fields = {"fine_labels": cifar100.CLASSES, "coarse_labels": SUPER_CLASSES}
     fine_names, super_names = (
         cifar.read_names(folder / "meta", INFO, f"{field.removesuffix('s')}_names", count)

@@ -1,4 +1,4 @@
-"""Collages of any image set: tiles of which some show the class and the others what all classes share."""
+"""Collages of any image set: some tiles show the class, the others show backgrounds that all classes share."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import numpy as np
 from dmlcore.data.dataset import DataError, Inputs, rows_of
 from dmlcore.typing import Bools, Ints, Pixels
 
-Anew = Callable[[Ints, int], Ints]  # (rows of the collages, seed) -> their tiles, laid out anew
+Anew = Callable[[Ints, int], Ints]  # (rows of the collages, seed) -> their tiles in a new arrangement
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """side x side tiles, of which `showing` show the class."""
+    """Layout of side x side tiles, of which `showing` show the class."""
 
     side: int = 2
     showing: int = 1
@@ -29,13 +29,13 @@ class Recipe:
 
     @property
     def tiles(self) -> int:
-        """How many there are."""
+        """Number of tiles."""
         return self.side * self.side
 
 
 @dataclass(frozen=True, eq=False)
 class TileImages:
-    """Rows of the image set that make one split: `front` (n,) give a collage each, `behind` (k,) the backgrounds."""
+    """Rows of the image set for one split: one collage per image in `front` (n,), backgrounds `behind` (k,)."""
 
     front: Ints
     behind: Ints
@@ -43,9 +43,9 @@ class TileImages:
 
 @dataclass(frozen=True, eq=False)
 class CollageLayout:
-    """Which images make the collages: tiles (N, T) rows of the image set, row by row; shows (N, T) bool.
+    """Images of the collages: tiles (N, T), rows of the image set, row by row; shows (N, T) bool.
 
-    front (N,): the image that each collage is of, a tile of it.
+    `front` (N,) is the image that each collage is made for, one of its tiles.
     """
 
     tiles: Ints
@@ -61,10 +61,11 @@ class CollageLayout:
 
 
 class Collages:
-    """Images (N, C, H, W) uint8, put together from their tiles whenever they are read.
+    """Images (N, C, H, W) uint8, assembled from their tiles on each access.
 
-    Stored, 48,000 collages of CIFAR would take 590 MB beside the 184 MB of their tiles. Indexing is numpy's along the
-    first axis and returns a copy.
+    Stored, 48,000 collages of CIFAR would take 590 MB in addition to the 184 MB of their tiles. Indexing is numpy's
+    along
+    the first axis and returns a copy.
     """
 
     dtype = np.dtype(np.uint8)
@@ -82,9 +83,9 @@ class Collages:
         return self._together(self._tiles[rows_of(index, len(self))])
 
     def fresh(self, indices: Ints, seed: int, rows: slice = slice(None)) -> Pixels:
-        """The same images of their classes, (n, C, H, W), in other places among other backgrounds of training.
+        """Return collages (n, C, H, W) of the same foreground images, in new places among new training backgrounds.
 
-        rows: only these of them, each as it is among all.
+        `rows` selects a part of the batch; each collage is the same as in the complete batch.
         """
         if self._anew is None:
             raise DataError("these collages are fixed; they cannot be laid out anew")
@@ -101,10 +102,12 @@ class Collages:
 
 
 def lay_out(splits: Mapping[str, TileImages], labels: Ints, seed: int, recipe: Recipe = Recipe()) -> CollageLayout:
-    """Give every image in `front` a collage, split after split; labels (M,): the class of each row of the image set.
+    """Create a collage for every image in `front`, split by split; `labels` (M,) are the classes of the image set's
+    rows.
 
-    Backgrounds are drawn without replacement from a shuffled pool, reshuffled when too few for a collage are left;
-    places are a random permutation. Raises DataError where there are too few images for one collage.
+    Backgrounds are drawn without replacement from a shuffled pool, which is reshuffled when too few for a collage are
+    left;
+    places are a random permutation. Raises DataError if there are too few images for one collage.
     """
     random = np.random.default_rng(seed)
     tiles, shows, rows = [], [], {}
@@ -122,7 +125,7 @@ def lay_out(splits: Mapping[str, TileImages], labels: Ints, seed: int, recipe: R
 def collages(
     pixels: Inputs, layout: CollageLayout, training: TileImages, labels: Ints, recipe: Recipe = Recipe()
 ) -> Collages:
-    """The collages of a layout of pixels (M, C, h, w); `fresh` draws with the images of the training split."""
+    """Return the collages of a layout of pixels (M, C, h, w); `fresh` draws from the images of the training split."""
     return Collages(pixels, layout.tiles, partial(_anew, layout.front, training, labels, recipe))
 
 
@@ -133,13 +136,13 @@ def _anew(front: Ints, training: TileImages, labels: Ints, recipe: Recipe, indic
 def _arranged(
     front: Ints, images: TileImages, labels: Ints, recipe: Recipe, random: np.random.Generator
 ) -> tuple[Ints, Bools]:
-    """Tiles (n, T) of a collage for each image in `front`, and which of them show the class (n, T)."""
+    """Return tiles (n, T) of a collage for each image in `front`, and a mask (n, T) of those that show the class."""
     others = recipe.tiles - recipe.showing
     columns = [front[:, None]]
     if recipe.showing > 1:
         columns.append(_of_the_same(front, images.front, labels, recipe.showing - 1, random))
     if others:
-        fit = len(images.behind) // others  # collages that one shuffle serves
+        fit = len(images.behind) // others  # collages per shuffle
         if not fit:
             raise DataError(f"{others} tiles need backgrounds, there are {len(images.behind)}: complete the data set")
         rounds = -(-len(front) // fit)
@@ -150,7 +153,7 @@ def _arranged(
 
 
 def _of_the_same(front: Ints, images: Ints, labels: Ints, count: int, random: np.random.Generator) -> Ints:
-    """`count` other images (n, count) of the class of each image in `front`."""
+    """Return `count` other images (n, count) of the class of each image in `front`."""
     chosen = np.empty((len(front), count), np.int64)
     members = {label: images[labels[images] == label] for label in np.unique(labels[front])}
     for place, row in enumerate(front.tolist()):

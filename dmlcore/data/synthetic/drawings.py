@@ -1,4 +1,4 @@
-"""Images that are drawn, each when it is first asked for, and kept."""
+"""Images that are drawn on first access and cached."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ import numpy as np
 from dmlcore.data.dataset import rows_of
 from dmlcore.typing import Ints, Pixels
 
-CHUNK = 64  # images drawn at once: what is computed of them stays in the cache
+CHUNK = 64  # images per call; intermediate results of this number fit into the CPU cache
 
 
 class Drawings:
-    """Images (N, ...) uint8; `draw` makes those of some rows (n,) ascending, as (n, ...).
+    """Images (N, ...) uint8; `draw` creates those of some rows (n,) ascending, as (n, ...).
 
-    Indexing is numpy's along the first axis and returns a copy. What an image is drawn from, and nothing else, should
-    be in `drawn_from(index)`, where identities of samples come from.
+    Indexing is numpy's along the first axis and returns a copy. `drawn_from(index)` should return exactly the values
+    that an
+    image is drawn from; identities of samples are computed from it.
     """
 
     dtype = np.dtype(np.uint8)
@@ -29,7 +30,7 @@ class Drawings:
         drawn_from: Callable[[int], bytes],
     ) -> None:
         self.shape, self._draw, self.drawn_from = shape, draw, drawn_from
-        self._images = np.empty(shape, np.uint8)  # memory is taken up as images are drawn
+        self._images = np.empty(shape, np.uint8)  # memory is used as images are drawn
         self._is_drawn = np.zeros(len(self), bool)
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""Toy shapes in space that no straight cut separates: pairs of moons, and a chain of linked rings."""
+"""Toy shapes in space that no plane separates: pairs of moons, and a chain of linked rings."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 from dmlcore.data.dataset import Description, Samples, reader
 from dmlcore.typing import Floats
 
-CLASSES, POINTS = 8, 200  # points of a class
+CLASSES, POINTS = 8, 200  # points per class
 PAIRS = CLASSES // 2
-MOON_NOISE, LIFT = 0.1, 0.5  # standard deviation in each direction; height of a pair above the one below
-# Of the radii of the rings, 1.2 keeps their centre lines farthest apart: 0.61, six standard deviations.
+MOON_NOISE, LIFT = 0.1, 0.5  # standard deviation in each direction; height of a pair above the previous one
+# Among the radii of the rings, 1.2 maximises the distance of their centre lines: 0.61, six standard deviations.
 RING_NOISE, RING_RADIUS, CHAIN_RADIUS = 0.1, 1.2, 2.0
 
 MOONS = Description(
@@ -39,7 +39,8 @@ RINGS = Description(
 def read_moons(folder: Path, image_size: int | None, seed: int) -> Samples:
     """Draw the moons for `seed`: inputs (1600, 3) float32; classes 2k and 2k + 1 are the pair at height k / 2.
 
-    Pair k is make_moons about its centre, turned by k * 45 degrees about the vertical, Gaussian noise of 0.1 in each
+    Pair k is make_moons about its centre, rotated by k * 45 degrees about the vertical, with Gaussian noise of 0.1 in
+    each
     direction.
     """
     from sklearn.datasets import make_moons  # slow to import, and needed for this data set only
@@ -67,8 +68,9 @@ def read_rings(folder: Path, image_size: int | None, seed: int) -> Samples:
 def ring(label: int, angles: Floats) -> Floats:
     """Return points (n, 3) of the centre line of ring `label` at `angles` (n,) in radians.
 
-    Its centre is at label * 45 degrees on a circle of radius 2; its plane holds the tangent of that circle and is
-    inclined by 45 degrees, to the one side or the other in turn, so that neighbours are perpendicular and linked.
+    Its centre is at label * 45 degrees on a circle of radius 2. Its plane contains the tangent of that circle and is
+    inclined
+    by 45 degrees, alternately to either side, so that neighbours are perpendicular and linked.
     """
     around = 2 * np.pi * label / CLASSES
     outward = np.array([np.cos(around), np.sin(around), 0.0])

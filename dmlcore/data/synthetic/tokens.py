@@ -1,4 +1,4 @@
-"""Bags of class tokens and shared tokens: a study of what pooling can tell apart (science note, section 7)."""
+"""Bags of class tokens and shared tokens, for studies of what pooling can separate (science note, section 7)."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 from dmlcore.data.dataset import Description, Samples, reader
 from dmlcore.typing import Ints, Pixels
 
-CLASSES, OWN, SHARED = 16, 4, 4  # classes, tokens of each class alone, tokens of all classes
+CLASSES, OWN, SHARED = 16, 4, 4  # classes, tokens per class, tokens shared by all classes
 TOKENS = CLASSES * OWN + SHARED
-BAG = 50  # tokens in a bag
-BAGS = {"train": 2048, "validation": 128, "test": 128}  # bags of a class
-SHARE_MEAN, SHARE_STD = 0.5, 0.1  # of the share of own tokens; 0.1 is a standard deviation
-FEW = 4  # classes of the smaller set, which a plane has room for
+BAG = 50  # tokens per bag
+BAGS = {"train": 2048, "validation": 128, "test": 128}  # bags per class
+SHARE_MEAN, SHARE_STD = 0.5, 0.1  # share of the class's own tokens: mean and standard deviation
+FEW = 4  # classes of the smaller set, which can be shown in a plane
 
 
 def shared_tokens(classes: int = CLASSES) -> Ints:
-    """Return the token ids (4,) that bags of all of so many classes hold; not to be written to."""
+    """Return the token ids (4,) that bags of all classes contain; read-only."""
     ids: Ints = np.arange(classes * OWN, classes * OWN + SHARED)
     ids.flags.writeable = False
     return ids
@@ -48,7 +48,7 @@ FEW_INFO = replace(
 
 
 def token_ids_of(label: int) -> Ints:
-    """Return the token ids (4,) that only bags of class `label` hold; raises ValueError unless 0 <= label < 16."""
+    """Return the token ids (4,) that only bags of class `label` contain; raise ValueError unless 0 <= label < 16."""
     if not 0 <= label < CLASSES:
         raise ValueError(f"label must be in 0..{CLASSES - 1}, got {label!r}")
     return np.arange(OWN * label, OWN * (label + 1))
@@ -57,8 +57,9 @@ def token_ids_of(label: int) -> Ints:
 def draw(labels: NDArray[np.integer], random: np.random.Generator, classes: int = CLASSES) -> Ints:
     """Draw one bag (n, 50) of token ids for each label (n,), below `classes`.
 
-    share mu ~ N(0.5, 0.1^2); round(50 (1 - mu)), clipped to 1..49, of the tokens are shared ones and the others of the
-    class, all with replacement; then the bag is shuffled, as it has no order.
+    With share mu ~ N(0.5, 0.1^2), round(50 (1 - mu)) tokens, clipped to 1..49, are shared ones and the others belong to
+    the
+    class, all drawn with replacement; then the bag is shuffled, because it has no order.
     """
     share = random.normal(SHARE_MEAN, SHARE_STD, size=(len(labels), 1))
     shared = np.rint(BAG * (1 - share)).clip(1, BAG - 1)
@@ -70,14 +71,17 @@ def draw(labels: NDArray[np.integer], random: np.random.Generator, classes: int 
 
 
 def counts(bags: NDArray[np.integer], tokens: int = TOKENS) -> Ints:
-    """Return how often each of the `tokens` ids from 0 is in each bag: (n, L) -> (n, tokens)."""
+    """Return the number of occurrences of each of the `tokens` ids in each bag: (n, L) -> (n, tokens)."""
     cells = np.arange(len(bags))[:, None] * tokens + bags
     return np.bincount(cells.ravel(), minlength=len(bags) * tokens).reshape(-1, tokens)
 
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Draw the bags for `seed`: inputs (36864, 50) int64 in 0..67; 2,048 / 128 / 128 bags a class, sorted by class."""
+    """Draw the bags for `seed`: inputs (36864, 50) int64 in 0..67, sorted by class.
+
+    Each class has 2,048 bags for training and 128 each for validation and test.
+    """
     return _bags(CLASSES, seed)
 
 
@@ -103,7 +107,9 @@ def _bags(classes: int, seed: int) -> Samples:
 
 
 def _image(inputs: Ints, classes: int, index: int) -> Pixels:
-    """Counts as grey cells (4, classes + 1, 3), a column for each class, the last for the shared ones; 16 is white."""
+    """Return counts as grey cells (4, classes + 1, 3), one column per class and the last for shared tokens; 16 is
+    white.
+    """
     table = counts(inputs[index : index + 1], (classes + 1) * OWN).reshape(classes + 1, OWN).T
     grey = (255 * table.clip(0, 16) // 16).astype(np.uint8)
     return np.repeat(grey[:, :, None], 3, axis=2)

@@ -1,1 +1,1 @@
-"""Drawn bird species."""
+"""Generated drawings of bird species."""

@@ -1,4 +1,4 @@
-"""Drawn birds: 72 species that differ in parts, proportions and colours, for a fine-grained task without a download."""
+"""Drawn birds: 72 species that differ in parts, proportions and colours, a fine-grained task without a download."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dmlcore.data.synthetic.drawings import Drawings
 from dmlcore.typing import Ints, Pixels
 
 PER_CLASS = 40
-IMAGE_SIZE, DISPLAYED = 64, 160  # pixels a side
+IMAGE_SIZE, DISPLAYED = 64, 160  # pixels per side
 
 INFO = Description(
     name="birds",
@@ -31,10 +31,11 @@ INFO = Description(
 
 
 class DrawnBirds:
-    """Images (N, 3, size, size) uint8 of birds, each drawn when first asked for; a function of (seed, index, size).
+    """Images (N, 3, size, size) uint8 of birds, drawn on first access; a function of (seed, index, size).
 
-    As photographs in a store they are centre cuts of images with a side of 256/227 size, which `uncut` returns.
-    Indexing is numpy's along the first axis and returns a copy.
+    Like photographs in a store, they are centre crops of images with a side of 256/227 size, which `uncut` returns.
+    Indexing
+    is numpy's along the first axis and returns a copy.
     """
 
     dtype = np.dtype(np.uint8)
@@ -61,7 +62,7 @@ class DrawnBirds:
         return self._images[index][..., inside, inside, :].swapaxes(-1, -2).swapaxes(-2, -3)
 
     def uncut(self, indices: Ints) -> list[Pixels]:
-        """Return the images uncut, (H, H, 3) uint8 each."""
+        """Return the uncropped images, (H, H, 3) uint8 each."""
         return list(self._images[np.asarray(indices, np.int64)])
 
 
@@ -72,9 +73,9 @@ def image(labels: Ints, seed: int, side: int, index: int) -> Pixels:
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Lay out the birds for `seed`, which draws poses and scenes but not the species; nothing is drawn yet.
+    """Return the birds for `seed`, which determines poses and scenes but not the species; nothing is drawn yet.
 
-    facts: family (N,) in 0..8, as in FAMILIES; marks (N, 12) bool, as in MARKS.
+    Facts: family (N,) in 0..8, as in FAMILIES; marks (N, 12) bool, as in MARKS.
     """
     species = guide()
     labels = np.repeat(np.arange(len(species)), PER_CLASS)

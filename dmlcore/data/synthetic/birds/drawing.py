@@ -1,4 +1,4 @@
-"""Draws a bird of a species: pose, light, perch and clutter are random, what tells the species is not."""
+"""Drawing of a bird of a species: pose, light, perch and clutter are random, the marks of the species are not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FINE = 2  # drawn at twice the size, then averaged
 
 
 def draw(species: Species, random: np.random.Generator, side: int) -> Pixels:
-    """Return (side, side, 3) uint8, a function of the species and the state of `random`; the layout not of `side`."""
+    """Return (side, side, 3) uint8, a function of the species and the state of `random`; the layout ignores `side`."""
     pixels = FINE * side
     image = background(random, pixels)
     pose = Pose(species, random)
@@ -29,7 +29,7 @@ def draw(species: Species, random: np.random.Generator, side: int) -> Pixels:
 
 
 def _developed(image: Image.Image, shade: Image.Image, random: np.random.Generator) -> Pixels:
-    """Shade, exposure, colour of the light, contrast and grain of a photograph."""
+    """Apply shade, exposure, colour of the light, contrast and grain of a photograph."""
     soft = np.asarray(shade.filter(ImageFilter.BoxBlur(shade.width / 50)), np.float32) / 255
     values = np.asarray(image, np.float32) * soft[..., None]
     light = random.uniform(0.72, 1.18) * (1 + random.normal(0, 0.05, 3)).astype(np.float32)
@@ -44,14 +44,14 @@ def _developed(image: Image.Image, shade: Image.Image, random: np.random.Generat
 
 
 class _Painter:
-    """Draws the bird of one pose; `shade` darkens what the light does not reach."""
+    """Painter of the bird in one pose; `shade` darkens the parts in shadow."""
 
     def __init__(self, pose: Pose, image: Image.Image, shade: Image.Image) -> None:
         self.pose, self.species = pose, pose.species
         self._ink, self._shade = ImageDraw.Draw(image), ImageDraw.Draw(shade)
 
     def paint(self) -> None:
-        """Draw from what is behind to what is in front."""
+        """Draw from back to front."""
         marks = self.species.marks
         self._paint_legs()
         self._paint_tail("tail_tip" in marks)
@@ -138,7 +138,7 @@ class _Painter:
                 self.pose.on_head([(0.9, 0.36), (0.35, 0.72), (-0.3, 0.68), (-0.95, 0.3), (-0.3, 0.46), (0.35, 0.48)]),
                 "accent",
             )
-        # The eye, with a glint of light.
+        # The eye, with a reflection.
         middle = self.pose.on_canvas(self.pose.on_head([(0.36, 0.22)])[0])
         radius = 0.17 * self.species.family.head * self.pose.unit
         if "eye_ring" in marks:

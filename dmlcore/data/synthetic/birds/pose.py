@@ -1,4 +1,4 @@
-"""The shape of a bird in one pose: a bent body with a head and a tail, each with coordinates of its own."""
+"""Shape of a bird in one pose: a curved body with a head and a tail, each with its own coordinate system."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 from dmlcore.data.synthetic.birds.species import PARTS, Colour, Species
 from dmlcore.typing import Floats
 
-SAMPLES = 28  # along the spine
+SAMPLES = 28  # samples along the spine
 
 Places = Sequence[tuple[float, float]] | Floats
 
 
 class Pose:
-    """The shape of one bird in one pose, in body lengths with the bird looking right; `place` puts it on a canvas."""
+    """Shape of one bird in one pose, in body lengths with the bird looking right; `place` puts it on a canvas."""
 
     def __init__(self, species: Species, random: np.random.Generator) -> None:
         self.species, family = species, species.family
@@ -48,7 +48,7 @@ class Pose:
         self.raised = random.random() < 0.22
         self.flap, self.droop = random.uniform(55, 125), random.normal(0, 0.08)
         self.spots = random.uniform(-1, 1, (16, 2))
-        # Plumage: the colours of the species, a little other for each bird.
+        # Plumage: the colours of the species, varied slightly for each bird.
         tints = 1 + random.normal(0, 0.05, (len(PARTS), 3)) + random.normal(0, 0.06, (len(PARTS), 1))
         plain = np.array([species.colour(part) for part in PARTS])
         rows = (plain * tints + 4).clip(0, 255).astype(int).tolist()
@@ -62,7 +62,7 @@ class Pose:
         self.ground = [hip + np.array([random.normal(0, 0.04), gap + 0.1]) for hip in self.hips]
 
     def place(self, random: np.random.Generator, pixels: int) -> None:
-        """Turn, mirror, foreshorten and scale the bird, so that it takes half of the canvas or more."""
+        """Turn, mirror, foreshorten and scale the bird, so that it takes at least half of the canvas."""
         tilt = math.radians(random.normal(0, 6))
         mirror = random.choice([-1.0, 1.0])
         squeeze = mirror * random.uniform(0.74, 1.0)
@@ -83,16 +83,18 @@ class Pose:
 
     @property
     def feet(self) -> Floats:
-        """(2, 2) where the feet are on the canvas."""
+        """Positions (2, 2) of the feet on the canvas."""
         return self.on_canvas(np.array(self.ground))
 
     def at(self, t: float, v: float) -> Floats:
-        """The point of the body at t from 0 (head) to 1 (tail) along it and v from -1 (back) to 1 (belly) across."""
+        """Return the point of the body at t from 0 (head) to 1 (tail) along it and v from -1 (back) to 1 (belly)
+        across.
+        """
         point: Floats = self.on_body([(t, v)])[0]
         return point
 
     def on_body(self, places: Places) -> Floats:
-        """`at` of each (t, v)."""
+        """Apply `at` to each (t, v)."""
         t, v = np.array(places, float).T
         index = t * (SAMPLES - 1)
         before = np.minimum(index.astype(int), SAMPLES - 2)
@@ -104,28 +106,28 @@ class Pose:
         return points
 
     def on_head(self, places: Places) -> Floats:
-        """Points given forward and up from the middle of the head, in its radius."""
+        """Convert points given as forward and up from the middle of the head, in units of its radius."""
         points: Floats = self.head_at + self.species.family.head * (np.asarray(places, float) @ self.face)
         return points
 
     def on_tail(self, places: Places) -> Floats:
-        """Points given along the tail in its length, and up from its middle in body lengths."""
+        """Convert points given along the tail in units of its length, and up from its middle in body lengths."""
         length = self.species.family.tail * self.species.stretch
         points: Floats = self.spine[-1] + (np.asarray(places, float) * [length, 1.0]) @ self.tail
         return points
 
     def on_canvas(self, points: Floats) -> Floats:
-        """Pixels of points of the bird."""
+        """Convert points of the bird to pixels."""
         pixels: Floats = self.unit * (points @ self.matrix.T) + self.shift
         return pixels
 
     @property
     def bill_length(self) -> float:
-        """How far the bill reaches beyond the head, in its radius."""
+        """Length of the bill beyond the head, in units of its radius."""
         return self.species.family.bill_length * self.species.stretch
 
     def strip(self, t0: float, t1: float, v0: float, v1: float | Floats) -> Floats:
-        """The polygon of the body from t0 to t1 and v0 to v1, which may change along it."""
+        """Return the polygon of the body from t0 to t1 and v0 to v1; the limits of v may vary along it."""
         first, last = round(t0 * (SAMPLES - 1)), round(t1 * (SAMPLES - 1))
         rows = slice(first, last + 1)
         if isinstance(v1, np.ndarray):
@@ -135,7 +137,7 @@ class Pose:
 
 
 def _spline(knots: int) -> Floats:
-    """(SAMPLES, knots): a Catmull-Rom curve through its knots, evenly in its parameter."""
+    """Return the weights (SAMPLES, knots) of a Catmull-Rom curve through its knots, uniform in its parameter."""
     place = np.linspace(0, knots - 1, SAMPLES)
     basis = np.zeros((SAMPLES, knots))
     for row, x in enumerate(place):

@@ -1,4 +1,4 @@
-"""What stands behind and before a drawn bird: sky, leaves, water, branches, twigs; independent of its species."""
+"""Background and foreground of a drawn bird: sky, leaves, water, branches, twigs; independent of its species."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from PIL import Image, ImageDraw, ImageFilter
 from dmlcore.data.synthetic.birds.species import Colour
 from dmlcore.typing import Floats
 
-BLURRED = 64  # pixels a side of what is out of focus, enlarged later
+BLURRED = 64  # pixels per side of blurred parts, which are enlarged later
 
 # Two colours each, above and below.
 SETTINGS: tuple[tuple[Colour, Colour], ...] = (
@@ -28,7 +28,7 @@ WOOD: tuple[Colour, ...] = ((92, 72, 54), (122, 104, 84), (64, 52, 44), (142, 12
 
 
 def background(random: np.random.Generator, pixels: int) -> Image.Image:
-    """(pixels, pixels): a gradient with shapes out of focus."""
+    """Return a (pixels, pixels) image of a gradient with blurred shapes."""
     above, below = (np.array(colour) + random.normal(0, 10, 3) for colour in SETTINGS[random.integers(len(SETTINGS))])
     down = np.linspace(0, 1, BLURRED)[:, None, None]
     bend = down ** random.uniform(0.5, 2.0)
@@ -50,11 +50,11 @@ def background(random: np.random.Generator, pixels: int) -> Image.Image:
 
 
 def perch(image: Image.Image, feet: Floats, random: np.random.Generator) -> None:
-    """Draw what the feet (2, 2) are on: a branch, a trunk, the ground, water, or nothing in the air."""
+    """Draw the support under the feet (2, 2): a branch, a trunk, the ground, water, or nothing in the air."""
     ink, pixels = ImageDraw.Draw(image), image.width
     kind = random.choice(["branch", "branch", "branch", "trunk", "ground", "water", "air"])
     x, y = np.minimum(feet.mean(0), pixels - 1)
-    # Drawn for every kind, or the images that a seed makes would be others than before.
+    # Drawn for every kind; otherwise the images of a seed would change.
     wood = _near(_one(WOOD, random), random, 10)
     slope, thick = random.normal(0, 0.22), random.uniform(0.02, 0.06) * pixels
     if kind == "branch":
@@ -74,7 +74,7 @@ def _branch(
     random: np.random.Generator,
     pixels: int,
 ) -> None:
-    """A bough across the image through `at`, lit from above, with some leaves."""
+    """Draw a branch across the image through `at`, lit from above, with some leaves."""
     x, y = at
     bend = random.normal(0, 0.06) * pixels
     ends = [
@@ -90,7 +90,7 @@ def _branch(
 
 
 def _trunk(ink: ImageDraw.ImageDraw, x: float, wood: Colour, random: np.random.Generator, pixels: int) -> None:
-    """An upright trunk about x, wider at its foot, with cracks in its bark."""
+    """Draw an upright trunk at x, wider at its foot, with cracks in its bark."""
     wide = random.uniform(0.08, 0.2) * pixels
     left = x - wide * random.uniform(0.2, 0.8)
     ink.polygon(
@@ -106,7 +106,7 @@ def _trunk(ink: ImageDraw.ImageDraw, x: float, wood: Colour, random: np.random.G
 
 
 def _ground(ink: ImageDraw.ImageDraw, y: float, random: np.random.Generator, pixels: int, *, water: bool) -> None:
-    """Earth with blades of grass, or water with level ripples, from y downwards."""
+    """Draw earth with blades of grass, or water with level ripples, from y downwards."""
     tone = np.array(SETTINGS[5 if water else int(random.choice([2, 4, 6]))][1])
     ink.rectangle([0, y - 0.01 * pixels, pixels, pixels], fill=_near(tone, random, 14))
     for _ in range(14):
@@ -117,7 +117,7 @@ def _ground(ink: ImageDraw.ImageDraw, y: float, random: np.random.Generator, pix
 
 
 def clutter(image: Image.Image, random: np.random.Generator) -> None:
-    """Draw leaves, twigs and blades before the bird, in half of the images."""
+    """Draw leaves, twigs and blades in front of the bird, in half of the images."""
     ink, pixels = ImageDraw.Draw(image), image.width
     if random.random() < 0.5:
         return
@@ -154,7 +154,7 @@ def _one(colours: tuple[Colour, ...], random: np.random.Generator) -> Colour:
 
 
 def _near(colour: Floats | Colour, random: np.random.Generator, light: float, hue: float = 6.0) -> Colour:
-    """A colour beside this one: `light` and `hue` are standard deviations, of all channels together and of each."""
+    """Return a similar colour; `light` and `hue` are standard deviations, of all channels together and of each."""
     shift = light * random.standard_normal()
     red, green, blue = (
         min(255, max(0, int(value + shift + hue * random.standard_normal())))

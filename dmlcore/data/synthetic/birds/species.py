@@ -1,4 +1,4 @@
-"""A field guide of 72 drawn species: body plans, colours and marks that species share in different combinations."""
+"""Field guide of 72 drawn species: body plans, colours and marks that species share in different combinations."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from functools import cache
 
 import numpy as np
 
-GUIDE_SEED = 23  # of the guide: the species are the same for every seed of the images
-SCHEMES, SISTERS = 4, 2  # colour schemes of a family; species that share one
+GUIDE_SEED = 23  # seed of the guide: the species are the same for every seed of the images
+SCHEMES, SISTERS = 4, 2  # colour schemes per family; species per colour scheme
 
 Colour = tuple[int, int, int]
 COLOURS: dict[str, Colour] = {
@@ -33,7 +33,7 @@ UPPER = ("black", "slate", "ash", "brown", "rufous", "olive", "green", "blue", "
 UNDER = ("white", "white", "buff", "ash", "yellow", "orange", "pink", "rufous")
 ACCENT = ("black", "white", "yellow", "orange", "red", "blue", "rufous")
 BILL = ("black", "slate", "yellow", "orange", "red")
-# Mark -> the word in the name of a species whose sign it is.
+# Mark -> the word for it in the name of a species.
 MARKS = {
     "crest": "crested",
     "cap": "capped",
@@ -48,13 +48,13 @@ MARKS = {
     "tail_tip": "tailed",
     "eye_ring": "ringed",
 }
-PARTS = ("upper", "under", "wing", "head", "accent", "bill", "leg")  # that have a colour of their own
+PARTS = ("upper", "under", "wing", "head", "accent", "bill", "leg")  # parts with a colour of their own
 ON_HEAD = ("cap", "mask", "brow", "throat", "eye_ring")
 
 
 @dataclass(frozen=True)
 class Family:
-    """Proportions in body lengths, angles in degrees above the horizon."""
+    """Proportions of a family in body lengths, angles in degrees above the horizon."""
 
     name: str
     depth: float  # half the depth of the body
@@ -66,7 +66,7 @@ class Family:
     bill_length: float  # in head radii
     tail: float
     tail_width: float
-    wing: float  # how far the folded wing reaches beyond the rump
+    wing: float  # length of the folded wing beyond the rump
     leg: float
 
 
@@ -85,7 +85,7 @@ FAMILIES = (
 
 @dataclass(frozen=True)
 class Species:
-    """What tells one class from another."""
+    """Features that distinguish one class from the others."""
 
     name: str
     family: Family
@@ -98,16 +98,16 @@ class Species:
     leg: str
     marks: frozenset[str]
     fork: float  # of the tail: -0.3 rounded, 0 square, 1 forked
-    stretch: float  # of tail and bill, against the family
+    stretch: float  # of tail and bill, relative to the family
 
     def colour(self, part: str) -> Colour:
-        """RGB of one of the PARTS."""
+        """Return the RGB colour of one of the PARTS."""
         return COLOURS[getattr(self, part)]
 
 
 @cache
 def guide() -> tuple[Species, ...]:
-    """The species; the first half has two colour schemes of each family, the second half two others."""
+    """Return the species; the first half has two colour schemes of each family, the second half two others."""
     random = np.random.default_rng(GUIDE_SEED)
     schemes: list[list[Species]] = [[] for _ in range(SCHEMES)]
     for family in FAMILIES:
@@ -117,7 +117,7 @@ def guide() -> tuple[Species, ...]:
 
 
 def _sisters(family: Family, upper: str, random: np.random.Generator) -> list[Species]:
-    """Species of the same colours that differ in their marks, and perhaps in tail, bill or legs."""
+    """Return species with the same colours that differ in their marks, and possibly in tail, bill or legs."""
     pick = random.choice
     under = str(pick([colour for colour in UNDER if colour != upper]))
     wing = str(pick([upper, upper, "black" if upper != "black" else "brown"]))

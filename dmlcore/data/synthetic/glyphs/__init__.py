@@ -1,1 +1,1 @@
-"""Invented alphabets: stroke programs and the hands that write them."""
+"""Invented alphabets: stroke programs of characters, and writers that vary them."""

@@ -1,4 +1,4 @@
-"""Glyphs: invented alphabets written by many hands; tested on alphabets never seen, without a download."""
+"""Glyphs: invented alphabets written by many writers and tested on unseen alphabets, without a download."""
 
 from __future__ import annotations
 
@@ -16,25 +16,26 @@ from dmlcore.data.synthetic.glyphs.drawing import drawn
 from dmlcore.data.synthetic.glyphs.programs import STROKES, Programs
 from dmlcore.typing import Bools, Floats, Ints, Pixels
 
-IMAGE_SIZE, DISPLAYED = 28, 84  # pixels a side
+IMAGE_SIZE, DISPLAYED = 28, 84  # pixels per side
 ALPHABETS = (
-    *("Aruvel", "Besho", "Cindral", "Dovari", "Emneth", "Farsku", "Gilowa", "Hestran"),  # train; of them
-    *("Ionteq", "Jurimba", "Kaldoon", "Lirbash", "Meyvor"),  # test
+    # training alphabets, first part
+    *("Aruvel", "Besho", "Cindral", "Dovari", "Emneth", "Farsku", "Gilowa", "Hestran"),
+    *("Ionteq", "Jurimba", "Kaldoon", "Lirbash", "Meyvor"),  # test alphabets
 )
 TRAIN_ALPHABETS = 8  # the last two of them are the last quarter of their classes, which validates
-CHARACTERS, HANDS = 24, 20  # of an alphabet; that write each character
+CHARACTERS, HANDS = 24, 20  # characters per alphabet; writers per character
 INVENTED = 2015  # seed of the alphabets, the same for every seed of a run
 
-# How hands differ: habit of a hand, and play from character to character; standard deviations.
-# Calibrated on raw inputs, untrained network and validation alphabets alone: docs/studies.md.
-SLANT, TURN = (0.25, 0.12), (0.05, 0.10)  # sheared sideways, upwards
+# Variation between writers: habit of a writer, and variation from character to character; standard deviations.
+# Calibrated only on raw inputs, the untrained network and the validation alphabets: docs/studies.md.
+SLANT, TURN = (0.25, 0.12), (0.05, 0.10)  # shear sideways and upwards
 WIDTH, HEIGHT, SIZE = (0.12, 0.12), (0.06, 0.06), (0.10, 0.05)  # of the logarithm
-PEN = (0.20, 0.07)  # of the logarithm of the width of the line
+PEN = (0.20, 0.07)  # of the logarithm of the line width
 BEND = 0.24  # of the whole character: coefficients of x x, x y and y y
 PLACE, STROKE, LENGTH, POINT = 0.04, 0.05, 0.10, 0.05  # of the character, of each stroke, of its control points
-OMITTED = 0.03  # chance of a stroke to be left out of a character of three or more
-LINE, SPACE = 0.06, 0.66  # width of the pen and of a character, in sides of the image
-EDGE = 0.08  # of the image that the middle of the pen leaves free
+OMITTED = 0.03  # probability that a stroke is omitted from a character of three or more
+LINE, SPACE = 0.06, 0.66  # width of the pen and of a character, in units of the image side
+EDGE = 0.08  # margin that the middle of the pen keeps
 
 INFO = Description(
     name="glyphs",
@@ -50,27 +51,28 @@ INFO = Description(
 
 
 class Writing(NamedTuple):
-    """What hands wrote, as `drawn` takes it: points (N, STROKES, 5, 2), which strokes (N, STROKES), pen (N,)."""
+    """Characters of all writers, as `drawn` takes them: points (N, STROKES, 5, 2), has (N, STROKES), pen (N,)."""
 
     points: Floats
     has: Bools
     pen: Floats
 
     def draw(self, side: int, rows: Ints) -> Pixels:
-        """Ink (n, 1, side, side) of some samples."""
+        """Return the ink (n, 1, side, side) of some samples."""
         return drawn(self.points[rows], self.has[rows], self.pen[rows], side)[:, None]
 
     def image(self, index: int) -> Pixels:
-        """A sample as people see it, (DISPLAYED, DISPLAYED, 3)."""
+        """Return a sample for display, (DISPLAYED, DISPLAYED, 3)."""
         return ink.image(self.draw(DISPLAYED, np.array([index])), 0)
 
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Let the hands of `seed` write the characters, which are the same for every seed; nothing is drawn yet.
+    """Return the characters as the writers of `seed` vary them; the characters are the same for every seed.
 
-    inputs (N, 1, S, S) uint8, 0 paper and 255 ink; facts: alphabet (N,) in 0..12; hand (N,), from 1. Classes are named
-    "Alphabet 07".
+    Nothing is drawn yet. Inputs (N, 1, S, S) uint8, 0 paper and 255 ink; facts: alphabet (N,) in 0..12; hand (N,), from
+    1.
+    Classes are named "Alphabet 07".
     """
     programs = glyph_programs.invent(len(ALPHABETS), CHARACTERS, INVENTED)
     classes, side = len(programs.has), image_size or IMAGE_SIZE
@@ -94,7 +96,7 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
 
 
 def write(programs: Programs, random: np.random.Generator) -> Writing:
-    """Let a hand write every character once."""
+    """Return all characters as one writer writes them."""
     count = len(programs.has)
 
     def habit(deviations: tuple[float, float]) -> Floats:
@@ -121,7 +123,7 @@ def write(programs: Programs, random: np.random.Generator) -> Writing:
 
 
 def _inside(points: Floats, has: Bools) -> Floats:
-    """Points about the centre brought into the unit square: shrunk where they are too large, shifted where outside."""
+    """Move points about the centre into the unit square: shrink them if too large, shift them if outside."""
     most = 0.5 - EDGE
     there = np.broadcast_to(has[:, :, None, None], points.shape)
     low = points.min(axis=(1, 2), keepdims=True, initial=np.inf, where=there)

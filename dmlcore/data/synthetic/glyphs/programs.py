@@ -1,4 +1,4 @@
-"""Stroke programs of invented alphabets: what a character is before a hand writes it."""
+"""Stroke programs of invented alphabets: the ideal characters before a writer varies them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from dmlcore.data.synthetic.glyphs.drawing import POINTS, drawn
 from dmlcore.typing import Bools, Floats
 
-STROKES = 4  # most of a character
-PARTS, PLACES = 7, 6  # of an alphabet: strokes that its characters are made of, and where they stand
-LOOK_ALIKES = 0.5  # share of the characters tried that are another one of their alphabet with one stroke changed
-LONGEST = 4.5  # all strokes of a character together, in sides of the square: more would be a blot
-ALIKE = 0.86  # cosine of two characters drawn on SEEN x SEEN pixels with a thick pen, above which they are one
+STROKES = 4  # largest number of strokes per character
+PARTS, PLACES = 7, 6  # per alphabet: strokes that its characters are made of, and their positions
+LOOK_ALIKES = 0.5  # share of proposed characters that are another one of their alphabet with one stroke changed
+LONGEST = 4.5  # total length of the strokes of a character, in sides of the square; longer ones would be a blot
+ALIKE = 0.86  # cosine of two characters drawn on SEEN x SEEN pixels with a thick pen, above which they count as equal
 SEEN = 14
 
-# Strokes from (0, 0), their control points; y is scaled by how far a stroke bows.
+# Control points of strokes from (0, 0); y is scaled by the curvature of a stroke.
 SHAPES = np.array(
     [
         [[0, 0], [0.25, 0], [0.5, 0], [0.75, 0], [1, 0]],  # line
@@ -29,13 +29,14 @@ SHAPES = np.array(
     ]
 )
 SHAPES_OF_ALPHABET = 3
-COUNTS = np.array([[0.1, 0.4, 0.35, 0.15], [0.3, 0.45, 0.2, 0.05], [0.0, 0.3, 0.4, 0.3]])  # of 1 to STROKES strokes
+# probabilities of 1 to STROKES strokes
+COUNTS = np.array([[0.1, 0.4, 0.35, 0.15], [0.3, 0.45, 0.2, 0.05], [0.0, 0.3, 0.4, 0.3]])
 
 
 class Programs(NamedTuple):
     """Characters, alphabet after alphabet: control points (C, STROKES, POINTS, 2) in the unit square, y downwards.
 
-    has (C, STROKES): which strokes there are; those that are not there come last.
+    `has` (C, STROKES) marks existing strokes; missing ones come last.
     """
 
     points: Floats
@@ -43,16 +44,16 @@ class Programs(NamedTuple):
 
 
 class _Taste(NamedTuple):
-    """What the characters of an alphabet share."""
+    """Properties that the characters of an alphabet share."""
 
     parts: Floats  # (PARTS, POINTS, 2)
     places: Floats  # (PLACES, 2)
-    counts: Floats  # (STROKES,) chances of so many strokes
+    counts: Floats  # (STROKES,) probabilities of the number of strokes
 
 
-@lru_cache(maxsize=2)  # three quarters of a second, of a set that runs and pages read again and again
+@lru_cache(maxsize=2)  # three quarters of a second, for a set that runs and pages read repeatedly
 def invent(alphabets: int, characters: int, seed: int) -> Programs:
-    """Draw alphabets of so many characters each; alphabet k is a function of (seed, k). The arrays are read-only."""
+    """Create alphabets of `characters` each; alphabet k is a function of (seed, k). The arrays are read-only."""
     made = [_alphabet(characters, np.random.default_rng([seed, number])) for number in range(alphabets)]
     invented = Programs(*map(np.concatenate, zip(*made, strict=True)))
     for array in invented:
@@ -61,7 +62,7 @@ def invent(alphabets: int, characters: int, seed: int) -> Programs:
 
 
 def _alphabet(characters: int, random: np.random.Generator) -> Programs:
-    """Characters of one taste, no two of which look the same."""
+    """Return characters with shared properties, no two of which look the same."""
     shapes = SHAPES[random.permutation(len(SHAPES))[:SHAPES_OF_ALPHABET]]
     parts = np.stack([_part(shapes[random.integers(len(shapes))], random) for _ in range(PARTS)])
     taste = _Taste(parts, random.random((PLACES, 2)), COUNTS[random.integers(len(COUNTS))])
@@ -83,7 +84,7 @@ def _alphabet(characters: int, random: np.random.Generator) -> Programs:
 
 
 def _part(shape: Floats, random: np.random.Generator) -> Floats:
-    """A shape (POINTS, 2), bowed to one side or the other, turned to one of eight directions, stretched."""
+    """Return a shape (POINTS, 2) that is bowed to one side, rotated to one of eight directions, and stretched."""
     bow = (1 if random.random() < 0.5 else -1) * (0.5 + 0.7 * random.random())
     angle = np.pi / 4 * random.integers(8)
     length = 0.4 + 0.6 * random.random()
@@ -93,7 +94,7 @@ def _part(shape: Floats, random: np.random.Generator) -> Floats:
 
 
 def _new(taste: _Taste, random: np.random.Generator) -> Floats:
-    """The strokes (n, POINTS, 2) of a character."""
+    """Return the strokes (n, POINTS, 2) of a new character."""
     strokes = np.empty((0, POINTS, 2))
     for _ in range(1 + int(np.searchsorted(taste.counts.cumsum(), random.random(), "right"))):
         strokes = np.concatenate([strokes, _placed(strokes, taste, random)])
@@ -101,7 +102,7 @@ def _new(taste: _Taste, random: np.random.Generator) -> Floats:
 
 
 def _changed(strokes: Floats, taste: _Taste, random: np.random.Generator) -> Floats:
-    """A character with one stroke more, or one less, another, mirrored or moved."""
+    """Return a character with one stroke added, removed, replaced, mirrored or moved."""
     chosen, change = random.integers(len(strokes)), random.integers(5)
     one, others = strokes[chosen : chosen + 1], np.delete(strokes, chosen, axis=0)
     if change == 0 and len(strokes) < STROKES:
@@ -119,7 +120,7 @@ def _changed(strokes: Floats, taste: _Taste, random: np.random.Generator) -> Flo
 
 
 def _placed(others: Floats, taste: _Taste, random: np.random.Generator) -> Floats:
-    """A part (1, POINTS, 2) at a place of the alphabet, or tied to an end or the middle of another stroke."""
+    """Return a part (1, POINTS, 2) at a position of the alphabet, or attached to an end or the middle of a stroke."""
     part = taste.parts[random.integers(PARTS)][None]
     if len(others) and random.random() < 0.6:
         other = others[random.integers(len(others))]
@@ -132,7 +133,7 @@ def _placed(others: Floats, taste: _Taste, random: np.random.Generator) -> Float
 
 
 def _fitted(strokes: Floats) -> Floats:
-    """The strokes moved and stretched into the unit square, a side below 0.6 of the other one kept in proportion."""
+    """Move and stretch the strokes into the unit square; a side below 0.6 of the other one keeps its proportion."""
     flat = strokes.reshape(-1, 2)
     low, size = flat.min(axis=0), np.ptp(flat, axis=0)
     fitted: Floats = (strokes - low - size / 2) / np.maximum(size, 0.6 * size.max()) + 0.5
@@ -144,7 +145,7 @@ def _length(strokes: Floats) -> float:
 
 
 def _look(strokes: Floats) -> Floats:
-    """What a character looks like from afar (SEEN * SEEN,), of length 1."""
+    """Return the coarse appearance (SEEN * SEEN,) of a character as a vector of length 1."""
     blurred = drawn(strokes[None] * 0.7 + 0.15, np.ones((1, len(strokes)), bool), np.array([0.12]), SEEN)
     pixels = blurred.ravel().astype(np.float64)
     look: Floats = pixels / np.linalg.norm(pixels)
