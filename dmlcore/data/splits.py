@@ -114,7 +114,7 @@ def _require_classes(protocol: str, result: Mapping[str, Ints], labels: Ints) ->
 
 
 def _require_disjoint(protocol: str, result: Mapping[str, Ints], samples: Samples, *, classes_too: bool) -> None:
-    """Refuse an image, or in a class-disjoint split a class, on both sides, and a query in its gallery."""
+    """Raise DataError if an image, or a class of a class-disjoint split, is in two parts that must be disjoint."""
     searched = result.get("gallery", result["test"][:0])
     sides = {
         "train": np.concatenate([result["train"], result["validation"]]),
