@@ -83,9 +83,7 @@ class NotRun(RuntimeError):
 
 @dataclass(frozen=True)
 class Row:
-    """Comparison of a case on one vector: results or reasons for their absence, and deviations from the printed
-    formula.
-    """
+    """Result of a case on one vector: outcomes or reasons for their absence, and deviations from the formula."""
 
     case: Case
     vector: str

@@ -41,11 +41,13 @@ def check_finite(name: str, x: Tensor, squares: bool = True) -> None:
     """Check that `x` is a floating-point tensor with finite values.
 
     Args:
-        squares: check that the sum of squares along the last axis is finite, too.
+        name: Name of the argument for error messages.
+        x: Tensor to check.
+        squares: True to check also that the sum of squares along the last axis is finite.
 
     Raises:
-        TypeError: `x` is no floating-point tensor.
-        ValueError: a value, or with `squares` a square, is not finite.
+        TypeError: If `x` is not a floating-point tensor.
+        ValueError: If a value or, with `squares`, a square is not finite.
     """
     if not isinstance(x, Tensor) or not x.is_floating_point():
         raise TypeError(f"{name} must be a floating-point tensor, got {getattr(x, 'dtype', type(x).__name__)}")
@@ -66,7 +68,9 @@ def check_embeddings(embeddings: Tensor, name: str = "embeddings", *, unbounded:
     Values are checked on the CPU alone: on other devices the host would wait for the device.
 
     Args:
-        unbounded: accept values whose squares overflow.
+        embeddings: Shape (B, D).
+        name: Name of the argument for error messages.
+        unbounded: True to accept values whose squares overflow.
 
     Raises:
         TypeError: `embeddings` is no floating-point tensor.

@@ -78,14 +78,7 @@ def covering_curve(points: ArrayLike | torch.Tensor) -> Floats:
 
 
 def average_covering_radius(points: ArrayLike | torch.Tensor, labels: ArrayLike | torch.Tensor) -> float:
-    """Return the mean over classes of the mean greedy covering radius of each class, a measure of how thinly classes
-    are spread.
-
-    Points have shape (N, D), integer labels (N,).
-
-    Reference:
-        Gürbüz et al. 2023, where the covering radius bounds the generalisation error.
-    """
+    """Return the mean over classes of the greedy covering radius of each class, which measures their spread."""
     points, labels = _points("points", points), np.asarray(labels)
     if labels.shape != (len(points),) or not len(labels):
         raise ValueError(f"labels must have shape ({len(points)},), one per point, got {labels.shape}")

@@ -102,8 +102,9 @@ def _vector(name: str, value: ArrayLike, anchor: ArrayLike) -> Floats:
 
 
 def _beside(vector: Floats, rows: list[Floats]) -> Floats | None:
-    """Return the unit vector of the component of `vector` orthogonal to the orthonormal rows, or None if it is
-    rounding.
+    """Return the unit vector of the component of `vector` orthogonal to the rows, or None if it is rounding.
+
+    The rows are orthonormal.
     """
     rest = vector
     for _ in range(2):  # the second pass removes the rounding errors of the first
@@ -114,8 +115,9 @@ def _beside(vector: Floats, rows: list[Floats]) -> Floats | None:
 
 
 def raised(triplet: Triplet, height: float, unit: float = 1.0) -> Triplet:
-    """Return the triplet in space of a triplet in the plane: lengths times `unit`, squared norms times unit^2 plus
-    height^2.
+    """Return the triplet in space of a triplet in the plane.
+
+    Lengths are multiplied by `unit`; squared norms by unit^2, plus height^2.
     """
     return Triplet(
         lambda pair: unit * getattr(triplet, f"d_{pair}"),

@@ -27,8 +27,9 @@ FINEST = 1e-11  # radians; step size at which the search ends
 
 @dataclass(frozen=True)
 class Extreme:
-    """An extreme energy (possibly infinite) and the angles a-p, a-n, p-n in radians at which it is attained or
-    approached.
+    """Extreme energy, possibly infinite, and the angles in radians at which it is attained or approached.
+
+    The angles are a-p, a-n and p-n.
     """
 
     value: float
@@ -72,8 +73,9 @@ def _at_angles(energy: Energy, at: Tensor) -> Tensor:
 
 
 def configuration(at: Tensor) -> Points:
-    """Return three unit vectors from angles (..., 2), a-p and the signed a-n in a plane, or (..., 3), a-p, a-n and the
-    dihedral angle.
+    """Return three unit vectors from angles.
+
+    Angles (..., 2) are a-p and the signed a-n in a plane; angles (..., 3) are a-p, a-n and the dihedral angle.
     """
     p, n = on_circle(at[..., 0]), on_circle(at[..., 1])
     if at.shape[-1] == 3:

@@ -92,8 +92,9 @@ class FieldTable:
 
     @property
     def strengths(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Pull along ap and push along an and pn, each of shape (...); a positive pull attracts, a positive push
-        repels.
+        """Pull along ap and push along an and pn, each of shape (...).
+
+        A positive pull attracts, a positive push repels.
         """
         none = torch.zeros_like(self.raw)
         ap, an, pn = (torch.as_tensor(x * self.slopes[k]) if k in self.slopes else none for k, x in enumerate(SIGNS))

@@ -17,11 +17,7 @@ RAY = torch.linspace(0.02, 6.0, 300, dtype=torch.float64)
 
 @dataclass(frozen=True)
 class Hardness:
-    """Circle about the anchor that separates hard from semi-hard, and a label position (x, y) in each region that
-    exists.
-
-    The radius is None for a scanned anchor, which Fig. 2.5 does not cover.
-    """
+    """Circle around the anchor that separates hard from semi-hard, and a label position (x, y) in each region."""
 
     radius: float | None
     names: tuple[tuple[str, tuple[float, float]], ...]

@@ -37,12 +37,7 @@ class Overlaps:
 
 
 def class_histograms(histograms: ArrayLike, labels: ArrayLike) -> tuple[Ints, Floats]:
-    """Return the classes (C,) in ascending order and their mean histograms (C, m), from histograms (N, m) and labels
-    (N,).
-
-    Raises:
-        ValueError: If an argument is invalid.
-    """
+    """Return the classes (C,), ascending, and their mean histograms (C, m) from histograms (N, m) and labels (N,)."""
     h, y = _points("histograms", histograms), np.asarray(labels)
     if y.shape != (len(h),):
         raise ValueError(f"labels must have shape ({len(h)},), one per histogram, got {y.shape}")
@@ -51,13 +46,9 @@ def class_histograms(histograms: ArrayLike, labels: ArrayLike) -> tuple[Ints, Fl
 
 
 def active(shares: ArrayLike, tau: float | None = None) -> Bools:
-    """Return which prototypes are active in classes with mean histograms `shares` (..., m): share > tau, by default 1 /
-    (10 m).
+    """Return which prototypes are active in classes with mean histograms `shares` (..., m).
 
-    With tau = 0 a single stray feature activates a prototype.
-
-    Raises:
-        ValueError: If tau is negative or not finite.
+    A prototype is active if its share exceeds tau, by default 1 / (10 m).
     """
     h = np.asarray(shares, dtype=np.float64)
     threshold = 1 / (10 * h.shape[-1]) if tau is None else tau
@@ -68,8 +59,9 @@ def active(shares: ArrayLike, tau: float | None = None) -> Bools:
 
 
 def hull(points: ArrayLike) -> Floats:
-    """Return the corners (k, 2) of the convex hull of points (n, 2), counterclockwise; k < 3 if the points are
-    collinear.
+    """Return the corners (k, 2) of the convex hull of points (n, 2), counterclockwise.
+
+    Collinear points give k < 3.
     """
     x = np.asarray(points, dtype=np.float64).reshape(-1, 2)
     if len(x) > 2:
@@ -93,13 +85,9 @@ def area(polygon: ArrayLike) -> float:
 
 
 def intersection(first: ArrayLike, second: ArrayLike) -> Floats:
-    """Return the corners (k, 2) of the intersection of two convex polygons, both counterclockwise with at least three
-    corners.
+    """Return the corners (k, 2) of the intersection of two convex polygons.
 
-    The first polygon is clipped by each edge of the second.
-
-    Reference:
-        Sutherland & Hodgman 1974.
+    Both polygons are counterclockwise with at least three corners.
     """
     # Plain floats are ten times faster than arrays for a few corners.
     left: list[list[float]] = np.asarray(first, dtype=np.float64).reshape(-1, 2).tolist()
@@ -136,8 +124,9 @@ def histogram_intersection(first: ArrayLike, second: ArrayLike) -> float:
 
 
 def active_jaccard(first: ArrayLike, second: ArrayLike) -> float:
-    """Return the number of prototypes active in both classes over those active in either, from flags (m,); 0 if none
-    is.
+    """Return the number of prototypes active in both classes divided by those active in either, from flags (m,).
+
+    The result is 0 if none is active.
     """
     a, b = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
     return float((a & b).sum() / max(1, (a | b).sum()))

@@ -1,10 +1,4 @@
-"""Triplets of unit vectors: conversion between points and angles, tangential and radial forces, scans of circle and
-sphere.
-
-On the unit sphere only the tangential component of a force moves a point; normalisation removes the radial component.
-Angles are in radians; longitude is measured from the first axis towards the second, latitude from the equator to the
-pole.
-"""
+"""Triplets of unit vectors: points from angles and back, tangential and radial forces, scans of circle and sphere."""
 
 from __future__ import annotations
 
@@ -54,8 +48,9 @@ def tangent(force: Tensor, point: Tensor) -> Tensor:
 
 
 def radial(force: Tensor, point: Tensor) -> Tensor:
-    """Return the component (...) of `force` along the unit vector `point`, outward positive, which normalisation
-    removes.
+    """Return the component (...) of `force` along the unit vector `point`, positive outward.
+
+    Normalisation of the embeddings removes this component.
     """
     return (force * point).sum(-1)
 
@@ -128,8 +123,9 @@ def angle_map(loss: TripletEnergy, positive: Tensor, negative: Tensor) -> Tensor
 
 
 def fibonacci_sphere(count: int) -> Tensor:
-    """Return `count` evenly spread points (count, 3) of the unit sphere: equal steps in height, golden angles in
-    longitude.
+    """Return `count` evenly spread points (count, 3) of the unit sphere.
+
+    Heights have equal steps, longitudes golden angles.
     """
     i = torch.arange(count, dtype=torch.float64)
     height = 1 - (2 * i + 1) / count

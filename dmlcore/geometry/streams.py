@@ -8,13 +8,18 @@ from dmlcore.typing import Array
 
 
 def streamlets(force: Array, *, seeds: int = 18, reach: float = 1.3, steps: int = 8) -> Array:
-    """Compute streamlines through a lattice of seeds x seeds positions: (S, 2 * steps + 1, 2) in units of the grid's
-    width, 0..1.
+    """Compute streamlines through a lattice of positions, by midpoint steps along the direction of the force.
+
+    A line stops where the force vanishes or the grid ends. Lines that never move are left out.
 
     Args:
-        force: Forces on the nodes of a regular grid, shape (H, W, 2). Each line extends `reach` lattice cells in both
-            directions, from tail to head, by midpoint steps along the direction of the force; it stops where the force
-            vanishes or the grid ends. Lines that never move are left out.
+        force: Forces on the nodes of a regular grid, shape (H, W, 2).
+        seeds: The lattice has seeds x seeds positions.
+        reach: Length of a line in each direction, in lattice cells.
+        steps: Steps in each direction.
+
+    Returns:
+        Lines from tail to head, shape (S, 2 * steps + 1, 2), in units of the width of the grid, 0..1.
     """
     height, width = force.shape[:2]
     length = np.linalg.norm(force, axis=-1, keepdims=True)

@@ -94,8 +94,9 @@ def _polished(loss: TripletLoss, pair: PlanePair, level: float, points: Floats, 
 
 
 def _area(curve: Floats, gradient: Floats) -> float:
-    """Return the signed area of a closed polyline with its higher side on the left; edges are curved as the gradients
-    turn.
+    """Return the signed area of a closed polyline with its higher side on the left.
+
+    Edges are curved as the gradients turn.
     """
     (x, y), (gx, gy) = (curve - curve[0]).T, gradient.T
     chords = float(np.sum(x[:-1] * y[1:] - x[1:] * y[:-1]) / 2)

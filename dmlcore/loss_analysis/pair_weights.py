@@ -77,8 +77,7 @@ def similarities(ap: Tensor, an: Tensor, rival: Rival = "perpendicular", pn: flo
 
 
 def unit_triplet(s: Similarities, dimension: int = 3) -> Tensor:
-    """Return unit vectors a, p, n with these inner products, shape (..., 3, dimension); coordinates beyond the third
-    are 0.
+    """Return unit vectors a, p, n with these inner products, shape (..., 3, dimension).
 
     Raises:
         ValueError: If such vectors would be linearly dependent or do not exist; |S_ap| < 1 and a positive determinant

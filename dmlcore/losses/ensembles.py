@@ -51,9 +51,7 @@ def members(
 
 
 def prior_of(prior: str, names: Sequence[str]) -> list[float]:
-    """Return the initial weights, which sum to 1: equal ones for "equal", in the proportions of the source for
-    "source".
-    """
+    """Return the initial weights, which sum to 1: equal ones, or ("source") in the proportions of the source."""
     shares = [1 if prior == "equal" else SOURCE_SHARES.get(name, 2) for name in names]
     return [share / sum(shares) for share in shares]
 

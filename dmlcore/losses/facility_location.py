@@ -178,9 +178,7 @@ class _Nmi:
 
 
 def medoids(distances: Floats, labels: Ints) -> Ints:
-    """Return, for each sample, the medoid of its class, which has the smallest sum of distances; ties by index, shape
-    (N,).
-    """
+    """Return, for each sample, the medoid of its class, which has the smallest sum of distances; ties by index."""
     sums = np.where(labels[:, None] == labels, distances, 0.0).sum(0)
     of_class = np.where(labels[:, None] == labels, sums, np.inf)
     first: Ints = of_class.argmin(1)

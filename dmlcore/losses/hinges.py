@@ -96,9 +96,7 @@ class TripletHinge(PairLoss):
         return self.window if self.negatives == "window" else None
 
     def _chosen(self, negatives: Tensor, d: Tensor, pairs: BatchPairs) -> tuple[Tensor, Tensor]:
-        """Return the distance (B, R) of the negative selected for each positive pair, and the mask of pairs that have
-        one.
-        """
+        """Return the distance (B, R) of the selected negative of each positive pair, and the mask of pairs with one."""
         near, order = negatives.detach().sort(1)
         count = pairs.negative.sum(1, keepdim=True)
         kept = pairs.positive & (count > 0)
@@ -157,8 +155,9 @@ def triplet_counts(
 def _listed_counts(
     d: Tensor, positive: Tensor, negative: Tensor, m: float, window: float | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Compute `triplet_counts` from the list of positive pairs. Faster if a sample has few, but a GPU would
-    synchronise.
+    """Compute `triplet_counts` from the list of positive pairs.
+
+    This is faster if a sample has few positives, but a GPU would synchronise.
     """
     anchors, positives = positive.nonzero(as_tuple=True)
     near, reach = d[anchors], d[anchors, positives][:, None]

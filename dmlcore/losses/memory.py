@@ -91,9 +91,7 @@ class CrossBatchMemory(nn.Module):
         return first
 
     def _of_memory(self, embeddings: Tensor, labels: Tensor, own: int | None) -> Tensor:
-        """Compute the loss of all pairs (sample, memory) except those of a sample and its own copy, which start at
-        `own`.
-        """
+        """Compute the loss of all pairs (sample, memory) except of a sample and its own copy; copies start at `own`."""
         rows, labels = ready(embeddings, labels, unbounded=self.loss.unbounded)
         positive = labels[:, None] == self.labels
         negative = ~positive

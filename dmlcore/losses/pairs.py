@@ -79,8 +79,7 @@ class Contrastive(PairLoss):
     "outside.",
 )
 class MarginLoss(PairLoss):
-    """Mean of [d - beta + alpha]+ over pairs of one class and [beta - d + alpha]+ over pairs of two, with a learned
-    beta.
+    """Mean of [d - beta + alpha]+ over pairs of one class and [beta - d + alpha]+ over pairs of two classes.
 
     The sum is divided by the number of terms above 0. `counting` is "pairs" to count each pair once, or "triplets" to
     count it once per triplet, as pytorch-metric-learning does. `boundary` is "learned" for one parameter beta,
@@ -178,8 +177,7 @@ class MultiSimilarity(PairLoss):
 
 
 def hard(s: Tensor, positive: Tensor, negative: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
-    """Select positives with s < largest negative of the row + epsilon, and negatives with s > smallest positive -
-    epsilon.
+    """Select positives with s < largest negative + epsilon, and negatives with s > smallest positive - epsilon.
 
     Rows without a positive or without a negative keep nothing, except with epsilon = inf, which keeps all.
 

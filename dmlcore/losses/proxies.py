@@ -98,8 +98,7 @@ class SmoothedProxyNCA(ProxyLoss):
 
 
 def smoothed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float, over: str) -> Tensor:
-    """Compute the cross-entropy with the share `smoothing` of each target spread over all classes or over the other
-    classes.
+    """Compute the cross-entropy with the share `smoothing` of each target spread over all or over the other classes.
 
     Args:
         logits: Shape (B, C).

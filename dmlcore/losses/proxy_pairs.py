@@ -73,8 +73,9 @@ def contrastive_proxy(
     classes: int,
     embedding_dim: int,
 ) -> nn.Module:
-    """Create `Contrastive` between samples and proxies (C2; with cosine distance, 1e-5, 0.5 and anchors C1, Gurbuz
-    2022).
+    """Create `Contrastive` between samples and proxies.
+
+    The defaults are C2 of Gurbuz 2022; C1 has cosine distance, m_pos = 1e-5, m_neg = 0.5 and divisor "anchors".
     """
     return ProxyPairs(Contrastive(m_pos, m_neg, distance, divisor), per_class, classes, embedding_dim)
 
@@ -87,8 +88,9 @@ def contrastive_proxy(
     sentence="Samples are anchors; positives and negatives are learned proxies.",
 )
 class TripletProxies(ProxyLoss):
-    """Mean of [d(x, w+) - d(x, w-) + m]+ over the proxies w+ of the class of x and w- of other classes, in the unit
-    ball.
+    """Mean of [d(x, w+) - d(x, w-) + m]+ over proxies w+ of the class of x and w- of other classes.
+
+    Samples and proxies are projected on the unit ball.
 
     The divisor has the same meaning as in `hinges.TripletHinge`.
 

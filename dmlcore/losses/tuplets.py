@@ -14,8 +14,9 @@ FORMS = ("cross_entropy", "ratio", "pairs")
 
 
 def centre_losses(similarities: Tensor, positive: Tensor, negative: Tensor, form: str) -> Tensor:
-    """Compute the loss of each centre, shape (B,), from its similarities D (B, R). Undefined for rows without
-    positives.
+    """Compute the loss of each centre, shape (B,), from its similarities D (B, R).
+
+    The result is undefined for rows without positives.
 
     With K the union of P and N, and p = |P|: "cross_entropy" is LSE_K D - mean_P D, the soft-label "easy trick";
     "ratio" is LSE_K D - LSE_P D + log p; "pairs" is log(1 + 1/p sum_P sum_N e^(D_n - D_p)). Contrary to the paper, the
@@ -42,8 +43,7 @@ def centre_losses(similarities: Tensor, positive: Tensor, negative: Tensor, form
     "length.",
 )
 class Tuplet(PairLoss):
-    """Mean of `centre_losses` of raw inner products over samples with a positive, plus a penalty on the embedding
-    norms.
+    """Mean of `centre_losses` of raw inner products, over samples with a positive, plus a penalty on embedding norms.
 
     `norm_weight` is the weight of the mean norm of the embeddings (J_reg, 0.02 in the source). The term J_pre of the
     source, which keeps the embeddings of any loss close to the pretrained network, is the setting `loss.start_weight`

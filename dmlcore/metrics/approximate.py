@@ -65,9 +65,7 @@ class Recall:
 
     @property
     def off(self) -> float:
-        """Largest possible error of a mean over queries of a value in 0..1 that depends only on the k nearest
-        neighbours.
-        """
+        """Largest possible error of a mean over queries of a value in 0..1 that depends only on the neighbours."""
         return 1 - self.least_whole
 
 

@@ -207,9 +207,7 @@ class NeighbourSearch:
         return squares, indices
 
     def _rank_close(self, rows: Ints, indices: Ints, apart: Bools, mark: Mark | None) -> None:
-        """Sort in place, by (d, index), the runs of candidates that the bound does not separate and that have different
-        marks.
-        """
+        """Sort in place, by (d, index), runs of candidates that the bound does not separate and whose marks differ."""
         matters = ~apart
         if mark is not None:
             marks = mark(rows, indices)
@@ -279,8 +277,9 @@ def faiss_at_its_best() -> Iterator[None]:
 
 
 def direct_distances(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """Compute d between all x (..., n, D) and y (..., m, D), without the expanded form, which cancels far from the
-    origin.
+    """Compute d between all x (..., n, D) and y (..., m, D) from differences.
+
+    The expanded form would cancel far from the origin.
     """
     return torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist")
 
@@ -301,9 +300,7 @@ def error_bound(norms: Floats, last: Singles, longest: float, dimensions: int) -
 
 
 def above(values: Floats) -> Singles:
-    """Return float32 numbers above the given ones, by enough to cover the rounding of float32 differences compared with
-    them.
-    """
+    """Return float32 numbers above the given ones, by enough to cover the rounding of a float32 difference."""
     return np.nextafter((values * (1 + 2.0**-22)).astype(np.float32), np.float32(np.inf))
 
 

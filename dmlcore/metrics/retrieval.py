@@ -217,8 +217,7 @@ def per_class(scores: RetrievalScores, labels: ArrayLike | torch.Tensor) -> Clas
 
 
 def _nearest_three(relevant: Bools, codes: NDArray[np.int32]) -> tuple[Bools, Bools]:
-    """Return the masks (n,) of queries for which kNN(3) is right, by two of three and by majority with ties to the
-    nearest.
+    """Return the masks (n,) of queries for which kNN(3) and kNN(3) by majority are right.
 
     Args:
         relevant: Matches, shape (n, k).
@@ -230,8 +229,9 @@ def _nearest_three(relevant: Bools, codes: NDArray[np.int32]) -> tuple[Bools, Bo
 
 
 def _codes(others: Ints, labels: Ints) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Number the classes of the gallery (N,) from 0; return them and those of the queries (Q,), -1 if not in the
-    gallery.
+    """Return class numbers, starting at 0, of the gallery (N,) and of the queries (Q,).
+
+    The number of a query is -1 if its class is not in the gallery.
     """
     values, codes = np.unique(others, return_inverse=True)
     place = np.minimum(np.searchsorted(values, labels), len(values) - 1)

@@ -1,6 +1,4 @@
-"""Catalogue of miners, with the data that a form needs. A miner is a function of a table of distances or cosines of a
-batch.
-"""
+"""Catalogue of miners, which are functions of a table of distances or cosines, and the data that a form needs."""
 
 from __future__ import annotations
 

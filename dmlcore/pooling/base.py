@@ -13,8 +13,7 @@ from dmlcore.catalogue import Catalogue, Entry, Values, declared
 
 
 class Pooling(nn.Module):
-    """Base class of poolings, which map features (B, C, H, W) with any H, W >= 1 to (B, out_features), float32 or
-    float64.
+    """Base class of poolings, which map features (B, C, H, W) with any H, W >= 1 to (B, out_features).
 
     After a forward pass `weights` (B, H*W) holds the share of each position in the pooled vector, for display. It is
     detached and >= 0, and its rows sum to 1, or to 0 if nothing is pooled. If channels weigh positions differently, it
@@ -52,9 +51,7 @@ class Pooling(nn.Module):
 
 @dataclass(frozen=True, kw_only=True)
 class PoolingInfo(Entry):
-    """Catalogue entry of a pooling, with its formula in LaTeX and its layer, which is called with the number of
-    channels.
-    """
+    """Catalogue entry of a pooling, with its formula in LaTeX and its layer, a class that is called with `channels`."""
 
     latex: str
     layer: type[Pooling]

@@ -141,8 +141,7 @@ class EmbeddingHead(nn.Module):
         return pooled if self.linear is None else self.linear(self.dropout(pooled))
 
     def local(self, features: Tensor) -> Tensor | None:
-        """Return local features (B, H*W, embedding_dim) in the space of the embeddings, or None if the pooling has
-        none.
+        """Return local features (B, H*W, embedding_dim) in the space of the embeddings, or None if there are none.
 
         For average and generalized sum pooling the embedding is the mean of the local features with weights
         `pooling.weights`. For the other poolings that project first, it is made of their values channel by channel.

@@ -103,8 +103,9 @@ def newton_biases(soft_min: Tensor, mu: float) -> Iterator[Tensor]:
 
 
 class _Transport(torch.autograd.Function):
-    """Transport with an exact forward pass and a closed-form backward pass: dL/dc = -epsilon pi (g_pi - gbar + z (h -
-    hbar)).
+    """Transport with an exact forward pass and a closed-form backward pass.
+
+    The gradient is dL/dc = -epsilon pi (g_pi - gbar + z (h - hbar)).
     """
 
     @staticmethod
@@ -183,8 +184,7 @@ def sweep(a: Tensor, soft_min: Tensor, mu: float) -> tuple[Tensor, Tensor]:
 
 
 def selection(cost: Tensor, mu: float) -> Tensor:
-    """Return the weights (..., n) of the linear programme, the limit epsilon -> infinity, which selects the nearest
-    features.
+    """Return the weights (..., n) of the linear programme, which is the limit epsilon -> infinity.
 
     Features in order of increasing min_i c_ij take mass 1/n until mu is used up, the last one a fraction. The weights
     are divided by mu and sum to 1. Ties at the threshold go to the lower index.

@@ -33,8 +33,7 @@ def ridge(shares: Tensor, targets: Tensor, epsilon: float = 0.05) -> Tensor:
 
 
 class ZeroShotPrediction(nn.Module):
-    """Softmax loss of label embeddings that are predicted for each half of the classes by a ridge fit to the other
-    half.
+    """Softmax loss of label embeddings of each half of the classes, predicted by a ridge fit to the other half.
 
     `forward` maps shares (B, m) and labels (B,) to a scalar. The label embeddings Upsilon (C, d) are learned. The
     classes of the batch, in order of their labels, are split into two disjoint halves. The logits over all C classes

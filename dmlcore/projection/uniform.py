@@ -40,6 +40,7 @@ def umap(
         embeddings: Embeddings, shape (N, D).
         neighbours: Number of neighbours including the point itself, as in umap-learn; at least 2, lowered to N - 1.
         min_dist: Minimum distance, 0..1.
+        iterations: Number of epochs of the optimisation.
         seed: Seed.
         start: Initial map (N, 2) instead of PCA; umap-learn scales it to a box of side 10.
         progress: Callback that receives the completed share.

@@ -44,9 +44,7 @@ def module(name: str) -> Any:
 
 
 def loss(make: Callable[[], nn.Module], *, unit: bool = False) -> Computation:
-    """Return the computation of a loss of embeddings and labels. `unit` normalises the embeddings, which the library
-    leaves to the model.
-    """
+    """Return the computation of a loss of embeddings and labels; `unit` normalises the embeddings first."""
 
     def computed(v: Vector) -> Outcome:
         made = make()

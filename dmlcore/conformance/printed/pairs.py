@@ -124,9 +124,7 @@ def generalised_lifted(x: Tensor, y: list[int], m: float, *, singletons: bool = 
 
 
 def n_pairs(x: Tensor, y: list[int]) -> Tensor:
-    """Compute the mean over classes of log(1 + Σ_(other classes) e^(f·f_j+ - f·f+)), on the first two samples per
-    class.
-    """
+    """Compute the mean over classes of log(1 + Σ_(other classes) e^(f·f_j+ - f·f+)) on two samples per class."""
     classes = sorted({label for label in y if y.count(label) > 1})
     first = [y.index(label) for label in classes]
     second = [y.index(label, start + 1) for label, start in zip(classes, first, strict=True)]
@@ -184,8 +182,9 @@ def multi_similarity(
     epsilon: float | None = None,
     anchors: Sequence[int] | None = None,
 ) -> Tensor:
-    """Compute the mean over anchors of 1/alpha log(1 + Σ_P e^(-alpha (s - base))) + 1/beta log(1 + Σ_N e^(beta (s -
-    base))).
+    """Compute the multi-similarity loss.
+
+    It is the mean over anchors of 1/alpha log(1 + Σ_P e^(-alpha (s - base))) + 1/beta log(1 + Σ_N e^(beta (s - base))).
 
     With `epsilon`, the sums run over positives with s < max_N s + epsilon and negatives with s > min_P s - epsilon
     only. With `anchors`, the mean is over these samples only.

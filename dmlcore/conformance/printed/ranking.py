@@ -54,8 +54,9 @@ def tuplet_margin(x: Tensor, y: list[int], degrees: float, scale: float) -> Tens
 
 
 def fast_ap(x: Tensor, y: list[int], bins: int) -> Tensor:
-    """Compute the mean over anchors with a positive of 1 - 1/|P| Σ_j h_j+ H_j+ / H_j; triangular bins of squared
-    distances.
+    """Compute FastAP, the mean over anchors with a positive of 1 - 1/|P| Σ_j h_j+ H_j+ / H_j.
+
+    h and H are triangular bins of squared distances.
     """
     width = 4 / bins
     terms = []

@@ -60,9 +60,7 @@ class BatchFormula(LossEntry):
 
     @property
     def proxies_are_places(self) -> bool:
-        """True if the loss learns several proxies per class in the embedding space, so that samples can replace
-        proxies.
-        """
+        """True if the loss learns several proxies per class in the embedding space, which samples can replace."""
         return "per_class" in self.parameters
 
     def complete(self, given: Values, reduction: str = "mean_valid", **surroundings: Any) -> dict[str, Any]:
@@ -86,8 +84,7 @@ def batch_loss(
     rule: Callable[[Values], str] | None = None,
     shared: Callable[..., Any] | None = None,
 ) -> Callable[[Build], Build]:
-    """Register a loss of a batch in the catalogue. The decorated object is a class or a function that creates the
-    module.
+    """Register a loss of a batch, given as a class or as a function that creates the module.
 
     Each hyper-parameter of the constructor is `Annotated` with its Slider or Choice and has a default. Constructors
     that have parameters `classes`, `embedding_dim` or `pooled_dim` (dimension of the features before the embedding

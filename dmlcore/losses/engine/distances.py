@@ -15,8 +15,9 @@ DISTANCES = ("euclidean", "squared", "cosine", "ball")
 
 
 def distance_table(kind: str, rows: Tensor, columns: Tensor) -> Tensor:
-    """Compute the distances (B, R) of rows (B, D) and columns (R, D). Coincident points have distance 0 and no
-    gradient.
+    """Compute the distances (B, R) of rows (B, D) and columns (R, D).
+
+    Coincident points have distance 0 and no gradient.
 
     Args:
         kind: "euclidean"; "squared" for its square; "cosine" for 1 - cos; or "ball" for the Euclidean distance between
@@ -59,8 +60,10 @@ def within_ball(rows: Tensor, columns: Tensor) -> Tensor:
 
 
 def _direct(rows: Tensor, columns: Tensor) -> Tensor:
-    """Compute distances from differences. For a batch with itself on a CPU, half of the table is computed and mirrored,
-    which is eight times faster than `torch.cdist`.
+    """Compute distances from differences.
+
+    For a batch with itself on a CPU, half of the table is computed and mirrored, which is eight times faster than
+    `torch.cdist`.
     """
     if rows.device.type != "cpu" or not rows.is_set_to(columns):
         return torch.cdist(rows, columns, compute_mode="donot_use_mm_for_euclid_dist")
@@ -110,8 +113,7 @@ class _Euclidean(torch.autograd.Function):
 def weighted_gradients(
     outputs: Sequence[Tensor], inputs: Sequence[Tensor], weights: Sequence[Tensor], **options: Any
 ) -> tuple[Tensor, ...]:
-    """Compute the gradients of the sum of weights times outputs, as `torch.autograd.grad(outputs, inputs, weights)`
-    does.
+    """Compute gradients as `torch.autograd.grad(outputs, inputs, weights)` does.
 
     That call compares shapes with SymPy, whose import takes a fraction of a second; this one avoids it.
     """

@@ -203,8 +203,7 @@ class WeightedEnsemble(Ensemble):
 
 
 class DiverseEnsemble(Ensemble):
-    """Ensemble on M blocks of the embedding, one per loss, each of unit length and kept apart by a diversity hinge
-    (WEDL).
+    """Ensemble on M blocks of the embedding, one per loss, of unit length and kept apart by a hinge (WEDL).
 
     `embed` returns the vectors to measure distances with: blocks times the square roots of their weights (Eq. 15,
     corrected) or, with a `compression`, its output, which is trained on detached embeddings at the same time (WEDL-C).

@@ -30,8 +30,7 @@ Index = tuple[Tensor, ...]
 
 
 class Counts:
-    """Numbers of terms (triplets or pairs) of a batch: valid (or given), nonzero (loss above 0) and active (with a
-    gradient).
+    """Numbers of terms (triplets or pairs) of a batch: valid or given, nonzero (above 0), active (with a gradient).
 
     The numbers stay on the device until one of them is read.
     """
@@ -95,9 +94,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Window:
-    """Clamp [0, m2] of raw = core + margin; with `clamped` False raw is left unclamped, as the reduction mean_raw
-    needs.
-    """
+    """Clamp [0, m2] of raw = core + margin; `clamped` is False for the reduction mean_raw, which has no clamp."""
 
     margin: float
     m2: float
@@ -337,9 +334,7 @@ def _sum_blocks(
     tally: Tensor,
     gradients: tuple[Tensor, Tensor] | None,
 ) -> Tensor:
-    """Return the sum over the blocks; add its gradients by norms and distances to `gradients`, and the counts to
-    `tally`.
-    """
+    """Return the sum over the blocks, adding its gradients by norms and distances to `gradients`, counts to `tally`."""
     total = torch.zeros((), dtype=torch.float64, device=norms.device)
     for block in blocks(True):
         leaves = _Leaves(distances, norms, block, gradients is not None)

@@ -131,8 +131,7 @@ class TripletLoss(nn.Module):
         return self._of_blocks(*pair_tables(points), self._blocks(batch))
 
     def of_tables(self, distances: Tensor, norms: Tensor, labels: Tensor, indices_tuple: Index | None = None) -> Tensor:
-        """Compute the loss like `forward`, from the distances (B, B) and squared norms (B,) of a batch
-        (`table.pair_tables`).
+        """Compute the loss from distances (B, B) and squared norms (B,) of a batch (`table.pair_tables`).
 
         The gradient by the distances distinguishes pull (pairs of one class) from push (pairs of two classes).
         """
@@ -167,9 +166,7 @@ class TripletLoss(nn.Module):
 
 
 def joined(indices: Index) -> Indices:
-    """Return triplets (anchors, positives, negatives), each of shape (T,), from triplets or from pairs joined on the
-    anchor.
-    """
+    """Return triplets (anchors, positives, negatives), each (T,), from triplets or from pairs joined on the anchor."""
     if len(indices) == 3:
         return indices
     a1, positives, a2, negatives = indices

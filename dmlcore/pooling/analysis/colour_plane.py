@@ -27,8 +27,7 @@ class ColourPlane:
 
     @classmethod
     def about(cls, points: ArrayLike, informative: ArrayLike) -> ColourPlane:
-        """Return the triangle around points (n, 2) in which green decreases towards a place (2,) and is one half
-        midway.
+        """Return the triangle around points (n, 2) in which green decreases towards a place (2,).
 
         The way starts at the mean of the points. Points past its middle are `red_blue.informative`.
 

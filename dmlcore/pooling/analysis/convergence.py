@@ -51,8 +51,7 @@ def newton_errors(cost: Tensor, mu: float, epsilon: float) -> Tensor:
 
 
 def bias_errors(cost: Tensor, rho: Tensor, epsilon: float, before: Tensor, after: Tensor) -> Tensor:
-    """Return errors (..., K) against the exact rho (..., n), of rho from biases `before` and pi from `before` and
-    `after`.
+    """Return the errors (..., K) of rho from biases `before`, and of pi from `before` and `after`.
 
     A sweep computes rho from the bias before it, shape (..., K), and pi = e^a P e^l rho from the bias after it. In
     Newton's method the two biases are equal.

@@ -105,9 +105,7 @@ def read(
 
 
 def _assign(points: Floats, prototypes: Floats) -> tuple[Ints, Floats, Ints]:
-    """Return the nearest prototype of each point, its distance, and the nearest point of each prototype; ties to the
-    first.
-    """
+    """Return the nearest prototype of each point, its distance, and the nearest point of each prototype."""
     nearest, least = np.empty(len(points), dtype=np.int64), np.empty(len(points))
     closest, shortest = np.zeros(len(prototypes), dtype=np.int64), np.full(len(prototypes), np.inf)
     rows = max(1, (1 << 22) // prototypes.size)  # 32 MiB per part

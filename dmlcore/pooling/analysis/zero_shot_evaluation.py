@@ -105,8 +105,9 @@ def zero_shot_evaluation(
 
 
 def _hits(attributes: Floats, means: Floats, fitted: tuple[int, ...], epsilon: float) -> tuple[int, ...]:
-    """Count right predictions of the classes not `fitted`, by l2 and by cosine, first among held-out candidates, then
-    all.
+    """Count right predictions of the classes not `fitted`, by l2 and by cosine.
+
+    The candidates are the held-out classes for the first two counts and all classes for the others.
     """
     seen = np.zeros(len(means), dtype=bool)
     seen[list(fitted)] = True

@@ -18,8 +18,7 @@ ETA = 1e-16
     source="Kalantidis, Mellina & Osindero, ECCVW 2016; q = mean sigmoid as in Gürbüz 2022",
 )
 class CrossDimensionalWeighting(Pooling):
-    """Cross-dimensional weighting of positions by their total response and of channels by their rarity, without
-    learning.
+    """Weighting of positions by their total response and of channels by their rarity, without learning.
 
     q is the mean sigmoid instead of the share of non-zero responses of the original, which has no gradient. The weights
     are a, normalised; all 0 if no feature is positive.

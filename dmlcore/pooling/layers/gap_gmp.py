@@ -14,8 +14,9 @@ from dmlcore.pooling.base import Pooling, pooling, winners
     source="Kim, Kim, Cho & Kwak, CVPR 2020",
 )
 class AverageMaxPooling(Pooling):
-    """Mean plus maximum of each channel. Weights: half 1/n, half the share of channels with their maximum at a
-    position.
+    """Mean plus maximum of each channel.
+
+    The weights are half 1/n and half the share of channels with their maximum at a position.
     """
 
     def forward(self, features: Tensor) -> Tensor:

@@ -80,9 +80,7 @@ def _averages(pixels: int, cells: int) -> Tensor:
 
 
 def _between(cells: int, pixels: int) -> Tensor:
-    """Return the matrix (pixels, cells) of linear interpolation between cell centres: the share of each cell in each
-    pixel.
-    """
+    """Return the matrix (pixels, cells) of linear interpolation: the share of each cell in each pixel."""
     return F.interpolate(torch.eye(cells)[None], pixels, mode="linear", align_corners=False)[0].mT
 
 
