@@ -138,7 +138,7 @@ def evaluated(runs: Path, shop: Path, name: str, side: int, embeddings: np.ndarr
     row = {"kind": "scores", "of": "trained", "step": 0, "weights": digest} | unscored
     (run.path / "metrics.jsonl").write_bytes(metrics_rows.to_line(row))
     with run.lock():
-        run.begin()
+        run.mark_running()
         run.update(state="done")
     return run.id
 

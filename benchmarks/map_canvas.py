@@ -83,7 +83,7 @@ def store(root: Path) -> tuple[str, np.ndarray, np.ndarray]:
     data = shop(root / "sop", group)
     run = RunStore(root / "runs").create(RunSpec().with_overrides(["data.name=sop", f'data.root="{data}"']))
     with run.lock():
-        run.begin()
+        run.mark_running()
         run.update(state="done")
     centres = random.normal(size=(CLASSES, 128)).astype(np.float32)
     embeddings = centres[group] + random.normal(size=(POINTS, 128)).astype(np.float32) / 2

@@ -50,22 +50,22 @@ def run_job_on_backend(
     work = backends.create_backend(backend).begin(run, task, settings)
     assert isinstance(work, RemoteWork)
     try:
-        while not work.over():
-            progress.report(work.standing.message, work.standing.done, work.standing.total)
+        while not work.has_ended():
+            progress.report(work.progress.message, work.progress.done, work.progress.total)
             time.sleep(LOOK)
     except KeyboardInterrupt:
         monitor(work, lambda: True)
         raise
-    assert work.outcome is not None
-    if work.outcome.state == "failed":
-        raise JobError(work.outcome.message)
-    return progress.finished(work.outcome.message)
+    assert work.result is not None
+    if work.result.state == "failed":
+        raise JobError(work.result.message)
+    return progress.finished(work.result.message)
 
 
 def monitor(work: backends.Work, stop: Callable[[], bool]) -> None:
     """Poll remote work until it has ended; once `stop` returns True, cancel it after its current step."""
     asked = False
-    while not work.over():
+    while not work.has_ended():
         if stop() and not asked:
             work.cancel()
             asked = True

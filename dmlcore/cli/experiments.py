@@ -163,7 +163,7 @@ def search(
     whole = True
     if not table:
         where = backends.create_backend(backend)
-        storage = storage or searching.storage_of(wanted, store, many_nodes=where.at_once > 1)
+        storage = storage or searching.storage_of(wanted, store, many_nodes=where.max_concurrent > 1)
         whole = searching.conduct(wanted, store, storage=storage, report=_say, stop=stop_on_signal(), where=where)
     rows = searching.trials(wanted, store, storage)
     print(searching.as_text(rows, searching.validation_baselines(rows, store)))

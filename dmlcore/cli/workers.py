@@ -116,7 +116,7 @@ def train(run: Run, *, resume: bool = False, wait: bool = False, processes: int 
         with device_queue.acquire_slot(run, wait=wait, given_up=lambda: stop() or run.cancel_requested()) as begins:
             if not begins:
                 return run.update(state="cancelled", message="cancelled before it began")
-            run.begin()
+            run.mark_running()
             from dmlcore.training import loop
 
             return loop.train(run, stop=stop, before_done=keep_neighbours, company=together.start_company(number))
@@ -129,7 +129,7 @@ def train_now(run: Run, company: AbstractContextManager[None] | None) -> RunStat
     with run.lock():
         if run.cancel_requested():
             return run.update(state="cancelled", message="cancelled before it began")
-        run.begin()
+        run.mark_running()
         return loop.train(run, before_done=keep_neighbours, company=company)
 
 

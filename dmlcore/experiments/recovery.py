@@ -63,7 +63,7 @@ def recover(store: RunStore, report: Callable[[str], object] = log.info, backend
         conducted.append(place.path.name)
         report(f"{kind} {place.path.name}: goes on")
     runs = _each(_interrupted(store), lambda run: False if run.id in taken else _resume(run, report, backends))
-    jobs = _each(launch.pending_jobs(store), lambda job: _again(job, job.begin, report, backends))
+    jobs = _each(launch.pending_jobs(store), lambda job: _again(job, job.start_worker, report, backends))
     for path in sorted((store.root / launch.REQUESTS).glob("*.json")):
         if Job(Run(store.root / path.stem)).state() is None:
             report(f"{path.stem}: {path} is no request for a job, and is ignored")

@@ -40,12 +40,12 @@ class QueuePosition:
     Attributes:
         ahead: Number of runs that wait before it.
         device: Device that it waits for.
-        at_work: Ids of the runs that execute there now.
+        running: Ids of the runs that execute there now.
     """
 
     ahead: int
     device: Device
-    at_work: tuple[str, ...]
+    running: tuple[str, ...]
 
 
 def device_of(spec: RunSpec) -> Device:
@@ -142,8 +142,8 @@ def waiting_runs(store: RunStore, *, job: bool = False) -> dict[str, QueuePositi
     for device in DEVICES:
         tickets = _valid_tickets(_folder(store.root, device, job))
         if tickets:
-            at_work = tuple(running_on(store, device, job=job))
-            positions |= {run: QueuePosition(ahead, device, at_work) for ahead, run in enumerate(tickets.values())}
+            running = tuple(running_on(store, device, job=job))
+            positions |= {run: QueuePosition(ahead, device, running) for ahead, run in enumerate(tickets.values())}
     return positions
 
 
@@ -151,11 +151,11 @@ def running_on(store: RunStore, device: Device, *, job: bool = False) -> list[st
     """Return the ids of the runs that hold a slot of the device, for their training or with `job` for a job."""
     folder = _folder(store.root, device, job)
     held = [path for path in folder.glob("slot-*") if path.suffix == "" and locks.holder(path)]
-    at_work = []
+    running = []
     for path in held:
         with contextlib.suppress(OSError):
-            at_work.append(path.with_suffix(".run").read_text().strip())
-    return list(dict.fromkeys(at_work))  # a run may hold several slots
+            running.append(path.with_suffix(".run").read_text().strip())
+    return list(dict.fromkeys(running))  # a run may hold several slots
 
 
 def _take_slots(folder: Path, run: Run, device: Device, held: ExitStack, *, first: bool) -> bool:

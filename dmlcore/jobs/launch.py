@@ -85,7 +85,7 @@ class Job(Task[JobState]):
         self.state_file.parent.mkdir(parents=True, exist_ok=True)
         return super().record(state)
 
-    def begin(self) -> None:
+    def start_worker(self) -> None:
         """Start the process of the queued job."""
         if state := self.state():
             start_process(self.run, state.task, *state.more, *backend_arguments(state.backend))
@@ -223,7 +223,7 @@ def start_job(run: Run, task: JobName, settings: str = "", backend: str = "") ->
     job = Job(run)
     with job.exclusive_start():
         job.queue(JobState(task=task, more=("--settings", settings) if settings else (), backend=backend))
-    job.begin()
+    job.start_worker()
 
 
 def pending_jobs(store: RunStore) -> list[Job]:

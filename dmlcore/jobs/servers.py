@@ -34,7 +34,7 @@ class Server:
     pause: float = field(default=0.0)
     due: float = 0.0
 
-    def look(self, address: str, environment: Mapping[str, str]) -> bool:
+    def keep_running(self, address: str, environment: Mapping[str, str]) -> bool:
         """Start or restart the server if it is due; the delay doubles with each crash, up to LONGEST_PAUSE.
 
         Returns False if its first start failed, which means a wrong setting that the server has reported.
@@ -85,7 +85,7 @@ def serve(address: str, ports: Iterable[int], settings: Mapping[str, str], *, to
         signal.signal(number, lambda *_: stopped.set())
     try:
         while not stopped.wait(POLL_INTERVAL):
-            if not all(server.look(address, environment) for server in servers):
+            if not all(server.keep_running(address, environment) for server in servers):
                 return 1
     finally:
         _end([server.process for server in servers if server.process is not None])

@@ -31,7 +31,7 @@ class Companions:
     def __init__(self, folder: Path, processes: Mapping[int, subprocess.Popen[bytes]]) -> None:
         self._folder, self._processes = folder, processes
 
-    def why(self, wait: float = 2.0) -> str:
+    def failure(self, wait: float = 2.0) -> str:
         """Return which process failed and how, or "" if none fails within `wait` seconds."""
         until = time.monotonic() + wait
         while True:
@@ -45,12 +45,12 @@ class Companions:
                 return ""
             time.sleep(LOOK)
 
-    def require(self) -> None:
+    def raise_if_failed(self) -> None:
         """Raise ProcessError if a process has failed."""
-        if reason := self.why(wait=0):
+        if reason := self.failure(wait=0):
             raise ProcessError(reason)
 
-    def end(self) -> None:
+    def shut_down(self) -> None:
         """Wait for all processes to end; kill those that do not within GRACE seconds."""
         until = time.monotonic() + GRACE
         for process in self._processes.values():
@@ -76,13 +76,13 @@ def start_companions(arguments: Sequence[str], count: int) -> Iterator[None]:
             join_local(started)
             yield
         except Exception as error:
-            reason = started.why() if _is_lost(error) else ""
+            reason = started.failure() if _is_lost(error) else ""
             if not reason:
                 raise
             raise ProcessError(f"{reason}. {REMEDY}") from error
         finally:
             group.leave()
-            started.end()
+            started.shut_down()
             for key in own:
                 os.environ.pop(key, None)
 
@@ -135,7 +135,7 @@ def join_local(others: Companions | None = None) -> None:
     expected = [folder / f"here-{each}" for each in range(int(os.environ["WORLD_SIZE"]))]
     while not all(path.exists() for path in expected):
         if others is not None:
-            others.require()
+            others.raise_if_failed()
         elif os.getppid() != starter or not folder.exists():
             raise ProcessError("the first process is gone")
         time.sleep(LOOK)

@@ -185,7 +185,7 @@ class Run(Task[RunState]):
             raise RunError(f"{self.id}: a run that is {before.state} cannot become {after.state}")
         return self.record(after)
 
-    def begin(self) -> RunState:
+    def mark_running(self) -> RunState:
         """Record this process as the one that trains the run, and remove partial files of a killed one."""
         leftovers.sweep_files(self.path)
         return self.update(state="running", pid=os.getpid(), started=locks.start_time(os.getpid()), message="starting")

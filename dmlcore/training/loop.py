@@ -188,7 +188,7 @@ def train(
     """
     report = Reporter(run)
     try:
-        run.begin()
+        run.mark_running()
         with company or nullcontext():
             return _train(run, dataset, report, lambda: stop() or run.cancel_requested(), before_done)
     except StepError as error:

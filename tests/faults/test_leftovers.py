@@ -143,7 +143,7 @@ def test_half_written_files_go_when_they_are_old_and_nobody_works_on_the_run(
     old()
     with run.lock():
         assert leftovers.sweep(store.root) == 0
-        run.begin()
+        run.mark_running()
     assert not any((run.path / half).exists() for half in halves)
     for half in halves:
         (run.path / half).write_bytes(b"half")

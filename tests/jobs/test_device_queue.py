@@ -69,7 +69,7 @@ def test_first_come_first_served_whatever_is_killed(store: RunStore, worker) -> 
         until(lambda run=run: run.id in order(store))
     assert order(store) == [run.id for run in runs[1:]]
     assert [w.ahead for w in device_queue.waiting_runs(store).values()] == [0, 1, 2]
-    assert device_queue.waiting_runs(store)[runs[1].id].at_work == (runs[0].id,)
+    assert device_queue.waiting_runs(store)[runs[1].id].running == (runs[0].id,)
     assert all(run.status() == "queued" for run in runs)
 
     # A killed waiting process does not change the order; a cancelled one leaves immediately.

@@ -76,11 +76,11 @@ def test_a_server_that_keeps_dying_is_started_ever_more_rarely(monkeypatch):
     server, now, starts = Server(1001), 0.0, []
     monkeypatch.setattr(servers.time, "monotonic", lambda: now)
     for _ in range(8):
-        server.look("127.0.0.1", os.environ)
+        server.keep_running("127.0.0.1", os.environ)
         assert server.process is not None
         starts.append(now)
         server.process.wait()
-        server.look("127.0.0.1", os.environ)
+        server.keep_running("127.0.0.1", os.environ)
         assert server.process is None
         now = server.due
     assert [b - a for a, b in itertools.pairwise(starts)] == [1, 2, 4, 8, 16, 30, 30]

@@ -50,7 +50,7 @@ def append(run, rows):
 
 def finish(run, step, seconds):
     with run.lock():
-        run.begin()
+        run.mark_running()
         run.update(state="done", step=step, seconds=seconds)
 
 

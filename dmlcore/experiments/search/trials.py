@@ -88,8 +88,8 @@ def conduct(
         study = _study(search, store, storage)
     # A method that learns from its trials needs some results before it proposes the next.
     learns = search.method in ("tpe", "gp")
-    at_once = min(where.at_once, max(1, search.trials // LEARNS_FROM)) if learns else where.at_once
-    side_by_side, under_way = ConcurrentWork(at_once, stop), set[str]()
+    max_concurrent = min(where.max_concurrent, max(1, search.trials // LEARNS_FROM)) if learns else where.max_concurrent
+    concurrent, under_way = ConcurrentWork(max_concurrent, stop), set[str]()
     begun: list[int] = []
 
     def courses() -> Iterator[Iterator[Work]]:
@@ -100,7 +100,7 @@ def conduct(
     before = -1
     while before < len(begun) and not stop():  # a finished trial may be the one another was waiting for
         before = len(begun)
-        side_by_side.to_the_end(courses())
+        concurrent.run_to_end(courses())
     if stop():
         report("stopped as asked; the same command goes on from there")
     return not stop()

@@ -164,9 +164,9 @@ class _Batch:
 
     def make(self) -> None:
         """Run all pending entries until `stop()` returns True."""
-        side_by_side = ConcurrentWork(self.where.at_once, self.stopped)
+        side_by_side = ConcurrentWork(self.where.max_concurrent, self.stopped)
         courses = (self._course(number) for number in range(len(self.entries)))
-        side_by_side.to_the_end(courses)
+        side_by_side.run_to_end(courses)
 
     def label(self, number: int) -> str:
         """Return a description of the run of an entry."""

@@ -108,7 +108,7 @@ class Address:
             into.write(chunk)
         self._sizes[name] = size
 
-    def know_all(self) -> None:
+    def mark_all_fetched(self) -> None:
         """Mark all remote files as fetched; call this after sending them."""
         self._fetched = {name: signature for name, (_, signature) in self._there().items()}
 

@@ -13,7 +13,7 @@ from dmlcore.storage.runs import Run
 class Work(Protocol):
     """Handle of a task that executes somewhere."""
 
-    def over(self) -> bool:
+    def has_ended(self) -> bool:
         """Poll the task, a few times per second; return True once it has ended. The run then holds the result."""
 
     def cancel(self) -> None:
@@ -24,7 +24,7 @@ class Backend(Protocol):
     """Place where tasks execute."""
 
     # number of tasks that one process may have started at a time; the backend queues those without a free place
-    at_once: int
+    max_concurrent: int
 
     def begin(self, run: Run, task: str, settings: str = "") -> Work:
         """Start "train", which resumes an existing run, or a task of `launch.JobName`; raises JobError, locks.Busy."""
@@ -36,7 +36,7 @@ class LocalWork:
     def __init__(self, run: Run, process: subprocess.Popen[bytes] | None) -> None:
         self._run, self._process = run, process
 
-    def over(self) -> bool:
+    def has_ended(self) -> bool:
         """Return True once the process has ended."""
         return not self._run.is_alive() if self._process is None else self._process.poll() is not None
 
@@ -48,7 +48,7 @@ class LocalWork:
 class LocalBackend:
     """Processes of this machine, which wait for their turn on the device by themselves."""
 
-    at_once = 1
+    max_concurrent = 1
 
     def begin(self, run: Run, task: str, settings: str = "") -> LocalWork:
         """Start a process, unless another one is training the run already."""

@@ -67,7 +67,7 @@ class Mirror:
         self._seen = files(source)
         self._log = 0
 
-    def carry(self) -> None:
+    def copy_new_files(self) -> None:
         """Copy all new files except the spec, which never changes.
 
         Raises OSError (disk full); the run directory is then as usable as before.
@@ -83,8 +83,8 @@ class Mirror:
                 with contextlib.suppress(FileNotFoundError):  # replaced at this moment; the next call finds it
                     link_or_copy(self.source / name, beside)
                     fresh.append((beside, place))
-        self._rows()
-        self._words()
+        self._copy_rows()
+        self._copy_log()
         for beside, place in fresh:
             os.replace(beside, place)
             beside.unlink(missing_ok=True)  # os.replace does nothing if both names are links to the same file
@@ -95,7 +95,7 @@ class Mirror:
             atomic_files.sync_directory(folder)
         self._seen = now
 
-    def _rows(self) -> None:
+    def _copy_rows(self) -> None:
         """Append new rows to metrics.jsonl, or replace the file if the source was truncated by a resume."""
         source, target = self.source / METRICS, self.target / METRICS
         if not source.exists():
@@ -114,7 +114,7 @@ class Mirror:
                     into.flush()
                     os.fsync(into.fileno())
 
-    def _words(self) -> None:
+    def _copy_log(self) -> None:
         """Append new lines to the log."""
         with contextlib.suppress(FileNotFoundError), open(self.source / LOG, "rb") as file:
             file.seek(self._log)

@@ -29,7 +29,7 @@ from dmlcore.storage.runs import RUN_ID, Run, RunError, RunStore
 from dmlcore.storage.task import JobError, ProgressState
 
 AWAY = ".away"  # folder of remote work in a run store
-AT_ONCE = 64  # tasks that one process submits at a time; the engine decides which of them run
+MAX_CONCURRENT = 64  # tasks that one process submits at a time; the engine decides which of them run
 LOSSES = 3  # attempts lost in a row without a new checkpoint, after which the run fails
 LOOK = 1.0  # seconds between two polls of an address
 
@@ -70,7 +70,7 @@ class Engine(Protocol):
 class RemoteBackend:
     """A cluster, accessed through its engine."""
 
-    at_once = AT_ONCE
+    max_concurrent = MAX_CONCURRENT
 
     def __init__(self, choice: BackendChoice, engine: Engine) -> None:
         self.choice, self.engine = choice, engine
@@ -81,12 +81,12 @@ class RemoteBackend:
 
 
 class RemoteWork:
-    """One task on one run; `standing` is its progress and `outcome`, once it has ended, its result."""
+    """One task on one run; `progress` is its current state and `result`, once it has ended, its outcome."""
 
     def __init__(self, run: Run, task: str, settings: str, choice: BackendChoice, engine: Engine) -> None:
         self.run, self.choice, self.engine = run, choice, engine
-        self.outcome: NodeOutcome | None = None
-        self.standing = ProgressState()
+        self.result: NodeOutcome | None = None
+        self.progress = ProgressState()
         self._order = Order(
             run=run.id,
             task=task,
@@ -110,17 +110,17 @@ class RemoteWork:
         """Stop after the current step; queued work ends immediately."""
         self._cancelled = True
 
-    def over(self) -> bool:
+    def has_ended(self) -> bool:
         """Copy new files and poll the engine; return True once the task has ended and the run is unlocked."""
-        if self.outcome is None:
+        if self.result is None:
             try:
                 self._look()
             except BaseException:
                 self._held.close()
                 raise
-            if self.outcome is not None:
+            if self.result is not None:
                 self._held.close()
-        return self.outcome is not None
+        return self.result is not None
 
     def _look(self) -> None:
         # Query the engine before the last copy, so that no file is missed.
@@ -139,7 +139,7 @@ class RemoteWork:
         lost = order.read(self._root, Lost)
         outcome = order.read(self._root, NodeOutcome)
         begun = order.read(self._root, Begun)
-        self._mirror.carry()
+        self._mirror.copy_new_files()
         self._tell(begun)
         if outcome is None and (self._cancelled or self._asked_to_end()):
             self._cancelled = True
@@ -173,7 +173,7 @@ class RemoteWork:
             folder = f"{self.choice.folder.rstrip('/')}/{name}"
             self._address = Address(folder)
             self._address.send(self._root)
-            self._address.know_all()
+            self._address.mark_all_fetched()
         self._work = self.engine.submit(folder, self.run.spec, self._order.processes)
 
     def _bring_start(self, store: Path) -> None:
@@ -190,8 +190,8 @@ class RemoteWork:
         there = Run(self._root / self.run.id)
         if self._order.task != "train":
             state = launch.Job(there).state() if begun else None
-            standing = state or ProgressState(message=self._waits_for())
-            self.standing = standing.replace(message=standing.message + where)
+            progress = state or ProgressState(message=self._waits_for())
+            self.progress = progress.replace(message=progress.message + where)
             return
         with contextlib.suppress(RunError):
             now, new = self.run.state(), there.state()
@@ -244,7 +244,7 @@ class RemoteWork:
                 self.run.update(state="running")
             self.run.update(state=outcome.state, message=outcome.message, pid=0)
         self._clear()
-        self.outcome = outcome
+        self.result = outcome
 
     def _clear(self) -> None:
         self.engine.release(self._work)

@@ -16,7 +16,7 @@ class Pause:
     def __init__(self, condition: Callable[[], bool]) -> None:
         self._condition, self._given_up = condition, False
 
-    def over(self) -> bool:
+    def has_ended(self) -> bool:
         """Return True if the condition holds or the wait was cancelled."""
         return self._given_up or self._condition()
 
@@ -26,40 +26,40 @@ class Pause:
 
 
 class ConcurrentWork:
-    """Scheduler of generators that yield the work they wait for and continue once it has ended, `at_once` at a time.
+    """Scheduler of at most `max_concurrent` generators, which yield work and are resumed once it has ended.
 
     After `stopped` returns True, nothing new is started and active work is cancelled; generators check `stopped` too.
     """
 
-    def __init__(self, at_once: int, stopped: Callable[[], bool]) -> None:
-        self._at_once, self._stopped, self._cancelled = at_once, stopped, False
+    def __init__(self, max_concurrent: int, stopped: Callable[[], bool]) -> None:
+        self._max_concurrent, self._stopped, self._cancelled = max_concurrent, stopped, False
         self._under_way: list[tuple[Iterator[Work], Work]] = []
 
-    def look(self, courses: Iterator[Iterator[Work]]) -> bool:
+    def advance(self, courses: Iterator[Iterator[Work]]) -> bool:
         """Advance all generators as far as possible, and start further ones of `courses`; return True while any are
         active.
         """
         if self._stopped():
             self.cancel()
         for course, work in list(self._under_way):
-            if work.over():
+            if work.has_ended():
                 self._under_way.remove((course, work))
                 self._go_on(course)
-        while len(self._under_way) < self._at_once and not self._stopped():
+        while len(self._under_way) < self._max_concurrent and not self._stopped():
             begun = next(courses, None)
             if begun is None:
                 break
             self._go_on(begun)
         return bool(self._under_way)
 
-    def to_the_end(self, courses: Iterator[Iterator[Work]]) -> None:
+    def run_to_end(self, courses: Iterator[Iterator[Work]]) -> None:
         """Poll until all have ended; an exception cancels them and is raised once they have."""
         try:
-            while self.look(courses):
+            while self.advance(courses):
                 time.sleep(LOOK)
         except BaseException:
             self.cancel()
-            while self.look(iter(())):
+            while self.advance(iter(())):
                 time.sleep(LOOK)
             raise
 

@@ -103,7 +103,7 @@ def _place(waits: QueuePosition | None) -> str:
         return "waiting for its process to start"
     device = {"cpu": "the CPU", "cuda": "a GPU"}[waits.device]
     place = "next in the queue" if waits.ahead == 0 else f"number {waits.ahead + 1} in the queue"
-    others = f"; at work: {', '.join(map(words.plain, waits.at_work))}" if waits.at_work else ""
+    others = f"; at work: {', '.join(map(words.plain, waits.running))}" if waits.running else ""
     return f"{place} for {device}{others}"
 
 

@@ -19,7 +19,7 @@ def made(best=0.3, fail=()):
 
     def work(run, stopped):
         with run.lock():
-            run.begin()
+            run.mark_running()
             value = run.spec.loss.parameters["m"]
             with MetricsWriter(run, 0) as rows:
                 for step, share in ((1, 0.5), (2, 1.0), (3, 0.7)):
@@ -36,7 +36,7 @@ def made(best=0.3, fail=()):
 class Here:
     """A backend that makes a run at once, in this process."""
 
-    at_once = 1
+    max_concurrent = 1
 
     def __init__(self, train):
         self.train = train
@@ -210,7 +210,7 @@ def test_stopped_between_two_steps_the_same_point_goes_on_in_the_same_run(tmp_pa
 
     def stops(run, stopped):
         with run.lock():
-            run.begin()
+            run.mark_running()
             run.update(state="cancelled", message="stopped after step 1")
         asked.append(True)
 
@@ -242,7 +242,7 @@ from tests.experiments.search.test_search import Here
 
 def hangs(run, stopped):
     with run.lock():
-        run.begin()
+        run.mark_running()
     print("begun", flush=True)
     time.sleep(120)
 

@@ -115,7 +115,7 @@ def test_every_other_kind_of_job_and_a_cancel_reach_the_cluster(
     # A search: its trials are concurrent tasks and its storage is a journal for several machines.
     wanted = search.prepare(RunSpec().with_overrides(SMALL), ["loss.m=0.1,0.5"], "two", method="grid")
     where = backends.create_backend(backend)
-    journal = search.storage_of(wanted, store, many_nodes=where.at_once > 1)
+    journal = search.storage_of(wanted, store, many_nodes=where.max_concurrent > 1)
     assert search.conduct(wanted, store, storage=journal, where=where)
     assert Path(journal).read_text().startswith("{")
     rows = search.trials(wanted, store)
@@ -173,8 +173,8 @@ def test_a_run_on_two_processes_loses_a_node_and_equals_the_one_made_here(
         run.update(processes=2)
         with clusters.losing_a_node(cluster, store) as killed:
             work = backends.create_backend(f"ray:{cluster.address}").begin(run, "train")
-            until(lambda: work.over() or killed, run)
-        until(lambda: work.over() or "the cluster has room for 1" in run.state().message, run)
+            until(lambda: work.has_ended() or killed, run)
+        until(lambda: work.has_ended() or "the cluster has room for 1" in run.state().message, run)
         cluster.join()
         until(work.over, run)
     assert (run.state().state, run.state().processes) == ("done", 2), run.state()

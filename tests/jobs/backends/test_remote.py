@@ -117,9 +117,9 @@ class PairEngine(HereEngine):
 
 def finish(work: RemoteWork) -> RemoteWork:
     for _ in range(20):
-        if work.over():
+        if work.has_ended():
             return work
-    raise AssertionError(work.standing)
+    raise AssertionError(work.progress)
 
 
 def digests(run: Run) -> dict[str, str]:
@@ -163,7 +163,7 @@ def test_a_lost_node_costs_nothing_and_the_run_equals_the_one_made_here(folder, 
     engine = HereEngine()
     run = store.create(SPEC)
     work = finish(RemoteBackend(choice.parse(f"ray?folder={folder}" if folder else "ray"), engine).begin(run, "train"))
-    assert work.outcome == order.NodeOutcome(state="done", message=run.state().message)
+    assert work.result == order.NodeOutcome(state="done", message=run.state().message)
     assert (run.state().state, run.state().step, len(engine.folders)) == ("done", 40, 2)
     assert steps == [*range(1, 26), *range(21, 41)]  # from the last checkpoint
     assert digests(run) == twin
@@ -194,7 +194,7 @@ def test_a_lost_process_of_two_has_both_begin_again_and_the_run_equals_the_one_m
     # folder that the second process reads and the first one writes
     chosen = choice.parse(f"ray?folder=file://{tmp_path}/bucket")
     work = finish(RemoteBackend(chosen, engine).begin(run, "train"))
-    assert work.outcome == order.NodeOutcome(state="done", message=run.state().message)
+    assert work.result == order.NodeOutcome(state="done", message=run.state().message)
     assert steps == [*range(1, 26), *range(21, 41)]  # both from the last checkpoint
     assert (run.state().step, run.state().processes, len(engine.folders), len(engine.withdrawn)) == (40, 2, 2, 1)
     assert run.state().device.startswith("2 processes, each ")
@@ -209,7 +209,7 @@ def test_what_fails_on_one_of_two_nodes_alone_is_told_and_not_tried_again(tmp_pa
         run.update(processes=2)
     engine = PairEngine(LACKS)
     work = finish(RemoteBackend(choice.parse("ray"), engine).begin(run, "train"))
-    assert work.outcome.state == "failed"
+    assert work.result.state == "failed"
     assert run.state().message == f"digits: no such data here (on {os.uname().nodename})"
     assert len(engine.folders) == 1
 
@@ -220,7 +220,7 @@ def test_a_node_that_is_lost_again_and_again_is_no_accident(tmp_path) -> None:
 
     run = RunStore(tmp_path).create(SPEC)
     work = finish(RemoteBackend(choice.parse("ray"), HereEngine(gone)).begin(run, "train"))
-    assert (work.outcome.state, run.state().state) == ("failed", "failed")
+    assert (work.result.state, run.state().state) == ("failed", "failed")
     assert run.state().message == "Here: the node is gone; 4 tries in a row were lost"
     assert not run.is_alive()
 
@@ -228,7 +228,7 @@ def test_a_node_that_is_lost_again_and_again_is_no_accident(tmp_path) -> None:
 def test_an_error_of_the_run_is_no_lost_node(tmp_path) -> None:
     run = RunStore(tmp_path).create(SPEC.with_overrides(["device=cuda"]))
     work = finish(RemoteBackend(choice.parse("ray"), HereEngine()).begin(run, "train"))
-    assert "no usable CUDA device" in work.outcome.message
+    assert "no usable CUDA device" in work.result.message
     assert run.state().state == "failed"
 
 
@@ -255,7 +255,7 @@ def test_a_cancel_reaches_it_wherever_it_is(begins, tmp_path, monkeypatch) -> No
     engine = HereEngine(begins=begins)
     work = RemoteBackend(choice.parse("ray"), engine).begin(run, "train")
     if not begins:
-        assert not work.over()
+        assert not work.has_ended()
         assert run.state().message == "waiting for room"
         run.cancel()
     finish(work)
@@ -288,9 +288,9 @@ def test_a_spec_comes_back_from_nowhere(tmp_path) -> None:
     copy_run(run, there)
     mirror = Mirror(there, run)
     (there / SPEC_FILE).unlink()
-    mirror.carry()
+    mirror.copy_new_files()
     (there / SPEC_FILE).write_text("another")
-    mirror.carry()
+    mirror.copy_new_files()
     assert (run / SPEC_FILE).read_text() == "own"
 
 
@@ -310,12 +310,12 @@ def test_jobs_on_a_run_come_back_as_files_of_it(tmp_path, twin) -> None:
     finish(backend.begin(run, "train"))
     rows = run.metrics()
     work = finish(backend.begin(run, "evaluate"))
-    assert "evaluated: test MAP@R" in work.outcome.message
+    assert "evaluated: test MAP@R" in work.result.message
     assert run.metrics() == rows
     work = finish(backend.begin(run, "project", Settings(method="pca").to_json()))
-    assert run.projection().name in work.outcome.message
+    assert run.projection().name in work.result.message
     assert digests(run) == twin
-    assert "failed" in finish(backend.begin(run, "project", "{")).outcome.state
+    assert "failed" in finish(backend.begin(run, "project", "{")).result.state
     assert run.state().state == "done"
 
 
@@ -355,14 +355,14 @@ def test_rows_that_a_resume_has_cut_are_replaced_and_checkpoints_never_come_befo
 
     os.replace = watched
     try:
-        mirror.carry()
+        mirror.copy_new_files()
     finally:
         os.replace = replace
     assert seen == [b"one\ntwo\nother\nfour\n"]
     assert (run / LAST).read_bytes() == b"new"
     with open(there / METRICS, "ab") as file:
         file.write(b"five\n")
-    mirror.carry()
+    mirror.copy_new_files()
     assert (run / METRICS).read_bytes() == b"one\ntwo\nother\nfour\nfive\n"
 
 
@@ -419,13 +419,13 @@ def test_courses_go_on_side_by_side_and_none_begins_after_a_stop() -> None:
 
     side_by_side = ConcurrentWork(2, lambda: bool(stopped))
     courses = (course(name) for name in "abcd")
-    assert side_by_side.look(courses)
+    assert side_by_side.advance(courses)
     assert words == ["a begins", "b begins"]
     over.add("b")
-    assert side_by_side.look(courses)
+    assert side_by_side.advance(courses)
     assert words[2:] == ["b ends", "c begins"]
     stopped.append(True)
-    while side_by_side.look(courses):
+    while side_by_side.advance(courses):
         pass
     assert words[4:] == ["a ends", "c ends"]
 

@@ -96,9 +96,9 @@ def test_a_job_of_the_local_executor_makes_the_same_run(
     chosen = choice.parse("slurm?minutes=10")
     work = RemoteBackend(chosen, SlurmEngine(chosen, cluster="local")).begin(run, "train")
     deadline = time.monotonic() + 180
-    while not work.over():
-        assert time.monotonic() < deadline, work.standing
+    while not work.has_ended():
+        assert time.monotonic() < deadline, work.progress
         time.sleep(0.1)
-    assert work.outcome.state == "done", work.outcome
+    assert work.result.state == "done", work.result
     assert run.state().backend == "slurm?minutes=10"
     assert digests(run) == expected
