@@ -1,7 +1,7 @@
-"""Small image files that take as much memory as possible to decode.
+"""Small image files that need as much memory as possible for decoding.
 
 `python -m tests.faults.adversarial_images FOLDER` decodes all files of a folder one after another and prints, as JSON,
-by how many bytes the process grew with each, and what was wrong with it ("" for a decoded one).
+the growth of the process in bytes and the error of each file ("" if it was decoded).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 
 from PIL import Image
 
-SIDE = 7071  # of 50 million pixels
-THUMBNAILS = ("wide",)  # of files that are decoded for a thumbnail too
+SIDE = 7071  # for 50 million pixels
+THUMBNAILS = ("wide",)  # limit of files that are also decoded for a thumbnail
 
 
 def write_all(folder: Path) -> None:
@@ -36,7 +36,7 @@ def write_all(folder: Path) -> None:
 
 
 def _png(path: Path, width: int, height: int, bits: int, colours: int, *, interlaced: bool = False) -> None:
-    """Write a PNG of zeros; they are compressed once, a MiB, and repeated."""
+    """Write a PNG of zeros; one compressed MiB is repeated."""
     channels = {0: 1, 2: 3, 4: 2, 6: 4}[colours]
     passes = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
     sizes = [(-(-(width - x) // dx), -(-(height - y) // dy)) for x, y, dx, dy in passes]
@@ -53,14 +53,14 @@ def _png(path: Path, width: int, height: int, bits: int, colours: int, *, interl
 
 
 def _claims(path: Path, width: int, height: int) -> None:
-    """Write a progressive JPEG, colours not subsampled, whose header claims another size."""
+    """Write a progressive JPEG without chroma subsampling whose header claims another size."""
     Image.new("RGB", (8, 8)).save(path, progressive=True, subsampling=0)
     before, frame, behind = path.read_bytes().partition(b"\xff\xc2\x00\x11\x08")
     path.write_bytes(before + frame + struct.pack(">HH", height, width) + behind[4:])
 
 
 def _bmp(path: Path, content: bytes) -> None:
-    """Write a BMP with SIDE x SIDE pixels of a palette of 256, given as runs."""
+    """Write a run-length encoded BMP of SIDE x SIDE pixels with a palette of 256 colours."""
     palette = bytes(4 * 256)
     begin = 14 + 40 + len(palette)
     info = struct.pack("<IiiHHIIiiII", 40, SIDE, SIDE, 1, 8, 1, len(content), 0, 0, 256, 0)
@@ -74,7 +74,7 @@ def main(folder: Path) -> None:
     grown: dict[str, tuple[int, str]] = {}
     before = _memory("VmRSS")
     for path in sorted(folder.iterdir()):
-        Path("/proc/self/clear_refs").write_text("5")  # forget the peak
+        Path("/proc/self/clear_refs").write_text("5")  # reset the peak memory
         fault = ""
         try:
             images.with_short_side(path, 73)

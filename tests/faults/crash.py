@@ -1,4 +1,4 @@
-"""A machine goes down with runs at work and in the queue, and two recoveries begin at once: who goes on, how often?"""
+"""Crash of a machine with running and queued runs, followed by two concurrent recoveries: each run resumes once."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ TINY = RunSpec(device="cpu").with_overrides(
     ["schedule.steps=20", "schedule.validate_every=20", "schedule.checkpoint_every=5"]
 )
 ENDLESS = TINY.with_overrides(["schedule.steps=1000000"])
-STARTED = "from step"  # in the log, once for each process that trains
+STARTED = "from step"  # logged once by each process that trains
 
 
 def until(condition: Callable[[], object], seconds: float = 120.0) -> None:
-    """Wait for something that must come."""
+    """Wait until a condition holds."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
@@ -33,12 +33,12 @@ def until(condition: Callable[[], object], seconds: float = 120.0) -> None:
 
 
 def starts(run: Run) -> int:
-    """How many processes have trained a run."""
+    """Return how many processes have trained a run."""
     return sum(STARTED in line for line in run.log_tail(1000))
 
 
 def crash(store: RunStore, queued: int, running: int) -> list[Run]:
-    """Runs at work and those that wait behind them, whose processes were killed at once; in the order of the queue."""
+    """Start running and waiting runs and kill all their processes; return the runs in order of the queue."""
     at_work = [store.open(launch.launch(ENDLESS, store)) for _ in range(running)]
     until(lambda: all(run.state().step > 5 for run in at_work))
     waiting = [store.open(launch.launch(TINY.with_overrides([f"seed={seed}"]), store)) for seed in range(queued)]
@@ -46,11 +46,11 @@ def crash(store: RunStore, queued: int, running: int) -> list[Run]:
     pids = [locks.holder(run.path / "lock") for run in [*at_work, *waiting]]
     assert all(pids)
     assert len(set(pids)) == queued + running
-    for number in (signal.SIGSTOP, signal.SIGKILL):  # stopped first: none sees another one die
+    for number in (signal.SIGSTOP, signal.SIGKILL):  # stopped first, so that no process notices the end of another one
         for pid in pids:
             os.kill(pid, number)
     until(lambda: not any(run.is_alive() for run in [*at_work, *waiting]))
-    for run in [*at_work, *waiting]:  # as the next boot finds them, whose clock begins anew
+    for run in [*at_work, *waiting]:  # as after a reboot, with a restarted clock
         with run.lock():
             run.update(boot="the boot before")
     return [*at_work, *waiting]
@@ -60,19 +60,19 @@ Python = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def cold(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """What a new Python says with these arguments."""
+    """Return the output of a new Python process with these arguments."""
     return subprocess.run([sys.executable, *arguments], cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=600)
 
 
 def recover(store: RunStore, at_once: int, python: Python) -> list[str]:
-    """Several recoveries at the same time; every line that they print."""
+    """Run several recoveries concurrently; return all lines that they print."""
     with ThreadPoolExecutor(at_once) as threads:
         begun = [threads.submit(python, "-m", "dmlcore", "recover", "--runs", str(store.root)) for _ in range(at_once)]
         return [line for one in begun for line in one.result().stdout.splitlines()]
 
 
 def after_a_crash(root: Path, queued: int, running: int, python: Python = cold) -> str:
-    """Crash and recovery of so many runs, each looked at; raises AssertionError, returns the numbers in words."""
+    """Crash and recover runs and check each; raises AssertionError, or returns the figures as text."""
     store = RunStore(root)
     runs = crash(store, queued, running)
     reached = {run.id: run.state().step for run in runs}
@@ -96,7 +96,7 @@ def after_a_crash(root: Path, queued: int, running: int, python: Python = cold) 
 
 
 def remains(store: RunStore) -> list[str]:
-    """Half-made folders and files that no sweep takes, whatever their age."""
+    """Return half-made folders and files that no sweep removes, whatever their age."""
     leftovers.FOLDER_AGE = leftovers.FILE_AGE = 0.0
     leftovers.sweep(store.root)
     names = (path.relative_to(store.root) for path in store.root.rglob("*"))

@@ -1,14 +1,14 @@
-"""Damaged and forged run directories against every reader of the pages, and a sample of them against the pages.
+"""Damaged and forged run directories, read by all readers of the pages and, in part, shown on the pages.
 
     python -m tests.faults.damage --flips 10000 --pages 150 --folders 100 --seed 0
 
-trains two small runs (digits with kept checkpoints, a map, a map over training and a selection; images with weight
-maps), and keeps a third one beside them. Each flip turns one bit of one file of one of the two: the file is drawn
-first, every one alike, so that the small ones get as many as the large ones; then the bit. After each, `look` lists the
-runs and asks what the pages ask of that file. Every so-many-th flip is also shown: the Runs page with the run chosen,
-and one of the others in turn. Jobs that a page would begin are not begun. What is asserted: nothing but the errors that
-the pages turn into sentences, no page with an exception, and the other run listed. Forged folders come all at once into
-one store, each chosen once on the Runs page and on another one.
+The script trains two small runs (digits with kept checkpoints, a map, a map over training and a selection; images with
+weight maps), and keeps a third run next to them. Each flip inverts one bit of one file of the first two. Files are
+drawn with equal probability, so that small ones are hit as often as large ones. After each flip, `look` lists the runs
+and reads what the pages read from that file. Some flips, at equal intervals, are also shown on the Runs page and on
+one other page in turn. Jobs that a page would start are not started. Checked: only errors that the pages translate into
+sentences, no page with an exception, and the other run is listed. Forged folders are put into one store, and each is
+opened on the Runs page and on another one.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ PAGES = (
     "runs", "neighbours", "explore", "confusions", "differences", "failures", "fork", "studies",
     "published_results", "collage", "settings",
 )  # fmt: skip
-KNOWN = (RunError, Unreadable, CheckpointError, DataError)  # what the pages show as a sentence
+KNOWN = (RunError, Unreadable, CheckpointError, DataError)  # errors that the pages show as sentences
 PCA = Settings(method="pca")
 SHORT = ["schedule.steps=8", "schedule.checkpoint_every=4", "schedule.validate_every=4", "schedule.measure_every=2"]
 
 
 def make(root: Path, *, images: bool = True) -> tuple[Run, ...]:
-    """The runs that are damaged, with all that a run directory may hold, and the one beside them, which is last."""
+    """Return the runs to be damaged, with every kind of file, and last the run next to them."""
     from dmlcore.training.loop import train
 
     def trained(*overrides: str) -> Run:
@@ -94,11 +94,12 @@ def make(root: Path, *, images: bool = True) -> tuple[Run, ...]:
     return (*found, trained("model.hidden=[8]", "name=beside"))
 
 
-# ---- what the pages ask
+# ---- readers of the pages
 def look(store: RunStore, run_id: str, other: str, damaged: str = "") -> None:
-    """All that the pages read of a run; raises whatever they would not turn into a sentence.
+    """Read everything that the pages read from a run; raises errors that they would not translate into a sentence.
 
-    damaged: only what reads this file of the run, beside the list of all runs.
+    Args:
+        damaged: Name of the damaged file; only its readers are called, in addition to the list of runs.
     """
     assert other in [run.id for run in store.list()], "the other run is not listed"
     store.unreadable()
@@ -174,7 +175,7 @@ def _checkpoints(run: Run, other: Run) -> None:
         checkpoint.read(path)
 
 
-# What reads which files: those of the spec all.
+# Readers of each file; the spec is read by all.
 ASKED: dict[Callable[[Run, Run], None], tuple[str, ...]] = {
     _table: ("state.json", "metrics.jsonl", "log.txt", "*.json"),
     _curves: ("state.json", "metrics.jsonl"),
@@ -188,13 +189,13 @@ ASKED: dict[Callable[[Run, Run], None], tuple[str, ...]] = {
 
 # ---- damage
 def files_of(run: Run) -> list[Path]:
-    """Every file of a run directory that holds a bit."""
+    """Return every non-empty file of a run directory."""
     found = atomic_files.newest_first(run.path.rglob("*"))
     return sorted(path for path in found if os.path.getsize(path))
 
 
 class Damage:
-    """One flipped bit, put right at the end."""
+    """Invert one bit and restore it at the end."""
 
     def __init__(self, path: Path, place: int, bit: int) -> None:
         self.path, self.place, self.bit = path, place, bit
@@ -212,32 +213,32 @@ class Damage:
     def _put(self, content: bytes) -> None:
         beside = self.path.with_name(".damage")
         beside.write_bytes(content)
-        os.replace(beside, self.path)  # as a copy or a backup would bring it: another inode, another time
+        os.replace(beside, self.path)  # as after a copy or a backup: another inode and modification time
 
     def __str__(self) -> str:
         return f"{self.path.name}: bit {self.bit} of byte {self.place} of {len(self.whole)}"
 
 
 def drawn(run: Run, source: random.Random) -> Damage:
-    """A flip of any bit of any file; what is being written meanwhile is none of them."""
+    """Draw a flip of any bit of any file, except files that are being written."""
     path = source.choice([path for path in files_of(run) if not path.name.startswith(".")])
     return Damage(path, source.randrange(path.stat().st_size), source.randrange(8))
 
 
 class Shown:
-    """The pages, each opened once and run again for every damage, as for somebody who has it open."""
+    """Pages that are opened once and rerun after each damage, as for a user who keeps them open."""
 
     def __init__(self, root: Path, other: Run) -> None:
         os.environ["DML_RUNS"] = str(root)
         self.other, self._open = other, dict[str, AppTest]()
 
     def show(self, page: str, run_id: str) -> list[str]:
-        """What is wrong with a page that shows a run: [] is right."""
+        """Return what is wrong with a page that shows a run; [] if nothing is."""
         app = self._open.get(page) or self._fresh(page)
         app.query_params["run"] = run_id
         try:
             app.run()
-        except ValueError:  # AppTest looks for the run under another label than the box had, as its spec was damaged
+        except ValueError:  # the damaged spec changes the label by which AppTest looks for the run
             app = self._fresh(page)
             app.query_params["run"] = run_id
             app.run()
@@ -253,7 +254,7 @@ class Shown:
 
 
 def flips(runs: tuple[Run, ...], count: int, pages: int, seed: int, report: Callable[[str], object]) -> list[str]:
-    """What went wrong in `count` flips, `pages` of which are shown."""
+    """Return the failures of `count` flips, `pages` of which are shown."""
     *damaged, other = runs
     source, shown, wrong = random.Random(seed), Shown(other.path.parent, other), list[str]()
     store, others = RunStore(other.path.parent), itertools.cycle(PAGES[1:])
@@ -278,7 +279,7 @@ def flips(runs: tuple[Run, ...], count: int, pages: int, seed: int, report: Call
 
 # ---- forged folders
 def forgeries(source: Path, other: Path, count: int, seed: int) -> Iterator[tuple[str, Path]]:
-    """Copies of a run, each with one to three of its files forged; (what, folder)."""
+    """Yield copies of a run with one to three forged files each, as (description, folder)."""
     chance = random.Random(seed)
     kinds = list(FORGED)
     for number in range(count):
@@ -301,7 +302,7 @@ def _matching(folder: Path, pattern: str) -> list[Path]:
 def _forge(path: Path, change: Callable[[Path], object]) -> None:
     if path.is_symlink() or not path.is_file():
         return
-    with suppress(TypeError, ValueError, OSError, zipfile.BadZipFile):  # it was forged already, into something else
+    with suppress(TypeError, ValueError, OSError, zipfile.BadZipFile):  # already forged in another way
         change(path)
 
 
@@ -335,7 +336,7 @@ def _rows_of(*found: dict[str, Any]) -> Callable[[Path], object]:
 
 
 def _claim(path: Path) -> None:
-    """Embeddings whose header claims 23 TiB."""
+    """Return embeddings whose header claims 23 TiB."""
     with np.load(path) as file:
         content = dict(file)
     shape = (len(content["labels"]), 10**10 * content.pop("embeddings").shape[1])
@@ -444,7 +445,7 @@ FORGED: dict[str, tuple[str, Callable[[Path], object]]] = {
 
 
 def folders(runs: tuple[Run, ...], count: int, pages: bool, seed: int, report: Callable[[str], object]) -> list[str]:
-    """What went wrong with `count` forged folders in one store."""
+    """Return the failures of `count` forged folders in one store."""
     other, wrong = runs[-1], list[str]()
     store, shown, others = RunStore(other.path.parent), Shown(other.path.parent, other), itertools.cycle(PAGES[1:])
     made = list(forgeries(runs[0].path, other.path, count, seed))
@@ -465,7 +466,7 @@ def folders(runs: tuple[Run, ...], count: int, pages: bool, seed: int, report: C
 
 
 def main() -> int:
-    """Print what went wrong; exit 1 if anything did."""
+    """Print the failures; exit with 1 if there are any."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--flips", type=int, default=10_000)
     parser.add_argument("--pages", type=int, default=150, help="flips that are shown as well")
@@ -473,7 +474,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     say = lambda words: print(words, flush=True)  # noqa: E731
-    logging.disable()  # each damaged file is a warning
+    logging.disable()  # each damaged file logs a warning
     launch.start_process = lambda *_: None  # type: ignore[assignment]  # pages begin jobs where something is missing: not here
     with tempfile.TemporaryDirectory() as folder:
         runs = make(Path(folder))

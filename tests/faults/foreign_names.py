@@ -1,4 +1,4 @@
-"""Names of folders as old archives and other systems write them: 40 names in five encodings."""
+"""Folder names as written by old archives and other systems: 40 names in five encodings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAMES = tuple(word.encode(encoding) for encoding, words in WORDS.items() for wor
 
 
 def write(folder: Path, each: int = 4) -> None:
-    """Write a folder of class folders with these names, and files named alike, each image of a colour of its own."""
+    """Write a folder of class folders with these names, with files of the same names, one colour per image."""
     for number, name in enumerate(NAMES):
         place = os.path.join(os.fsencode(folder), name)
         os.makedirs(place)

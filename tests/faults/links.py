@@ -2,10 +2,11 @@
 
     python -m tests.faults.links [--links 10000] [--seed 0] [--only PAGE]
 
-Every link is opened by the page itself, in this process (streamlit's AppTest), in a session of its own, over a store
-with one trained run, one that waits and one whose spec is damaged. Parameters are those that the pages read, values a
-pool of what breaks parsers, half of them beside a run or a loss that there is. Prints what failed, with the link to
-repeat it, and the slowest links by processor time, so that neighbours on the machine do not count. Exits with 1 on any.
+Each link is opened in this process with streamlit's AppTest, in a new session, over a store with a trained run, a
+waiting run and one with a damaged spec. Parameters are those that the pages read; values are taken from a pool that
+breaks parsers, half of the time next to an existing run or loss. The script prints failures, with the link to repeat
+them, and the slowest links by processor time, which other processes on the machine do not affect. It exits with 1 if
+any link failed.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from pathlib import Path
 from typing import get_args
 from urllib.parse import quote
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: processor time of one thread
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: processor time of one thread
 
 import pytest
 from streamlit import config
@@ -55,7 +56,7 @@ SCENE = (
 HYPER = "m m1 m2 s r rho alpha beta q lambda"
 PICKED = "run selection"
 LOOK = "verdict rank hubness doubted split tags sort size contours at sample"
-PARAMETERS = {  # what each page reads of its address
+PARAMETERS = {  # parameters that each page reads
     "fields": f"{SCENE} {HYPER}",
     "compare": f"l1 l2 l3 l4 a p n probe shade space clamp orders fit region arrows pair view hide socket {HYPER}",
     "sphere": f"on loss probe a p n eye discs region arrows socket hide {HYPER}",
@@ -115,7 +116,7 @@ class Store:
     selection: str
 
     def words(self) -> dict[str, tuple[str, ...]]:
-        """Values that there are, by parameter."""
+        """Return existing values by parameter."""
         one, two, index = self.trained.id, self.waiting.id, str(self.trained.spec.data.folds + 900)
         known = ("ranking", "distance_sensitive", "triplet", "angular", *losses.batch_names()[:3])
         ids = (one, one, one, f"{one},{two}", two, "damaged", "20260101-0000-gone-0000", one.upper(), f"{one}/..")
@@ -153,7 +154,7 @@ class Store:
 
 @dataclass
 class Report:
-    """What was found."""
+    """Results of opening links."""
 
     links: int = 0
     failures: list[str] = field(default_factory=list)
@@ -161,7 +162,7 @@ class Report:
 
 
 class Log(logging.Handler):
-    """Keeps what the server would log."""
+    """Collector of the server's log records."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -177,7 +178,7 @@ class Log(logging.Handler):
 
 
 def prepared(root: Path, patch: pytest.MonkeyPatch) -> Store:
-    """A store with a trained and mapped run, one that waits, one with a damaged spec; $DML_RUNS is it."""
+    """Yield a store, set as $DML_RUNS, with a trained and mapped run, a waiting run and one with a damaged spec."""
     patch.setenv("DML_RUNS", str(root))
     trained = make_run(root, "schedule.keep_every=4", "name=<b>name</b> $x$ ![](x)")
     maps.make(trained)
@@ -190,13 +191,13 @@ def prepared(root: Path, patch: pytest.MonkeyPatch) -> Store:
 
 
 def drawn(random_: random.Random, page: str, store: Store) -> dict[str, str]:
-    """The query of one hostile link to a page."""
+    """Return the query of a hostile link to a page."""
     if page == "settings" and random_.random() < 0.8:
         return {"base": random_.choice(tuple(presets())), "set": _changes(random_)}
     words, names = store.words(), PARAMETERS[page].split()
     query = {}
     if "run" in names and random_.random() < 0.8:
-        query["run"] = store.trained.id  # most of a page is reached only with a run
+        query["run"] = store.trained.id  # most of a page is reachable only with a run
     for name in random_.sample(names, min(len(names), random_.randint(1, 5))):
         known = words.get(name, ())
         pool = known if known and random_.random() < 0.5 else random_.choice((NUMBERS, TEXTS))
@@ -208,7 +209,7 @@ def drawn(random_: random.Random, page: str, store: Store) -> dict[str, str]:
 
 @cache
 def extremes() -> tuple[str, ...]:
-    """Changes that a spec accepts, or refuses by its bounds: every choice, both ends of every range, and beyond."""
+    """Return changes at and beyond the bounds of a spec: every choice and both ends of every range."""
     found = ["model.hidden=[65536,65536,65536,65536]", "model.hidden=[]", "ks=[100000]", "model.name=timm:resnet26"]
     for key, info in keys().items():
         found += [f"{key}={word}" for word in get_args(info.annotation) if isinstance(word, str)]
@@ -225,7 +226,7 @@ def extremes() -> tuple[str, ...]:
 
 
 def _changes(random_: random.Random) -> str:
-    """A ?set= of one to six changes, some of them to keys that there are not."""
+    """Return a ?set= parameter of one to six changes, some with unknown keys."""
     changes = []
     for _ in range(random_.randint(1, 6)):
         kind = random_.random()
@@ -239,19 +240,19 @@ def _changes(random_: random.Random) -> str:
         else:
             key = random_.choice(("", "x", "a." * 1000 + "b", "loss.parameters.x.y", "fork", "data", "__class__"))
         changes.append(f"{key}={random_.choice(TOML)}")
-    if random_.random() < 0.4:  # what passes every check alone, at the end of its range
+    if random_.random() < 0.4:  # individually valid values at the end of their range
         changes = [random_.choice(extremes()) for _ in range(random_.randint(1, 3))]
     return random_.choice((";", ";", ";", ";;", "\n")).join(changes)
 
 
 def opened(page: str, query: dict[str, str]) -> AppTest:
-    """The page in a session of its own."""
+    """Return the page in a new session."""
     return page_opened(page, **query)
 
 
 @contextlib.contextmanager
 def logged() -> Iterator[Log]:
-    """What is logged meanwhile; streamlit's loggers hand nothing on to the root."""
+    """Collect log records; streamlit's loggers do not propagate to the root logger."""
     log = Log()
     loggers = [logging.getLogger(), *(logging.getLogger(name) for name in list(logging.root.manager.loggerDict))]
     loggers = [logger for logger in loggers if logger is logging.root or not logger.propagate]
@@ -274,13 +275,15 @@ def attack(
     warm: bool = True,
     say: bool = False,
 ) -> Report:
-    """Open so many links: every fifth to the page Train, whose ?set= can say most, the others to each page in turn.
+    """Open links: every fifth to the page Train, whose ?set= has the most options, the others to each page in turn.
 
-    slowest: seconds of processor time that a link may take; warm: each page is opened once before.
+    Args:
+        slowest: Limit of the processor time of a link in seconds.
+        warm: Open each page once before.
     """
     random_, report = random.Random(seed), Report()
     for page in pages if warm else ():
-        opened(page, {"run": store.trained.id})  # loads its modules, which is no link's fault
+        opened(page, {"run": store.trained.id})  # loads its modules, which is not attributed to a link
     with logged() as log:
         for number in range(links):
             page = "settings" if "settings" in pages and number % 5 == 0 else pages[number % len(pages)]
@@ -290,7 +293,7 @@ def attack(
             try:
                 app = opened(page, query)
                 errors = log.lines + [f"{error.message}" for error in app.exception]
-            except Exception as error:  # AppTest itself, or a time-out
+            except Exception as error:  # raised by AppTest itself, or a time-out
                 errors = [repr(error)]
             took = time.process_time() - begun
             link = f"{page}?" + "&".join(f"{quote(k)}={quote(v[:300])}" for k, v in query.items())

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_row_12_does_not_apply_as_no_worker_process_loads_data():
-    """Each batch is a function of (seed, step), made where it is used: there is no number of workers to change."""
+    """Each batch is a function of (seed, step) and computed on demand, so there is no number of workers to change."""
     for path in (ROOT / "dmlcore").rglob("*.py"):
         names = {
             getattr(node, "id", getattr(node, "attr", getattr(node, "arg", None)))
@@ -31,12 +31,12 @@ def test_row_12_does_not_apply_as_no_worker_process_loads_data():
         assert not names & {"DataLoader", "num_workers"}, path
 
 
-# Row 29: what ends a server (a closed terminal, a service manager) ends its session; tests/jobs kills one.
+# Row 29: the end of a server (closed terminal, service manager) ends its session; tests/jobs kills one.
 
 
 @pytest.fixture
 def started(monkeypatch):
-    """The processes that a test starts; they are killed at its end."""
+    """Processes started by a test, killed at its end."""
     found = []
 
     class Popen(subprocess.Popen):
@@ -73,8 +73,9 @@ def test_row_29_what_the_server_starts_has_a_session_of_its_own(kind, tmp_path, 
 # Row 36
 
 PLAIN = {"str", "int", "float", "bool", "bytes", "None", "Path", "tuple", "Literal"}
-OURS = {"Split", "Validation", "Folds", "ProtocolRequest", "Where", "Cut"}  # literals, frozen records of plain values
-THE_SAME = {"Callable", "Any", "Same"}  # functions of modules, and what `Same` holds: the very same objects
+# literals and frozen dataclasses of plain values
+OURS = {"Split", "Validation", "Folds", "ProtocolRequest", "Where", "Cut"}
+THE_SAME = {"Callable", "Any", "Same"}  # module functions, and the contents of `Same`: identical objects
 
 
 def cached_functions():
@@ -88,7 +89,9 @@ def cached_functions():
 
 @pytest.mark.parametrize("function", list(cached_functions()))
 def test_row_36_keys_of_caches_are_names_and_numbers_never_arrays(function):
-    """Streamlit hashes a sample of a large array only, so two may share an entry; what is passed as _name is no key."""
+    """Streamlit hashes only a sample of a large array, so two arrays may share an entry; arguments named _name are no
+    keys.
+    """
     arguments = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
     types = {ast.unparse(argument.annotation) for argument in arguments if argument.annotation is not None}
     keys = PLAIN | OURS | (THE_SAME if "Same" in types else set())

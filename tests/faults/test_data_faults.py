@@ -1,4 +1,4 @@
-"""Rows 15 to 25 of the fault matrix: files, lists, pickles, archives and splits that are damaged or forged."""
+"""Rows 15 to 25 of the fault matrix: damaged or forged images, lists, pickles, archives and splits."""
 
 import hashlib
 import io
@@ -36,7 +36,7 @@ def test_15_a_truncated_or_foreign_image_is_named_and_counted(tmp_path, monkeypa
     paths[2].write_text("not an image")
     paths[3].touch()
     Image.fromarray(noise).save(paths[4], format="TIFF")
-    for _ in range(2):  # the second attempt finds nothing half-made
+    for _ in range(2):  # the second attempt finds no partial results
         with pytest.raises(DataError, match=r"4 of 5 images are unreadable; first: image .*cut.jpg cannot be dec"):
             images.image_inputs(paths, 32)[0]
     assert images.image_inputs(paths[:1], 32)[0].shape == (3, 32, 32)
@@ -66,7 +66,7 @@ def test_16_transparency_shows_white_not_what_lies_hidden_under_it(tmp_path):
 @pytest.mark.parametrize(("orientation", "bright"), [(1, (5, 2)), (3, (5, 37)), (6, (2, 5)), (8, (37, 5))])
 def test_16_an_exif_turned_image_is_upright(tmp_path, orientation, bright):
     pixels = np.zeros((10, 40), np.uint8)
-    pixels[:, :8] = 255  # bright at the left as stored
+    pixels[:, :8] = 255  # bright on the left as stored
     exif = Image.Exif()
     exif[0x0112] = orientation
     Image.fromarray(pixels).save(tmp_path / "turned.jpg", exif=exif)
@@ -88,7 +88,7 @@ def test_18_a_forged_header_is_refused_before_decoding(tmp_path):
     def chunk(kind, content):
         return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
 
-    for side in (8_000, 30_000):  # below and above the side where Pillow itself refuses
+    for side in (8_000, 30_000):  # below and above the size that Pillow itself refuses
         header = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
         png = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
         (tmp_path / "bomb.png").write_bytes(png)
@@ -169,7 +169,7 @@ def test_19_crlf_byte_order_mark_and_blank_lines_are_harmless(lists):
 
 
 class Touch:
-    """On unpickling, creates the file `path`."""
+    """Object whose unpickling creates the file `path`."""
 
     def __init__(self, path):
         self.path = path
@@ -198,7 +198,7 @@ def test_20_a_forged_pickle_runs_nothing(tmp_path, name):
         dmlcore.data.load("cifar100", root=folder)
     assert not canary.exists()
     pickle.loads((folder / name).read_bytes())
-    assert canary.exists()  # the forgery works where nothing stops it
+    assert canary.exists()  # the forgery works on an unprotected reader
 
 
 @pytest.mark.parametrize("name", ["data_batch_1", "data_batch_3", "test_batch", "batches.meta"])
@@ -309,7 +309,7 @@ def member(name, content=b"", **fields):
 
 @pytest.fixture
 def forge(tmp_path):
-    """Return a function that packs members and tries to unpack them; nothing may appear but the archive."""
+    """Return a function that packs members and tries to unpack them; no file but the archive may exist afterwards."""
     (tmp_path / "sandbox").mkdir()
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -381,7 +381,7 @@ def test_21_damaged_compression_leaves_nothing(tmp_path):
     with tarfile.open(path, "w:gz") as tar:
         tar.addfile(*member("text", np.random.default_rng(0).bytes(50_000).hex().encode()))
     packed = path.read_bytes()
-    header = 10 + len("damaged.tgz\0")  # time stamp and file name, where a flip does no harm
+    header = 10 + len("damaged.tgz\0")  # time stamp and file name, where a flipped bit is harmless
     for position in range(header, len(packed), 997):
         path.write_bytes(packed[:position] + bytes([packed[position] ^ 255]) + packed[position + 1 :])
         with pytest.raises(DataError, match=r"damaged.tgz"):

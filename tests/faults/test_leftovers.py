@@ -1,4 +1,4 @@
-"""Kills inside create and delete at every call of the file system, and the sweep that leaves no trace of them."""
+"""Kills at every file system call of create and delete, and the sweep that removes all traces."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def store(tmp_path: Path) -> RunStore:
 
 @pytest.fixture
 def old(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """As if everything had lain still for long."""
+    """Age all files and directories beyond the limits of the sweep."""
 
     def wait() -> None:
         monkeypatch.setattr(leftovers, "FOLDER_AGE", -1.0)
@@ -37,7 +37,7 @@ def old(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 
 def dies_at(number: int, act: Callable[[], object]) -> bool:
-    """Whether a child that is killed before its call `number` of the file system gets that far in `act`."""
+    """Return True if a child process that is killed before its file system call `number` reaches that call in `act`."""
     pid = os.fork()
     if not pid:
         left = number

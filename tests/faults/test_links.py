@@ -1,4 +1,4 @@
-"""A small, fixed draw of the hostile links of `tests.faults.links`, and those that once broke a page."""
+"""A small fixed sample of the hostile links of `tests.faults.links`, and links that once broke a page."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.faults import links
 from tests.faults.links import PARAMETERS, Store
 
 BROKE = (
-    ("fork", {"step": "9" * 5000}),  # int() of so many digits
+    ("fork", {"step": "9" * 5000}),  # int() of too many digits
     ("settings", {"base": "digits", "set": "ks=" + "[" * 3000}),
     ("settings", {"base": "digits", "set": "loss.m=abc"}),
 )
@@ -17,7 +17,7 @@ BROKE = (
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DML_RUNS", "")  # put back afterwards
+        patch.setenv("DML_RUNS", "")  # restored afterwards
         yield links.prepared(tmp_path_factory.mktemp("runs"), patch)
 
 

@@ -1,4 +1,4 @@
-"""Row 5 of the fault matrix: whatever interrupts `durable.replace`, the old file or the new one is there, whole."""
+"""Row 5 of the fault matrix: any interruption of `atomic_files.replace` leaves the complete old or new file."""
 
 import json
 import os
@@ -22,7 +22,7 @@ def path(tmp_path):
 
 
 def in_a_child(act):
-    """The wait status of a forked child that does `act`; a limit of its own dies with it."""
+    """Return the wait status of a forked child that executes `act`; its resource limits end with it."""
     pid = os.fork()
     if not pid:
         try:

@@ -1,4 +1,4 @@
-"""What the app is shipped with: each line of the configuration that opens it, tells of it or slows it is named here."""
+"""Shipped defaults: each setting that exposes the app, reveals something about it or slows it down is pinned here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.browser.harness import ROOT
 
 SHIPPED = {
     "server": {
-        "address": "127.0.0.1",  # this machine alone
+        "address": "127.0.0.1",  # listen on this machine only
         "maxUploadSize": 20,
         "maxMessageSize": 32,
         "maxWidgetStateSize": 8,
@@ -27,7 +27,7 @@ SHIPPED = {
         "showEmailPrompt": False,
     },
     "global": {"maxCachedMessageAge": 20},
-    "logger": {"hideWelcomeMessage": True},  # the greeting asks a server elsewhere for the public address
+    "logger": {"hideWelcomeMessage": True},  # the greeting asks an external server for the public address
     "runner": {"postScriptGC": False, "magicEnabled": False},
     "client": {"showErrorDetails": "none", "toolbarMode": "viewer"},
     "browser": {"gatherUsageStats": False},
@@ -36,7 +36,7 @@ SHIPPED = {
 
 @pytest.fixture(scope="module")
 def read_by_streamlit() -> dict[str, object]:
-    """The settings as the started app has them; from another folder, as nobody need stand in this one."""
+    """Return the settings of the started app, read from another working directory."""
     names = [f"{section}.{name}" for section, values in SHIPPED.items() for name in values]
     code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import app; from streamlit import config"
     code += f"; print({{name: config.get_option(name) for name in {names}}})"

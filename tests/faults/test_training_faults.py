@@ -52,7 +52,7 @@ def store(tmp_path: Path) -> RunStore:
 
 
 class WarmParent:
-    """Talks to warm_parent.py."""
+    """Client of warm_parent.py."""
 
     def __init__(self) -> None:
         (reads, orders), (answers, writes) = os.pipe(), os.pipe()
@@ -68,7 +68,7 @@ class WarmParent:
         return self._answer("ended")
 
     def run(self, run: Run, **fate: Any) -> int:
-        """The wait status of a child that trains `run`: 9 if it was killed."""
+        """Return the wait status of a child that trains `run`: 9 if it was killed."""
         self.start(run, **fate)
         return self.wait()
 
@@ -99,7 +99,7 @@ def uninterrupted(warm: WarmParent, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def outcome(run: Run) -> dict[str, str]:
-    """SHA-256 of everything a training run leaves: weights, optimiser and progress; metrics; embeddings."""
+    """Return the SHA-256 of everything that a run leaves: weights, optimiser and progress; metrics; embeddings."""
     embeddings = run.embeddings()
     assert embeddings is not None
     files = [run.path / "last.ckpt", run.path / "metrics.jsonl", embeddings]
@@ -136,7 +136,7 @@ def killed_half_way(warm: WarmParent, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture
 def half_trained(killed_half_way: Run, store: RunStore) -> Run:
-    """A run that was killed after step 25: checkpoints of steps 21 and 14."""
+    """Return a run that was killed after step 25, with checkpoints of steps 21 and 14."""
     shutil.copytree(killed_half_way.path, store.root / killed_half_way.id)
     run = store.open(killed_half_way.id)
     assert run.status() == "lost"
@@ -144,7 +144,7 @@ def half_trained(killed_half_way: Run, store: RunStore) -> Run:
 
 
 def killed_from_outside(warm: WarmParent, run: Run, step: int) -> int:
-    """The wait status of a child that trains `run` and is killed some time after a step: 0 if it ended before that."""
+    """Return the wait status of a child that trains `run` and is killed shortly after a step: 0 if it ended before."""
     pid = warm.start(run)
     until(lambda: steps_done(run) >= step)
     with contextlib.suppress(ProcessLookupError):
@@ -153,7 +153,7 @@ def killed_from_outside(warm: WarmParent, run: Run, step: int) -> int:
     return 0 if run.status() == "done" else status
 
 
-@pytest.mark.parametrize("trial", range(2))  # benchmarks.kills makes as many as asked for
+@pytest.mark.parametrize("trial", range(2))  # benchmarks.kills uses larger numbers
 def test_row_1_kill_9_changes_nothing(trial: int, warm: WarmParent, uninterrupted: Run, store: RunStore) -> None:
     seed = secrets.randbits(32)
     print(f"replay with seed = {seed}")
@@ -164,7 +164,7 @@ def test_row_1_kill_9_changes_nothing(trial: int, warm: WarmParent, uninterrupte
         status = warm.run(run, die_at_event=choose.randrange(EVENTS_PER_SAVE * saves))
     else:  # anywhere, shortly after a step
         status = killed_from_outside(warm, run, choose.randrange(22))
-        while status != signal.SIGKILL:  # on a busy machine it was done before the signal: another one
+        while status != signal.SIGKILL:  # on a busy machine the run may end before the signal: try another one
             run = store.create(SPEC)
             status = killed_from_outside(warm, run, choose.randrange(22))
     assert status == signal.SIGKILL
@@ -179,7 +179,7 @@ def test_row_1_kill_9_inside_the_first_save_and_each_event(
     warm: WarmParent, uninterrupted: Run, store: RunStore
 ) -> None:
     run = store.create(SPEC)
-    for event in range(3 + EVENTS_PER_SAVE):  # three events in the first save, which has nothing to rotate
+    for event in range(3 + EVENTS_PER_SAVE):  # three events in the first save, which has no file to rotate
         assert warm.run(run, die_at_event=event) == signal.SIGKILL
         put_back(run)
     assert warm.run(run) == 0
@@ -190,7 +190,7 @@ def test_row_1_kill_9_around_each_event_of_keeping_checkpoints(warm: WarmParent,
     spec = SPEC.with_overrides(["schedule.steps=9", "schedule.keep_every=3"])
     whole, killed = store.create(spec), store.create(spec)
     assert warm.run(whole) == 0
-    # At the link after the first save, the link and the rename that a resume makes up for, the rename of step 3.
+    # At the link after the first save, at the link and rename that a resume repeats, and at the rename of step 3.
     for event in (3, 0, 1, 2 + EVENTS_PER_SAVE + 1):
         assert warm.run(killed, die_at_event=event) == signal.SIGKILL
         put_back(killed)
@@ -230,8 +230,8 @@ def test_row_1_kill_9_of_a_convolutional_network(warm: WarmParent, store: RunSto
     assert outcome(killed) == outcome(whole)
 
 
-# What must be held beside weights and moments: a memory, proxies with a rate of their own, moments that begin after a
-# warm-up, where schedule and plateau stand, the table of a sampler; in float32 and in bfloat16.
+# State in addition to weights and moments: a memory, proxies with their own learning rate, moments that start after a
+# warm-up, positions of schedule and plateau, a sampler's table; in float32 and bfloat16.
 STRENGTHS: dict[str, list[str]] = {
     "memory, warm-up, cosine, sgd": [
         *("loss.name=contrastive", "loss.memory=3", "loss.memory_start=4", "optimiser.name=sgd"),
@@ -316,7 +316,7 @@ def test_a_run_from_before_fused_kernels_goes_on_with_plain_ones(
     facts = {key: value for key, value in saved.facts.items() if key != "fused"}
     loop.checkpoint.save(old.path, saved.tensors, facts)
     put_back(old)
-    monkeypatch.setattr(loop.optimisers, "LARGE", 1)  # from now on this network would get fused kernels
+    monkeypatch.setattr(loop.optimisers, "LARGE", 1)  # from here on, this network would get fused kernels
     train_here(old)
     assert (old.path / "metrics.jsonl").read_bytes() == (whole.path / "metrics.jsonl").read_bytes()
 
@@ -337,7 +337,7 @@ def test_row_2_sigterm_finishes_the_step_and_saves(store: RunStore) -> None:
 
 
 class Poisoned:
-    """Inputs whose `batch`-th balanced batch is spoilt by `spoil`."""
+    """Return inputs whose `batch`-th balanced batch is modified by `spoil`."""
 
     def __init__(self, data: Dataset, size: int, batch: int, spoil: Callable[[Any], None]) -> None:
         self.inputs, self.size, self.left, self.spoil = data.inputs, size, batch, spoil
@@ -382,7 +382,7 @@ def test_row_3_not_finite_stops_before_the_optimiser(value: float, store: RunSto
     assert all(torch.isfinite(t).all() for t in saved.tensors.values())
 
     if not np.isnan(value):
-        return  # goes on as after the others
+        return  # continues like the others
     put_back(run)
     train_here(run)
     whole = store.create(spec)
@@ -488,7 +488,7 @@ def test_metrics_cut_below_both_checkpoints_say_what_to_do_and_that_works(
 
 
 class Evil:
-    """Unpickling it creates the file that it names."""
+    """Object whose unpickling creates the named file."""
 
     def __init__(self, marker: Path) -> None:
         self.marker = marker
@@ -533,7 +533,7 @@ def test_row_7_without_a_good_generation_it_refuses(kind: str, warm: WarmParent,
     for name in ("last.ckpt", "prev.ckpt"):
         path = run.path / name
         path.write_bytes(flip(path.read_bytes())) if kind == "flipped" else path.unlink()
-    # A killed worker may not have told its last step; without checkpoints the state is all that is left.
+    # A killed worker may not have recorded its last step; without checkpoints, only the state is left.
     with run.lock():
         run.update(state="queued", step=21)
     assert warm.run(run) == 0
@@ -548,13 +548,13 @@ def test_row_8_hostile_pickle_is_refused_and_not_run(half_trained: Run, tmp_path
     evil = pickle.dumps(Evil(marker))
     wrapped = hashlib.sha256(evil).hexdigest().encode() + b"\n" + evil
     (run.path / "last.ckpt").write_bytes(evil)
-    (run.path / "prev.ckpt").write_bytes(wrapped)  # even with a digest that holds
+    (run.path / "prev.ckpt").write_bytes(wrapped)  # even with a valid digest
     put_back(run)
     train_here(run)
     assert run.state().state == "failed"
     assert not marker.exists()
     pickle.loads(evil)
-    assert marker.exists()  # the attack was a real one
+    assert marker.exists()  # the attack works on an unprotected reader
 
 
 @pytest.mark.parametrize("shift", [-86400.0, 86400.0], ids=["a day back", "a day on"])
@@ -637,13 +637,14 @@ def test_row_35_a_recycled_pid_is_never_signalled(store: RunStore, warm: WarmPar
         assert started is not None
         assert not locks.terminate(stranger.pid, started - 1)
 
-        run = store.create(SPEC)  # its worker is gone, and its process id went to the stranger
+        run = store.create(SPEC)  # its worker is gone, and another process has its ID
         with run.lock():
             run.update(state="running", pid=stranger.pid, started=started - 1)
         launch.cancel(run)
         assert run.status() == "cancelled"
 
-        held = store.create(SPEC.with_overrides(["schedule.steps=1000000"]))  # alive, but the state names a stranger
+        # alive, but the state names another process
+        held = store.create(SPEC.with_overrides(["schedule.steps=1000000"]))
         pid = warm.start(held)
         until(lambda: steps_done(held) >= 1)
         os.kill(pid, signal.SIGSTOP)
@@ -652,10 +653,10 @@ def test_row_35_a_recycled_pid_is_never_signalled(store: RunStore, warm: WarmPar
         (held.path / "state.json").write_text(json.dumps(state | {"pid": stranger.pid, "started": started}))
         launch.cancel(held)
         spared = stranger.poll() is None
-        os.kill(pid, signal.SIGCONT if spared else signal.SIGKILL)  # whoever waits for it must not wait for ever
+        os.kill(pid, signal.SIGCONT if spared else signal.SIGKILL)  # a waiting caller must not wait forever
         assert spared
         warm.wait()
-        assert held.status() == "cancelled"  # the request file reached it
+        assert held.status() == "cancelled"  # the request file was found
         assert stranger.poll() is None, "signalled, and dead a little later"
 
         assert locks.terminate(stranger.pid, started)

@@ -1,10 +1,10 @@
-"""A process that has torch loaded and forks one child per line of standard input, so that a kill costs no import.
+"""Process that has torch loaded and forks one child per line of standard input, so that a kill costs no import.
 
-A line is JSON: runs, run (folder and id), and how the child shall meet its end: die_at_step (SIGKILL itself after that
-step), die_at_event (SIGKILL itself before the n-th system call of its checkpoint saves, the write half done),
-die_at_call (the same before the n-th call that changes or opens anything in that folder), fill_at (from that step on
-no file may grow beyond 2,000 bytes), images (train on generated images). task: instead of a training a job, as
-`dml work` does it, or "create" (a run like it) or "delete". Answers "started PID", then "ended STATUS".
+A line is JSON: runs and run (folder and id), and how the child ends: die_at_step (SIGKILL itself after that step),
+die_at_event (SIGKILL itself before the n-th system call of its checkpoint saves, with the write half done),
+die_at_call (SIGKILL itself before the n-th call that changes or opens anything in that folder), fill_at (from that step
+on no file may grow beyond 2,000 bytes), images (train on generated images). task: a job instead of training, as in
+`dml work`, or "create" (a run like it) or "delete". Answers are "started PID" and "ended STATUS".
 """
 
 import json
@@ -41,7 +41,7 @@ def generated_images() -> Dataset:
 
 
 def die_at_event(countdown: int) -> None:
-    """Make every fsync and rename of a checkpoint a possible end."""
+    """Make every fsync and rename of a checkpoint a possible point of death."""
     fsync, replace, link = os.fsync, os.replace, os.link
 
     def count(name: object) -> bool:
@@ -69,7 +69,7 @@ def die_at_event(countdown: int) -> None:
 
 
 def die_at_call(folder: str, countdown: int) -> None:
-    """Make every call of the file system in a folder a possible end."""
+    """Make every file system call in a folder a possible point of death."""
     fsync = os.fsync
 
     def count(path: object) -> bool:
@@ -122,16 +122,16 @@ def child(order: dict) -> None:
 
 
 def warm_up() -> None:
-    """Train once, as torch and scikit-learn import much of themselves at first use: 2.5 of 3 seconds."""
+    """Train once, since torch and scikit-learn import much on first use: 2.5 of 3 seconds."""
     with tempfile.TemporaryDirectory() as folder:
         run = RunStore(folder).create(RunSpec().with_overrides(["schedule.steps=1"]))
         with run.lock():
             loop.train(run)
 
 
-if not CARD.exists():  # a fork of what has trained on a GPU cannot use it
+if not CARD.exists():  # a fork of a process that has trained on a GPU cannot use the GPU
     warm_up()
-# A training run starts a second sooner without what torch.compile needs, and a third of one without SymPy.
+# A run starts a second faster without the imports of torch.compile, and a third of a second without SymPy.
 assert not {"torch._dynamo", "torch._inductor", "sympy"} & set(sys.modules), "a plain training imported a compiler"
 for line in sys.stdin:
     pid = os.fork()
