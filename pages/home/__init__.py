@@ -1,1 +1,1 @@
-"""The first page: three pictures, three doors."""
+"""Home: three figures with a link below each."""

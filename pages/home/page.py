@@ -1,4 +1,4 @@
-"""Home: what the lab is for, in three pictures that each have a door; the way back to the last run."""
+"""Home: the purpose of the app in three linked figures, and a link to the last run."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from pages.shared.widgets import first_loss, menu, neighbour_grid, run_picker, r
 from pages.shared.widgets.component import mount
 from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.widgets.test_neighbours import learned, naming
-from pages.shared.words import titles
+from pages.shared.words import glossary, titles
 
 NEAREST = 5
-RECENT = 50  # runs among which Home looks for one to go on with
+RECENT = 50  # # newest runs searched for one to continue with
 FIELD = Scene()
-# The three doors: side by side where each is wide enough for its picture, else below each other.
+# # Three columns, stacked if they are too narrow for their figures.
 STYLE = """<style>
 .st-key-doors [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
 .st-key-doors [data-testid="stColumn"] { flex: 1 1 300px; min-width: min(300px, 100%); }
@@ -39,15 +39,16 @@ STYLE = """<style>
 
 
 def page() -> None:
-    if st.query_params.keys() - {"socket"}:  # an address of before: the fields stood at the root
+    if st.query_params.keys() - {"socket"}:  # # an old address: Fields used to be at the root
         menu.go("fields", st.query_params.to_dict())
     st.html(STYLE)
     st.title("See what a loss does, train with it, look at what was learned", anchor=False)
     st.markdown(
-        "Deep metric learning places images so that those of one class lie together, even of classes never trained on. "
-        "A loss **pulls** together what belongs together and **pushes** apart what does not."
+        "Deep metric learning places images so that images of one class are close together, even for unseen classes. "
+        "A loss **pulls** samples of one class together and **pushes** samples of different classes apart.",
+        help=glossary.explain("embedding", "unseen classes"),
     )
-    menu.link("lessons", "New to it? Short lessons, three to five minutes each")
+    menu.link("lessons", "New here? Take a short lesson (three to five minutes)")
     store = RunStore()
     _continue(store)
     with st.container(key="doors"):
@@ -55,21 +56,21 @@ def page() -> None:
     shown = example.find(store)
     forces = "Drag **A**, **P** or **N**: the arrows are the forces of the METU loss."
     _door(play, "fields", "Play with a loss", forces)
-    _door(train, "data", "Train a network", "This is what a training does. Same colour: same class.")
+    _door(train, "data", "Train a network", "What training does. Same colour: same class.")
     look_at = _own_evaluated(store) or shown
-    whom = "Who is near whom, where it fails, and what one step of each loss would change there."
+    whom = "See nearest neighbours, failures, and what one step of each loss would change."
     _door(look, "explore", "Look at what it learned", whom, {"run": look_at.id} if look_at else None)
     with play:
         _field()
         first_loss.caption()
     if shown is None:
         with train:
-            st.caption("Nothing is trained yet. A first training takes seconds.")
+            st.caption("No run yet. A first training run takes seconds.")
         return
     try:
         _learned(shown, train, look)
-    except (Unreadable, ValueError):  # the pages of Inspection say what is wrong with it
-        look.caption("The example cannot be read; its page tells why.")
+    except (Unreadable, ValueError):  # # the Inspection pages report the error
+        look.caption("The example cannot be read. Open it to see why.")
 
 
 def _door(into: DeltaGenerator, page: str, label: str, sentence: str, query: menu.Query | None = None) -> None:
@@ -85,7 +86,7 @@ def _field() -> None:
 
 
 def _continue(store: RunStore) -> None:
-    """Offer the last run of this visitor, else the newest, among those that did not fail; nothing if there is none."""
+    """Link to the last run of this user, else the newest run, ignoring failed runs; show nothing if there is none."""
     runs = [run_picker.last(store), *store.newest(RECENT)]
     run = next((run for run in runs if run and run.status() not in ("failed", "unreadable")), None)
     if run is None:
@@ -101,12 +102,17 @@ def _continue(store: RunStore) -> None:
 
 
 def _own_evaluated(store: RunStore) -> Run | None:
-    """Return the newest run of the store that has embeddings to look at; the example is not among them."""
+    """Return the newest run of the store with embeddings, or None; the shipped example does not count."""
     return next((run for run in store.newest(RECENT) if run.embeddings()), None)
 
 
 def _learned(run: Run, train: DeltaGenerator, look: DeltaGenerator) -> None:
-    """The map of a run before and after, and its worst failure. Raises Unreadable, ValueError."""
+    """Show the map of a run before and after training, and its worst failure.
+
+    Raises:
+        Unreadable: If a file of the run cannot be read.
+        ValueError: If a file of the run is malformed.
+    """
     source = run.embeddings()
     if source is None:
         return
@@ -118,15 +124,15 @@ def _learned(run: Run, train: DeltaGenerator, look: DeltaGenerator) -> None:
         sheet = Sheet.of(frames.points, test.labels, test.indices)
         train.html(two_maps.html(sheet, tuple(frames.steps.tolist())))
         train.caption(
-            f"{len(test.labels):,} drawn characters of {len(sheet.labels)} kinds that the training never saw; "
-            f"{len(two_maps.coloured(sheet))} of the kinds in colour."
+            f"{len(test.labels):,} characters from {len(sheet.labels)} unseen classes; "
+            f"{len(two_maps.coloured(sheet))} classes are coloured."
         )
     with look:
         _failure(ShownRun(run, source, test, naming(run)))
 
 
 def _failure(shown: ShownRun) -> None:
-    """The query that fares worst, with its neighbours, and the way to the forces on it."""
+    """Show the worst query with its neighbours and a link to the forces on it."""
     run, test = shown.run, shown.test
     worst = failures(test)
     if not len(worst):
@@ -139,7 +145,7 @@ def _failure(shown: ShownRun) -> None:
     query = replace(query, src=f"{at}{query.index}")
     nearest = [replace(tile, src=f"{at}{tile.index}") for tile in nearest]
     st.html(neighbour_grid.html([(query, nearest)], at, str))
-    st.caption(f"A failure: ✗ are of other classes; ✓, the first of its own, stands at rank {rank:,}.")
+    st.caption(f"A failure: ✗ marks other classes; the first neighbour of its own class, ✓, has rank {rank:,}.")
     menu.link("failures", "The forces on it, loss by loss", {"run": run.id, "query": int(test.indices[row])})
 
 

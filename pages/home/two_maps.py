@@ -1,4 +1,4 @@
-"""The test samples of a run on a plane, before the training and after it, as two small drawings beside each other."""
+"""Two small maps side by side: the test samples of a run before and after training."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 from dmlcore.figures.maps import FEW, STEPS, Sheet
 from dmlcore.typing import Array, Ints
 
-SIDE = 300  # units of a drawing
+SIDE = 300  # # units per side of a map
 RADIUS = 4
-MOST_OTHERS = 700  # grey points: enough to show where the rest lies
+MOST_OTHERS = 700  # # grey points shown at most; more would not be visible
 STYLE = """<style>
 .two-maps { display: grid; grid-template-columns: 1fr 1fr; gap: 10px; }
 .two-maps figure { margin: 0; }
@@ -23,13 +23,13 @@ STYLE = """<style>
 
 
 def html(sheet: Sheet, steps: tuple[int, ...]) -> str:
-    """The first and the last frame of a sheet, whose frames are of these steps (S,); a few classes have a colour."""
+    """Return HTML with the first and the last frame of a sheet; `steps` holds the training step of each frame."""
     before, after = (_figure(sheet, k, f"after {steps[k]:,} steps" if steps[k] else "untrained") for k in (0, -1))
     return f'{STYLE}<div class="two-maps">{before}{after}</div>'
 
 
 def coloured(sheet: Sheet) -> Ints:
-    """Which classes have a colour: evenly chosen, places in the sheet's list."""
+    """Return the positions of the evenly chosen coloured classes in the sheet's list of classes."""
     return np.unique(np.linspace(0, len(sheet.labels) - 1, len(FEW) - 1).astype(np.int64))
 
 
@@ -43,12 +43,13 @@ def _figure(sheet: Sheet, frame: int, words: str) -> str:
     shown = f"{len(classes)} of {len(sheet.labels)} classes in colour"
     label = escape(f"map of {len(places):,} test samples, {words}: {shown}")
     drawing = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {SIDE} {SIDE}">{paths}</svg>'
-    source = f"data:image/svg+xml;base64,{b64encode(drawing.encode()).decode()}"  # st.html takes no svg element
+    # # data URL, because st.html drops svg elements
+    source = f"data:image/svg+xml;base64,{b64encode(drawing.encode()).decode()}"
     return f'<figure><img src="{source}" alt="{label}"><figcaption>{escape(words)}</figcaption></figure>'
 
 
 def _path(places: Array, colour: str, opacity: float) -> str:
-    """Round dots, each a line of no length."""
+    """Return an SVG path with round dots; each dot is a line of length zero."""
     dots = "".join(f"M{x} {y}h0" for x, y in places.tolist())
     look = (
         f'fill="none" stroke-linecap="round" stroke="{colour}" stroke-width="{2 * RADIUS}" stroke-opacity="{opacity}"'

@@ -1,1 +1,1 @@
-"""Poolings seen: what each selects, and what that is worth."""
+"""Pages of the Pooling section: Prototypes, Transport, GAP vs GSP and Collage."""

@@ -28,12 +28,13 @@ def linked(page, name: str, value: str) -> None:
 def test_nothing_trained_then_the_study_starts_and_is_cancelled(page, server: Server):
     go(page, f"{server.url}/collage")
     box = page.locator(".st-key-study-omniglot-collage")
+    page.get_by_text("Study: GAP and GSP on collages").click()
     expect(box).to_contain_text(f"Nothing of it has been trained here yet. It is {RUNS} runs")
     expect(box.locator("img")).to_have_count(8)
     # The shipped maps belong to the real Omniglot, so the forged images are not drawn below them.
     expect(page.locator(".collage .line")).to_have_count(3)
     expect(page.locator(".collage img")).to_have_count(0)
-    expect(page.get_by_text("Omniglot's minimal sets, which are not here")).to_be_visible()
+    expect(page.get_by_text("The images are missing")).to_be_visible()
     box.get_by_role("button", name="Start the study").click()
     expect(box).to_contain_text(f"run 1 of {RUNS}: GAP, seed 0")
     place = studies.conduct_of("omniglot-collage", RunStore(server.runs))

@@ -41,7 +41,7 @@ def test_an_image_becomes_a_map_its_gate_is_trained_and_goes_on_to_pictures(page
     link = page.locator('[data-door="transport"]').get_attribute("href")
     wanted = TransportState.from_query(dict(parse_qsl(urlsplit(link).query)))
     door(page, "transport")
-    expect(verdict).to_contain_text(re.compile(r"the gate puts \d+\.\d % of its weight"))
+    expect(verdict).to_contain_text(re.compile(r"puts \d+\.\d % of its weight"))
     at(page, "transport", lambda query: TransportState.from_query(query) == wanted)
     expect(page.locator(".origin")).to_contain_text("This is image 6 of class 1")
     hardness = page.get_by_label("epsilon value")
@@ -69,7 +69,7 @@ def test_an_image_becomes_a_map_its_gate_is_trained_and_goes_on_to_pictures(page
     expect(verdict).to_contain_text("histogram")
     door(page, "transport")
     at(page, "transport", lambda query: query == changed)
-    expect(verdict).to_contain_text("the gate puts")
+    expect(verdict).to_contain_text("of its weight on the")
 
     # On to images that everybody has, and with that gate to New run.
     door(page, "gap_vs_gsp")
@@ -77,7 +77,7 @@ def test_an_image_becomes_a_map_its_gate_is_trained_and_goes_on_to_pictures(page
     door(page, "collage")
     at(page, "collage", lambda query: query == {"mu": mu, "epsilon": "6"})
     expect(page.locator(".collage .line")).to_have_count(3)
-    expect(verdict).to_contain_text("of the weight (24 images), evenly spread 25 %")
+    expect(verdict).to_contain_text("(mean of 24 images); uniform weights give 25 %")
     door(page, "settings")
     spec = at(page, "settings", lambda query: "set" in query)["set"]
     assert f"pooling.mu={mu}" in spec

@@ -1,4 +1,4 @@
-"""The canvas of the Collage page: images with weight maps over them, a row for each pooling."""
+"""Canvas of the Collage page: images with weight maps over them, one row per pooling."""
 
 from __future__ import annotations
 
@@ -17,17 +17,20 @@ from pages.shared.widgets.component import component
 
 IMAGES = 8
 OPACITY = 0.6
-LAST = 9999  # of the numbered draws of images
+LAST = 9999  # largest number of a random draw of images
 KEY = "collage"
-CLEAR = 2.0  # standard errors above even weights
-ROUNDING = 1e-6  # of weights, which are single precision
+CLEAR = 2.0  # standard errors by which a weight must exceed that of average pooling
+ROUNDING = 1e-6  # rounding error of weights, which have single precision
 
 _canvas = component("pooling/collage")
 
 
 @dataclass(frozen=True, eq=False)
 class WeightsRow:
-    """A row of images: who looks, what is said of it, where it looks; address of the images, "" if none serves."""
+    """One row of images: the pooling, its caption and its weight maps.
+
+    `address` is the base URL of the images; "" if the server has none for this row.
+    """
 
     name: str
     words: str
@@ -43,10 +46,14 @@ def show(
     *,
     onward: str = "",
 ) -> int:
-    """The component with some test images; the index of the chosen one.
+    """Mount the component with some test images and return the index of the chosen one.
 
-    grid: tiles a side, 0 where images are no collages; name: of the class of a sample; image: the address that
-    contains it, where the lines have none; onward: the query of the Train page, for the door.
+    Args:
+        lines: The rows to show, one per pooling.
+        grid: Tiles per side of a collage; 0 if the images are not collages.
+        name: Returns the class name of a sample.
+        image: Returns the data URL of a sample's image; used if the rows have no address.
+        onward: URL query of the Settings page (New run), to which the link "Next" leads.
     """
     first = lines[0].maps
     draw = int(untrusted.bounded(st.query_params.get("draw", "0"), 0, LAST, 0))
@@ -100,49 +107,50 @@ def show(
     )
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
-            "Other images",
+            "Show other images",
             key="other_collages",
             icon=":material/shuffle:",
             on_click=_other,
             args=((draw + 1) % LAST,),
         )
         st.caption(
-            f"Light: much weight, on one scale for all rows. A position is one of {height} × {width} local features, "
-            "each of which sees beyond its own square, so a map is where the network looks from, not an outline."
+            f"Lighter means more weight, on one scale for all rows. Each position is one of {height} × {width} local "
+            "features, which also see their surroundings, so a map is not an outline."
         )
     return chosen
 
 
 def verdict(lines: Sequence[WeightsRow], grid: int) -> str:
-    """Which row looks at the tile of the class, beside even weights and the noise of its images.
+    """Return a sentence that names the rows that look at the tile of the class more than average pooling does.
 
-    Where there are no such tiles: over how many positions each spreads its weight (exponential of the mean entropy).
+    A row counts if it exceeds uniform weights by CLEAR standard errors over its images. For images that are not
+    collages, report over how many positions each row spreads its weight (exponential of the mean entropy).
     """
     shares = {line.name: line.maps.foreground.astype(np.float64) for line in lines}
     count = len(lines[0].maps.indices)
     if not grid or not all(np.isfinite(share).all() for share in shares.values()):
-        spread = [f"{line.name} over {_spread(line.maps.weights):.0f}" for line in lines]
-        return f"Of {lines[0].maps.weights[0].size} positions the weight is spread {', '.join(spread)}, as if evenly."
+        spread = [f"{line.name} {_spread(line.maps.weights):.0f}" for line in lines]
+        return f"Effective number of positions used, of {lines[0].maps.weights[0].size}: {', '.join(spread)}."
     means = {name: float(share.mean()) for name, share in shares.items()}
     noise = {name: float(share.std(ddof=1) / np.sqrt(count)) if count > 1 else 0.0 for name, share in shares.items()}
     even = 1 / grid**2
     words = ", ".join(f"{name} {100 * means[name]:.1f} ± {100 * noise[name]:.1f} %" for name in means)
     ahead = [name for name in means if means[name] > even + max(CLEAR * noise[name], ROUNDING)]
-    first = f"{' and '.join(ahead)} look{'s' * (len(ahead) == 1)} at" if ahead else "None of these looks at"
+    first = f"{' and '.join(ahead)} look{'s' * (len(ahead) == 1)} at" if ahead else "No pooling looks at"
     return (
-        f"{first} the tile of the class: on it lie {words} of the weight ({count} images), evenly spread "
+        f"{first} the tile of the class. Weight on it: {words} (mean of {count} images); uniform weights give "
         f"{100 * even:.0f} %."
     )
 
 
 def _spread(weights: Singles) -> float:
-    """The number of positions that even weights of the same mean entropy would cover. weights (n, h, w) sum to 1."""
+    """Return the number of positions covered by uniform weights of equal mean entropy; weights: (n, h, w), sums 1."""
     w = weights.reshape(len(weights), -1).astype(np.float64)
     return float(np.exp(-(w * np.log(np.where(w > 0, w, 1.0))).sum(1).mean()))
 
 
 def _row_of(maps: WeightMaps, index: str) -> int | None:
-    """The row of a sample named in a link, or None."""
+    """Return the row of a sample named in a URL, or None."""
     if not (index.isascii() and index.isdigit() and len(index) < 10):
         return None
     rows = np.flatnonzero(maps.indices == int(index))
@@ -150,7 +158,7 @@ def _row_of(maps: WeightMaps, index: str) -> int | None:
 
 
 def ask(index: object) -> None:
-    """Make a sample the chosen one, if there can be such a sample."""
+    """Choose a sample by writing its index to the URL, if it is a valid index."""
     if isinstance(index, int) and 0 <= index < 10**9:
         st.query_params["query"] = str(index)
 

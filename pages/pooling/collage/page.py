@@ -1,4 +1,4 @@
-"""Collage: one tile of four shows the class; which pooling learns to look at it?"""
+"""Collage: images of four tiles, one of which shows the class, and where each pooling looks."""
 
 from functools import partial
 
@@ -10,44 +10,49 @@ from pages.pooling.collage import weight_maps as weight_maps_view
 from pages.shared.widgets import menu
 from pages.shared.widgets.study import panel as study_panel
 from pages.shared.widgets.study.panel import Layout
+from pages.shared.words import glossary
 
 
 def examples(data_set: str) -> str:
-    """HTML of some collages."""
-    with st.spinner("Putting collages together …"):
+    """Return HTML with some collages."""
+    with st.spinner("Building collages …"):
         return collage_service.examples(data_set)
 
 
 def layout(study: str) -> Layout:
-    """What is said of a study beside its numbers."""
+    """Return the columns and captions of a study."""
     return Layout(
         columns={"map_at_r": "test MAP@R", "recall_at_1": "R@1", "foreground": "weight on its tile"},
-        scores="On alphabets that neither training nor validation has seen. Weight on its tile: the share of the "
-        "pooling's weight on the tile that shows the class; averaging has 25 %.",
-        curves="On alphabets that training has not seen, which choose the step.",
+        scores="Scores are measured on alphabets that are in neither the training nor the validation split. Weight on "
+        "its tile: the share of the pooling's weight on the tile that shows the class; average pooling has 25 %.",
+        curves="Validation uses alphabets that are not in the training split; it selects the checkpoint.",
         examples=partial(examples, state.data_of(study)),
     )
 
 
 OTHERS = {"omniglot": "glyphs", "glyphs": "omniglot"}
-TITLES = {"omniglot": "With characters of Omniglot", "glyphs": "With invented characters, without a download"}
+TITLES = {"omniglot": "Use Omniglot characters", "glyphs": "Use invented characters (no download)"}
 
-menu.views("collage", "Collage: where it looks on pictures")
+menu.views("collage", "Collage: where each pooling looks")
 st.markdown(
-    "**Compare the rows**: one tile of each image shows a character of its class (dashed), three show distractor "
-    "letters. Light is where a pooling looks, learned from class labels alone."
+    "**Compare the rows.** In each image one tile shows a character of the class (dashed); three show distractor "
+    "letters. Light marks where a pooling looks; it learned this from class labels alone.",
+    help=glossary.explain("GAP, GSP"),
 )
 tiles = state.tiles(st.query_params.to_dict())
 study = state.STUDIES[tiles]
 weight_maps_view.show(study)
-study_panel.show(study, layout(study))
 menu.link("collage", TITLES[OTHERS[tiles]], {"tiles": OTHERS[tiles]}, icon="swap_horiz")
-study_panel.poolings("omniglot-collage-poolings")
-study_panel.about(study)
-with st.expander("With photographs", icon=":material/photo_library:"):
+answer = st.container()
+with st.expander("Study: GAP and GSP on collages", icon=":material/science:"):
+    study_panel.show(study, layout(study), head=answer)
+    study_panel.about(study)
+with st.expander("Study: all poolings", icon=":material/bar_chart:"):
+    study_panel.poolings("omniglot-collage-poolings")
+with st.expander("Study: photographs", icon=":material/photo_library:"):
     st.markdown(
-        "Natural images need more than a laptop. The source puts CIFAR-100 together in this way and trains for 9,000 "
-        "steps; 200 steps on a tenth of it taught nothing: every pooling ended at a test MAP@R of 0.9 %, and average "
-        "pooling of the right tile alone at 3.4 %. The study is there for whoever has the time or a GPU:"
+        "Natural images need more than a laptop. The source builds collages from CIFAR-100 and trains for 9,000 steps. "
+        "200 steps on a tenth of the data taught nothing: every pooling reached a test MAP@R of 0.9 %, and average "
+        "pooling of the right tile alone 3.4 %. With enough time or a GPU, run the study:"
     )
     st.code("python -m dmlcore study collage", language="bash")

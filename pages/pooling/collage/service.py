@@ -1,4 +1,4 @@
-"""Example collages of a test split, shown while nothing has been trained."""
+"""Example collages of a test split, shown until a run has been trained."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pages.shared.state.cache import cached
 
 @cached(2)
 def examples(name: str) -> str:
-    """Some test images of a data set of collages: the tile that shows the class outlined, the class under each."""
+    """Return HTML with some test collages, each with its class name and the tile of the class outlined."""
     dataset = data.load(name)
     cells = []
     for index in np.random.default_rng(0).permutation(dataset.splits["test"])[:8].tolist():

@@ -1,4 +1,4 @@
-"""Where poolings look: test images with the weight map of each run over them, and what each run takes for similar."""
+"""Weight maps of poolings over test images, and the nearest neighbours of a chosen image in each run."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ from pages.shared.words import sentences as words
 from pages.shared.words import titles
 from pages.shared.words.numbers import percent
 
-MOST, FIRST = 5, 3  # runs shown together, and at first
+MOST, FIRST = 5, 3  # runs shown together at most; runs shown by default
 NEIGHBOURS = 8
 CLICK = "collage_click"
 
 
 def show(name: str) -> None:
-    """A study: choice of runs, images with their weights, neighbours of the chosen one; or its shipped maps."""
+    """Show the weight maps of a study: of chosen runs with the neighbours of a chosen image, or as shipped."""
     asked, mine = st.query_params.get("runs", "")[:1000], _of_study(name)
     named = [*asked.split(","), *(run.id for run in mine)]
     image_runs = run_picker.offered(RunStore(), lambda name, brief: brief.model not in ("mlp", "tokens"), named)
     runs = [run for run in image_runs.values() if run.embeddings() is not None]
     shipped = _shipped(name)
     source = HERE if runs else SHIPPED
-    picture = st.container()  # what it is of is chosen below it
+    figure = st.container()  # drawn last: the choice below it decides its content
     if runs and shipped:
         first = HERE if asked or mine else SHIPPED
         source = st.segmented_control("Maps", [HERE, SHIPPED], default=first, key="collage_source") or first
-    with picture:
+    with figure:
         _draw(name, runs, shipped if source == SHIPPED else None)
 
 
@@ -60,8 +60,8 @@ def _draw(name: str, runs: Sequence[Run], shipped: StudyResults | None) -> None:
         return
     if not runs:
         st.markdown(
-            "Weight maps appear here with the first finished run on images: one of the study below, or any other "
-            "trained on the Train page with a pooling that weighs positions."
+            "Weight maps appear here after the first finished run on images: run the study below, or start your own "
+            "in New run with a pooling that weights positions."
         )
         menu.link("settings", "Train a network on images")
         return
@@ -71,17 +71,17 @@ def _draw(name: str, runs: Sequence[Run], shipped: StudyResults | None) -> None:
 
 
 def _shipped(name: str) -> StudyResults | None:
-    """The written results of the study, if they hold maps."""
+    """Return the shipped results of the study if they contain weight maps."""
     try:
         results = studies.load(name)
-    except SpecError:  # the panel above says so
+    except SpecError:  # the study panel reports the error
         return None
     return results if results and results.maps else None
 
 
 @st.fragment
 def _show_shipped(name: str, results: StudyResults) -> None:
-    """The maps that were written beside the results, over their images where the data set is here."""
+    """Show the weight maps stored with the results, over their images if the data set is available."""
     shipped = results.maps
     assert shipped is not None
     tile, indices = np.array(shipped.tile), np.array(shipped.indices)
@@ -106,18 +106,20 @@ def _show_shipped(name: str, results: StudyResults) -> None:
     )
     if name == STUDIES["omniglot"] and not _image(spec, shipped.indices[0], shipped.content[0]):
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.caption("The images under these maps are made from Omniglot's minimal sets, which are not here.")
-            menu.link("data", "Put them in", {"data": spec.data.name}, icon="database")
-    st.caption(f"Weights of seed {shipped.seed}, shipped with the lab, on {len(indices)} of the test images.")
+            st.caption(
+                "The images are missing: they are made from Omniglot's minimal sets, which are not on this machine."
+            )
+            menu.link("data", "Add the data set", {"data": spec.data.name}, icon="database")
+    st.caption(f"Shipped weights of seed {shipped.seed} on {len(indices)} test images.")
 
 
 def _image(spec: RunSpec, index: int, content: str) -> str:
-    """The address that contains the image of a sample; "" where it, told by its content, is not here."""
+    """Return the data URL of a sample's image; "" if no image with this content hash is available."""
     try:
         if data.available(spec.data.name, spec.data.root) is None:
             return ""
         if identities(thumbnails.dataset(spec), np.array([index])).tobytes().hex() != content:
-            return ""  # of another release
+            return ""  # another release of the data set
         image, media = thumbnails.thumbnail(spec, index)
     except (DataError, IndexError):
         return ""
@@ -137,7 +139,10 @@ def _section(study_name: str, ids: Sequence[str]) -> None:
     weighed = [run for run in runs if run.id in maps_by_run and maps_by_run[run.id].weights.size]
     for run in runs:
         if run.id in maps_by_run and not maps_by_run[run.id].weights.size:
-            st.caption(f"{describe(run.spec.pooling.name).title}: its vector is no weighted sum over the positions.")
+            st.caption(
+                f"{describe(run.spec.pooling.name).title} has no weight map: its output is not a weighted sum over "
+                "positions."
+            )
     if weighed:
         lines = [
             canvas_view.WeightsRow(
@@ -154,7 +159,7 @@ def _section(study_name: str, ids: Sequence[str]) -> None:
 
 
 def _choose(name: str, runs: Sequence[Run]) -> list[Run]:
-    """Runs on the same images, from ?runs= or the study; the data of the first decide."""
+    """Let the user choose runs on the same images; the default is ?runs= of the URL, else the runs of the study."""
     groups: dict[str, list[Run]] = {}
     for run in runs:
         groups.setdefault(_data(run.spec), []).append(run)
@@ -191,7 +196,7 @@ def _choose(name: str, runs: Sequence[Run]) -> list[Run]:
     if not picked:
         st.info("Choose a run.", icon=":material/info:")
         return []
-    address = "" if picked == [run.id for run in mine] else ",".join(picked)  # the default needs none
+    address = "" if picked == [run.id for run in mine] else ",".join(picked)  # the default is not written
     if address != st.query_params.get("runs", ""):
         st.query_params.from_dict(
             {k: v for k, v in st.query_params.to_dict().items() if k != "runs"} | ({"runs": address} if address else {})
@@ -200,7 +205,7 @@ def _choose(name: str, runs: Sequence[Run]) -> list[Run]:
 
 
 def _of_study(name: str) -> list[Run]:
-    """The finished runs of the study's first seed on collages, in its order."""
+    """Return the finished runs of the study's first seed on collages, in the order of the study."""
     store = RunStore()
     entries = requested(name, store).entries()
     pairs = zip(entries, studies.find(entries, store), strict=True)
@@ -209,7 +214,7 @@ def _of_study(name: str) -> list[Run]:
 
 
 def _maps(run: Run) -> WeightMaps | None:
-    """The weight maps of a run; without them, the job that makes them, begun unasked."""
+    """Return the weight maps of a run; if they are missing, start the job that computes them and return None."""
     path = weight_maps.path_of(run)
     if path is None:
         run_status.literal(_label(run), "b")
@@ -227,22 +232,22 @@ def _words(run: Run, maps: WeightMaps) -> str:
     score = run_reader.reader().history(run).scores.get("trained", {}).get("map_at_r")
     share = float(maps.foreground.mean())
     flat = bool(np.ptp(maps.weights, axis=(1, 2)).max() == 0) and run.spec.pooling.name.startswith("gsp")
-    early = " · the best weights are from before its prototypes were placed, so it still averages" if flat else ""
+    early = " · best checkpoint precedes the prototypes, so it still averages" if flat else ""
     return _scores(score, None if np.isnan(share) else share) + early
 
 
 def _scores(score: float | None, share: float | None) -> str:
-    """share: of the weight on the tile that shows the class, the mean over the test split."""
-    mean = "" if share is None else f" · {percent(share)} of the weight on the tile, mean of the test split"
+    """Return the caption of a row; `share` is the mean weight on the tile that shows the class, over the test split."""
+    mean = "" if share is None else f" · {percent(share)} of the weight on the tile (test mean)"
     return f"test MAP@R {percent(score)}{mean}"
 
 
 def _neighbours(runs: Sequence[Run], chosen: int) -> None:
-    """The chosen image as the query of every run."""
-    st.subheader("What each run takes for similar", anchor=False)
+    """Show the neighbours of the chosen image in every run."""
+    st.subheader("Nearest neighbours in each run", anchor=False)
     st.markdown(
-        "The chosen image is the query; its nearest neighbours among the test images: :green[**✓**] of the same "
-        "class, :orange[**✗**] of another. Click one to make it the query."
+        "The chosen image is the query. :green[**✓**] marks neighbours of its class, :orange[**✗**] neighbours of "
+        "other classes. Click a neighbour to make it the query."
     )
     neighbour_grid.clicked(CLICK, _follow_click)
     name = _naming(runs[0])
@@ -287,13 +292,13 @@ def _label(run: Run) -> str:
 
 
 def _naming(run: Run) -> Callable[[int], str]:
-    """Names of classes in words: those of CIFAR have underscores."""
+    """Return a function that names classes, with spaces for the underscores of CIFAR."""
     name = naming(run)
     return lambda label: name(label).replace("_", " ")
 
 
 def _data(spec: RunSpec) -> str:
-    """What decides the images and their order."""
+    """Return a key of the data and seed, which determine the images and their order."""
     return RunSpec(seed=spec.seed, data=spec.data).to_json()
 
 

@@ -1,4 +1,4 @@
-"""GAP or GSP: the same bags of tokens pooled by the plain average and by a learned gate, trained side by side."""
+"""GAP vs GSP: the same bags of tokens, pooled by the plain average and by a learned gate, trained side by side."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pages.shared.widgets import menu, misread_link
 from pages.shared.widgets.component import mount_timeline
 from pages.shared.widgets.study import panel as study_panel
 from pages.shared.widgets.study.panel import Layout
+from pages.shared.words import glossary
 
 LAYOUT = Layout(
     columns={
@@ -20,15 +21,15 @@ LAYOUT = Layout(
         "overlap.histogram_intersection": "histogram intersection",
         "overlap.hull_iou": "hull IoU",
     },
-    scores="On bags that were not trained on. The weight on shared tokens is about half for a plain average; histogram "
-    "intersection and hull IoU are means over pairs of classes, the lower the more apart.",
-    curves="GSP averages until its prototypes are placed; only later weights count as its best.",
+    scores="Scores are measured on bags that were not trained on. A plain average puts about half of its weight on "
+    "shared tokens. Histogram intersection and hull IoU are means over pairs of classes; lower means better separated.",
+    curves="GSP averages until its prototypes are placed; its best checkpoint is chosen from later steps.",
 )
 
 
 @st.fragment
 def canvas() -> None:
-    """Both training runs of the link, with controls and curves."""
+    """Mount both training runs of the URL with controls and curves."""
     study = misread_link.opened(state.PoolingStudy, first=state.PRESETS[0])
     chosen = int(bounded(st.query_params.get("class"), 0, tokens.CLASSES, 0))
     mount_timeline(
@@ -42,17 +43,20 @@ def canvas() -> None:
     )
 
 
-menu.views("gap_vs_gsp", "GAP or GSP: can it be learned?")
+menu.views("gap_vs_gsp", "GAP vs GSP: can the gate be learned?")
 st.markdown(
-    "**Watch the diamonds S1–S4**, tokens that all classes share and that fill half of every bag: the average (GAP) "
-    "can only keep them; can a gate with learned prototypes (GSP) leave them out?"
+    "**Watch the diamonds S1–S4.** All classes share these tokens, and half of every bag consists of them. The average "
+    "(GAP) has to keep them. Can a gate with learned prototypes (GSP) leave them out?",
+    help=glossary.explain("GAP, GSP", "prototype"),
 )
 with st.container(key="figure-gap_or_gsp"):
     canvas()
-study_panel.show("tokens-few", LAYOUT)
-with st.expander("Sixteen classes, as the source has them", icon=":material/apps:"):
+answer = st.container()
+with st.expander("Study: four classes", icon=":material/science:"):
+    study_panel.show("tokens-few", LAYOUT, head=answer)
+with st.expander("Study: sixteen classes, as in the source", icon=":material/apps:"):
     study_panel.show("tokens", LAYOUT)
     study_panel.show("tokens-epsilon", LAYOUT)
-study_panel.about("tokens")
-with st.expander("The settings that the source leaves open, one by one", icon=":material/tune:"):
+    study_panel.about("tokens")
+with st.expander("Study: settings that the source does not report", icon=":material/tune:"):
     study_panel.show("tokens-sweep", LAYOUT)

@@ -1,4 +1,4 @@
-"""GAP and GSP: what both training runs tell of their steps (pages/shared/timeline/service.py), and their curves."""
+"""WebSocket service of the GAP vs GSP page: frames of both training runs, and export of their curves."""
 
 from __future__ import annotations
 
@@ -25,36 +25,38 @@ from pages.shared.server.exports import Query, export_route
 from pages.shared.timeline.history_cache import HistoryCache
 from pages.shared.timeline.service import Answer, FrameRequest, Timeline
 
-FRAME_BYTES = 15_000  # of a step of one side, what is recorded and what is sent
+FRAME_BYTES = 15_000  # # upper bound of the memory of one step of one side, including the data sent
 MEASURES = ("loss", "map_at_r", "on_shared", "intersection", "iou")
-SCALE = TOKEN_BOUND / 32767  # all positions lie in the box: tokens and prototypes are clipped, the rest are means
+# # Factor from int16 to coordinates. All positions are inside the box: tokens and prototypes are clipped, the rest are
+# means.
+SCALE = TOKEN_BOUND / 32767
 
 
 @dataclass(frozen=True, eq=False)
 class StudyFrame:
-    """What the page draws of one side at one step; positions are int16 in units of SCALE."""
+    """Data drawn for one side at one step; positions are int16 in units of SCALE."""
 
     tokens: NDArray[np.int16]  # (T, 2)
     samples: NDArray[np.int16]  # (n, 2)
-    prototypes: NDArray[np.int16]  # (m, 2), (0, 2) until they are placed
-    weights: NDArray[np.uint16]  # (C, T) of 65535
+    prototypes: NDArray[np.int16]  # # (m, 2); (0, 2) before the prototypes are placed
+    weights: NDArray[np.uint16]  # # (C, T), 65535 = 1
     active: Bytes  # (C, T / 8) bits, packed along the tokens
-    corners: NDArray[np.int16]  # (., 2) of the hulls, class by class
-    sizes: Bytes  # (C,) corners of each hull
-    on_shared: Singles  # (C,) weight on the shared tokens
-    measures: tuple[float, ...]  # MEASURES, NaN where not measured
+    corners: NDArray[np.int16]  # # (., 2), corners of the hulls, class by class
+    sizes: Bytes  # # (C,), number of corners of each hull
+    on_shared: Singles  # # (C,), weight on the shared tokens
+    measures: tuple[float, ...]  # # values of MEASURES, NaN where not measured
 
 
 @dataclass(frozen=True)
 class ShownStudy:
-    """A training run, and from which pooling weight a token counts in the hulls drawn of it."""
+    """A training run and the pooling weight above which a token belongs to the hull of a class."""
 
     live: LiveSpec
     tau: float
 
 
 class Views(History[ShownStudy, StudyFrame]):
-    """A training run as the page draws it."""
+    """History of a training run in the form that the page draws."""
 
     most_steps = MOST_STEPS
 
@@ -64,15 +66,15 @@ class Views(History[ShownStudy, StudyFrame]):
 
     @property
     def nbytes(self) -> int:
-        """An upper bound of its memory."""
+        """Upper bound of its memory in bytes."""
         return FRAME_BYTES * max(len(self.frames), len(self.training.frames))
 
     def shared_with(self, spec: ShownStudy) -> int:
-        """How many steps of the training run another one has too, whatever counts as a token of its hulls."""
+        """Return how many steps of its training run are shared with another spec; tau does not matter."""
         return self.training.shared_with(spec.live)
 
     def forked(self, spec: ShownStudy) -> Views:
-        """The views of another training run, with the steps that both share."""
+        """Return the history of another spec, with the frames of the shared steps."""
         other = self._begun(spec, self.shared_with(spec))
         if spec.tau == self.spec.tau:
             other.frames = self.frames[: len(other.training.frames)]
@@ -86,7 +88,7 @@ class Views(History[ShownStudy, StudyFrame]):
 
 
 def view(frame: recorded_training.TrainingFrame, tau: float) -> StudyFrame:
-    """One frame as the page draws it; hulls and overlaps of the tokens that weigh more than tau."""
+    """Return one frame in the form that the page draws; hulls and overlaps use the tokens with weights above tau."""
     assert frame.tokens is not None
     assert frame.histograms is not None
     use = TokenUse.of(frame.tokens, frame.histograms, tau)
@@ -96,7 +98,7 @@ def view(frame: recorded_training.TrainingFrame, tau: float) -> StudyFrame:
         "map_at_r": frame.map_at_r,
         "on_shared": float(on_shared.mean()),
         "intersection": mean_over_pairs(use.intersections()),
-        # 120 pairs of polygons: as often as MAP@R.
+        # # Computed as often as MAP@R, because it intersects 120 pairs of polygons.
         "iou": mean_over_pairs(use.ious()) if frame.map_at_r is not None else None,
     }
     measures = [known[name] for name in MEASURES]
@@ -123,11 +125,12 @@ def _bags(name: str, seed: int) -> Dataset:
 
 
 def contents(asked: FrameRequest[PoolingStudy, Views]) -> Answer:
-    """The views of both.
+    """Return header and arrays of the requested steps of both training runs.
 
-    Arrays, for each pooling p: p_tokens (K, T, 2), p_samples (K, n, 2), p_corners (., 2) int16; p_prototypes (., 2)
-    int16 with p_placed (K,) how many of them each step has; p_weights (K, C, T) uint16; p_active, p_sizes (K, C, .)
-    uint8; p_on_shared (K, C), p_measures (K, len(MEASURES)) float32. labels (n,) uint8.
+    K is the number of steps. Arrays for each pooling p: p_tokens (K, T, 2), p_samples (K, n, 2) and p_corners (., 2),
+    int16; p_prototypes (., 2), int16, with p_placed (K,), the number of prototypes at each step; p_weights (K, C, T),
+    uint16; p_active and p_sizes (K, C, .), uint8; p_on_shared (K, C) and p_measures (K, len(MEASURES)), float32.
+    Shared: labels (n,), uint8.
     """
     first = asked.histories[0].training
     arrays: dict[str, Array] = {"labels": first.dataset.labels[first.watched].astype(np.uint8)}
@@ -137,7 +140,7 @@ def contents(asked: FrameRequest[PoolingStudy, Views]) -> Answer:
 
 
 def rested(study: PoolingStudy, step: int) -> dict[str, Any]:
-    """The link, and both as runs with what is in force at a step."""
+    """Return the URL query of the page and both sides as runs with the settings in force at a step."""
     return {"query": study.to_query(), "runs": {p: study.run(p, step).to_toml() for p in POOLINGS}}
 
 
@@ -172,7 +175,7 @@ def _toml(pooling: Pooled, query: Query, format: str, dark: bool) -> tuple[str, 
 
 
 def curves(study: PoolingStudy) -> str:
-    """The measures of all steps computed so far, as CSV with a column for each pooling and measure."""
+    """Return the measures of all steps computed so far as CSV, one column per pooling and measure."""
     (gap, gsp), _, _ = TIMELINE.computed(study, 0, 0.0)
     rows: list[list[Any]] = [["step", *(f"{p}_{name}" for p in POOLINGS for name in MEASURES)]]
     for step, views in enumerate(zip(list(gap.frames), list(gsp.frames), strict=False)):

@@ -1,4 +1,4 @@
-"""The state of the page GAP or GSP: plain data, from a link or a message of the browser, never trusted."""
+"""State of the GAP vs GSP page, parsed from untrusted URLs and messages."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from pages.shared.timeline.changes import Changes
 
 Pooled = Literal["gap", "gsp"]
 POOLINGS: tuple[Pooled, ...] = get_args(Pooled)
-DATA = {tokens.FEW: tokens.FEW_INFO.name, tokens.CLASSES: tokens.INFO.name}  # by number of classes
-BATCH = 64  # bags
+DATA = {tokens.FEW: tokens.FEW_INFO.name, tokens.CLASSES: tokens.INFO.name}  # # data set by number of classes
+BATCH = 64  # # bags per batch
 MOST_CHANGES = 12
-MOST_STEPS = 6000  # of a history here; a run goes on
-UNASKED = 600  # steps that play when the page opens by itself
+MOST_STEPS = 6000  # # steps on this page; a run started from it may have more
+UNASKED = 600  # # steps that play automatically when the page opens
 SPLIT = "validation"
-PER_CLASS = 16  # bags of each class that are watched and scored
-MEMORY = 1024  # pooled vectors from which the prototypes of GSP are chosen, as in the source
+PER_CLASS = 16  # # bags of each class that are shown and scored
+MEMORY = 1024  # # pooled vectors from which GSP chooses its prototypes, as in the source
 
 
 @dataclass(frozen=True)
 class GateChange:
-    """What is in force after step `at`."""
+    """Settings in force after step `at`."""
 
     at: int
     mu: float
@@ -37,11 +37,12 @@ class GateChange:
 
 
 MU, EPSILON, RATE, MARGIN = NumberKind(0.05, 1.0), NumberKind(0.5, 200.0), NumberKind(1e-5, 1e-2), NumberKind(0.02, 0.8)
-ON_THE_WAY = {"mu": MU, "epsilon": EPSILON, "rate": RATE, "margin": MARGIN}  # can change while it trains
+# # settings that can change during training
+ON_THE_WAY = {"mu": MU, "epsilon": EPSILON, "rate": RATE, "margin": MARGIN}
 
 
 class ClassCount(Kind):
-    """How many classes there are: as many as a data set has."""
+    """Field of the number of classes, which must be that of a data set."""
 
     def read(self, value: Any, default: Any) -> Any:
         return int(value) if str(value) in map(str, DATA) else default
@@ -53,17 +54,24 @@ def _first(study: Any) -> GateChange:
 
 @dataclass(frozen=True)
 class PoolingStudy(PageState):
-    """Two training runs of the same tokens on the same bags, in the same order: one with GAP, one with GSP.
+    """Two training runs from the same tokens on the same bags in the same order, one with GAP and one with GSP.
 
-    mu, epsilon, prototypes, warmup: of GSP, warmup in steps that average before its prototypes are placed; rate: of
-    Adam; margin: what the contrastive loss keeps between bags of two classes; tau: a token is active in a class above
-    this pooling weight. (1/680 is 1/(10 m) for 68 tokens: so low that the shared tokens are active under any pooling.)
+    Attributes:
+        classes: Number of classes, 4 or 16.
+        mu, epsilon, prototypes: Settings of GSP.
+        warmup: Steps of plain averaging before the prototypes of GSP are placed.
+        rate: Learning rate of Adam.
+        margin: Distance that the contrastive loss demands between bags of different classes.
+        seed: Seed of both runs.
+        tau: Pooling weight above which a token is active in a class. (The preset 1/680 is 1/(10 m) for 68 tokens, which
+            is low enough for shared tokens to be active with any pooling.)
+        changes: Changes during training.
     """
 
     classes: Annotated[int, ClassCount(always=True)] = tokens.CLASSES
     mu: Annotated[float, MU] = 0.2
     epsilon: Annotated[float, EPSILON] = 20.0
-    prototypes: Annotated[int, Whole(1, 256)] = 64  # twice as many must fit into the memory
+    prototypes: Annotated[int, Whole(1, 256)] = 64  # # the memory must hold twice as many vectors
     rate: Annotated[float, RATE] = 5e-4
     margin: Annotated[float, MARGIN] = 0.3841
     warmup: Annotated[int, Whole(0, 5000)] = 0
@@ -72,16 +80,16 @@ class PoolingStudy(PageState):
     changes: Annotated[tuple[GateChange, ...], Changes(_first, ON_THE_WAY, MOST_CHANGES, MOST_STEPS, key="then")] = ()
 
     def in_force(self, step: int) -> dict[str, float]:
-        """mu, epsilon, rate and margin that make step `step` + 1."""
+        """Return mu, epsilon, rate and margin in force for step `step` + 1."""
         latest = next((c for c in reversed(self.changes) if c.at <= step), self)
         return {name: getattr(latest, name) for name in ON_THE_WAY}
 
     def run(self, pooling: Pooled, step: int = 0) -> RunSpec:
-        """The run of one side with what is in force at a step, without the changes on the way."""
+        """Return the spec of one side with the settings in force at a step, without changes during training."""
         return RunSpec().with_overrides(self.overrides(pooling, step))
 
     def overrides(self, pooling: Pooled, step: int = 0) -> list[str]:
-        """That run as key=value for the command line."""
+        """Return the spec of one side as key=value overrides for the command line."""
         now = self.in_force(step)
         gsp = [
             f"pooling.prototypes={self.prototypes}",
@@ -111,7 +119,7 @@ class PoolingStudy(PageState):
         ]
 
     def live(self, pooling: Pooled) -> LiveSpec:
-        """The training run of one side, changes on the way included; those that do not concern it are left out."""
+        """Return the training run of one side with the changes that concern it."""
         changes, before = [], self.in_force(-1)
         keys = {"rate": "optimiser.learning_rate", "margin": "loss.m_neg"}
         if pooling == "gsp":
@@ -125,59 +133,59 @@ class PoolingStudy(PageState):
         return LiveSpec(base.run(pooling), tuple(changes), PER_CLASS, (SPLIT,))
 
 
-PRESETS = (  # the first: what a bare address opens
+PRESETS = (  # # the first is opened by a URL without parameters
     Preset(
         "four classes",
-        "There is room in the plane for four classes. A fifth of each bag passes a sharp gate; at step 16 its "
-        "prototypes are placed where the bags are, and from then on prototypes and own tokens find each other. Under "
-        "GAP the shared tokens keep half of the weight for ever.",
+        "The plane has room for four classes. A fifth of each bag passes a sharp gate. At step 16 its prototypes are "
+        "placed among the bags; from then on they converge to the tokens of single classes. With GAP the shared tokens "
+        "always keep half of the weight.",
         "classes=4",
     ),
     Preset(
         "soft gate",
-        "Half of each bag passes, and ε = 5 makes little difference between near and far: much of the shared tokens' "
-        "weight stays.",
+        "Half of each bag passes, and ε = 5 hardly separates near tokens from far ones, so the shared tokens keep much "
+        "of their weight.",
         "classes=4&mu=0.5&epsilon=5",
     ),
-    Preset("μ = 1", "With μ = 1 everything passes the gate: GSP is GAP, step for step.", "classes=4&mu=1"),
+    Preset("μ = 1", "With μ = 1 everything passes the gate, so GSP equals GAP at every step.", "classes=4&mu=1"),
     Preset(
         "sixteen classes",
-        "As in the source. The plane is crowded: at first the gate prefers the shared tokens, amid which its "
-        "prototypes were placed, and then slowly leaves them out.",
+        "The setting of the source. The plane is crowded: the prototypes are placed among the shared tokens, so the "
+        "gate prefers these at first and leaves them out slowly.",
         "classes=16",
     ),
     Preset(
         "decided settings",
-        "Sixteen classes, as the study from the command line has them: μ = 0.5, ε = 5, learning rate 0.0001, and 4,096 "
-        "steps of plain averaging before the prototypes are placed. Until then both sides are the same training run.",
+        "The settings of the study of sixteen classes: μ = 0.5, ε = 5, learning rate 0.0001, and 4,096 steps of plain "
+        "averaging before the prototypes are placed. Until then both sides are identical.",
         "classes=16&mu=0.5&epsilon=5&rate=0.0001&warmup=4096&tau=0.00147059",
     ),
     Preset(
         "a margin that fits",
-        "Sixteen classes cannot all stay 0.384 apart in a box of side 0.6: that margin drives tokens into its corners. "
-        "With 0.15 there is room: the plain average does far better too, and GSP's lead is smaller.",
+        "Sixteen classes cannot all be 0.384 apart in a box of side 0.6; that margin drives tokens into the corners. A "
+        "margin of 0.15 fits: the plain average improves a lot too, and GSP's lead is smaller.",
         "classes=16&margin=0.15",
     ),
     Preset(
         "few prototypes",
-        "Four prototypes for sixteen classes do much of the work: the gate only has to tell near from far, not one "
-        "class from another.",
+        "Four prototypes suffice for much of the effect on sixteen classes, because the gate only has to separate near "
+        "tokens from far ones, not one class from another.",
         "classes=16&prototypes=4",
     ),
 )
 
 
 def options() -> dict[str, Any]:
-    """What the panel offers."""
+    """Return the limits, texts and presets that the page offers."""
     return {
         "limits": PoolingStudy.limits() | {"steps": MOST_STEPS, "changes": MOST_CHANGES, "unasked": UNASKED},
         "onTheWay": tuple(ON_THE_WAY),
         "memory": MEMORY,
         "bound": TOKEN_BOUND,
         "classes": [f"tokens {ids[0]} to {ids[-1]}" for ids in map(tokens.token_ids_of, range(tokens.CLASSES))],
-        "sentence": f"Both sides start from the same tokens and see the same {BATCH} bags a step; only the pooling "
-        "differs. Change a slider while it runs: from that step on it is another training run.",
-        "hint": "Point at a token or a bag, or choose a class: its tokens, bags and hull stand out, and here is said "
-        "which shared tokens it still uses.",
+        "sentence": f"Both sides start from the same tokens and train on the same {BATCH} bags per step; only the "
+        "pooling differs. You can change a slider while it runs; the new value applies from that step on.",
+        "hint": "Point at a token or a bag, or choose a class to highlight its tokens, bags and hull and to see which "
+        "shared tokens it still uses.",
         "presets": [p.to_json(PoolingStudy) for p in PRESETS],
     }

@@ -1,4 +1,4 @@
-"""Images and numbers of the prototypes to take along, over HTTP."""
+"""HTTP export of the Prototypes page: the sheet of images and the arrays."""
 
 from __future__ import annotations
 
@@ -18,9 +18,14 @@ from pages.shared.words import sentences as words
 
 
 def sheet(source: str, asked: str | None = None) -> bytes:
-    """A PNG with every image of a source, COLUMNS a row, as many rows for each class as the largest one needs.
+    """Return a PNG with all images of a source, COLUMNS per row and equally many rows per class.
 
-    asked: the version in the address, under which browsers keep the image; ValueError if there is another one now.
+    Args:
+        source: Name of the source of local features.
+        asked: Version in the URL, under which browsers cache the image.
+
+    Raises:
+        ValueError: If the source has another version now.
     """
     local, version = features(source)
     if asked not in (None, version):
@@ -36,7 +41,7 @@ def sheet(source: str, asked: str | None = None) -> bytes:
 
 
 def export(query: Query, format: str, dark: bool) -> tuple[bytes, str]:
-    """The reading of a link as npz: features, prototypes, histograms, both points and the bound of every image."""
+    """Return the arrays of a URL as npz: features, prototypes, histograms, pooled points and the bound per image."""
     try:
         reading = PrototypesReading(PrototypesView.from_query(query))
     except (RuntimeError, ValueError, OSError) as error:

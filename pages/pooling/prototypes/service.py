@@ -1,7 +1,7 @@
-"""Local features read through prototypes, over a WebSocket.
+"""WebSocket service of the Prototypes page: local features, their prototypes and the histogram of one image.
 
-Arrays of an answer, N images, m prototypes, S shown classes, n local features of the image looked at. With
-request["have"] equal to the answer's "key" only those of the image come, beginning with "own".
+Notation of array shapes: N images, m prototypes, S shown classes, n local features of the chosen image. If
+request["have"] equals the "key" of the response, only the arrays of the chosen image are sent, "own" first.
 """
 
 from __future__ import annotations
@@ -33,15 +33,16 @@ from pages.shared.server.wire import identity, pack
 from pages.shared.words import sentences as words
 
 MEASURES = ("hull_iou", "histogram_intersection", "active_jaccard", "hull_separation", "membership_rate")
-COLUMNS = 8  # images a row of the sheet of a class
-TURNS = anyio.CapacityLimiter(1)  # a network runs over hundreds of images: leave the other cores to fields and pages
+COLUMNS = 8  # # images per row of a class in the sheet
+# # one at a time: a network runs over hundreds of images, and other pages need the remaining cores
+TURNS = anyio.CapacityLimiter(1)
 
 Value = TypeVar("Value")
 
 
 @dataclass
 class _Result:
-    """A value that is computed once, by whoever holds the lock first."""
+    """A value that is computed once, by the first thread that holds the lock."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     value: Any = None
@@ -49,7 +50,7 @@ class _Result:
 
 
 class ResultCache:
-    """The latest `most` results by key. Concurrent requests for one key compute it once; other keys do not wait."""
+    """Cache of the latest `most` results by key; concurrent requests for one key compute its result once."""
 
     def __init__(self, most: int) -> None:
         self.most, self._kept, self._lock = most, OrderedDict[Hashable, _Result](), threading.Lock()
@@ -71,12 +72,12 @@ SOURCES, READINGS = ResultCache(3), ResultCache(24)
 
 
 def answer(request: dict[str, Any]) -> bytes:
-    """The view request["view"]: the plane with cells, hulls and pooled points, and the image looked at."""
+    """Return the response for request["view"]: the plane with cells, hulls and pooled points, and the chosen image."""
     view = PrototypesView.of(request.get("view"))
     header: dict[str, Any] = {"id": identity(request)}
     try:
         reading = PrototypesReading(view)
-    except (RuntimeError, ValueError, OSError) as error:  # of runs, checkpoints, data and networks
+    except (RuntimeError, ValueError, OSError) as error:  # # raised by runs, checkpoints, data sets and networks
         return pack(header | {"error": words.plain(error), "query": view.link()}, {})
     header |= {"query": reading.link(), "view": reading.view.to_json(), "key": reading.key, "image": reading.image()}
     header |= {"verdict": reading.verdict(), "next": reading.onward()}
@@ -88,7 +89,7 @@ def answer(request: dict[str, Any]) -> bytes:
 
 
 class PrototypesReading:
-    """A view brought into the range of its source, with all that is computed for it."""
+    """A view clipped to the range of its source, with everything computed for it."""
 
     def __init__(self, view: PrototypesView) -> None:
         self.local, self.version = features(view.source)
@@ -117,12 +118,12 @@ class PrototypesReading:
             ),
         )
         at = np.flatnonzero((self.labels == self.classes[v.picture[0]]) & (self.local.ranks[self.rows] == v.picture[1]))
-        self.at = int(at[0])  # the image, as a row of the reading
+        self.at = int(at[0])  # # row of the chosen image in the reading
 
     def _read(self, base: tuple[Hashable, ...]) -> PrototypeReading:
         x = self.local.features[self.rows]
         flat = x.reshape(-1, 2)
-        # Greedy centres are nested: the first m of MOST are those of m.
+        # # Greedy centres are nested: the first m of MOST centres are the m centres.
         most = min(MOST, len(flat))
         centres = READINGS.of((*base, "centres"), lambda: k_center(flat, None, most))
         weights = (
@@ -131,13 +132,13 @@ class PrototypesReading:
         return read(x, flat[centres[: self.view.prototypes]], weights)
 
     def link(self) -> str:
-        """The link to this view; all images that there are is the default, however many that may be."""
+        """Return the URL query of this view, without the number of images per class if all are used."""
         v = self.view
         return (v if v.per_class <= self.local.ranks.max() else replace(v, per_class=MOST_PER_CLASS)).link()
 
     # ---- the plane
     def header(self) -> dict[str, Any]:
-        """What is said in words and numbers of the plane."""
+        """Return the texts and numbers of the plane."""
         r, local, o = self.reading, self.local, self.overlaps
         return {
             "classes": [local.class_names[c] for c in self.classes],
@@ -153,7 +154,7 @@ class PrototypesReading:
             "total": len(r.holds),
             "mean": {k: float(getattr(r, k).mean()) for k in ("error", "mean_distance", "radius")},
             "overlaps": {k: _number(getattr(o, k)) for k in MEASURES},
-            # membership_rate: pooled points of a in the hull of b; back: of b in that of a
+            # # membership_rate: share of pooled points of a in the hull of b; back: of b in the hull of a
             "pairs": [
                 {"a": a, "b": b, "back": _number(o.pairs["membership_rate"][b, a])}
                 | {k: _number(o.pairs[k][a, b]) for k in MEASURES}
@@ -169,7 +170,7 @@ class PrototypesReading:
         }
 
     def arrays(self) -> dict[str, Array]:
-        """What is drawn of the plane."""
+        """Return the arrays drawn in the plane."""
         r, low, side = self.reading, np.array(self.box()[:2]), self.box()[2]
         cloud = [r.features[self.labels == self.classes[c]].reshape(-1, 2) for c in self.view.shown]
         points = np.concatenate([np.empty((0, 2)), *cloud])
@@ -188,7 +189,7 @@ class PrototypesReading:
         }
 
     def box(self) -> tuple[float, float, float]:
-        """Left, bottom and side of the square that holds all features."""
+        """Return left, bottom and side of the square that contains all features."""
         flat = self.reading.features.reshape(-1, 2)
         low, high = flat.min(0), flat.max(0)
         side = float((high - low).max()) * 1.08 or 1.0
@@ -196,7 +197,7 @@ class PrototypesReading:
         return left, bottom, side
 
     def cells(self) -> list[Floats]:
-        """The Voronoi cell of each prototype within the box."""
+        """Return the Voronoi cell of each prototype, clipped to the box."""
         left, bottom, side = self.box()
         corners = np.array([[left, bottom], [left + side, bottom], [left + side, bottom + side], [left, bottom + side]])
         v = self.view
@@ -204,12 +205,12 @@ class PrototypesReading:
         return READINGS.of(key, lambda: voronoi_cells(self.reading.prototypes, corners))
 
     def hulls(self) -> list[Floats]:
-        """The hull of the active prototypes of each shown class."""
+        """Return the convex hull of the active prototypes of each shown class."""
         return [hull(self.reading.prototypes[self.overlaps.active[c]]) for c in self.view.shown]
 
     # ---- the image
     def image(self) -> dict[str, Any]:
-        """The image looked at, in numbers."""
+        """Return the numbers of the chosen image."""
         r, i = self.reading, self.at
         return {
             "index": int(self.local.indices[self.rows[i]]),
@@ -225,16 +226,16 @@ class PrototypesReading:
         }
 
     def verdict(self) -> str:
-        """What follows from it and its average."""
+        """Return the conclusion shown for the chosen image and its average."""
         shared = _number(self.overlaps.histogram_intersection)
         return story.verdict(self.reading, self.at, shared, self.view.weights == "uniform")
 
     def onward(self) -> str:
-        """The link of the next step, which gets the image as a map."""
+        """Return the URL query of the next step, Transport, with the chosen image as its map."""
         return story.onward(self.reading, self.at, self.labels, self.local.grid)
 
     def image_arrays(self) -> dict[str, Array]:
-        """Its local features, their weights and prototypes, its histogram and its pixels."""
+        """Return the local features of the chosen image, their weights and prototypes, its histogram and its pixels."""
         r, i = self.reading, self.at
         return {
             "own": r.features[i].astype(np.float32),
@@ -246,7 +247,7 @@ class PrototypesReading:
 
 
 def features(source: str) -> tuple[LocalFeatures, str]:
-    """The local features of a source and their version, which changes when a run was trained further."""
+    """Return the local features of a source and their version, which changes when a run is trained further."""
     if not source.startswith("run:"):
         made = {
             "digits3": lambda: local_features.digit_patches(3),
@@ -263,7 +264,7 @@ def features(source: str) -> tuple[LocalFeatures, str]:
 
 
 def _number(value: float | None) -> float | None:
-    """For JSON: what is no finite number is None."""
+    """Return a finite number, else None, for JSON."""
     return None if value is None or not np.isfinite(value) else float(value)
 
 

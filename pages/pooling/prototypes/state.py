@@ -1,4 +1,4 @@
-"""What the prototypes page shows: source, prototypes, classes, image; from a link or message, never trusted."""
+"""State of the Prototypes page (source, prototypes, classes, image), parsed from untrusted URLs and messages."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pages.shared.state import untrusted
 from pages.shared.state.page_state import ChoiceKind, Kind, NumberKind, PageState, Whole
 from pages.shared.words import titles
 
-MOST = 64  # prototypes
-MOST_SHOWN = 3  # classes with a hull
+MOST = 64  # # largest number of prototypes
+MOST_SHOWN = 3  # # largest number of classes with a hull
 BUILT_IN = ("digits3", "digits4", "cifar10")
-MOST_RUNS = 30  # to take local features from
+MOST_RUNS = 30  # # largest number of runs offered as sources
 
 
 class Source(Kind):
-    """A built-in source, or "run:" and an id, of a run that may be gone."""
+    """Field of a built-in source or "run:ID"; the run may have been deleted."""
 
     def read(self, value: Any, default: Any) -> Any:
         text = value if isinstance(value, str) else ""
@@ -29,7 +29,7 @@ class Source(Kind):
 
 
 class Classes(Kind):
-    """Places of one to MOST_SHOWN different classes."""
+    """Field of the positions of one to MOST_SHOWN different classes."""
 
     def read(self, value: Any, default: Any) -> Any:
         if not isinstance(value, (list, tuple)) or not value:
@@ -44,7 +44,7 @@ class Classes(Kind):
 
 
 class Picture(Classes):
-    """The place of a class and the rank of a picture in it."""
+    """Field of the position of a class and the rank of an image in it."""
 
     def read(self, value: Any, default: Any) -> Any:
         number, rank = (*(value if isinstance(value, (list, tuple)) else default), None, None)[:2]
@@ -57,7 +57,9 @@ def _place(value: Any, count: int) -> int:
 
 @dataclass(frozen=True)
 class PrototypesView(PageState):
-    """tau in units of 1/m, up to where every class keeps its largest share, so that no hull is empty."""
+    """View of the page; tau is in units of 1/m, limited so that every class keeps its largest share and no hull is
+    empty.
+    """
 
     source: Annotated[str, Source()] = "digits3"
     prototypes: Annotated[int, Whole(4, MOST, key="m")] = 48
@@ -69,7 +71,7 @@ class PrototypesView(PageState):
 
 
 def sources(wanted: str) -> dict[str, str]:
-    """What local features can be taken from, by name; the source of the link is among them even if it is gone."""
+    """Return the titles of the sources of local features by key, including the one in the URL even if it is gone."""
     by_key = {"digits3": "Digits, patches of 3 × 3", "digits4": "Digits, patches of 4 × 4"}
     if data.available("cifar10") is not None and local_features.pretrained_weights() is not None:
         by_key["cifar10"] = "CIFAR-10, ResNet20 classifier"
@@ -77,6 +79,6 @@ def sources(wanted: str) -> dict[str, str]:
         try:
             if local_features.has_images(run.spec):
                 by_key[f"run:{run.id}"] = f"Run {titles.label(run)}"
-        except RunError:  # deleted this very moment
+        except RunError:  # # deleted in the meantime
             continue
     return by_key if wanted in by_key else by_key | {wanted: f"{wanted.removeprefix('run:')} (not here)"}

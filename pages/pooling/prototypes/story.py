@@ -1,4 +1,4 @@
-"""What follows from an image and its average, and what it hands to the next step of the story: a map with a gate."""
+"""Conclusion for one image on the Prototypes page, and the map and gate that it passes on to Transport."""
 
 from __future__ import annotations
 
@@ -10,41 +10,53 @@ from dmlcore.pooling.analysis.red_blue import SIDE, informative, mixture
 from dmlcore.typing import Ints
 from pages.pooling.transport.state import TransportState, code
 
-COUNTED = 4  # prototypes, at most, that the gate of the next step lets pass
-EPSILON = 50.0  # of that gate: features lie closer here than in the figure
-LEAST = 0.05  # of its mass
-FINE = 0.5  # of the distance of two averages: an error below it leaves them told apart
+COUNTED = 4  # # largest number of prototypes of the gate passed on
+EPSILON = 50.0  # # hardness of that gate; its features are closer together than in Fig. 5.2
+LEAST = 0.05  # # smallest mass of that gate
+# # largest error of a histogram, as a share of the distance of two averages, at which the two averages remain distinct
+FINE = 0.5
 
 
 def verdict(reading: PrototypeReading, image: int, shared: float | None, averaged: bool) -> str:
-    """Whether the histogram stands for the average of an image, and how much of it two classes have in common.
+    """Return sentences that compare the average of an image with its histogram and report what two classes share.
 
-    shared: the mean histogram intersection of two classes; averaged: every feature weighs the same.
+    Args:
+        reading: The local features assigned to prototypes.
+        image: Row of the image in `reading`.
+        shared: Mean histogram intersection of two classes, 0 to 1; None if unknown.
+        averaged: True if every feature has the same weight.
     """
     name = "average" if averaged else "pooled vector"
     title = "Average pooling" if averaged else "The pooled vector"
     error, apart = float(reading.error[image]), _between(reading)
     if error <= FINE * apart:
-        first = f"{title} ≈ prototype histogram: the two lie {error:.3f} apart"
+        first = f"{title} ≈ prototype histogram: their distance is {error:.3f}"
     else:
-        first = f"These cells are too coarse: the {name} and its histogram lie {error:.3f} apart"
-    sentences = [f"{first}, those of two images {apart:.3f}."]
+        first = f"These cells are too coarse: the distance of the {name} from its histogram is {error:.3f}"
+    sentences = [f"{first}, against {apart:.3f} between two images."]
     if shared is not None:
         sentences.append(f"Classes share {100 * shared:.0f} % of it. Can a pooling drop the shared part?")
     return " ".join(sentences)
 
 
 def onward(reading: PrototypeReading, image: int, labels: Ints, grid: tuple[int, int]) -> str:
-    """The link of the next step: the features of the image as a map, and a gate for the cells that tell its class.
+    """Return the URL query of the next step: the features of the image as a map, with a gate for the cells of its
+    class.
 
-    Background is what lies away from the cell that tells it most, and the gate has up to COUNTED cells of that side.
-    Half of what lies there is to pass. labels (N,); grid: rows and columns of its features.
+    The most characteristic cell of the class defines the informative side of the plane; the rest is background. The
+    gate has up to COUNTED cells of that side and lets half of its mass pass.
+
+    Args:
+        reading: The local features assigned to prototypes.
+        image: Row of the image in `reading`.
+        labels: Classes of the images, shape (N,).
+        grid: Rows and columns of the local features of an image.
     """
     tells = reading.prototypes[telling(reading.histograms, labels, int(labels[image]), len(reading.prototypes))]
     plane = ColourPlane.about(reading.features.reshape(-1, 2), tells[0])
     centres = plane.mixtures(tells)
     centres = np.concatenate([centres[:1], centres[1:][informative(mixture(centres[1:]))]])[:COUNTED]
-    # The map has its own number of pixels: each shows the feature that lies there.
+    # # The map has its own resolution: each pixel shows the feature at its position.
     rows, columns = (((np.arange(SIDE) + 0.5) * count / SIDE).astype(np.int64) for count in grid)
     features = reading.features[image].reshape(*grid, 2)[rows][:, columns]
     pixels = plane.mixtures(features.reshape(-1, 2))
@@ -57,7 +69,7 @@ def onward(reading: PrototypeReading, image: int, labels: Ints, grid: tuple[int,
 
 
 def _between(reading: PrototypeReading) -> float:
-    """The root mean square distance of the pooled vectors of two images."""
+    """Return the root mean square distance between the pooled vectors of two images."""
     return float(np.sqrt(2 * reading.pooled.var(0, ddof=1).sum())) if len(reading.pooled) > 1 else 0.0
 
 

@@ -1,4 +1,4 @@
-"""The transport to export: /api/transport/export.FORMAT?<the page's own query>, as in `exports`."""
+"""Export of the Transport page: /api/transport/export.FORMAT?QUERY, with the query of the page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pages.shared.server.exports import Query, export_route, file_name
 
 
 def export(state: TransportState, format: str, *, dark: bool = False) -> bytes:
-    """The file of a state; format is a key of `exports.TYPES`."""
+    """Return the exported file of a state; `format` is a key of `exports.TYPES`."""
     pixels, prototypes = steps(state.pixels).reshape(SIDE, SIDE, 2), steps(state.prototypes)
     problem: dict[str, Any] = {"mu": state.mu, "epsilon": state.epsilon, "sweeps": state.sweeps}
     if format == "py":

@@ -1,4 +1,4 @@
-"""Transport: which pixels of a painted map generalized sum pooling selects, and how its problem is solved."""
+"""Transport: the pixels of a painted map that generalized sum pooling selects, and the solution of its problem."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from pages.pooling.transport import service
 from pages.pooling.transport.state import TransportState, options
 from pages.shared.widgets import menu, misread_link
 from pages.shared.widgets.component import KEPT, mount
+from pages.shared.words import glossary
 from pages.shared.words.formulas import statements
 
 
 @st.fragment
 def canvas() -> None:
-    """The map of the link, to paint, with everything that follows from it."""
+    """Mount the map of the URL, which can be painted, with the quantities computed from it."""
     shown = misread_link.opened(TransportState)
     offered = options() | {"table": service.TABLE, "kept": KEPT}
     mount("pooling/transport", shown, service.answer, key="transport", options=offered)
 
 
 def explain() -> None:
-    """The problem, its exact solution, and the meaning of each symbol."""
-    st.subheader("The problem and its exact solution", anchor=False)
+    """Write the problem, its exact solution, and the meaning of each symbol."""
+    st.markdown("**The problem and its exact solution**")
     st.latex(
         statements(
             r"\min_{\pi,\rho\ge 0}\;\sum_{ij} c_{ij}\,\pi_{ij}+\tfrac{1}{\varepsilon}\Big(\sum_{ij}\pi_{ij}\log\pi_{ij}"
@@ -35,31 +36,35 @@ def explain() -> None:
         )
     )
     st.markdown(
-        "- $f_j$: feature of pixel $j$ of $n = 100$, a mixture of red, green background and blue that sums to 1; "
-        "$\\omega_i$: prototype $i$; $c_{ij} = \\lVert \\omega_i - f_j\\rVert$, the distance (all these vectors have "
-        "length at most 1, so that projecting them on the unit ball changes nothing).\n"
-        "- $\\pi_{ij}$: the plan, mass that goes from pixel $j$ to prototype $i$; $\\rho_j$: mass left out; "
-        "$\\mu$: share of the mass to transport; $z_i = \\frac1\\mu\\sum_j\\pi_{ij}$: share of it that prototype $i$ "
-        "gets.\n"
-        "- $\\varepsilon$: inverse temperature. Towards 0 every weight becomes $1/n$, average pooling; towards "
-        "infinity the problem becomes the linear programme, which takes the nearest pixels until $\\mu$ is used up.\n"
-        "- $l_j$: closeness of pixel $j$ to the prototypes, a soft maximum of $-\\varepsilon c_{ij}$; $s_j$: its gate, "
-        "$\\sigma$ the logistic function; $a^{*}$: the one bias that makes the mean gate $\\mu$, found by Newton's "
-        "method; $p_j$: weight of the pixel; $g$: the pooled vector.\n"
-        "- The published iteration sweeps towards the same $a^{*}$. One sweep shrinks a small error by "
-        "$r = 1 - k/\\mu$ with $k = \\frac1n\\sum_j s_j(1-s_j)$: at least $\\mu$, and close to 1 when gates are hard."
+        "- $f_j$: feature of pixel $j$ of $n = 100$, a mixture of red, green background and blue with shares that sum "
+        "to 1; $\\omega_i$: prototype $i$; $c_{ij} = \\lVert \\omega_i - f_j\\rVert$: their distance. (All these "
+        "vectors have length at most 1, so projecting them on the unit ball changes nothing.)\n"
+        "- $\\pi_{ij}$: the plan, the mass transported from pixel $j$ to prototype $i$; $\\rho_j$: the mass left out; "
+        "$\\mu$: the share of the mass to transport; $z_i = \\frac1\\mu\\sum_j\\pi_{ij}$: the share of the "
+        "transported mass that prototype $i$ receives.\n"
+        "- $\\varepsilon$: inverse temperature. As it approaches 0, every weight approaches $1/n$ (average pooling). "
+        "As it grows, the problem approaches the linear programme, which takes the nearest pixels until $\\mu$ is "
+        "used up.\n"
+        "- $l_j$: closeness of pixel $j$ to the prototypes, a soft maximum of $-\\varepsilon c_{ij}$; $s_j$: its gate; "
+        "$\\sigma$: the logistic function; $a^{*}$: the unique bias for which the mean gate is $\\mu$, found by "
+        "Newton's method; $p_j$: weight of the pixel; $g$: the pooled vector.\n"
+        "- The published iteration converges to the same $a^{*}$. One sweep multiplies a small error by "
+        "$r = 1 - k/\\mu$ with $k = \\frac1n\\sum_j s_j(1-s_j)$; $r$ is at least $\\mu$ and close to 1 for hard gates."
     )
     st.caption(
-        "Informative: less than half background. Source: Gürbüz 2022, chapter 5, Fig. 5.2; the solution as a gated "
-        "soft-min, its Newton solver and the rate r are derived from it and checked against the published iteration."
+        "A pixel is informative if less than half of it is background. Source: Gürbüz 2022, chapter 5, Fig. 5.2. The "
+        "gated soft-min, its Newton solver and the rate r are derived from it and checked against the published "
+        "iteration."
     )
 
 
-menu.views("transport", "Transport: a gate for what is near")
+menu.views("transport", "Transport: a gate that selects features")
 st.markdown(
-    "**Paint the map or move the gate**: generalized sum pooling (GSP) lets a share μ of the map's mass pass, the "
-    "pixels nearest to its prototypes; the others stay out of the pooled vector."
+    "**Paint the map or move the gate.** Generalized sum pooling (GSP) pools the share μ of the map that is nearest to "
+    "its prototypes and leaves the rest out.",
+    help=glossary.explain("GAP, GSP", "prototype"),
 )
 with st.container(key="figure-transport"):
     canvas()
-explain()
+with st.expander("Method", icon=":material/function:"):
+    explain()

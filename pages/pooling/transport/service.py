@@ -1,11 +1,17 @@
-"""The transport of a painted map over a WebSocket: the state comes in, weights, plan, gate and convergence go out.
+"""WebSocket service of the Transport page: computes weights, plan, gate and convergence for a painted map.
 
-A request is {"id", "state", "rest"}; at rest the answer carries the link and the sweeps needed. Arrays, float32:
-weights (3, n) of linear programme, smoothed, average; plan (m, n) and left (n,) in shares of a pixel's mass;
-marginals (m,); soft_min, gates, distance (n,); over (2, E) epsilon and informative share; gate_curve (2, G) l and gate;
-mean_curve (2, G) a and mean gate; newton, swept (2, .) the biases visited and their mean gates; sweep_errors (K,),
-newton_errors; corners (., 2) of the Voronoi cells in the plane of `plane`. uint8 field (R, C): the gate over that
-plane, rows upward.
+A request is {"id", "state", "rest"}. With "rest" true (the user has stopped moving) the response also holds the URL and
+the number of sweeps needed. n is the number of pixels, m the number of prototypes. Arrays of the response, float32:
+
+- weights (3, n): of the linear programme, the smoothed problem and the average
+- plan (m, n), left (n,): in shares of one pixel's mass
+- marginals (m,); soft_min, gates, distance (n,)
+- over (2, E): epsilon, and the weight on informative pixels
+- gate_curve (2, G): l and gate; mean_curve (2, G): bias and mean gate
+- newton, swept (2, .): the biases visited and their mean gates; sweep_errors (K,), newton_errors
+- corners (., 2): of the Voronoi cells, in the coordinates of `plane`
+
+and uint8 field (R, C): the gate over that plane, first row at the bottom.
 """
 
 from __future__ import annotations
@@ -29,36 +35,37 @@ from pages.pooling.transport.state import PIXELS, TransportState
 from pages.shared.server.websocket import socket_route
 from pages.shared.server.wire import identity, pack
 
-TABLE = (0.5, 5.0, 20.0, 100.0)  # the values of epsilon that Fig. 5.2's table compares
-POINTS = 121  # of a curve
+TABLE = (0.5, 5.0, 20.0, 100.0)  # values of epsilon in the table of Fig. 5.2
+POINTS = 121  # samples per curve
 EPSILONS = 41
-SWEPT = 40  # iterates of the sweeps drawn on the mean gate
-FIELD = (48, 55)  # rows and columns over the triangle
+SWEPT = 40  # sweeps drawn on the curve of the mean gate
+FIELD = (48, 55)  # rows and columns of the gate field over the triangle
 HEIGHT = math.sqrt(3) / 2
-TIE = 1e-9  # distances, or weights, that differ less are equal but for rounding
-APART, CLEAR = 0.1, 0.9  # shares of the weight: more or less than the average by so much; nearly all
+TIE = 1e-9  # distances or weights that differ by less are considered equal
+# Thresholds of the verdict, in shares of the weight: a noticeable difference from the average; nearly all of it.
+APART, CLEAR = 0.1, 0.9
 TRIANGLE = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, HEIGHT]])
 
 
 def solve(state: TransportState) -> Gate:
-    """The transport of a state."""
+    """Solve the transport problem of a state."""
     return Gate.of(torch.from_numpy(state.features()), torch.from_numpy(state.centres()), state.mu, state.epsilon)
 
 
 def plane(features: Floats) -> Floats:
-    """Features (..., 3) in the triangle red (0, 0), blue (1, 0), green (1/2, sqrt(3)/2): distances over sqrt 2."""
+    """Map features (..., 3) to the triangle red (0, 0), blue (1, 0), green (1/2, sqrt(3)/2); scale 1/sqrt(2)."""
     return np.stack([features[..., 2] + features[..., 1] / 2, HEIGHT * features[..., 1]], -1)
 
 
 def answer(request: dict[str, Any]) -> bytes:
-    """Everything about request["state"]."""
+    """Return the response to a request for request["state"]."""
     header, arrays = _about(TransportState.of(request.get("state")), request.get("rest") is True)
     return pack({"id": identity(request)} | header, arrays)
 
 
 @lru_cache(maxsize=16)
 def _about(state: TransportState, rest: bool) -> tuple[dict[str, Any], dict[str, Array]]:
-    """What is said of a state, kept: whoever opens the page asks for the same one."""
+    """Return header and arrays of a state; cached, because every first visit requests the default state."""
     gate = solve(state)
     weights, solution = gate.weights, torch.from_numpy(informative(state.features()))
     k, r = gate.contraction()
@@ -82,7 +89,7 @@ def _about(state: TransportState, rest: bool) -> tuple[dict[str, Any], dict[str,
         "most_sweeps": MOST_SWEEPS,
         "newton_steps": max(len(gate.newton_biases) - 1, 0),
         "error": float(errors[-1]),
-        "swept_sum": float(gate.mean_gate(swept[-2:-1])) / state.mu,  # of the weights of rho
+        "swept_sum": float(gate.mean_gate(swept[-2:-1])) / state.mu,  # sum of the weights that follow from rho
         "threshold": gate.threshold / math.sqrt(2),
         "table": [[e, float(s)] for e, s in zip(TABLE, over[EPSILONS:], strict=True)],
         "cells": [len(cell) for cell in cells],
@@ -116,60 +123,65 @@ def _about(state: TransportState, rest: bool) -> tuple[dict[str, Any], dict[str,
 
 
 def notes(state: TransportState, gate: Gate, weights: Tensor, swept: Tensor, r: float) -> list[str]:
-    """What is special about this state, a sentence each, with its numbers."""
+    """Return one sentence per special property of the state, with the numbers that show it."""
     sentences = []
     nearest = gate.cost.amin(-2)
     apart = float((weights[1] - weights[2]).abs().max()) * PIXELS
     if state.mu == 1:
         left = float(torch.sigmoid(-swept[-2] - gate.soft_min).max())
         sentences.append(
-            "μ = 1: everything is transported, ρ = 0 and the weights are exactly those of average pooling. The sweeps "
-            f"come only as 1/K: after {state.sweeps} the largest nρ is still {left:.2g}."
+            "μ = 1: everything is transported, so ρ = 0 and the weights equal those of average pooling. The sweeps "
+            f"converge only as 1/K: after {state.sweeps} sweeps the largest nρ is still {left:.2g}."
         )
     elif float(nearest.max() - nearest.min()) < TIE:
-        sentences.append("Every pixel is equally far from its nearest prototype: there is nothing to select.")
+        sentences.append("All pixels are equally far from their nearest prototype, so there is nothing to select.")
     elif apart < 0.1:
-        sentences.append(f"Near average pooling: no weight differs from 1/n by more than {100 * apart:.1f} %.")
+        sentences.append(f"Close to average pooling: no weight differs from 1/n by more than {100 * apart:.1f} %.")
     elif (near := float((weights[1] - weights[0]).abs().max()) / float(weights[0].max())) < 0.05:
-        sentences.append(f"Near the linear programme: no weight differs from its own by more than {100 * near:.2g} %.")
+        sentences.append(f"Close to the linear programme: no weight differs from it by more than {100 * near:.2g} %.")
     tied = (nearest - gate.threshold).abs() < TIE
     if float(weights[0][tied].max() - weights[0][tied].min()) > TIE:
         sentences.append(
-            f"The linear programme has many solutions: {int(tied.sum())} pixels tie for its last places, which go to "
-            "the first of them. The smoothed weights treat them alike."
+            f"The linear programme has many solutions: {int(tied.sum())} pixels tie for its last places; the first of "
+            "these pixels are taken. The smoothed problem gives equal weights to tied pixels."
         )
     if 0.9 < r < 1:
-        cause = "Much mass: r is never below μ" if state.mu > 0.85 else "Hard selection: gates stand near 0 or 1"
+        cause = "μ is large, and r is at least μ" if state.mu > 0.85 else "The selection is hard: gates are near 0 or 1"
         sentences.append(
-            f"{cause}, so one sweep removes only {100 * (1 - r):.2g} % of the error. Newton's method does not mind."
+            f"{cause}, so one sweep removes only {100 * (1 - r):.2g} % of the error. Newton's method is not affected."
         )
     if len({tuple(c) for c in gate.prototypes.tolist()}) < len(gate.prototypes):
-        sentences.append("Prototypes that coincide share their mass equally and count as one that is nearer.")
+        sentences.append("Coinciding prototypes share their mass equally and act like one nearer prototype.")
     return sentences
 
 
 def verdict(weights: Tensor, solution: Tensor) -> str:
-    """What the gate does to the background. weights (3, n): linear programme, smoothed, average; solution (n,)."""
+    """Return a sentence about the effect of the gate on the background.
+
+    Args:
+        weights: Weights of the linear programme, the smoothed problem and the average, shape (3, n).
+        solution: True for informative pixels, shape (n,).
+    """
     count, total = int(solution.sum()), len(solution)
     if count in (0, total):
-        return f"Every pixel is {'informative' if count else 'background'}: there is nothing to leave out."
+        return f"Every pixel is {'informative' if count else 'background'}, so there is nothing to leave out."
     gated, even = (float(weights[k, solution].sum()) for k in (1, 2))
     if gated < even - APART:
-        first = "The background is preferred"
+        first = "The gate prefers the background"
     elif gated <= even + APART:
-        first = "Hardly anything is left out"
+        first = "The gate leaves out hardly anything"
     elif gated >= CLEAR:
-        first = "The background stays out"
+        first = "The gate leaves the background out"
     else:
-        first = "The background counts for less"
+        first = "The gate reduces the background"
     return (
-        f"{first}: the gate puts {100 * gated:.1f} % of its weight on the {count} informative pixels, the average "
+        f"{first}: it puts {100 * gated:.1f} % of its weight on the {count} informative pixels, the average "
         f"{100 * even:.1f} %."
     )
 
 
 def onward(state: TransportState) -> str:
-    """The link of the next step: four classes, and this gate, which begins to train."""
+    """Return the URL query of the next step, GAP vs GSP: four classes, trained with this gate."""
     limits = PoolingStudy.limits()
     gate = {name: min(max(getattr(state, name), limits[name][0]), limits[name][1]) for name in ("mu", "epsilon")}
     return f"{PoolingStudy(classes=FEW, **gate).link()}&play=1"
@@ -186,7 +198,7 @@ def _gate_curve(gate: Gate) -> Tensor:
 
 
 def _bias_axis(gate: Gate) -> Tensor:
-    """Biases about the bracket of the root, with the sweeps' start 0 where it is not far."""
+    """Return the axis of biases: the bracket of the root, extended to 0, where the sweeps start, unless that is far."""
     low, high = float(-gate.soft_min.max()) - 4, float(-gate.soft_min.min()) + 4
     if gate.bias is not None:
         low, high = min(low, gate.bias), max(high, gate.bias)
@@ -205,7 +217,7 @@ def _with_mean(gate: Gate, biases: Tensor) -> Tensor:
 
 
 def _field(gate: Gate) -> Floats:
-    """The gate over the plane; outside the triangle features go on, as mixtures with negative shares."""
+    """Return the gate over the plane; points outside the triangle are mixtures with negative shares."""
     x, y = np.meshgrid(np.linspace(0, 1, FIELD[1]), np.linspace(0, HEIGHT, FIELD[0]))
     green = y / HEIGHT
     blue = x - green / 2

@@ -1,7 +1,7 @@
-"""The state of the transport page: map, prototypes, mu, epsilon, sweeps; from a link or a message, never trusted.
+"""State of the Transport page (map, prototypes, mu, epsilon, sweeps), parsed from untrusted URLs and messages.
 
-A feature is a code, red * (STEPS + 1) + blue in steps of 1/STEPS. A link carries a painted map as runs of three
-letters: 15 bits of code and 3 of length.
+A feature is an integer code, red * (STEPS + 1) + blue, with shares in steps of 1/STEPS. A URL holds a painted map as
+runs of equal pixels, three letters per run: 15 bits of code and 3 bits of length.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 LONGEST_RUN = 8
 Codes = tuple[int, ...]
 MAP_TITLES = {
-    "figure": "the figure's two blocks",
+    "figure": "two blocks (Fig. 5.2)",
     "cross": "a cross",
     "object": "a small object",
     "noise": "noise",
@@ -34,18 +34,18 @@ MAP_TITLES = {
 
 
 def code(red: int, blue: int) -> int:
-    """The feature with these steps of red and blue."""
+    """Return the code of a feature with the given shares of red and blue, in steps of 1/STEPS."""
     return red * (STEPS + 1) + blue
 
 
 def steps(codes: Sequence[int]) -> Ints:
-    """Red and blue in steps, (n, 2)."""
+    """Return the shares of red and blue of n codes in steps of 1/STEPS, shape (n, 2)."""
     return np.stack(np.divmod(np.array(codes, dtype=np.int64), STEPS + 1), -1)
 
 
 @cache
 def map_codes(name: str) -> Codes:
-    """A map of `red_blue.MAPS`, row by row."""
+    """Return the codes of a map of `red_blue.MAPS`, row by row."""
     return tuple(code(int(r), int(b)) for r, b in MAPS[name]().reshape(-1, 2))
 
 
@@ -53,7 +53,7 @@ RED, BLUE = code(STEPS, 0), code(0, STEPS)
 
 
 class FeaturesKind(Kind):
-    """Up to MOST_PROTOTYPES features, in a link their shares of red and blue."""
+    """Field of up to MOST_PROTOTYPES features; a URL holds their shares of red and blue."""
 
     most = MOST_PROTOTYPES
 
@@ -75,7 +75,7 @@ class FeaturesKind(Kind):
 
 
 class MapKind(FeaturesKind):
-    """The features of all pixels, in a link the name of a map or what was painted."""
+    """Field of the features of all pixels; a URL holds the name of a map or the painted pixels."""
 
     most = PIXELS
 
@@ -96,7 +96,7 @@ class MapKind(FeaturesKind):
 
 @dataclass(frozen=True)
 class TransportState(PageState):
-    """All that the page shows follows from this."""
+    """State from which the whole page is computed."""
 
     pixels: Annotated[Codes, MapKind()] = field(default_factory=lambda: map_codes("figure"))
     prototypes: Annotated[Codes, FeaturesKind()] = (RED, BLUE)
@@ -105,16 +105,16 @@ class TransportState(PageState):
     sweeps: Annotated[int, Whole(1, 400)] = 100
 
     def features(self) -> Floats:
-        """Features of the pixels, (100, 3)."""
+        """Return the features of the pixels, shape (100, 3)."""
         return mixture(steps(self.pixels))
 
     def centres(self) -> Floats:
-        """The prototypes, (m, 3)."""
+        """Return the prototypes, shape (m, 3)."""
         return mixture(steps(self.prototypes))
 
 
 def _placed(text: str) -> int | None:
-    """The code of "red,blue" in shares, rounded to steps."""
+    """Return the code of a text "red,blue" with shares in 0..1, rounded to steps; None if it is malformed."""
     parts = [untrusted.finite(part) for part in text.split(",")]
     if len(parts) != 2 or parts[0] is None or parts[1] is None:
         return None
@@ -123,7 +123,7 @@ def _placed(text: str) -> int | None:
 
 
 def folded(codes: Codes) -> str:
-    """Codes as runs of three letters."""
+    """Encode codes as runs of three letters."""
     text = ""
     for value, run in groupby(codes):
         left = len(list(run))
@@ -136,7 +136,7 @@ def folded(codes: Codes) -> str:
 
 
 def unfolded(text: str) -> list[int] | None:
-    """The codes of `folded`, of any length up to PIXELS; None for other text."""
+    """Decode the text of `folded`, up to PIXELS codes; return None if it is malformed."""
     if len(text) % 3 or len(text) > 3 * PIXELS or not set(text) <= set(LETTERS):
         return None
     runs: list[int] = []
@@ -150,52 +150,53 @@ def unfolded(text: str) -> list[int] | None:
 PRESETS = (
     Preset(
         "The figure",
-        "Two blocks that fade, mass for 20 of 100 pixels: the linear programme keeps 20 of the 50 informative pixels, "
-        "the smoothed problem all of them.",
+        "Two blocks that fade, and mass for 20 of 100 pixels. The linear programme keeps 20 of the 50 informative "
+        "pixels; the smoothed problem keeps all 50.",
     ),
     Preset(
         "ε → 0 is average pooling",
-        "At ε = 0.1 the costs hardly count: every pixel gets nearly the same weight, and a sweep shrinks the error by "
-        "nearly μ.",
+        "At ε = 0.1 the costs hardly matter: all pixels get nearly the same weight, and one sweep multiplies the error "
+        "by about μ.",
         "epsilon=0.1",
     ),
     Preset(
         "ε → ∞ is the linear programme",
-        "At ε = 450 the gate is nearly a step and the weights nearly those of the linear programme; 100 sweeps are far "
-        "from enough.",
+        "At ε = 450 the gate is nearly a step function and the weights nearly equal those of the linear programme. 100 "
+        "sweeps are far too few.",
         "epsilon=450",
     ),
     Preset(
         "μ = 1 keeps everything",
-        "Nothing may be left out: every weight is 1/n, exactly average pooling. There the sweeps only creep, as 1/K.",
+        "Nothing may be left out, so every weight is 1/n, as in average pooling. The sweeps converge slowly, as 1/K.",
         "mu=1",
     ),
     Preset(
         "A small object",
-        "Nine pixels of 100 are informative. With μ = 0.09 the selection pools them alone; the average drowns them.",
+        "Nine of 100 pixels are informative. With μ = 0.09 the gate pools only these; the average is mostly "
+        "background.",
         "map=object&mu=0.09&epsilon=20",
     ),
     Preset(
         "Slow sweeps",
-        "Much mass and hard selection: μ = 0.9, ε = 20. Five sweeps leave weights that do not even sum to 1.",
+        "Much mass and a hard selection: μ = 0.9, ε = 20. After five sweeps the weights do not even sum to 1.",
         "mu=0.9&epsilon=20&sweeps=5",
     ),
     Preset(
         "No prototype for the blue",
-        "One prototype, red: the transport keeps the red block; blue is as far from it as background.",
+        "With only a red prototype the gate keeps the red block; blue is as far from it as the background.",
         "prototypes=1,0&epsilon=20",
     ),
     Preset(
         "All pixels equal",
-        "Equal costs leave nothing to choose: the smoothed weights are 1/n at every ε. The linear programme has many "
-        "solutions; its tie goes to the first pixels.",
+        "With equal costs there is nothing to select: the smoothed weights are 1/n at every ε. The linear programme "
+        "has many solutions; the first pixels are taken.",
         "map=equal",
     ),
 )
 
 
 def options() -> dict[str, Any]:
-    """What the page offers."""
+    """Return the maps, presets and limits that the page offers."""
     return {
         "maps": {name: {"title": title, "pixels": map_codes(name)} for name, title in MAP_TITLES.items()},
         "presets": [p.to_json(TransportState) for p in PRESETS],

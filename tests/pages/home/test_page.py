@@ -69,7 +69,7 @@ def test_without_any_run_the_doors_stay(tmp_path, monkeypatch) -> None:
     app = page_opened("home")
     assert not app.exception
     assert "Play with a loss" in links(app)
-    assert any("Nothing is trained yet" in caption.value for caption in app.caption)
+    assert any("No run yet" in caption.value for caption in app.caption)
 
 
 def test_a_damaged_example_costs_its_pictures_alone(tmp_path, monkeypatch) -> None:

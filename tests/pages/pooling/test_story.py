@@ -31,13 +31,13 @@ def of_map(state):
     return unpack(transport_service.answer({"state": state.to_json(), "rest": True}))
 
 
-# ---- an average is a histogram
+# ---- Prototypes
 def test_an_average_is_told_beside_what_two_images_differ_by():
     found = of_image(prototypes=48)
     pooled = found["arrays"]["pooled"].astype(np.float64)
     apart = np.linalg.norm(pooled[:, None] - pooled, axis=-1)[np.triu_indices(len(pooled), 1)]
     noise = float(np.sqrt((apart**2).mean()))
-    assert f"two lie {found['image']['error']:.3f} apart, those of two images {noise:.3f}." in found["verdict"]
+    assert f"distance is {found['image']['error']:.3f}, against {noise:.3f} between two images." in found["verdict"]
     assert found["verdict"].startswith("Average pooling ≈ prototype histogram")
     shared = 100 * found["overlaps"]["histogram_intersection"]
     assert f"Classes share {shared:.0f} % of it" in found["verdict"]
@@ -83,25 +83,25 @@ def test_the_gate_of_an_image_prefers_what_tells_its_class(label):
     state = TransportState.from_query(dict(parse_qsl(of_image(picture=(label, 3))["next"])))
     found = of_map(state)
     assert found["shares"][1] > 1.5 * found["shares"][2]
-    assert re.match("The background (stays out|counts for less)", found["verdict"])
+    assert re.match("The gate (leaves the background out|reduces the background)", found["verdict"])
 
 
-# ---- a gate
+# ---- Transport
 def test_what_a_gate_does_is_read_off_its_weights():
     figure = of_map(TransportState())
     even = informative(TransportState().features()).mean()
     assert figure["verdict"] == (
-        f"The background stays out: the gate puts {100 * figure['shares'][1]:.1f} % of its weight on the 50 "
+        f"The gate leaves the background out: it puts {100 * figure['shares'][1]:.1f} % of its weight on the 50 "
         f"informative pixels, the average {100 * even:.1f} %."
     )
     said = {preset.title: of_map(preset.state(TransportState))["verdict"] for preset in PRESETS}
-    assert said["μ = 1 keeps everything"].startswith("Hardly anything is left out")
-    assert said["ε → 0 is average pooling"].startswith("Hardly anything is left out")
-    assert said["All pixels equal"] == "Every pixel is background: there is nothing to leave out."
+    assert said["μ = 1 keeps everything"].startswith("The gate leaves out hardly anything")
+    assert said["ε → 0 is average pooling"].startswith("The gate leaves out hardly anything")
+    assert said["All pixels equal"] == "Every pixel is background, so there is nothing to leave out."
     green = TransportState(prototypes=(0,), epsilon=20.0)
-    assert of_map(green)["verdict"].startswith("The background is preferred")
+    assert of_map(green)["verdict"].startswith("The gate prefers the background")
     soft = TransportState(epsilon=1.0)
-    assert of_map(soft)["verdict"].startswith("The background counts for less")
+    assert of_map(soft)["verdict"].startswith("The gate reduces the background")
 
 
 def test_the_training_gets_the_gate():
@@ -111,7 +111,7 @@ def test_the_training_gets_the_gate():
     assert (ends.mu, ends.epsilon) == (0.05, 200.0)
 
 
-# ---- where it looks
+# ---- Collage
 def row(name, shares, weights=None):
     count = len(shares)
     weights = np.full((count, 2, 2), 0.25, np.float32) if weights is None else weights
@@ -122,10 +122,10 @@ def row(name, shares, weights=None):
 def test_who_looks_at_the_tile_is_told_from_noise():
     even, clear, noisy = row("GAP", [0.25] * 4), row("GSP", [0.5, 0.4, 0.5, 0.4]), row("DeLF", [0.0, 1.0, 0.1, 0.3])
     assert verdict([even, clear, noisy], 2) == (
-        "GSP looks at the tile of the class: on it lie GAP 25.0 ± 0.0 %, GSP 45.0 ± 2.9 %, DeLF 35.0 ± 22.5 % of the "
-        "weight (4 images), evenly spread 25 %."
+        "GSP looks at the tile of the class. Weight on it: GAP 25.0 ± 0.0 %, GSP 45.0 ± 2.9 %, DeLF 35.0 ± 22.5 % "
+        "(mean of 4 images); uniform weights give 25 %."
     )
-    assert verdict([even, noisy], 2).startswith("None of these looks at")
+    assert verdict([even, noisy], 2).startswith("No pooling looks at")
     assert verdict([clear, row("X", [0.4, 0.41])], 2).startswith("GSP and X look at")
 
 
@@ -133,7 +133,7 @@ def test_without_tiles_the_spread_is_told():
     one = np.zeros((2, 2, 2), np.float32)
     one[:, 0, 0] = 1
     said = verdict([row("GAP", [np.nan] * 2), row("peak", [np.nan] * 2, one)], 0)
-    assert said == "Of 4 positions the weight is spread GAP over 4, peak over 1, as if evenly."
+    assert said == "Effective number of positions used, of 4: GAP 4, peak 1."
 
 
 @pytest.mark.parametrize("name", collage_state.STUDIES.values())

@@ -114,15 +114,15 @@ def test_captions_of_the_presets_are_true():
 @pytest.mark.parametrize(
     ("state", "words"),
     [
-        (TransportState(mu=1.0), "exactly those of average pooling"),
-        (TransportState(epsilon=0.1), "Near average pooling"),
-        (TransportState(epsilon=450.0), "Near the linear programme"),
-        (TransportState(mu=0.9, epsilon=20.0), "r is never below μ, so one sweep removes only 8.9 %"),
+        (TransportState(mu=1.0), "equal those of average pooling"),
+        (TransportState(epsilon=0.1), "Close to average pooling"),
+        (TransportState(epsilon=450.0), "Close to the linear programme"),
+        (TransportState(mu=0.9, epsilon=20.0), "r is at least μ, so one sweep removes only 8.9 %"),
         (TransportState(mu=0.9, epsilon=20.0), "50 pixels tie for its last places"),
-        (TransportState(epsilon=450.0), "Hard selection"),
+        (TransportState(epsilon=450.0), "selection is hard"),
         (TransportState(map_codes("equal")), "nothing to select"),
         (TransportState(map_codes("equal")), "100 pixels tie"),
-        (TransportState(prototypes=(RED, RED)), "coincide"),
+        (TransportState(prototypes=(RED, RED)), "Coinciding"),
     ],
 )
 def test_what_is_special_is_said(state, words):
