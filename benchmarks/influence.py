@@ -145,7 +145,7 @@ def _trained(store: RunStore, spec: RunSpec, data: Dataset) -> Run:
 
 
 def _without(store: RunStore, parent: Run, data: Dataset, samples: Sequence[int]) -> Run:
-    return _finished(store.create(fork_spec.make(parent, 0, without=samples)), data)
+    return _finished(store.create(fork_spec.create(parent, 0, without=samples)), data)
 
 
 def _finished(run: Run, data: Dataset) -> Run:

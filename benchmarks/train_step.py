@@ -113,7 +113,7 @@ def bare_step(state: TrainingState, *, plain: bool) -> Callable[[], None]:
     model = copy.deepcopy(state.model).train()
     optimiser = optimisers.create(state.spec, model, torch.nn.Module())
     if plain:
-        optimisers.without_fused(optimiser)
+        optimisers.disable_fused(optimiser)
     forward = torch.compile(model) if state.spec.compute.compile else model
     embed = lambda indices: batches.embed(model, state.data, indices, state.device)  # noqa: E731
     inputs = state.batches.make(1, embed).inputs

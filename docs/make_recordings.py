@@ -105,7 +105,7 @@ def neighbours() -> list[dict[str, Any]]:
         come = others[np.linalg.norm(alone.numpy()[others] - alone.numpy()[query], axis=1).argsort()[:k]]
         counts = range(k + 1)
         sequences = [np.concatenate([[query], own[query][: k - count], come[:count]]) for count in counts]
-        with batches.evaluating(state.model):
+        with batches.evaluation_mode(state.model):
             return state.model.condition(alone[torch.from_numpy(np.stack(sequences))]).numpy()
 
     paths = [path(int(query)) for query in np.flatnonzero((labels == 0) & (labels[own] == 0).all(1))]

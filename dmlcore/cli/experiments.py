@@ -155,7 +155,7 @@ def search(
     if spec in ready.names():
         chosen = ready.read(spec)
         print("\n".join(chosen.remarks))
-        wanted = ready.arranged(chosen, read_spec(on) if on else None, keys or [], name, **more)
+        wanted = ready.build_space(chosen, read_spec(on) if on else None, keys or [], name, **more)
     elif on:
         raise CommandError(f"--on: {spec} is no ready search; there are {', '.join(ready.names())}")
     else:

@@ -117,11 +117,11 @@ def fork(
 
     parent = store.open(run)
     data = build.load_data(parent.spec)
-    begin = max(fork_spec.steps(parent), default=0) if step is None else step
+    begin = max(fork_spec.fork_steps(parent), default=0) if step is None else step
     changes = [*(overrides or []), *([f"schedule.steps={begin + more}"] if more else [])]
     classes = [fork_spec.class_of(data, word) for word in leave_out or []]
-    samples, pairs = fork_spec.numbers(without), fork_spec.relabelled(data, relabel or [])
-    spec = fork_spec.make(parent, begin, changes, leave_out=classes, without=samples, relabel=pairs)
+    samples, pairs = fork_spec.parse_samples(without), fork_spec.parse_relabelling(data, relabel or [])
+    spec = fork_spec.create(parent, begin, changes, leave_out=classes, without=samples, relabel=pairs)
     fork_spec.check(spec, data)
     made = store.create(spec)
     print(made.id, flush=True)

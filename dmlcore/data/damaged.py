@@ -14,7 +14,7 @@ import numpy as np
 
 from dmlcore.data.dataset import DataError, ImageFile, Samples
 from dmlcore.data.files import images
-from dmlcore.data.files.cache_folder import made_once
+from dmlcore.data.files.cache_folder import create_once
 from dmlcore.data.files.image_store import CHUNK, StoredImages, names, short_side
 from dmlcore.data.files.locate import cache_folder
 from dmlcore.data.shards.index import ShardImages
@@ -66,7 +66,7 @@ def leave_out(samples: Samples) -> Samples:
 def _damaged_rows(files: Sequence[ImageFile], short: int) -> list[int]:
     kind, name = names(files, short)
     folder = cache_folder() / "damaged"
-    place = made_once(folder, kind, name, ROWS, partial(_find, files, short), "lists of damaged images")
+    place = create_once(folder, kind, name, ROWS, partial(_find, files, short), "lists of damaged images")
     try:
         rows = [int(row) for row in json.loads((place / ROWS).read_text())]
     except (OSError, ValueError, TypeError):

@@ -51,7 +51,7 @@ def partition(
     elif split == "samples" and samples.official_train is not None:
         train, test = np.flatnonzero(samples.official_train), np.flatnonzero(~samples.official_train)
     elif split == "samples":
-        train, test = stratified(labels, np.arange(len(labels)), TEST_FRACTION, seed)
+        train, test = split_stratified(labels, np.arange(len(labels)), TEST_FRACTION, seed)
     else:
         raise DataError(f"split must be 'classes' or 'samples', got {split!r}")
     protocol = f"split {split!r}"
@@ -74,7 +74,7 @@ def hold_out(
     if protocol == "none":
         return train, train[:0]
     if protocol == "samples":
-        return stratified(labels, train, VALIDATION_FRACTION, seed)
+        return split_stratified(labels, train, VALIDATION_FRACTION, seed)
     if protocol != "classes":
         raise DataError(f"validation must be 'classes', 'samples' or 'none', got {protocol!r}")
     classes = np.unique(labels[train])
@@ -84,7 +84,7 @@ def hold_out(
     return train[~is_held_out], train[is_held_out]
 
 
-def stratified(labels: Ints, indices: Ints, fraction: float, seed: int) -> tuple[Ints, Ints]:
+def split_stratified(labels: Ints, indices: Ints, fraction: float, seed: int) -> tuple[Ints, Ints]:
     """Divide `indices` by taking `fraction` of every class: return (kept, taken), both ascending, seeded.
 
     At least two samples are taken, so that each has a match in the taken part; a class with fewer than four samples is

@@ -52,7 +52,7 @@ def was_removed(store: RunStore) -> bool:
     return (store.root / EXAMPLE_REMOVED).exists()
 
 
-def bring_back(store: RunStore) -> Run | None:
+def restore(store: RunStore) -> Run | None:
     """Copy the example into a store from which it was deleted."""
     (store.root / EXAMPLE_REMOVED).unlink(missing_ok=True)
     return find(store)

@@ -73,7 +73,7 @@ def trials(
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     every = [settings for settings, _ in runs]
-    groups = _told_apart(every, _comparable(every))[:MOST]
+    groups = _group_inseparable(every, _comparable(every))[:MOST]
     names = {title(group[0]): group for group in groups}
     columns = {name: _column(group[0], every, word) for name, group in names.items()}
     study = optuna.create_study(direction="maximize", study_name="runs")
@@ -115,7 +115,7 @@ def _comparable(every: Sequence[Settings]) -> list[str]:
     return [key for key in keys if not any(key.startswith(f"{section}.parameters.") for section in mixed)]
 
 
-def _told_apart(every: Sequence[Settings], keys: Sequence[str]) -> list[list[str]]:
+def _group_inseparable(every: Sequence[Settings], keys: Sequence[str]) -> list[list[str]]:
     """Group keys that divide the runs in the same way, so that their effects cannot be separated."""
     groups: dict[tuple[int, ...], list[str]] = {}
     for key in keys:

@@ -330,7 +330,7 @@ def _split_table(run: Run, split: str, selection: ArrayLike | None) -> Embedding
 
     if split not in ("train", "validation"):
         raise ExportError(f"split: {split!r} does not exist; use train, validation or test")
-    state = starts.evaluated(run)
+    state = starts.load_for_evaluation(run)
     if len(state.data.splits[split]) < 2:
         raise ExportError(f"split: {split} has fewer than two samples in {run.id}; choose another one")
     use_best(state)

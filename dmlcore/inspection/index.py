@@ -119,7 +119,7 @@ class Index:
         if saved is None:
             raise RunError(f"{self.run.id} has no checkpoint, so there is no network to embed images with")
         data = load_data(self.run.spec)
-        state = starts.evaluated(self.run, saved, dataset=data, device=torch.device("cpu"))
+        state = starts.load_for_evaluation(self.run, saved, dataset=data, device=torch.device("cpu"))
         if self.checkpoint is None:
             use_best(state)
         network = embedder(state).eval().requires_grad_(False)

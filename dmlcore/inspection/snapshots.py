@@ -81,7 +81,7 @@ class _Embedder:
         device = prepare_device(spec.device, int(saved.facts["threads"]))
         self._state = state = self._state or build(spec, self.data, device, start=False)
         restore_weights(state, saved.tensors)
-        state.progress = TrainingProgress.of(saved.facts)
+        state.progress = TrainingProgress.from_facts(saved.facts)
         embeddings = evaluation.embed(embedder(state), state.data, "test", device)
         scores = evaluation.score(embeddings, self.data, "test", spec.ks)
         path = snapshot.checkpoint.with_suffix(".npz")

@@ -221,7 +221,7 @@ def _from_run(run: Run, step: int | None) -> TrainedModel:
     weights = checkpoint.part(saved.tensors, "best") if step is None else {}
     at = int(saved.facts["best_step"] if weights else saved.facts["step"])
     if saved.facts.get("conditioned") or objective.joins_learners(run.spec.loss.name):
-        state = starts.evaluated(run, saved, device=torch.device("cpu"))
+        state = starts.load_for_evaluation(run, saved, device=torch.device("cpu"))
         if step is None:
             use_best(state)
         wanted, classes = InputFormat.of(state.data), classes_of(state.data)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dmlcore import data, losses
 from dmlcore.data import Dataset
-from dmlcore.data.files.cache_folder import made_once
+from dmlcore.data.files.cache_folder import create_once
 from dmlcore.data.files.locate import cache_folder
 from dmlcore.metrics import RetrievalScores, retrieval
 from dmlcore.models import pretrained
@@ -203,7 +203,7 @@ def _train_on_the_spot(name: str, seed: int) -> None:
         backbone: Any = training.weights().backbone
         save_file({key: tensor.contiguous() for key, tensor in backbone.state_dict().items()}, staging / SPOT_FILE)
 
-    made_once(folder.parent, folder.name.partition("-")[0], "1", SPOT_FILE, make, "the small network")
+    create_once(folder.parent, folder.name.partition("-")[0], "1", SPOT_FILE, make, "the small network")
 
 
 def input_space(dataset: Dataset, indices: Ints) -> InputSpace:

@@ -142,7 +142,7 @@ def to_device(dataset: Dataset, indices: Ints, device: torch.device) -> Tensor:
 
 
 @contextmanager
-def evaluating(model: Callable[[Tensor], Tensor]) -> Iterator[None]:
+def evaluation_mode(model: Callable[[Tensor], Tensor]) -> Iterator[None]:
     """Put the model into evaluation mode; on exit restore the mode of every module.
 
     A frozen batch norm stays in evaluation mode while its network trains, so modules are restored one by one.
@@ -177,14 +177,14 @@ def embed(
     together = len(indices) >= processes.size()
     own = indices[processes.share(len(indices)).rows] if together else indices
     chunks = np.split(own, range(size, len(own), size))
-    of_set: Callable[[Tensor, Ints], Tensor] | None = getattr(model, "of_set", None)
-    one: Callable[[Tensor], Tensor] = getattr(model, "model", model) if of_set else model
+    embed_set: Callable[[Tensor, Ints], Tensor] | None = getattr(model, "embed_set", None)
+    one: Callable[[Tensor], Tensor] = getattr(model, "model", model) if embed_set else model
     # embeddings stay on the device until the end, so that it computes while the next inputs are read
-    with evaluating(model):
+    with evaluation_mode(model):
         alone = torch.cat([one(to_device(dataset, c, device)).float() for c in chunks])
         if together:
             alone = processes.gather(alone, len(indices))
-        embeddings: Singles = (of_set(alone, indices) if of_set else alone).cpu().numpy()
+        embeddings: Singles = (embed_set(alone, indices) if embed_set else alone).cpu().numpy()
     return embeddings
 
 

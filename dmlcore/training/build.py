@@ -23,7 +23,7 @@ from dmlcore.storage.runs import RunError, RunStore
 from dmlcore.training import linear_start, objective, optimisers, reference, stored_features
 from dmlcore.training.batches import Batches
 from dmlcore.training.errors import DeferredFiniteCheck, StepError, TrainingError
-from dmlcore.training.forks.training_split import edited
+from dmlcore.training.forks.training_split import edit_split
 from dmlcore.training.objective import Objective, seed_of
 from dmlcore.training.state import TrainingState, device_model
 
@@ -58,9 +58,10 @@ def build(spec: RunSpec, dataset: Dataset, device: torch.device, *, start: bool 
             f"conditioning.neighbours: {spec.conditioning.neighbours} are more than the other {size - 1} samples to "
             "train on; give fewer"
         )
-    dataset = edited(dataset, spec.fork)  # network and loss are those of the parent, made before its split is changed
+    # Network and loss are those of the parent, made before its split is changed.
+    dataset = edit_split(dataset, spec.fork)
     if model.frozen and dataset.features is None:
-        features = stored_features.KeptFeatures(cast(ImageNetwork, model), spec, dataset, device)
+        features = stored_features.StoredFeatures(cast(ImageNetwork, model), spec, dataset, device)
         dataset = replace(dataset, features=features)
     if spec.projection.pool:  # proxies of classes without samples are never placed
         present = np.unique(dataset.labels[dataset.splits["train"]])
@@ -79,7 +80,7 @@ def build(spec: RunSpec, dataset: Dataset, device: torch.device, *, start: bool 
     )
     if start and spec.model.embedding_start != "random":
         linear_start.begin(state)
-    state.reference = reference.of(model, spec)
+    state.reference = reference.create(model, spec)
     return state
 
 

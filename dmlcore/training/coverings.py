@@ -9,7 +9,7 @@ from dmlcore.geometry import average_covering_radius, covering_radius
 from dmlcore.losses.engine.batch_loss import ProxyLoss
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.training.batches import embed
-from dmlcore.training.objective import has_places, seed_of
+from dmlcore.training.objective import has_proxies_among_samples, seed_of
 from dmlcore.training.projections import in_ball
 from dmlcore.training.state import TrainingState, embedder
 from dmlcore.typing import Ints
@@ -53,7 +53,7 @@ def row(state: TrainingState, kind: str = "covering", step: int | None = None) -
             kind == "covering"
             and split == "train"
             and isinstance(metric, ProxyLoss)
-            and has_places(state.spec.loss.name)
+            and has_proxies_among_samples(state.spec.loss.name)
         ):
             own = in_ball(metric.proxies.detach().cpu().double().numpy()).reshape(metric.classes, metric.per_class, -1)
             numbers["proxy_radius"] = float(

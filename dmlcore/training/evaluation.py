@@ -94,7 +94,7 @@ def _validation_rows(state: TrainingState, network: nn.Module, embeddings: Singl
     """Return the rows of a validation of embeddings that the network has just computed; the scores come last."""
     split, step = state.spec.schedule.monitor_part, state.progress.step
     retrieval_scores = score(embeddings, state.data, split, (1,), state.device)
-    rows = final_analyses.of_validation(state.model, state.data, split, state.device, step)
+    rows = final_analyses.validation_rows(state.model, state.data, split, state.device, step)
     scores = {"map_at_r": retrieval_scores.map_at_r, "recall_at_1": retrieval_scores.recall_at[1]}
     split_field = {"part": split} if split != "validation" else {}
     clusters = cluster(embeddings, state.data, split, state.spec.seed) if state.spec.schedule.cluster else ""

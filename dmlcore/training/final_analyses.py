@@ -15,7 +15,7 @@ from dmlcore.data.synthetic.tokens import shared_tokens
 from dmlcore.metrics import retrieval
 from dmlcore.models.networks import MLP, ImageNetwork, Network, TokenNetwork
 from dmlcore.storage.metrics_rows import Row
-from dmlcore.training.batches import CHUNK, embed, evaluating, to_device
+from dmlcore.training.batches import CHUNK, embed, evaluation_mode, to_device
 from dmlcore.typing import Ints, Singles
 
 IMAGES = 64  # images per class whose local features are read
@@ -26,12 +26,12 @@ DRAWS = 1000  # random class splits, as in the source, in addition to all splits
 
 
 @singledispatch
-def of_validation(model: Network, data: Dataset, split: str, device: torch.device, step: int) -> list[Row]:
+def validation_rows(model: Network, data: Dataset, split: str, device: torch.device, step: int) -> list[Row]:
     """Return additional rows of a validation; each kind of network may register its own function."""
     return []
 
 
-@of_validation.register
+@validation_rows.register
 def _(model: TokenNetwork, data: Dataset, split: str, device: torch.device, step: int) -> list[Row]:
     return [{"kind": "validation_overlap", "step": step} | token_overlap(model, data, split, device)]
 
@@ -102,7 +102,7 @@ def token_overlap(model: TokenNetwork, data: Dataset, split: str, device: torch.
     labels = np.unique(data.labels[indices], return_inverse=True)[1]
     tokens = model.tokens.detach().cpu().numpy()
     histograms = np.zeros((len(indices), len(tokens)), dtype=np.float32)
-    with evaluating(model):
+    with evaluation_mode(model):
         for start in range(0, len(indices), CHUNK):
             bags = to_device(data, indices[start : start + CHUNK], device)
             model(bags)
@@ -128,7 +128,7 @@ def image_overlap(model: ImageNetwork, data: Dataset, split: str, device: torch.
     labels = data.labels[indices]
     few = np.concatenate([indices[labels == label][:IMAGES] for label in np.unique(labels)])
     features, weights = [], []
-    with evaluating(model):
+    with evaluation_mode(model):
         for chunk in _chunks(few):
             maps = model.features(to_device(data, chunk, device))
             local: Tensor | None = model.head.local(maps)
@@ -160,7 +160,7 @@ def zero_shot(model: ImageNetwork, data: Dataset, split: str, device: torch.devi
     if not bool(getattr(model.pool, "ready", False)) or comb(count, count // 2) > MOST_SPLITS:
         return None
     embeddings, shares = [], []
-    with evaluating(model):
+    with evaluation_mode(model):
         for chunk in _chunks(indices):
             embeddings.append(model(to_device(data, chunk, device)).float().cpu().numpy())
             pool: Any = model.pool

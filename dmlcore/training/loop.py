@@ -94,8 +94,8 @@ def step(state: TrainingState, number: int, objective: Callable[..., Tensor] | N
             state.finite_check.wait()
         raise StepError(str(error), number, batch.indices) from None
     if started is not None and own.requires_grad:  # not if the network is frozen
-        strayed = reference.distance(own, started)
-        loss, state.strayed = loss + spec.loss.start_weight * strayed, strayed.detach()
+        reference_distance = reference.distance(own, started)
+        loss, state.reference_distance = loss + spec.loss.start_weight * reference_distance, reference_distance.detach()
     _require_finite(state, "loss", loss, number, batch.indices)
 
     # Backward pass.
@@ -237,7 +237,7 @@ def _train(
                 checkpoints.save(state, metrics.sync())
                 saved_step = progress.step
 
-        starts.hand_out(state)
+        starts.broadcast_state(state)
         if not _make_steps(state, metrics, stop, keep, lambda number: report(number, "training")):
             number = progress.step
             checkpoints.wait()
@@ -270,7 +270,7 @@ def follow(dataset: Dataset | None = None) -> None:
     Raises:
         ProcessError: If rank 0 is gone. Errors that end a failed run are raised as well.
     """
-    state = starts.joined(dataset)
+    state = starts.receive_state(dataset)
     if _make_steps(state, MetricsLog(None, state.finite_check)):
         evaluation.embed_test(state)
 
@@ -334,7 +334,7 @@ def evaluate(run: Run, *, dataset: Dataset | None = None) -> float | None:
     Raises:
         CheckpointError, TrainingError, DataError, ModelError: If checkpoint, data or network cannot be loaded.
     """
-    state = starts.evaluated(run, dataset=dataset)
+    state = starts.load_for_evaluation(run, dataset=dataset)
     with MetricsWriter(run, run.metrics()[1]) as file:
         return _test(run, state, MetricsLog(file))
 
@@ -346,8 +346,8 @@ def _measure(state: TrainingState) -> dict[str, Any]:
     metric = state.loss.metric
     statistics = batch_statistics.measure(*state.seen, getattr(metric, "difference_window", None), loss=metric)
     held = projections.distance(state)
-    held |= {} if state.strayed is None else {"start_distance": state.strayed}
-    return statistics | {"gradient_norm": norm} | held | optimisers.rates(state.optimiser)
+    held |= {} if state.reference_distance is None else {"start_distance": state.reference_distance}
+    return statistics | {"gradient_norm": norm} | held | optimisers.learning_rates(state.optimiser)
 
 
 def _test(run: Run, state: TrainingState, metrics: MetricsLog) -> float | None:

@@ -22,7 +22,7 @@ KINDS = {"own": "transductive", "train": "inductive"}
 class Conditioned(nn.Module):
     """A network with conditioned embeddings; neighbours are searched as `conditioning.among` says.
 
-    `batches.embed` passes whole sets to `of_set`.
+    `batches.embed` passes whole sets to `embed_set`.
 
     Args:
         model: The network.
@@ -55,7 +55,7 @@ class Conditioned(nn.Module):
         pool = self._tested() if self.is_transductive else self._training()
         return self._read(alone, pool, neighbours(alone, pool, self.spec.conditioning.neighbours))
 
-    def of_set(self, alone: Tensor, indices: Ints) -> Tensor:
+    def embed_set(self, alone: Tensor, indices: Ints) -> Tensor:
         """Return the conditioned embeddings (n, D) of samples of the data set, given those by the network alone."""
         self._alone = alone, indices
         return self._of(self.spec.conditioning.among)
@@ -67,7 +67,7 @@ class Conditioned(nn.Module):
         """
         assert self._alone is not None
         other = "train" if self.is_transductive else "own"
-        with batches.evaluating(self):
+        with batches.evaluation_mode(self):
             return {"alone": self._alone[0].cpu().numpy(), KINDS[other]: self._of(other).cpu().numpy()}
 
     def _of(self, among: str) -> Tensor:

@@ -172,8 +172,8 @@ def refuse_unusable(spec: RunSpec) -> None:
     if spec.loss.memory and not getattr(loss, "pairs", False):
         raise TrainingError(f"loss.memory: a memory needs a loss of pairs, which {spec.loss.name} is not; set it to 0")
     for key, value in (("loss.batch_pairs", spec.loss.batch_pairs), ("projection.pool", spec.projection.pool)):
-        if value and not has_places(spec.loss.name):
-            known = ", ".join(name for name in losses.LOSSES if has_places(name))
+        if value and not has_proxies_among_samples(spec.loss.name):
+            known = ", ".join(name for name in losses.LOSSES if has_proxies_among_samples(name))
             raise TrainingError(f"{key}: needs a loss of pairs with proxies ({known}), which {spec.loss.name} is not")
     if spec.conditioning.neighbours and joins_learners(spec.loss.name):
         raise TrainingError(f"conditioning.neighbours: {spec.loss.name} joins what several learners embed; set it to 0")
@@ -182,7 +182,7 @@ def refuse_unusable(spec: RunSpec) -> None:
         raise TrainingError(f"projection.pool: {per_class} proxies cannot be chosen from {pool} samples; give more")
 
 
-def has_places(name: str) -> bool:
+def has_proxies_among_samples(name: str) -> bool:
     """Return True if the proxies of a loss are points among the embeddings, so that projections can put them on
     samples.
     """

@@ -44,7 +44,7 @@ def is_fused(optimiser: torch.optim.Optimizer) -> bool:
     return bool(optimiser.param_groups[0].get("fused"))
 
 
-def without_fused(optimiser: torch.optim.Optimizer) -> None:
+def disable_fused(optimiser: torch.optim.Optimizer) -> None:
     """Switch to plain kernels, which round differently: a run continues with the kernels that it started with."""
     for group in optimiser.param_groups:
         group["fused"] = None
@@ -64,7 +64,7 @@ def start_momentum(optimiser: torch.optim.Optimizer) -> None:
                 state["momentum_buffer"] = torch.zeros_like(parameter)
 
 
-def rates(optimiser: torch.optim.Optimizer) -> dict[str, float]:
+def learning_rates(optimiser: torch.optim.Optimizer) -> dict[str, float]:
     """Return the current learning rates: "learning_rate" of the backbone, and those of head and loss if they differ."""
     rate_of_part = {group["part"]: float(group["lr"]) for group in optimiser.param_groups}
     network = rate_of_part.get("backbone", next(iter(rate_of_part.values())))

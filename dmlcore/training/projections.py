@@ -155,7 +155,7 @@ def _pools(state: TrainingState) -> dict[int, Floats]:
         drawn.append(random.choice(members, size, replace=len(members) < size))
     indices = np.concatenate(drawn)
     parts: list[Tensor] = []
-    with batches.evaluating(state.model):
+    with batches.evaluation_mode(state.model):
         for start in range(0, len(indices), batches.CHUNK):
             seed = seed_of(spec.seed, f"pool {state.progress.projection}", start)
             inputs = state.batches.prepared(indices[start : start + batches.CHUNK], seed)

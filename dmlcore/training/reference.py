@@ -18,7 +18,7 @@ from dmlcore.spec import RunSpec
 BACKBONE = "backbone."
 
 
-def of(model: Network, spec: RunSpec) -> Network | None:
+def create(model: Network, spec: RunSpec) -> Network | None:
     """Return a frozen copy of the network in its current state, or None if `loss.start_weight` is 0.
 
     A frozen backbone is shared with the copy, because training does not change it.

@@ -61,16 +61,16 @@ def start(run: Run, dataset: Dataset | None, report: Reporter) -> Start:
         DataError: If the data cannot be read.
         ModelError: If the network cannot be built.
     """
-    if saved := newest(run, _cut(run)):
-        return resumed(run, saved, dataset, report)
+    if saved := load_newest(run, _truncation_check(run)):
+        return resume(run, saved, dataset, report)
     if origin := transfer.origin(run):
-        return forked(run, origin, dataset, report)
-    return new(run, dataset, report)
+        return start_fork(run, origin, dataset, report)
+    return start_new(run, dataset, report)
 
 
-def new(run: Run, dataset: Dataset | None, report: Reporter) -> Start:
+def start_new(run: Run, dataset: Dataset | None, report: Reporter) -> Start:
     """Initialise a run from its seed; its first rows hold the scores of raw inputs and of the untrained network."""
-    start, _ = _prepared(run, dataset, report)
+    start, _ = _prepare(run, dataset, report)
     _open_features(start.state, report)
     report(0, "scoring raw inputs and the untrained network")
     start.rows = baselines.first_rows(start.state)
@@ -83,13 +83,13 @@ def new(run: Run, dataset: Dataset | None, report: Reporter) -> Start:
     return start
 
 
-def resumed(run: Run, saved: Checkpoint, dataset: Dataset | None, report: Reporter) -> Start:
+def resume(run: Run, saved: Checkpoint, dataset: Dataset | None, report: Reporter) -> Start:
     """Restore a run from its own checkpoint, so that it continues bit for bit as if it had not stopped."""
     step = saved.facts["step"]
-    start, _ = _prepared(run, dataset, report, saved, step)
+    start, _ = _prepare(run, dataset, report, saved, step)
     # Checkpoints from releases without fused kernels do not have this entry.
     restore(start.state, saved.tensors, fused=saved.facts.get("fused", False))
-    start.state.progress = TrainingProgress.of(saved.facts)
+    start.state.progress = TrainingProgress.from_facts(saved.facts)
     start.offset = saved.facts["metrics_offset"]
     _open_features(start.state, report)
     if is_kept(run.spec.schedule, step) and step not in run_directory.kept_checkpoints(run.path):
@@ -97,13 +97,13 @@ def resumed(run: Run, saved: Checkpoint, dataset: Dataset | None, report: Report
     return start
 
 
-def forked(run: Run, origin: Origin, dataset: Dataset | None, report: Reporter) -> Start:
+def start_fork(run: Run, origin: Origin, dataset: Dataset | None, report: Reporter) -> Start:
     """Initialise a fork from matching tensors of its parent; reset best-weight tracking if the objective changed."""
-    start, data = _prepared(run, dataset, report, origin.saved)
+    start, data = _prepare(run, dataset, report, origin.saved)
     state, parent = start.state, run.spec.fork.run
     report(0, f"going on from step {origin.saved.facts['step']} of {parent}")
     transferred = transfer.transfer(state, origin, classes_of(data))
-    state.progress = TrainingProgress.of(transferred.facts)
+    state.progress = TrainingProgress.from_facts(transferred.facts)
     if state.progress.conditioned and not state.neighbourhood:
         conditioning.find(state)
     start.rows = [row for row in origin.rows if transferred.whole or row["kind"] == "scores"]
@@ -115,7 +115,7 @@ def forked(run: Run, origin: Origin, dataset: Dataset | None, report: Reporter) 
     return start
 
 
-def evaluated(
+def load_for_evaluation(
     run: Run,
     saved: Checkpoint | None = None,
     *,
@@ -134,17 +134,17 @@ def evaluated(
         TrainingError: If there is no checkpoint.
         CheckpointError, DataError, ModelError: If checkpoint, data or network cannot be loaded.
     """
-    saved = saved or newest(run)
+    saved = saved or load_newest(run)
     if saved is None:
         raise TrainingError(f"{run.id} has no checkpoint yet, so there is nothing to evaluate")
     device = device or prepare_device(run.spec.device, _threads(saved, run.spec))
     state = build(run.spec, dataset or load_data(run.spec), device, start=False)
     restore_weights(state, saved.tensors)
-    state.progress = TrainingProgress.of(saved.facts)
+    state.progress = TrainingProgress.from_facts(saved.facts)
     return state
 
 
-def hand_out(state: TrainingState) -> None:
+def broadcast_state(state: TrainingState) -> None:
     """Broadcast the state from rank 0 to the other processes, and synchronise batch norm between all of them."""
     if processes.shares_work():
         facts = {"spec": state.spec.to_json(), "progress": asdict(state.progress), "threads": torch.get_num_threads()}
@@ -153,7 +153,7 @@ def hand_out(state: TrainingState) -> None:
         processes.synchronise(state.model)
 
 
-def joined(dataset: Dataset | None = None) -> TrainingState:
+def receive_state(dataset: Dataset | None = None) -> TrainingState:
     """Build the state that rank 0 broadcasts; called by all other ranks."""
     given, facts = checkpoint.unpack(processes.broadcast())
     spec = RunSpec.from_json(facts["spec"])
@@ -162,12 +162,12 @@ def joined(dataset: Dataset | None = None) -> TrainingState:
         keep_freed_memory()
     state = build(spec, dataset or load_data(spec), device, start=False)
     restore(state, given, fused=facts["fused"])
-    state.progress = TrainingProgress.of(facts["progress"])
+    state.progress = TrainingProgress.from_facts(facts["progress"])
     processes.synchronise(state.model)
     return state
 
 
-def newest(run: Run, refuse: Callable[[Checkpoint], str] = lambda _: "") -> Checkpoint | None:
+def load_newest(run: Run, refuse: Callable[[Checkpoint], str] = lambda _: "") -> Checkpoint | None:
     """Return the newest intact checkpoint, or None if the run has none yet.
 
     Args:
@@ -188,7 +188,7 @@ def newest(run: Run, refuse: Callable[[Checkpoint], str] = lambda _: "") -> Chec
     return saved
 
 
-def _prepared(
+def _prepare(
     run: Run, dataset: Dataset | None, report: Reporter, before: Checkpoint | None = None, step: int = 0
 ) -> tuple[Start, Dataset]:
     """Prepare the device, read the data and build a state; return it with the data set as it was read.
@@ -204,7 +204,7 @@ def _prepared(
     if device.type == "cpu":
         keep_freed_memory()
     report(step, "reading the data", device=device_name(device))
-    moved = _moved(before, device) if before else ""
+    moved = _describe_changes(before, device) if before else ""
     if moved:
         log.warning(moved)
     data = dataset or load_data(run.spec)
@@ -224,7 +224,7 @@ def _open_features(state: TrainingState, report: Reporter) -> None:
     state.data.features.open()
 
 
-def _cut(run: Run) -> Callable[[Checkpoint], str]:
+def _truncation_check(run: Run) -> Callable[[Checkpoint], str]:
     """Return a function that explains in one sentence why metrics.jsonl is shorter than a checkpoint expects, or "".
 
     Resuming from such a checkpoint would lose rows.
@@ -244,7 +244,7 @@ def _cut(run: Run) -> Callable[[Checkpoint], str]:
     return words
 
 
-def _moved(saved: Checkpoint, device: torch.device) -> str:
+def _describe_changes(saved: Checkpoint, device: torch.device) -> str:
     """Return a sentence that lists changes since the checkpoint which alter rounding; "" if there are none."""
     now = {"torch": str(torch.__version__), "device": device_model(device), "processes": processes.size()}
     changes = [

@@ -40,7 +40,7 @@ class TrainingProgress:
     conditioned: bool = False  # True once embeddings are conditioned on neighbours
 
     @classmethod
-    def of(cls, facts: Mapping[str, Any]) -> TrainingProgress:
+    def from_facts(cls, facts: Mapping[str, Any]) -> TrainingProgress:
         """Read the progress from a checkpoint; entries missing in earlier releases get their defaults."""
         later = {field.name: facts[field.name] for field in fields(cls) if field.name in facts}
         return cls(**later | {"step": facts["step"]})
@@ -71,7 +71,7 @@ class TrainingState:
     # "neighbours" (N, K), row indices into the table, on the CPU.
     neighbourhood: dict[str, Tensor] = field(default_factory=dict)
     reference: Network | None = None  # the initial network, if embeddings are kept close to those of the start
-    strayed: Tensor | None = None  # mean distance of the last step's embeddings from the reference
+    reference_distance: Tensor | None = None  # mean distance of the last step's embeddings from the reference
     fixed: Ints | None = None  # neighbours (Q, K) of each test sample when neighbourhood batches began
     seen: tuple[Tensor, Tensor] | None = None  # last step's embeddings (B, D) float32 and labels (B,), detached
     norm: Tensor | None = None  # norm of the last gradient before clipping, if it was computed
@@ -193,7 +193,7 @@ def restore_moments(state: TrainingState, moments: Mapping[str, Tensor], *, fuse
     """Restore the optimiser's moments; if they come from plain kernels, continue with plain kernels."""
     checkpoint.restore_optimiser(state.optimiser, moments)
     if optimisers.is_fused(state.optimiser) and not fused:
-        optimisers.without_fused(state.optimiser)
+        optimisers.disable_fused(state.optimiser)
     optimisers.start_momentum(state.optimiser)
 
 

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from dmlcore.data import Dataset
 from dmlcore.data.dataset import DataError
-from dmlcore.data.files.cache_folder import damaged, made_once, make_room, unkept
+from dmlcore.data.files.cache_folder import cache_error, create_once, damaged, make_room
 from dmlcore.data.files.locate import cache_folder
 from dmlcore.data.identities import identities
 from dmlcore.models.networks import ImageNetwork
@@ -39,7 +39,7 @@ WHAT = "the kept feature maps"
 log = logging.getLogger(__name__)
 
 
-class KeptFeatures:
+class StoredFeatures:
     """Feature maps that the backbone of a network computes for a data set: indices (n,) -> maps (n, C, h, w) float16.
 
     `batch` draws from `data.views` flipped and cropped views of the training images, if there are any. Maps are read
@@ -88,12 +88,12 @@ class KeptFeatures:
     def _open(self, views: int, rows: Ints) -> Halves:
         folder = cache_folder() / "features"
         kind, name = self._names(views, rows)
-        place = made_once(folder, kind, name, "shape.json", lambda staging: self._make(staging, views, rows), WHAT)
+        place = create_once(folder, kind, name, "shape.json", lambda staging: self._make(staging, views, rows), WHAT)
         try:
             shape = atomic_files.read_json(place / "shape.json")
             maps = np.asarray(np.memmap(place / "maps", np.float16, mode="r"))
         except OSError as error:
-            raise unkept(folder, WHAT, error) from error
+            raise cache_error(folder, WHAT, error) from error
         except ValueError:
             shape, maps = None, np.empty(0, np.float16)
         if not _is_shape(shape, max(1, views) * len(rows)) or maps.size != np.prod(shape):

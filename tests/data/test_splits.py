@@ -62,7 +62,7 @@ def test_parts_are_a_seeded_partition_that_keeps_the_protocol(sizes, split, vali
 )
 def test_a_stratified_cut_takes_the_fraction_of_every_class_and_never_a_lone_sample(sizes, fraction, seed):
     labels = np.repeat(np.arange(len(sizes)), sizes)
-    kept, cut = splits.stratified(labels, np.arange(len(labels)), fraction, seed)
+    kept, cut = splits.split_stratified(labels, np.arange(len(labels)), fraction, seed)
     assert np.array_equal(np.sort(np.concatenate([kept, cut])), np.arange(len(labels)))
     for label, size in enumerate(sizes):
         taken = int((labels[cut] == label).sum())

@@ -16,7 +16,7 @@ from dmlcore.models import backbones, networks
 from dmlcore.spec import ModelSpec, PoolingSpec
 from dmlcore.spec.sections import DataSpec
 from dmlcore.training import batches
-from dmlcore.training.objective import has_places
+from dmlcore.training.objective import has_proxies_among_samples
 from tests.devices.pretended import Record, pretended
 from tests.members import all_of, in_one_case
 
@@ -82,10 +82,10 @@ def test_every_loss() -> None:
     def computed(device: str) -> list[Tensor]:
         torch.default_generator.manual_seed(0)
         loss = losses.for_training(name, **SIZES, **form).double().to(device)
-        if has_places(name):
+        if has_proxies_among_samples(name):
             loss.trained = torch.tensor([0, 1, 3]).to(device)  # the classes that have samples, as in a fork
         points, labels = embeddings().to(device).requires_grad_(), torch.tensor(LABELS)
-        labels = labels.where(labels != 2, 3) if has_places(name) else labels
+        labels = labels.where(labels != 2, 3) if has_proxies_among_samples(name) else labels
         return slopes(loss(points, labels.to(device)), points, loss)
 
     with all_of() as of:

@@ -78,7 +78,7 @@ def test_once_deleted_it_stays_away_until_it_is_brought_back(store):
     run.delete()
     assert example.find(store) is None
     assert example.was_removed(store)
-    back = example.bring_back(store)
+    back = example.restore(store)
     assert back.status() == "done"
     assert not (back.path / "mine.txt").exists()
     assert not example.was_removed(store)

@@ -478,7 +478,7 @@ def test_metrics_cut_below_both_checkpoints_say_what_to_do_and_that_works(
     assert f"python -m dmlcore fork {run.id} --step 14" in state.message
     assert (not metrics.exists()) or metrics.read_bytes() == whole[: offset(run, "prev.ckpt") - 1]
 
-    fork = store.create(fork_spec.make(run, 21))
+    fork = store.create(fork_spec.create(run, 21))
     assert warm.run(fork) == 0
     assert fork.state().state == "done", fork.state().message
     metrics.write_bytes(whole)

@@ -41,7 +41,7 @@ def test_a_snapshot_has_the_weights_of_its_step_and_not_the_best_so_far(run: Run
     assert read(snapshots.embed(run, 0)).map_at_r == found["untrained"]["map_at_r"]
     saved = checkpoint.read(run_directory.kept_checkpoints(run.path)[8])
     assert saved.facts["best_step"] == 0  # it was not validated since
-    best = starts.evaluated(run, saved)
+    best = starts.load_for_evaluation(run, saved)
     current = evaluation.embed(best.model, best.data, "test", best.device)
     use_best(best)
     assert not np.allclose(evaluation.embed(best.model, best.data, "test", best.device), current)

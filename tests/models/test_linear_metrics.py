@@ -110,7 +110,7 @@ def test_the_start_that_embeddings_are_held_to_is_the_fitted_one() -> None:
     state = build.build(held, load_data(spec), CPU)
     assert isinstance(state.reference, torch.nn.Module)
     assert torch.equal(state.reference.linear.weight, state.model.linear.weight)
-    assert reference.of(state.model, spec) is None
+    assert reference.create(state.model, spec) is None
 
 
 def test_a_network_without_such_a_layer_is_refused() -> None:

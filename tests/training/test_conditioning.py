@@ -157,7 +157,7 @@ def test_before_neighbours_join_in_a_run_is_what_it_is_without_them(tmp_path: Pa
 def test_the_mean_is_that_of_the_network_after_all_its_steps(tmp_path: Path) -> None:
     store = RunStore(tmp_path)
     averaged = trained(store, SPEC.with_overrides(["conditioning.by=mean", "conditioning.after=16"]))
-    state = starts.evaluated(averaged)
+    state = starts.load_for_evaluation(averaged)
     alone = evaluation.embed(state.model, state.data, "test", CPU).astype(np.float64)
     listed = neighbours(torch.from_numpy(alone), None, 5)
     mean = (alone + alone[listed].sum(1)) / 6
@@ -178,7 +178,7 @@ def test_dropout_is_off_where_a_set_is_embedded_also_over_a_frozen_backbone() ->
     state = build.build(spec, data, CPU)
     state.model.conditioning.train()  # type: ignore[union-attr]
     points = torch.randn(5, 4, 6)
-    with evaluation.batches.evaluating(Conditioned(state.model, spec, data, CPU)):
+    with evaluation.batches.evaluation_mode(Conditioned(state.model, spec, data, CPU)):
         assert torch.equal(state.model.condition(points), state.model.condition(points))
     state.model.train()
     assert not torch.equal(state.model.condition(points), state.model.condition(points))
@@ -187,17 +187,17 @@ def test_dropout_is_off_where_a_set_is_embedded_also_over_a_frozen_backbone() ->
 def test_a_fork_goes_on_with_its_parents_neighbours_or_with_those_that_are_left(tmp_path: Path) -> None:
     store = RunStore(tmp_path)
     parent = trained(store, SPEC.with_overrides(["schedule.keep_every=8"]))
-    same = trained(store, fork_spec.make(parent, 8))
+    same = trained(store, fork_spec.create(parent, 8))
     assert same.scores()["trained"] == parent.scores()["trained"]
-    fewer = trained(store, fork_spec.make(parent, 8, leave_out=[0]))
+    fewer = trained(store, fork_spec.create(parent, 8, leave_out=[0]))
     saved = checkpoint.load(fewer.path)
     assert saved is not None
     listed = saved.tensors["neighbourhood.neighbours"]
-    data = starts.evaluated(fewer).data
+    data = starts.load_for_evaluation(fewer).data
     assert len(listed) == len(data.splits["train"])
     assert int(listed.max()) < len(listed)
     with pytest.raises(SpecError, match=r"conditioning\.order"):
-        fork_spec.make(parent, 8, ["conditioning.order=furthest"])
+        fork_spec.create(parent, 8, ["conditioning.order=furthest"])
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_a_sample_of_no_set_has_its_neighbours_where_scored_ones_have(data: Any,
     split = data.splits["test" if among == "own" else "train"]
     pool = torch.from_numpy(evaluation.batches.embed(network.model, data, split, CPU))
     inputs = evaluation.batches.to_device(data, data.splits["validation"][:3], CPU)
-    with evaluation.batches.evaluating(network):
+    with evaluation.batches.evaluation_mode(network):
         alone, embedded = network.model(inputs), network(inputs)
     nearest = torch.cdist(alone.double(), pool.double()).argsort(1)[:, :5]
     torch.testing.assert_close(embedded, (alone + pool[nearest].sum(1)) / 6)

@@ -56,7 +56,7 @@ def test_head_and_loss_have_rates_of_their_own() -> None:
     assert {found[id(p)]["lr"] for p in model.parameters() if id(p) in head} == {0.1}
     assert {found[id(p)]["lr"] for p in model.parameters() if id(p) not in head} == {0.01}
     assert {found[id(p)]["lr"] for p in loss.parameters()} == {0.5}
-    rates = optimisers.rates(optimisers.create(spec, model, loss))
+    rates = optimisers.learning_rates(optimisers.create(spec, model, loss))
     assert rates == {"learning_rate": 0.01, "head_learning_rate": 0.1, "loss_learning_rate": 0.5}
 
 
@@ -93,7 +93,7 @@ def test_rates_are_a_function_of_step_and_plateaus(digits: Dataset) -> None:
     state = bench(digits, "schedule.decay=step", "schedule.decay_every=10", "schedule.plateau_factor=0.3")
     state.progress.halvings = 2
     loop.step(state, 11)
-    assert optimisers.rates(state.optimiser) == pytest.approx({"learning_rate": 1e-3 * 0.1 * 0.09})
+    assert optimisers.learning_rates(state.optimiser) == pytest.approx({"learning_rate": 1e-3 * 0.1 * 0.09})
 
 
 def test_the_gradient_is_clipped_by_norm_then_by_value() -> None:

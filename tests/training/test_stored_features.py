@@ -135,9 +135,9 @@ def test_a_killed_computation_goes_on_where_it_stopped(digits, cache, monkeypatc
     rows = len(np.concatenate(list(digits.splits.values())))
     os.truncate(staging / "maps", size // rows * stored_features.CHUNK + 100)
     asked = []
-    of = stored_features.KeptFeatures._of
+    of = stored_features.StoredFeatures._of
     monkeypatch.setattr(
-        stored_features.KeptFeatures, "_of", lambda self, rows, view: asked.append(len(rows)) or of(self, rows, view)
+        stored_features.StoredFeatures, "_of", lambda self, rows, view: asked.append(len(rows)) or of(self, rows, view)
     )
     again = made(FROZEN, digits).data.features[digits.splits["test"]]
     assert sum(asked) == rows - stored_features.CHUNK + 1  # one to learn the shape
@@ -190,7 +190,7 @@ def test_a_frozen_run_resumes_forks_and_is_inspected_like_any_other(digits, tmp_
     with cut.lock():
         steps = iter([False, False, False, True])
         assert train(cut, dataset=digits, stop=lambda: next(steps)).state == "cancelled"
-    monkeypatch.setattr(stored_features.KeptFeatures, "_make", fail)  # all further ones find the maps
+    monkeypatch.setattr(stored_features.StoredFeatures, "_make", fail)  # all further ones find the maps
     with cut.lock():
         cut.update(state="queued")
         assert train(cut, dataset=digits).state == "done"
@@ -204,7 +204,7 @@ def test_a_frozen_run_resumes_forks_and_is_inspected_like_any_other(digits, tmp_
     index = Index.of_run(whole)
     queries = np.asarray(digits.inputs[index.indices[:5]])
     assert np.abs(index.embed(queries) - index.embeddings[:5]).max() < 5e-3  # images of one's own pass the backbone
-    fork = fork_spec.make(whole, 3, ["loss.name=contrastive"])
+    fork = fork_spec.create(whole, 3, ["loss.name=contrastive"])
     assert "model.freeze" in refused(FROZEN, fork.with_overrides(["model.freeze=none"]))
     child = store.create(fork)
     with child.lock():

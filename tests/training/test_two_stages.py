@@ -133,7 +133,7 @@ def test_any_loss_is_held_to_the_pretrained_network(loss: str, digits: Any, weig
     free.model.load_state_dict(held.model.state_dict())  # batch norm has seen another batch
     loss_held, loss_free = loop.step(held, 3), loop.step(free, 3)
     assert loss_held.item() == pytest.approx(loss_free.item() + pull.item(), rel=1e-4)
-    assert held.strayed.item() == pytest.approx(pull.item() / 0.3, rel=1e-4)
+    assert held.reference_distance.item() == pytest.approx(pull.item() / 0.3, rel=1e-4)
     assert pull.item() > 0
     for pulled, mine, without in zip(pulls, held.model.parameters(), free.model.parameters(), strict=True):
         torch.testing.assert_close(mine.grad, without.grad + pulled, rtol=1e-3, atol=1e-5)
@@ -159,7 +159,7 @@ def test_a_fork_is_held_to_what_its_parent_was_or_else_to_where_it_begins(
     held = trained(store, SPEC.with_overrides([f"model.start={weights}"]), dataset=digits)
     loose = trained(store, SPEC.with_overrides([f"model.start={weights}", "loss.start_weight=0"]), dataset=digits)
     for parent, of, anew in ((held, "reference", False), (loose, "model", True)):
-        fork = trained(store, fork_spec.make(parent, 5, ["loss.start_weight=0.7"]), dataset=digits)
+        fork = trained(store, fork_spec.create(parent, 5, ["loss.start_weight=0.7"]), dataset=digits)
         (row,) = (row for row in fork.metrics()[0] if row["kind"] == "fork")
         assert anew == any("held to" in words for words in row["anew"])
         expected = checkpoint.part(checkpoint.read(kept_path(parent.path, 5)).tensors, of)

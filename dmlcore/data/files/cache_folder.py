@@ -16,7 +16,7 @@ from dmlcore.storage import atomic_files, locks
 log = logging.getLogger(__name__)
 
 
-def made_once(folder: Path, kind: str, name: str, last: str, make: Callable[[Path], None], what: str) -> Path:
+def create_once(folder: Path, kind: str, name: str, last: str, make: Callable[[Path], None], what: str) -> Path:
     """Return the folder `folder`/`kind`-`name`, created by `make(staging)` if missing; remove others of its kind.
 
     Args:
@@ -39,15 +39,15 @@ def made_once(folder: Path, kind: str, name: str, last: str, make: Callable[[Pat
             with alone(place, what):
                 if not (place / last).is_file():
                     _remove_others(folder, kind, place.name)
-                    make_whole(place, make)
+                    create_folder(place, make)
         with contextlib.suppress(OSError):  # the cache may be read-only
             os.utime(place)  # time of the last use
         return place
     except OSError as error:
-        raise unkept(folder, what, error) from error
+        raise cache_error(folder, what, error) from error
 
 
-def unkept(folder: Path, what: str, error: OSError) -> DataError:
+def cache_error(folder: Path, what: str, error: OSError) -> DataError:
     """Return the error to raise if the cache cannot be written."""
     space = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
     why = f"there is no space left for {what}" if space else f"{what} cannot be kept"
@@ -118,7 +118,7 @@ def staging_of(place: Path) -> Path:
     return place.with_name(f"{place.name}.staging")
 
 
-def make_whole(place: Path, make: Callable[[Path], None]) -> None:
+def create_folder(place: Path, make: Callable[[Path], None]) -> None:
     """Create the folder `place` by `make(staging)`, replacing an existing one; the caller holds `alone`."""
     staging = staging_of(place)
     staging.mkdir(exist_ok=True)

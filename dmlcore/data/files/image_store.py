@@ -18,7 +18,7 @@ import numpy as np
 
 from dmlcore.data.dataset import DataError, ImageFile, rows_of
 from dmlcore.data.files import images
-from dmlcore.data.files.cache_folder import damaged, made_once, staging_of, unkept
+from dmlcore.data.files.cache_folder import cache_error, create_once, damaged, staging_of
 from dmlcore.data.files.locate import cache_folder
 from dmlcore.data.shards.index import ShardImages
 from dmlcore.typing import Array, Ints, Pixels
@@ -44,7 +44,7 @@ class StoredImages:
     Indexing is numpy's along the first axis and returns a copy; `uncut` returns the uncropped copies. The copies are
     made
     on first access, stored in the cache, and used by later processes until a file changes. If they would take too much
-    space (`decoded_once`), each is made when it is read, with identical bits. Raises DataError that names the first
+    space (`is_decoded_once`), each is made when it is read, with identical bits. Raises DataError that names the first
     unreadable file and their number, or the reason why the cache cannot hold the copies.
     """
 
@@ -87,15 +87,15 @@ def _open(paths: Sequence[ImageFile], short: int) -> Callable[[Ints], Iterator[P
     """Return a function that yields the images (h, w, 3) of rows, from stored copies if there is room for them."""
     folder, what = cache_folder() / "pictures", "the decoded images"
     kind, name = names(paths, short)
-    if not decoded_once(folder / f"{kind}-{name}", len(paths), short):
+    if not is_decoded_once(folder / f"{kind}-{name}", len(paths), short):
         return partial(_decoded_now, paths, short)
-    place = made_once(folder, kind, name, "sizes", lambda staging: _decode(paths, short, staging), what)
+    place = create_once(folder, kind, name, "sizes", lambda staging: _decode(paths, short, staging), what)
     try:
         sizes, offsets = _read_sizes(place)
         # Not "r", because torch warns about read-only memory; nothing writes to it, and the file would not change.
         pixels = np.memmap(place / "pixels", np.uint8, mode="c")
     except OSError as error:
-        raise unkept(folder, what, error) from error
+        raise cache_error(folder, what, error) from error
     if len(sizes) != len(paths) or len(pixels) != offsets[-1]:
         raise damaged(place, what)
 
@@ -107,7 +107,7 @@ def _open(paths: Sequence[ImageFile], short: int) -> Callable[[Ints], Iterator[P
     return copied
 
 
-def decoded_once(place: Path, count: int, short: int) -> bool:
+def is_decoded_once(place: Path, count: int, short: int) -> bool:
     """Return True if images are decoded once and stored in `place`, instead of at each access.
 
     They are stored if the copies exist or were started, or take less than $DML_DECODED_GB, by default half of the free

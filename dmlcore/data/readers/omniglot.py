@@ -15,7 +15,7 @@ from PIL import Image
 from dmlcore.data import published_counts
 from dmlcore.data.dataset import DataError, Description, Samples, reader, rows_of
 from dmlcore.data.files import image_store, ink
-from dmlcore.data.files.cache_folder import damaged, made_once, unkept
+from dmlcore.data.files.cache_folder import cache_error, create_once, damaged
 from dmlcore.data.files.image_table import folders_in, images_in
 from dmlcore.data.files.images import WORKERS, decode
 from dmlcore.data.files.locate import cache_folder
@@ -119,7 +119,7 @@ class Ink:
 
 def _kept(paths: Sequence[Path], size: int) -> Pixels:
     folder, what = cache_folder() / "ink", "the decoded images"
-    place = made_once(
+    place = create_once(
         folder,
         *image_store.names(paths, size),
         INK,
@@ -129,7 +129,7 @@ def _kept(paths: Sequence[Path], size: int) -> Pixels:
     try:
         pixels: Pixels = np.load(place / INK, allow_pickle=False)
     except OSError as error:
-        raise unkept(folder, what, error) from error
+        raise cache_error(folder, what, error) from error
     except (ValueError, EOFError):
         pixels = np.empty(0, np.uint8)
     if pixels.shape != (len(paths), 1, size, size) or pixels.dtype != np.uint8:

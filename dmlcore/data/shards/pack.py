@@ -70,7 +70,7 @@ def pack(name: str, samples: Samples, target: Path, *, shard_bytes: int = SHARD_
             if not _is_there(target, plan):
                 _start_anew_unless(folders.staging_of(target), plan)
                 make = _Packing(name, samples, files, keys, sizes, shard_bytes, plan)
-                folders.make_whole(target, make.into)
+                folders.create_folder(target, make.into)
     except OSError as error:
         raise DataError(f"{what} cannot be written to {target} ({error}); make room, or give another --into") from error
     return index.size_of(index.read_manifest(target))

@@ -52,7 +52,7 @@ def index_of(folder: Path, shards: list[Path]) -> ShardIndex:
         status = shard.stat()
         now.update(f"{shard.name}\0{status.st_size} {status.st_mtime_ns}\n".encode(errors="surrogateescape"))
     kind = hashlib.sha256(f"{VERSION} {os.path.realpath(folder)}".encode(errors="surrogateescape")).hexdigest()[:20]
-    place = folders.made_once(
+    place = folders.create_once(
         *(cache_folder() / "shards", kind, now.hexdigest()[:20], MANIFEST),
         lambda staging: _make(staging, shards),
         "indices of shards",

@@ -13,7 +13,7 @@ import numpy as np
 from dmlcore.data.dataset import DataError, Inputs, rows_of
 from dmlcore.typing import Bools, Ints, Pixels
 
-Anew = Callable[[Ints, int], Ints]  # (rows of the collages, seed) -> their tiles in a new arrangement
+Arrange = Callable[[Ints, int], Ints]  # (rows of the collages, seed) -> their tiles in a new arrangement
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Collages:
 
     dtype = np.dtype(np.uint8)
 
-    def __init__(self, pixels: Inputs, tiles: Ints, anew: Anew | None = None) -> None:
+    def __init__(self, pixels: Inputs, tiles: Ints, anew: Arrange | None = None) -> None:
         self._pixels, self._tiles, self._anew = pixels, tiles, anew
         self._side = isqrt(tiles.shape[1])
         channels, height, width = pixels.shape[1:]

@@ -55,7 +55,7 @@ def read(name: str) -> ReadySearch:
         raise SpecError(f"{name}:\n" + "\n".join(lines)) from None
 
 
-def arranged(ready: ReadySearch, on: RunSpec | None, arguments: list[str], name: str, **more: Any) -> SearchSpace:
+def build_space(ready: ReadySearch, on: RunSpec | None, arguments: list[str], name: str, **more: Any) -> SearchSpace:
     """Build a search space from a ready search.
 
     Args:

@@ -176,7 +176,7 @@ class _Batch:
     def _course(self, number: int) -> Iterator[Work]:
         """Yield the work that makes the run of an entry, unless it is done."""
         entry, label = self.entries[number], self.label(number)
-        yield from self._what_comes_before(number)
+        yield from self._wait_for_prerequisites(number)
         if self.stopped():
             return
         # The run of the last entry; the entries before it determine the pretrained run that it starts from.
@@ -203,7 +203,7 @@ class _Batch:
         if self._at_work.pop(number, None) and self._at_work:
             self._say(self.progress.state.message)
 
-    def _what_comes_before(self, number: int) -> Iterator[Work]:
+    def _wait_for_prerequisites(self, number: int) -> Iterator[Work]:
         """Wait for running runs that this one starts from, or that have the same spec."""
         entry = self.entries[number]
         wanted = {_what(spec) for spec in (entry.spec, entry.starts) if spec is not None}

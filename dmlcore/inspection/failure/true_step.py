@@ -133,7 +133,7 @@ def _state(run: Run) -> TrainingState:
         raise RunError(f"{run.id} has no checkpoint or no embeddings; evaluate it first")
     if run.spec.conditioning.neighbours:
         raise RunError(answers.READ_TOGETHER)
-    state = starts.evaluated(run, saved)
+    state = starts.load_for_evaluation(run, saved)
     use_best(state)
     network = embedder(state).eval()
     if checkpoint.digest_of(network.state_dict()) != source.stem:

@@ -152,7 +152,7 @@ def _begin(state: TrainingState, stretch: Stretch) -> None:
         return
     saved = checkpoint.read(stretch.checkpoint)
     restore(state, saved.tensors, fused=saved.facts.get("fused", False))
-    state.progress = TrainingProgress.of(saved.facts)
+    state.progress = TrainingProgress.from_facts(saved.facts)
 
 
 def _judge(state: TrainingState) -> None:

@@ -104,7 +104,7 @@ def of_run(run: Run) -> LocalFeatures:
     if saved is None:
         raise RunError(f"{run.id} has no checkpoint yet")
     dataset = load_data(run.spec)
-    state = starts.evaluated(run, saved, dataset=dataset, device=torch.device("cpu"))
+    state = starts.load_for_evaluation(run, saved, dataset=dataset, device=torch.device("cpu"))
     use_best(state)
     return _of_network(state.model, dataset, f"Test images of {run.spec.data.name}, pooling {run.spec.pooling.name}.")
 

@@ -94,7 +94,7 @@ def write(run: Run) -> Path:
     data = load_data(run.spec)
     if len(data.inputs.shape) != 4:
         raise RunError(f"{run.id} is no network for images, so there are no maps to lay over them")
-    state = starts.evaluated(run, saved, dataset=data)
+    state = starts.load_for_evaluation(run, saved, dataset=data)
     use_best(state)
     model: Any = state.model.eval()
     # The share of each position in the pooled vector, chunk by chunk; empty where a pooling has no such shares.

@@ -25,12 +25,12 @@ LONGEST_NAME = 80
 LONGEST_NUMBER = 12  # digits of a sample number
 
 
-def steps(run: Run) -> list[int]:
+def fork_steps(run: Run) -> list[int]:
     """Return the steps from which a run can be forked, ascending: kept checkpoints and the last ones."""
     return list(fork_parent.steps(run.path))
 
 
-def make(
+def create(
     parent: Run,
     step: int,
     changes: Iterable[str] = (),
@@ -49,10 +49,12 @@ def make(
         without: Samples to leave out.
         relabel: New class by sample.
     """
-    return of(parent, step, parent.spec.with_overrides(changes), leave_out=leave_out, without=without, relabel=relabel)
+    return with_spec(
+        parent, step, parent.spec.with_overrides(changes), leave_out=leave_out, without=without, relabel=relabel
+    )
 
 
-def of(
+def with_spec(
     parent: Run,
     step: int,
     spec: RunSpec,
@@ -76,7 +78,7 @@ def of(
     Raises:
         SpecError: If the step has no checkpoint, if a fork cannot change a setting, or if no step is left to make.
     """
-    there = steps(parent)
+    there = fork_steps(parent)
     if step not in there:
         shown = ", ".join(map(str, there)) or "none yet"
         raise SpecError(f"fork.step: {parent.id} has no checkpoint of step {step}; there are: {shown}")
@@ -113,7 +115,7 @@ def _samples(numbers: set[int]) -> tuple[int, ...]:
 def check(spec: RunSpec, dataset: Dataset) -> None:
     """Raise TrainingError if the training split cannot be changed like this, or has too few classes for a batch."""
     build.refuse_unusable(spec)
-    left = training_split.edited(dataset, spec.fork)
+    left = training_split.edit_split(dataset, spec.fork)
     classes = len(np.unique(left.labels[left.splits["train"]]))
     if spec.batch.sampler == "balanced" and classes < spec.batch.classes:
         raise build.TrainingError(
@@ -137,7 +139,7 @@ def class_of(dataset: Dataset, text: str) -> int:
     raise SpecError(f"{text!r} is {what}; {meant}{dataset.name} has 0 to {len(dataset.class_names) - 1}")
 
 
-def numbers(text: str) -> tuple[int, ...]:
+def parse_samples(text: str) -> tuple[int, ...]:
     """Parse sample numbers such as "12, 50 77"; return each once, ascending. Raise SpecError for other text."""
     words = text.replace(",", " ").split()
     for word in words:
@@ -146,7 +148,7 @@ def numbers(text: str) -> tuple[int, ...]:
     return tuple(sorted({int(word) for word in words}))
 
 
-def relabelled(dataset: Dataset, words: Iterable[str]) -> dict[int, int]:
+def parse_relabelling(dataset: Dataset, words: Iterable[str]) -> dict[int, int]:
     """Parse items such as "412=7" or "412=Blue Jay" into a mapping sample -> class; raise SpecError for other text."""
     labels = {}
     for word in words:

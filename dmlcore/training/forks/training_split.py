@@ -12,7 +12,7 @@ from dmlcore.spec.sections import ForkSpec
 from dmlcore.training.errors import TrainingError
 
 
-def edited(dataset: Dataset, fork: ForkSpec) -> Dataset:
+def edit_split(dataset: Dataset, fork: ForkSpec) -> Dataset:
     """Return the data set with a changed training split; validation and test keep every class and their labels.
 
     Raises:

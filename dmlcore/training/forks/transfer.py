@@ -125,7 +125,7 @@ def transfer(state: TrainingState, parent: Origin, classes: int) -> Transfer:
     if state.reference is not None and not reference.restore(
         state.reference, checkpoint.part(saved.tensors, "reference")
     ):
-        state.reference = reference.of(state.model, spec)
+        state.reference = reference.create(state.model, spec)
         reset.append("the network that embeddings are held to, as it is at this step")
     facts = dict(saved.facts)
     if whole:

@@ -85,7 +85,7 @@ def _way_to_example(store: RunStore, shipped: Run | None, shown: Sequence[Run]) 
     elif example.was_removed(store) and st.button(
         "Restore the example run", key="bring-back", type="tertiary", icon=":material/undo:"
     ):
-        example.bring_back(store)
+        example.restore(store)
         st.rerun()
 
 

@@ -185,13 +185,13 @@ def test_copies_that_are_there_are_used_whatever_room_there_is(place, monkeypatc
 def test_copies_take_half_of_the_free_space_unless_told(tmp_path, monkeypatch):
     usage = image_store.shutil.disk_usage(tmp_path)._replace(free=2 * 100 * 72 * 72 * 4)
     monkeypatch.setattr(image_store.shutil, "disk_usage", lambda folder: usage)
-    assert image_store.decoded_once(tmp_path / "a" / "b", 100, 72)
-    assert not image_store.decoded_once(tmp_path / "a" / "b", 101, 72)
+    assert image_store.is_decoded_once(tmp_path / "a" / "b", 100, 72)
+    assert not image_store.is_decoded_once(tmp_path / "a" / "b", 101, 72)
     monkeypatch.setenv("DML_DECODED_GB", "0.01")
-    assert image_store.decoded_once(tmp_path / "a" / "b", 101, 72)
+    assert image_store.is_decoded_once(tmp_path / "a" / "b", 101, 72)
     monkeypatch.setenv("DML_DECODED_GB", "plenty")
     with pytest.raises(DataError, match="DML_DECODED_GB has to be a number of gigabytes, got 'plenty'"):
-        image_store.decoded_once(tmp_path / "a" / "b", 101, 72)
+        image_store.is_decoded_once(tmp_path / "a" / "b", 101, 72)
 
 
 def test_shards_of_another_data_set_are_refused(place):

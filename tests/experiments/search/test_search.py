@@ -158,7 +158,7 @@ def test_the_best_of_each_key_together_is_one_more_trial_that_has_to_win_by_its_
 
 @pytest.mark.parametrize("name", ready.names())
 def test_a_ready_search_fits_any_spec_and_has_the_points_of_its_source(name):
-    found = ready.arranged(ready.read(name), RunSpec().with_overrides(["miner.name=semi_hard"]), ["seed=3"], "x")
+    found = ready.build_space(ready.read(name), RunSpec().with_overrides(["miner.name=semi_hard"]), ["seed=3"], "x")
     # Table 15: margins, epsilon and tau 0, .1, ..., 1; scales 2, 4, ..., 100; learning rates and gamma ten each
     points = {"multi-similarity": 123, "soft-triple": 93, "proxy-anchor": 62, "gsp": 28, "ccp": 20}
     assert len(list(found.points())) == points[name.split("-2020-")[-1].split("-2022-")[-1]]
@@ -176,7 +176,7 @@ def test_a_ready_search_fits_any_spec_and_has_the_points_of_its_source(name):
 
 def test_keys_that_are_given_replace_those_of_a_ready_search():
     chosen = ready.read("psomas-2020-proxy-anchor")
-    found = ready.arranged(chosen, RunSpec(), ["loss.alpha=8..32:4", "loss.delta=0.2"], "x", trials=3)
+    found = ready.build_space(chosen, RunSpec(), ["loss.alpha=8..32:4", "loss.delta=0.2"], "x", trials=3)
     assert [(d.key, len(d.grid())) for d in found.space] == [("loss.alpha", 4)]
     assert found.base.loss.parameters == {"alpha": 32.0, "delta": 0.2}
     assert found.base.loss.learning_rate == 0.01

@@ -23,7 +23,7 @@ def parent(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def test_a_spec_names_its_origin_and_keeps_what_is_not_changed(parent: Run) -> None:
-    spec = fork_spec.make(parent, 4, ["loss.name=contrastive"], leave_out=[3, 1], without=[41, 7], relabel={40: 2})
+    spec = fork_spec.create(parent, 4, ["loss.name=contrastive"], leave_out=[3, 1], without=[41, 7], relabel={40: 2})
     assert spec.fork.leave_out_samples == (7, 41)
     assert (spec.fork.run, spec.fork.step) == (parent.id, 4)
     assert (spec.fork.leave_out, spec.fork.relabel) == ((1, 3), ((40, 2),))
@@ -31,7 +31,7 @@ def test_a_spec_names_its_origin_and_keeps_what_is_not_changed(parent: Run) -> N
     assert spec.name == "digits from 4"
     assert spec.optimiser == parent.spec.optimiser
     assert RunSpec.from_json(spec.to_json()) == RunSpec.from_toml(spec.to_toml()) == spec
-    assert fork_spec.steps(parent) == [0, 4, 8, 9]
+    assert fork_spec.fork_steps(parent) == [0, 4, 8, 9]
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_a_spec_names_its_origin_and_keeps_what_is_not_changed(parent: Run) -> N
 )
 def test_what_cannot_be_forked_is_said(step: int, changes: list[str], message: str, parent: Run) -> None:
     with pytest.raises(SpecError, match=message):
-        fork_spec.make(parent, step, changes)
+        fork_spec.create(parent, step, changes)
 
 
 def test_classes_by_name_or_number_and_batches_that_no_longer_fit(parent: Run) -> None:
@@ -54,7 +54,7 @@ def test_classes_by_name_or_number_and_batches_that_no_longer_fit(parent: Run) -
     named = type(data)(data.name, data.inputs, data.labels, ("7", "a=b", "x", "x", *"efghij"), data.splits, None, ())
     assert fork_spec.class_of(named, "7") == 0  # a name before a number
     assert fork_spec.class_of(named, "3") == 3
-    assert fork_spec.relabelled(named, ["12=a=b"]) == {12: 1}
+    assert fork_spec.parse_relabelling(named, ["12=a=b"]) == {12: 1}
     for word, message in (
         ("x", "name of several"),
         ("42", "no class"),
@@ -65,16 +65,16 @@ def test_classes_by_name_or_number_and_batches_that_no_longer_fit(parent: Run) -
             fork_spec.class_of(named, word)
     for word in ("12", "-1=3", "z=3"):
         with pytest.raises(SpecError, match="expected SAMPLE=CLASS"):
-            fork_spec.relabelled(named, [word])
-    assert fork_spec.numbers("12, 7 50,12") == (7, 12, 50)
-    assert fork_spec.numbers(" ") == ()
+            fork_spec.parse_relabelling(named, [word])
+    assert fork_spec.parse_samples("12, 7 50,12") == (7, 12, 50)
+    assert fork_spec.parse_samples(" ") == ()
     for word in ("12;7", "-3", "²", "1" * 13):
         with pytest.raises(SpecError, match="expected numbers of samples"):
-            fork_spec.numbers(word)
+            fork_spec.parse_samples(word)
     with pytest.raises(SpecError, match="at most 10,000 samples can be left out by number, got 10,001"):
-        fork_spec.make(parent, 4, without=range(10_001))
+        fork_spec.create(parent, 4, without=range(10_001))
     with pytest.raises(TrainingError, match="batches hold 8 classes, but 7 are left"):
-        fork_spec.check(fork_spec.make(parent, 4, leave_out=[0, 1, 2]), data)
+        fork_spec.check(fork_spec.create(parent, 4, leave_out=[0, 1, 2]), data)
 
 
 def test_the_command_line_forks_and_a_fork_of_a_fork_keeps_its_training_split(parent: Run) -> None:
@@ -87,7 +87,7 @@ def test_the_command_line_forks_and_a_fork_of_a_fork_keeps_its_training_split(pa
     assert series(made.metrics()[0], "step", "loss")[0] == [5, 6, 7]
     assert fork_spec.parent_of(made).id == parent.id
     assert [run.id for run in fork_spec.children(parent)] == [made.id]
-    again = fork_spec.make(made, 6, ["schedule.steps=8"], leave_out=[2], without=[7], relabel={})
+    again = fork_spec.create(made, 6, ["schedule.steps=8"], leave_out=[2], without=[7], relabel={})
     assert again.fork.leave_out_samples == (2, 3, 7)
     assert again.fork.run == made.id
     assert again.fork.leave_out == (2, 9)

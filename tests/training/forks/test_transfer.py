@@ -146,7 +146,7 @@ def test_classes_are_left_out_and_samples_relabelled_in_the_training_split_alone
     data = load_data(parent.spec)
     split = data.splits["train"]
     sample = int(split[data.labels[split] == 3][0])
-    found = training_split.edited(data, ForkSpec(run="x", leave_out=(9, 0), relabel=((sample, 7),)))
+    found = training_split.edit_split(data, ForkSpec(run="x", leave_out=(9, 0), relabel=((sample, 7),)))
     left = set(found.labels[found.splits["train"]].tolist())
     assert left == set(range(1, 9))
     assert found.labels[sample] == 7
@@ -154,20 +154,20 @@ def test_classes_are_left_out_and_samples_relabelled_in_the_training_split_alone
     for split in ("validation", "test"):
         assert np.array_equal(found.splits[split], data.splits[split])
         assert {0, 9} <= set(found.labels[found.splits[split]].tolist())
-    assert training_split.edited(data, ForkSpec()) is data
+    assert training_split.edit_split(data, ForkSpec()) is data
 
 
 def test_samples_are_left_out_of_the_training_split_alone(parent: Run) -> None:
     data = load_data(parent.spec)
     train = data.splits["train"]
-    without = training_split.edited(data, ForkSpec(run="x", leave_out_samples=tuple(train[[5, 2]].tolist())))
+    without = training_split.edit_split(data, ForkSpec(run="x", leave_out_samples=tuple(train[[5, 2]].tolist())))
     assert np.array_equal(without.splits["train"], np.delete(train, [2, 5]))
     assert np.array_equal(without.labels, data.labels)
     for split in ("validation", "test"):
         assert np.array_equal(without.splits[split], data.splits[split])
     tested = int(data.splits["test"][0])
     with pytest.raises(TrainingError, match=f"fork.leave_out_samples: only samples of the training.*not {tested}$"):
-        training_split.edited(data, ForkSpec(run="x", leave_out_samples=(tested,)))
+        training_split.edit_split(data, ForkSpec(run="x", leave_out_samples=(tested,)))
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_samples_are_left_out_of_the_training_split_alone(parent: Run) -> None:
 )
 def test_what_the_training_split_has_not_is_refused(fork: ForkSpec, message: str, parent: Run) -> None:
     with pytest.raises(TrainingError, match=message):
-        training_split.edited(load_data(parent.spec), fork)
+        training_split.edit_split(load_data(parent.spec), fork)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from dmlcore.models import pretrained
 from dmlcore.models.pretrained import PublicWeights
 from dmlcore.spec import DataSpec, RunSpec, keys
 from dmlcore.storage.runs import RunStore
-from dmlcore.training.objective import CATALOGUES, has_places
+from dmlcore.training.objective import CATALOGUES, has_proxies_among_samples
 from pages.shared.state.spec_link import BASES, FIRST, command, link, linked, overrides, presets
 from pages.shared.widgets import run_picker
 from pages.shared.widgets.forms import Form
@@ -159,7 +159,7 @@ def loss_fields(form: Form) -> None:
     if learns or len(fitting) > 1 or takes_memory(info):
         with st.expander("Miner and memory" if len(fitting) > 1 else "Loss parameters"):
             _miner(form, fitting, memory=takes_memory(info), learns=learns)
-    if has_places(loss):
+    if has_proxies_among_samples(loss):
         with st.expander("Projections: proxies on samples"):
             _projections(form)
 

@@ -12,7 +12,7 @@ from dmlcore.models import backbones, pretrained
 from dmlcore.models.pretrained import PublicWeights
 from dmlcore.spec import RunSpec, SpecError, keys
 from dmlcore.storage.runs import RUN_ID
-from dmlcore.training.objective import CATALOGUES, has_places, joins_learners
+from dmlcore.training.objective import CATALOGUES, has_proxies_among_samples, joins_learners
 from pages.shared.widgets.forms import Form
 
 WITH_SHARES = [
@@ -93,7 +93,7 @@ def spec_of(form: Form) -> RunSpec:
         nested["loss"]["memory"] = 0
     if not nested["model"]["start"]:
         nested["loss"]["start_weight"] = 0.0
-    if not has_places(values["loss.name"]):
+    if not has_proxies_among_samples(values["loss.name"]):
         nested["loss"]["batch_pairs"] = 0.0
     if not projects(values):
         del nested["projection"]
@@ -193,7 +193,7 @@ def conditions(values: Mapping[str, Any]) -> bool:
 
 def projects(values: Mapping[str, Any]) -> bool:
     """Whether projections can put the proxies of the loss on samples: it has several, and something scores them."""
-    return has_places(values["loss.name"]) and chooses(values)
+    return has_proxies_among_samples(values["loss.name"]) and chooses(values)
 
 
 def folds_apply(values: Mapping[str, Any], info: data.Description) -> bool:

@@ -59,7 +59,7 @@ def show(run: Run, steps: list[int], into: DeltaGenerator) -> int:
         _refuse(form.faults, into)
         return step
     try:
-        spec = fork_spec.of(
+        spec = fork_spec.with_spec(
             run,
             step,
             _changed(run.spec, spec_form.spec_of(form), step + steps_after),
@@ -173,7 +173,7 @@ def _without(run: Run, train: np.ndarray) -> tuple[int, ...]:
         placeholder="numbers with commas between them: 12, 50, 77",
         help="By their number in the data set; Failures names those that made a query fail",
     )
-    without = fork_spec.numbers(text)
+    without = fork_spec.parse_samples(text)
     there = [sample for sample in without[:MOST_SHOWN] if sample in train]
     if there:
         st.html(_strip(run, np.array(there), lambda sample: ""))

@@ -30,7 +30,7 @@ def page() -> None:
     if run is None:
         return
     menu.link("runs", "Back to the run", {"run": run.id}, icon="arrow_back")
-    steps = fork_spec.steps(run)
+    steps = fork_spec.fork_steps(run)
     if not steps:
         st.info("This run has no checkpoint yet; there is one as soon as it trains.", icon=":material/info:")
         return

@@ -309,7 +309,7 @@ def test_who_made_a_failure_is_shown_where_it_was_asked_and_leads_to_a_fork(run,
     size = influence.named(result["train"])
     assert link.label == f"Fork without the {size} most harmful"
     query = dict(parse_qsl(link.query_string))
-    assert (query["run"], query["step"]) == (run.id, str(min(fork_spec.steps(run))))
+    assert (query["run"], query["step"]) == (run.id, str(min(fork_spec.fork_steps(run))))
     assert query["without"] == ",".join(map(str, harmful[:size]))
     assert classes(["a", "b", "b", "c", "d", "e"]) == "They are of the classes b (2), a (1), c (1) and 2 more."
     assert classes(["a"]) == "They are of class a (1)."
