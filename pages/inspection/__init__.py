@@ -1,1 +1,1 @@
-"""What a trained network knows and confuses, of the run chosen once."""
+"""Inspection: pages that show what a trained network knows and confuses. All of them show the run chosen once."""

@@ -1,4 +1,4 @@
-"""Scores of each class, worst first, as a table with bars and as a ranking."""
+"""Scores of each class, worst first, as a table with bars and as a chart."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pages.shared.words.numbers import percent
 
 
 def show(view: ShownRun) -> None:
-    """Table beside the ranking, and the queries of a chosen class."""
+    """Show the table and chart of the classes, then the queries of the class selected in the table."""
     learned = view.test
     scores = confusions.by_class(learned.labels, learned.average_precision, learned.right[:, 0])
     if not len(scores.labels):
@@ -72,7 +72,7 @@ def show(view: ShownRun) -> None:
 
 
 def _taken_for(view: ShownRun, labels: np.ndarray, k: int) -> list[tuple[int | None, float | None]]:
-    """Of each class the other class that most of its neighbours are of, and their share."""
+    """Return, for each class, the other class to which most of its wrong neighbours belong, and their share."""
     with st.spinner("Counting neighbours by class …"):
         confusions = confused(view.source, k)
     shares = confusions.shares

@@ -1,4 +1,4 @@
-"""The phase portrait (d_ap, d_an) of a checkpoint, the region where a loss is active, and both by step."""
+"""Phase portrait (d_ap, d_an) of a checkpoint with the region where a loss is active, and its history over training."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from pages.shared.words.numbers import percent
 from pages.shared.words.titles import loss_title
 
 TESTED = "tested"
-OTHERWISE = "ranking"  # the loss whose region is drawn where the run has none of single triplets
-MULTIPLES = 6  # small portraits over the training
+OTHERWISE = "ranking"  # loss whose active region is drawn if the loss of the run is not defined on single triplets
+MULTIPLES = 6  # small portraits, one per checkpoint
 WORDS: dict[Kind, tuple[str, str]] = {
     "hardest": ("hardest", "each anchor with its farthest positive and its nearest negative"),
     "nearest": ("nearest", "each anchor with its nearest positive and its nearest negative: wrong is 1 − R@1"),
@@ -33,7 +33,9 @@ WORDS: dict[Kind, tuple[str, str]] = {
 
 
 def show(view: ShownRun) -> None:
-    """The portrait of some weights beside the choice of triplets and loss; then over the training run."""
+    """Show the portrait of the chosen weights next to the choice of triplets and loss; below it, portraits over
+    training.
+    """
     with st.spinner("Measuring distances …"):
         tested = measured(view.source)
     kept = _measured([one for one in snapshots(view.run) if one.embeddings is not None])
@@ -68,7 +70,7 @@ def show(view: ShownRun) -> None:
 
 
 def _step(view: ShownRun, steps: list[int]) -> int | None:
-    """Which weights: those of a kept step, or None for the tested ones."""
+    """Let the user choose the weights; return the step of a kept checkpoint, or None for the tested weights."""
     if not steps:
         return None
     chosen = st.select_slider(
@@ -82,7 +84,7 @@ def _step(view: ShownRun, steps: list[int]) -> int | None:
 
 
 def _region_of(view: ShownRun) -> TripletLoss:
-    """A box with the triplet losses, first that of the run, and sliders; what is trained stays as it is."""
+    """Let the user choose a triplet loss (that of the run comes first) and its parameters; the run is not changed."""
     form = Form(f"region-{view.run.id}")
     own = loss_of(view.run.spec)
     name = form.choice(
@@ -125,14 +127,14 @@ def _draw(
 
 
 def _reach(density: list[DistanceDensity], kind: Kind) -> float:
-    """The end of both axes: a little beyond the largest distance that is drawn."""
+    """Return the end of both axes, slightly above the largest distance drawn."""
     top = max(float(max(p.triplets(kind).d_ap.max(), p.triplets(kind).d_an.max())) for p in density)
     step = 10.0 ** math.floor(math.log10(top)) / 5 if top > 0 else 1.0
     return math.ceil(top / step + 1e-9) * step
 
 
 def _shares(pairs: DistanceDensity, loss: TripletLoss) -> None:
-    """What is wrong and what is active, for each kind of triplet."""
+    """Show the fractions of wrong and of active triplets for each kind of triplet."""
     rows = [(WORDS[kind][0], pairs.triplets(kind)) for kind in KINDS]
     st.dataframe(
         {
@@ -177,7 +179,7 @@ def _caption(pairs: DistanceDensity, kind: Kind, loss: TripletLoss, reach: float
 
 
 def _offer(view: ShownRun) -> None:
-    """What is missing for the way here, and how to get it."""
+    """Say which checkpoints or embeddings are missing for the portraits over training, and how to get them."""
     kept = snapshots(view.run)
     if not kept:
         st.info(

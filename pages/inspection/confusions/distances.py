@@ -1,4 +1,6 @@
-"""Distances of positives and negatives over the whole test split, of one run or two, with the window of the loss."""
+"""Distance histograms of positive and negative pairs over the whole test split, for one or two runs, with the active
+window of the loss.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from pages.shared.words.numbers import percent
 
 
 def show(view: ShownRun) -> None:
-    """The histograms, their numbers, and what the loss sees of them."""
+    """Show the histograms, their statistics and the share of pairs on which the loss acts."""
     with st.spinner("Measuring distances …"):
         own = measured(view.source)
     other = _other(view)
@@ -43,7 +45,7 @@ def show(view: ShownRun) -> None:
 
 
 def _other(view: ShownRun) -> tuple[str, DistanceDensity] | None:
-    """A second run on the same data, measured."""
+    """Let the user choose a second run on the same data and return its measured distances."""
     data = view.run.spec.data.name
     alike = run_picker.offered(RunStore(), lambda name, brief: brief.data == data and name != view.run.id)
     runs = {name: run for name, run in alike.items() if run.embeddings()}

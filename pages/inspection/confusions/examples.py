@@ -1,4 +1,4 @@
-"""Queries with their neighbours under a chart, each with its ways on; and samples handed over as a selection."""
+"""Queries with their neighbours below a chart, each with links to other pages, and a button that selects samples."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from pages.shared.widgets import menu, neighbour_grid, selection
 from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.words.numbers import percent
 
-ROWS = 4  # queries at a time
-SHOWN = 8  # neighbours of each
+ROWS = 4  # queries on a page
+SHOWN = 8  # neighbours of each query
 
 
 def queries(view: ShownRun, rows: Ints, key: str, wrong: Callable[[int], int | None]) -> None:
-    """The queries `rows`, some at a time, with their neighbours; wrong(row): the neighbour that the forces are of."""
+    """Show some of the queries `rows` with their neighbours. `wrong(row)` returns the neighbour used for the forces."""
     if not len(rows):
         st.info("No query is like that.", icon=":material/check:")
         return
@@ -35,7 +35,9 @@ def queries(view: ShownRun, rows: Ints, key: str, wrong: Callable[[int], int | N
 
 
 def tiles(view: ShownRun, rows: Sequence[tuple[int, str, Sequence[int]]], key: str) -> None:
-    """Rows of images that are no search: (sample, words under it, the samples beside it), all as rows."""
+    """Show rows of images that are not search results. Each entry is (sample, caption, samples next to it), all as
+    rows.
+    """
     labels = view.test.labels
     shown: list[neighbour_grid.Row] = [
         (
@@ -49,7 +51,7 @@ def tiles(view: ShownRun, rows: Sequence[tuple[int, str, Sequence[int]]], key: s
 
 
 def hand_over(view: ShownRun, rows: Ints, origin: str, key: str) -> None:
-    """A button that makes samples the selection, and once they are it, the pages that show it."""
+    """Show a button that makes samples the selection; then show links to the pages that display it."""
     indices = np.unique(view.test.indices[rows])
     chosen = selection.chosen(view.run)
     if chosen is not None and np.array_equal(chosen.indices, indices):
@@ -66,7 +68,7 @@ def _query(view: ShownRun, row: int, wrong: int | None) -> neighbour_grid.Row:
 
 
 def _listen(view: ShownRun, key: str) -> None:
-    """A click on an image makes it the query of the gallery; one on Forces shows what losses do about it."""
+    """Open the clicked image as the query of Neighbours, or show its forces on Failures if "Forces" was clicked."""
     asked = neighbour_grid.listen(f"click-{key}", keys=("forces",))
     if isinstance(asked["query"], int):
         menu.go("neighbours", selection.address(view.run) | {"query": str(asked["query"])})

@@ -1,4 +1,6 @@
-"""Hubs: samples that are a neighbour of too many, how many of these are wrong, and samples that nobody finds."""
+"""Hubs (samples that are neighbours of very many queries), the share of wrong hits, and samples that no query
+retrieves.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,12 @@ from pages.shared.widgets.chart import chart
 from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.words.numbers import percent
 
-ROWS, EACH = 4, 10  # hubs at a time, samples shown beside each
+ROWS, EACH = 4, 10  # hubs on a page, samples shown next to each
 KINDS = {"hubs": "Hubs", "bad": "Bad hubs", "orphans": "Nobody's neighbour"}
 
 
 def show(view: ShownRun) -> None:
-    """Numbers, distribution, and the samples themselves."""
+    """Show the hubness statistics, the distribution of occurrences and the samples themselves."""
     counts = neighbour_counts(view)
     k = int(
         st.select_slider(

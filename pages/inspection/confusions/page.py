@@ -1,4 +1,6 @@
-"""Confusions: which classes a network mixes up, how positives and negatives lie apart, and which samples are hubs."""
+"""Confusions: which classes a network confuses, how distances of positives and negatives differ, and which samples are
+hubs.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,7 @@ def page() -> None:
 
 @st.fragment
 def browse(view: ShownRun) -> None:
-    """The summary, the choice of a view, and the view."""
+    """Show the summary, the selector of the view, and the chosen view."""
     _summary(view.run, view.test)
     chosen = st.segmented_control(
         "View",
@@ -66,7 +68,7 @@ def browse(view: ShownRun) -> None:
         VIEWS[chosen or "pairs"](view)
     except Unreadable as error:
         st.error(words.plain(error), icon=":material/broken_image:")
-    except ValueError as error:  # a part without two classes, or with none that has two samples
+    except ValueError as error:  # for example a split with fewer than two classes, or without a class of two samples
         st.info(words.plain(error), icon=":material/info:")
 
 

@@ -1,4 +1,4 @@
-"""The matrix of confusions in an order that shows blocks, the most confused pairs, and examples of a chosen pair."""
+"""Confusion matrix in an order that shows blocks, the most confused class pairs, and examples of a chosen pair."""
 
 from __future__ import annotations
 
@@ -19,15 +19,17 @@ from pages.shared.widgets.run_status import literal
 from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.words.numbers import percent
 
-MOST_SHOWN = 200  # classes of the whole matrix, which is offered beside that of the worst pairs
-ALL = -1  # classes, as the box has them
-LISTED = 100  # pairs
-COUNTS_DEFAULT = 3  # the fourth count: 8 neighbours where so many are kept
-ROW, IN_SIGHT = 35, 5  # pixels of a row of the list; rows in sight: the images of the pair stand in sight under it
-PAIR = "pair"  # of the link: label of the query's class - label of the neighbour's
-INK = {"light": "#333", "dark": "#ddd"}  # of numbers on pale cells
-# The matrix is shown whole, so that its names stay in view and the wheel scrolls the page; only a narrow window scrolls
-# it sideways. What stands beside it goes below where there is no room. A row of eight neighbours is one line there.
+MOST_SHOWN = 200  # classes up to which the whole matrix is offered in addition to that of the worst pairs
+ALL = -1  # classes offered in the box
+LISTED = 100  # class pairs listed
+COUNTS_DEFAULT = 3  # index of the default count: 8 neighbours where that many are stored
+# row height of the list in pixels, and rows shown at once; the images of the pair stay visible below the list
+ROW, IN_SIGHT = 35, 5
+PAIR = "pair"  # name in the link; value: label of the query's class, "-", label of the neighbour's class
+INK = {"light": "#333", "dark": "#ddd"}  # text colour of numbers on pale cells
+# The matrix is shown whole, so that its class names stay visible and the wheel scrolls the page; only a narrow window
+# scrolls it sideways. The list moves below the matrix if the window is too narrow. A row of eight neighbours fits on
+# one line there.
 STYLE = """<style>
 .st-key-matrix-scroll { overflow-x: auto; }
 .st-key-matrix-scroll [data-testid="stVegaLiteChart"] { width: max-content; }
@@ -50,7 +52,7 @@ _PAIR = re.compile(r"(\d{1,9})-(\d{1,9})")
 
 
 def show(view: ShownRun) -> None:
-    """The matrix; beside it, in sight together with it, the list and examples of the chosen pair."""
+    """Show the matrix and, next to it in the same view, the list and the examples of the chosen pair."""
     st.html(STYLE)
     with st.container(key="confused"):
         left, right = st.columns(2, gap="small")
@@ -85,7 +87,9 @@ def _neighbours(view: ShownRun) -> str:
 
 
 def _around(view: ShownRun, confusions: Confusions) -> int | None:
-    """The class that the matrix is about, ALL, or None for the most confused ones; None where all are named anyway."""
+    """Let the user choose the class that the matrix is centred on. Return its label, ALL, or None for the most confused
+    classes; None also if all classes are shown anyway.
+    """
     classes = len(confusions.classes)
     if classes <= MOST_NAMED:
         return None
@@ -103,7 +107,7 @@ def _around(view: ShownRun, confusions: Confusions) -> int | None:
 
 
 def _chosen(confusions: Confusions, best: ClassPairs) -> tuple[int, int] | None:
-    """Labels of the pair of the link; without one those of the most confused pair, the stronger way."""
+    """Return the labels of the class pair in the link; by default the most confused pair, in its stronger direction."""
     match = _PAIR.fullmatch(st.query_params.get(PAIR, ""))
     if match:
         pair = int(match[1]), int(match[2])
@@ -152,7 +156,9 @@ def _matrix(
 
 
 def _key(chart: Literal["matrix", "worst-pairs"]) -> str:
-    """A key that changes once the pair was chosen elsewhere: what was chosen here before can be chosen again."""
+    """Return a widget key that changes when the pair was chosen elsewhere, so that the previous choice can be made
+    again.
+    """
     return f"{chart}-{st.session_state.get(f'{chart}-mounted', 0)}"
 
 
@@ -170,12 +176,12 @@ def _follow_cell() -> None:
 
 
 def _list_key(k: str) -> str:
-    """Another table for another number of neighbours: a tick keeps its row, which is then another pair."""
+    """Return a table key that changes with `k`, because the same row index then means another pair."""
     return f"{_key('worst-pairs')}-{k}"
 
 
 def _row_of(chosen: tuple[int, int] | None, confusions: Confusions, best: ClassPairs) -> int | None:
-    """The row of the chosen pair, either way; None where it is not among those listed."""
+    """Return the row of the chosen pair in either direction; None if it is not listed."""
     pairs = zip(confusions.classes[best.first].tolist(), confusions.classes[best.second].tolist(), strict=True)
     return next((row for row, pair in enumerate(pairs) if chosen and set(pair) == set(chosen)), None)
 
@@ -193,7 +199,7 @@ def _list(view: ShownRun, confusions: Confusions, best: ClassPairs, chosen: tupl
     st.markdown(f"{of_all} {which}")
     ticked = _row_of(chosen, confusions, best)
     first, second = ([view.name(int(x)) for x in confusions.classes[places]] for places in (best.first, best.second))
-    st.dataframe(  # the numbers first: names may be cut, they may not
+    st.dataframe(  # numbers come first, because names may be truncated and numbers may not
         {
             "confused": best.mutual.round(3),
             "→": best.there.round(3),
@@ -230,7 +236,7 @@ def _follow_row(confusions: Confusions, best: ClassPairs, k: str) -> None:
 
 
 def _examples(view: ShownRun, confusions: Confusions, chosen: tuple[int, int], k: str) -> None:
-    """Queries of the one class that have neighbours of the other, most of them first."""
+    """Return queries of the first class that have neighbours of the second, those with the most first."""
     query, other = chosen
     first, second = confusions.place(query), confusions.place(other)
     assert first is not None
@@ -274,12 +280,14 @@ def _examples(view: ShownRun, confusions: Confusions, chosen: tuple[int, int], k
 
 
 def _wrong(view: ShownRun, row: int, other: int, hits: Bools) -> int | None:
-    """The nearest neighbour of the other class; of the own class asked for, the nearest of any other."""
+    """Return the nearest neighbour of class `other`; if that is the query's own class, the nearest one of any other
+    class.
+    """
     wrong = hits[row] if other != view.test.labels[row] else ~view.test.right[row]
     places = np.flatnonzero(wrong)
     return int(view.test.neighbours[row, places[0]]) if len(places) else None
 
 
 def _title(query: str, other: str) -> None:
-    """The pair, literally."""
+    """Return the pair as text with Markdown escaped."""
     literal(f"Queries of “{query}”" + (f" with neighbours of “{other}”" if other != query else ""), "h4")

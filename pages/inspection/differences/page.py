@@ -1,4 +1,4 @@
-"""Differences: what two checkpoints of a run, or two runs, find otherwise for the very same queries."""
+"""Differences: queries for which two checkpoints of one run, or two runs, retrieve different neighbours."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ from pages.shared.words.labels import SCORES
 from pages.shared.words.numbers import percent
 
 LABELS = "doubted labels"
-SHORT = KINDS | {"lost": "lost", "gained": "gained"}  # as the numbers above call them
-# The lists stand beside the charts, in sight with them, or below where there is no room; eight neighbours are one line.
+SHORT = KINDS | {"lost": "lost", "gained": "gained"}  # names of the columns in the figures above
+# The lists are next to the charts while the window is wide enough, else below. Eight neighbours fit on one line.
 STYLE = """<style>
 .st-key-differences > div > [data-testid="stColumn"] { min-width: min(36rem, 100%); }
 @media (min-width: 640px) {
@@ -46,8 +46,8 @@ STYLE = """<style>
   .st-key-differences .neighbours .found { grid-template-columns: repeat(8, minmax(0, 1fr)); gap: 6px; }
 }
 </style>"""
-MANY = 12_000  # test samples, from which only both sides are read and not every snapshot
-QUICK = 60.0  # seconds for which checkpoints are embedded without being asked
+MANY = 12_000  # test samples above which only the two sides are read, not every snapshot
+QUICK = 60.0  # seconds up to which missing embeddings are computed without asking
 
 
 def page() -> None:
@@ -90,7 +90,7 @@ def _compare(first: RunSide, second: RunSide) -> None:
 
 @st.fragment
 def body(shown: ShownDifference) -> None:
-    """Charts and lists; what is pressed in them runs only this."""
+    """Show charts and lists. A fragment: interaction with them reruns only this function."""
     runs = [side.run for side in shown.sides]
     if not all(map(run_picker.present, runs)):
         return
@@ -109,7 +109,11 @@ def body(shown: ShownDifference) -> None:
 
 
 def _queries(shown: ShownDifference, point: list[int] | None, selected: Ints | None) -> None:
-    """The query of the chosen point, and those of a kind. selected: indices of the samples of the selection."""
+    """Return the query of the chosen point and the queries of the chosen kind.
+
+    Args:
+        selected: Indices (in the data set) of the selected samples.
+    """
     difference = shown.difference
     counts = {kind: len(difference.queries(kind)) for kind in KINDS}
     if point is not None:
@@ -133,7 +137,7 @@ def _queries(shown: ShownDifference, point: list[int] | None, selected: Ints | N
 
 
 def _summary(change: Difference, first: RunSide, second: RunSide) -> None:
-    """R@1 and MAP@R of both, the flips, and whether so uneven a split may be chance."""
+    """Show R@1 and MAP@R of both sides, the number of flips, and McNemar's p of their split."""
     comparison = change.comparison
     a, b = comparison.right.mean(axis=1)
     before, after = comparison.average_precision.mean(axis=1)
@@ -156,7 +160,9 @@ def _summary(change: Difference, first: RunSide, second: RunSide) -> None:
 
 
 def _charts(shown: ShownDifference) -> list[int] | None:
-    """Every query before and after; the flips over the snapshots; position of the chosen point, if any."""
+    """Show every query before and after, and the flips over the snapshots; return the position of the chosen point, if
+    any.
+    """
     difference = shown.difference
     before, after = difference.comparison.average_precision
     run = shown.sides[0].run
@@ -198,7 +204,7 @@ def _turnover(paths: tuple[Path, ...]) -> Turnover:
 
 
 def _doubted(shown: ShownDifference) -> Doubted:
-    """Of all snapshots but the untrained one where it is one run and not too many samples, and of both sides."""
+    """Return the neighbours of both sides and, for one run of moderate size, of all trained snapshots."""
     paths = [side.path for side in shown.sides]
     if shown.sides[0].run.id == shown.sides[1].run.id and len(shown.difference.indices) <= MANY:
         embedded = sides_view.embedded(shown.sides[0].run)
@@ -212,14 +218,14 @@ def _doubts(paths: tuple[Path, ...]) -> Doubted:
 
 
 def _read(path: Path) -> TestNeighbours:
-    """Without the cache of the pages, which holds fewer than a run may have snapshots."""
+    """Read neighbours without the page cache, which holds fewer entries than a run may have snapshots."""
     from dmlcore.inspection.neighbours import read
 
     return read(path)
 
 
 def _embed(run: Run) -> None:
-    """Embed what a run lacks for a comparison: at once where that is quick, else at the press of a button."""
+    """Compute embeddings that a comparison needs: immediately if that is quick, else at the press of a button."""
     missing = [snapshot for snapshot in snapshots(run) if snapshot.embeddings is None]
     if run.embeddings() is None:
         job_button.offer(run, "evaluate", at_once=(run.path / LAST).exists() and _is_quick(run, 1))
@@ -231,7 +237,7 @@ def _embed(run: Run) -> None:
 
 
 def _is_quick(run: Run, times: int) -> bool:
-    """Return True if embedding the test split so many times takes at most QUICK seconds."""
+    """Return True if embedding the test split `count` times takes at most QUICK seconds."""
     with suppress(DataError), st.spinner("Reading the data set …", show_time=True):
         data = thumbnails.dataset(run.spec)
         samples = times * len(data.splits["test"])

@@ -1,4 +1,4 @@
-"""The queries of a difference, each with its neighbours in A and in B, and samples whose label many snapshots doubt."""
+"""Queries that differ, each with its neighbours in A and in B, and samples whose label many snapshots doubt."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ STYLE = """<style>
 
 @dataclass(frozen=True)
 class ShownDifference:
-    """What all rows need: both sides, the difference, names of classes."""
+    """Data shared by all rows: both sides, the difference and the class names."""
 
     sides: tuple[RunSide, RunSide]
     difference: Difference
@@ -49,13 +49,17 @@ class ShownDifference:
 
     @property
     def runs(self) -> list[ShownRun]:
-        """A and B."""
+        """The two sides, A and B."""
         sides = zip(self.sides, self.difference.comparison.learned, strict=True)
         return [ShownRun(side.run, side.path, learned, self.name) for side, learned in sides]
 
 
 def queries(shown: ShownDifference, kind: Kind, only: Ints | None) -> None:
-    """The queries of a kind, page by page, and the way to hand them on; only: samples of a selection, or None."""
+    """Show queries of one kind page by page, and buttons that pass them on.
+
+    Args:
+        only: Samples of a selection; None for all.
+    """
     difference = shown.difference
     positions = difference.queries(kind)
     if only is not None:
@@ -86,7 +90,7 @@ def queries(shown: ShownDifference, kind: Kind, only: Ints | None) -> None:
 
 
 def blocks(shown: ShownDifference, positions: Sequence[int] | Ints, k: int = 8) -> None:
-    """Queries (positions in the difference), each with its nearest neighbours in A and in B."""
+    """Show queries (positions in the difference), each with its nearest neighbours in A and in B."""
     run, k = shown.sides[1].run, min(k, shown.runs[0].test.neighbours.shape[1])
     stay, change, precision = (
         shown.difference.kept(k),
@@ -113,7 +117,7 @@ def blocks(shown: ShownDifference, positions: Sequence[int] | Ints, k: int = 8) 
 
 
 def labels(shown: ShownDifference, doubts: Doubted) -> None:
-    """Samples whose neighbours agree on another class, with the neighbours they have in B."""
+    """Show samples whose neighbours agree on another class, with their neighbours in B."""
     st.markdown(
         f"Test samples of whose 8 nearest neighbours none has their class and at least 6 share one other class, in at "
         f"least half of {doubts.asked} embeddings. **Candidates for label errors, no verdicts**: a class that the "
@@ -151,7 +155,7 @@ def labels(shown: ShownDifference, doubts: Doubted) -> None:
 
 
 def _hand_over(shown: ShownDifference, positions: Ints, words: str) -> None:
-    """Make the listed queries the selection that the other pages show."""
+    """Make the listed queries the selection that other pages show."""
     run = shown.sides[1].run
     a, b = (side.words if side.run.id == run.id else f"{side.words} of another run" for side in shown.sides)
     selection.button(

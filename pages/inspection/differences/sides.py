@@ -1,4 +1,4 @@
-"""The two sides of a difference: a run with weights, and the same or another run with weights, kept in the link."""
+"""The two sides of a difference, each a run with a choice of weights, stored in the link."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from pages.shared.widgets import run_picker
 from pages.shared.words import titles
 
 BEST = "best"
-OTHER, FIRST, SECOND = "other", "before", "after"  # names in the link, beside "run"
+OTHER, FIRST, SECOND = "other", "before", "after"  # names in the link, in addition to "run"
 
 
 @dataclass(frozen=True)
 class RunSide:
-    """One side: a run, "best" or a step, and the file of its embeddings."""
+    """One side: a run, its weights ("best" or a step) and the file of its embeddings."""
 
     run: Run
     weights: str
@@ -37,7 +37,7 @@ class RunSide:
 
     @property
     def words(self) -> str:
-        """Which weights, in words."""
+        """Description of the weights for display."""
         return "best weights" if self.step is None else f"step {self.step:,}"
 
 
@@ -55,7 +55,7 @@ def pick(run: Run) -> tuple[Run, RunSide | None, RunSide | None]:
 
 
 def same_samples(first: RunSide, second: RunSide, a: TestNeighbours, b: TestNeighbours) -> None:
-    """Raise Incomparable unless both sides were tested on the same samples, or where that cannot be told."""
+    """Raise Incomparable unless both sides were tested on the same samples; also if that is unknown."""
     one, two = first.run.spec, second.run.spec
     try:
         refuse_other_samples(a, b, lambda: (thumbnails.dataset(one), thumbnails.dataset(two)))
@@ -69,14 +69,14 @@ def same_samples(first: RunSide, second: RunSide, a: TestNeighbours, b: TestNeig
 
 
 def embedded(run: Run) -> list[Snapshot]:
-    """The snapshots of a run that have embeddings, by step."""
+    """Return the snapshots of a run that have embeddings, by step."""
     return [snapshot for snapshot in snapshots(run) if snapshot.embeddings is not None]
 
 
 def _options(run: Run) -> dict[str, Path | None]:
-    """What may be compared of a run: name in the link -> file, None where it is not embedded yet.
+    """Return the weights of a run that can be compared: name in the link -> embeddings file, None if not embedded yet.
 
-    The best weights are one of the kept checkpoints more often than not, which then does not stand there twice.
+    If the best weights equal a kept checkpoint, as they usually do, they are listed once.
     """
     best = run.embeddings()
     same = _best_step(run) if best else None
@@ -85,7 +85,7 @@ def _options(run: Run) -> dict[str, Path | None]:
 
 
 def _other(store: RunStore, run: Run, into: st.delta_generator.DeltaGenerator) -> Run:
-    """The run of the second side."""
+    """Let the user choose the run of side B."""
     data = run.spec.data.name
     wanted = st.query_params.get(OTHER)
     runs = {run.id: run} | run_picker.offered(store, lambda name, brief: brief.data == data, [wanted])
@@ -108,7 +108,9 @@ def _other(store: RunStore, run: Run, into: st.delta_generator.DeltaGenerator) -
 
 
 def _partner(run: Run, runs: dict[str, Run]) -> str:
-    """The run itself where it has snapshots, else its parent, else the newest one that was divided alike."""
+    """Return the default run for side B: the run itself if it has snapshots, else its parent, else the newest run with
+    the same split.
+    """
     if len(snapshots(run)) > 1:
         return run.id
     if (parent := fork_spec.parent_of(run)) is not None:
@@ -129,7 +131,7 @@ def _alike(run: Run, other: Run) -> bool:
 
 
 def _defaults(run: Run, other: Run) -> tuple[str, str]:
-    """The first and the best checkpoint of one run, the best weights of two."""
+    """Return the default weights: the first and the best checkpoint of one run, or the best weights of two runs."""
     options = list(_options(run))
     first = next((name for name in options if name != BEST), BEST)
     return (first, BEST if BEST in options else options[-1]) if run.id == other.id and options else (BEST, BEST)
@@ -169,6 +171,6 @@ def _words(run: Run, value: str, options: dict[str, Path | None]) -> str:
 
 
 def _best_step(run: Run) -> int | None:
-    """The step of the weights that were evaluated last, where the scores tell."""
+    """Return the step of the weights that were evaluated last, or None if the scores do not name it."""
     tested = run_reader.reader().history(run).scores.get("trained")
     return int(tested["step"]) if tested else None

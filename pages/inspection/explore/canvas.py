@@ -1,4 +1,4 @@
-"""The canvas of the map page and the images beside it: hears lassos, tags, views and what the link should say."""
+"""Canvas of the map and its image panel: handles lassos, tags, views and updates of the link."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pages.shared.widgets.presentation import Presentation
 KEY = "map"
 ORIGIN = "lasso on the map"
 MOST_CORNERS = 64
-MOST_AWAY = 100  # widths of the map
+MOST_AWAY = 100  # widths of the map, as shares
 PAGES = {"neighbours": "All its neighbours", "failures": "Forces of its failure"}
 LECTURE = Presentation(
     "Map of an embedding",
@@ -41,9 +41,12 @@ _canvas = component("inspection/explore")
 
 
 def show(data: MapData, *, marks: Sequence[int], chosen: Selection | None, own: Sequence[float] | None = None) -> None:
-    """Draw a map; `marks` are samples to ring, `chosen` is drawn as selected. Follows a click to another page.
+    """Draw a map and follow a click that leads to another page.
 
-    own: where an image of the visitor belongs, as shares of the square.
+    Args:
+        marks: Samples to ring.
+        chosen: Samples drawn as selected.
+        own: Position of the visitor's own image, as fractions of the square; None without one.
     """
     seq = st.session_state.get(_seq(data), 0)
     event = _canvas(
@@ -77,8 +80,8 @@ def show(data: MapData, *, marks: Sequence[int], chosen: Selection | None, own: 
 
 
 def own(data: MapData) -> list[float] | None:
-    """Where ?own=X,Y, in the units of the map, lies as shares of its square; None for anything but two numbers."""
-    if data.steps:  # the place belongs to the one map it was found on
+    """Return the position ?own=X,Y (map units) as fractions of the map's square; None unless it is two numbers."""
+    if data.steps:  # the position is valid on the one map where it was computed
         return None
     try:
         place = np.array([float(number) for number in st.query_params.get("own", "")[:100].split(",")])
@@ -91,15 +94,15 @@ def own(data: MapData) -> list[float] | None:
 
 
 def look() -> Look:
-    """What the link says of colours, filters and sizes, which may be anything."""
+    """Return colours, filters and sizes from the link, which is untrusted."""
     return Look.from_query(st.query_params.to_dict())
 
 
 def polygon(text: Any) -> np.ndarray:
-    """Corners (m, 2) of a lasso from the browser, base64 of little-endian uint16; raises ValueError."""
+    """Decode the corners (m, 2) of a lasso, sent as base64 of little-endian uint16. Raises ValueError."""
     try:
         places = np.frombuffer(base64.b64decode(text[: 8 * MOST_CORNERS], validate=True), "<u2")
-    except (TypeError, ValueError) as error:  # ValueError: half a number, or no base64
+    except (TypeError, ValueError) as error:  # ValueError: an incomplete number, or not base64
         raise ValueError(f"no lasso: {error}") from None
     if len(places) % 2 or not 6 <= len(places) <= 2 * MOST_CORNERS:
         raise ValueError(f"a lasso has 3 to {MOST_CORNERS} corners, got {len(places)} coordinates")
@@ -107,7 +110,9 @@ def polygon(text: Any) -> np.ndarray:
 
 
 def rows(data: MapData, asked: dict[str, Any], before: Selection | None) -> np.ndarray:
-    """Samples (indices in the data set) that a message of the canvas selects; raises ValueError for a senseless one."""
+    """Return the samples (indices in the data set) that a message of the canvas selects. Raises ValueError if it is
+    malformed.
+    """
     indices = data.sheet.indices
     kept = before.indices if before else indices[:0]
     if "toggle" in asked:

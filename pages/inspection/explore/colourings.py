@@ -1,4 +1,4 @@
-"""The columns of a map: what its points may be coloured and filtered by, one byte each."""
+"""Columns of a map: attributes by which its points can be coloured and filtered, one byte per point."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from dmlcore.inspection.hubness import hubness
 from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.typing import Array, Bools, Bytes, Ints
 
-NEAREST = 8  # neighbours that purity, density and doubt look at
-COUNTED = 10  # neighbours that make a hub
-NOWHERE = 255  # a byte that says: not defined for this point
-RANKS = (1, 2, 5, 17, 65)  # where each kind of rank begins
+NEAREST = 8  # neighbours used for purity, density and label doubt
+COUNTED = 10  # neighbours used for hubness
+NOWHERE = 255  # byte of a point for which the column is undefined
+RANKS = (1, 2, 5, 17, 65)  # first rank of each bin
 
 
 class Column(NamedTuple):
-    """A byte for each point, and what the page says of it.
+    """One column: a byte per point, with its description for the page.
 
-    facts: "names" of the bytes 0, 1, ... of a column that filters, or "title", "low" and "high" of a scale.
-    fine: (n,) the number behind the byte, to sort by, where it is more.
+    Attributes:
+        facts: "names" of the byte values 0, 1, ... of a categorical column, or "title", "low" and "high" of a scale.
+        fine: Unquantised values (n,) to sort by; None if the bytes are exact.
     """
 
     values: Bytes
@@ -33,7 +34,7 @@ class Column(NamedTuple):
 
 
 def columns(neighbours: TestNeighbours) -> dict[str, Column]:
-    """Every column by its name."""
+    """Compute all columns, by name."""
     no_query = np.isnan(neighbours.average_precision) | ~neighbours.queries
     return {
         "right": _right(neighbours, no_query),
@@ -72,7 +73,7 @@ def _hubness(neighbours: TestNeighbours) -> Column:
     k = min(COUNTED, neighbours.neighbours.shape[1])
     hubs = hubness(neighbours.labels, neighbours.neighbours, neighbours.is_gallery, k)
     kind, times = np.full(len(neighbours.labels), NOWHERE), np.zeros(len(neighbours.labels))
-    if neighbours.is_sample:  # some queries make no hubs
+    if neighbours.is_sample:  # too few queries for hubs
         return Column(kind.astype(np.uint8), {"names": ["known once all queries were asked"]})
     kind[hubs.rows] = 1
     for number, places in ((0, hubs.orphans), (2, hubs.hubs), (3, hubs.bad_hubs)):
@@ -97,7 +98,8 @@ def _doubted(neighbours: TestNeighbours) -> Column:
 def _purity(neighbours: TestNeighbours) -> Column:
     searched = neighbours.is_gallery if neighbours.is_gallery.any() else np.ones(len(neighbours.labels), bool)
     classes, group = np.unique(neighbours.labels, return_inverse=True)
-    others = np.bincount(group[searched], minlength=len(classes))[group] - searched  # of the class, itself not counted
+    # of the class, without the sample itself
+    others = np.bincount(group[searched], minlength=len(classes))[group] - searched
     k = min(NEAREST, neighbours.right.shape[1])
     looked = np.minimum(others, k)
     alone = (looked == 0) | (neighbours.neighbours[:, 0] < 0)
@@ -124,6 +126,8 @@ def _density(neighbours: TestNeighbours) -> Column:
 
 
 def tagged(tags: Sequence[Ints], indices: Ints) -> Array:
-    """(T, ceil(n / 8)) bits, the first sample the lowest, of the samples `indices` (n,) that carry each of T tags."""
+    """Return (T, ceil(n / 8)) bits, first sample in the lowest bit, that mark which of the samples `indices` (n,) carry
+    each of T tags.
+    """
     masks = np.stack([np.isin(indices, samples) for samples in tags])
     return np.packbits(masks, axis=1, bitorder="little")

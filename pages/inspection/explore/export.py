@@ -1,4 +1,4 @@
-"""A map to export: every point as a line of CSV."""
+"""Export of a map as CSV, one line per point."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from pages.inspection.explore.colourings import NOWHERE, columns
 
 
 def table(sheet: Sheet, points: Singles, names: Sequence[str], known: TestNeighbours) -> str:
-    """Sample, class, place on the map, whether its nearest neighbour is right, and purity.
+    """Return CSV lines of sample, class, position, correctness of the nearest neighbour, and purity.
 
-    points: (n, 2) in the units of the map; names: of the classes of the sheet, by their place in it.
+    Args:
+        points: Positions (n, 2) in map units.
+        names: Class names, indexed as in the sheet.
     """
     sides = columns(known)
     lines: list[list[Any]] = [

@@ -1,4 +1,4 @@
-"""Tags and named views of a run: what the canvas is told of them, and what it asks to be kept."""
+"""Tags and named views of a run: their state for the canvas, and the requests of the canvas to store them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from dmlcore.storage.runs import Run
 from dmlcore.typing import Ints
 from pages.inspection.explore.state import Look
 
-LOOK = tuple(kind.key or name for name, kind in Look.kinds.items())  # of a link
-VIEWED = (*LOOK, "selection", "map", "training", "point", "query", "own")  # what a view keeps of a link
-_TIMES, _AGAIN = "views opened", "another map asked for"  # of this session
+LOOK = tuple(kind.key or name for name, kind in Look.kinds.items())  # name in the link
+VIEWED = (*LOOK, "selection", "map", "training", "point", "query", "own")  # parameters of a link that a view stores
+_TIMES, _AGAIN = "views opened", "another map asked for"  # keys of the session state
 
 
 def kept(run: Run) -> dict[str, Any]:
-    """What the canvas is told: the id of the tags, the views, why nothing can be kept, how often a view was opened."""
+    """Return the state for the canvas: id of the tags, views, why nothing can be stored, and how often a view was
+    opened.
+    """
     try:
         known, why = tags_and_views.read(run), tags_and_views.why_not(run)
     except NotKept as error:
@@ -31,9 +33,11 @@ def kept(run: Run) -> dict[str, Any]:
 
 
 def keep(run: Run, indices: Ints, asked: Any) -> None:
-    """Do what a message of the canvas asks for: tag samples, keep, drop or open a view; says why where it is refused.
+    """Carry out the request in a message of the canvas: tag samples, or save, delete or open a view. Shows why a
+    request is refused.
 
-    indices (n,): the samples of the map's rows.
+    Args:
+        indices: (n,) sample indices of the map's rows.
     """
     if not isinstance(asked, dict):
         return
@@ -53,7 +57,7 @@ def keep(run: Run, indices: Ints, asked: Any) -> None:
 
 
 def tagged(asked: dict[str, Any], indices: Ints) -> Ints:
-    """Samples that a message names: one, or the rows of bits in base64; raises NotKept."""
+    """Return the samples named in a message: one sample, or the rows set in a base64 bit mask. Raises NotKept."""
     if "index" in asked:
         if not isinstance(asked["index"], int) or asked["index"] not in indices:
             raise NotKept("This sample is not on the map.")
@@ -70,7 +74,7 @@ def tagged(asked: dict[str, Any], indices: Ints) -> Ints:
 
 
 def other_map() -> bool:
-    """Whether the view that was opened just now is of another map than the one on the page."""
+    """Return True if the view that was just opened belongs to a map other than the one shown."""
     return bool(st.session_state.pop(_AGAIN, False))
 
 

@@ -1,4 +1,4 @@
-"""Which map of a run is shown, and a form for another one; a job makes it, and its progress is told meanwhile."""
+"""Choice of the map of a run, a form for another one, and the progress of the job that computes it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from dmlcore.storage.runs import Run
 from pages.shared.widgets import job_button
 from pages.shared.widgets.forms import Bounds, number
 
-PARAMETER, TRAINING = "map", "training"  # of the link: the name of the settings, and whether over training
-AT_ONCE = 4 << 20  # bytes of embeddings (some 7,000 of 128 dimensions) whose map is computed unasked
+# names in the link: the name of the settings, and the switch for the map over training
+PARAMETER, TRAINING = "map", "training"
+AT_ONCE = 4 << 20  # bytes of embeddings (about 7,000 of 128 dimensions) up to which the map is computed without asking
 NEIGHBOURHOODS = (5, 100)
 _HELP = {
     "tsne": "Keeps neighbours together; distances between groups, their size and density mean nothing",
@@ -26,14 +27,14 @@ _HELP = {
 
 
 def choose(run: Run, into: DeltaGenerator) -> Settings | None:
-    """The settings of the map to show: that of ?map=, else the newest; None before there is any."""
+    """Return the settings of the map to show: that of ?map=, else the newest; None before any map exists."""
     made = maps.made(run)
     if not made:
         return None
     names = {settings.name: settings for settings in made}
     key = f"map of {run.id}"
     wanted = st.query_params.get(PARAMETER)
-    st.session_state[key] = wanted if wanted in names else made[0].name  # the link is the truth, the box follows
+    st.session_state[key] = wanted if wanted in names else made[0].name  # the link is authoritative, the box follows
     if len(made) > 1:
         into.selectbox(
             "Map",
@@ -48,7 +49,7 @@ def choose(run: Run, into: DeltaGenerator) -> Settings | None:
 
 
 def over_training(run: Run, settings: Settings, into: DeltaGenerator) -> bool:
-    """Whether the map over training is asked for and there; a switch where the run kept checkpoints."""
+    """Return True if the map over training is requested and exists; show its switch if the run kept checkpoints."""
     if len(snapshots.snapshots(run)) < 2:
         return False
     ready = trajectory.find(run, settings) is not None
@@ -66,7 +67,7 @@ def over_training(run: Run, settings: Settings, into: DeltaGenerator) -> bool:
 
 
 def missing(run: Run, source: Path) -> None:
-    """What to show where there is no map yet: small ones are made unasked, for others there is the form."""
+    """Handle a run without a map: start computing a small one, or show the form for a large one."""
     if source.stat().st_size < AT_ONCE:
         job_button.once(run, "project", Settings(seed=run.spec.seed).to_json())
     st.markdown(
@@ -77,7 +78,7 @@ def missing(run: Run, source: Path) -> None:
 
 
 def progress(run: Run) -> bool:
-    """While a map of the run is made, or anything else works on it: say so and follow."""
+    """Show the progress while a map is computed or another task works on the run."""
     if job_button.busy(run, "map"):
         return True
     job_button.failed(run, "project", "project-over-training")
@@ -85,7 +86,7 @@ def progress(run: Run) -> bool:
 
 
 def form(run: Run) -> None:
-    """Settings of another map, and the button that makes it."""
+    """Show the settings of another map, and the button that computes it."""
     method = st.segmented_control(
         "Method",
         maps.METHODS,
@@ -132,7 +133,7 @@ def form(run: Run) -> None:
 
 
 def offer_training(run: Run, settings: Settings) -> None:
-    """The map over training: a button where it can be made and is not, and what it needs where it cannot."""
+    """Show a button for the map over training if it can be computed, or say what it needs."""
     known = snapshots.snapshots(run)
     if len(known) < 2:
         st.caption(
@@ -151,7 +152,7 @@ def offer_training(run: Run, settings: Settings) -> None:
 
 def _begin(run: Run, settings: Settings, *, training: bool = False) -> None:
     job_button.begin(run, "project-over-training" if training else "project", settings.to_json())
-    st.query_params[PARAMETER] = settings.name  # which will be shown
+    st.query_params[PARAMETER] = settings.name  # settings of the map that will be shown
     if training:
         st.query_params[TRAINING] = "1"
 

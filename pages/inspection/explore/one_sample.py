@@ -1,4 +1,4 @@
-"""What is shown of one sample: its neighbours and ranks, and what they were at the kept checkpoints."""
+"""Details of one sample: its neighbours and ranks, now and at the kept checkpoints."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from pages.shared.widgets.test_neighbours import learned
 
 
 def near(source: Path, row: int) -> dict[str, Any]:
-    """The neighbours of a row, nearest first, its AP@R, and the rank of its first hit; raises Unreadable."""
+    """Return the neighbours of a row, nearest first, its AP@R, and the rank of its first correct neighbour. Raises
+    Unreadable.
+    """
     known = learned(source)
     known.ask([row])
     nearest = zip(known.neighbours[row].tolist(), known.right[row].tolist(), known.distances[row].tolist(), strict=True)
@@ -29,7 +31,7 @@ def near(source: Path, row: int) -> dict[str, Any]:
 
 
 def history(run: Run, index: int) -> dict[str, Any]:
-    """What a sample found at each checkpoint whose embeddings are there, and how many checkpoints are kept.
+    """Return what a sample retrieved at each checkpoint that has embeddings, and the number of kept checkpoints.
 
     Raises Unreadable, FileNotFoundError.
     """
@@ -54,5 +56,5 @@ def history(run: Run, index: int) -> dict[str, Any]:
 
 @lru_cache(maxsize=2)
 def _history(embedded: tuple[tuple[int, Path], ...], changed: tuple[int, ...]) -> SampleHistory | None:
-    """changed: when each file was written, part of the key."""
+    """Read the neighbours at each checkpoint. `changed` (modification times) is part of the cache key."""
     return sample_history((step, neighbours.read(path)) for step, path in embedded)

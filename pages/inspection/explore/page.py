@@ -1,4 +1,6 @@
-"""Explore: the test embeddings on a plane, their images beside it; to filter, select, tag, and play over training."""
+"""Explore: a 2-D map of the test embeddings next to their images, with filters, selection, tags and replay over
+training.
+"""
 
 from __future__ import annotations
 
@@ -33,14 +35,14 @@ MEANING = {
     "pca": "PCA shows the two directions of largest spread; whatever differs in the others lies on top of each other.",
 }
 
-# Views of the gallery, by the name it gives them; the first is its own first.
+# Views of Neighbours by name; the first is its default view.
 VIEWS = (
     ("", "Neighbours of every query", "grid_view"),
     ("Near-duplicates", "Near-duplicates", "filter_2"),
     ("Suspicious labels", "Suspicious labels", "rule"),
     ("Own picture", "Your own picture", "upload"),
 )
-MOST_ROWS = 1000  # of the table of selected classes
+MOST_ROWS = 1000  # key of the table of selected classes
 
 
 def page() -> None:
@@ -84,7 +86,7 @@ def page() -> None:
 
 @st.fragment
 def canvas(data: MapData, method: str) -> None:
-    """The map, what is selected on it and what it is; a lasso runs only this again."""
+    """Show the map and its selection. A fragment: a lasso reruns only this function."""
     run = data.run
     if not run_picker.present(run):
         return
@@ -108,7 +110,7 @@ def canvas(data: MapData, method: str) -> None:
 
 
 def further(run: Run, chosen: Selection | None) -> None:
-    """What else there is to ask of the same samples, each a view of the gallery."""
+    """Show links to further views of the same samples on Neighbours."""
     carried = {"run": run.id} | ({selection.PARAMETER: chosen.id} if chosen else {})
     with st.container(horizontal=True):
         for view, label, icon in VIEWS:
@@ -116,7 +118,7 @@ def further(run: Run, chosen: Selection | None) -> None:
 
 
 def selected_classes(data: MapData, chosen: Selection | None) -> None:
-    """The bar of the selection with its class counts; how to make one where there is none."""
+    """Show the bar of the selection with its class counts, or how to make a selection."""
     if chosen is None:
         st.caption(
             "Select samples: choose Lasso above the map and draw around them (or hold Shift and drag). The other pages "
@@ -152,7 +154,7 @@ def selected_classes(data: MapData, chosen: Selection | None) -> None:
 
 
 def caption(run: Run, data: MapData, method: str) -> str:
-    """What the map shows, and what it does not."""
+    """Explain what the map shows and what it cannot show."""
     row = scores(run.metrics()[0]).get("trained", {})
     score = row.get("map_at_r") if row.get("weights") == data.source.stem else None
     points = f"{len(data.sheet.indices):,} test embeddings of {len(data.sheet.labels):,} classes"
@@ -184,7 +186,7 @@ def caption(run: Run, data: MapData, method: str) -> str:
 
 
 def trust(data: MapData) -> str | None:
-    """How far the map may be believed."""
+    """Show how trustworthy the map is."""
     measured = data.quality
     if measured is None:
         return None

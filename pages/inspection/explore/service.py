@@ -1,10 +1,11 @@
-"""The points of a map over HTTP: /api/map/RUN/NAME/TAG/FILE; TAG changes with the content, so browsers keep all of it.
+"""Points of a map over HTTP: /api/map/RUN/NAME/TAG/FILE. TAG changes with the content, so browsers may cache every
+file.
 
-points.bin: place (2 x uint16), class and sample of each point, names and colours of the classes, some 5 bytes a point
-once compressed. frame-K.bin: places at another time; contours-K.bin: lines around where its points lie dense.
-right.bin, rank.bin, ... (`colourings.columns`): a byte for each point. near-ROW.bin: the neighbours of a point;
-history-ROW.bin: what they were at the kept checkpoints. selection-ID.bin, tags-ID.bin: a bit for each point. All but
-map.csv as `wire.pack` packs.
+points.bin: position (2 x uint16), class and sample of each point, names and colours of the classes; about 5 bytes per
+point once compressed. frame-K.bin: positions at another step; contours-K.bin: density contours of its points.
+right.bin, rank.bin, ... (`colourings.columns`): one byte per point. near-ROW.bin: the neighbours of a point;
+history-ROW.bin: its neighbours at the kept checkpoints. selection-ID.bin, tags-ID.bin: one bit per point. All files
+except map.csv use the format of `wire.pack`.
 """
 
 from __future__ import annotations
@@ -38,34 +39,34 @@ from pages.shared.server import host, thumbnails, wire
 from pages.shared.widgets.test_neighbours import learned
 from pages.shared.words import sentences as words
 
-TRAINING = "training"  # in place of the settings' name: the frames over training
+TRAINING = "training"  # stands for the settings' name in the address of the frames over training
 COLUMNS = ("right", "rank", "hubness", "doubted", "split", "purity", "density")
-GROWS = "no-cache"  # another checkpoint may be embedded at any time
+GROWS = "no-cache"  # seconds in a browser's cache, as another checkpoint may be embedded at any time
 _FILE = re.compile(r"([a-z]+)(?:-([0-9a-f]{1,16}))?\.(bin|csv)")
 
 
 @dataclass(frozen=True, eq=False)
 class MapData:
-    """A map ready to be sent: its sheet, where it comes from, and the steps of its frames (none for a single one)."""
+    """A map ready to be served: its sheet, its source, and the steps of its frames (empty for a single map)."""
 
     run: Run
     source: Path
     name: str  # in the address
     tag: str
     sheet: Sheet
-    points: Singles  # (n, 2) of the last frame, in the units of the map
+    points: Singles  # (n, 2) of the last frame, in map units
     steps: tuple[int, ...]
     title: str
-    words: str  # how it was made
+    words: str  # settings with which it was computed
     quality: maps.Quality | None
 
     @property
     def address(self) -> str:
-        """The folder of its files; ends in a slash."""
+        """Address of the folder of its files, with a trailing slash."""
         return f"{host.base()}api/map/{self.run.id}/{self.name}/{self.tag}/"
 
     def row(self, index: str) -> int | None:
-        """The row of a sample named in a link, or None."""
+        """Return the row of a sample named in a link, or None."""
         if not (index.isascii() and index.isdigit() and len(index) < 10):
             return None
         rows = np.flatnonzero(self.sheet.indices == int(index))
@@ -73,19 +74,21 @@ class MapData:
 
 
 def of_map(run: Run, settings: maps.Settings) -> MapData | None:
-    """The map with these settings of the newest embeddings, or None without; raises Unreadable, ValueError."""
+    """Return the map with these settings for the newest embeddings; None if it does not exist. Raises Unreadable,
+    ValueError.
+    """
     source, path = run.embeddings(), maps.find(run, settings)
     return _of_map(run.path, source, path, _tag(source, path)) if source and path else None
 
 
 def over_training(run: Run, settings: maps.Settings) -> MapData | None:
-    """The map over training with these settings, or None if it is not made; raises Unreadable, ValueError."""
+    """Return the map over training with these settings; None if it does not exist. Raises Unreadable, ValueError."""
     source, path = run.embeddings(), trajectory.find(run, settings)
     return _over_training(run.path, source, path, settings.name, _tag(source, path)) if source and path else None
 
 
 def names(run: Run, sheet: Sheet) -> list[str]:
-    """The name of each class of a sheet; its number where the data set is gone."""
+    """Return the name of each class of a sheet; its number if the data set is no longer available."""
     try:
         known = thumbnails.dataset(run.spec).class_names
     except DataError:
@@ -93,11 +96,11 @@ def names(run: Run, sheet: Sheet) -> list[str]:
     return [known[label] if label < len(known) else f"class {label}" for label in sheet.labels.tolist()]
 
 
-# ---- answers
+# ---- responses
 
 
 async def respond(request: Request) -> Response:
-    """One file of a map; 404 for what is none here, 409 with the reason where it cannot be made."""
+    """Respond with one file of a map; 404 if it does not exist, 409 with the reason if it cannot be computed."""
     return await anyio.to_thread.run_sync(_respond, request.path_params)
 
 
@@ -129,7 +132,7 @@ ROUTES: list[BaseRoute] = [Route("/api/map/{run}/{name}/{tag}/{file}", respond)]
 
 
 def _named(run: Run, name: str) -> MapData | None:
-    """The map that an address names: that of the settings with this name."""
+    """Return the map named in an address by the name of its settings."""
     wanted, _, kind = name.partition("-")
     settings = next((s for s in maps.made(run) if s.name == wanted), None)
     if settings is None or kind not in ("", TRAINING):
@@ -138,7 +141,7 @@ def _named(run: Run, name: str) -> MapData | None:
 
 
 def _content(layout: MapData, kind: str, which: str | None, suffix: str) -> bytes | None:
-    """A file of a map, compressed; None for one that is not there."""
+    """Return a compressed file of a map; None if there is no such file."""
     if suffix == "csv":
         if kind != "map" or which is not None:
             return None
@@ -159,12 +162,12 @@ def _content(layout: MapData, kind: str, which: str | None, suffix: str) -> byte
 
 @lru_cache(maxsize=4)
 def _points(layout: MapData) -> bytes:
-    """The points as the page gets them first; compressed once."""
+    """Return the compressed points, the first file that the page loads."""
     sheet = layout.sheet
     columns = {
         "xy": sheet.frames[-1],
         "group": sheet.group.astype("<u2"),
-        # Samples and classes mostly count up: steps compress to nothing.
+        # Samples and classes mostly increase, so their differences compress to almost nothing.
         "index_steps": np.diff(sheet.indices, prepend=0).astype("<i4"),
         "label_steps": np.diff(sheet.labels, prepend=0).astype("<i4"),
         "central": sheet.central.astype("<u4"),
@@ -239,7 +242,7 @@ def _tag(source: Path | None, path: Path | None) -> str:
 
 
 def _sheet(source: Path, points: Singles) -> Sheet:
-    """The points of a map (..., n, 2) with the classes of the embeddings they are of."""
+    """Return the points of a map (..., n, 2) with the classes of their embeddings."""
     count = {"n": points.shape[-2]}
     table = arrays.read(source, EMBEDDINGS, "labels", "indices", remedy="Evaluate the run again", **count)
     return Sheet.of(points, table["labels"], table["indices"])

@@ -1,4 +1,4 @@
-"""What a link says of the map and of the images beside it: colour, filters, sizes, the window, an opened sample."""
+"""State of the map and its image panel in the link: colour, filters, sizes, window and opened sample."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CLOSEST = 200.0  # zoom
 
 @dataclass(frozen=True)
 class Listed(Kind):
-    """Some values, in a link with commas; one: a valid one of what stands there, or None."""
+    """Several values, separated by commas in a link. `one` returns a valid value, or None for an invalid one."""
 
     one: Callable[[Any], Any]
     most: int
@@ -55,7 +55,7 @@ class Listed(Kind):
 
 @dataclass(frozen=True)
 class MapWindow(Numbers):
-    """The middle of what is seen of the square, each 0..1, and how many times nearer than the whole."""
+    """Centre of the visible part of the square, each coordinate in 0..1, and the zoom factor."""
 
     def read(self, value: Any, default: Any) -> Any:
         x, y, zoom = super().read(value, default)
@@ -81,20 +81,21 @@ Codes = Listed(_number, MOST_CODES)
 
 @dataclass(frozen=True)
 class Look(PageState):
-    """What stands out on the map is what the images beside it show."""
+    """State of the map; its image panel shows the samples that the map highlights."""
 
     colour: Annotated[str, ChoiceKind(COLOURS)] = "class"
-    classes: Annotated[tuple[int, ...], Listed(_number, MOST_CLASSES)] = ()  # labels that stand out; none: all
-    right: Annotated[tuple[int, ...], Listed(_number, MOST_CODES, key="verdict")] = ()  # of each column, likewise
+    classes: Annotated[tuple[int, ...], Listed(_number, MOST_CLASSES)] = ()  # labels to highlight; none: all
+    # values of each column, likewise
+    right: Annotated[tuple[int, ...], Listed(_number, MOST_CODES, key="verdict")] = ()
     rank: Annotated[tuple[int, ...], Codes] = ()
     hubness: Annotated[tuple[int, ...], Codes] = ()
     doubted: Annotated[tuple[int, ...], Codes] = ()
     split: Annotated[tuple[int, ...], Codes] = ()
     tags: Annotated[tuple[str, ...], Listed(_name, MOST_TAGS)] = ()
     sort: Annotated[str, ChoiceKind(ORDERS)] = "class"
-    size: Annotated[int, Whole(28, 200)] = 56  # pixels of an image
+    size: Annotated[int, Whole(28, 200)] = 56  # image size in pixels
     names: Annotated[bool, Flag()] = True
     images: Annotated[bool, Flag()] = True
     contours: Annotated[bool, Flag()] = False
     window: Annotated[tuple[float, ...], MapWindow(reach=untrusted.REACH * 2, key="at")] = (0.5, 0.5, 1.0)
-    sample: Annotated[int, Whole(-1, MOST_SAMPLE)] = -1  # opened in full screen
+    sample: Annotated[int, Whole(-1, MOST_SAMPLE)] = -1  # sample opened in full screen

@@ -1,4 +1,4 @@
-"""What the address of the page consists of, and how the page goes on with what its plane has written there."""
+"""Parameters of the page's address, and the merge with the address that the plane has written."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ from collections.abc import Mapping
 from urllib.parse import parse_qsl
 
 OF = ("query", "right", "wrong")
-OF_POINTS = ("a", "p", "n", "view", "line", "cut")  # senseless with another neighbour
-OF_TRIPLET = ("right", "wrong", *OF_POINTS)  # and with another query
-CLASS = "class"  # whose failures are shown
-OWN = ("selection", CLASS)  # what Streamlit writes: of this it knows better than the plane
-LONGEST = 4000  # characters
+OF_POINTS = ("a", "p", "n", "view", "line", "cut")  # invalid with another neighbour
+OF_TRIPLET = ("right", "wrong", *OF_POINTS)  # invalid with another query
+CLASS = "class"  # class whose failures are shown
+OWN = ("selection", CLASS)  # parameters that Streamlit writes and knows better than the plane
+LONGEST = 4000  # maximum length in characters
 
 
 def followed(now: Mapping[str, str], written: object) -> dict[str, str]:
-    """The address after the plane has said how it stands there now; as it was where that is of another run.
+    """Merge the plane's state into the URL, unless the URL belongs to another run.
 
-    now: the address as Streamlit knows it. Of a failure that is shown no more, as what a plane says comes late, only
-    the loss and the step hold.
+    Messages of the plane arrive late: if another failure is shown by now, only the loss and the step are taken over.
+
+    Args:
+        now: The address as Streamlit knows it.
     """
     there = dict(parse_qsl(written[:LONGEST])) if isinstance(written, str) else {}
     if not there or there.get("run") != now.get("run", there.get("run")):

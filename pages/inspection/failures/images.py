@@ -1,4 +1,4 @@
-"""The three images of a failure with their distances, and the neighbours that may take their places."""
+"""Images of the query and its two neighbours with their distances, and strips of other neighbours to choose from."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from urllib.parse import urlencode
 
-# A black disc (white in the dark theme), P a blue disc, N a vermillion square, as in the plane below.
+# A is a black disc (white in the dark theme), P a blue disc, N a vermilion square, as in the plane below.
 STYLE = """<style>
 .failure { display: grid; grid-template-columns: auto minmax(0, 1fr); gap: 10px 34px; font-size: 12.5px;
   line-height: 1.3; }
@@ -47,7 +47,7 @@ STYLE = """<style>
 
 @dataclass(frozen=True)
 class Sample:
-    """One of the three: index in the data set, name of its class, its rank for the query (None: the query itself)."""
+    """One of the three samples: index in the data set, class name, rank for the query (None for the query)."""
 
     index: int
     name: str
@@ -56,7 +56,9 @@ class Sample:
 
 @dataclass(frozen=True)
 class Others:
-    """Neighbours that may take a place: `first` are the nearest ones, `last` the farthest; (index, rank in words)."""
+    """Neighbours that can replace P or N: the nearest ones in `first`, the farthest in `last`, each as (index,
+    caption).
+    """
 
     role: str  # right | wrong
     title: str
@@ -71,7 +73,9 @@ def html(
     image: str,
     link: Callable[[str, int], str],
 ) -> str:
-    """Images of query, right and wrong with d(A,P), d(A,N) between, and strips of `others` as links."""
+    """Return HTML with the images of query, right and wrong neighbour, d(A,P) and d(A,N), and strips of `others` as
+    links.
+    """
     a, p, n = three
     return (
         f'{STYLE}<div class="failure"><div class="three">{_figure(p, "positive", "P", "right neighbour", image)}'
@@ -113,5 +117,5 @@ def _strip(others: Others, right: int, wrong: int, image: str, link: Callable[[s
 
 
 def address(run: str, query: int, right: int, wrong: int) -> str:
-    """The link to a failure within the page."""
+    """Return the link to a failure within the page."""
     return f"?{urlencode({'run': run, 'query': query, 'right': right, 'wrong': wrong})}"

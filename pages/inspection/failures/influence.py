@@ -1,6 +1,7 @@
-"""Which training samples made a failure: a button that starts the job, their images with their shares, a fork without.
+"""Training samples that caused a failure: a button that starts the job, their images with their shares, and a fork
+without them.
 
-What a training sample did is a number: how much it moved the margin d(A,N) - d(A,P), summed over the training.
+The influence of a training sample is how far it moved the margin d(A,N) - d(A,P), summed over the training run.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from pages.shared.widgets import job_button, menu
 from pages.shared.words import sentences as words
 
 SHOWN = 12  # samples of each kind
-CLASSES = 3  # that the verdict names
+CLASSES = 3  # classes named in the verdict
 STYLE = """<style>
 .influence { display: grid; grid-template-columns: repeat(auto-fill, minmax(72px, 1fr)); gap: 10px; max-width: 1080px;
   font-size: 12px; line-height: 1.3; }
@@ -41,7 +42,11 @@ STYLE = """<style>
 
 
 def show(run: Run, triplet: Mapping[str, Any]) -> None:
-    """The section below the true step. triplet: the three samples."""
+    """Show the section below the true step.
+
+    Args:
+        triplet: The run and the three samples.
+    """
     st.subheader("Which training samples made this?", anchor=False)
     st.markdown(
         "Steps of the training are taken again, bit for bit, and each is taken apart: how would the margin "
@@ -101,7 +106,7 @@ def _result(run: Run, result: dict[str, Any], data: Dataset) -> None:
 
 
 def classes(names: Sequence[str]) -> str:
-    """Of which classes the samples are, the most frequent first."""
+    """Return a sentence that names the classes of the samples, most frequent first."""
     counted = Counter(names).most_common()
     named = ", ".join(f"{name} ({count})" for name, count in counted[:CLASSES])
     more = len(counted) - CLASSES
@@ -112,7 +117,7 @@ def classes(names: Sequence[str]) -> str:
 def images(
     kind: str, samples: Sequence[Sequence[float]], whole: float, class_of: Callable[[int], str], address: str
 ) -> str:
-    """Training samples as images, each with its share of the harm or help that all did."""
+    """Return HTML of training samples as images, each with its share of the total harm or help."""
     largest = max((abs(value) for _, value in samples), default=1.0)
     cells = []
     for number, value in samples:
@@ -128,7 +133,7 @@ def images(
 
 
 def _fork(run: Run, result: Mapping[str, Any]) -> None:
-    """The link to a fork without those that harmed most, from the earliest checkpoint there is."""
+    """Show the link to a fork without the most harmful samples, starting from the earliest checkpoint."""
     samples = [int(sample) for sample, _ in result["harmful"]][: failure.named(result["train"])]
     start = min((step for step in fork_parent.steps(run.path) if step < result["end"]), default=None)
     if start is None:

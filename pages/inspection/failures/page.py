@@ -1,4 +1,4 @@
-"""Forces of a failure: a query, a right and a wrong neighbour in their plane, and what a step of each loss would do."""
+"""Failures: a query with a right and a wrong neighbour in their plane, and the effect of one step of each loss."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from pages.shared.words.labels import SCORES
 from pages.shared.words.numbers import percent
 
 STRIP = 9  # nearest neighbours to choose from
-HIDDEN = ("situations", "figures", "take", "margins")  # parts of the fields page that do not fit a real triplet
-CLICK, PLANE, BOX = "failure_click", "failure", "failure_class"  # keys of the components, and of the box of classes
+HIDDEN = ("situations", "figures", "take", "margins")  # parts of the fields page that do not apply to a real triplet
+CLICK, PLANE, BOX = "failure_click", "failure", "failure_class"  # keys of the components and of the class box
 LECTURE = Presentation(
     "Forces of a failure",
     "A failed query A, its right neighbour P and a wrong N: what one step of {loss} does to them.",
@@ -56,7 +56,11 @@ def page() -> None:
 
 
 def browse(shown: ShownRun, bar: DeltaGenerator) -> None:
-    """One failure at a time; bar: the line that chooses it."""
+    """Show one failure.
+
+    Args:
+        bar: Container for the controls that choose the failure.
+    """
     run, searched = shown.run, shown.test
     order = failures(searched)
     if not len(order):
@@ -91,20 +95,20 @@ def browse(shown: ShownRun, bar: DeltaGenerator) -> None:
 
 @st.fragment
 def _steps(run: Run, triplet: dict[str, Any], case: RetrievalFailure, addresses: list[str]) -> None:
-    """The plane and the true step below it, which runs again once another loss is drawn."""
+    """Show the plane and the true step. A fragment, because it reruns whenever another loss is chosen."""
     _canvas(run, triplet, case, addresses)
     true_step_view.show(run, triplet, case, home(case.triplet, run.spec))
 
 
 def _of_class(shown: ShownRun, order: Ints, bar: DeltaGenerator) -> tuple[Ints, int | None]:
-    """The failures of the class of the link, which a box in the bar chooses, and its label; all without one."""
+    """Let the user choose a class; return its failures and its label, or all failures and None."""
     labels = shown.test.labels[order]
     count = dict(zip(*(each.tolist() for each in np.unique(labels, return_counts=True)), strict=True))
     wanted = st.query_params.get(CLASS, "")
     label = next((each for each in count if str(each) == wanted), None)
     if wanted and label is None:
         st.warning("No failure is of the class of the link; here are all.", icon=":material/link_off:")
-    st.session_state[BOX] = label  # the link is the truth, the box follows
+    st.session_state[BOX] = label  # the link is authoritative, the box follows
     names = {each: f"{shown.name(each)} ({number:,})" for each, number in count.items()}
     bar.selectbox(
         "Class of the query",
@@ -121,7 +125,7 @@ def _of_class(shown: ShownRun, order: Ints, bar: DeltaGenerator) -> tuple[Ints, 
 
 
 def _query(neighbours: TestNeighbours, order: Ints, label: int | None) -> int:
-    """The row of the link's query, or the worst failure, where a class was chosen that of the class."""
+    """Return the row of the query in the link; by default the worst failure (of the chosen class, if any)."""
     wanted = st.query_params.get("query")
     if wanted is None:
         return int(order[0])
@@ -135,7 +139,7 @@ def _query(neighbours: TestNeighbours, order: Ints, label: int | None) -> int:
 
 
 def _chosen(neighbours: TestNeighbours, role: str, rows: Ints, default: int) -> int:
-    """The row of the link's neighbour if it fits, else the default."""
+    """Return the row of the neighbour in the link if it suits the query, else the default."""
     wanted = st.query_params.get(role)
     row = None if wanted is None else neighbours.row(wanted)
     if row is not None and row in rows:
@@ -149,7 +153,7 @@ def _chosen(neighbours: TestNeighbours, role: str, rows: Ints, default: int) -> 
 
 
 def _walk(run: Run, neighbours: TestNeighbours, order: Ints, query: int, bar: DeltaGenerator) -> None:
-    """Previous and next failure and the other pages, in the bar; below it, where this one stands among them."""
+    """Show the previous and next buttons and the links to other pages in the bar, with the position of this failure."""
     at = np.flatnonzero(order == query)
     place = int(at[0]) if len(at) else -1
     for label, icon, to in (
@@ -199,7 +203,12 @@ def _images(shown: ShownRun, case: RetrievalFailure, rights: Ints, wrongs: Ints)
 
 
 def _canvas(run: Run, triplet: dict[str, Any], case: RetrievalFailure, addresses: list[str]) -> None:
-    """The plane with its panels and tables. of: run and the three samples; addresses: where their images are."""
+    """Show the plane with its panels and tables.
+
+    Args:
+        triplet: The run and the three samples.
+        addresses: Addresses of the three images.
+    """
     query = st.query_params.to_dict()
     at_home = home(case.triplet, run.spec)
     scene = misread_link.opened(RealScene, RealScene.at(at_home))
@@ -228,7 +237,7 @@ def _canvas(run: Run, triplet: dict[str, Any], case: RetrievalFailure, addresses
 
 
 def _follow_plane() -> None:
-    """Take the address that the plane has written, which Streamlit does not see, for that of the page."""
+    """Copy the address that the plane has written, which Streamlit does not notice, to the query parameters."""
     written = (st.session_state[PLANE].get("link") or {}).get("query")
     st.query_params.from_dict(followed(st.query_params.to_dict(), written))
 
@@ -250,7 +259,7 @@ def _follow_click() -> None:
 
 
 def _rewrite(without: Iterable[str], **put: str) -> None:
-    """Take names out of the address and put others in, at once: each change is a step that Back goes back."""
+    """Remove and set parameters of the address in one update, so that the browser's Back undoes them together."""
     st.query_params.from_dict({k: v for k, v in st.query_params.to_dict().items() if k not in set(without)} | put)
 
 

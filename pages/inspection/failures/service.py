@@ -1,8 +1,8 @@
-"""Fields of a real triplet over a WebSocket, with what one step of each loss would do to the ranks of its query.
+"""Force fields of a real triplet over a WebSocket, with the effect of one step of each loss on the ranks of its query.
 
-A request is that of the fields page with "of" (run, and the samples query, right and wrong by their index in the data
-set), "rate" (the size of the step) and "by" ("length" or "rate": what is equal for all losses). The answer's "failure"
-holds ranks, forces and where one step would lead.
+A request is that of the fields page plus "of" (run, and the samples query, right and wrong by their index in the data
+set), "rate" (the step size) and "by" ("length" or "rate": the quantity that is equal for all losses). The response's
+"failure" holds ranks, forces and the points after one step.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from pages.shared.words import sentences as words
 RATE = 0.1
 RATES = (0.001, 10.0)
 WAYS = ("length", "rate")
-AT_ONCE = 30_000_000  # products of embeddings within which all losses answer while the hand moves
+AT_ONCE = 30_000_000  # multiplications up to which all losses are evaluated while the user drags
 INDEX = 10**9
 
 Triple = tuple[int, int, int]
@@ -45,7 +45,7 @@ Triple = tuple[int, int, int]
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Embeddings of a run as `one_step.held` has them, for `one_step.Embedded`, and the row of each sample."""
+    """Return the embeddings of a run, for `one_step.Embedded`, and the row of each sample."""
 
     embeddings: NDArray[np.floating]
     labels: Ints
@@ -54,7 +54,7 @@ class Table:
 
 
 def answer(request: Request) -> bytes:
-    """Field, standing and steps; or {"error"} where the triplet is none of the run."""
+    """Return field, ranks and steps, or {"error"} if the triplet does not belong to the run."""
     try:
         spec, case = _of(request.get("of"))
     except (LookupError, RunError, Unreadable, ValueError) as error:
@@ -67,12 +67,14 @@ def answer(request: Request) -> bytes:
     if settle:
         rate, way = asked(request)
         more["query"] = link(request["of"], scene, rate, way)
-        more |= {} if scene.is_plain else {"region": None}  # its closed form is of a plane through the origin
+        more |= {} if scene.is_plain else {"region": None}  # the closed form holds for a plane through the origin
     return plane_service.of_scene(scene, request, more)
 
 
 def about(case: RetrievalFailure, scene: RealScene, request: Request, *, whole: bool) -> dict[str, Any]:
-    """Ranks now and in the data, one step of each loss (or of the scene's alone), the forces in their parts."""
+    """Return the ranks now and in the data, one step of each loss (or of the scene's loss only), and the force
+    components.
+    """
     start = case.triplet if scene.is_home else case.moved_to(scene.coordinates)
     rate, way = asked(request)
     compared = losses_to_compare(scene)
@@ -136,7 +138,7 @@ def _table(source: Path) -> Table:
     )
 
 
-@lru_cache(maxsize=16)  # each shares the table, and has some bytes per sample of its own
+@lru_cache(maxsize=16)  # entries share the table; each adds a few bytes per sample
 def _case(source: Path, samples: Triple, on_sphere: bool) -> RetrievalFailure:
     table = _table(source)
     missing = [i for i in samples if i not in table.row]
@@ -161,7 +163,7 @@ def _step(step: Step) -> dict[str, Any]:
 
 
 def _best(now: NeighbourRanks, by_loss: dict[str, Step]) -> dict[str, Any]:
-    """Return the losses that rank the query best, the sentence on them, and the leaders of each column."""
+    """Return the losses that rank the query best, a sentence on them, and the best losses of each column."""
     after = {name: step.after for name, step in by_loss.items()}
     best = best_loss(now, after)
     lead = failure_words.verdict(best, now, after)
@@ -169,7 +171,7 @@ def _best(now: NeighbourRanks, by_loss: dict[str, Step]) -> dict[str, Any]:
 
 
 def _ends(start: EmbeddedTriplet, step: Step, home: Home) -> list[list[float]] | None:
-    """Where the three points go in the plane, in its units; None where nothing moves."""
+    """Return the positions of the three points after the step, in units of the plane; None if nothing moves."""
     if not step.moved.any():
         return None
     at: list[list[float]] = (step.ends @ start.basis.T / home.unit).tolist()
@@ -177,7 +179,9 @@ def _ends(start: EmbeddedTriplet, step: Step, home: Home) -> list[list[float]] |
 
 
 def _parts(step: Step) -> dict[str, list[float | None]]:
-    """Of the force on A, P, N: its size, in the plane, off it; along its own embedding, and the rest."""
+    """Return, for the forces on A, P and N: the norm, the norms in and off the plane, along the own embedding, and the
+    rest.
+    """
     f = step.forces
     columns = {
         "size": f.sizes,
@@ -195,7 +199,7 @@ def _distances(points: Floats) -> dict[str, float]:
 
 
 def _words(case: RetrievalFailure, start: EmbeddedTriplet, scene: RealScene) -> list[str]:
-    """Why the figure is exact, for this triplet, this run and this loss; and what is degenerate about it."""
+    """Return why the figure is exact for this triplet, run and loss, and in which respect the triplet is degenerate."""
     dimension, height, unit = case.points.shape[1], start.height, scene.home.unit
     sentences = [
         f"The three embeddings ({dimension} numbers each) span this plane; distances in it are those among them."

@@ -1,4 +1,4 @@
-"""The scene of a real triplet: the fields page's, with three embeddings of a run as the points it comes from."""
+"""Scene of a real triplet: that of the fields page, with three embeddings of a run as its initial points."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from pages.shared.plane.state import POINTS, Scene
 from pages.shared.state import untrusted
 from pages.shared.state.untrusted import Point
 
-SMALLEST, LARGEST = 0.2, 60.0  # the longest edge and the farthest coordinate that are drawn as they are
+SMALLEST, LARGEST = 0.2, 60.0  # largest edge and coordinate that are drawn without scaling
 
 
 @dataclass(frozen=True)
 class Home:
-    """Where a real triplet lies and how it is first looked at: with the loss of its run, if that has a field."""
+    """Initial view of a real triplet: its points, and the loss of its run if that loss has a field."""
 
     loss: str
     hyper: Mapping[str, float | str]
     points: tuple[Point, Point, Point]  # in units of `unit`
     view: tuple[float, float, float]
-    height: float  # of the plane above the origin, in the units of the embeddings
+    height: float  # height of the plane above the origin, in units of the embeddings
     unit: float
 
     def to_json(self) -> dict[str, Any]:
-        """What the page needs to go back to the data."""
+        """Return the values with which the page restores the initial view."""
         return dict(zip(POINTS, self.points, strict=True)) | {
             "view": self.view,
             "loss": self.loss,
@@ -43,7 +43,7 @@ class Home:
 
 
 def home(triplet: EmbeddedTriplet, spec: RunSpec) -> Home:
-    """The home of a triplet of a run."""
+    """Return the initial view of a triplet of a run."""
     points, unit = triplet.points, unit_of(triplet.points)
     trained = spec.loss.name in losses.names()
     name = spec.loss.name if trained else Scene.loss
@@ -57,7 +57,7 @@ def home(triplet: EmbeddedTriplet, spec: RunSpec) -> Home:
 
 
 def unit_of(points: Floats) -> float:
-    """1, or the power of ten in which points (3, 2) fit the canvas."""
+    """Return 1, or the power of ten by which the points (3, 2) fit the canvas."""
     span = max(math.dist(points[i], points[j]) for i, j in ((0, 1), (0, 2), (1, 2)))
     reach = float(np.abs(points).max())
     if reach > LARGEST:
@@ -67,17 +67,17 @@ def unit_of(points: Floats) -> float:
 
 @dataclass(frozen=True)
 class RealScene(Scene):
-    """A scene whose points are embeddings, at `home` unless somebody has dragged them."""
+    """Scene whose points are embeddings; they are at `home` until the user drags them."""
 
     home: Home = field(kw_only=True)
 
     def default(self) -> RealScene:
-        """The embeddings where they are, under the loss of their run."""
+        """Return the scene with the embeddings in place and the loss of their run."""
         return self.at(self.home)
 
     @classmethod
     def at(cls, home: Home) -> RealScene:
-        """The scene that nobody has touched."""
+        """Return the initial scene."""
         anchor, positive, negative = home.points
         scene = cls(
             home.loss, home.hyper, anchor=anchor, positive=positive, negative=negative, view=home.view, home=home
@@ -85,22 +85,24 @@ class RealScene(Scene):
         return scene.settled()
 
     def module(self) -> losses.TripletLoss:
-        """The loss of this scene, which sees the embeddings through their plane."""
+        """Return the loss of this scene, applied to the embeddings through their plane."""
         return _raised(self.loss, tuple(self.hyper.items()), self.home.height, self.home.unit)
 
     @property
     def is_home(self) -> bool:
-        """Whether the points are where the embeddings are."""
+        """Return True if the points are at the positions of the embeddings."""
         return (self.anchor, self.positive, self.negative) == self.home.points
 
     @property
     def coordinates(self) -> Floats:
-        """(3, 2) the points in the units of the embeddings."""
+        """Return the points (3, 2) in units of the embeddings."""
         return self.home.unit * np.array([self.anchor, self.positive, self.negative])
 
     @property
     def is_plain(self) -> bool:
-        """Whether the region of the loss is that of the fields page: no height that it sees, no other unit."""
+        """Return True if the active region equals that of the fields page: the loss ignores the height and the unit is
+        1.
+        """
         return self.home.unit == 1 and (self.home.height == 0 or not needs_origin(self.module()))
 
 
@@ -110,6 +112,8 @@ def _raised(name: str, hyper: tuple[tuple[str, float | str], ...], height: float
 
 
 def losses_to_compare(scene: RealScene) -> list[losses.TripletLoss]:
-    """All losses of the catalogue: the scene's with its sliders, the run's as it was trained, the others by default."""
+    """Return all losses of the catalogue: that of the scene with its sliders, that of the run as trained, the others
+    with default parameters.
+    """
     chosen = {scene.home.loss: scene.home.hyper} | {scene.loss: scene.hyper}
     return [losses.create(name, **chosen.get(name, {})) for name in losses.names()]

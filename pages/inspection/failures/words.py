@@ -1,4 +1,4 @@
-"""Sentences on which losses rank a query best, and on why a step of three embeddings and one of the weights differ."""
+"""Sentences on which losses rank a query best, and on why a free step and a true step differ."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from dmlcore.inspection.failure.one_step import NeighbourRanks
 from dmlcore.spec.sections import OptimiserSpec
 from pages.shared.words.labels import WORDS
 
-EVEN = ("adam", "adamw", "rmsprop")  # their first step is as long for a weak gradient of a weight as for a strong one
+# their first step has about the same length for every weight, regardless of the size of its gradient
+EVEN = ("adam", "adamw", "rmsprop")
 
-LEFT_OUT = 3  # the most losses outside a tie that are named instead of those in it
+LEFT_OUT = 3  # maximum number of losses outside a tie that are named instead of those in it
 JUDGED = (
     "Compared by AP@R, then by the rank of P. Results tie within 10 % of the largest improvement, one point of AP@R or "
     "one rank."
@@ -21,12 +22,12 @@ JUDGED = (
 
 
 def verdict(best: BestLoss, before: NeighbourRanks, after: Mapping[str, NeighbourRanks]) -> str:
-    """Return one sentence that names the losses that rank a query best, ties as ties, with what their steps change.
+    """Return one sentence that names the losses that rank a query best, marks ties, and states the changes.
 
     Args:
         best: The result of `best_loss` for `before` and `after`.
-        before: The standing before the step.
-        after: The standing after the step of each loss, by name.
+        before: The ranks before the step.
+        after: The ranks after the step of each loss, by name.
     """
     if best.gain < 0:
         return "No loss improves this query: every step ranks it lower."
@@ -42,7 +43,7 @@ def verdict(best: BestLoss, before: NeighbourRanks, after: Mapping[str, Neighbou
 
 
 def _named(best: Sequence[str], compared: Sequence[str]) -> str:
-    """Return the best loss, or the losses of a tie by the shorter list: those in it, or those left out."""
+    """Return the best loss or, for a tie, the shorter list of names: the losses in the tie, or those left out."""
     if len(compared) == 1:
         return f"With {_titles(best)}"
     if len(best) == 1:
@@ -61,7 +62,7 @@ def _titles(names: Sequence[str]) -> str:
 
 
 def _by(standings: Sequence[NeighbourRanks], figure: str) -> list[NeighbourRanks]:
-    """Return the standings with the lowest and the highest value of a figure."""
+    """Return the ranks with the lowest and the highest value of a figure."""
     return [pick(standings, key=lambda each: getattr(each, figure)) for pick in (min, max)]
 
 
@@ -72,7 +73,7 @@ def _change(before: str, ends: Sequence[str]) -> str:
 
 
 def held_equal(optimiser: OptimiserSpec) -> str:
-    """Return what the true steps of all losses have in common, and whether the size of the gradient counts."""
+    """Return a sentence on what the true steps of all losses share and whether the gradient size matters."""
     equal = f"Equal for all losses: weights, triplet, learning rate {optimiser.learning_rate:g}."
     if optimiser.name in EVEN:
         return f"{equal} The first step of this optimiser does not depend on the size of the gradient."
@@ -80,7 +81,7 @@ def held_equal(optimiser: OptimiserSpec) -> str:
 
 
 def price(before: float | None, after: float | None) -> str:
-    """What a step that helps one query does to all of them, by MAP@R; "" where that is not known."""
+    """Return a sentence on how the step for one query changes MAP@R of all queries; "" if that is unknown."""
     if before is None or after is None:
         return ""
     first, then = (f"{100 * each:.2f}" for each in (before, after))
@@ -93,9 +94,12 @@ def price(before: float | None, after: float | None) -> str:
 
 
 def why(name: str, before: Mapping[str, Any], after: Mapping[str, Any], free: NeighbourRanks, by: OptimiserSpec) -> str:
-    """What the two steps of a loss do to the right neighbour P, whether they agree, and why they need not.
+    """Return how both steps of a loss move the right neighbour P, whether they agree, and why they may differ.
 
-    before, after: of `true_step.read`; free: where the same loss puts the three embeddings alone; by: the optimiser.
+    Args:
+        before, after: Results of `true_step.read`.
+        free: The ranks after the free step of the same loss.
+        by: The optimiser.
     """
     title = losses.describe(name).title
     if not after["active"]:
@@ -125,7 +129,7 @@ def _move(before: int, after: int) -> str:
 
 
 def _distance(before: Mapping[str, Any], after: Mapping[str, Any], first: int, then: int) -> str:
-    """What became of the distance from A to P, and of the samples nearer to A than P; "" for results of old."""
+    """Return how d(A,P) changed and how many samples moved between; "" for results of older versions."""
     if "d_ap" not in before or "d_ap" not in after or first == then:
         return ""
     was, now = before["d_ap"], after["d_ap"]

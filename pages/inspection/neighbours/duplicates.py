@@ -1,4 +1,4 @@
-"""Where labels may be wrong: near-duplicates across classes, and samples whose neighbours agree on another class."""
+"""Possibly wrong labels: near-duplicates across classes, and samples whose neighbours agree on another class."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ASKED = 8  # neighbours that vote on a label
 
 
 def near_duplicates(shown: ShownRun, selected: Selection | None, label: int | None) -> int:
-    """Pairs of different classes, nearest first; the index of the first, or -1."""
+    """Show pairs of different classes, nearest first; return the index of the first, or -1."""
     quantile = st.select_slider(
         "Closer than this share of all nearest neighbours",
         SHARES,
@@ -38,7 +38,7 @@ def near_duplicates(shown: ShownRun, selected: Selection | None, label: int | No
     )
     pairs = _pairs(shown.run.id, shown.tag, quantile, shown.test)
     within = len(pairs.first)
-    if not within:  # then the nearest that there are
+    if not within:  # otherwise the nearest pairs
         pairs = _pairs(shown.run.id, shown.tag, 1.0, shown.test)
     keep = np.ones(len(pairs.first), bool)
     if selected is not None:
@@ -78,7 +78,9 @@ def near_duplicates(shown: ShownRun, selected: Selection | None, label: int | No
 
 
 def suspects(shown: ShownRun, selected: Selection | None, label: int | None) -> int:
-    """Samples whose neighbours agree on another class, with those neighbours; the index of the first, or -1."""
+    """Show samples whose neighbours agree on another class, with these neighbours; return the index of the first, or
+    -1.
+    """
     least = st.slider(
         f"Neighbours that agree, of {ASKED}",
         ASKED // 2,
@@ -124,15 +126,15 @@ def suspects(shown: ShownRun, selected: Selection | None, label: int | None) -> 
 
 
 def _same_inputs(shown: ShownRun) -> Callable[[int, int], bool]:
-    """Whether two samples are the same: their files byte by byte, or what goes into the network."""
+    """Return True if two samples are identical: equal files, or equal network inputs."""
     try:
         data = thumbnails.dataset(shown.run.spec)
-    except DataError:  # said above already
+    except DataError:  # reported above
         return lambda first, second: False
     files, inputs = data.files, data.inputs
     if files is None:
         return lambda first, second: bool(np.array_equal(inputs[first], inputs[second]))
-    return lambda first, second: _equal(files[first], files[second])  # inputs would decode all images
+    return lambda first, second: _equal(files[first], files[second])  # reading `inputs` would decode all images
 
 
 def _equal(first: ImageFile, second: ImageFile) -> bool:

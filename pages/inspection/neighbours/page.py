@@ -1,4 +1,4 @@
-"""Gallery: what a network takes for similar. Test samples as queries, each with its nearest neighbours."""
+"""Neighbours: samples that a network considers similar. Test samples are queries, each with its nearest neighbours."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ QUERIES, PAIRS, SUSPECTS, OWN = (
     "Suspicious labels",
     "Own picture",
 )
-ALL_CLASSES = -1  # no label is
+ALL_CLASSES = -1  # no class has this label
 
 
 def page() -> None:
@@ -52,14 +52,14 @@ def page() -> None:
 
 
 def chosen_class(shown: ShownRun) -> int | None:
-    """A box with all classes, in ?class=; None for all of them.
+    """Show a box with all classes that follows ?class=; return None for all classes.
 
-    Not for a fragment: thousands of names would travel whenever a page is turned.
+    Must not be in a fragment: thousands of names would be sent at every page turn.
     """
     classes = np.unique(shown.test.labels).tolist()
     wanted = st.query_params.get("class", "")
     label = int(wanted) if wanted.isascii() and wanted.isdigit() and len(wanted) < 10 else ALL_CLASSES
-    st.session_state["class"] = label if label in classes else ALL_CLASSES  # the link is the truth, the box follows
+    st.session_state["class"] = label if label in classes else ALL_CLASSES  # the link is authoritative, the box follows
     chosen: int = st.selectbox(
         "Class",
         [ALL_CLASSES, *classes],
@@ -83,7 +83,12 @@ def _write_class() -> None:
 
 @st.fragment
 def browse(shown: ShownRun, label: int | None, others: Sequence[str]) -> None:
-    """The summary, then one of the views; clicks and keys. label: the class it is about; others: ids of runs."""
+    """Show the summary and the chosen view, and handle clicks and keys.
+
+    Args:
+        label: The class to show; None for all.
+        others: Ids of the runs to compare.
+    """
     run, learned = shown.run, shown.test
     if not run_picker.present(run):
         return
@@ -151,7 +156,7 @@ def browse(shown: ShownRun, label: int | None, others: Sequence[str]) -> None:
 
 
 def _asked(neighbours: TestNeighbours) -> int | None:
-    """The row of ?query=; says so where there is none."""
+    """Return the row of ?query=; say so if there is no such row."""
     query = st.query_params.get("query")
     row = None if query is None else neighbours.row(query)
     if query is not None and row is None:
@@ -162,7 +167,7 @@ def _asked(neighbours: TestNeighbours) -> int | None:
 
 
 def _follow(run: Run, asked: dict[str, Any]) -> None:
-    """To another page, as a key or a link asked."""
+    """Open another page, requested by a key or link."""
     if isinstance(asked["map"], int):
         menu.go("explore", {"run": run.id, "point": str(asked["map"])})
     if isinstance(asked["forces"], str):

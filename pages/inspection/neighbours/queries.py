@@ -1,4 +1,4 @@
-"""The queries of the gallery: filters and orders, a page at a time, or one query in full."""
+"""Queries of Neighbours: filters and orders, one page at a time, or a single query in full."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from pages.shared.widgets import menu, sampled
 from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.words.numbers import percent
 
-ROWS = 10  # queries on a page; five where each has a line for every run
-PAGE = "gallery page"  # of the session: what is asked for, its number, how many there are, how often keys have turned
+ROWS = 10  # queries on a page; five if each has one line per run
+PAGE = "gallery page"  # keys of the session state: chosen filters, page number, number of pages, and page turns by key
 
 
 def one(shown: Sequence[ShownRun], row: int, back: str = "All queries") -> None:
-    """A single query with as many neighbours as are kept. back: what the button says that leaves it."""
+    """Show a single query with all stored neighbours. `back` is the label of the button that leaves this view."""
     first, searched = shown[0], shown[0].test
     searched.ask([row])
     index = int(searched.indices[row])
@@ -48,9 +48,10 @@ def one(shown: Sequence[ShownRun], row: int, back: str = "All queries") -> None:
 def many(
     shown: Sequence[ShownRun], together: Comparison | None, selected: Selection | None, label: int | None
 ) -> tuple[int, list[int]]:
-    """The filters and the queries that pass them, a page at a time.
+    """Show the filters and, page by page, the queries that pass them.
 
-    Returns the index of the first, or -1, and the indices of all images of the page that may come next.
+    Returns:
+        The index of the first query, or -1, and the indices of all images of the next page.
     """
     searched, run = shown[0].test, shown[0].run
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -106,24 +107,25 @@ def many(
 
 
 def turn(step: int) -> None:
-    """Another page, by a key."""
+    """Turn the page, as requested by a key."""
     if at := st.session_state.get(PAGE):
         at |= {"number": min(max(at["number"] + step, 1), at["last"]), "turned": at["turned"] + 1}
 
 
 def forget_query() -> None:
-    """Back to all queries."""
+    """Return to the list of all queries."""
     st.query_params.pop("query", None)
 
 
 def page_of(asked: str, count: int, each: int, what: str = "queries") -> int:
-    """Which page is shown, from 1; whatever is `asked` otherwise begins on page 1."""
+    """Return the number of the current page, from 1. Any change of `asked` leads back to page 1."""
     pages = -(-count // each)
     at = st.session_state.get(PAGE)
     if at is None or at["asked"] != asked:
         at = {"asked": asked, "number": 1, "turned": 0}
     with st.container(horizontal=True, vertical_alignment="center", key="pages"):
-        # A key that turns the page makes another widget: one with a default must not be set through its state.
+        # A key that turns the page creates a new widget, because a widget with a default must not be set through its
+        # state.
         key, default = f"page {asked} {at['turned']}", min(at["number"], pages)
         number: int = st.pagination(pages, default=default, key=key)
         under = "" if what == "pairs" else " Under each neighbour: Euclidean distance."
@@ -133,7 +135,7 @@ def page_of(asked: str, count: int, each: int, what: str = "queries") -> int:
 
 
 def _columns(together: Comparison, pair: tuple[int, int] | None, rows: Ints) -> Ints:
-    """Positions in the comparison, in the order of the filter, or by how much one beats the other."""
+    """Return positions in the comparison, in the order of the filter or by the margin of one run over another."""
     if pair is not None:
         return runs_beside_view.contested(together, pair, rows)
     place = np.full(len(together.learned[0].labels), -1)
@@ -143,7 +145,7 @@ def _columns(together: Comparison, pair: tuple[int, int] | None, rows: Ints) -> 
 
 
 def _words(searched: TestNeighbours, order: Order) -> Callable[[int], str]:
-    """What a query is sorted by, where that is not AP@R."""
+    """Return the value that a query is sorted by, if that is not AP@R."""
     p = searched.positives
     if order == "late matches first":
         return lambda row: f"first right: {searched.place(row)}" if p.rank[row] else "alone in its class"
@@ -163,7 +165,7 @@ def _first_right(searched: TestNeighbours, row: int) -> str:
 
 
 def _hand_on(shown: ShownRun, rows: Ints, selected: Selection | None, origin: str) -> None:
-    """The queries that pass the filters become the selection, which map and tables then show."""
+    """Make the queries that pass the filters the selection, which the map and tables then show."""
     if len(rows) == len(shown.test.labels) or (selected is not None and len(rows) == len(selected.indices)):
         return
     rows_view.select_button(shown, rows, "queries", origin)

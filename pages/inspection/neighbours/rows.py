@@ -1,4 +1,4 @@
-"""Rows of the gallery's grid, of one run or of several on the same queries."""
+"""Rows of the neighbour grid, for one run or for several runs on the same queries."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from pages.shared.widgets import neighbour_grid, sampled, selection
 from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.words.numbers import percent
 
-KEPT = ("with", "selection")  # of the link, when a tile becomes the query
-MARKS = "ABC"  # of runs side by side
+KEPT = ("with", "selection")  # parameters that are dropped when a tile becomes the query
+MARKS = "ABC"  # maximum number of runs side by side
 
 
 def link(run: Run) -> Callable[[int], str]:
-    """The address of the gallery with a sample as the query."""
+    """Return the address of Neighbours with a sample as the query."""
     first, kept = (urlencode(part) for part in ({"run": run.id}, _kept()))
     return lambda index: f"?{first}&query={index}{'&' if kept else ''}{kept}"
 
@@ -31,12 +31,12 @@ def _kept() -> dict[str, str]:
 
 
 def query(shown: ShownRun, row: int, *lines: str) -> neighbour_grid.Tile:
-    """The tile of a query, with a link to its forces if it is a failure."""
+    """Return the tile of a query, with a link to its forces if it is a failure."""
     return shown.tile(row, *lines, forces=shown.forces(row) if shown.test.failures[row] else "")
 
 
 def one_run(shown: ShownRun, rows: Sequence[int] | Ints, k: int, words: Callable[[int], str]) -> None:
-    """Queries and their neighbours; words(row) stands under a query beside its AP@R."""
+    """Show queries and their neighbours. `words(row)` is the text below a query, in addition to its AP@R."""
     tiles: list[neighbour_grid.Row] = []
     shown.test.ask(list(rows))
     for row in rows:
@@ -46,7 +46,7 @@ def one_run(shown: ShownRun, rows: Sequence[int] | Ints, k: int, words: Callable
 
 
 def several_runs(shown: Sequence[ShownRun], rows: Ints, k: int) -> None:
-    """The same queries in several runs; rows (runs, n)."""
+    """Show the same queries in several runs; `rows` has shape (runs, n)."""
     tiles = []
     for each, asked in zip(shown, rows, strict=True):
         each.test.ask(asked)
@@ -60,13 +60,15 @@ def several_runs(shown: Sequence[ShownRun], rows: Ints, k: int) -> None:
             )
             for number, (each, row) in enumerate(zip(shown, column, strict=True))
         ]
-        # Its weight map and its forces are those of the first run.
+        # The weight map and the forces are those of the first run.
         tiles.append((replace(query(shown[0], int(column[0])), forces=""), lines))
     st.html(neighbour_grid.compared(tiles, thumbnails.address(shown[0].run), link(shown[0].run)))
 
 
 def images(shown: Sequence[ShownRun], rows: Ints, k: int) -> list[int]:
-    """The indices of all images of these rows (runs, n) and of their k nearest, as far as these are known."""
+    """Return the indices of all images in these rows (runs, n) and of their k nearest neighbours, as far as they are
+    known.
+    """
     lists = [each.test.neighbours[part, :k] for each, part in zip(shown, rows, strict=True)]
     shown_indices = [each.test.indices[near[near >= 0]] for each, near in zip(shown, lists, strict=True)]
     indices: list[int] = np.unique(
@@ -76,6 +78,6 @@ def images(shown: Sequence[ShownRun], rows: Ints, k: int) -> list[int]:
 
 
 def select_button(shown: ShownRun, rows: Ints, what: str, origin: str) -> None:
-    """A button that makes these rows the selection, which map and tables then show."""
+    """Show a button that makes these rows the selection, which the map and tables then show."""
     indices = shown.test.indices[rows]
     selection.button(shown.run, indices, f"Select these {len(rows):,} {what}", origin, key="select_shown")

@@ -1,4 +1,4 @@
-"""Which runs the gallery shows beside the chosen one, and where one beats another."""
+"""Runs to compare with the chosen one on Neighbours, and the queries on which one run beats another."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ STYLE = """<style>
 
 
 def choose(run: Run) -> list[str]:
-    """A box with the evaluated runs on the same data set; their ids, two at most, in ?with=."""
+    """Show a box with evaluated runs on the same data set; return the ids of at most two, stored in ?with=."""
     data = run.spec.data.name
     named = list(dict.fromkeys(st.query_params.get(PARAMETER, "")[:200].split(",")))
     alike = run_picker.offered(RunStore(), lambda name, brief: brief.data == data and name != run.id, named)
@@ -49,7 +49,7 @@ def choose(run: Run) -> list[str]:
             "on another data set.",
             icon=":material/link_off:",
         )
-    st.session_state[KEY] = wanted  # the link is the truth, the box follows
+    st.session_state[KEY] = wanted  # the link is authoritative, the box follows
     st.multiselect(
         "Beside it",
         list(others),
@@ -64,7 +64,7 @@ def choose(run: Run) -> list[str]:
 
 
 def together(shown: ShownRun, others: Sequence[str]) -> tuple[list[ShownRun], Comparison] | None:
-    """The runs brought together on the same queries; None, after saying why, where that is not possible."""
+    """Return the runs aligned on the same queries; None, with a message, if that is impossible."""
     runs = [shown]
     for name in others:
         try:
@@ -92,7 +92,7 @@ def _datasets(first: Run, second: Run) -> tuple[Dataset, Dataset]:
 
 
 def summary(runs: Sequence[ShownRun], pair: Comparison) -> None:
-    """A line for each run, and how often one of a pair alone is right."""
+    """Show one line per run, and for each pair how often only one of the two is right."""
     lines = "".join(
         f"<tr><th>{mark}</th><td><bdi>{escape(_label(each.run))}</bdi></td><td>R@1 <b>{percent(each.test.recall_at_1)}"
         f"</b></td><td>MAP@R <b>{percent(each.test.map_at_r)}</b></td></tr>"
@@ -109,13 +109,13 @@ def summary(runs: Sequence[ShownRun], pair: Comparison) -> None:
 
 
 def contests(count: int) -> dict[str, tuple[int, int] | None]:
-    """What can be asked of runs side by side: pairs (better, worse) by words."""
+    """Return the filters of a comparison: label -> pair (better run, worse run)."""
     pairs = [(i, j) for i in range(count) for j in range(count) if i != j]
     return {EVERY: None} | {f"where {MARKS[i]} beats {MARKS[j]}": (i, j) for i, j in pairs}
 
 
 def contested(together: Comparison, pair: tuple[int, int], allowed: Ints) -> Ints:
-    """Queries (m,), positions, where one beats the other, among those of `allowed` rows of the first run."""
+    """Return positions (m,) of queries on which one run beats the other, among the `allowed` rows of the first run."""
     wins = together.wins(*pair)
     return wins[np.isin(together.rows[0, wins], allowed)]
 

@@ -1,4 +1,4 @@
-"""Where a pooling looks, as images that lie on the tiles: /api/weights/RUN/DIGEST/INDEX, dark where it does not."""
+"""Pooling weights as overlays of the tiles, at /api/weights/RUN/DIGEST/INDEX: dark where the weight is low."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ from dmlcore.storage.runs import Run, RunError, RunStore
 from dmlcore.typing import Singles
 from pages.shared.server import thumbnails
 
-DARKEST, OUTSIDE = 0.8, 0.9  # opacity of black where there is no weight, and where the network sees nothing
-QUANTILE = 0.99  # of the weights of all images: what is shown in full light
+DARKEST, OUTSIDE = 0.8, 0.9  # opacity of black for zero weight, and for areas that the network does not see
+QUANTILE = 0.99  # quantile of the weights of all images that is shown at full brightness
 
 
 @dataclass(frozen=True, eq=False)
 class Maps:
-    """The weights (n, h, w) of a run, the row of each sample, and the weight that is shown in full light.
+    """Weight maps (n, h, w) of a run, the row of each sample, and the weight shown at full brightness.
 
-    tag: what their addresses carry; another one whenever they are computed anew.
+    Attributes:
+        tag: Part of the addresses; it changes whenever the weights are recomputed.
     """
 
     weights: Singles
@@ -40,27 +41,28 @@ class Maps:
 
 
 def may_weigh(run: Run) -> bool:
-    """Whether the pooling of a run weighs positions."""
+    """Return True if the pooling of a run weights positions."""
     return run.spec.model.name not in ("mlp", "tokens") and run.spec.pooling.name != "gap"
 
 
 def maps_of(run: Run) -> Maps | None:
-    """The weight maps of a run, None before they are computed; raises RunError, OSError."""
+    """Return the weight maps of a run, None before they are computed. Raises RunError, OSError."""
     path = weight_maps.path_of(run)
     return None if path is None else _maps(path, path.stat().st_mtime_ns)
 
 
 def addresses(run: Run, maps: Maps) -> Callable[[int], str]:
-    """The address of the map of a sample, or "" where there is none."""
+    """Return the address of the weight map of a sample, or "" if it has none."""
     base = thumbnails.address(run).replace("/api/thumb/", "/api/weights/")
     return lambda index: f"{base}{maps.tag}/{index}" if index in maps.row else ""
 
 
 def image(run: Run, index: int, tag: str) -> bytes:
-    """The map of one sample as a PNG of the thumbnail's frame; raises RunError, DataError, KeyError.
+    """Return the weight map of one sample as a PNG in the frame of its thumbnail. Raises RunError, DataError, KeyError.
 
-    tag: of the address. Browsers keep the image under it for a year, so another one than that of the weights that
-    are there now is a KeyError.
+    Args:
+        tag: Tag in the address. Browsers cache the image under it for a year, so a tag other than that of the current
+            weights raises KeyError.
     """
     maps = maps_of(run)
     if maps is None:
@@ -73,7 +75,7 @@ def image(run: Run, index: int, tag: str) -> bytes:
         size = shown.size
     inputs = thumbnails.dataset(run.spec).inputs
     side = inputs.shape[-1]
-    seen = side / short_side(side) if hasattr(inputs, "uncut") else 1.0  # the network gets the middle of it
+    seen = side / short_side(side) if hasattr(inputs, "uncut") else 1.0  # the network sees the centre crop
     frame = thumbnails.SIDE
     cut = round(seen * min(size) * frame / max(size))
     alpha = np.full((frame, frame), OUTSIDE)
@@ -94,7 +96,7 @@ def image(run: Run, index: int, tag: str) -> bytes:
 
 
 async def respond(request: Request) -> Response:
-    """The map of one sample; 404 for whatever has none."""
+    """Respond with the weight map of one sample; 404 if it has none."""
     return await anyio.to_thread.run_sync(_respond, request)
 
 

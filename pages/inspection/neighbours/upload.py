@@ -1,4 +1,4 @@
-"""An image of one's own as the query: decoded with care, embedded on the CPU, searched exactly."""
+"""A visitor's own image as the query: decoded defensively, embedded on the CPU, searched exactly."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ SHOWN = 16  # neighbours
 
 
 def show(shown: ShownRun) -> int:
-    """The upload, what the network sees of it, its neighbours; the index of the first, or -1."""
+    """Show the upload, the network's input and its neighbours; return the index of the first neighbour, or -1."""
     try:
         data = thumbnails.dataset(shown.run.spec)
-    except DataError:  # said above already
+    except DataError:  # reported above
         st.info("Without the data set no network can be built, so no image can be a query.", icon=":material/info:")
         return -1
     if not own_images.takes_images(data):
@@ -53,7 +53,7 @@ def show(shown: ShownRun) -> int:
     try:
         with st.spinner("Loading the network …", show_time=True):
             index = _index(shown.source)
-            index.network()  # while the visitor looks for an image
+            index.network()  # preloaded while the visitor chooses an image
         if given is None:
             _example(data)
             return -1
@@ -125,12 +125,12 @@ def _search(shown: ShownRun, index: Index, data: Dataset, content: bytes, name: 
 
 
 def _offer_map(run: Run, embedding: Singles) -> None:
-    """Where the image belongs on the newest map of the run."""
+    """Show the position of the image on the newest map of the run."""
     made = maps.made(run)
     if not made or not st.button("Its place on the map", icon=":material/bubble_chart:"):
         return
     path = maps.find(run, made[0])
-    if path is None:  # deleted this very moment
+    if path is None:  # the run was deleted meanwhile
         return
     with st.spinner("Finding its place …"):
         x, y = maps.place(maps.read(path), embedding)[0].tolist()
@@ -138,7 +138,7 @@ def _offer_map(run: Run, embedding: Singles) -> None:
 
 
 def _address(inputs: NDArray[np.generic], data: Dataset) -> str:
-    """What the network sees, as a data: address."""
+    """Return the network's input as a data: address."""
     one = inputs[0]
     if one.ndim == 3:
         pixels = np.ascontiguousarray(one.transpose(1, 2, 0))

@@ -1,4 +1,4 @@
-"""Where a pooling looks, laid over the images: its toggle, and what is missing for it."""
+"""Toggle for overlays of the pooling weights, and the job that computes missing ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pages.shared.words import sentences as words
 
 
 def toggle(run: Run) -> None:
-    """A toggle, where the pooling of a run weighs positions."""
+    """Show a toggle if the pooling of a run weights positions."""
     if gallery_service.may_weigh(run):
         st.toggle(
             "Where the pooling looks",
@@ -25,17 +25,19 @@ def toggle(run: Run) -> None:
 
 
 def overlay(run: Run) -> Callable[[int], str]:
-    """The address of the map of a sample, or "" while the toggle is off."""
+    """Return the address of the overlay of a sample, or "" while the toggle is off."""
     return addresses(run) if shown() else _nothing
 
 
 def shown() -> bool:
-    """Whether the toggle is on."""
+    """Return True if the toggle is on."""
     return bool(st.session_state.get("weights"))
 
 
 def addresses(run: Run) -> Callable[[int], str]:
-    """The address of the map of a sample, or "" where there is none; says what is missing, and offers to make it."""
+    """Return the address of the overlay of a sample, or "" if it has none; if weights are missing, offer to compute
+    them.
+    """
     if not gallery_service.may_weigh(run):
         return _nothing
     try:

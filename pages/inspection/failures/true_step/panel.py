@@ -1,4 +1,6 @@
-"""The true step beside the one on three embeddings: a button that starts the job, and what came of it, as it grows."""
+"""The true step, compared with the step of three free embeddings: the button that starts the job, and its results as
+they arrive.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,13 @@ from pages.shared.widgets import job_button
 
 
 def show(run: Run, triplet: dict[str, Any], case: RetrievalFailure, home: Home) -> None:
-    """The section below the plane. of: the three samples; case, home: of their triplet."""
+    """Show the section below the plane.
+
+    Args:
+        triplet: The run and the three samples.
+        case: The failure of this triplet.
+        home: The initial view of this triplet.
+    """
     with st.container(key="true_step_head"):
         st.subheader("The true step", anchor=False)
     st.markdown(
@@ -115,14 +123,16 @@ def ranks_of(standing: dict[str, Any]) -> NeighbourRanks:
 def _free_steps(
     case: RetrievalFailure, hyper: dict[str, true_step.Hyper], rate: float, way: str
 ) -> dict[str, NeighbourRanks]:
-    """Where one step of each loss puts the three embeddings alone, of the size that the plane shows."""
+    """Return the ranks after one free step of each loss, of the size that the plane uses."""
     compared = [losses.create(name, **given) for name, given in hyper.items()]
     steps = case.steps(compared, rate, length=rate if way == "length" else None) if compared else []
     return {name: step.after for name, step in zip(hyper, steps, strict=True)}
 
 
 def _begin(run: Run, triplet: dict[str, Any], home: Home, whole: bool) -> None:
-    """Start the job with the sliders of the link, which the plane keeps up to date: the drawn loss first or alone."""
+    """Start the job with the parameters in the link, which the plane keeps up to date; the chosen loss comes first or
+    alone.
+    """
     scene = RealScene.from_query(st.query_params.to_dict(), RealScene.at(home))
     compared = {loss.formula.name: dict(loss.hyper) for loss in losses_to_compare(scene)}
     asked = {scene.loss: compared[scene.loss]} | (compared if whole else {})

@@ -1,4 +1,4 @@
-"""The table of the true steps: every column holds numbers, so that it sorts as numbers; the best of each is marked."""
+"""Table of the true steps. Columns are numeric, so that they sort as numbers; the best value of each is highlighted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BEST = "background-color: rgba(0, 158, 115, 0.22); font-weight: bold"
 
 @dataclass(frozen=True)
 class StepColumn:
-    """A column: its title, help, how a number is written, and 1 where larger is better, -1 where smaller."""
+    """A column: title, help, number format, and 1 if larger is better or -1 if smaller is."""
 
     title: str
     help: str
@@ -38,7 +38,13 @@ COLUMNS = {
 def of_steps(
     before: Mapping[str, Any], after: Mapping[str, Mapping[str, Any]], free: Mapping[str, NeighbourRanks]
 ) -> Styler:
-    """A row a loss. before, after: of `true_step.read`; free: where the step of the three embeddings alone leads."""
+    """Return the table, one row per loss.
+
+    Args:
+        before: The ranks before the step, from `true_step.read`.
+        after: The ranks after the true step of each loss.
+        free: The ranks after the step of three free embeddings.
+    """
     now = numbers({**before, "free": before["right"]})
     rows = {name: numbers({**each, "free": free[name].right}) for name, each in after.items()}
     frame = pd.DataFrame(
@@ -57,25 +63,25 @@ def of_steps(
 
 
 def numbers(standing: Mapping[str, Any]) -> dict[str, float | None]:
-    """A standing as the columns hold it."""
+    """Return the values of the columns for a set of ranks."""
     return {key: None if standing[key] is None else column.scale * standing[key] for key, column in COLUMNS.items()}
 
 
 def settings(name: str, after: Mapping[str, Any]) -> str:
-    """What of a loss is not its default, and whether it has a force."""
+    """Return the parameters of a loss that differ from their defaults, and say if it has no force."""
     given = {k: v for k, v in after["hyper"].items() if v is not None and v != losses.formula(name).defaults.get(k)}
     text = ", ".join(f"{k} = {v}" for k, v in given.items()) or "defaults"
     return text if after["active"] else f"{text}; no force"
 
 
 def change(column: StepColumn, before: float | None, after: float | None) -> str:
-    """A number with the one before it, where these differ as they are written."""
+    """Return a number, preceded by the old one if the two differ as displayed."""
     then, first = (column.text.format(each) if each is not None else "–" for each in (after, before))
     return then if then == first else f"{first} → {then}"
 
 
 def best(values: pd.Series[float], now: float | None, better: int) -> list[str]:
-    """Styles that mark the best of a column: nothing where it is no better than before, or all have it."""
+    """Return CSS that highlights the best values of a column; none if they do not improve or all are equal."""
     lead = (better * values).max()
     if now is None or not lead > better * now or (better * values == lead).all():
         return [""] * len(values)
