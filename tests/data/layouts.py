@@ -1,4 +1,4 @@
-"""Small trees in the official layouts, generated; each function writes one and returns its folder."""
+"""Generators of small trees in the official layouts; each function writes one and returns its folder."""
 
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def text(path: Path, rows, newline: str = "\n") -> Path:
 
 
 def structs(**columns) -> np.ndarray:
-    """A MATLAB struct array (1, N) with a field for each column, as the devkit has."""
+    """Return a MATLAB struct array (1, N) with one field per column, as in the devkit."""
     rows = len(next(iter(columns.values())))
     found = np.zeros((1, rows), dtype=[(name, object) for name in columns])
     for name, values in columns.items():
@@ -56,7 +56,7 @@ def car_names() -> list[str]:
 
 
 def cars_rows(each: int = 8) -> list[tuple[int, int, int]]:
-    """(class, 1 = test, number in its part), parts in turn and classes not in order."""
+    """Return rows (class, 1 = test, number in its split), with alternating splits and unordered classes."""
     rows, counts = [], [0, 0]
     for sample in range(each):
         for number in reversed(CARS):
@@ -128,7 +128,7 @@ def cars_flat(folder: Path) -> Path:
 
 
 def sop(folder: Path, newline: str = "\n", *, second: bool = False, images: bool = True) -> Path:
-    """Four products train (1 to 4) and four test (11319 to 11322), eight images each."""
+    """Write four training products (1 to 4) and four test products (11319 to 11322), eight images each."""
     image_id = 0
     for split, products in (("train", range(1, 5)), ("test", range(11_319, 11_323))):
         rows = ["image_id class_id super_class_id path"]
@@ -145,7 +145,7 @@ def sop(folder: Path, newline: str = "\n", *, second: bool = False, images: bool
 
 
 def inshop(folder: Path, newline: str = "\n", *, where: str = "Eval", base: str = "Img", tree: str = "img") -> Path:
-    """Four items train (ids 1, 3, 5, 7) and three test (2, 4, 6), of which three images in eight are queries."""
+    """Write four training items (ids 1, 3, 5, 7) and three test items (2, 4, 6); three of eight images are queries."""
     rows = []
     for item in range(1, 8):
         for number in range(8):
@@ -164,7 +164,7 @@ VARIANTS = [f"{'A/BCD'[number % 5]} {number:03d}/x y" for number in range(100)]
 
 
 def aircraft(folder: Path, newline: str = "\n", *, trainval: bool = True) -> Path:
-    """Of variants 1 to 4 and 51 to 54 eight images each: two train, two val, four test."""
+    """Write eight images of each of the variants 1 to 4 and 51 to 54: two train, two val, four test."""
     data = folder / "data"
     rows: dict[str, list[str]] = {"train": [], "val": [], "test": []}
     for rank in (*range(4), *range(50, 54)):
@@ -180,7 +180,7 @@ def aircraft(folder: Path, newline: str = "\n", *, trainval: bool = True) -> Pat
 
 
 def flowers(folder: Path) -> Path:
-    """Of labels 1 to 4 and 52 to 55 eight images each: two train, two valid, four test."""
+    """Write eight images of each of the labels 1 to 4 and 52 to 55: two train, two valid, four test."""
     folder.mkdir(parents=True, exist_ok=True)
     labels = np.array([label for label in (*range(52, 56), *range(1, 5)) for _ in range(8)])
     numbers = np.arange(1, len(labels) + 1)
@@ -200,7 +200,9 @@ def class_folders(folder: Path, names=("ant", "bee", "cat", "dog", "elk", "fox",
 
 
 def omniglot_set(folder: Path, alphabets: dict[str, int], drawers: int = 3) -> None:
-    """One set of Omniglot: of each alphabet so many characters, told apart by the width of a bar of ink."""
+    """Write one set of Omniglot with a given number of characters per alphabet, which differ in the width of a bar of
+    ink.
+    """
     for alphabet, characters in alphabets.items():
         for number in range(1, characters + 1):
             place = folder / alphabet / f"character{number:02}"
@@ -212,14 +214,14 @@ def omniglot_set(folder: Path, alphabets: dict[str, int], drawers: int = 3) -> N
 
 
 def omniglot(folder: Path) -> Path:
-    """The minimal sets: Latin is in both."""
+    """Write the minimal sets, with Latin in both."""
     omniglot_set(folder / "images_background_small1", {"Balinese": 4, "Latin": 4}, drawers=8)
     omniglot_set(folder / "images_background_small2", {"Latin": 4, "Tagalog": 8}, drawers=8)
     return folder
 
 
 def omniglot_for_collages(folder: Path, characters: int = 3) -> Path:
-    """The minimal sets with the alphabets that collages need; so many characters train."""
+    """Write the minimal sets with the alphabets that collages need and a given number of training characters."""
     omniglot_set(folder / "images_background_small1", {"Balinese": characters, "Greek": 2, "Latin": 2}, drawers=10)
     omniglot_set(folder / "images_background_small2", {"Latin": 2, "Tagalog": 4}, drawers=10)
     return folder

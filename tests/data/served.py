@@ -1,4 +1,4 @@
-"""A download against a server on this machine, in a process of its own: python served.py URL FOLDER SHA256 SIZE."""
+"""Script that downloads from a local server in a separate process: python served.py URL FOLDER SHA256 SIZE."""
 
 import sys
 from pathlib import Path
@@ -7,7 +7,7 @@ from dmlcore.data.files import archives, sources
 
 
 def pin(url: str, sha256: str, size: int) -> None:
-    """Put an archive at `url` in the place of the official one of CUB."""
+    """Pin the archive at `url` in place of the official one of CUB."""
     known = archives.Archive("CUB_200_2011.tgz", size, sha256)
     archives.KNOWN = (known, *(other for other in archives.KNOWN if other.name != known.name))
     sources.SOURCES = {"cub": sources.DataSource("terms", ("tree",), (url,))}

@@ -1,4 +1,4 @@
-"""What every data set promises; a new reader is covered as soon as it is registered."""
+"""Contract of every data set; a new reader is covered as soon as it is registered."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ PACKS = {
 
 @pytest.fixture
 def load(pack, tmp_path_factory):
-    """`dmlcore.data.load` from packs or generated trees; a data set with files and neither fails here."""
+    """Call `dmlcore.data.load` on packs or generated trees; fail for a data set that has files but neither of these."""
     generated = tmp_path_factory.getbasetemp() / "layouts"
 
     def load(name, **options):

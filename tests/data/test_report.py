@@ -1,4 +1,4 @@
-"""What is told of a data set: counts beside the published ones, what is missing, damaged, there twice; saved splits."""
+"""Reports on data sets: counts compared with published ones; missing, damaged and duplicate images; saved splits."""
 
 import csv
 import dataclasses
@@ -21,7 +21,7 @@ from tests.wording import says
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Six classes of four different images, one folder each."""
+    """Write six classes of four different images, one folder each."""
     monkeypatch.setenv("DML_CACHE", str(tmp_path / "cache"))
     for number, name in enumerate("abcdef"):
         for i in range(4):

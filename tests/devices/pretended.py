@@ -1,15 +1,14 @@
-"""A GPU that is not there: its tensors compute on the CPU, say `cuda`, and refuse what CUDA refuses.
+"""Simulated GPU: its tensors compute on the CPU, report `cuda` as their device, and reject what CUDA rejects.
 
-`pretended()` turns it on for this thread and all that start meanwhile, and records what made the host wait for it.
-A tensor lies there if its storage does: `.to`, `.cuda` and `device=` put it there, and what is computed of such tensors
-lies there too. Refused, as by CUDA (torch 2.13, aten/src/ATen/native):
+`pretended()` enables it for this thread and all threads started meanwhile, and records operations that made the host
+wait for the device. A tensor is on the device if its storage is: `.to`, `.cuda` and `device=` put it there, and so does
+any computation on such tensors. The following are rejected, as by CUDA (torch 2.13, aten/src/ATen/native):
+- an operation on tensors of both devices, except copies, CPU indices into a device tensor (`x[i]`, `x[i] = y`), and
+  0-dim CPU tensors in elementwise operations;
+- `.numpy()`, `np.asarray`, DLPack, and drawing on the device with a CPU generator.
 
-- an operation on tensors of both sides, but for copies, for indices that lie on the CPU under a tensor that does not
-  (`x[i]`, `x[i] = y`), and for 0-dim CPU tensors in what goes element by element;
-- `.numpy()`, `np.asarray`, DLPack, and a generator of the CPU that is to draw there.
-
-Values are the CPU's to the bit, as its kernels compute them. Not imitated: rounding, streams, memory, the list of
-operations that CUDA's autocast casts, kernels that are missing there.
+Values equal the CPU's bit for bit, because its kernels compute them. Not simulated: rounding, streams, memory, the list
+of operations that CUDA's autocast casts, and kernels that CUDA lacks.
 """
 
 from __future__ import annotations
@@ -30,10 +29,11 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-REAL = os.environ.get("DML_DEVICE_TESTS") == "real"  # then the same tests run on a card: are these rules CUDA's?
+# if set, the same tests run on a real GPU, to check that these rules are CUDA's
+REAL = os.environ.get("DML_DEVICE_TESTS") == "real"
 CUDA = torch.device("cuda", 0)
 NAME = torch.cuda.get_device_name() if REAL else "Pretended GPU"
-COPIES = {"copy_", "_to_copy", "_copy_from", "lift_fresh", "set_"}  # go from any side to any side
+COPIES = {"copy_", "_to_copy", "_copy_from", "lift_fresh", "set_"}  # copies between any two devices
 INDEXED = {"index", "_unsafe_index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index_put"}
 WITH_A_NUMBER = {
     "masked_fill",
@@ -48,20 +48,20 @@ WAITS = {"_local_scalar_dense", "nonzero", "masked_select", "equal", "is_nonzero
 
 @dataclass
 class Record:
-    """What happened on the device since the last `clear`."""
+    """Events on the device since the last `clear`."""
 
-    waits: Counter[str] = field(default_factory=Counter)  # what made the host wait for the device
+    waits: Counter[str] = field(default_factory=Counter)  # operations that made the host wait for the device
     operations: Counter[str] = field(default_factory=Counter)
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Remove all recorded events."""
         self.waits.clear()
         self.operations.clear()
 
 
 @contextlib.contextmanager
 def pretended() -> Iterator[Record]:
-    """Let this thread, and those that start meanwhile, have a CUDA device; nothing is recorded on a real one."""
+    """Simulate a CUDA device in this thread and those started meanwhile; with a real device nothing is recorded."""
     if REAL:
         yield Record()
         return
@@ -75,7 +75,8 @@ def pretended() -> Iterator[Record]:
     autocast, run_backward = torch.autocast, torch.autograd._engine_run_backward
 
     def backward(*options: Any, **more: Any) -> Any:
-        with _Functions(device):  # a function mode is off within a call; Python in the graph asks where tensors lie
+        # a function mode is inactive within a call; the autograd graph asks for the device of tensors from Python
+        with _Functions(device):
             return run_backward(*options, **more)
 
     def cast(kind: str, *options: Any, **more: Any) -> Any:
@@ -83,7 +84,7 @@ def pretended() -> Iterator[Record]:
 
     group = torch.utils._foreach_utils._group_tensors_by_device_and_dtype
 
-    def grouped(*options: Any, **more: Any) -> Any:  # compiled code, which sees the CPU
+    def grouped(*options: Any, **more: Any) -> Any:  # compiled code, which sees CPU tensors
         found = group(*options, **more)
         return {(device.place(lists[0][0]), dtype): (lists, places) for (_, dtype), (lists, places) in found.items()}
 
@@ -111,7 +112,7 @@ def pretended() -> Iterator[Record]:
 
 
 class _Nothing:
-    """An event or a stream: all is done at once here."""
+    """Event or stream without effect, because everything is executed immediately."""
 
     def __init__(self, *_: Any, **__: Any) -> None: ...
 
@@ -123,14 +124,15 @@ class _Nothing:
 
 
 class _Device:
-    """Which storages lie on it, and what is under way in each thread."""
+    """Storages on the device, and the current operation of each thread."""
 
     def __init__(self) -> None:
         self.record = Record()
         self.here: dict[int, StorageWeakRef] = {}
         self.pinned: dict[int, StorageWeakRef] = {}
         self.lock, self.purge_at = threading.Lock(), 1024
-        self.thread = threading.local()  # `inside`: within a call on tensors of the device; `target`: what is asked for
+        # `inside`: within a call on tensors of the device; `target`: the requested device
+        self.thread = threading.local()
 
     @contextlib.contextmanager
     def modes(self) -> Iterator[None]:
@@ -164,7 +166,7 @@ class _Device:
 
 
 class _Functions(TorchFunctionMode):
-    """What Python asks of torch: where a tensor lies, where one is to lie, and what reads memory directly."""
+    """Function mode for Python calls to torch: device of a tensor, device to create it on, memory access."""
 
     def __init__(self, device: _Device) -> None:
         super().__init__()
@@ -193,13 +195,13 @@ class _Functions(TorchFunctionMode):
         with device.calling(here, there):
             found = func(*args, **kwargs | {"device": "cpu"})
             for tensor in _tensors(found) if there else ():
-                if not device.holds(tensor):  # memory of NumPy, or a tensor that was made of numbers
+                if not device.holds(tensor):  # memory of NumPy, or a tensor made from numbers
                     tensor.data = device.put(tensor.clone())
         return found
 
 
 class _Kernels(TorchDispatchMode):
-    """What is computed, in forward, backward and optimisers: nothing of tensors on both sides."""
+    """Dispatch mode for computations in forward, backward and optimisers: rejects tensors of both devices."""
 
     def __init__(self, device: _Device) -> None:
         super().__init__()
@@ -207,10 +209,10 @@ class _Kernels(TorchDispatchMode):
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        return False  # nothing is compiled here, and to ask for it takes as long as what is looked at
+        return False  # nothing is compiled here, and this check takes as long as the check for the device
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        with torch._C.DisableTorchFunction():  # in a backward pass `_Functions` is asked of each storage, too
+        with torch._C.DisableTorchFunction():  # in a backward pass `_Functions` is called for each storage, too
             return self._computed(func, args, kwargs or {})
 
     def _computed(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -249,7 +251,7 @@ class _Kernels(TorchDispatchMode):
 
 
 def _tensors(*values: Any) -> list[Tensor]:
-    """All tensors in nested arguments."""
+    """Yield all tensors in nested arguments."""
     found: list[Tensor] = []
     for value in values:
         if isinstance(value, Tensor):
@@ -262,7 +264,7 @@ def _tensors(*values: Any) -> list[Tensor]:
 
 
 def _to(device: _Device, func: Any, tensor: Tensor, /, *options: Any, **more: Any) -> Tensor:
-    """`Tensor.to`, `cpu` and `cuda`: another copy where the side changes, else what torch does."""
+    """Implement `Tensor.to`, `cpu` and `cuda`: a copy if the device changes, else torch's behaviour."""
     is_on = device.holds(tensor)
     if func is Tensor.cpu:
         there, dtype, waits = False, tensor.dtype, True
@@ -294,7 +296,7 @@ def _pin(device: _Device, func: Any, tensor: Tensor, /, *_: Any, **__: Any) -> T
     return device.put(tensor.detach().clone(), pinned=True)
 
 
-# What is answered without computing. Keys are what a function mode is called with.
+# Attributes that need no computation. Keys are the functions that a function mode receives.
 _ABOUT: dict[Any, Callable[..., Any]] = {
     Tensor.device.__get__: lambda device, _, tensor, *__: device.place(tensor),  # type: ignore[attr-defined]
     Tensor.is_cuda.__get__: lambda device, _, tensor, *__: device.holds(tensor),  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""What runs on a pretended device are trained on."""
+"""Data for training runs on a simulated device."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ from dmlcore.training.build import load_data
 
 @cache
 def few_of(name: str) -> Dataset:
-    """A few samples of a data set: what is tested is where tensors lie."""
+    """Return a few samples of a data set; the tests check only the devices of tensors."""
     data = load_data(RunSpec().with_overrides([f"data.name={name}"]))
     return replace(data, splits={split: rows[:: 1 + len(rows) // 80] for split, rows in data.splits.items()})

@@ -1,4 +1,4 @@
-"""Every loss, miner, pooling and network computes on a device what it computes on the CPU."""
+"""Every loss, miner, pooling and network gives the same values on a device as on the CPU."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def embeddings(seed: int = 0) -> Tensor:
 
 
 def compare(compute: Callable[[str], list[Tensor]]) -> Record:
-    """What a function of the device computes, which has to lie there, is the same on both."""
+    """Assert that the results of a function are on the device and equal those on the CPU."""
     with pretended() as record:
         expected, found = (compute(device) for device in DEVICES)
         assert all(tensor.device.type == "cuda" for tensor in found)
@@ -50,14 +50,16 @@ def compare(compute: Callable[[str], list[Tensor]]) -> Record:
 
 
 def slopes(value: Tensor, points: Tensor, module: nn.Module) -> list[Tensor]:
-    """The value, and its gradients by the points and the parameters of the module."""
+    """Return the value, and its gradients with respect to the points and the parameters of the module."""
     own = [p for p in module.parameters() if p.requires_grad]
     found = torch.autograd.grad(value, [points, *own], allow_unused=True)
     return [value, *(slope for slope in found if slope is not None)]
 
 
 def forms(name: str) -> list[dict[str, str]]:
-    """What a loss is made with: its defaults, each of its choices; of one loss each reduction, as all share these."""
+    """Return settings of a loss: its defaults, each of its choices; for one loss each reduction, which all losses
+    share.
+    """
     info = losses.describe(name)
     choices = [
         {key: option}

@@ -1,4 +1,4 @@
-"""Checkpoints that a thread writes beside a training on a device."""
+"""Checkpoints that a thread writes during a training run on a device."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_training_goes_on_while_one_is_written_and_leaves_out_what_is_due_meanwh
         written.append((facts["step"], threading.current_thread() is threading.main_thread()))
         return save(folder, tensors, facts)
 
-    def stop() -> bool:  # asked after every step: the sixth is made while the second is being written
+    def stop() -> bool:  # called after every step: the sixth step is made while the second is being written
         seen.append(len(written))
         if len(seen) == 6:
             go_on.set()
@@ -112,7 +112,7 @@ def test_a_full_disk_ends_the_run_and_leaves_the_checkpoint_before(
 
 
 def test_nobody_writes_once_the_lock_is_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error ends the training while the thread still writes: it is waited for, and what it wrote counts."""
+    """If an error ends the training run while the thread is writing, the run waits for it and keeps the file."""
 
     def slow(folder: Path, tensors: Any, facts: Any) -> str:
         threading.Event().wait(0.3 if facts["step"] else 0)

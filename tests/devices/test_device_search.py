@@ -1,4 +1,4 @@
-"""The search on a device gives what the search on the CPU proves, ties and copies included."""
+"""Nearest-neighbour search on a device equals that on the CPU, including ties and copies."""
 
 from __future__ import annotations
 

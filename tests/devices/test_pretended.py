@@ -1,4 +1,4 @@
-"""The pretended device refuses what CUDA refuses, and nothing else."""
+"""The simulated device rejects what CUDA rejects, and nothing else."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MIXTURE, NUMPY, DRAW = (
 
 
 def of_both(there: Tensor) -> dict[str, tuple[Callable[[], object], str]]:
-    """What CUDA refuses; there: a tensor (3, 4) on the device."""
+    """Return operations that CUDA rejects; `there` is a tensor (3, 4) on the device."""
     draw = torch.Generator()
     return {
         "a sum": (lambda: there + HERE, MIXTURE),
@@ -62,7 +62,7 @@ class _Mixed(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad):
-        return grad * torch.ones(grad.shape)  # as one forgets `device=`
+        return grad * torch.ones(grad.shape)  # forgets `device=`, a common mistake
 
 
 def _meets(there: Tensor) -> Tensor:
@@ -138,7 +138,7 @@ def _set(x: Tensor) -> Tensor:
 def test_networks_train_there_as_on_the_cpu(kind: type[torch.optim.Optimizer], fused: bool) -> None:
     def trained(device: str) -> Tensor:
         torch.manual_seed(0)
-        # Before a batch norm a bias has no gradient but rounding, of which Adam makes whole steps.
+        # A bias before a batch norm has only a rounding error as gradient, which Adam turns into whole steps.
         layers = nn.Linear(4, 8, bias=False), nn.BatchNorm1d(8), nn.Tanh(), nn.Linear(8, 2)
         network = nn.Sequential(*layers).to(device)
         optimiser = kind(network.parameters(), lr=0.1, fused=fused)

@@ -1,4 +1,4 @@
-"""Whole runs on a device: trained, stopped and resumed, forked, evaluated; beside the same runs on the CPU."""
+"""Complete runs on a device (trained, stopped and resumed, forked, evaluated) compared with those on the CPU."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_run_on_a_device_is_the_run_on_the_cpu_and_goes_on_bit_for_bit(kind: s
     rows, expected = whole.metrics()[0], on_cpu.metrics()[0]
     assert {row["kind"] for row in rows} == {row["kind"] for row in expected}
     losses, wanted = ([row["loss"] for row in each if row["kind"] == "step"] for each in (rows, expected))
-    # Kernels differ in their last digit, which grows from step to step, most of all where a step is as large as one.
+    # Kernels differ in their last digit, which grows from step to step, most of all with steps as large as one.
     far = "bfloat16" in kind or (REAL and spec.optimiser.learning_rate == 1)
     assert losses[:3] == pytest.approx(wanted[:3], rel=0.05 if far else 5e-3)
 
@@ -169,7 +169,7 @@ def test_a_plain_step_waits_for_nothing(name: str, tmp_path: Path, monkeypatch: 
             assert loop.train(run, stop=after_step).state == "done"
     assert [dict(each.waits) for each in waited[2:-1]] == [
         {}
-    ] * 2  # on a real card `benchmarks.gpu_checks waits` counts
+    ] * 2  # on a real GPU, `benchmarks.gpu_checks waits` counts them
 
 
 def test_batches_are_mined_once_and_pinned_where_they_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,5 +191,5 @@ def test_batches_are_mined_once_and_pinned_where_they_are_read(tmp_path: Path, m
         train(RunStore(tmp_path).create(SHORT.with_overrides([*KINDS["mined batches, rmsprop"], "schedule.steps=8"])))
     assert mined == [1, 2, 3, 4, 5, 6, 7, 8, 9][: len(mined)]
     assert len(mined) >= 8
-    at_once = [step for step in range(1, 9) if step % 3 == 1]  # the table is made anew just before
+    at_once = [step for step in range(1, 9) if step % 3 == 1]  # the table is computed again just before
     assert pinned == ["MainThread" if step in at_once else "batches" for step in mined]

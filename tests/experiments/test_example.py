@@ -1,4 +1,4 @@
-"""The run that ships: whole, read by the code of today, in no list, and away once it was deleted."""
+"""The shipped example run: complete, readable by the current code, in no list, and absent after deletion."""
 
 import hashlib
 import os
@@ -35,7 +35,8 @@ def test_the_archive_is_the_one_that_was_packed_and_small():
 def test_the_code_of_today_reads_it_and_embeds_as_it_did(store):
     run = example.find(store)
     assert run.status() == "done"
-    assert run.spec == RunSpec.parse(tomllib.loads((SPECS / f"{example.SPEC}.toml").read_text()))  # else: make it anew
+    # otherwise train the example again
+    assert run.spec == RunSpec.parse(tomllib.loads((SPECS / f"{example.SPEC}.toml").read_text()))
     data = load_data(run.spec)
     found = neighbours.read(run.embeddings())
     kept = np.load(run.embeddings())

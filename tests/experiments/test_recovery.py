@@ -1,4 +1,4 @@
-"""What was at work or waited when the machine went down goes on, each once."""
+"""Interrupted and queued tasks continue after a crash of the machine, each exactly once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def store(tmp_path: Path) -> RunStore:
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
-    """What would have been started as a process, which holds the lock of its run from then on."""
+    """Return the recorded starts of processes, each of which holds the lock of its run from then on."""
     seen: list[tuple[str, ...]] = []
     monkeypatch.setattr(launch, "start_process", lambda run, task, *more: seen.append((run.id, task, *more)))
     monkeypatch.setattr(recovery, "_coming", lambda run: False)
@@ -74,7 +74,7 @@ def test_only_what_was_interrupted_goes_on_and_what_was_at_work_first(store: Run
 
 
 def test_a_crowd_of_recoveries_resumes_each_run_once(store: RunStore, started, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dmlcore.storage.task.LOCK_TIMEOUT", 2.0)  # processes that never come are asked for again
+    monkeypatch.setattr("dmlcore.storage.task.LOCK_TIMEOUT", 2.0)  # processes that never start are retried
     runs = [made(store, state="running") for _ in range(6)]
     barrier, found = threading.Barrier(4), []
 
@@ -109,7 +109,7 @@ def test_a_run_queued_before_a_reboot_is_lost_at_once(store: RunStore, started) 
     run = store.create(SPEC)
     assert (run.status(), run.state().is_starting()) == ("queued", True)
     with run.lock():
-        run.update(boot="another boot")  # whose clock stood where ours stands now
+        run.update(boot="another boot")  # whose clock shows the same value as ours
     assert run.status() == "lost"
     assert recovery.recover(store) == [run.id]
     assert (run.status(), run.state().boot) == ("queued", locks.current_boot())
@@ -168,7 +168,7 @@ RAY = "ray:127.0.0.1:9777?folder=file:///elsewhere"
 
 
 def foreign(store: RunStore) -> tuple[Run, Run]:
-    """A run and a job that the state files of somebody else's store place on a cluster."""
+    """Return a run and a job that the state files of a foreign store place on a cluster."""
     run, asked_of = made(store, state="running", backend=RAY), made(store, state="done")
     request = {"task": "evaluate", "backend": RAY, "queued": 1.0, "boot": "another"}
     (store.root / launch.REQUESTS).mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Conditioned embeddings held against plain loops: what is read, in which order, and what it is made of."""
+"""Conditioned embeddings compared with plain loops: inputs, their order, and the composition of the result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def sequences(seed: int = 0) -> Tensor:
 
 
 def read_one(lstm: nn.LSTM, sequence: list[Tensor], layer: int, *, backward: bool) -> list[Tensor]:
-    """States of one direction of one layer, by the equations of the cell."""
+    """Compute the states of one direction of one layer by the equations of the cell."""
     end = f"_l{layer}" + ("_reverse" if backward else "")
     w_in, w_own, b_in, b_own = (getattr(lstm, name + end) for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
     h = c = torch.zeros(w_own.shape[1], dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""GDFL: the formula sample by sample, its sizes, what attends, and that it trains, scores and resumes like any head."""
+"""GDFL: the formula sample by sample, its sizes, its attention, and training, scoring and resuming like other heads."""
 
 from __future__ import annotations
 

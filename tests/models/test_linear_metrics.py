@@ -1,4 +1,4 @@
-"""Linear methods as a layer: what each is by its definition, on features whose answer is known."""
+"""Linear methods as a layer: each is compared with its definition on features with a known answer."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ CPU = torch.device("cpu")
 
 
 def confused(seed: int = 0, count: int = 240, noise: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
-    """Six classes that differ along the first axis alone, beside four axes of a hundred times its variance."""
+    """Return six classes that differ along the first axis only, with four axes of a hundred times its variance."""
     random = np.random.default_rng(seed)
     labels = np.arange(count) % 6
     features = random.normal(size=(count, 5)) * 10
@@ -45,14 +45,14 @@ def test_all_principal_components_keep_every_distance() -> None:
 def test_supervised_methods_find_the_axis_that_tells_classes_apart(method: str, least: float) -> None:
     features, labels = confused()
     weight, bias = linear_metrics.fit(method, features, labels, 2)
-    other, of_other = confused(seed=1)  # not those that it was fitted to
+    other, of_other = confused(seed=1)  # different samples from those it was fitted to
     raw, fitted = (retrieval(x.astype(np.float32), of_other).recall_at[1] for x in (other, other @ weight.T + bias))
     assert raw < 0.4
     assert fitted > least
 
 
 def test_neighbourhood_components_raise_their_objective() -> None:
-    """The expected number of samples that choose a neighbour of their class (Goldberger et al. 2004, Eq. 3)."""
+    """The objective is the expected number of samples that choose a neighbour of their class (Eq. 3)."""
     features, labels = confused(count=60, noise=0.4)
 
     def objective(embedded: np.ndarray) -> float:
@@ -122,7 +122,7 @@ def test_a_network_without_such_a_layer_is_refused() -> None:
 
 
 def test_discriminants_are_not_led_astray_by_as_many_directions_as_samples() -> None:
-    """Deep features of a few images: most directions carry next to nothing, and shrinkage has to keep them down."""
+    """Deep features of a few images: most directions contain almost no variance, and shrinkage must suppress them."""
     random = np.random.default_rng(0)
     scales = np.array([5.0] * 5 + [0.5] * 10 + [0.01] * 65)  # nuisance, what tells classes apart, next to nothing
     means = random.normal(size=(20, 80)) * (np.arange(80) // 5 % 16 < 3) * (np.arange(80) > 4)

@@ -18,7 +18,7 @@ PACK = Path(__file__).parents[2] / "../shared/data/resnet20-cifar10.pt"
 
 @pytest.fixture(autouse=True)
 def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """No weights are at hand: folders of data, cache and torch.hub are empty."""
+    """Make all weights unavailable: the folders of data, cache and torch.hub are empty."""
     monkeypatch.setattr(pretrained, "search_folders", lambda: [tmp_path / "data"])
     monkeypatch.setenv("DML_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("TORCH_HOME", str(tmp_path / "torch"))
@@ -26,7 +26,7 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def other(name: str, classifier: bool = False) -> dict[str, Tensor]:
-    """The state of a backbone with weights of its own."""
+    """Return the state of a backbone with different weights."""
     torch.manual_seed(1)
     backbone = backbones.create(name)
     if classifier:
@@ -44,7 +44,7 @@ def same(one: dict[str, Tensor], two: dict[str, Tensor]) -> bool:
 
 
 def pin(monkeypatch: pytest.MonkeyPatch, name: str, content: bytes, url: str | None = None) -> pretrained.PublicWeights:
-    """Put a checkpoint with this content into the table, in place of the known one of its network."""
+    """Add a checkpoint with this content to the table, in place of the known one of its network."""
     made = pretrained.PublicWeights(name, f"{name}-test.pth", "imagenet", url, hashlib.sha256(content).hexdigest()[:8])
     rest = {file: c for file, c in CHECKPOINTS.items() if c.network != name}
     monkeypatch.setattr(pretrained, "CHECKPOINTS", rest | {made.file: made})
@@ -146,7 +146,7 @@ def test_weights_that_are_not_finite_are_refused(tmp_path: Path) -> None:
 
 
 class Runs:
-    """Would run a command when unpickled."""
+    """Object that would run a command when unpickled."""
 
     def __reduce__(self) -> tuple[object, ...]:
         return os.system, ("exit 1",)

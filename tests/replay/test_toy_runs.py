@@ -1,4 +1,4 @@
-"""Toy training runs: inputs as points, scores of a step over every sample, and which row of Table 4.1 a run is."""
+"""Toy runs: inputs as points, scores of a step over every sample, and the row of Table 4.1 that a run matches."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_two_features_lie_in_a_plane_and_images_are_refused():
 
 
 def test_scores_of_a_step_are_those_of_a_training_that_ended_there(monkeypatch):
-    """Against a training run of its own, one bare step after another, and the change on the way in both."""
+    """Compared with a separate training run, step by step, with the change during the run in both."""
     run = toy_runs.toy_run("moons")
     change = SpecChange(3, ("loss.m=0.5",))
     training = LiveTraining(LiveSpec(run, (change, SpecChange(9, ("loss.m=0.01",)))), toy_runs.dataset("moons", 0))
@@ -52,7 +52,7 @@ def test_scores_of_a_step_are_those_of_a_training_that_ended_there(monkeypatch):
         LiveTraining, "weights", lambda history: (locked.append(training.lock.locked()), weights(history))[1]
     )
     found = toy_runs.train_scores(training, 7)
-    assert locked == [False]  # whoever plays this training run does not wait for the replay
+    assert locked == [False]  # the page that plays this training run does not wait for the replay
 
     state = build.build(run, training.dataset, torch.device("cpu"))
     for step in range(1, 4):

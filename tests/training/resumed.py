@@ -1,4 +1,4 @@
-"""Runs that stop and go on: what the tests of every way of training ask of a resume."""
+"""Helpers that stop and resume runs, for the tests of all ways of training."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dmlcore.training import loop
 
 
 def trained(store: RunStore, spec: RunSpec, stops: tuple[int, ...] = (), dataset: Dataset | None = None) -> Run:
-    """A run that is done, stopped after each of these steps and resumed."""
+    """Return a finished run that was stopped after each of these steps and resumed."""
     run = store.create(spec)
     with run.lock():
         for stop in stops:
@@ -28,7 +28,7 @@ def trained(store: RunStore, spec: RunSpec, stops: tuple[int, ...] = (), dataset
 
 
 def same_to_the_bit(whole: Run, stopped: Run) -> tuple[Checkpoint, Checkpoint]:
-    """Both have the same rows and the same tensors in their last checkpoints, which are returned."""
+    """Assert that both runs have the same rows and tensors in their last checkpoints; return the tensors."""
     assert (stopped.path / "metrics.jsonl").read_bytes() == (whole.path / "metrics.jsonl").read_bytes()
     one, two = checkpoint.load(whole.path), checkpoint.load(stopped.path)
     assert one is not None

@@ -1,4 +1,4 @@
-"""What is measured of a batch, against plain loops in float64."""
+"""Statistics of a batch compared with plain loops in float64."""
 
 import itertools
 
@@ -19,7 +19,7 @@ def batch(classes=5, samples=4, dim=6, unit=True, seed=0):
 
 
 def loops(x, labels, clamp):
-    """The definitions of the docstring, element by element."""
+    """Compute the definitions of the docstring, element by element."""
     x, labels, n = x.double().numpy(), labels.tolist(), len(x)
     d = np.linalg.norm(x[:, None] - x[None], axis=-1)
     pairs = list(itertools.permutations(range(n), 2))
@@ -130,7 +130,7 @@ def test_pull_and_push_are_the_two_halves_of_the_gradient():
     same = labels[:, None] == labels
 
     def half(pairs):
-        """The gradient with every distance outside `pairs` held."""
+        """Return the gradient with every distance outside `pairs` held constant."""
         y = x.double().requires_grad_()
         d = torch.cdist(y, y, compute_mode="donot_use_mm_for_euclid_dist")
         loss.of_tables(torch.where(pairs, d, d.detach()), y.detach().square().sum(1), labels).backward()
@@ -144,7 +144,7 @@ def test_pull_and_push_are_the_two_halves_of_the_gradient():
 
 
 def test_the_largest_columns_are_looked_up_alike_on_a_device_that_is_not_asked(monkeypatch):
-    """Off the CPU the size of the largest class is not known; the answer is the same."""
+    """On a GPU the size of the largest class is unknown; the result is the same."""
     x, labels = batch()
     there = batch_statistics._triplets
     distances, same = torch.cdist(x, x), labels[:, None] == labels

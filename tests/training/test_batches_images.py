@@ -15,7 +15,7 @@ AREA, RATIO = (0.16, 1.0), (0.75, 4 / 3)
 
 
 class Ragged:
-    """Five images of different sizes, as the store hands them out; centre crops are blank, so that none is used."""
+    """Five images of different sizes in the interface of the store; centre crops are blank, so that using one fails."""
 
     def __init__(self) -> None:
         random = np.random.default_rng(0)
@@ -34,7 +34,7 @@ def a_dataset(inputs):
     return SimpleNamespace(inputs=inputs)
 
 
-@pytest.mark.filterwarnings("error")  # as torch warns of arrays that cannot be written to
+@pytest.mark.filterwarnings("error")  # torch warns about arrays that are not writable
 def test_uncut_images_come_padded_with_their_sizes():
     stored, data = Ragged(), RunSpec().with_overrides(["data.augment=true", "data.crop=resized"]).data
     stored.images[3].flags.writeable = False

@@ -1,4 +1,4 @@
-"""Conditioned embedding: who a sample's neighbours are, what trains when, and that a resume repeats it."""
+"""Conditioned embedding: neighbours of a sample, trained parameters by stage, and exact resumes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def data() -> Any:
 
 
 def begun(data: Any, *overrides: str) -> TrainingState:
-    """At the step at which neighbours join in."""
+    """Return a run at the step at which neighbours are first used."""
     state = build.build(SPEC.with_overrides(overrides), data, CPU)
     state.progress.step = state.spec.conditioning.after
     assert conditioning.is_due(state)
@@ -53,14 +53,14 @@ def weights(state: TrainingState) -> dict[str, torch.Tensor]:
 
 @pytest.mark.parametrize("spec", [SPEC, CONTINUED], ids=["still", "continued"])
 def test_a_resume_repeats_what_would_have_been_bit_for_bit(tmp_path: Path, spec: RunSpec) -> None:
-    """Before neighbours join in, as they have just done so, after, and between two tables of neighbours."""
+    """Resumes before, at and after the first use of neighbours, and between two tables of neighbours."""
     store = RunStore(tmp_path)
     whole, stopped = trained(store, spec), trained(store, spec, stops=(2, 6, 7, 11))
     one, _ = same_to_the_bit(whole, stopped)
     assert {"neighbourhood.table", "neighbourhood.neighbours"} <= one.tensors.keys()
     before = (whole.path / "metrics.jsonl").read_bytes()
     with whole.lock():
-        loop.evaluate(whole)  # with a table of neighbours that is made anew
+        loop.evaluate(whole)  # with a table of neighbours that is recomputed
     assert (whole.path / "metrics.jsonl").read_bytes() == before
 
 
@@ -224,7 +224,7 @@ def test_what_cannot_be_made_is_refused(data: Any) -> None:
 
 @pytest.mark.parametrize("among", ["own", "train"])
 def test_a_sample_of_no_set_has_its_neighbours_where_scored_ones_have(data: Any, among: str) -> None:
-    """For example one's own image: what it is compared with is the test split."""
+    """For example a user's own image, which is compared with the test split."""
     network = embedder(begun(data, f"conditioning.among={among}", "conditioning.by=mean", "conditioning.after=16"))
     split = data.splits["test" if among == "own" else "train"]
     pool = torch.from_numpy(evaluation.batches.embed(network.model, data, split, CPU))

@@ -1,4 +1,4 @@
-"""Runs of ensembles: what they log at each step, and that a resume in the middle repeats them bit for bit."""
+"""Runs of ensembles: values logged at each step, and bit-for-bit resumes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MEMBERS = ("triplet", "binomial", "proxy_nca")
     ids=["update_first", "normalise_first", "classifier_input"],
 )
 def test_a_resume_in_the_middle_of_an_ensemble_repeats_it_bit_for_bit(tmp_path: Path, spec: RunSpec) -> None:
-    """Running means, weights, proxies, the compression network and all of their moments come back."""
+    """Running means, weights, proxies, the compression network and all of their moments are restored."""
     whole, stopped = trained(RunStore(tmp_path), spec), trained(RunStore(tmp_path), spec, stops=(1, 4, 7))
     one, _ = same_to_the_bit(whole, stopped)
     assert {"loss.metric.rescaling.means", "loss.metric.rescaling.steps", "loss.metric.coefficients.roots"} <= (
@@ -65,7 +65,9 @@ def test_each_step_tells_the_loss_and_the_weight_of_every_member(tmp_path: Path)
 
 
 def test_the_classifier_of_a_run_learns_from_what_the_embedding_layer_takes() -> None:
-    """Its width is that of the network's last features, and its slope reaches the layers before, not the embedding."""
+    """Its width is that of the network's last features; its gradient reaches earlier layers, but not the embedding
+    layer.
+    """
     spec = RunSpec().with_overrides(
         [
             *("loss.name=wel", "loss.classifier_input=features", "loss.triplet=off", "loss.proxy_nca=off"),

@@ -17,7 +17,7 @@ SPEC = RunSpec().with_overrides(
 
 
 def deferred(spec: RunSpec) -> TrainingState:
-    """A training state as on a GPU: fused kernels, and a finite check that waits for nothing."""
+    """Return a training state as on a GPU: fused kernels, and a finite check that never waits."""
     made = training_build.build(spec, training_build.load_data(spec), CPU)
     made.finite_check = DeferredFiniteCheck(CPU)
     assert optimisers.is_fused(made.optimiser)

@@ -1,4 +1,4 @@
-"""Embedding, scoring and writing a part, with and without a gallery of its own."""
+"""Embedding, scoring and writing a split, with and without a gallery of its own."""
 
 import json
 from dataclasses import replace
@@ -24,7 +24,7 @@ def digits():
 
 @pytest.fixture(scope="module")
 def with_gallery(digits):
-    """Digits whose test split is cut into queries and a gallery."""
+    """Return digits whose test split is divided into queries and a gallery."""
     test = digits.splits["test"]
     return replace(digits, splits=dict(digits.splits) | {"test": test[::3], "gallery": np.delete(test, np.s_[::3])})
 

@@ -31,7 +31,7 @@ def trained(store: RunStore, *overrides: str, dataset: Dataset | None = None) ->
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """The run of BASE; it is only read."""
+    """Return the run of BASE; tests only read it."""
     return trained(RunStore(tmp_path_factory.mktemp("plain")))
 
 

@@ -83,7 +83,7 @@ def test_whether_it_can_be_made_is_asked_without_making_anything(monkeypatch: py
 
 
 class _Halves(nn.Module):
-    """A loss with a parameter that takes part in embedding, as ensembles have."""
+    """A loss with a parameter that takes part in embedding, like the losses of ensembles."""
 
     def __init__(self) -> None:
         super().__init__()

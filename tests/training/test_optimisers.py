@@ -31,7 +31,7 @@ def network(**changes: object) -> nn.Module:
 
 
 def groups(spec: RunSpec, model: nn.Module, loss: nn.Module) -> dict[int, dict]:
-    """Of each parameter, by its id, the group it is in; fails if one is in two or in none."""
+    """Return the group of each parameter by its id; fail if a parameter is in two groups or in none."""
     optimiser = optimisers.create(spec, model, loss)
     found = [(id(p), group) for group in optimiser.param_groups for p in group["params"]]
     everything = [id(p) for p in (*model.parameters(), *loss.parameters())]

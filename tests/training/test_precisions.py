@@ -1,4 +1,4 @@
-"""Every pooling, loss, miner and optimiser trains in both precisions and past its warm-up, as on a GPU too."""
+"""Every pooling, loss, miner and optimiser trains in both precisions and beyond its warm-up, with GPU kernels too."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ VECTORS = RunSpec().with_overrides(
 IMAGES = RunSpec().with_overrides(
     ["model.name=conv4_32", "model.embedding_dim=8", "batch.classes=4", "batch.samples=2"]
 )
-PROTOTYPES = ["pooling.prototypes=4", "pooling.memory=8"]  # in place from the second batch of eight on
+PROTOTYPES = ["pooling.prototypes=4", "pooling.memory=8"]  # prototypes are placed from the second batch of eight on
 STARTS_LATE = {"gsp": PROTOTYPES, "gsp_gmp": PROTOTYPES}
 precisions = pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 names = pytest.mark.parametrize("name", ["adam", "adamw", "rmsprop", "sgd"])
@@ -39,7 +39,7 @@ def digits() -> Dataset:
 
 @pytest.fixture(scope="module")
 def images() -> Dataset:
-    """Noise in place of photographs: what is tested is that steps can be made."""
+    """Return noise instead of photographs; the test only needs steps to succeed."""
     labels = np.arange(32) % 4
     noise = np.random.default_rng(0).integers(0, 256, (32, 3, 32, 32), np.uint8)
     splits = {"train": np.arange(24), "validation": np.arange(0), "test": np.arange(24, 32)}
@@ -47,7 +47,7 @@ def images() -> Dataset:
 
 
 def train_steps(spec: RunSpec, dataset: Dataset, steps: int) -> TrainingState:
-    """Make the steps; what is trained moves, and stays finite."""
+    """Make the steps; assert that trained parameters change and stay finite."""
     state = training_build.build(spec, dataset, CPU)
     before = {name: tensor.detach().clone() for name, tensor in state.model.named_parameters()}
     state.model.train()
@@ -96,7 +96,7 @@ def test_every_optimiser_trains_past_the_warm_up(name: str, precision: str, digi
 
 @pytest.fixture
 def fused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kernels and verdicts as on a GPU: fused where there are such kernels, and no step waits for its verdict."""
+    """Use kernels and checks as on a GPU: fused where such kernels exist, and no step waits for its check."""
 
     def build(*args: object, **options: object) -> TrainingState:
         state = training_build.build(*args, **options)

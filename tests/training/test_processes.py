@@ -1,6 +1,6 @@
-"""Several processes train as one does: gradients, batches, runs that go on with another number of them.
+"""Training by several processes equals training by one: gradients, batches, resumes with another number of processes.
 
-The processes of each number are started once, and do all that is asked of them; the tests look at what they wrote.
+The processes of each number are started once and perform all tasks; the tests check what they wrote.
 """
 
 import itertools
@@ -34,8 +34,8 @@ SPEC = RunSpec().with_overrides(
     [
         *together.SHARED,
         *together.INPUTS["vectors"],
-        # Proxies are put on samples, on which rounding decides where a loss has a kink there: this one has none inside
-        # the unit ball.
+        # Proxies are placed on samples. If the loss has a kink there, rounding decides its gradient; this loss has none
+        # inside the unit ball.
         "loss.name=multi_similarity_proxy",
         "model.normalize=false",
         "data.standardize=false",
@@ -51,7 +51,7 @@ SPEC = RunSpec().with_overrides(
 )
 
 
-# What else a run does with its samples as a whole.
+# Further settings that use the samples of a batch as a whole.
 METHODS = {
     "conditioned": ["conditioning.neighbours=3", "conditioning.after=3", "conditioning.among=train"],
     "neighbourhoods": ["batch.sampler=neighbourhood", "batch.neighbours=4", "batch.balanced_steps=3"],
@@ -62,7 +62,7 @@ SHORT = RunSpec().with_overrides(
 
 
 def conduct(run: Run, until: int = 0) -> None:
-    """Train or resume as a process of a group, or alone, to its end or until so many steps are made."""
+    """Train or resume as a process of a group, or alone, to the end or to a given number of steps."""
     data = together.data("vectors", "float32")
     data = replace(data, inputs=data.inputs[:] / 10)
     if processes.rank():
@@ -76,7 +76,7 @@ def conduct(run: Run, until: int = 0) -> None:
 
 
 def cut(crop: str) -> torch.Tensor:
-    """What a batch of images looks like, all of its rows."""
+    """Return all rows of a batch of images."""
     data = together.data("images", "float32")
     data = replace(data, inputs=data.inputs[:].clip(0, 255).astype(np.uint8))
     spec = RunSpec().with_overrides(
@@ -87,12 +87,12 @@ def cut(crop: str) -> torch.Tensor:
 
 
 def is_made(case: together.Case, precision: str, count: int) -> bool:
-    """All by two processes in float64; benchmarks/ddp.py makes all of the rest."""
+    """Return True for cases that two processes compute in float64; benchmarks/ddp.py computes all others."""
     return case.few or (precision, count) == ("float64", 2)
 
 
 def examine(folder: Path, runs: dict[str, Path]) -> None:
-    """What a group of processes does."""
+    """Run the tasks of one process of a group."""
     results: dict[str, Any] = {
         f"{case.name}|{precision}": together.gradients(case, precision)
         for case in together.cases()
@@ -113,7 +113,7 @@ def examine(folder: Path, runs: dict[str, Path]) -> None:
 
 
 class Trained:
-    """What came of one process, and of groups; runs by name."""
+    """Results of one process and of groups; runs by name."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, store = folder, RunStore(folder / "runs")
@@ -126,7 +126,9 @@ class Trained:
 
 
 def make(folder: Path) -> None:
-    """What the tests look at; in a fork of tests/warm.py, of which the processes of a group are forks."""
+    """Compute the results that the tests check, in a fork of tests/warm.py, from which the group's processes are
+    forked.
+    """
     store = RunStore(folder / "runs")
     runs = {f"{name} {count}": store.create(SPEC) for name in ("whole", "interrupted") for count in COUNTS}
     runs |= {name: store.create(SPEC) for name in ("alone", "by turns")}
@@ -137,7 +139,7 @@ def make(folder: Path) -> None:
         conduct(runs[f"{name} alone"])
     conduct(runs["alone"])
     if find_spec("pytorch_metric_learning"):
-        import_module("pytorch_metric_learning.utils.distributed")  # once for all of them
+        import_module("pytorch_metric_learning.utils.distributed")  # once for all processes
     # 2 -> 1 -> 4 processes
     for count, name in zip(COUNTS, ("first", "last"), strict=True):
         own = {each: runs[f"{each} {count}"].path for each in ("whole", "interrupted")}
@@ -162,7 +164,7 @@ def test_gradients_equal_those_of_one_process(trained: Trained, case: together.C
     alone = {precision: together.gradients(case, precision) for precision in dict(made)}
     for precision, count in made:
         most = PRECISIONS[precision]
-        if case.kind == "images":  # in float32 a backbone with batch norm loses digits on one process too
+        if case.kind == "images":  # in float32 a backbone with batch norm loses digits even with one process
             most = max(most, 2 * together.error(alone[precision], alone["float64"]))
         found = trained.of(count, f"{case.name}|{precision}")
         assert together.error(found, alone[precision]) <= most, (precision, count)

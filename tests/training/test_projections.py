@@ -1,4 +1,4 @@
-"""Chance-constrained programming: what pulls, when a projection ends, what it leaves, and that a resume repeats it."""
+"""Chance-constrained programming: the pull, the end of a projection, its results, and exact resumes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SPEC = RunSpec().with_overrides(
     ]
 )
 
-JUMPY = SPEC.with_overrides(["optimiser.learning_rate=0.3"])  # so that validation falls, and projections end
+JUMPY = SPEC.with_overrides(["optimiser.learning_rate=0.3"])  # so that validation scores fall and projections end
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def made(data: Any, *overrides: str) -> TrainingState:
 
 
 def judged(state: TrainingState, *scores: float) -> list[dict[str, Any]]:
-    """The rows of projections that these validations end."""
+    """Return the rows of projections that these validations end."""
     rows = []
     for score in scores:
         rows += projections.after_validation(state, [{"kind": "validation", "step": 0, "map_at_r": score}])
@@ -54,7 +54,7 @@ def judged(state: TrainingState, *scores: float) -> list[dict[str, Any]]:
 
 
 def test_a_resume_repeats_what_would_have_been_bit_for_bit(tmp_path: Path) -> None:
-    """In the middle of the first projection, between two validations that do not count, and as one has just ended."""
+    """Resumes within the first projection, between two validations that do not count, and at its end."""
     store = RunStore(tmp_path)
     whole = trained(store, JUMPY)
     ended = [row["step"] for row in whole.metrics()[0] if row["kind"] == "projection"]
@@ -98,7 +98,8 @@ def test_a_projection_ends_when_patience_does_and_holds_on_to_its_best(data: Any
     assert (row["projection"], row["score"], state.progress.projection) == (1, 0.31, 2)
     assert state.progress.projection_score is None
     assert all(torch.equal(state.anchor[name], best[name]) for name in best)
-    assert all(torch.equal(p, running[name]) for name, p in state.model.named_parameters())  # goes on where it is
+    # training continues from the current weights
+    assert all(torch.equal(p, running[name]) for name, p in state.model.named_parameters())
     assert not torch.equal(state.loss.metric.proxies, proxies)
     assert state.loss.metric.proxies not in state.optimiser.state
     assert projections.distance(state)["projection_distance"].item() == pytest.approx(

@@ -89,7 +89,7 @@ def test_numbers_out_of_range_are_refused(classes, samples, seed):
 
 
 def small(seed: int = 0, count: int = 60, classes: int = 6) -> tuple[np.ndarray, np.ndarray]:
-    """Labels (N,) and a table of embeddings (N, 2) with two copies, in mixed order."""
+    """Return labels (N,) and a table of embeddings (N, 2) with two copies, in mixed order."""
     random = np.random.default_rng(seed)
     labels = random.permutation(np.arange(count) % classes)
     table = random.normal(size=(count, 2)).astype(np.float32)
@@ -151,7 +151,7 @@ def test_classes_with_one_sample_are_only_negatives():
 
 
 def test_golden_neighbourhoods():
-    """Replay with a fixed order of centres."""
+    """Replay the golden neighbourhoods with a fixed order of centres."""
     golden = GOLDEN["local_neighbourhood_sampling"]
     r, d = np.arange(20.0)[:, None], np.arange(2.0)
     table = np.sin(0.7 + 0.9 * r + 1.9 * d + 0.3 * r * d)
@@ -160,7 +160,7 @@ def test_golden_neighbourhoods():
     )
     assert batch.tolist() == golden["batch"]
 
-    # Why each centre is taken or not, by a plain loop over the order.
+    # Determine why each centre is accepted or rejected, by a plain loop over the order.
     labels, taken, trace = np.array(golden["labels"]), [], []
     for centre in golden["centre_order"]:
         squares = np.square(table - table[centre]).sum(1)
@@ -203,7 +203,7 @@ def test_centres_return_only_in_the_next_epoch():
 @pytest.mark.parametrize("table", [np.zeros((12, 2), np.float32), np.arange(24, dtype=np.float32).reshape(12, 2) ** 3])
 @pytest.mark.parametrize("size", [5, 12])
 def test_batches_are_filled_where_no_centre_would_do(table, size):
-    """Collapsed embeddings, and classes so far apart that no neighbourhood is mixed."""
+    """Collapsed embeddings, and classes so far apart that no neighbourhood contains two of them."""
     labels = np.repeat([0, 1], 6)
     batch = NeighbourhoodSampler(labels, size, 2, seed=0).batch(0, table)
     assert len(set(batch.tolist())) == size

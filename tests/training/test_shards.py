@@ -1,4 +1,4 @@
-"""A run on a data set in shards is the run on its files, byte for byte."""
+"""A run on a data set in shards equals the run on its files, byte for byte."""
 
 import signal
 from pathlib import Path
@@ -40,7 +40,7 @@ with run.lock():
 
 @pytest.fixture(scope="module")
 def places(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A folder of files and one of shards: photographs of which no two are alike."""
+    """Return a folder of files and one of shards, with photographs that all differ."""
     folder = tmp_path_factory.mktemp("data")
     random = np.random.default_rng(0)
     for image in sorted(layouts.sop(folder / "files" / "Stanford_Online_Products").rglob("[!.]*.JPG")):
@@ -55,7 +55,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 @pytest.fixture
 def on(places: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, str]]:
-    """Where each store of images is read from, and with what of it kept."""
+    """Yield the locations that each store of images is read from, with different caches."""
     files, shards = places
     return {
         name: {"DML_DATA": str(data), "DML_CACHE": str(tmp_path / name), "DML_DECODED_GB": most}

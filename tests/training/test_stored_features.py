@@ -1,4 +1,4 @@
-"""Feature maps of a frozen backbone: the same training run as without them, computed once, kept whole or not at all."""
+"""Stored feature maps of a frozen backbone: the same training run as without them, computed once, stored atomically."""
 
 import dataclasses
 import json
@@ -40,7 +40,7 @@ def cache(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def digits():
-    """Seventy-five images of digits, 16 pixels a side, of all parts."""
+    """Return seventy-five images of digits, 16 pixels per side, of all splits."""
     whole = build.load_data(FROZEN)
     splits = {name: rows[::24] for name, rows in whole.splits.items()}
     return dataclasses.replace(whole, inputs=np.ascontiguousarray(whole.inputs[:, :, ::2, ::2]), splits=splits)
@@ -203,7 +203,8 @@ def test_a_frozen_run_resumes_forks_and_is_inspected_like_any_other(digits, tmp_
     assert weights.weights.shape[1:] == (2, 2)
     index = Index.of_run(whole)
     queries = np.asarray(digits.inputs[index.indices[:5]])
-    assert np.abs(index.embed(queries) - index.embeddings[:5]).max() < 5e-3  # images of one's own pass the backbone
+    # a user's own images pass through the backbone
+    assert np.abs(index.embed(queries) - index.embeddings[:5]).max() < 5e-3
     fork = fork_spec.create(whole, 3, ["loss.name=contrastive"])
     assert "model.freeze" in refused(FROZEN, fork.with_overrides(["model.freeze=none"]))
     child = store.create(fork)

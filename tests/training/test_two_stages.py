@@ -1,4 +1,6 @@
-"""Local neighbourhoods after balanced batches, held to the pretrained network: both stages of one run, and resumes."""
+"""Local neighbourhoods after balanced batches, with embeddings kept close to the pretrained network; both stages
+resume.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def digits() -> Any:
-    """Images of digits, 16 pixels a side, a few of each part."""
+    """Return images of digits, 16 pixels per side, a few of each split."""
     whole = build.load_data(SPEC)
     splits = {name: rows[::12] for name, rows in whole.splits.items()}
     return dataclasses.replace(whole, inputs=np.ascontiguousarray(whole.inputs[:, :, ::2, ::2]), splits=splits)
@@ -59,7 +61,7 @@ def digits() -> Any:
 
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory: pytest.TempPathFactory, digits: Any) -> str:
-    """A pretrained backbone: another one than the seed of the run begins with."""
+    """Write a pretrained backbone that differs from the initial one of the run's seed."""
     network = build.build(SPEC.with_overrides(["seed=7"]), digits, CPU, start=False).model
     path = tmp_path_factory.mktemp("weights") / "conv4_32.safetensors"
     save_file({name: tensor.contiguous() for name, tensor in network.backbone.state_dict().items()}, path)
@@ -74,7 +76,7 @@ def made(digits: Any, weights: str, *overrides: str) -> TrainingState:
 
 @pytest.mark.parametrize("frozen", [False, True], ids=["backbone learns", "frozen backbone"])
 def test_a_resume_repeats_both_stages_bit_for_bit(frozen: bool, tmp_path: Path, digits: Any, weights: str) -> None:
-    """Stopped in the first stage, at its end, and twice in the second, whose table is made once."""
+    """The run is stopped in the first stage, at its end, and twice in the second, whose table is computed once."""
     spec = SPEC.with_overrides([f"model.start={weights}", *(FROZEN if frozen else [])])
     store = RunStore(tmp_path / "runs")
     whole = trained(store, spec, dataset=digits)
@@ -105,7 +107,7 @@ def test_the_second_stage_goes_on_with_layer_moments_and_one_table(digits: Any, 
     np.testing.assert_array_equal(tables[3], expected)
     assert [type(s).__name__ for s in drawn] == ["BalancedSampler"] * 3 + ["NeighbourhoodSampler"] * 4
     steps = {int(moment["step"]) for moment in state.optimiser.state.values()}
-    assert steps == {7}  # Adam counts on
+    assert steps == {7}  # the step counter of Adam continues
 
 
 def test_embedding_anew_counts_from_where_the_neighbourhoods_begin(digits: Any, weights: str) -> None:
@@ -120,7 +122,7 @@ def test_embedding_anew_counts_from_where_the_neighbourhoods_begin(digits: Any, 
 
 @pytest.mark.parametrize("loss", ["tuplet", "contrastive", "proxy_nca", "facenet"])
 def test_any_loss_is_held_to_the_pretrained_network(loss: str, digits: Any, weights: str) -> None:
-    """The gradient is that of the loss and of J_pre, whose embeddings of the start are fixed, without dropout."""
+    """The gradient is that of the loss and of J_pre, whose reference embeddings are constant, without dropout."""
     overrides = [f"loss.name={loss}", "model.dropout=0"]
     held, free = (made(digits, weights, *overrides, f"loss.start_weight={weight}") for weight in (0.3, 0))
     for number in (1, 2):

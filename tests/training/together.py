@@ -1,6 +1,6 @@
-"""Steps of small trainings on several processes of this machine, and on one, for tests and for benchmarks/ddp.py.
+"""Steps of small training runs on several processes of this machine, and on one, for tests and benchmarks/ddp.py.
 
-The processes are forks of one that has torch loaded, so that a group costs what it computes.
+The processes are forked from one that has torch loaded, so that starting a group is cheap.
 """
 
 from __future__ import annotations
@@ -44,24 +44,24 @@ FEW = ("facenet", "multi_similarity", "facility_location", "proxy_anchor", "wedl
 
 @dataclass(frozen=True)
 class Case:
-    """A training whose gradients are compared: what is set, on what, and for how many steps."""
+    """A training run whose gradients are compared: its settings, data, and number of steps."""
 
     name: str
     overrides: tuple[str, ...] = ()
     kind: Literal["vectors", "images", "tokens"] = "vectors"
     steps: int = 1
-    held: bool = False  # to how it started, which a spec allows where that is a file of weights
-    few: bool = False  # whether it is one of the few that stand for all
+    held: bool = False  # keeps embeddings close to the start, which a spec allows only with a file of weights
+    few: bool = False  # True for the few cases that represent all others
 
     def spec(self) -> RunSpec:
-        """What the form would give."""
+        """Return the spec as the form would create it."""
         spec = RunSpec().with_overrides([*SHARED, *INPUTS[self.kind], *self.overrides])
         loss = spec.loss.model_copy(update={"start_weight": 0.5 if self.held else 0.0})
         return spec.model_copy(update={"loss": loss})
 
 
 def cases() -> list[Case]:
-    """Every loss, every miner, and what looks at a batch as a whole."""
+    """Return a case for every loss, every miner, and everything that uses a batch as a whole."""
     losses = [Case(name, (f"loss.name={name}",), few=name in FEW) for name in LOSSES]
     miners = [
         Case(f"ranking, {name}", ("loss.name=ranking", f"miner.name={name}"), few=name in FEW)
@@ -83,7 +83,7 @@ def cases() -> list[Case]:
 
 
 def data(kind: str, precision: str) -> Dataset:
-    """Classes that lie apart a little."""
+    """Return classes that are slightly separated."""
     random = np.random.default_rng(0)
     labels = np.arange(CLASSES * EACH) % CLASSES
     shape = {"vectors": (10,), "images": (3, 32, 32), "tokens": (9,)}[kind]
@@ -97,7 +97,7 @@ def data(kind: str, precision: str) -> Dataset:
 
 
 def made(case: Case, precision: str, threads: int = 1, device: str = "cpu") -> TrainingState:
-    """The state before the first step."""
+    """Return the state before the first step."""
     state = build(case.spec(), data(case.kind, precision), prepare_device(device, threads))
     if precision == "float64":
         state.model.double()
@@ -109,15 +109,15 @@ def made(case: Case, precision: str, threads: int = 1, device: str = "cpu") -> T
     state.model.train()
     projection = getattr(getattr(state.model, "head", None), "projection", None)
     if projection is not None:
-        # Prototypes start at pooled features. Those of long ones lie on the unit sphere, where clipping to the ball has
-        # a kink: there rounding alone decides what their first gradient is.
+        # Prototypes start at pooled features. Those of long features are on the unit sphere, where clipping to the ball
+        # has a kink, so that rounding decides their first gradient.
         with torch.no_grad():
             projection.weight *= 0.05
     return state
 
 
 def gradients(case: Case, precision: str, device: str = "cpu") -> Floats:
-    """The gradient of each step (steps, parameters); a step with fewer parameters has zeros in their place."""
+    """Return the gradient of each step (steps, parameters), padded with zeros for steps with fewer parameters."""
     state = made(case, precision, device=device)
     if processes.shares_work():
         processes.synchronise(state.model)
@@ -131,8 +131,10 @@ def gradients(case: Case, precision: str, device: str = "cpu") -> Floats:
 
 
 def efficient_gradients() -> Floats:
-    """Of the case "multi_similarity" in float64, with the loss of pytorch-metric-learning in its wrapper's efficient
-    mode: the mean over the processes, as DistributedDataParallel takes it."""
+    """Return the gradients of the case "multi_similarity" in float64 in the efficient mode of pytorch-metric-learning.
+
+    They are averaged over the processes, as DistributedDataParallel does.
+    """
     from pytorch_metric_learning.losses import MultiSimilarityLoss
     from pytorch_metric_learning.utils.distributed import DistributedLossWrapper
 
@@ -149,13 +151,13 @@ def efficient_gradients() -> Floats:
 
 
 def _alike(numbers: Tensor) -> bool:
-    """Whether each process has the same bits."""
+    """Return True if all processes have identical bits."""
     rows = processes.group.stack_over_processes(numbers)
     return all(torch.equal(row, numbers) for row in rows)
 
 
 def error(one: Floats, other: Floats) -> float:
-    """The largest |difference| / |gradient| of a step."""
+    """Return the largest |difference| / |gradient| of a step."""
     return float((np.linalg.norm(one - other, axis=1) / np.linalg.norm(other, axis=1)).max())
 
 
@@ -167,10 +169,11 @@ def run_together(
     fork: bool = False,
     one_card: bool = False,
 ) -> None:
-    """Call work(*arguments), a function of a module, in each process of a group; raises if one of them does.
+    """Call work(*arguments), a function of a module, in each process of a group; raise an error if one process does.
 
-    fork: this process has torch loaded and no threads, so they are forks of it. one_card: they share a GPU, which NCCL
-    refuses, so that gloo carries what lies there.
+    With `fork`, the processes are forked from this one, which has torch loaded and no threads. With `one_card`, they
+    share a
+    GPU, which NCCL refuses, so that gloo transfers its tensors.
     """
     context: Any = multiprocessing.get_context("fork" if fork else "forkserver")
     if not fork:
@@ -199,7 +202,7 @@ def _member(
 ) -> None:
     torch.set_num_threads(1)
     os.environ.update(local._environment(folder, rank, count))
-    if one_card:  # as if each were on a machine of its own
+    if one_card:  # as if each were on a separate machine
         os.environ.update(LOCAL_RANK="0", LOCAL_WORLD_SIZE="1")
         group.dist.init_process_group = functools.partial(_by_gloo, group.dist.init_process_group)
     local.join_local()

@@ -79,7 +79,7 @@ def test_the_pinned_digests_are_those_of_the_packs(pack, name):
 
 
 def write_zip(path, *members, **files):
-    """Members are (ZipInfo or name, content)."""
+    """Write a zip file of members (ZipInfo or name, content)."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
         for member, content in (*members, *((name.replace("__", "/"), content) for name, content in files.items())):
             packed.writestr(member, content)
@@ -106,7 +106,7 @@ def test_21_a_zip_name_that_leads_outside_is_refused(tmp_path, name):
 
 
 def test_21_a_zip_name_with_nul_is_refused(tmp_path):
-    """zipfile writes and reads such a name cut off."""
+    """The zipfile module truncates such a name when writing and reading."""
     write_zip(tmp_path / "a.zip", nameXtail=b"1")
     forged = (tmp_path / "a.zip").read_bytes().replace(b"nameXtail", b"name\0tail")
     (tmp_path / "a.zip").write_bytes(forged)

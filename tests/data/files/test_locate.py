@@ -11,7 +11,7 @@ from tests.data import layouts
 
 @pytest.fixture
 def layout(tmp_path, monkeypatch):
-    """A folder CUB_200_2011 with the lists only, outside every default search folder."""
+    """Return a folder CUB_200_2011 with the lists only, outside every default search folder."""
     monkeypatch.setenv("DML_DATA", str(tmp_path / "elsewhere"))
     monkeypatch.setattr(locate, "HOME", tmp_path / "a" / "b")
     folder = tmp_path / "birds" / "CUB_200_2011"
@@ -105,7 +105,7 @@ def test_the_folder_may_have_another_name(layout, tmp_path):
 
 
 def test_official_archives_that_belong_together_are_unpacked_into_one_folder(monkeypatch, tmp_path):
-    """Flowers: images in a tar file, labels and sets in two files beside it."""
+    """Flowers: images are in a tar file, labels and sets in two files next to it."""
     monkeypatch.setenv("DML_CACHE", str(tmp_path / "cache"))
     tree, packed = layouts.flowers(tmp_path / "tree"), tmp_path / "packed"
     packed.mkdir()

@@ -52,7 +52,9 @@ def test_small_integers_do_not_wrap_around(tmp_path):
 
 
 def test_big_endian_files_are_read(tmp_path):
-    """Written by hand, as scipy writes little-endian ones only: labels = [258, 3], uint16 stored for double."""
+    """The bytes are written by hand, because scipy writes only little-endian files: labels = [258, 3], uint16 for
+    double.
+    """
     content = struct.pack(">IIII", 6, 8, 6, 0) + struct.pack(">IIii", 5, 8, 1, 2)
     content += struct.pack(">HH4s", 1, 1, b"n\0\0\0") + struct.pack(">II2H4x", 4, 4, 258, 3)
     header = b"MATLAB 5.0 MAT-file".ljust(124) + struct.pack(">H", 0x0100) + b"MI"
@@ -127,7 +129,7 @@ def test_20_a_cut_file_is_named(annotations, keep):
 
 
 def test_20_no_damaged_byte_does_more_than_raise(annotations):
-    """scipy dies of some of these by a segmentation fault, which its own process keeps to itself."""
+    """Some of these bytes make scipy crash with a segmentation fault, which only ends its own process."""
     faulthandler.enable()
     raw, draw, refused = annotations.read_bytes(), random.Random(0), []
     for _ in range(120):

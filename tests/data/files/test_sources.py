@@ -1,4 +1,4 @@
-"""Downloads of data sets against a server on this machine: detached, resumed, verified, usable, cancelled."""
+"""Downloads of data sets from a local server: detached, resumed, verified, usable, cancelled."""
 
 import hashlib
 import io
@@ -26,7 +26,7 @@ CHILD = Path(served.__file__)
 
 
 def cub_archive() -> bytes:
-    """Four classes, two of them for testing, three images each."""
+    """Return an archive of four classes, two of them for testing, with three images each."""
     classes = {1: "001.A", 2: "002.B", 101: "101.C", 102: "102.D"}
     images = [(number, f"{name}/{i}.png") for number, name in classes.items() for i in range(3)]
     ids = range(1, len(images) + 1)
@@ -106,7 +106,7 @@ def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Server]:
 
 
 def pin(server: Server, content: bytes | None = None) -> tuple[str, str]:
-    """Pin the archive that is meant; its digest and size."""
+    """Pin an archive by digest and size in place of the official one."""
     meant = server.content if content is None else content
     digest = hashlib.sha256(meant).hexdigest()
     served.pin(server.url, digest, len(meant))

@@ -123,7 +123,7 @@ def test_a_class_named_twice_is_refused(tmp_path):
 
 
 def test_the_complete_annotations(pack):
-    """In all three layouts of the pack, which agree on every class."""
+    """The three layouts of the pack agree on every class."""
     folder = dmlcore.data.locate("cars", pack("cars-annotations.tar.gz")).parent
     tables = {name: read_table(folder / name) for name in ("stanford_cars", "cars196", "by_classes_folder")}
     devkit, single, by_class = tables.values()

@@ -9,7 +9,7 @@ BATCHES = [f"data_batch_{number}" for number in range(1, 6)]
 
 
 def write(folder, batches=BATCHES, encode=str.encode):
-    """Write 20 images a batch in the official layout; pixel values tell batch, row and channel."""
+    """Write 20 images per batch in the official layout; pixel values encode batch, row and channel."""
     folder.mkdir()
     for number, name in enumerate([*batches, "test_batch"]):
         channels = np.repeat(np.array([0, 50, 100], np.uint8), 1024)

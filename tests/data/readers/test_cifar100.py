@@ -7,7 +7,7 @@ import dmlcore.data
 
 
 def write(folder, rows_per_class=2, encode=str.encode):
-    """Write a small set in the official layout; pixel values tell row and channel."""
+    """Write a small set in the official layout; pixel values encode row and channel."""
     folder.mkdir()
     for split in ("train", "test"):
         labels = np.tile(np.arange(100), rows_per_class).tolist()

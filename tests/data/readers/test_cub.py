@@ -10,7 +10,7 @@ CLASSES = {3: "003.Sooty_Albatross", 7: "007.Parakeet_Auklet", 101: "101.White_P
 
 
 def write(folder, newline="\n", images=True):
-    """Write four classes of two images each, numbered from 1, with traps of the real copies."""
+    """Write four classes of two images each, numbered from 1, with irregularities of real copies."""
     folder.mkdir(parents=True)
     files = [f"{name}/{name[4:].upper()}_{row}.jpg" for name in CLASSES.values() for row in range(2)]
     lists = {

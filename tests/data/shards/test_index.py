@@ -19,7 +19,7 @@ def _fresh_cache(tmp_path, _own_cache, monkeypatch):
 
 @pytest.fixture
 def place(tmp_path):
-    """Shards of eight products, eight images each."""
+    """Return shards of eight products with eight images each."""
     layouts.sop(tmp_path / "Stanford_Online_Products")
     pack.pack("sop", dmlcore.data.read("sop", root=tmp_path), tmp_path / "packed", shard_bytes=20_000)
     return tmp_path / "packed"
@@ -35,14 +35,14 @@ def damage_image(place):
 
 
 def rewrite(place, change):
-    """Change the manifest, as who forges it would."""
+    """Change the manifest, as a forger would."""
     manifest = json.loads((place / index.MANIFEST).read_text())
     change(manifest)
     (place / index.MANIFEST).write_text(json.dumps(manifest))
 
 
 def rows_changed(place, field, value):
-    """An index that its manifest vouches for."""
+    """Return an index whose rows were changed and whose manifest has the matching digest."""
     rows = np.load(place / index.ROWS)
     rows[field][3] = value
     np.save(place / index.ROWS, rows)

@@ -28,7 +28,7 @@ def _fresh_cache(tmp_path, _own_cache, monkeypatch):
 
 
 def packed(tmp_path, name="sop", shard_bytes=SHARD):
-    """The tree of a data set, and the folder of its shards."""
+    """Return the tree of a data set, and the folder of its shards."""
     tree, target = tmp_path / "tree", tmp_path / "packed" / f"{name}-shards"
     if not tree.exists():
         WRITERS[name](tree / (dmlcore.data.describe(name).folder or "classes"))
@@ -130,7 +130,7 @@ def test_a_folder_that_is_there_is_left_alone(tmp_path, kept):
 
 
 def die_after(writes, tmp_path):
-    """Pack, and be killed in the middle of a write."""
+    """Pack, and kill the process in the middle of a write."""
     count = 0
     member = pack._Written.member
 

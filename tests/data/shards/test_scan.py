@@ -1,4 +1,4 @@
-"""Tar files that others have packed, as WebDataset names what is in them."""
+"""Index of tar files in WebDataset naming that were packed by other programs."""
 
 import io
 import json

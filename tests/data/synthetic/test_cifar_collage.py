@@ -1,4 +1,4 @@
-"""Cifar-Collage: who may be a tile of whom, how often, and where; on small, full-size and real CIFAR-100."""
+"""Cifar-Collage on small, full-size and real CIFAR-100: the tiles of a collage, their uses and places."""
 
 import hashlib
 import pickle
@@ -17,7 +17,7 @@ NAMES = tuple(sorted([*BACKGROUNDS, *(f"super {number:02d}" for number in range(
 
 
 def source(images: int) -> CifarImages:
-    """CIFAR-100 with `images` a class, without pixels; fine label f belongs to super-class f % 20."""
+    """Return CIFAR-100 with `images` per class, without pixels; fine label f belongs to super-class f % 20."""
     fine = np.random.default_rng(0).permutation(np.repeat(np.arange(100), images))
     pixels = np.broadcast_to(np.uint8(0), (len(fine), 3, 32, 32))
     sub_classes = np.arange(100).reshape(5, 20).T
@@ -32,7 +32,7 @@ def full():
 
 @pytest.fixture
 def folder(tmp_path):
-    """A CIFAR-100 of 4 + 2 images a class in the official layout; an image shows its own number."""
+    """Write a CIFAR-100 of 4 + 2 images per class in the official layout; the pixels of an image encode its number."""
     path = tmp_path / "cifar-100-python"
     path.mkdir()
     begin = 0
@@ -148,7 +148,7 @@ def test_the_layout_is_a_function_of_the_seed(full):
     assert (layout.tiles != other.tiles).mean() > 0.5
 
 
-# Told by the code of 2026-11-22, before the generator of collages served other sets too.
+# Recorded by the code of 2026-11-22, before the generator of collages served other sets too.
 SAMPLES = {
     ("collage", 0): "47cf0d2c38965e84bed4682f393914d07f1fe788777957b160797d49f6de2b35",
     ("collage", 4): "57dfba748a542fd95c25c42cd41b6b01b444de5f5a311f08b2dd7d2329235caf",
@@ -171,7 +171,7 @@ def test_the_samples_are_those_they_always_were(folder, name, seed):
 
 
 def number(image):
-    """The number that an image (3, 32, 32) of `folder` shows all over."""
+    """Return the number that the pixels of an image (3, 32, 32) of `folder` encode."""
     assert (image == image[:, :1, :1]).all()
     return int(image[0, 0, 0]) * 256 + int(image[1, 0, 0])
 

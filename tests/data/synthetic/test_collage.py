@@ -1,4 +1,4 @@
-"""The generator of collages, whatever the tiles and however many show the class; and its case of Omniglot."""
+"""Generator of collages for any tiles and any number of class tiles, and its use for Omniglot."""
 
 import numpy as np
 import pytest
@@ -17,14 +17,14 @@ RECIPES = [Recipe(), Recipe(2, 3), Recipe(3, 2), Recipe(1, 1), Recipe(2, 4)]
 
 
 def drawn(recipe: Recipe, seed: int = 0):
-    """A layout, and its collages of tiles (1, 2, 3) that show their own number."""
+    """Return a layout, and its collages of tiles (1, 2, 3) whose pixels encode their number."""
     pixels = np.broadcast_to(np.arange(48, dtype=np.uint8)[:, None, None, None], (48, 1, 2, 3))
     layout = lay_out(SPLITS, LABELS, seed, recipe)
     return layout, collages(pixels, layout, SPLITS["train"], LABELS, recipe)
 
 
 def cut(images, recipe: Recipe):
-    """The tiles (n, T) that collages (n, 1, H, W) show."""
+    """Return the tiles (n, T) of collages (n, 1, H, W)."""
     n, _, height, width = images.shape
     tiles = images.reshape(n, recipe.side, height // recipe.side, recipe.side, width // recipe.side)
     assert (tiles == tiles[:, :, :1, :, :1]).all()

@@ -1,4 +1,4 @@
-"""Moons and rings have the geometry that makes them toys worth training on."""
+"""Geometry of the toy shapes: moons and rings."""
 
 import numpy as np
 import pytest
@@ -48,7 +48,7 @@ def test_no_line_separates_the_moons_of_a_pair():
 
 
 def linking_number(first, second):
-    """Gauss's integral over two closed curves (n, 3)."""
+    """Return Gauss's linking integral over two closed curves (n, 3)."""
     a, b = np.roll(first, -1, axis=0) - first, np.roll(second, -1, axis=0) - second
     between = (first + a / 2)[:, None] - (second + b / 2)[None]
     crossed = np.cross(a[:, None], b[None])

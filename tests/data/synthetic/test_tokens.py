@@ -1,4 +1,4 @@
-"""The token study draws exactly what section 7 of the science note says."""
+"""The token data follow section 7 of the science note."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""What the protocols expand to: numbers from the tables of the sources, deviations, and how bad input is refused."""
+"""Expansion of protocols: numbers from the tables of the sources, deviations, and rejected input."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dmlcore.training import objective, optimisers
 
 @pytest.fixture(autouse=True)
 def _published_counts(monkeypatch):
-    """As on a machine that has none of the large sets, so that nothing depends on what lies beside the repository."""
+    """Simulate a machine without the large data sets, so that no test depends on folders next to the repository."""
     monkeypatch.setattr("dmlcore.data.files.locate.find", lambda *_: None)
 
 

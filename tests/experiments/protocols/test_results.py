@@ -1,4 +1,4 @@
-"""What protocols report: 81 collections, concatenated embeddings, the best of folds, means; tables and files."""
+"""Results of protocols: 81 collections, concatenated embeddings, the best of folds, means; tables and files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def member(fold, seed, *, validation=None, value=0.5, **more):
 
 
 def file_of(found, labels=LABELS, **more):
-    """Embeddings of no particular length, another set for each run."""
+    """Return embeddings of arbitrary length, a different set for each run."""
     random = np.random.default_rng([found.fold, found.seed])
     centres = random.normal(size=(6, 4))[labels]
     noisy = (centres + 1.5 * random.normal(size=(len(labels), 4))) * random.uniform(0.1, 9, (len(labels), 1))
@@ -185,7 +185,7 @@ def test_part_of_a_data_set_is_not_compared_with_what_was_printed(monkeypatch):
 
 
 def test_a_protocol_from_end_to_end_on_digits(tmp_path, monkeypatch):
-    """Two folds, three steps each, in this process; then again, from what was written."""
+    """Two folds of three steps each run in this process; the second pass reads what the first one wrote."""
     store = RunStore(tmp_path)
 
     class Here:

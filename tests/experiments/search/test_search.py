@@ -1,4 +1,4 @@
-"""Hyper-parameter search: how it is asked, its trials, resumed and beside others, killed workers, real runs."""
+"""Hyper-parameter search: parsing, trials, resuming, concurrent workers, killed workers, real runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests import warm
 
 
 def made(best=0.3, fail=()):
-    """In place of a training run: validation MAP@R falls with the distance of loss.m from `best`."""
+    """Write the rows of a run whose validation MAP@R falls with the distance of loss.m from `best`."""
 
     def work(run, stopped):
         with run.lock():
@@ -34,7 +34,7 @@ def made(best=0.3, fail=()):
 
 
 class Here:
-    """A backend that makes a run at once, in this process."""
+    """A backend that makes a run immediately, in this process."""
 
     max_concurrent = 1
 
@@ -88,7 +88,7 @@ def test_bad_searches_are_refused_before_anything_is_made(arguments, message):
 
 @pytest.mark.parametrize("method", ["random", "tpe", "gp"])
 def test_a_search_finds_a_good_point_and_goes_on_where_it_ended(method, tmp_path):
-    most = 4 if method == "random" else 11  # the others draw ten at random before they reckon
+    most = 4 if method == "random" else 11  # TPE and GP draw ten random points before they use results
     store = RunStore(tmp_path)
     first = prepare(RunSpec(), ["loss.m=0..1"], "margin", method=method, trials=2)
     assert search.conduct(first, store, where=Here(made()))
@@ -118,7 +118,7 @@ def test_a_grid_visits_every_point_once(tmp_path):
 
 
 def test_one_key_at_a_time_and_the_best_of_each_together_at_the_end(tmp_path):
-    """Psomas 2020, Sec. 4.3: the others stay as the base has them, which is tried too."""
+    """Psomas 2020, Sec. 4.3: the other keys keep their base values, and the base is tried too."""
     base = RunSpec().with_overrides(["loss.m=0.9", "batch.samples=4"])
     wanted = prepare(base, ["loss.m=0.1..0.5:3", "batch.samples=2,4", "seed=5"], "each", method="each")
     store = RunStore(tmp_path)
@@ -301,7 +301,7 @@ def test_two_workers_share_the_trials(tmp_path):
 
 
 def test_trials_are_ordinary_trainings(tmp_path):
-    from dmlcore.training.loop import train  # late: workers import this module, and need no torch
+    from dmlcore.training.loop import train  # imported late, because workers import this module and need no torch
 
     arguments = [
         "loss.m=0.1,0.5",

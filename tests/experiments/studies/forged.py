@@ -1,4 +1,4 @@
-"""A CIFAR-100 of noise in the official layout, small enough to train on in a test; a tint tells the classes apart."""
+"""A CIFAR-100 of noise in the official layout, small enough to train on in a test; a tint distinguishes the classes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SUPER_CLASSES = sorted([*BACKGROUNDS, *(f"super class {number}" for number in ra
 
 
 def cifar100(root: Path, train: int = 4, test: int = 2) -> Path:
-    """Write root/cifar-100-python with so many images a class in either file; return root."""
+    """Write root/cifar-100-python with a given number of images per class in each file; return root."""
     folder = root / "cifar-100-python"
     folder.mkdir(parents=True)
     random = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""The ledger counts every configuration once, whatever its seeds and folds, and what was tried outside studies."""
+"""The ledger counts every configuration once, for all seeds and folds, and the trials outside studies."""
 
 import pytest
 
@@ -57,7 +57,7 @@ def test_a_study_of_no_claim_has_its_own_trials_and_patterns_take_in_new_studies
     every = (claims.Claim(title="All of them", studies=("*",)),)
     monkeypatch.setattr(claims, "claims", lambda: every)
     found = claims.ledger("prototypes")
-    again = {"projections-omniglot"}  # its two configurations are of methods-omniglot too, and count once
+    again = {"projections-omniglot"}  # its two configurations also belong to methods-omniglot and count once
     assert {trial.study for trial in found.trials} == {name for name in studies.names() if studies.load(name)} - again
     assert found.configurations == len(found.trials)
 

@@ -1,4 +1,4 @@
-"""A study from end to end on small runs: what is done is kept, what is lost goes on, twice at once is refused."""
+"""A study from end to end on small runs: done runs are kept, lost ones resumed, concurrent conductors refused."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_the_command_makes_the_runs_keeps_them_and_writes_what_they_reached(tmp_
     assert results.data["digits"]
     assert str(tmp_path) not in studies.results_path(request.study).read_text()
 
-    # One table of what is beside an own baseline, of two studies too; where nothing was run, of the written results.
+    # One table of all variants with an own baseline, also for two studies; without runs, of the written results.
     monkeypatch.setenv("DML_RUNS", runs)
     command(f"{request.study},projections-birds", table=True, runs=tmp_path / "elsewhere")
     shown = capsys.readouterr().out
@@ -141,7 +141,7 @@ def test_the_command_makes_the_runs_keeps_them_and_writes_what_they_reached(tmp_
     with pytest.raises(CommandError, match="--only: names variants of one study"):
         command(f"{request.study},projections-birds", only=["first"], runs=tmp_path / "elsewhere")
 
-    # Results that were written without baselines get those of the very same runs.
+    # Results that were written without baselines get those of the same runs.
     assert {"chance", "inputs", "untrained"} == set(results.runs[0].baselines)
     assert "train.map_at_r" in results.runs[0].baselines["untrained"]
     bare = results.model_copy(update={"runs": tuple(r.model_copy(update={"baselines": {}}) for r in results.runs)})
@@ -194,7 +194,7 @@ def test_a_study_cancelled_before_its_process_came_makes_nothing(tmp_path):
 
 
 class Here:
-    """In place of a process: the task is done when it has started."""
+    """Replacement for a process: the task is done as soon as it has started."""
 
     def __init__(self, run, task: str) -> None:
         with pytest.MonkeyPatch.context() as patch, run.lock():
@@ -208,7 +208,7 @@ class Here:
 
 
 def test_variants_start_from_the_pretraining_of_their_own_store_and_collages_are_weighed(tmp_path, monkeypatch):
-    """One run in a process of its own, as only this shows where it looks for the one that it starts from."""
+    """One run in a separate process, because only this shows in which store it searches its pretraining."""
     started = launch.start_process
     monkeypatch.setattr(
         launch,
@@ -233,7 +233,7 @@ def test_variants_start_from_the_pretraining_of_their_own_store_and_collages_are
     assert set(maps.tile) == {0, 1, 2, 3}
     assert maps.of("GAP").sum((1, 2)) == pytest.approx(1, abs=1e-2)
 
-    # A run that fails costs itself and what starts from it.
+    # A run that fails affects only itself and the runs that start from it.
     monkeypatch.setattr(launch, "start_process", Here)
     failing = request.model_copy(update={"overrides": (*overrides, "model.embedding_dim=7", "batch.classes=99")})
     state = studies.conduct(failing, store, report=said.append)

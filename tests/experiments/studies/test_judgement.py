@@ -1,4 +1,4 @@
-"""What is said of two variants, and of a study whose seeds are folds."""
+"""Sentences on two variants, and on a study whose seeds are folds."""
 
 import re
 
@@ -61,7 +61,8 @@ name = "worse"
 against = ["weak"]
 """
 LEVELS = {"weak": (0.50, 0.6), "strong": (0.30, 0.7), "method": (0.40, 0.5), "worse": (0.20, 0.5)}  # test, validated
-PACE = {"weak": 0.0, "strong": 0.0, "method": 0.001, "worse": 0.002}  # what a seed does to one beyond the others
+# effect of the seed on a variant in addition to the common effect
+PACE = {"weak": 0.0, "strong": 0.0, "method": 0.001, "worse": 0.002}
 
 
 def of_methods(seeds=(0, 1, 2), variants=LEVELS):

@@ -1,4 +1,4 @@
-"""docs/studies.md says what the results say."""
+"""Verdicts in docs/studies.md equal the computed ones."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a study file says, what it expands to, and how it is refused."""
+"""Study files: fields, expansion into runs, and rejected input."""
 
 import sys
 from subprocess import run
@@ -11,7 +11,7 @@ from dmlcore.experiments.studies.spec import Study
 from dmlcore.spec import SpecError
 from dmlcore.storage.listing import without_name
 
-# Those that were there when the studies of all were run; what comes later is not in their results.
+# Poolings that existed when the studies were run; later ones are not in their results.
 POOLINGS = {
     *("cbam", "crow", "delf", "gap", "gap_gmp", "gem", "gemax", "gmp", "gsop", "gsp", "gsp_gmp", "netvlad", "otp"),
     *("solar", "tsmk", "weldon"),
@@ -118,7 +118,7 @@ def test_an_unknown_study_names_the_known_ones(tmp_path):
 
 @pytest.mark.parametrize("name", studies.names())
 def test_every_study_of_the_lab_compares_like_with_like(name):
-    """Equal budgets, losses that can be made (one, unless they are compared), poolings that exist so."""
+    """Equal budgets, losses that exist (a single one, unless losses are compared), and poolings that exist."""
     study = studies.read(name)
     fitted = {e.variant for e in studies.expand(study) if e.spec.model.embedding_start != "random"}  # and not trained
     entries = [e for e in studies.expand(study) if e.variant not in (studies.PRETRAINING, *fitted)]

@@ -1,8 +1,8 @@
-"""Names, shapes and outputs of the public networks, as torchvision and the port of BN-Inception compute them.
+"""Names, shapes and outputs of the public networks, as computed by torchvision and the port of BN-Inception.
 
-`python -m tests.models.backbones.golden` writes tests/golden/backbones.json anew; it needs torchvision and
+`python -m tests.models.backbones.golden` rewrites tests/golden/backbones.json; it needs torchvision and
 pretrainedmodels
-(the file there was written with 0.29.1 and 0.7.4; SqueezeNet and MobileNetV3 with 0.28.0, without classifiers).
+(the stored file was written with 0.29.1 and 0.7.4; SqueezeNet and MobileNetV3 with 0.28.0, without classifiers).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SIZE = 64  # of the image whose features are compared
 
 
 def layout(state: Mapping[str, Tensor]) -> dict[str, str]:
-    """Name -> shape, and batch norms as one entry each, name -> "norm C"."""
+    """Return name -> shape, with one entry per batch norm, name -> "norm C"."""
     norms = {k.removesuffix(".running_var"): v for k, v in state.items() if k.endswith(".running_var")}
     vectors = ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")
     parts = {f"{norm}.{part}" for norm in norms for part in vectors}
@@ -48,12 +48,12 @@ def fill(model: nn.Module) -> None:
 
 
 def image() -> Tensor:
-    """(1, 3, SIZE, SIZE), float64."""
+    """Return an image (1, 3, SIZE, SIZE), float64."""
     return torch.randn(1, 3, SIZE, SIZE, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 
 
 def outputs(features: Tensor) -> list[float]:
-    """What is compared: 16 numbers of the feature map, spread over channels and positions, and its mean square."""
+    """Return 16 numbers of the feature map, spread over channels and positions, and its mean square."""
     flat = features.flatten()
     return [*flat[:: len(flat) // 16][:16].tolist(), flat.square().mean().item()]
 

@@ -1,4 +1,4 @@
-"""One contract for every backbone of the catalogue; no backbone is named here."""
+"""Contract of every backbone in the catalogue; no backbone is named here."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dmlcore.models.networks import ModelError, build
 from dmlcore.spec import ModelSpec
 
 every = pytest.mark.parametrize("name", backbones.names())
-FEW = 500_000  # parameters of what is also computed with
+FEW = 500_000  # parameters up to which outputs are computed, too
 
 
 @every
 def test_maps_have_the_channels_that_it_says(name, monkeypatch):
-    monkeypatch.setattr(torch.nn.functional, "batch_norm", lambda maps, *_: maps)  # of the size that it was
+    monkeypatch.setattr(torch.nn.functional, "batch_norm", lambda maps, *_: maps)  # the size of the maps is unchanged
     with torch.device("meta"):  # nothing is computed
         backbone = backbones.create(name)
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""timm is not installed with the app: a stand-in with its interface shows what is made of maps, tokens and misfits."""
+"""Adapter for timm: a stand-in with timm's interface shows the handling of maps, tokens and unsuitable networks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dmlcore.spec import ModelSpec
 
 
 class Patches(nn.Module):
-    """One convolution into patches of 16, given out as timm's families do."""
+    """One convolution into patches of 16, returned in the layouts of timm's families."""
 
     def __init__(self, kind: str, prefix: int = 0) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class Patches(nn.Module):
 
 @pytest.fixture
 def timm(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """Puts the stand-in where timm would be; the arguments of each network that is made."""
+    """Install the stand-in in place of timm; return the arguments of each created network."""
     asked: list[dict[str, Any]] = []
     kinds = {"maps": 0, "hidden": 0, "last": 0, "pooled": 0, "tokens": 1, "registers": 5, "distilled": 2}
 

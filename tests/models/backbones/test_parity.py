@@ -1,4 +1,4 @@
-"""Every backbone against the public network it stands for: recorded everywhere, live where torchvision is installed."""
+"""Every backbone compared with the public network: recorded everywhere, live where torchvision is installed."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def test_every_species_can_be_drawn_in_many_poses():
 
 
 def test_marks_are_seen():
-    """Species of the same scene and colours that differ in one mark differ in the image."""
+    """Species of the same scene and colours that differ in one mark give different images."""
     from dataclasses import replace
 
     plain = replace(guide()[0], marks=frozenset())
