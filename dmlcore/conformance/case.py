@@ -185,7 +185,7 @@ def deviation(result: Outcome, printed: Outcome) -> float:
     return far
 
 
-def differentiated(
+def evaluate_loss(
     loss: Callable[..., Tensor], vector: Vector, *weights: Tensor, dtype: torch.dtype = torch.float64
 ) -> Outcome:
     """Return the value of loss(embeddings, *weights) and its gradients, by autograd."""
@@ -195,7 +195,7 @@ def differentiated(
     return Outcome(value.item(), dict(zip(("embeddings", "proxies"), gradients, strict=False)))
 
 
-def of_module(
+def evaluate_module(
     module: nn.Module, vector: Vector, weights: str = "", given: Tensor | None = None, *more: object
 ) -> Outcome:
     """Return the value of module(embeddings, labels, *more) and its gradients.
@@ -216,7 +216,7 @@ def of_module(
     return Outcome(value.item(), {"embeddings": gradients[0], "proxies": gradients[1].T if turned else gradients[1]})
 
 
-def chosen(size: int, *tuples: Sequence[Tensor]) -> Outcome:
+def selection_masks(size: int, *tuples: Sequence[Tensor]) -> Outcome:
     """Return the selection of a miner as masks; each of `tuples` is a list of index arrays, of triplets or of pairs."""
     masks, count = {}, 0
     for place, indices in enumerate(tuples):

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dmlcore import losses
-from dmlcore.conformance.case import Case, Computation, Outcome, differentiated, of_module
+from dmlcore.conformance.case import Case, Computation, Outcome, evaluate_loss, evaluate_module
 from dmlcore.conformance.printed import pairs, proxies, ranking
 from dmlcore.conformance.vectors import FOUR_EACH, TWO_EACH, Vector, single
 from dmlcore.losses.engine.distances import euclidean
@@ -26,7 +26,7 @@ def _in_single(name: str, **hyper: Any) -> Computation:
 
     def computed(v: Vector) -> Outcome:
         loss = losses.for_training(name, classes=v.classes, embedding_dim=v.embeddings.shape[1], **hyper)
-        return of_module(loss.to(v.embeddings.dtype), v, "proxies" if hasattr(loss, "proxies") else "")
+        return evaluate_module(loss.to(v.embeddings.dtype), v, "proxies" if hasattr(loss, "proxies") else "")
 
     return computed
 
@@ -40,7 +40,7 @@ def rows_of(process: int, v: Vector) -> Tensor:
 
 
 def _whole(v: Vector) -> Outcome:
-    return differentiated(lambda x: pairs.multi_similarity(x, v.names, 2.0, 50.0, 0.5), v)
+    return evaluate_loss(lambda x: pairs.multi_similarity(x, v.names, 2.0, 50.0, 0.5), v)
 
 
 def _apart(v: Vector) -> Outcome:
@@ -55,7 +55,7 @@ def _apart(v: Vector) -> Outcome:
             held = torch.where(mine, x, x.detach())
             return pairs.multi_similarity(held, v.names, 2.0, 50.0, 0.5, anchors=own.tolist())
 
-        result = differentiated(loss, v)
+        result = evaluate_loss(loss, v)
         gradient, value = gradient + result.arrays["embeddings"], value + result.value / PROCESSES
     return Outcome(value, {"embeddings": gradient})
 
@@ -64,7 +64,7 @@ def _apart(v: Vector) -> Outcome:
 
 
 def _cold(v: Vector) -> Outcome:
-    return differentiated(lambda x: pairs.nt_xent(x, v.names, 0.01), v)
+    return evaluate_loss(lambda x: pairs.nt_xent(x, v.names, 0.01), v)
 
 
 def opposite() -> Vector:
@@ -140,7 +140,7 @@ def last_step() -> Vector:
 def _memory(v: Vector) -> Outcome:
     held = torch.cat(steps()[-MEMORY_BATCHES:])
     labels = v.names * MEMORY_BATCHES
-    return differentiated(lambda x: pairs.cross_batch(x, v.names, held, labels, 1.5), v)
+    return evaluate_loss(lambda x: pairs.cross_batch(x, v.names, held, labels, 1.5), v)
 
 
 def _own_memory(v: Vector) -> Outcome:
@@ -148,7 +148,7 @@ def _own_memory(v: Vector) -> Outcome:
     memory: nn.Module = CrossBatchMemory(loss, MEMORY_BATCHES, len(v.labels), 3, start=0).double()
     for batch in steps()[:-1]:
         memory(batch, v.labels)
-    return differentiated(lambda x: memory(x, v.labels) - loss(x, v.labels), v)
+    return evaluate_loss(lambda x: memory(x, v.labels) - loss(x, v.labels), v)
 
 
 def case(name: str, title: str, source: str, printed: Computation, on: Vector, **rest: Any) -> Case:
@@ -195,7 +195,7 @@ CASES = (
         "far_from_its_proxy",
         "Soft-max over proxies, scale 32 on squared distances",
         "Teh et al. 2020",
-        lambda v: differentiated(lambda x, w: proxies.proxy_nca(x, v.names, w, 32.0, own_below=True), v, v.proxies),
+        lambda v: evaluate_loss(lambda x, w: proxies.proxy_nca(x, v.names, w, 32.0, own_below=True), v, v.proxies),
         opposite(),
         ours=_in_single("proxy_nca", temperature=1 / 64),
         tolerance=SINGLES,

@@ -10,14 +10,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dmlcore import losses
-from dmlcore.conformance.case import Case, Computation, Outcome, differentiated, of_module
+from dmlcore.conformance.case import Case, Computation, Outcome, evaluate_loss, evaluate_module
 from dmlcore.conformance.printed import pairs, ranking
 from dmlcore.conformance.vectors import BALANCED, FOUR_EACH, HIGH_LABELS, TWO_EACH, UNEVEN, Vector
 
 
 def of_pairs(formula: Callable[..., Tensor], *more: object, **options: object) -> Computation:
     """Return the computation of formula(x, y, *more, **options) with its gradient."""
-    return lambda v: differentiated(lambda x: formula(x, v.names, *more, **options), v)
+    return lambda v: evaluate_loss(lambda x: formula(x, v.names, *more, **options), v)
 
 
 def catalogue(
@@ -30,8 +30,8 @@ def catalogue(
         if hasattr(loss, "beta") and isinstance(loss.beta, Tensor):
             loss.beta.data.fill_(float(hyper["beta"]))  # set the parameter in place, because it is created in float32
         if hasattr(loss, "proxies"):
-            return of_module(loss, v, "proxies", None if weights is None else weights(v))
-        return differentiated(lambda x: loss(F.normalize(x) if unit else x, v.labels), v)
+            return evaluate_module(loss, v, "proxies", None if weights is None else weights(v))
+        return evaluate_loss(lambda x: loss(F.normalize(x) if unit else x, v.labels), v)
 
     return computed
 

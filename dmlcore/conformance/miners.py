@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dmlcore import mining
-from dmlcore.conformance.case import Case, Computation, Outcome, chosen
+from dmlcore.conformance.case import Case, Computation, Outcome, selection_masks
 from dmlcore.conformance.printed import choices, pairs
 from dmlcore.conformance.vectors import BALANCED, Vector
 
@@ -19,7 +19,7 @@ DRAWS = 1500  # draws of the distance-weighted miner; a frequency is off by 5 st
 
 def mined(formula: Callable[..., list[choices.Triple]], **options: object) -> Computation:
     """Return the computation of the triplets that a printed rule selects."""
-    return lambda v: chosen(len(v.labels), _columns(formula(v.embeddings, v.names, **options), 3))
+    return lambda v: selection_masks(len(v.labels), _columns(formula(v.embeddings, v.names, **options), 3))
 
 
 def ours(name: str, **parameters: Any) -> Computation:
@@ -28,7 +28,7 @@ def ours(name: str, **parameters: Any) -> Computation:
     def computed(v: Vector) -> Outcome:
         result = mining.create(name, **parameters)(F.normalize(v.embeddings), v.labels)
         assert result is not None
-        return chosen(len(v.labels), *((result,) if len(result) == 3 else (result[:2], result[2:])))
+        return selection_masks(len(v.labels), *((result,) if len(result) == 3 else (result[:2], result[2:])))
 
     return computed
 
@@ -39,7 +39,7 @@ def _columns(tuples: Sequence[tuple[int, ...]], width: int) -> list[Tensor]:
 
 def _hard_pairs(v: Vector) -> Outcome:
     pull, push = choices.hard_pairs(v.embeddings, v.names, 0.1)
-    return chosen(len(v.labels), _columns(pull, 2), _columns(push, 2))
+    return selection_masks(len(v.labels), _columns(pull, 2), _columns(push, 2))
 
 
 def _chances(v: Vector) -> Outcome:
@@ -87,7 +87,7 @@ MINERS = (
         "all_triplets",
         "All triplets",
         "the definition of a triplet",
-        lambda v: chosen(len(v.labels), _columns(list(pairs.triplets(v.names)), 3)),
+        lambda v: selection_masks(len(v.labels), _columns(list(pairs.triplets(v.names)), 3)),
     ),
     miner(
         "batch_hard",

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dmlcore.conformance.case import Computation, Outcome, differentiated
+from dmlcore.conformance.case import Computation, Outcome, evaluate_loss
 from dmlcore.conformance.losses import case, catalogue
 from dmlcore.conformance.printed import proxies
 from dmlcore.conformance.vectors import BALANCED, UNEVEN, Vector
@@ -42,7 +42,7 @@ def of_proxies(
 
     def computed(v: Vector) -> Outcome:
         w = v.proxies if weights is None else weights(v)
-        return differentiated(lambda x, w: formula(x, v.names, w, *more, **options), v, w)
+        return evaluate_loss(lambda x, w: formula(x, v.names, w, *more, **options), v, w)
 
     return computed
 

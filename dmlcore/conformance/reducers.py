@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from dmlcore.conformance.case import Case, Computation, Outcome, differentiated
+from dmlcore.conformance.case import Case, Computation, Outcome, evaluate_loss
 from dmlcore.conformance.losses import catalogue
 from dmlcore.conformance.printed import pairs
 from dmlcore.conformance.vectors import BALANCED
@@ -20,7 +20,7 @@ def reduced(how: Callable[[list[Tensor], list[int]], Tensor]) -> Computation:
         terms = [pairs.hinge(term) for term in pairs.triplet_terms(x, y, 0.5)]
         return how(terms, [y[a] for a, _, _ in pairs.triplets(y)])
 
-    return lambda v: differentiated(lambda x: loss(x, v.names), v)
+    return lambda v: evaluate_loss(lambda x: loss(x, v.names), v)
 
 
 def _triplets(divisor: str) -> Computation:
@@ -36,7 +36,7 @@ def _per_anchor(count_all: bool) -> Computation:
         kept = [row for row, i in zip(rows, range(len(y)), strict=True) if count_all or y.count(y[i]) > 1]
         return pairs.average(kept)
 
-    return lambda v: differentiated(lambda x: loss(x, v.names), v)
+    return lambda v: evaluate_loss(lambda x: loss(x, v.names), v)
 
 
 def reducer(name: str, title: str, printed: Computation, **rest: Any) -> Case:

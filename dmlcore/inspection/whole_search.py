@@ -16,7 +16,7 @@ import numpy as np
 from dmlcore.inspection import neighbour_lists, neighbours
 from dmlcore.inspection.approximation import Approximation
 from dmlcore.inspection.neighbour_lists import MOST_NEIGHBOURS, Search
-from dmlcore.metrics.approximate import TITLES, ApproximateSearch, IndexKind, costs, of_hits
+from dmlcore.metrics.approximate import TITLES, ApproximateSearch, IndexKind, estimate_costs, recall_from_hits
 from dmlcore.metrics.mapped import distances_to, first, nearest_others
 from dmlcore.storage import arrays
 from dmlcore.storage.arrays import EMBEDDINGS
@@ -66,7 +66,7 @@ def forecast(queries: int, searched: int, dimensions: int) -> list[WholeCost]:
 
     Times are off by as much as those of `metrics.approximate.costs`. Raises ValueError for less than one of each.
     """
-    known = {cost.kind: cost for cost in costs(searched, dimensions)}
+    known = {cost.kind: cost for cost in estimate_costs(searched, dimensions)}
     check = min(queries, neighbour_lists.SAMPLE) * known["exact"].thousand / 1000
     held = queries * PER_SAMPLE
     ways = []
@@ -158,5 +158,10 @@ def _compared(kind: IndexKind, breadth: int, lists: dict[str, Array], truth: dic
     gain = gain[~np.isnan(gain)]
     mean, spread = (float(gain.mean()), float(gain.std())) if len(gain) else (0.0, 0.0)
     return Approximation(
-        kind, breadth, of_hits(nearest), of_hits(hits), mean, 1.96 * spread / math.sqrt(max(1, len(gain)))
+        kind,
+        breadth,
+        recall_from_hits(nearest),
+        recall_from_hits(hits),
+        mean,
+        1.96 * spread / math.sqrt(max(1, len(gain))),
     )

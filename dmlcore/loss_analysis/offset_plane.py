@@ -10,7 +10,7 @@ from dmlcore.losses.engine.formula import TripletFormula
 from dmlcore.losses.engine.triplet_loss import TripletLoss
 
 
-class RaisedLoss(TripletLoss):
+class OffsetPlaneLoss(TripletLoss):
     """Energy of embeddings as a function of their coordinates in a plane at distance `height` from the origin.
 
     Coordinates are in units of `unit`, and so are forces, minus the derivative by a coordinate. With height 0 and unit

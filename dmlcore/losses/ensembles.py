@@ -50,7 +50,7 @@ def members(
     return [MEMBERS[name](own if name == "classifier" else sizes) for name in names]
 
 
-def prior_of(prior: str, names: Sequence[str]) -> list[float]:
+def initial_weights(prior: str, names: Sequence[str]) -> list[float]:
     """Return the initial weights, which sum to 1: equal ones, or ("source") in the proportions of the source."""
     shares = [1 if prior == "equal" else SOURCE_SHARES.get(name, 2) for name in names]
     return [share / sum(shares) for share in shares]
@@ -134,7 +134,7 @@ def _parts(
         *(classifier, triplet, binomial, proxy_nca, contrastive, multi_similarity, margin, proxy_anchor, soft_triple),
     )
     names = [name for name, switch in zip(MEMBERS, switches, strict=True) if switch == "on"]
-    shares = prior_of(prior, names)
+    shares = initial_weights(prior, names)
     coefficients = Coefficients(shares, eta, learned=weights == "learned", at_network_rate=weights_rate == "network")
     learners = members(classes, embedding_dim // len(names) if blocks else embedding_dim, names, classifier_dim)
     return {

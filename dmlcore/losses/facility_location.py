@@ -82,8 +82,8 @@ class FacilityLocation(nn.Module):
             return zero_loss(self, embeddings)
         distances = euclidean(embeddings.detach(), embeddings.detach()).double().cpu().numpy()
         known = labels.cpu().numpy()
-        best = facilities(distances, known, self.gamma)
-        columns = torch.from_numpy(np.stack([medoids(distances, known), best.assigned])).to(embeddings.device)
+        best = choose_facilities(distances, known, self.gamma)
+        columns = torch.from_numpy(np.stack([find_medoids(distances, known), best.assigned])).to(embeddings.device)
         away = embeddings - embeddings[columns]
         coincident = (away == 0).all(2)  # such as a medoid and itself, whose first and second derivatives are set to 0
         lengths = torch.linalg.vector_norm(away.masked_fill(coincident[..., None], 1.0), dim=2)
@@ -92,7 +92,7 @@ class FacilityLocation(nn.Module):
         return loss
 
 
-def facilities(distances: Floats, labels: Ints, gamma: float) -> Facilities:
+def choose_facilities(distances: Floats, labels: Ints, gamma: float) -> Facilities:
     """Choose one sample per class greedily, each for the largest F(S) + gamma (1 - NMI).
 
     All candidates of a step are evaluated together.
@@ -177,7 +177,7 @@ class _Nmi:
         return entropy
 
 
-def medoids(distances: Floats, labels: Ints) -> Ints:
+def find_medoids(distances: Floats, labels: Ints) -> Ints:
     """Return, for each sample, the medoid of its class, which has the smallest sum of distances; ties by index."""
     sums = np.where(labels[:, None] == labels, distances, 0.0).sum(0)
     of_class = np.where(labels[:, None] == labels, sums, np.inf)

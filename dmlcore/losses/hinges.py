@@ -83,7 +83,7 @@ class TripletHinge(PairLoss):
     def _counted(self, d: Tensor, pairs: BatchPairs) -> Tensor:
         """Compute the sum over triplets as Σ (pull count - push count) d, with both counts found by rank."""
         with torch.no_grad():
-            pull, push, valid = triplet_counts(d, pairs.positive, pairs.negative, self.m, self._width)
+            pull, push, valid = count_triplets(d, pairs.positive, pairs.negative, self.m, self._width)
         above = pull.sum()
         self.counts = Counts.of(valid, above, above)
         total = ((pull - push).to(d.dtype) * d).sum() + self.m * above.to(d.dtype)
@@ -109,7 +109,7 @@ class TripletHinge(PairLoss):
         return d.gather(1, order.gather(1, torch.minimum(rank, count - 1).clamp(min=0))), kept
 
 
-def triplet_counts(
+def count_triplets(
     d: Tensor, positive: Tensor, negative: Tensor, m: float, window: float | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Count, for each pair (B, R), the triplets with d_an < d_ap + m in which it is the positive or the negative pair.
@@ -128,7 +128,7 @@ def triplet_counts(
         Counts as the positive pair, counts as the negative pair, and the number of all triplets.
     """
     if d.device.type == "cpu" and int(positive.sum()) * d.shape[1] <= LISTED:
-        return _listed_counts(d, positive, negative, m, window)
+        return _count_listed(d, positive, negative, m, window)
     near, order = d.masked_fill(~negative, torch.inf).sort(1)
     d = d.contiguous()
 
@@ -152,10 +152,10 @@ def triplet_counts(
     return high - low, torch.zeros_like(order).scatter_(1, order, by_rank), valid
 
 
-def _listed_counts(
+def _count_listed(
     d: Tensor, positive: Tensor, negative: Tensor, m: float, window: float | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Compute `triplet_counts` from the list of positive pairs.
+    """Compute `count_triplets` from the list of positive pairs.
 
     This is faster if a sample has few positives, but a GPU would synchronise.
     """

@@ -169,14 +169,14 @@ class MultiSimilarity(PairLoss):
             if self.similarity == "cosine"
             else clip_to_unit_ball(pairs.rows) @ clip_to_unit_ball(pairs.columns).mT
         )
-        positive, negative = hard(s, pairs.positive, pairs.negative, self.epsilon)
+        positive, negative = select_hard_pairs(s, pairs.positive, pairs.negative, self.epsilon)
         self.note((positive | negative).float(), pairs.positive | pairs.negative)
         pull = log1p_exp(masked_lse(-self.alpha * (s - self.m), positive)) / self.alpha
         push = log1p_exp(masked_lse(self.beta * (s - self.m), negative)) / self.beta
         return (pull + push).sum() / max(len(s), 1)
 
 
-def hard(s: Tensor, positive: Tensor, negative: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
+def select_hard_pairs(s: Tensor, positive: Tensor, negative: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
     """Select positives with s < largest negative + epsilon, and negatives with s > smallest positive - epsilon.
 
     Rows without a positive or without a negative keep nothing, except with epsilon = inf, which keeps all.

@@ -19,7 +19,7 @@ from dmlcore.losses.engine.batch_loss import (
     reduced,
 )
 from dmlcore.losses.engine.distances import first_derivatives_only
-from dmlcore.losses.pairs import hard
+from dmlcore.losses.pairs import select_hard_pairs
 
 
 @batch_loss(
@@ -89,7 +89,7 @@ class Lifted(PairLoss):
 
     def _mined(self, pairs: BatchPairs) -> Tensor:
         s = pairs.cosines()
-        positive, negative = hard(s, pairs.positive, pairs.negative, self.epsilon)
+        positive, negative = select_hard_pairs(s, pairs.positive, pairs.negative, self.epsilon)
         self.note((positive | negative).float(), pairs.positive | pairs.negative)
         pull = masked_lse(-self.beta * s, positive).masked_fill(~positive.any(1), 0.0) * (2 / self.beta)
         push = masked_lse(self.alpha * s, negative).masked_fill(~negative.any(1), 0.0) * (2 / self.alpha)

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from scipy.special import betaincinv
 
 from dmlcore.metrics.mapped import nearest_others
-from dmlcore.metrics.nearest_neighbours import matrix
+from dmlcore.metrics.nearest_neighbours import as_matrix
 from dmlcore.typing import Array, Bools, Ints, Singles
 
 IndexKind = Literal["exact", "ivf", "hnsw", "ivf_pq"]
@@ -144,7 +144,7 @@ class ApproximateSearch:
         """
         if not 1 <= k <= self.count:
             raise ValueError(f"k must be in 1..{self.count} (points), got {k}")
-        squares, near = self.index.search(_single(matrix("queries", queries)), k)
+        squares, near = self.index.search(_single(as_matrix("queries", queries)), k)
         return np.sqrt(np.maximum(np.where(near < 0, np.inf, squares), 0)), near
 
     def others(self, points: Array, rows: Ints, k: int) -> tuple[Singles, Ints]:
@@ -176,17 +176,17 @@ def recall(search: ApproximateSearch, points: Array, k: int, *, queries: int = Q
         there = near[row] >= 0
         differences = _single(points[near[row][there]]).astype(np.float64) - asked[row]
         hits[row, there] = np.sqrt((differences**2).sum(axis=1)) <= exact[row] * (1 + 1e-6)
-    return of_hits(hits)
+    return recall_from_hits(hits)
 
 
-def of_hits(hits: Bools) -> Recall:
+def recall_from_hits(hits: Bools) -> Recall:
     """Compute the recall from a mask (Q, k) of the exact nearest neighbours that were found."""
     queries, whole = len(hits), int(hits.all(axis=1).sum())
     least = float(betaincinv(whole, queries - whole + 1, 1 - CONFIDENCE)) if whole else 0.0
     return Recall(hits.shape[1], queries, float(hits.mean()), whole / queries, least)
 
 
-def costs(n: int, d: int, *, seed: int = 0) -> list[IndexCost]:
+def estimate_costs(n: int, d: int, *, seed: int = 0) -> list[IndexCost]:
     """Estimate the cost of each kind of index for n points of d dimensions on this machine.
 
     Bytes follow from the format. Times are extrapolated from two measurements with PROBE points: comparisons of d
@@ -210,7 +210,7 @@ def costs(n: int, d: int, *, seed: int = 0) -> list[IndexCost]:
             (lists + BREADTH["ivf_pq"] * codes + ALONE * looked["ivf_pq"] * _codes(d) / d) / speed,
         ),
     }
-    return [IndexCost(kind, size(kind, n, d), build, query * 1000) for kind, (build, query) in work.items()]
+    return [IndexCost(kind, index_bytes(kind, n, d), build, query * 1000) for kind, (build, query) in work.items()]
 
 
 @lru_cache(maxsize=16)
@@ -226,7 +226,7 @@ def _measured(d: int, seed: int) -> tuple[float, float, float]:
     return PROBE * QUERIES / (compared - begin), built - compared, time.perf_counter() - built
 
 
-def size(kind: IndexKind, n: int, d: int) -> int:
+def index_bytes(kind: IndexKind, n: int, d: int) -> int:
     """Return the bytes of an index of n points of d dimensions."""
     centres = _lists(n) * d * 4
     sizes: dict[IndexKind, int] = {

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
-from dmlcore.metrics.nearest_neighbours import matrix
+from dmlcore.metrics.nearest_neighbours import as_matrix
 from dmlcore.metrics.retrieval import class_ids
 from dmlcore.typing import Ints
 
@@ -41,7 +41,7 @@ def clustering(
     """Cluster embeddings by k-means into as many clusters as there are classes, and compare clusters and classes.
 
     Runs 20 iterations of faiss in float32 from randomly drawn samples; for small data the best of four starts is kept.
-    Time is not limited; see `affordable`.
+    Time is not limited; see `is_affordable`.
 
     Args:
         embeddings: Shape (N, D).
@@ -65,20 +65,20 @@ def clustering(
     Reference:
         Manning, Raghavan & Schütze 2008, Sec. 16.3; the docstring of this module has the formulas.
     """
-    points = matrix("embeddings", embeddings)
+    points = as_matrix("embeddings", embeddings)
     labels = class_ids("labels", labels, len(points))
     clusters = k_means(points, len(np.unique(labels)), seed)
     return ClusteringScores(nmi=nmi(clusters, labels), f1=pairwise_f1(clusters, labels))
 
 
-def affordable(samples: int, classes: int, dimensions: int) -> bool:
+def is_affordable(samples: int, classes: int, dimensions: int) -> bool:
     """Return True if `clustering` takes seconds; for Stanford Online Products it would take minutes."""
     return samples * classes * dimensions <= MOST_WORK
 
 
 def k_means(points: ArrayLike, clusters: int, seed: int = 0) -> Ints:
     """Return the cluster (N,) in 0..clusters-1 of each of `points` (N, D). Deterministic on a given machine."""
-    exact = matrix("points", points)
+    exact = as_matrix("points", points)
     if not 1 <= clusters <= len(exact):
         raise ValueError(f"clusters must be in 1..{len(exact)}, the number of points, got {clusters}")
     # centre first, because float32 loses the digits of points far from 0

@@ -13,7 +13,7 @@ import faiss
 import numpy as np
 import torch
 
-from dmlcore.metrics.nearest_neighbours import SPARE, chunks, direct_distances, error_bound, faiss_at_its_best
+from dmlcore.metrics.nearest_neighbours import SPARE, direct_distances, error_bound, split_rows, tuned_faiss
 from dmlcore.typing import Floats, Ints, Reals, Singles
 
 PART = 2**17  # points that are searched at a time
@@ -42,7 +42,7 @@ def nearest_others(points: Reals, rows: Ints, k: int, pool: Ints | None = None) 
         part = np.arange(start, min(start + PART, count)) if pool is None else pool[start : start + PART]
         gallery = _single(points[part[0] : part[-1] + 1] if pool is None else points[part])
         listed = min(k + 1 + SPARE, len(part))
-        with faiss_at_its_best():
+        with tuned_faiss():
             squares, places = faiss.knn(queries, gallery, listed)
         if listed < len(part):
             longest = float(np.sqrt(np.einsum("nd,nd->n", gallery, gallery).max())) * (1 + 2.0**-10)
@@ -55,7 +55,9 @@ def nearest_others(points: Reals, rows: Ints, k: int, pool: Ints | None = None) 
     for at in np.flatnonzero(~(beyond > distances[:, -1] ** 2)):
         every = np.arange(len(points)) if pool is None else pool
         every = every[every != rows[at]]
-        d = np.concatenate([distances_to(points, rows[[at]], part[None])[0] for part in chunks(every, points.shape[1])])
+        d = np.concatenate(
+            [distances_to(points, rows[[at]], part[None])[0] for part in split_rows(every, points.shape[1])]
+        )
         distances[[at]], near[[at]] = first(d[None], every[None], k)
     return distances, near
 
@@ -69,7 +71,7 @@ def first(distances: Floats, rows: Ints, k: int) -> tuple[Floats, Ints]:
 def distances_to(points: Reals, rows: Ints, others: Ints) -> Floats:
     """Compute the exact distances (m, l) of each of the rows (m,) to its others (m, l)."""
     out = np.empty(others.shape)
-    for part in chunks(np.arange(len(rows)), others.shape[1] * points.shape[1]):
+    for part in split_rows(np.arange(len(rows)), others.shape[1] * points.shape[1]):
         queries, compared = (torch.from_numpy(points[which].astype(np.float64)) for which in (rows[part], others[part]))
         out[part] = direct_distances(queries[:, None], compared)[:, 0].numpy()
     return out

@@ -73,11 +73,11 @@ def nearest(
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= search.available:
         raise ValueError(f"k must be an integer in 1..{search.available} (items that can be neighbours), got {k!r}")
     rows = np.arange(len(search.queries))
-    indices = np.concatenate([search.ranked(part, int(k)) for part in chunks(rows, int(k) + SPARE)])
+    indices = np.concatenate([search.ranked(part, int(k)) for part in split_rows(rows, int(k) + SPARE)])
     return np.ldexp(search.distances(rows, indices), search.exponent), indices
 
 
-def matrix(name: str, value: ArrayLike | torch.Tensor) -> Reals:
+def as_matrix(name: str, value: ArrayLike | torch.Tensor) -> Reals:
     """Return `value` as a finite (N, D) array, in float32 if that is exact, else in float64.
 
     Raises:
@@ -92,14 +92,14 @@ def matrix(name: str, value: ArrayLike | torch.Tensor) -> Reals:
     if array.ndim != 2 or 0 in array.shape:
         raise ValueError(f"{name} must have shape (items, dimensions), both at least 1, got {array.shape}")
     points: Reals = np.ascontiguousarray(array) if array.dtype == np.float32 else np.ascontiguousarray(array, float)
-    for rows in chunks(np.arange(len(points)), points.shape[1]):
+    for rows in split_rows(np.arange(len(points)), points.shape[1]):
         finite = np.isfinite(points[rows[0] : rows[-1] + 1]).all(axis=1)
         if not finite.all():
             raise ValueError(f"{name} must be finite, but row {rows[~finite][0]} holds NaN or Inf")
     return points
 
 
-def chunks(rows: Ints, width: int) -> Iterator[Ints]:
+def split_rows(rows: Ints, width: int) -> Iterator[Ints]:
     """Split `rows` into parts such that (rows of a part) x `width` is at most CHUNK."""
     step = max(1, CHUNK // max(1, width))
     return (rows[start : start + step] for start in range(0, len(rows), step))
@@ -111,8 +111,8 @@ class NeighbourSearch:
     def __init__(
         self, queries: ArrayLike | torch.Tensor, gallery: ArrayLike | torch.Tensor | None = None, *, exclude_self: bool
     ) -> None:
-        self.queries = matrix("queries", queries)
-        self.gallery = self.queries if gallery is None else matrix("gallery", gallery)
+        self.queries = as_matrix("queries", queries)
+        self.gallery = self.queries if gallery is None else as_matrix("gallery", gallery)
         if self.gallery.shape[1] != self.queries.shape[1]:
             raise ValueError(
                 f"gallery must have the {self.queries.shape[1]} dimensions of queries, got {self.gallery.shape[1]}"
@@ -149,7 +149,7 @@ class NeighbourSearch:
 
     def _parts(self, side: Reals) -> Iterator[tuple[Ints, Floats]]:
         """Yield row indices and their points in units of 2**exponent, part by part."""
-        for rows in chunks(np.arange(len(side)), side.shape[1]):
+        for rows in split_rows(np.arange(len(side)), side.shape[1]):
             yield rows, self._units(side, rows)
 
     def _units(self, side: Reals, rows: Ints) -> Floats:
@@ -177,7 +177,7 @@ class NeighbourSearch:
         squares, indices = self._candidates(rows, listed)
         # faiss is efficient with many queries at a time; the steps after it need several times the memory of its
         # result.
-        for part in chunks(np.arange(len(rows)), PARTS * listed):
+        for part in split_rows(np.arange(len(rows)), PARTS * listed):
             chosen = slice(part[0], part[-1] + 1)
             indices[chosen, :k] = self._proven(rows[chosen], squares[chosen], indices[chosen], k, mark)
         return indices[:, :k]
@@ -194,7 +194,7 @@ class NeighbourSearch:
             proven[:] = True
         self._rank_close(rows, indices, apart | ~proven[:, None], mark)
         unproven = np.flatnonzero(~proven)
-        for part in chunks(unproven, len(self.gallery)):
+        for part in split_rows(unproven, len(self.gallery)):
             indices[part, :k] = self._ranked_directly(rows[part], k)
         return indices[:, :k]
 
@@ -202,7 +202,7 @@ class NeighbourSearch:
         """Return squared distances and indices (n, listed) of the nearest items in float32, ascending."""
         if self._few is not None:
             return _nearest_of_few(self._queries32, self._few, rows, listed)
-        with faiss_at_its_best():
+        with tuned_faiss():
             squares, indices = self._index.search(self._queries32[rows], listed)
         return squares, indices
 
@@ -235,7 +235,7 @@ class NeighbourSearch:
     def distances(self, rows: Ints, indices: Ints) -> Floats:
         """Compute d of queries `rows` (n,) and gallery `indices` (n, k), shape (n, k), in units of 2**exponent."""
         out = np.empty(indices.shape)
-        for part in chunks(np.arange(len(rows)), indices.shape[1] * self.gallery.shape[1]):
+        for part in split_rows(np.arange(len(rows)), indices.shape[1] * self.gallery.shape[1]):
             pairs = torch.from_numpy(self._units(self.gallery, indices[part]))
             queries = torch.from_numpy(self._units(self.queries, rows[part]))
             out[part] = direct_distances(queries[:, None], pairs)[:, 0].numpy()
@@ -262,7 +262,7 @@ def _nearest_of_few(queries: Singles, gallery: Singles, rows: Ints, listed: int)
 
 
 @contextmanager
-def faiss_at_its_best() -> Iterator[None]:
+def tuned_faiss() -> Iterator[None]:
     """Set faiss options that do not change results: a search of 66 queries among 5,924 takes 163 instead of 208 ms.
 
     The options are global. Concurrent threads may reset each other's options, which only costs time.

@@ -21,7 +21,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from dmlcore.metrics import device_search
-from dmlcore.metrics.nearest_neighbours import CHUNK, SPARE, NeighbourSearch, matrix
+from dmlcore.metrics.nearest_neighbours import CHUNK, SPARE, NeighbourSearch, as_matrix
 from dmlcore.typing import Bools, Floats, Ints
 
 KNN = 3  # neighbours that vote
@@ -96,12 +96,12 @@ def retrieval(
         missing = "gallery" if gallery is None else "gallery_labels"
         raise ValueError(f"{missing} is missing: gallery and gallery_labels belong together")
     cutoffs = _cutoffs(ks)
-    embeddings = matrix("embeddings", embeddings)
+    embeddings = as_matrix("embeddings", embeddings)
     labels = class_ids("labels", labels, len(embeddings))
     if gallery is None or gallery_labels is None:
         search, others = device_search.search(embeddings, exclude_self=True, device=device), labels
     else:
-        gallery = matrix("gallery", gallery)
+        gallery = as_matrix("gallery", gallery)
         search, others = (
             device_search.search(embeddings, gallery, exclude_self=False, device=device),
             class_ids("gallery_labels", gallery_labels, len(gallery)),

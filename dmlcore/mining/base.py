@@ -129,7 +129,7 @@ class BatchMiner(nn.Module):
             columns = columns.to(points.dtype)
         if self.miner.gives == "everything":
             return None
-        table = table_of(points, columns, self.distance, similarities=self.miner.table == "cosine")
+        table = pairwise_table(points, columns, self.distance, similarities=self.miner.table == "cosine")
         extra = {"dimension": points.shape[1], "generator": generator} if self.miner.random else {}
         mined = self.miner(table, labels, ref_labels, **self.hyper, **extra)
         sizes = [len(index) for index in mined]
@@ -144,7 +144,7 @@ class BatchMiner(nn.Module):
         return points.detach(), labels.to(points.device)
 
 
-def table_of(rows: Tensor, columns: Tensor, distance: str, *, similarities: bool = False) -> Tensor:
+def pairwise_table(rows: Tensor, columns: Tensor, distance: str, *, similarities: bool = False) -> Tensor:
     """Return the distances (B, R) between rows (B, D) and columns (R, D).
 
     Args:

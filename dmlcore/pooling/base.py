@@ -123,12 +123,12 @@ def init_he_(layer: Initialised) -> Initialised:
     return layer
 
 
-def proportions(amounts: Tensor) -> Tensor:
+def normalise_shares(amounts: Tensor) -> Tensor:
     """Divide amounts by their sum over the last dimension and detach the result; zeros stay zeros."""
     amounts = amounts.detach()
     return amounts / amounts.sum(-1, keepdim=True).clamp(min=torch.finfo(amounts.dtype).tiny)
 
 
-def winners(features: Tensor, largest: Tensor) -> Tensor:
+def maximum_shares(features: Tensor, largest: Tensor) -> Tensor:
     """Return the share (B, H*W) of channels whose maximum `largest` (B, C) is at each position; ties share."""
-    return proportions((features.detach().flatten(2) == largest.detach()[..., None]).to(largest.dtype)).mean(1)
+    return normalise_shares((features.detach().flatten(2) == largest.detach()[..., None]).to(largest.dtype)).mean(1)

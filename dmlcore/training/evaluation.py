@@ -19,7 +19,7 @@ from dmlcore.data import Dataset
 from dmlcore.data.identities import identities
 from dmlcore.data.synthetic.tokens import counts
 from dmlcore.metrics import ClusteringScores, RetrievalScores, clustering, per_class, retrieval
-from dmlcore.metrics.clustering import affordable
+from dmlcore.metrics.clustering import is_affordable
 from dmlcore.metrics.scores import scores as by_name
 from dmlcore.storage import arrays, atomic_files, checkpoint
 from dmlcore.storage.metrics_rows import Row
@@ -196,7 +196,7 @@ def cluster(embeddings: Singles, data: Dataset, split: str, seed: int) -> Cluste
     """Cluster a split including its gallery; return the reason as a sentence if k-means would take minutes."""
     labels = data.labels[_checked(embeddings, data, split)[0]]
     samples, classes, dimensions = len(labels), len(np.unique(labels)), embeddings.shape[1]
-    if not affordable(samples, classes, dimensions):
+    if not is_affordable(samples, classes, dimensions):
         return f"left out: k-means of {samples:,} samples into {classes:,} clusters would take minutes"
     return clustering(embeddings, labels, seed)
 

@@ -10,7 +10,17 @@ from typer.testing import CliRunner
 
 from dmlcore.cli.main import app, main
 from dmlcore.conformance import table
-from dmlcore.conformance.case import Case, Library, LibraryMissing, NotRun, Outcome, chosen, compare, deviation, run
+from dmlcore.conformance.case import (
+    Case,
+    Library,
+    LibraryMissing,
+    NotRun,
+    Outcome,
+    compare,
+    deviation,
+    run,
+    selection_masks,
+)
 from dmlcore.conformance.vectors import BALANCED, UNEVEN
 from tests.members import in_one_case
 
@@ -77,9 +87,9 @@ def test_a_deviation_counts_values_gradients_and_shapes():
 def test_chosen_tuples_are_compared_as_sets():
     some = (torch.tensor([0, 1]), torch.tensor([1, 0]), torch.tensor([2, 2]))
     turned = tuple(index.flip(0) for index in some)
-    assert deviation(chosen(3, some), chosen(3, turned)) == 0
-    assert deviation(chosen(3, tuple(index[:1] for index in some)), chosen(3, some)) == 1
-    assert chosen(3, some[:2], ([], [])).value == 2
+    assert deviation(selection_masks(3, some), selection_masks(3, turned)) == 0
+    assert deviation(selection_masks(3, tuple(index[:1] for index in some)), selection_masks(3, some)) == 1
+    assert selection_masks(3, some[:2], ([], [])).value == 2
 
 
 def rows_and_library(name: str, call):

@@ -12,7 +12,7 @@ from dmlcore import losses
 from dmlcore.geometry import forces
 from dmlcore.geometry.embedded_triplet import EmbeddedTriplet, embed, forces_in_plane, needs_origin, remarks
 from dmlcore.geometry.sphere import random_triplets, sphere_forces
-from dmlcore.loss_analysis.offset_plane import RaisedLoss
+from dmlcore.loss_analysis.offset_plane import OffsetPlaneLoss
 from tests.members import in_one_case
 
 # Every triplet is active with these, so that the clamp hides no force.
@@ -102,7 +102,7 @@ def test_a_raised_loss_sees_the_embeddings_from_their_coordinates(name):
     loss = open_loss(name)
     (x,) = triplets(32, unit=False, count=1)
     triplet, unit = embed(*x), 10.0
-    seen = RaisedLoss(loss.formula, triplet.height, unit, **loss.hyper)
+    seen = OffsetPlaneLoss(loss.formula, triplet.height, unit, **loss.hyper)
     points = [torch.from_numpy(row) for row in triplet.points / unit]
     found = forces_in_plane(loss, triplet)
     assert float(seen.raw(*points)) == pytest.approx(found.raw, rel=EXACT)

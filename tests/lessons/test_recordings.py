@@ -19,7 +19,7 @@ from dmlcore.lessons.recordings import (
     projections,
 )
 from dmlcore.lessons.stages import STAGES
-from dmlcore.losses.ensembles import prior_of
+from dmlcore.losses.ensembles import initial_weights
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import RunStore
 from dmlcore.training import loop
@@ -58,7 +58,7 @@ def test_the_recorded_ensemble_begins_as_its_source_and_keeps_a_floor() -> None:
     frames = ensemble()
     assert [frame.step for frame in frames] == list(range(1, len(frames) + 1))
     members = ("classifier", "triplet", "binomial", "proxy_nca")
-    assert frames[0].weights.tolist() == prior_of("source", members)
+    assert frames[0].weights.tolist() == initial_weights("source", members)
     assert all(frame.relative.tolist() == [1.0] * 4 for frame in frames[:1])
     assert min(frame.weights.min() for frame in frames) >= 1 / 16 - 1e-4
     assert all(abs(frame.weights.sum() - 1) < 0.05 for frame in frames)

@@ -14,7 +14,7 @@ import torch
 from sklearn.metrics import normalized_mutual_info_score
 
 from dmlcore import losses
-from dmlcore.losses.facility_location import FacilityLocation, facilities, medoids
+from dmlcore.losses.facility_location import FacilityLocation, choose_facilities, find_medoids
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "losses.json").read_text())
 CASES = [c for c in GOLDEN["losses"] if c["name"] == "facility_location"]
@@ -39,11 +39,11 @@ def test_golden(case: dict) -> None:
     dot = (x.grad * torch.cos(0.3 * i - 0.8 * d + 0.2)).sum().item()
     assert dot == pytest.approx(case["grad"]["embeddings"]["dot"], rel=1e-8)
     distances = torch.cdist(x, x).detach().numpy()
-    best = facilities(distances, labels.numpy(), case["params"]["gamma"])
+    best = choose_facilities(distances, labels.numpy(), case["params"]["gamma"])
     assert best.chosen.tolist() == case["medoids"]
     cost = -distances[np.arange(12), best.assigned].sum()
     assert cost + case["params"]["gamma"] * best.disagreement == pytest.approx(case["score"], rel=1e-9)
-    oracle = -distances[np.arange(12), medoids(distances, labels.numpy())].sum()
+    oracle = -distances[np.arange(12), find_medoids(distances, labels.numpy())].sum()
     assert oracle == pytest.approx(case["oracle"], rel=1e-9)
 
 
@@ -78,7 +78,7 @@ def test_greedy_choice_is_that_of_a_plain_loop(seed: int, gamma: float) -> None:
     random = np.random.default_rng(seed)
     points, labels = random.normal(size=(18, 3)), random.integers(0, 5, 18) * 7 - 3
     distances = np.linalg.norm(points[:, None] - points, axis=2)
-    best = facilities(distances, labels, gamma)
+    best = choose_facilities(distances, labels, gamma)
     assert best.chosen.tolist() == plain_greedy(distances, labels, gamma)
     known = normalized_mutual_info_score(labels, best.assigned, average_method="geometric")
     assert best.disagreement == pytest.approx(1 - known, abs=1e-9)
@@ -88,7 +88,7 @@ def test_greedy_equals_exhaustive_search_where_classes_are_clear() -> None:
     x, labels = golden_batch("balanced")
     distances = torch.cdist(x, x).detach().numpy()
     best = max(itertools.combinations(range(12), 4), key=lambda s: score(distances, labels.numpy(), list(s), 5.0))
-    assert sorted(facilities(distances, labels.numpy(), 5.0).chosen.tolist()) == sorted(best)
+    assert sorted(choose_facilities(distances, labels.numpy(), 5.0).chosen.tolist()) == sorted(best)
 
 
 @pytest.mark.parametrize("labels", [[0, 0, 0, 0], [0, 1, 2, 3], [5, 5, 9, 9]])

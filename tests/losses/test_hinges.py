@@ -16,8 +16,8 @@ def test_listed_and_sorted_counts_agree(monkeypatch: pytest.MonkeyPatch, m: floa
         negative = ~positive & (torch.rand(20, 26, generator=generator) < 0.8)
         d[:, 5] = d[:, 9]  # ties
         monkeypatch.setattr(hinges, "LISTED", 1 << 18)
-        listed = hinges.triplet_counts(d, positive, negative, m, window)
+        listed = hinges.count_triplets(d, positive, negative, m, window)
         monkeypatch.setattr(hinges, "LISTED", -1)
-        ranked = hinges.triplet_counts(d, positive, negative, m, window)
+        ranked = hinges.count_triplets(d, positive, negative, m, window)
         assert listed[2] > 0
         assert all(map(torch.equal, listed, ranked))

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from dmlcore import losses
 from dmlcore.losses.engine.distances import distance_table, euclidean, unit
-from dmlcore.losses.hinges import triplet_counts
+from dmlcore.losses.hinges import count_triplets
 from tests.members import in_one_case
 
 LABELS = {
@@ -143,7 +143,7 @@ def test_ranked_counts_are_those_of_a_loop_also_at_ties() -> None:
     y = torch.randint(0, 3, (9,), generator=generator)
     positive, negative = (y[:, None] == y) & ~torch.eye(9, dtype=torch.bool), y[:, None] != y
     for window, m in itertools.product((None, 0.1, 0.2, 0.3), (-0.1, 0.2)):
-        pull, push, valid = triplet_counts(d, positive, negative, m, window)
+        pull, push, valid = count_triplets(d, positive, negative, m, window)
         expected = torch.zeros(2, 9, 9, dtype=torch.int64)
         for a, p, n in itertools.product(range(9), repeat=3):
             inside = window is None or d[a, p] < d[a, n] <= d[a, p] + window

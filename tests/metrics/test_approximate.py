@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from dmlcore.metrics import nearest
-from dmlcore.metrics.approximate import TITLES, ApproximateSearch, costs, recall, size
+from dmlcore.metrics.approximate import TITLES, ApproximateSearch, estimate_costs, index_bytes, recall
 
 NEARLY = [kind for kind in TITLES if kind != "exact"]
 
@@ -72,7 +72,7 @@ def test_a_score_is_off_by_no_more_than_is_said(points, indices, kind):
 @pytest.mark.parametrize("kind", TITLES)
 def test_bytes_are_those_of_the_index(points, indices, kind):
     stored = len(faiss.serialize_index(indices[kind].index))
-    assert size(kind, *points.shape) == pytest.approx(stored, rel=0.05)
+    assert index_bytes(kind, *points.shape) == pytest.approx(stored, rel=0.05)
 
 
 def test_points_on_disk_give_the_same_index(points, indices, tmp_path):
@@ -85,7 +85,7 @@ def test_points_on_disk_give_the_same_index(points, indices, tmp_path):
 
 
 def test_costs_grow_with_the_points():
-    small, large = costs(1_000, 16), costs(1_000_000, 16)
+    small, large = estimate_costs(1_000, 16), estimate_costs(1_000_000, 16)
     assert [cost.kind for cost in small] == list(TITLES)
     for less, more in zip(small, large, strict=True):
         assert more.bytes > 500 * less.bytes or less.kind == "ivf_pq"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import normalized_mutual_info_score
 
 from dmlcore.metrics import clustering, nmi, pairwise_f1
-from dmlcore.metrics.clustering import affordable, k_means
+from dmlcore.metrics.clustering import is_affordable, k_means
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "losses.json").read_text())["metrics"]
 PARTITIONS = st.integers(1, 40).flatmap(
@@ -88,8 +88,8 @@ def test_thousands_of_classes_need_no_table_of_all_pairs():
 
 
 def test_what_is_too_large_is_told():
-    assert affordable(5_924, 100, 512)
-    assert not affordable(60_502, 11_316, 128)
+    assert is_affordable(5_924, 100, 512)
+    assert not is_affordable(60_502, 11_316, 128)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from dmlcore.conformance.case import Computation, Library, Outcome, chosen, differentiated, of_module
+from dmlcore.conformance.case import Computation, Library, Outcome, evaluate_loss, evaluate_module, selection_masks
 from dmlcore.conformance.reducers import LABELS, misshapen
 from dmlcore.conformance.vectors import Vector
 
@@ -48,7 +48,7 @@ def loss(make: Callable[[], nn.Module], *, unit: bool = False) -> Computation:
 
     def computed(v: Vector) -> Outcome:
         made = make()
-        return differentiated(lambda x: made(F.normalize(x) if unit else x, v.labels), v)
+        return evaluate_loss(lambda x: made(F.normalize(x) if unit else x, v.labels), v)
 
     return computed
 
@@ -61,7 +61,7 @@ def triplet(margin: float | None) -> Computation:
 def arcface(v: Vector) -> Outcome:
     """Compute the loss of its ArcFace classifier."""
     made = module("oml.losses.arcface").ArcFaceLoss(v.embeddings.shape[1], v.classes, m=np.radians(28.6), s=8)
-    return of_module(made, v, "weight")
+    return evaluate_module(made, v, "weight")
 
 
 def miner(name: str, kind: str) -> Computation:
@@ -72,7 +72,7 @@ def miner(name: str, kind: str) -> Computation:
         unit = F.normalize(v.embeddings)
         made.sample(unit, v.labels)
         a, p, n = (torch.as_tensor(result) for result in made._sample(unit, labels=v.names))
-        return chosen(len(v.labels), (a, p, n))
+        return selection_masks(len(v.labels), (a, p, n))
 
     return computed
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from dmlcore.conformance.adapters.pytorch_metric_learning import loss, parts
-from dmlcore.conformance.case import Computation, Outcome, chosen
+from dmlcore.conformance.case import Computation, Outcome, selection_masks
 from dmlcore.conformance.miners import frequencies
 from dmlcore.conformance.reducers import LABELS, misshapen
 from dmlcore.conformance.scores import clusters
@@ -21,7 +21,7 @@ def miner(make: Callable[[Any], Any]) -> Computation:
 
     def computed(v: Vector) -> Outcome:
         result = make(parts())(v.embeddings, v.labels)
-        return chosen(len(v.labels), *((result,) if len(result) == 3 else (result[:2], result[2:])))
+        return selection_masks(len(v.labels), *((result,) if len(result) == 3 else (result[:2], result[2:])))
 
     return computed
 
@@ -32,7 +32,7 @@ def easy(negatives: str) -> Computation:
     def computed(v: Vector) -> Outcome:
         mine = parts().miners.BatchEasyHardMiner(pos_strategy="easy", neg_strategy=negatives)
         a, p, _, n = mine(v.embeddings, v.labels)
-        return chosen(len(v.labels), (a, p, n))
+        return selection_masks(len(v.labels), (a, p, n))
 
     return computed
 

@@ -9,7 +9,7 @@ from torch import distributed
 from dmlcore.conformance.adapters import pml_processes
 from dmlcore.conformance.adapters.pml_choices import CALLS
 from dmlcore.conformance.adapters.pytorch_metric_learning import LOSSES, learned, loss, parts
-from dmlcore.conformance.case import Computation, Library, NotRun, Outcome, of_module
+from dmlcore.conformance.case import Computation, Library, NotRun, Outcome, evaluate_module
 from dmlcore.conformance.known import MEMORY_BATCHES, finite, of_table, steps
 from dmlcore.conformance.vectors import Vector
 
@@ -35,7 +35,7 @@ def memory(v: Vector) -> Outcome:
     module = p.losses.CrossBatchMemory(inner, 3, memory_size=MEMORY_BATCHES * len(v.labels))
     for batch in steps()[:-1]:
         module(batch, v.labels)
-    return of_module(module, v)
+    return evaluate_module(module, v)
 
 
 def distances(v: Vector) -> Outcome:

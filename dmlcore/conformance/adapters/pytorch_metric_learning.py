@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dmlcore.conformance.case import Computation, Outcome, of_module
+from dmlcore.conformance.case import Computation, Outcome, evaluate_module
 from dmlcore.conformance.proxy_losses import CENTRES, centres, unit_weights
 from dmlcore.conformance.vectors import Vector
 
@@ -28,7 +28,7 @@ def parts() -> Any:
 
 def loss(make: Callable[[Any], nn.Module]) -> Computation:
     """Return the computation of a loss without weights; `make` receives the library."""
-    return lambda v: of_module(make(parts()).double(), v)
+    return lambda v: evaluate_module(make(parts()).double(), v)
 
 
 def learned(
@@ -42,7 +42,7 @@ def learned(
     """
 
     def computed(v: Vector) -> Outcome:
-        return of_module(make(parts(), v.classes, v.embeddings.shape[1]), v, weights, given(v))
+        return evaluate_module(make(parts(), v.classes, v.embeddings.shape[1]), v, weights, given(v))
 
     return computed
 
@@ -51,14 +51,14 @@ def margin(v: Vector) -> Outcome:
     """Compute its margin loss with the boundary in float64; its own float32 one is not part of the comparison."""
     module = parts().losses.MarginLoss(margin=0.2, beta=1.2)
     module.beta = torch.tensor([1.2], dtype=torch.float64)
-    return of_module(module, v)
+    return evaluate_module(module, v)
 
 
 def mined(v: Vector) -> Outcome:
     """Compute the loss on the selection of the miner."""
     pml = parts()
     pairs = pml.miners.MultiSimilarityMiner(0.1)(v.embeddings, v.labels)
-    return of_module(pml.losses.MultiSimilarityLoss(2, 50, 0.5), v, "", None, pairs)
+    return evaluate_module(pml.losses.MultiSimilarityLoss(2, 50, 0.5), v, "", None, pairs)
 
 
 def soft_triple(p: Any, c: int, d: int) -> nn.Module:

@@ -181,11 +181,11 @@ def valid_blocks(
         same_size = (sizes == size).nonzero()[:, 0]
         ranked = separable and size >= RANKED[0] and size * others >= RANKED[1]
 
-        def held(pairs: int, others: int = others, ranked: bool = ranked) -> int:
+        def values_per_anchor(pairs: int, others: int = others, ranked: bool = ranked) -> int:
             """Return how many values one anchor with `pairs` positives needs at a time."""
             return pairs + others if ranked else pairs * others
 
-        per_block = max(1, BLOCK // (size * held(size)))
+        per_block = max(1, BLOCK // (size * values_per_anchor(size)))
         # Several small classes share a block; a large class is split into anchors first..last.
         for chosen in same_size.split(per_block):
             members = by_class[starts[chosen][:, None] + torch.arange(size, device=labels.device)]
@@ -193,7 +193,7 @@ def valid_blocks(
             first = 0
             while first < size - symmetric:
                 low = first + 1 if symmetric else 0
-                last = min(size, first + max(1, BLOCK // held(size - low)))
+                last = min(size, first + max(1, BLOCK // values_per_anchor(size - low)))
                 rank = torch.arange(size, device=labels.device)
                 anchor, positive = rank[first:last, None, None], rank[None, low:, None]
                 a, p, n = members[:, first:last, None, None], members[:, None, low:, None], negatives[:, None, None, :]

@@ -61,7 +61,7 @@ class ColourPlane:
         return np.stack([red, np.minimum(blue, STEPS - red)], -1)
 
 
-def telling(histograms: ArrayLike, labels: ArrayLike, label: int, most: int) -> Ints:
+def characteristic_prototypes(histograms: ArrayLike, labels: ArrayLike, label: int, most: int) -> Ints:
     """Return up to `most` prototypes that a class uses more than the mean of all classes, in order of surplus.
 
     At least one prototype is returned. Ties go to the first.

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from dmlcore.catalogue import Slider
-from dmlcore.pooling.base import Pooling, init_he_, pooling, proportions
+from dmlcore.pooling.base import Pooling, init_he_, normalise_shares, pooling
 
 
 @pooling(
@@ -43,5 +43,5 @@ class BlockAttention(Pooling):
         channel = torch.sigmoid(self.mlp(features.mean((2, 3))) + self.mlp(features.amax((2, 3))))
         x = features * channel[..., None, None]
         a = torch.sigmoid(self.spatial(torch.stack((x.mean(1), x.amax(1)), dim=1))).flatten(1)
-        self.weights = proportions(a)
+        self.weights = normalise_shares(a)
         return (x.flatten(2) @ a[..., None])[..., 0] / a.shape[1]

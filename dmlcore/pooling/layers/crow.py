@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from dmlcore.pooling.base import Pooling, pooling, proportions
+from dmlcore.pooling.base import Pooling, normalise_shares, pooling
 
 ETA = 1e-16
 
@@ -35,6 +35,6 @@ class CrossDimensionalWeighting(Pooling):
         a = (inside / length).sqrt().where(positive, 0.0)
         q = local.sigmoid().mean(-1)
         b = torch.log((q.shape[1] * ETA + q.sum(1, keepdim=True)) / (ETA + q))
-        self.weights = proportions(a)
+        self.weights = normalise_shares(a)
         pooled: Tensor = b * (local @ a[..., None])[..., 0] / local.shape[2]
         return pooled

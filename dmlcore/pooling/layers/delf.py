@@ -7,7 +7,7 @@ from typing import Annotated
 from torch import Tensor, nn
 
 from dmlcore.catalogue import Slider
-from dmlcore.pooling.base import Pooling, init_he_, pooling, proportions
+from dmlcore.pooling.base import Pooling, init_he_, normalise_shares, pooling
 
 
 @pooling(
@@ -36,6 +36,6 @@ class AttentiveLocalFeatures(Pooling):
         """Pool features (B, C, H, W) to (B, C)."""
         self.check(features)
         alpha = self.attention(features).flatten(1)
-        self.weights = proportions(alpha)
+        self.weights = normalise_shares(alpha)
         pooled: Tensor = (features.flatten(2) @ alpha[..., None])[..., 0] / alpha.shape[1]
         return pooled

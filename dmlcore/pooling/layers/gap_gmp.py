@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from dmlcore.pooling.base import Pooling, pooling, winners
+from dmlcore.pooling.base import Pooling, maximum_shares, pooling
 
 
 @pooling(
@@ -23,6 +23,6 @@ class AverageMaxPooling(Pooling):
         """Pool features (B, C, H, W) to (B, C)."""
         self.check(features)
         largest = features.amax((2, 3))
-        won = winners(features, largest)
+        won = maximum_shares(features, largest)
         self.weights = (won + 1 / won.shape[1]) / 2
         return features.mean((2, 3)) + largest

@@ -17,7 +17,7 @@ from dmlcore.pooling.transport import pooling_weights, transport
 __all__ = ["GeneralizedSumPooling", "clip_to_unit_ball", "prototype_costs"]
 
 
-def room_to_start(values: Values) -> str:
+def check_memory(values: Values) -> str:
     """Return an error message if `memory` cannot hold the existing centres and as many prototypes, else ""."""
     wanted, memory = 2 * values["prototypes"], values["memory"]
     fits = memory == 0 or memory >= wanted
@@ -30,7 +30,7 @@ def room_to_start(values: Values) -> str:
     latex=r"g=\sum_jp_jf_j,\quad p_j=\frac{\sigma(a+l_j)}{n\mu},\ l_j=\log\sum_ie^{-\varepsilon c_{ij}},"
     r"\quad a:\ \frac1n\sum_j\sigma(a+l_j)=\mu",
     source="Gürbüz 2022, ch. 5",
-    rule=room_to_start,
+    rule=check_memory,
 )
 class GeneralizedSumPooling(Pooling):
     """Weighted sum of local features, with weights from the exact entropic transport of mass mu to learned prototypes.

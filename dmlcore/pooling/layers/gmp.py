@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from dmlcore.pooling.base import Pooling, pooling, winners
+from dmlcore.pooling.base import Pooling, maximum_shares, pooling
 
 
 @pooling("gmp", title="Maximum", latex=r"g_k=\max_j f_{jk}", source="Oquab, Bottou, Laptev & Sivic, CVPR 2015")
@@ -15,5 +15,5 @@ class GlobalMaxPooling(Pooling):
         """Pool features (B, C, H, W) to (B, C)."""
         self.check(features)
         pooled = features.amax((2, 3))
-        self.weights = winners(features, pooled)
+        self.weights = maximum_shares(features, pooled)
         return pooled

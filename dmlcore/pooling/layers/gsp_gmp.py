@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from dmlcore.pooling.base import pooling, winners
-from dmlcore.pooling.layers.generalized_sum import GeneralizedSumPooling, room_to_start
+from dmlcore.pooling.base import maximum_shares, pooling
+from dmlcore.pooling.layers.generalized_sum import GeneralizedSumPooling, check_memory
 
 
 @pooling(
@@ -13,7 +13,7 @@ from dmlcore.pooling.layers.generalized_sum import GeneralizedSumPooling, room_t
     title="Generalized sum + maximum",
     latex=r"g_k=\sum_jp_jf_{jk}+\max_jf_{jk}",
     source="Gürbüz 2022, Sec. 5.3",
-    rule=room_to_start,
+    rule=check_memory,
 )
 class GeneralizedSumMaxPooling(GeneralizedSumPooling):
     """Generalized sum pooling plus the maximum of each channel.
@@ -27,5 +27,5 @@ class GeneralizedSumMaxPooling(GeneralizedSumPooling):
         """Pool features (B, C, H, W) to (B, C)."""
         pooled = super().forward(features)
         largest = features.amax((2, 3))
-        self.weights = (self.weights + winners(features, largest)) / 2
+        self.weights = (self.weights + maximum_shares(features, largest)) / 2
         return pooled + largest

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dmlcore.pooling.base import Pooling, pooling, proportions
+from dmlcore.pooling.base import Pooling, normalise_shares, pooling
 
 
 @pooling(
@@ -30,6 +30,6 @@ class NormAttention(Pooling):
         self.check(features)
         length = torch.linalg.vector_norm(features.detach(), dim=1).flatten(1)
         smooth = F.avg_pool2d(features, 3, stride=1, padding=1, count_include_pad=False).flatten(2)
-        self.weights = proportions(length)
+        self.weights = normalise_shares(length)
         pooled: Tensor = (smooth @ length[..., None])[..., 0] / length.shape[1]
         return pooled

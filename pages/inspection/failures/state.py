@@ -12,7 +12,7 @@ import numpy as np
 
 from dmlcore import losses
 from dmlcore.geometry.embedded_triplet import EmbeddedTriplet, needs_origin
-from dmlcore.loss_analysis.offset_plane import RaisedLoss
+from dmlcore.loss_analysis.offset_plane import OffsetPlaneLoss
 from dmlcore.spec import RunSpec
 from dmlcore.typing import Floats
 from pages.shared.plane.state import POINTS, Scene
@@ -107,8 +107,8 @@ class RealScene(Scene):
 
 
 @lru_cache(maxsize=256)
-def _raised(name: str, hyper: tuple[tuple[str, float | str], ...], height: float, unit: float) -> RaisedLoss:
-    return RaisedLoss(losses.formula(name), height, unit, **dict(hyper))
+def _raised(name: str, hyper: tuple[tuple[str, float | str], ...], height: float, unit: float) -> OffsetPlaneLoss:
+    return OffsetPlaneLoss(losses.formula(name), height, unit, **dict(hyper))
 
 
 def losses_to_compare(scene: RealScene) -> list[losses.TripletLoss]:

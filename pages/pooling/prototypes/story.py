@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dmlcore.pooling.analysis.colour_plane import ColourPlane, telling
+from dmlcore.pooling.analysis.colour_plane import ColourPlane, characteristic_prototypes
 from dmlcore.pooling.analysis.prototype_shares import PrototypeReading
 from dmlcore.pooling.analysis.red_blue import SIDE, informative, mixture
 from dmlcore.typing import Ints
@@ -52,7 +52,9 @@ def onward(reading: PrototypeReading, image: int, labels: Ints, grid: tuple[int,
         labels: Classes of the images, shape (N,).
         grid: Rows and columns of the local features of an image.
     """
-    tells = reading.prototypes[telling(reading.histograms, labels, int(labels[image]), len(reading.prototypes))]
+    tells = reading.prototypes[
+        characteristic_prototypes(reading.histograms, labels, int(labels[image]), len(reading.prototypes))
+    ]
     plane = ColourPlane.about(reading.features.reshape(-1, 2), tells[0])
     centres = plane.mixtures(tells)
     centres = np.concatenate([centres[:1], centres[1:][informative(mixture(centres[1:]))]])[:COUNTED]

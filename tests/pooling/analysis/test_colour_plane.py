@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dmlcore.pooling.analysis.colour_plane import ColourPlane, telling
+from dmlcore.pooling.analysis.colour_plane import ColourPlane, characteristic_prototypes
 from dmlcore.pooling.analysis.red_blue import STEPS, mixture
 
 POINTS = np.random.default_rng(3).normal(size=(200, 2)) * (0.4, 1.5)
@@ -44,8 +44,10 @@ def test_one_point_and_wrong_shapes():
 
 def test_prototypes_tell_a_class_by_their_surplus():
     histograms = [[0.5, 0.5, 0, 0], [0.5, 0.3, 0.2, 0], [0.4, 0.1, 0, 0.5], [0.6, 0, 0, 0.4]]
-    assert telling(histograms, [0, 0, 1, 1], 0, 3).tolist() == [1, 2]
-    assert telling(histograms, [0, 0, 1, 1], 1, 3).tolist() == [3]
-    assert telling(histograms, [0, 0, 0, 0], 0, 3).tolist() == [0]  # one class: nothing tells it from itself
+    assert characteristic_prototypes(histograms, [0, 0, 1, 1], 0, 3).tolist() == [1, 2]
+    assert characteristic_prototypes(histograms, [0, 0, 1, 1], 1, 3).tolist() == [3]
+    assert characteristic_prototypes(histograms, [0, 0, 0, 0], 0, 3).tolist() == [
+        0
+    ]  # one class: nothing tells it from itself
     with pytest.raises(ValueError, match="no image has 7"):
-        telling(histograms, [0, 0, 1, 1], 7, 3)
+        characteristic_prototypes(histograms, [0, 0, 1, 1], 7, 3)
