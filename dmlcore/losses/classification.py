@@ -49,7 +49,7 @@ class CrossEntropy(ProxyLoss):
         super().__init__(classes, embedding_dim)
         self.temperature, self.smoothing, self.over = temperature, smoothing, over
 
-    def of(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
+    def compute(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
         """Compute the loss of a checked batch."""
         return smoothed_cross_entropy(embeddings @ proxies.mT / self.temperature, labels, self.smoothing, self.over)
 
@@ -84,7 +84,7 @@ class ArcFace(ProxyLoss):
         super().__init__(classes, embedding_dim)
         self.margin, self.scale = math.radians(margin), scale
 
-    def of(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
+    def compute(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
         """Compute the loss of a checked batch."""
         cosine = self.cosines(embeddings, proxies)
         own = cosine.gather(1, labels[:, None])
@@ -165,7 +165,7 @@ class CosFace(ProxyLoss):
         super().__init__(classes, embedding_dim)
         self.margin, self.scale = margin, scale
 
-    def of(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
+    def compute(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
         """Compute the loss of a checked batch."""
         cosine = unit(embeddings) @ unit(proxies).mT
         return F.cross_entropy(self.scale * (cosine - self.margin * self.own(labels).to(cosine.dtype)), labels)

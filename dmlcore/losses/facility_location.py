@@ -13,7 +13,7 @@ from dmlcore.catalogue import Slider
 from dmlcore.geometry.batches import full_precision
 from dmlcore.losses.engine.batch_loss import batch_loss
 from dmlcore.losses.engine.distances import euclidean
-from dmlcore.losses.engine.inputs import ready, refuse_reference, zero_loss
+from dmlcore.losses.engine.inputs import check_batch, refuse_reference, zero_loss
 from dmlcore.losses.engine.table import Index
 from dmlcore.typing import Bools, Floats, Ints
 
@@ -77,7 +77,7 @@ class FacilityLocation(nn.Module):
     ) -> Tensor:
         """Return the loss of a batch."""
         refuse_reference(self, ref_emb, ref_labels)
-        embeddings, labels = ready(embeddings, labels)
+        embeddings, labels = check_batch(embeddings, labels)
         if not len(labels):
             return zero_loss(self, embeddings)
         distances = euclidean(embeddings.detach(), embeddings.detach()).double().cpu().numpy()

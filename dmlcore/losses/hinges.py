@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from dmlcore.catalogue import Choice, Slider
-from dmlcore.losses.engine.batch_loss import BatchPairs, Distance, Divisor, PairLoss, batch_loss, mean, reduced
+from dmlcore.losses.engine.batch_loss import BatchPairs, Distance, Divisor, PairLoss, batch_loss, mean, reduce_terms
 from dmlcore.losses.engine.table import Counts
 
 LISTED = 1 << 18  # (positive pair, sample) entries up to which a CPU lists triplets instead of sorting
@@ -63,7 +63,7 @@ class TripletHinge(PairLoss):
         self.m, self.distance, self.negatives, self.window, self.divisor = m, distance, negatives, window, divisor
         self.unbounded = distance == "cosine"
 
-    def of(self, pairs: BatchPairs) -> Tensor:
+    def compute(self, pairs: BatchPairs) -> Tensor:
         """Compute the loss of the given pairs."""
         d = pairs.distances(self.distance)
         if pairs.listed is not None:
@@ -77,8 +77,8 @@ class TripletHinge(PairLoss):
         return self._reduced(raw.relu().masked_fill(~active, 0.0), active, len(d))
 
     def _reduced(self, terms: Tensor, valid: Tensor, anchors: int) -> Tensor:
-        self.note(terms.detach(), valid)
-        return terms.sum() / max(anchors, 1) if self.divisor == "anchors" else reduced(terms, valid, self.divisor)
+        self.record_counts(terms.detach(), valid)
+        return terms.sum() / max(anchors, 1) if self.divisor == "anchors" else reduce_terms(terms, valid, self.divisor)
 
     def _counted(self, d: Tensor, pairs: BatchPairs) -> Tensor:
         """Compute the sum over triplets as Σ (pull count - push count) d, with both counts found by rank."""
@@ -199,7 +199,7 @@ class Quadruplet(PairLoss):
         self.m1, self.m2, self.distance = m1, m2, distance
         self.unbounded = distance == "cosine"
 
-    def of(self, pairs: BatchPairs) -> Tensor:
+    def compute(self, pairs: BatchPairs) -> Tensor:
         """Compute the loss of the given pairs."""
         d = pairs.distances(self.distance)
         labels, column_labels = pairs.known_labels()
@@ -215,5 +215,5 @@ class Quadruplet(PairLoss):
             known = negative.isfinite()
             hinge = (d - torch.where(known, negative, 0.0)[:, None] + margin).relu()
             terms = terms + hinge.masked_fill(~(pairs.positive & known[:, None]), 0.0)
-        self.note(terms.detach(), pairs.positive)
+        self.record_counts(terms.detach(), pairs.positive)
         return mean(terms.sum(), pairs.positive.sum())

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from dmlcore.geometry.batches import full_precision
 from dmlcore.losses.engine.batch_loss import BatchPairs, PairLoss
-from dmlcore.losses.engine.inputs import ready
+from dmlcore.losses.engine.inputs import check_batch
 from dmlcore.losses.engine.table import Counts
 
 
@@ -92,14 +92,14 @@ class CrossBatchMemory(nn.Module):
 
     def _of_memory(self, embeddings: Tensor, labels: Tensor, own: int | None) -> Tensor:
         """Compute the loss of all pairs (sample, memory) except of a sample and its own copy; copies start at `own`."""
-        rows, labels = ready(embeddings, labels, unbounded=self.loss.unbounded)
+        rows, labels = check_batch(embeddings, labels, unbounded=self.loss.unbounded)
         positive = labels[:, None] == self.labels
         negative = ~positive
         if own is not None:
             positive[:, own : own + len(rows)].fill_diagonal_(False)
         # Copy the memory, because the next batch may overwrite it before this loss is differentiated.
         columns = self.embeddings.to(rows.dtype, copy=True)
-        return self.loss.of(BatchPairs(rows, columns, labels, self.labels, positive, negative, None))
+        return self.loss.compute(BatchPairs(rows, columns, labels, self.labels, positive, negative, None))
 
 
 def _read_steps(module: nn.Module, _: Any) -> None:

@@ -17,7 +17,7 @@ from dmlcore.losses.engine.batch_loss import (
     log1p_exp,
     masked_lse,
     mean,
-    reduced,
+    reduce_terms,
 )
 from dmlcore.losses.engine.distances import clip_to_unit_ball
 
@@ -61,13 +61,13 @@ class Contrastive(PairLoss):
         self.m_pos, self.m_neg, self.distance, self.divisor = m_pos, m_neg, distance, divisor
         self.unbounded = distance == "cosine"
 
-    def of(self, pairs: BatchPairs) -> Tensor:
+    def compute(self, pairs: BatchPairs) -> Tensor:
         """Compute the loss of the given pairs."""
         d = pairs.distances(self.distance)
         pull = (d - self.m_pos).relu().masked_fill(~pairs.positive, 0.0)
         push = (self.m_neg - d).relu().masked_fill(~pairs.negative, 0.0)
-        self.note(pull.detach() + push.detach(), pairs.positive | pairs.negative)
-        return reduced(pull, pairs.positive, self.divisor) + reduced(push, pairs.negative, self.divisor)
+        self.record_counts(pull.detach() + push.detach(), pairs.positive | pairs.negative)
+        return reduce_terms(pull, pairs.positive, self.divisor) + reduce_terms(push, pairs.negative, self.divisor)
 
 
 @batch_loss(
@@ -111,13 +111,13 @@ class MarginLoss(PairLoss):
         start = torch.full((classes if boundary == "per_class" else 1,), float(beta))
         self.beta = nn.Parameter(start, requires_grad=boundary != "fixed")
 
-    def of(self, pairs: BatchPairs) -> Tensor:
+    def compute(self, pairs: BatchPairs) -> Tensor:
         """Compute the loss of the given pairs."""
         d = pairs.distances(self.distance)
         beta = self.beta[pairs.known_labels()[0]][:, None] if self.boundary == "per_class" else self.beta
         pull = (d - beta + self.alpha).relu().masked_fill(~pairs.positive, 0.0)
         push = (beta - d + self.alpha).relu().masked_fill(~pairs.negative, 0.0)
-        self.note(pull.detach() + push.detach(), pairs.positive | pairs.negative)
+        self.record_counts(pull.detach() + push.detach(), pairs.positive | pairs.negative)
         if self.counting == "triplets" and pairs.listed is None:
             positives, negatives = pairs.positive.sum(1, keepdim=True), pairs.negative.sum(1, keepdim=True)
             total = (pull * negatives + push * positives).sum()
@@ -162,7 +162,7 @@ class MultiSimilarity(PairLoss):
         super().__init__()
         self.alpha, self.beta, self.m, self.epsilon, self.similarity = alpha, beta, m, epsilon, similarity
 
-    def of(self, pairs: BatchPairs) -> Tensor:
+    def compute(self, pairs: BatchPairs) -> Tensor:
         """Compute the loss of the given pairs."""
         s = (
             pairs.cosines()
@@ -170,7 +170,7 @@ class MultiSimilarity(PairLoss):
             else clip_to_unit_ball(pairs.rows) @ clip_to_unit_ball(pairs.columns).mT
         )
         positive, negative = select_hard_pairs(s, pairs.positive, pairs.negative, self.epsilon)
-        self.note((positive | negative).float(), pairs.positive | pairs.negative)
+        self.record_counts((positive | negative).float(), pairs.positive | pairs.negative)
         pull = log1p_exp(masked_lse(-self.alpha * (s - self.m), positive)) / self.alpha
         push = log1p_exp(masked_lse(self.beta * (s - self.m), negative)) / self.beta
         return (pull + push).sum() / max(len(s), 1)
@@ -234,7 +234,7 @@ class BinomialDeviance(PairLoss):
         super().__init__()
         self.alpha, self.m, self.cost = alpha, m, cost
 
-    def of(self, pairs: BatchPairs) -> Tensor:
+    def compute(self, pairs: BatchPairs) -> Tensor:
         """Compute the loss of the given pairs."""
         s = pairs.cosines() - self.m
         terms = log1p_exp(torch.where(pairs.positive, -self.alpha * s, self.alpha * self.cost * s))

@@ -50,7 +50,7 @@ class ProxyNCA(ProxyLoss):
         super().__init__(classes, embedding_dim)
         self.temperature, self.denominator = temperature, denominator
 
-    def of(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
+    def compute(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
         """Compute the loss of a checked batch."""
         logits = unit(embeddings) @ unit(proxies).mT / self.temperature
         if self.denominator == "all":
@@ -90,7 +90,7 @@ class SmoothedProxyNCA(ProxyLoss):
         super().__init__(classes, embedding_dim)
         self.scale, self.smoothing = scale, smoothing
 
-    def of(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
+    def compute(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
         """Compute the loss of a checked batch."""
         x, w = unit(embeddings), self.scale * unit(proxies)
         squared = x.square().sum(1, keepdim=True) + w.square().sum(1) - 2 * x @ w.mT
@@ -137,7 +137,7 @@ class ProxyAnchor(ProxyLoss):
         super().__init__(classes, embedding_dim)
         self.alpha, self.delta = alpha, delta
 
-    def of(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
+    def compute(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
         """Compute the loss of a checked batch."""
         s = unit(proxies) @ unit(embeddings).mT
         own = self.own(labels).mT
@@ -177,7 +177,7 @@ class ProxyPush(ProxyAnchor):
         super().__init__(alpha, delta, classes=classes, embedding_dim=embedding_dim)
         self.through = through
 
-    def of(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
+    def compute(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
         """Compute the loss of a checked batch."""
         w = unit(proxies)
         s = w @ unit(embeddings).mT
@@ -220,7 +220,7 @@ class SoftTriple(ProxyLoss):
         super().__init__(classes, embedding_dim, centres)
         self.la, self.gamma, self.delta, self.tau = la, gamma, delta, tau
 
-    def of(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
+    def compute(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
         """Compute the loss of a checked batch."""
         w = unit(proxies)
         s = (unit(embeddings) @ w.mT).view(-1, self.classes, self.per_class)

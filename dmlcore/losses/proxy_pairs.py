@@ -32,7 +32,7 @@ class ProxyPairs(ProxyLoss):
         super().__init__(classes, embedding_dim, per_class)
         self.loss = loss
 
-    def of(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
+    def compute(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
         """Compute the loss of a checked batch."""
         own = torch.arange(self.classes, device=labels.device).repeat_interleave(self.per_class)
         if self.trained is not None:
@@ -116,7 +116,7 @@ class TripletProxies(ProxyLoss):
         self.samples = TripletHinge(m, "ball", divisor=divisor)
         self.counts = Counts.none()
 
-    def of(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
+    def compute(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
         """Compute the loss of a checked batch."""
         d = distance_table("ball", embeddings, proxies)
         places = labels[:, None] * self.per_class + torch.arange(self.per_class, device=labels.device)

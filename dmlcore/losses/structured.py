@@ -16,7 +16,7 @@ from dmlcore.losses.engine.batch_loss import (
     log1p_exp,
     masked_lse,
     mean,
-    reduced,
+    reduce_terms,
 )
 from dmlcore.losses.engine.distances import first_derivatives_only
 from dmlcore.losses.pairs import select_hard_pairs
@@ -66,7 +66,7 @@ class Lifted(PairLoss):
         self.form, self.m, self.alpha, self.beta, self.epsilon, self.divisor = form, m, alpha, beta, epsilon, divisor
         self.unbounded = form != "pairs"
 
-    def of(self, pairs: BatchPairs) -> Tensor:
+    def compute(self, pairs: BatchPairs) -> Tensor:
         """Compute the loss of the given pairs."""
         return {"rows": self._rows, "pairs": self._pairs, "mined": self._mined}[self.form](pairs)
 
@@ -74,8 +74,8 @@ class Lifted(PairLoss):
         s = pairs.cosines()
         terms = (masked_lse(self.m - s, pairs.positive) + masked_lse(s, pairs.negative)).relu()
         valid = pairs.positive.any(1) & pairs.negative.any(1)
-        self.note(terms.detach(), valid)
-        return reduced(terms, valid, self.divisor)
+        self.record_counts(terms.detach(), valid)
+        return reduce_terms(terms, valid, self.divisor)
 
     def _pairs(self, pairs: BatchPairs) -> Tensor:
         if pairs.columns is not pairs.rows:
@@ -84,13 +84,13 @@ class Lifted(PairLoss):
         push = masked_lse(self.m - d, pairs.negative)
         terms = (torch.logaddexp(push[:, None], push) + d).relu().square() / 2
         terms = terms.masked_fill(~pairs.positive, 0.0)
-        self.note(terms.detach(), pairs.positive)
+        self.record_counts(terms.detach(), pairs.positive)
         return mean(terms.sum(), pairs.positive.sum())
 
     def _mined(self, pairs: BatchPairs) -> Tensor:
         s = pairs.cosines()
         positive, negative = select_hard_pairs(s, pairs.positive, pairs.negative, self.epsilon)
-        self.note((positive | negative).float(), pairs.positive | pairs.negative)
+        self.record_counts((positive | negative).float(), pairs.positive | pairs.negative)
         pull = masked_lse(-self.beta * s, positive).masked_fill(~positive.any(1), 0.0) * (2 / self.beta)
         push = masked_lse(self.alpha * s, negative).masked_fill(~negative.any(1), 0.0) * (2 / self.alpha)
         return (pull + push).sum() / max(len(s), 1)
@@ -127,7 +127,7 @@ class NPair(PairLoss):
         self.form, self.l2 = form, l2
         self.unbounded = form == "all"
 
-    def of(self, pairs: BatchPairs) -> Tensor:
+    def compute(self, pairs: BatchPairs) -> Tensor:
         """Compute the loss of the given pairs."""
         if self.form == "one":
             return self._one(pairs)
@@ -179,7 +179,7 @@ class NTXent(PairLoss):
         super().__init__()
         self.temperature = temperature
 
-    def of(self, pairs: BatchPairs) -> Tensor:
+    def compute(self, pairs: BatchPairs) -> Tensor:
         """Compute the loss of the given pairs."""
         s = pairs.cosines() / self.temperature
         terms = log1p_exp(masked_lse(s, pairs.negative)[:, None] - s).masked_fill(~pairs.positive, 0.0)
@@ -212,13 +212,13 @@ class SupervisedContrastive(PairLoss):
         super().__init__()
         self.temperature = temperature
 
-    def of(self, pairs: BatchPairs) -> Tensor:
+    def compute(self, pairs: BatchPairs) -> Tensor:
         """Compute the loss of the given pairs."""
         s = pairs.cosines() / self.temperature
         every = masked_lse(s, pairs.positive | pairs.negative)
         terms = mean((every[:, None] - s).masked_fill(~pairs.positive, 0.0).sum(1), pairs.positive.sum(1))
         anchors = pairs.positive.any(1)
-        self.note(terms.detach(), anchors)
+        self.record_counts(terms.detach(), anchors)
         return mean(terms.sum(), anchors.sum())
 
 
@@ -251,7 +251,7 @@ class Circle(PairLoss):
         super().__init__()
         self.m, self.gamma = m, gamma
 
-    def of(self, pairs: BatchPairs) -> Tensor:
+    def compute(self, pairs: BatchPairs) -> Tensor:
         """Compute the loss of the given pairs."""
         s = first_derivatives_only(
             pairs.cosines(),
@@ -261,5 +261,5 @@ class Circle(PairLoss):
         push = (s.detach() + self.m).relu() * (s - self.m)
         terms = log1p_exp(masked_lse(self.gamma * push, pairs.negative) + masked_lse(self.gamma * pull, pairs.positive))
         valid = pairs.positive.any(1) & pairs.negative.any(1)
-        self.note(terms.detach(), valid)
+        self.record_counts(terms.detach(), valid)
         return mean(terms.sum(), valid.sum())

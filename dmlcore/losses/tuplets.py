@@ -70,11 +70,11 @@ class Tuplet(PairLoss):
         super().__init__()
         self.form, self.norm_weight = form, norm_weight
 
-    def of(self, pairs: BatchPairs) -> Tensor:
+    def compute(self, pairs: BatchPairs) -> Tensor:
         """Compute the loss of the given pairs."""
         terms = centre_losses(pairs.rows @ pairs.columns.mT, pairs.positive, pairs.negative, self.form)
         has = pairs.positive.any(1)
-        self.note(terms.detach(), has)
+        self.record_counts(terms.detach(), has)
         loss = mean(terms.masked_fill(~has, 0.0).sum(), has.sum())
         return loss + self.norm_weight * _mean_length(pairs.rows) if self.norm_weight else loss
 

@@ -136,7 +136,7 @@ class Network(nn.Module):
         """Inputs (B, P) of the embedding layer for the last batch, at least float32; None if the layer does not keep
         them.
         """
-        taken = getattr(self.embedding_layer, "taken", None)
+        taken = getattr(self.embedding_layer, "last_input", None)
         return None if taken is None else pooling.at_least_float32(taken)
 
     @property

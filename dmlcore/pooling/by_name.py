@@ -75,11 +75,11 @@ def create(name: str, channels: int, **parameters: Any) -> Pooling:
 class EmbeddingLayer(nn.Linear):
     """Linear layer that produces embeddings, with He initialisation (fan in) and zero bias.
 
-    If `keeps` is True, the input of the last forward pass is stored as `taken`, for a loss that reads it.
+    If `keeps_input` is True, the input of the last forward pass is stored as `last_input`, for a loss that reads it.
     """
 
-    keeps: bool = False
-    taken: Tensor | None = None
+    keeps_input: bool = False
+    last_input: Tensor | None = None
 
     def __init__(self, in_features: int, out_features: int) -> None:
         super().__init__(in_features, out_features)
@@ -87,13 +87,13 @@ class EmbeddingLayer(nn.Linear):
 
     def forward(self, features: Tensor) -> Tensor:
         """Map features (..., in_features) to embeddings (..., out_features)."""
-        if self.keeps:
-            self.taken = features
+        if self.keeps_input:
+            self.last_input = features
         return super().forward(features)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without the last input, so that copies and pickles hold no graph."""
-        return {key: value for key, value in self.__dict__.items() if key != "taken"}
+        return {key: value for key, value in self.__dict__.items() if key != "last_input"}
 
 
 class EmbeddingHead(nn.Module):

@@ -103,7 +103,7 @@ def create(spec: RunSpec, classes: int, model: Network) -> Objective:
     layer = getattr(model, "embedding_layer", None)
     bare, zero_shot, share = metric_loss(spec, classes, layer.in_features if layer else 0), None, spec.pooling.zero_shot
     if layer and getattr(bare, "reads_pooled", False):
-        layer.keeps = True
+        layer.keeps_input = True
     if share:
         if model.shares is None:
             raise TrainingError(f"pooling.zero_shot: {spec.pooling.name} has no prototypes to predict from; choose gsp")

@@ -234,7 +234,7 @@ def test_compression_trains_beside_and_leaves_the_embedding_alone() -> None:
     assert torch.equal(one.grad, two.grad)
     assert plain.embed(x).shape == (12, 32)
     assert loss.embed(x).shape == (12, 8)
-    network, joined = Compression(4, 8), loss.joined(x).detach()
+    network, joined = Compression(4, 8), loss.weighted_blocks(x).detach()
     optimiser = torch.optim.Adam(network.parameters(), lr=0.01)
     values = []
     for _ in range(80):

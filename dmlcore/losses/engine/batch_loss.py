@@ -5,7 +5,9 @@ The decorator `batch_loss` registers a loss, given as a class or as a function t
 
 from __future__ import annotations
 
+import functools
 import inspect
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, TypeVar
@@ -18,7 +20,7 @@ from dmlcore.catalogue import Choice, Values, declared
 from dmlcore.geometry.batches import full_precision
 from dmlcore.losses.engine.distances import DISTANCES, distance_table, unit
 from dmlcore.losses.engine.formula import LOSSES, LossEntry
-from dmlcore.losses.engine.inputs import LossInputs, read_inputs, ready, refuse_reference, zero_loss
+from dmlcore.losses.engine.inputs import LossInputs, check_batch, read_inputs, refuse_reference, zero_loss
 from dmlcore.losses.engine.table import Counts, Index, Indices
 
 Build = TypeVar("Build", bound=Callable[..., nn.Module])
@@ -139,7 +141,7 @@ def mean(total: Tensor, count: Tensor) -> Tensor:
     return total / count.clamp(min=1)
 
 
-def reduced(terms: Tensor, valid: Tensor, divisor: str) -> Tensor:
+def reduce_terms(terms: Tensor, valid: Tensor, divisor: str) -> Tensor:
     """Divide the sum of the terms (B, ...), which are 0 if not valid, by the count that `divisor` names."""
     total = terms.sum()
     if divisor == "nonzero":
@@ -147,6 +149,18 @@ def reduced(terms: Tensor, valid: Tensor, divisor: str) -> Tensor:
     if divisor == "pairs":
         return mean(total, valid.sum())
     return total / max(len(terms), 1) if divisor == "anchors" else total
+
+
+reduced = reduce_terms  # deprecated alias
+
+
+def _deprecated_of(loss: nn.Module) -> Callable[..., Tensor]:
+    """Return the method `of` of a loss that was written for earlier releases, in which `compute` had this name."""
+    method: Callable[..., Tensor] | None = getattr(type(loss), "of", None)
+    if method is None:
+        raise NotImplementedError(f"{type(loss).__name__} must define compute")
+    warnings.warn(f"{type(loss).__name__}.of: rename this method to compute", DeprecationWarning, stacklevel=3)
+    return functools.partial(method, loss)
 
 
 # ---- pairs
@@ -230,16 +244,18 @@ class PairLoss(nn.Module):
         batch = read_inputs(embeddings, labels, indices_tuple, ref_emb, ref_labels, unbounded=self.unbounded)
         if not len(batch.embeddings) or not len(batch.columns):
             return zero_loss(self, batch.embeddings)
-        return self.of(_pairs(batch))
+        return self.compute(_pairs(batch))
 
-    def of(self, pairs: BatchPairs) -> Tensor:
-        """Compute the loss of the given pairs."""
-        raise NotImplementedError
+    def compute(self, pairs: BatchPairs) -> Tensor:
+        """Compute the loss of the given pairs. Subclasses override this method."""
+        return _deprecated_of(self)(pairs)
 
-    def note(self, terms: Tensor, valid: Tensor) -> None:
+    def record_counts(self, terms: Tensor, valid: Tensor) -> None:
         """Record the number of terms (any shape, masked by `valid`) and the number of terms above 0."""
         above = ((terms > 0) & valid).sum()
         self.counts = Counts.of(valid.sum(), above, above)
+
+    note = record_counts  # deprecated alias
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without the counts of the last batch, so that copies and pickles do not carry it."""
@@ -302,7 +318,7 @@ class ProxyLoss(nn.Module):
     ) -> Tensor:
         """Return the loss of a batch."""
         refuse_reference(self, ref_emb, ref_labels)
-        embeddings, labels = ready(embeddings, labels, unbounded=self.unbounded)
+        embeddings, labels = check_batch(embeddings, labels, unbounded=self.unbounded)
         dimension = self.proxies.shape[1]
         if embeddings.shape[1] != dimension:
             raise ValueError(f"embeddings must have {dimension} columns like the proxies, got {embeddings.shape[1]}")
@@ -311,11 +327,17 @@ class ProxyLoss(nn.Module):
         if labels.device.type == "cpu" and not 0 <= int(labels.min()) <= int(labels.max()) < self.classes:
             raise ValueError(f"labels must be in 0..{self.classes - 1}, one proxy each, got {labels.unique().tolist()}")
         dtype = torch.promote_types(embeddings.dtype, self.proxies.dtype)
-        return self.of(embeddings.to(dtype), labels.long(), self.proxies.to(dtype))
+        return self.compute(embeddings.to(dtype), labels.long(), self.proxies.to(dtype))
 
-    def of(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
-        """Return the loss of a checked batch; `proxies` are `self.proxies` in the dtype of the embeddings."""
-        raise NotImplementedError
+    def compute(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
+        """Compute the loss of a checked batch. Subclasses override this method.
+
+        Args:
+            embeddings: Shape (B, D).
+            labels: Shape (B,).
+            proxies: `self.proxies` in the dtype of the embeddings.
+        """
+        return _deprecated_of(self)(embeddings, labels, proxies)
 
     def own(self, labels: Tensor) -> Tensor:
         """Return the mask (B, classes) that is True at the class of each sample."""

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from dmlcore.geometry.batches import HALF, full_precision, widen
 from dmlcore.losses.engine.distances import unit
-from dmlcore.losses.engine.inputs import ready, refuse_reference, zero_loss
+from dmlcore.losses.engine.inputs import check_batch, refuse_reference, zero_loss
 from dmlcore.losses.engine.table import Index
 
 ORDERS = ("update_first", "normalise_first")
@@ -163,7 +163,7 @@ class Ensemble(nn.Module):
     ) -> Tensor:
         """Return the loss of a batch."""
         refuse_reference(self, ref_emb, ref_labels)
-        embeddings, labels = ready(embeddings, labels)
+        embeddings, labels = check_batch(embeddings, labels)
         if not len(labels):
             self.values = torch.zeros_like(self.values)
             return zero_loss(self, embeddings)
@@ -251,7 +251,7 @@ class DiverseEnsemble(Ensemble):
         loss = loss + self.diversity * (2 - apart).relu()
         if self.compression is None:
             return loss
-        joined = self.joined(embeddings).detach()
+        joined = self.weighted_blocks(embeddings).detach()
         return loss + compression_loss(joined, self.compression(joined))
 
     def inputs(self, embeddings: Tensor, pooled: Tensor | None = None) -> list[Tensor]:
@@ -264,14 +264,14 @@ class DiverseEnsemble(Ensemble):
             raise ValueError(f"embeddings must have {len(self.members)} blocks of columns, got {embeddings.shape[1]}")
         return unit(embeddings.unflatten(1, (len(self.members), -1)))
 
-    def joined(self, embeddings: Tensor) -> Tensor:
+    def weighted_blocks(self, embeddings: Tensor) -> Tensor:
         """Return the weighted blocks f_con (B, M e), whose squared distances are sum_j w_j |f_j - f_j'|^2."""
         return (self.coefficients.weights.sqrt()[:, None] * self.blocks(embeddings)).flatten(1)
 
     @torch.no_grad()
     def embed(self, embeddings: Tensor) -> Tensor:
         """Return the vectors to score retrieval on, (B, M e) or compressed (B, e), from embeddings (B, M e)."""
-        joined = self.joined(embeddings)
+        joined = self.weighted_blocks(embeddings)
         return joined if self.compression is None else cast(Tensor, self.compression(joined))
 
 

@@ -81,7 +81,7 @@ def read_inputs(
     return LossInputs(embeddings, labels, ref_emb, ref_labels, indices)
 
 
-def ready(embeddings: Tensor, labels: Tensor | None, *, unbounded: bool = False) -> tuple[Tensor, Tensor]:
+def check_batch(embeddings: Tensor, labels: Tensor | None, *, unbounded: bool = False) -> tuple[Tensor, Tensor]:
     """Return checked embeddings, float32 or wider, and the labels on their device.
 
     Args:

@@ -142,7 +142,7 @@ class TripletLoss(nn.Module):
         """Return the function that yields the blocks of the given triplets, or of all valid ones."""
         device, size = batch.embeddings.device, len(batch.embeddings)
         if batch.indices is not None:
-            a, p, n = joined(batch.indices)
+            a, p, n = list_triplets(batch.indices)
             shift = 0 if batch.reference is None else size  # rows of the reference follow those of the batch
             return lambda _: given_blocks((a, p + shift, n + shift))
         labels, column_labels = cast(Tensor, batch.labels), cast(Tensor, batch.column_labels)
@@ -165,7 +165,7 @@ class TripletLoss(nn.Module):
         return self.formula.core(t, **self._own)
 
 
-def joined(indices: Index) -> Indices:
+def list_triplets(indices: Index) -> Indices:
     """Return triplets (anchors, positives, negatives), each (T,), from triplets or from pairs joined on the anchor."""
     if len(indices) == 3:
         return indices

@@ -111,7 +111,7 @@ def _by_angle(degrees: float) -> tuple[float, float]:
 def _evaluated(degrees: float) -> float:
     """Squared distance of two samples whose four blocks all stand at an angle."""
     ensemble = DiverseEnsemble([nn.Identity()] * 4, PRIORS["source"], 100.0, 1.0).double()
-    joined = ensemble.joined(_blocks(degrees)[0].repeat(1, 4)).detach()
+    joined = ensemble.weighted_blocks(_blocks(degrees)[0].repeat(1, 4)).detach()
     return float((joined[0] - joined[1]).square().sum())
 
 
