@@ -15,8 +15,8 @@ from importlib import metadata
 from numbers import Real
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
-LARGEST = 3.4e38  # float32 ends here, and losses compute in it
-MOST = 65_536  # limit of integers, as tensors have their size
+MAX_MAGNITUDE = 3.4e38  # float32 ends here, and losses compute in it
+MAX_INTEGER = 65_536  # limit of integers, as tensors have their size
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ class Slider:
         number = float(value)
         if math.isnan(number) or (math.isinf(number) and not (self.optional and number > 0)):
             raise ValueError(f"{name} must be finite, got {number}")
-        if LARGEST < abs(number) < math.inf:
-            raise ValueError(f"{name} must lie within {LARGEST:.1e} of 0, got {number:g}")
+        if MAX_MAGNITUDE < abs(number) < math.inf:
+            raise ValueError(f"{name} must lie within {MAX_MAGNITUDE:.1e} of 0, got {number:g}")
         if self.whole and number != int(number):
             raise ValueError(f"{name} must be a whole number, got {number:g}")
         for fits, bound in (
@@ -247,7 +247,7 @@ def declared(made_by: Callable[..., Any]) -> dict[str, Any]:
             kind, *extras = get_args(hints[name])
             parameter: Parameter = next(x for x in extras if isinstance(x, (Slider, Choice)))
             if kind is int and isinstance(parameter, Slider):
-                parameter = replace(parameter, whole=True, most=min(parameter.most, MOST))
+                parameter = replace(parameter, whole=True, most=min(parameter.most, MAX_INTEGER))
             parameters[name] = parameter
             defaults[name] = parameter.check(f"{made_by.__name__}: {name}", argument.default)
     return {"parameters": parameters, "defaults": defaults}

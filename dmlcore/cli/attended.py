@@ -15,7 +15,7 @@ from dmlcore.jobs.backends.remote import RemoteWork
 from dmlcore.storage.runs import Run, RunState
 from dmlcore.storage.task import JobError, Progress
 
-LOOK = 0.2  # seconds between two polls
+POLL_INTERVAL = 0.2  # seconds between two polls
 
 
 def require_backend(backend: str) -> str:
@@ -52,7 +52,7 @@ def run_job_on_backend(
     try:
         while not work.has_ended():
             progress.report(work.progress.message, work.progress.done, work.progress.total)
-            time.sleep(LOOK)
+            time.sleep(POLL_INTERVAL)
     except KeyboardInterrupt:
         monitor(work, lambda: True)
         raise
@@ -69,4 +69,4 @@ def monitor(work: backends.Work, stop: Callable[[], bool]) -> None:
         if stop() and not asked:
             work.cancel()
             asked = True
-        time.sleep(LOOK)
+        time.sleep(POLL_INTERVAL)

@@ -61,10 +61,10 @@ def stop_on_signal() -> Callable[[], bool]:
 
 
 def read_spec(name: str) -> RunSpec:
-    """Return the spec of that name among those that ship, of a .toml file, or of a folder of class folders.
+    """Return the spec from a shipped name, a .toml file, or a folder of class folders.
 
-    A name that ships comes before a folder of that name, unless that is written with a slash. Raises CommandError,
-    SpecError.
+    A shipped name takes precedence over a folder of that name, unless the latter is written with a slash. Raises
+    CommandError, SpecError.
     """
     path = Path(name)
     if path.is_dir() and (os.sep in name or not (SPECS / f"{name}.toml").is_file()):

@@ -1,4 +1,4 @@
-"""Settings that fit a folder of images of one's own, however few classes it has."""
+"""Settings adapted to a user's own folder of images, even with few classes."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dmlcore.cli.options import FOLDER
 from dmlcore.spec import RunSpec
 
-SMALLEST = 4  # classes that train, where classes never seen test: two of them validate
+MIN_CLASSES = 4  # training classes required for a test on unseen classes, two of which validate
 
 
 def fit_to_folder(spec: RunSpec, overrides: Sequence[str]) -> RunSpec:
-    """Return `spec` with `overrides`, and for a folder of images with what fits its classes; say what was changed.
+    """Return `spec` with `overrides` and, for a folder of images, with settings adapted to its classes.
 
-    Keys that `overrides` sets are left as they are. Raises SpecError, DataError.
+    The changes are printed; keys that `overrides` sets are left unchanged. Raises SpecError, DataError.
     """
     chosen = spec.with_overrides(overrides)
     if chosen.data.name != FOLDER or spec.data.name != FOLDER or chosen.data.root is None:
@@ -27,7 +27,7 @@ def fit_to_folder(spec: RunSpec, overrides: Sequence[str]) -> RunSpec:
 
 
 def _changes(spec: RunSpec, given: set[str]) -> list[str]:
-    """Return overrides: of the split where there are few classes, and of how many a batch draws."""
+    """Return overrides of the split, for few classes, and of the number of classes per batch."""
     import numpy as np
 
     from dmlcore import data
@@ -38,7 +38,7 @@ def _changes(spec: RunSpec, given: set[str]) -> list[str]:
         print(f"note: {note}", file=sys.stderr, flush=True)
     changes: list[str] = []
     split, validation = d.split, d.validation
-    few = min(samples.train_classes, len(samples.class_names) - samples.train_classes + 2) < SMALLEST
+    few = min(samples.train_classes, len(samples.class_names) - samples.train_classes + 2) < MIN_CLASSES
     if few and not given & {"data.split", "data.validation", "data.folds"}:
         split = validation = "samples"
         changes += ["data.split=samples", "data.validation=samples"]

@@ -10,20 +10,20 @@ from typing import Annotated
 import typer
 
 from dmlcore.cli.options import CommandError, stop_on_signal
-from dmlcore.storage.runs import MOST_PROCESSES
+from dmlcore.storage.runs import MAX_PROCESSES
 
 log = logging.getLogger("dmlcore")
 Processes = Annotated[
     int | None,
     typer.Option(
         min=1,
-        max=MOST_PROCESSES,
+        max=MAX_PROCESSES,
         help="Number of data-parallel processes [default: 1, or as before]",
     ),
 ]
 
 
-def count_processes(asked: int | None, before: int, most: int = MOST_PROCESSES) -> int:
+def count_processes(asked: int | None, before: int, most: int = MAX_PROCESSES) -> int:
     """Return the number of data-parallel processes of a run.
 
     Args:

@@ -218,7 +218,7 @@ def _from_run(run: Run, step: int | None) -> TrainedModel:
         saved = checkpoint.read(kept)
     if saved is None:
         raise RunError(f"{run.id} has no checkpoint yet, so there is no network to load; train it first")
-    weights = checkpoint.part(saved.tensors, "best") if step is None else {}
+    weights = checkpoint.select_prefix(saved.tensors, "best") if step is None else {}
     at = int(saved.facts["best_step"] if weights else saved.facts["step"])
     if saved.facts.get("conditioned") or objective.joins_learners(run.spec.loss.name):
         state = starts.load_for_evaluation(run, saved, device=torch.device("cpu"))
@@ -226,7 +226,7 @@ def _from_run(run: Run, step: int | None) -> TrainedModel:
             use_best(state)
         wanted, classes = InputFormat.of(state.data), classes_of(state.data)
         return TrainedModel(embedder(state), run.spec, wanted, run=run.id, step=at, classes=classes)
-    weights = weights or checkpoint.part(saved.tensors, "model")
+    weights = weights or checkpoint.select_prefix(saved.tensors, "model")
     wanted = _format(run.spec, weights)
     network = _build(run.spec, wanted, weights)
     network.load_state_dict(weights)
@@ -250,9 +250,9 @@ def _from_file(path: Path, step: int | None) -> TrainedModel:
             f"{path.name} cannot be loaded ({error}); give a run, or a file written by `dml export RUN --to "
             "weights.safetensors`"
         ) from None
-    weights = checkpoint.part(tensors, "network")
+    weights = checkpoint.select_prefix(tensors, "network")
     joined = objective.joins_learners(spec.loss.name)
-    network: nn.Module = _build(spec, wanted, checkpoint.part(weights, "model") if joined else weights)
+    network: nn.Module = _build(spec, wanted, checkpoint.select_prefix(weights, "model") if joined else weights)
     if joined:
         assert isinstance(network, networks.Network)
         network = Joined(network, objective.create(spec, classes, network).metric)

@@ -108,14 +108,14 @@ def launch(
         store: Store that receives the run.
         check: Called with the spec before the run is created; its exceptions are passed on.
         backend: Where the run executes, as parsed by `choice.parse`; on a remote backend the process only monitors it.
-        processes: Number of data-parallel processes, 1 to runs.MOST_PROCESSES.
+        processes: Number of data-parallel processes, 1 to runs.MAX_PROCESSES.
 
     Returns:
         Id of the run.
 
     Raises:
         DataError: The data set is missing.
-        JobError: MOST_QUEUED runs are waiting or running.
+        JobError: MAX_QUEUED runs are waiting or running.
     """
     from dmlcore import data  # imported late: it imports numpy, which no other command needs
 
@@ -209,7 +209,7 @@ def start_job(run: Run, task: JobName, settings: str = "", backend: str = "") ->
         backend: Where the job executes, as parsed by `choice.parse`.
 
     Raises:
-        JobError: The run is in use, MOST_QUEUED jobs are waiting or running, or required embeddings or kept checkpoints
+        JobError: The run is in use, MAX_QUEUED jobs are waiting or running, or required embeddings or kept checkpoints
             are missing.
     """
     if task in _FROM_CHECKPOINTS and not kept_checkpoints(run.path):

@@ -24,9 +24,9 @@ from dmlcore.storage.runs import RunStore
 Verdict = Literal["good", "note", "fault"]
 GB = 1e9
 # bytes: of memory for a training run next to the server, of disk for checkpoints and caches
-LEAST_MEMORY, LEAST_SPACE = 2 * GB, 5 * GB
+MIN_MEMORY, MIN_SPACE = 2 * GB, 5 * GB
 PORT = 8501
-MOST_NAMED = 3  # runs named in a diagnosis
+MAX_NAMED = 3  # runs named in a diagnosis
 MEMORY = Path("/proc/meminfo")
 
 
@@ -48,7 +48,7 @@ class Diagnosis:
 
 
 def examine(store: RunStore, port: int = PORT) -> Iterator[Diagnosis]:
-    """Check the machine, its GPUs, packages, run store, data, weights and a port; yield diagnoses as they are made.
+    """Check the machine, its GPUs, packages, run store, data, weights and a port; yield one diagnosis per finding.
 
     A check that raises an exception yields a diagnosis too.
     """
@@ -78,12 +78,12 @@ def _machine() -> Iterator[Diagnosis]:
     )
     lines = dict(line.split(":") for line in MEMORY.read_text().splitlines())
     free = int(lines["MemAvailable"].split()[0]) * 1024
-    if free < LEAST_MEMORY:
+    if free < MIN_MEMORY:
         yield Diagnosis(
             "memory",
             "fault",
             f"{free / GB:.1f} GB are free",
-            f"Close something: the app and one training need {LEAST_MEMORY / GB:.0f} GB.",
+            f"Close something: the app and one training need {MIN_MEMORY / GB:.0f} GB.",
         )
     else:
         yield Diagnosis("memory", "good", f"{free / GB:.1f} GB are free")
@@ -169,7 +169,7 @@ def _store(store: RunStore) -> Iterator[Diagnosis]:
     for run_id, reason in store.unreadable():
         yield Diagnosis("store", "note", f"{run_id} is unreadable: {reason}", "Restore it from a copy, or delete it.")
     if lost := [run.id for run in runs if run.status() == "lost"]:
-        named = ", ".join(lost[:MOST_NAMED])
+        named = ", ".join(lost[:MAX_NAMED])
         yield Diagnosis("store", "note", f"{len(lost)} interrupted, among them {named}", "dml recover resumes them.")
 
 
@@ -185,7 +185,7 @@ def _cache() -> Iterator[Diagnosis]:
 def _space(subject: str, folder: Path, what: str) -> Diagnosis:
     free = shutil.disk_usage(folder).free
     summary = f"{what}, {free / GB:.0f} GB free"
-    if free < LEAST_SPACE:
+    if free < MIN_SPACE:
         return Diagnosis(subject, "fault", summary, "Make room: dml clean lists what may go.")
     return Diagnosis(subject, "good", summary)
 

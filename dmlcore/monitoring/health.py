@@ -19,7 +19,7 @@ from dmlcore.storage.runs import candidate_validations, series
 if TYPE_CHECKING:
     from dmlcore.losses import TripletLoss
 
-LASTING = 3  # consecutive measurements or validations for which a condition has to hold
+MIN_DURATION = 3  # consecutive measurements or validations for which a condition has to hold
 POINT = (
     # ratio of spread to length below which embeddings count as one point; 0.7 for random points on a sphere, 0.07 in
     # hard mining
@@ -28,8 +28,8 @@ POINT = (
 FLAT_RANK = 2.0  # effective dimensions that a space of at least four dimensions and classes should exceed
 MARGIN = 0.06  # relative distance from its value at one point below which a loss counts as stuck
 IDLE = 0.9  # share of recent steps without any active triplet
-FEWEST = 40  # steps before the loss is judged
-HUGE = 1e9  # length or gradient that indicates divergence; squares overflow float32 at 1e19
+MIN_STEPS = 40  # steps before the loss is judged
+DIVERGENCE = 1e9  # length or gradient that indicates divergence; squares overflow float32 at 1e19
 OVERFIT = 0.03  # drop of the validation score from its best
 
 
@@ -74,8 +74,8 @@ class _History:
         return [*zip(*series(self.rows, "measure", name), strict=True)]
 
     def recent(self) -> list[float]:
-        """Return the losses of the last fifth of the steps, but of FEWEST / 2 at least."""
-        return self.losses[-max(FEWEST // 2, len(self.losses) // 5) :]
+        """Return the losses of the last fifth of the steps, but of MIN_STEPS / 2 at least."""
+        return self.losses[-max(MIN_STEPS // 2, len(self.losses) // 5) :]
 
 
 def _lasting_since(points: Sequence[tuple[int, float]], holds: Callable[[float], bool]) -> int | None:
@@ -85,15 +85,15 @@ def _lasting_since(points: Sequence[tuple[int, float]], holds: Callable[[float],
         if not holds(value):
             break
         since, length = step, length + 1
-    return since if length >= LASTING else None
+    return since if length >= MIN_DURATION else None
 
 
 def _exploding(history: _History) -> HealthWarning | None:
     """Detect lengths, gradients or a loss that approach overflow."""
     for name, words in (("norm", "embeddings have length"), ("gradient_norm", "the gradient has norm")):
         values = history.measured(name)
-        since = next((step for step, value in values if value > HUGE), None)
-        if since is not None and values[-1][1] > HUGE:
+        since = next((step for step, value in values if value > DIVERGENCE), None)
+        if since is not None and values[-1][1] > DIVERGENCE:
             return _overflow(since, words, values[-1][1])
     last = [*zip(history.steps, history.losses, strict=True)][-5:]
     losses = [loss for _, loss in last]
@@ -175,7 +175,7 @@ def _margin(history: _History) -> HealthWarning | None:
     """Detect a loss that has stayed at its value for coinciding embeddings."""
     worth = _loss_at_one_point(history.spec)
     recent = history.recent()
-    if worth is None or worth <= 0 or len(history.losses) < FEWEST or not _is_near(recent, worth):
+    if worth is None or worth <= 0 or len(history.losses) < MIN_STEPS or not _is_near(recent, worth):
         return None
     since = _near_since(history, worth)
     return HealthWarning(
@@ -195,7 +195,7 @@ def _margin(history: _History) -> HealthWarning | None:
 def _saturated(history: _History) -> HealthWarning | None:
     """Detect a loss at the upper clamp, where no triplet has a gradient."""
     top, recent = _clamp(history.spec), history.recent()
-    if top is None or len(history.losses) < FEWEST or not _is_near(recent, top):
+    if top is None or len(history.losses) < MIN_STEPS or not _is_near(recent, top):
         return None
     return HealthWarning(
         "saturated",
@@ -209,8 +209,8 @@ def _saturated(history: _History) -> HealthWarning | None:
 def _idle(history: _History) -> HealthWarning | None:
     """Detect training in which most steps have no triplet with a gradient."""
     steps, active = series(history.rows, "step", "active")
-    window = max(FEWEST, len(active) // 5)
-    if len(active) < FEWEST or fmean(value == 0 for value in active[-window:]) < IDLE:
+    window = max(MIN_STEPS, len(active) // 5)
+    if len(active) < MIN_STEPS or fmean(value == 0 for value in active[-window:]) < IDLE:
         return None
     idle = fmean(value == 0 for value in active[-window:])
     since, share = steps[-1], 0
@@ -238,7 +238,7 @@ def _idle(history: _History) -> HealthWarning | None:
 def _flat(history: _History) -> HealthWarning | None:
     """Detect a loss that has not fallen beyond its noise, and validation scores that have not risen."""
     losses = history.losses
-    if len(losses) < FEWEST:
+    if len(losses) < MIN_STEPS:
         return None
     tenth = max(10, len(losses) // 10)
     first, last = losses[:tenth], losses[-2 * tenth :]
@@ -275,14 +275,16 @@ def _overfit(history: _History) -> HealthWarning | None:
     weights.
     """
     steps, scores = series(candidate_validations(history.rows), "validation", "map_at_r")
-    if len(scores) <= LASTING:
+    if len(scores) <= MIN_DURATION:
         return None
     best = max(range(len(scores)), key=scores.__getitem__)
     later = scores[best + 1 :]
-    if len(later) < LASTING or max(later[-LASTING:]) > scores[best] - OVERFIT:
+    if len(later) < MIN_DURATION or max(later[-MIN_DURATION:]) > scores[best] - OVERFIT:
         return None
     # Compare the losses up to the best validation with the most recent ones.
-    before = [loss for step, loss in history.loss_at.items() if step <= max(steps[best], FEWEST // 4)][-FEWEST // 2 :]
+    before = [loss for step, loss in history.loss_at.items() if step <= max(steps[best], MIN_STEPS // 4)][
+        -MIN_STEPS // 2 :
+    ]
     recent = history.recent()
     if not before or not recent:
         return None

@@ -25,7 +25,7 @@ from dmlcore.storage.runs import Run, RunError, RunStore
 
 DAY = 86_400.0  # seconds
 CLEANED = ".cleaned"  # file in a store whose modification time is that of the last removal
-MOST_IDLE = 180.0  # days without activity after which a wrong clock is more likely
+MAX_IDLE_DAYS = 180.0  # days without activity after which a wrong clock is more likely
 STATES = ("done", "failed", "cancelled", "lost")
 KEPT_BY_HAND = (notes.FILE, tags_and_views.FILE)
 MADE_ONCE = re.compile(r".+-[0-9a-f]{16}(\.staging)?")
@@ -80,14 +80,14 @@ def check_clock(store: RunStore) -> str:
 
     Ages depend on the clock: with a wrong year, every run is old. The clock is trusted if the last removal or, if there
     was
-    none, the last write to a run was at most MOST_IDLE days ago.
+    none, the last write to a run was at most MAX_IDLE_DAYS days ago.
     """
     try:
         then, what = os.stat(store.root / CLEANED).st_mtime, "anything was last removed"
     except OSError:
-        then, what = max(map(_written, store.list()), default=time.time()), "any run was last written to"
+        then, what = max(map(_last_write, store.list()), default=time.time()), "any run was last written to"
     idle = (time.time() - then) / DAY
-    return f"the clock says {today()}, {idle:,.0f} days after {what}" if idle > MOST_IDLE else ""
+    return f"the clock says {today()}, {idle:,.0f} days after {what}" if idle > MAX_IDLE_DAYS else ""
 
 
 def record_removal(store: RunStore) -> None:
@@ -120,7 +120,7 @@ def apply(removals: Sequence[Removal]) -> Iterator[tuple[Removal, str]]:
     for removal in removals:
         try:
             if removal.run is not None and removal.whole:
-                if _in_use(removal.run) or _by_hand(removal.run):  # its state may have changed since the plan was made
+                if _is_in_use(removal.run) or _is_annotated(removal.run):  # since the plan was made
                     raise RunError("it is in use again")
                 removal.run.delete()
             elif removal.run is not None:
@@ -141,7 +141,7 @@ def _old_runs(runs: Sequence[Run], rules: Rules, now: float) -> dict[Run, float]
     going = {}
     for run in runs[rules.keep :]:
         age = _age(run, now)
-        if age >= rules.runs and run.status() in rules.states and not _in_use(run) and not _by_hand(run):
+        if age >= rules.runs and run.status() in rules.states and not _is_in_use(run) and not _is_annotated(run):
             going[run] = age
     by_id = {run.id: run for run in going}
     needed = [run for run in runs if run not in going]
@@ -161,12 +161,12 @@ def _origins(run: Run) -> tuple[str, ...]:
         return ()
 
 
-def _in_use(run: Run) -> bool:
+def _is_in_use(run: Run) -> bool:
     """Return True if a training run or job on the run is running or queued."""
     return run.is_busy() or run.is_alive() or Job(run).is_busy()
 
 
-def _by_hand(run: Run) -> bool:
+def _is_annotated(run: Run) -> bool:
     return any((run.path / name).exists() for name in KEPT_BY_HAND)
 
 
@@ -174,17 +174,17 @@ def _old_checkpoints(runs: Sequence[Run], days: float, now: float) -> Iterator[R
     for run in runs:
         age = _age(run, now)
         paths = tuple(path for path in (*sorted((run.path / KEPT).glob("*.ckpt")), run.path / PREV) if path.is_file())
-        if paths and age >= days and run.status() == "done" and not _in_use(run):
+        if paths and age >= days and run.status() == "done" and not _is_in_use(run):
             size = sum(map(_size, paths))
             yield Removal(f"{len(paths)} checkpoints of {run.id}", paths, run, False, size, age)
 
 
 def _age(run: Run, now: float) -> float:
     """Return the days since the run was last written to."""
-    return (now - _written(run)) / DAY
+    return (now - _last_write(run)) / DAY
 
 
-def _written(run: Run) -> float:
+def _last_write(run: Run) -> float:
     """Return the time of the last write to a run, or the current time if it has no files."""
     written = [os.stat(run.path / name).st_mtime for name in (STATE, METRICS) if (run.path / name).exists()]
     return max(written, default=time.time())

@@ -22,7 +22,7 @@ from dmlcore.processes.group import ProcessError
 
 ARRIVAL = timedelta(minutes=10)  # limit from the start of rank 0 until all processes have joined; each imports torch
 CONNECT = timedelta(seconds=10)
-LOOK = 0.2  # seconds between two lookups of the address
+POLL_INTERVAL = 0.2  # seconds between two lookups of the address
 INTERFACES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
 _ASK_ADDRESS = 0x8915  # SIOCGIFADDR on Linux
 
@@ -81,7 +81,7 @@ def follow(ask: Callable[[], tuple[str, int] | None]) -> None:
                     own = reached.getsockname()[0]
                 store = TCPStore(*where, None, False, ARRIVAL, wait_for_workers=False)
                 break
-        time.sleep(LOOK)
+        time.sleep(POLL_INTERVAL)
     else:
         raise ProcessError("the first process tells no address, or does not answer there")
     _leave_by(own)

@@ -29,9 +29,9 @@ from torch._C._distributed_c10d import Store
 
 # A dying process closes its connections, which ends the others' waits immediately; a computing one (feature maps,
 # clusterings) may keep them waiting for long.
-PATIENCE = timedelta(days=1)
-BUCKET = 2**22  # gradient elements per message
-SHORT = 1024  # bytes of a value sent in one message, including its length
+TIMEOUT = timedelta(days=1)
+BUCKET_SIZE = 2**22  # gradient elements per message
+MESSAGE_BYTES = 1024  # bytes of a value sent in one message, including its length
 
 _joined = False
 _alone = 0
@@ -71,7 +71,7 @@ def join(place: str | Store = "env://") -> None:
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     count = int(os.environ["WORLD_SIZE"])
     where, store = (place, None) if isinstance(place, str) else (None, place)
-    dist.init_process_group(backend, where, store=store, rank=rank(), world_size=count, timeout=PATIENCE)
+    dist.init_process_group(backend, where, store=store, rank=rank(), world_size=count, timeout=TIMEOUT)
     _joined = True
 
 
@@ -204,8 +204,8 @@ def broadcast(message: bytes = b"") -> bytes:
     """Broadcast a message of rank 0 to all processes."""
     if not shares_work():
         return message
-    head = torch.zeros(SHORT, dtype=torch.uint8)
-    room = SHORT - 8
+    head = torch.zeros(MESSAGE_BYTES, dtype=torch.uint8)
+    room = MESSAGE_BYTES - 8
     if rank() == 0:
         begin = len(message).to_bytes(8, "big") + message[:room]
         head[: len(begin)] = torch.frombuffer(bytearray(begin), dtype=torch.uint8)
@@ -255,13 +255,14 @@ def _shares(total: int) -> list[Share]:
 
 
 def _buckets(gradients: Iterable[Tensor]) -> Iterator[list[Tensor]]:
-    """Yield gradients in order, in buckets of one dtype and about BUCKET elements, equal on each process and at each
-    step.
+    """Yield gradients in order, in buckets of one dtype and about BUCKET_SIZE elements.
+
+    The buckets are equal on each process and at each step.
     """
     bucket: list[Tensor] = []
     numbers = 0
     for gradient in gradients:
-        if bucket and (gradient.dtype != bucket[0].dtype or numbers + gradient.numel() > BUCKET):
+        if bucket and (gradient.dtype != bucket[0].dtype or numbers + gradient.numel() > BUCKET_SIZE):
             yield bucket
             bucket, numbers = [], 0
         bucket.append(gradient)

@@ -19,7 +19,7 @@ from dmlcore.processes import group
 from dmlcore.processes.group import ProcessError
 
 FOLDER = "DML_PROCESSES"  # environment variable with the path of that directory
-LOOK = 0.05  # seconds between two polls
+POLL_INTERVAL = 0.05  # seconds between two polls
 GRACE = 10.0  # seconds that the other processes have to end before they are killed
 REMEDY = "The last checkpoint is good: resume goes on from there, with any number of processes"
 LOOPBACK = "lo"
@@ -43,7 +43,7 @@ class Companions:
                     return f"process {rank + 1} of {len(self._processes) + 1} {how}" + (f": {reason}" if reason else "")
             if time.monotonic() > until:
                 return ""
-            time.sleep(LOOK)
+            time.sleep(POLL_INTERVAL)
 
     def raise_if_failed(self) -> None:
         """Raise ProcessError if a process has failed."""
@@ -76,7 +76,7 @@ def start_companions(arguments: Sequence[str], count: int) -> Iterator[None]:
             join_local(started)
             yield
         except Exception as error:
-            reason = started.failure() if _is_lost(error) else ""
+            reason = started.failure() if _may_be_lost(error) else ""
             if not reason:
                 raise
             raise ProcessError(f"{reason}. {REMEDY}") from error
@@ -105,7 +105,7 @@ def take_part(
         (join or join_local)()
         yield
     except Exception as error:
-        if not _is_lost(error):
+        if not _may_be_lost(error):
             (leave_word or _report_failure)(str(error))
             raise
         raise ProcessError(f"another process of the run has ended. {REMEDY}") from error
@@ -138,11 +138,11 @@ def join_local(others: Companions | None = None) -> None:
             others.raise_if_failed()
         elif os.getppid() != starter or not folder.exists():
             raise ProcessError("the first process is gone")
-        time.sleep(LOOK)
+        time.sleep(POLL_INTERVAL)
     group.join(f"file://{folder / 'store'}")
 
 
-def _is_lost(error: Exception) -> bool:
+def _may_be_lost(error: Exception) -> bool:
     """Return True if the error may mean that a process is unreachable: gloo and NCCL raise no specific type."""
     import torch.distributed as dist
 

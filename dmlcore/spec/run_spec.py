@@ -33,11 +33,11 @@ from dmlcore.spec.sections import (
     explain_error,
 )
 
-LONGEST = 1_000_000  # characters of a spec or of one override
-DEEPEST = 8  # levels of nested lists and tables; a spec has four
-TOO_DEEP = f"lists and tables can be at most {DEEPEST} deep inside one another"
-MOST_OVERRIDES = 1000
-KEY = 80  # characters of a key that a message quotes
+MAX_LENGTH = 1_000_000  # characters of a spec or of one override
+MAX_DEPTH = 8  # levels of nested lists and tables; a spec has four
+TOO_DEEP = f"lists and tables can be at most {MAX_DEPTH} deep inside one another"
+MAX_OVERRIDES = 1000
+MAX_KEY_LENGTH = 80  # characters of a key that a message quotes
 
 
 class SpecError(ValueError):
@@ -184,11 +184,11 @@ class RunSpec(Section):
         """
         data = self.model_dump()
         for count, assignment in enumerate(assignments, 1):
-            if count > MOST_OVERRIDES:
-                raise SpecError(f"more than {MOST_OVERRIDES:,} settings are changed; write them into a file")
+            if count > MAX_OVERRIDES:
+                raise SpecError(f"more than {MAX_OVERRIDES:,} settings are changed; write them into a file")
             key, equals, text = assignment.partition("=")
             if not equals or not key.strip():
-                raise SpecError(f"{assignment[:KEY]}: expected key=value, for example schedule.steps=100")
+                raise SpecError(f"{assignment[:MAX_KEY_LENGTH]}: expected key=value, for example schedule.steps=100")
             _assign(data, key.strip(), _toml_value(key.strip(), text.strip()))
         return self.parse(data)
 
@@ -228,8 +228,8 @@ _WITH_PARAMETERS: dict[str, type[Section]] = {"loss": LossSpec, "pooling": Pooli
 
 def _toml(text: str) -> dict[str, Any]:
     """Parse TOML; raises TOMLDecodeError, or SpecError for text that is too long or nested too deeply."""
-    if len(text) > LONGEST:
-        raise SpecError(f"at most {LONGEST:,} characters can be read, got {len(text):,}")
+    if len(text) > MAX_LENGTH:
+        raise SpecError(f"at most {MAX_LENGTH:,} characters can be read, got {len(text):,}")
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError:
@@ -247,20 +247,22 @@ def _toml_value(key: str, text: str) -> Any:
     except tomllib.TOMLDecodeError:
         return text
     except SpecError as error:
-        raise SpecError(f"{key[:KEY]}: {error}") from None
+        raise SpecError(f"{key[:MAX_KEY_LENGTH]}: {error}") from None
     if parsed.keys() != {"value"}:
-        raise SpecError(f"{key[:KEY]}: expected one value, got {brief(text)}")
+        raise SpecError(f"{key[:MAX_KEY_LENGTH]}: expected one value, got {brief(text)}")
     return parsed["value"]
 
 
 def _refuse_excess(value: Any, key: str = "", depth: int = 0) -> None:
     """Raise SpecError for data nested too deeply, or for integers of more than 64 bits."""
-    if depth > DEEPEST:
+    if depth > MAX_DEPTH:
         raise SpecError(f"{key}: {TOO_DEEP}")
     if isinstance(value, Mapping):
         for name, inner in value.items():
             if not _plain(inner):  # a shortcut for most values: a store of 10,000 runs makes a million of these calls
-                _refuse_excess(inner, f"{key}.{name}"[:KEY] if key else str(name)[:KEY], depth + 1)
+                _refuse_excess(
+                    inner, f"{key}.{name}"[:MAX_KEY_LENGTH] if key else str(name)[:MAX_KEY_LENGTH], depth + 1
+                )
     elif isinstance(value, (list, tuple)):
         for inner in value:
             _refuse_excess(inner, key, depth + 1)
@@ -284,7 +286,9 @@ def _assign(data: dict[str, Any], key: str, value: Any) -> None:
     for depth, parent in enumerate(parents):
         target = target.setdefault(parent, {})
         if not isinstance(target, dict):
-            raise SpecError(f"{key[:KEY]}: {'.'.join(parents[: depth + 1])[:KEY]} is a value, not a section")
+            raise SpecError(
+                f"{key[:MAX_KEY_LENGTH]}: {'.'.join(parents[: depth + 1])[:MAX_KEY_LENGTH]} is a value, not a section"
+            )
     if last == "name" and section in _WITH_PARAMETERS and target.get("name") != value:
         target["parameters"] = {}
     target[last] = value

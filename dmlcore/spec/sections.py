@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-LONGEST_WORD = 64  # characters of a textual hyper-parameter
+MAX_WORD_LENGTH = 64  # characters of a textual hyper-parameter
 
 _brief = reprlib.Repr()
 _brief.maxlevel, _brief.maxstring, _brief.maxother, _brief.maxlong = 3, 60, 60, 40
@@ -29,8 +29,8 @@ def _hyper_parameter(value: object) -> float | str:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise ValueError("must be a number or a word")
     if isinstance(value, str):
-        if len(value) > LONGEST_WORD:
-            raise ValueError(f"must be a number or a word of at most {LONGEST_WORD} characters")
+        if len(value) > MAX_WORD_LENGTH:
+            raise ValueError(f"must be a number or a word of at most {MAX_WORD_LENGTH} characters")
         return math.inf if value == "inf" else value
     try:
         number = float(value)
@@ -61,7 +61,7 @@ def explain_error(error: Any, known_under: Callable[[Sequence[str]], Iterable[st
         error: An item of `ValidationError.errors()`.
         known_under: Returns the keys that exist below a path.
     """
-    path = [str(part)[:LONGEST_WORD] for part in error["loc"]]
+    path = [str(part)[:MAX_WORD_LENGTH] for part in error["loc"]]
     key = ".".join(path)
     if error["type"] == "extra_forbidden":
         known = list(known_under(path[:-1]))
@@ -393,7 +393,7 @@ class ScheduleSpec(Section):
 
 
 Class = Annotated[int, Field(ge=0, le=10_000_000)]
-MOST_SAMPLES = 10_000  # limit of samples that a fork leaves out by number
+MAX_SAMPLES = 10_000  # limit of samples that a fork leaves out by number
 Sample = Annotated[int, Field(ge=0)]
 Relabelled = Annotated[tuple[Sample, Class], Field(strict=False)]
 
@@ -404,7 +404,7 @@ class ForkSpec(Section):
     leave_out: Annotated[tuple[Class, ...], Field(strict=False)] = Field(
         (), description="Classes, by number, removed from the training split"
     )
-    leave_out_samples: Annotated[tuple[Sample, ...], Field(strict=False, max_length=MOST_SAMPLES)] = Field(
+    leave_out_samples: Annotated[tuple[Sample, ...], Field(strict=False, max_length=MAX_SAMPLES)] = Field(
         (), description="Samples, by number, removed from the training split"
     )
     relabel: Annotated[tuple[Relabelled, ...], Field(strict=False)] = Field(

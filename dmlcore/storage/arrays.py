@@ -1,8 +1,8 @@
 """Validated reading and aligned writing of the .npz files of a run directory.
 
 All headers are compared with a schema before any array is read, so that arrays of inconsistent shapes, or larger than
-their file, are reported as an error with a message. Uncompressed float and int64 arrays of at least MAPPED bytes are
-memory-mapped: a million embeddings use no memory of this process. Files are replaced and never modified
+their file, are reported as an error with a message. Uncompressed float and int64 arrays of at least MIN_MAPPED_BYTES
+are memory-mapped: a million embeddings use no memory of this process. Files are replaced and never modified
 (`atomic_files.replace`), so a mapped array does not change.
 """
 
@@ -26,10 +26,10 @@ from dmlcore.typing import Array
 
 MAX_BYTES = 2**34  # bytes of a file, and of an unpacked array
 MAX_MAGNITUDE = 1e18  # magnitude of a value: its square is still finite in float32
-MOST_INTEGER = 2**31  # sample numbers and steps
-MOST_CLASSES = 2**22
+MAX_INTEGER = 2**31  # sample numbers and steps
+MAX_CLASSES = 2**22
 MIN_MAPPED_BYTES = 2**26  # bytes from which on an array is memory-mapped
-PART = 2**22  # bytes or values of a mapped array that are checked at a time
+CHUNK = 2**22  # bytes or values of a mapped array that are checked at a time
 ALIGNED = 64  # bytes; `save` aligns every array to a multiple, so that it can be mapped
 
 
@@ -54,7 +54,7 @@ class ArraySpec:
     shape: tuple[str | int, ...]
     nan: bool = False
     least: int = 0
-    below: int = MOST_INTEGER
+    below: int = MAX_INTEGER
     optional: bool = False
 
 
@@ -62,11 +62,11 @@ Schema = Mapping[str, ArraySpec]
 INTEGERS, FLOATS, TEXT = "iu", "f", "U"
 EMBEDDINGS: Schema = {
     "embeddings": ArraySpec(FLOATS, ("n", "D")),
-    "labels": ArraySpec(INTEGERS, ("n",), below=MOST_CLASSES),
+    "labels": ArraySpec(INTEGERS, ("n",), below=MAX_CLASSES),
     "indices": ArraySpec(INTEGERS, ("n",)),
     "is_gallery": ArraySpec("b", ("n",), optional=True),
     "content": ArraySpec(INTEGERS, ("n", 8), optional=True),
-    "class_labels": ArraySpec(INTEGERS, ("C",), below=MOST_CLASSES, optional=True),
+    "class_labels": ArraySpec(INTEGERS, ("C",), below=MAX_CLASSES, optional=True),
     "class_queries": ArraySpec(INTEGERS, ("C",), optional=True),
     "class_map_at_r": ArraySpec(FLOATS, ("C",), nan=True, optional=True),
     "class_recall_at_1": ArraySpec(FLOATS, ("C",), nan=True, optional=True),
@@ -155,8 +155,8 @@ def _load(archive: zipfile.ZipFile, name: str, form: ArraySpec) -> Array:
     if values.dtype.kind == FLOATS:
         values = values.astype(values.dtype.newbyteorder("="), copy=False)
         flat = values.reshape(-1)
-        for start in range(0, flat.size, PART):
-            part = flat[start : start + PART]
+        for start in range(0, flat.size, CHUNK):
+            part = flat[start : start + CHUNK]
             fits = np.isfinite(part) | (form.nan & np.isnan(part))
             if part.dtype.itemsize > 2:  # the largest float16 is far below the limit
                 fits &= ~(np.abs(part) > MAX_MAGNITUDE)
@@ -192,8 +192,8 @@ def _map(archive: zipfile.ZipFile, name: str) -> Array | None:
         raise ValueError("the file is cut")
     checksum = 0
     with memoryview(content) as view:
-        for at in range(start, start + info.file_size, PART):
-            checksum = zlib.crc32(view[at : min(at + PART, start + info.file_size)], checksum)
+        for at in range(start, start + info.file_size, CHUNK):
+            checksum = zlib.crc32(view[at : min(at + CHUNK, start + info.file_size)], checksum)
     if checksum != info.CRC:
         raise ValueError(f"{name} is not as it was written")
     values: Array = np.frombuffer(content, dtype, math.prod(shape), start + begin).reshape(shape)

@@ -43,7 +43,7 @@ TYPES = {
     torch.bool: "BOOL",
 }
 ORDER = list(TYPES)
-PIECE = 2**22  # bytes that are hashed at a time
+CHUNK = 2**22  # bytes that are hashed at a time
 log = logging.getLogger(__name__)
 
 
@@ -66,7 +66,7 @@ def save(folder: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) 
 
     A crash at any point leaves at least one complete generation. Raises OSError (disk full) with both old files intact.
     """
-    payload = pieces(tensors, facts)
+    payload = file_parts(tensors, facts)
     digest = _sha256(payload)
     fresh = folder / f".{LAST}.new"
     try:
@@ -74,7 +74,7 @@ def save(folder: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) 
     except OSError:
         fresh.unlink(missing_ok=True)
         raise
-    if _is_whole(folder / LAST):  # a damaged file must not replace an intact one
+    if _is_intact(folder / LAST):  # a damaged file must not replace an intact one
         os.replace(folder / LAST, folder / PREV)
     os.replace(fresh, folder / LAST)
     atomic_files.sync_directory(folder)
@@ -132,7 +132,7 @@ def load(folder: Path, refuse: Callable[[Checkpoint], str] = lambda _: "") -> Ch
 
 def read(path: Path) -> Checkpoint:
     """Read one checkpoint file; raises CheckpointError if a single bit differs from the saved file."""
-    digest, payload = _checked(path)
+    digest, payload = _read_verified(path)
     try:
         tensors, facts = unpack(payload)
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
@@ -140,7 +140,7 @@ def read(path: Path) -> Checkpoint:
     return Checkpoint(tensors, facts, digest, path)
 
 
-def _checked(path: Path) -> tuple[str, bytes]:
+def _read_verified(path: Path) -> tuple[str, bytes]:
     """Return the digest and payload of a checkpoint file; raises CheckpointError unless they match."""
     try:
         contents = path.read_bytes()
@@ -153,7 +153,7 @@ def _checked(path: Path) -> tuple[str, bytes]:
     raise CheckpointError(f"{path.name} is damaged or no checkpoint ({len(contents):,} bytes, wrong SHA-256)")
 
 
-def _is_whole(path: Path) -> bool:
+def _is_intact(path: Path) -> bool:
     """Return True if the digest of the file is correct.
 
     The file is hashed piece by piece, as it may exceed the free memory. The pieces are large: after each, this thread
@@ -163,7 +163,7 @@ def _is_whole(path: Path) -> bool:
     try:
         with open(path, "rb", buffering=0) as file:
             stated, _ = run_directory.split_checkpoint(file.read(run_directory.DIGEST + 1))
-            piece, digest = memoryview(bytearray(min(PIECE, os.stat(path).st_size))), hashlib.sha256()
+            piece, digest = memoryview(bytearray(min(CHUNK, os.stat(path).st_size))), hashlib.sha256()
             while count := file.readinto(piece):
                 digest.update(piece[:count])
             return digest.hexdigest() == stated
@@ -171,7 +171,7 @@ def _is_whole(path: Path) -> bool:
         return False
 
 
-def pieces(tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> list[bytes | memoryview]:
+def file_parts(tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> list[bytes | memoryview]:
     """Return the parts of a safetensors file in order: the header, then one view of each tensor.
 
     Equal contents give equal bytes. The views avoid the two copies that safetensors makes while it blocks all threads.
@@ -193,12 +193,12 @@ def pieces(tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> list[byte
 
 def pack(tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> bytes:
     """Return the contents of a safetensors file."""
-    return b"".join(pieces(tensors, facts))
+    return b"".join(file_parts(tensors, facts))
 
 
 def digest_of(tensors: Mapping[str, Tensor]) -> str:
     """Return the SHA-256 of the tensors' safetensors file without facts, a key of their values."""
-    return _sha256(pieces(tensors, {}))
+    return _sha256(file_parts(tensors, {}))
 
 
 def _sha256(payload: Iterable[bytes | memoryview]) -> str:
@@ -213,13 +213,13 @@ def unpack(payload: bytes) -> tuple[dict[str, Tensor], dict[str, Any]]:
     return safetensors.torch.load(payload), run_directory.read_facts(payload)
 
 
-def part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+def select_prefix(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     """Return the tensors whose names start with `prefix` and a dot, under names without that prefix."""
     return {name[len(prefix) + 1 :]: tensor for name, tensor in tensors.items() if name.startswith(f"{prefix}.")}
 
 
-def join(**parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Merge tensors under one prefix per keyword, the inverse of `part` for several prefixes."""
+def add_prefixes(**parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Merge tensors under one prefix per keyword, the inverse of `select_prefix` for several prefixes."""
     return {f"{prefix}.{name}": tensor for prefix, tensors in parts.items() for name, tensor in tensors.items()}
 
 

@@ -22,7 +22,7 @@ from dmlcore.storage.atomic_files import sync_directory
 from dmlcore.storage.locks import Busy, ProcessLock
 
 CHUNK = 1 << 20
-MOST_BYTES = 64 << 30  # limit for a file whose size is not pinned
+MAX_BYTES = 64 << 30  # limit for a file whose size is not pinned
 ATTEMPTS = 5  # consecutive attempts without a new byte
 AGENT = "dml-lab"
 Progress = Callable[[int, int | None], object]  # called with (bytes so far, total bytes if known)
@@ -215,7 +215,7 @@ class _Transfer:
         return total is None or received == total
 
     def _copy(self, answer: IO[bytes], file: IO[bytes], received: int, total: int | None) -> int:
-        most = self.wanted.size or MOST_BYTES
+        most = self.wanted.size or MAX_BYTES
         while chunk := answer.read(CHUNK):
             received += len(chunk)
             if received > most:

@@ -83,7 +83,7 @@ def _inherited_rows(metrics: Path, step: int) -> list[Row]:
     """Return the parent's baseline scores and its validation rows of `step`, which hold for the fork as well."""
     rows = []
     try:
-        lines = atomic_files.read_bytes(metrics, metrics_rows.LONGEST_FILE).splitlines()
+        lines = atomic_files.read_bytes(metrics, metrics_rows.MAX_FILE_BYTES).splitlines()
     except FileNotFoundError:
         return []
     for line in lines:

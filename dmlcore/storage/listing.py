@@ -83,7 +83,7 @@ class Listing:
     def find(
         self, wanted: Callable[[str, Brief], object], count: int | None = None, state: tuple[str, ...] = ()
     ) -> list[str]:
-        """Return the names of readable runs that match, newest first, as they are on disk now.
+        """Return the names of readable runs that match, newest first, according to the current files.
 
         Args:
             wanted: Predicate on a run's name and brief.

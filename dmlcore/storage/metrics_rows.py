@@ -18,11 +18,11 @@ from pydantic_core import from_json
 Row = dict[str, Any]
 Check = Callable[[Any], bool]
 
-LARGEST = 1e100  # magnitude of a number: float32 ends at 3e38, and the square of 1e100 is still finite
-MOST_COUNT = 10**12  # steps, samples, pairs
-MOST_FIELDS = 256
-LONGEST_LINE = 2**18  # bytes
-LONGEST_FILE = 2**30  # bytes; a million steps take a tenth of this
+MAX_MAGNITUDE = 1e100  # magnitude of a number: float32 ends at 3e38, and the square of 1e100 is still finite
+MAX_COUNT = 10**12  # steps, samples, pairs
+MAX_FIELDS = 256
+MAX_LINE_BYTES = 2**18  # bytes
+MAX_FILE_BYTES = 2**30  # bytes; a million steps take a tenth of this
 REPRESENTATIONS = {  # descriptions of the representations that rows of scores refer to
     "inputs": "raw input",
     "untrained": "untrained network",
@@ -53,7 +53,7 @@ def to_line(row: Mapping[str, Any]) -> bytes:
 
 def from_line(line: bytes) -> Row | None:
     """Return the row of a line, without its checksum, or None if the line is damaged or not a valid row."""
-    if len(line) > LONGEST_LINE:
+    if len(line) > MAX_LINE_BYTES:
         return None
     if line[-_TAIL : 10 - _TAIL] == b', "crc": "':
         body = line[:-_TAIL] + b"}"
@@ -69,30 +69,30 @@ def from_line(line: bytes) -> Row | None:
 
 def validate_row(value: Any) -> Row | None:
     """Return `value` if it is a valid row as defined in the module docstring, else None."""
-    if not isinstance(value, dict) or not 2 <= len(value) <= MOST_FIELDS:
+    if not isinstance(value, dict) or not 2 <= len(value) <= MAX_FIELDS:
         return None
     kind, step = value.get("kind"), value.get("step")
     if not isinstance(kind, str) or not _count(step):
         return None
-    wanted = KINDS.get(kind, _UNKNOWN)
-    for name in wanted.needs:
+    wanted = KINDS.get(kind, _UNKNOWN_KIND)
+    for name in wanted.required:
         if name not in value:
             return None
     fields, others = wanted.fields, wanted.others
     for name, number in value.items():
         if not (fields[name](number) if name in fields else others(number) and _word(name)):
             return None
-    if wanted.whole and not wanted.whole(value):
+    if wanted.check_row and not wanted.check_row(value):
         return None
     return value
 
 
 # ---- validators of values
 def _number(value: Any) -> bool:
-    return (type(value) is float or type(value) is int) and -LARGEST <= value <= LARGEST
+    return (type(value) is float or type(value) is int) and -MAX_MAGNITUDE <= value <= MAX_MAGNITUDE
 
 
-def _numeric(value: Any) -> bool:
+def _optional_number(value: Any) -> bool:
     """Return True for a number, or for None, which marks an undefined value."""
     return value is None or _number(value)
 
@@ -102,7 +102,7 @@ def _share(value: Any) -> bool:
 
 
 def _count(value: Any) -> bool:
-    return type(value) is int and 0 <= value <= MOST_COUNT
+    return type(value) is int and 0 <= value <= MAX_COUNT
 
 
 def _flag(value: Any) -> bool:
@@ -142,7 +142,7 @@ def _anything(value: Any, depth: int = 3) -> bool:
     if isinstance(value, (list, dict)):
         inner = value.values() if isinstance(value, dict) else value
         return depth > 0 and len(value) <= 4096 and all(_anything(each, depth - 1) for each in inner)
-    return isinstance(value, bool) or _numeric(value) or _text(value)
+    return isinstance(value, bool) or _optional_number(value) or _text(value)
 
 
 def _histograms_fit(row: Row) -> bool:
@@ -157,21 +157,23 @@ def _histograms_fit(row: Row) -> bool:
 class RowSchema:
     """Required fields of a row of one kind, validators of its known fields, and a validator of all others."""
 
-    needs: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
     fields: Mapping[str, Check] = field(default_factory=dict)
-    others: Check = _numeric
-    whole: Check | None = None
+    others: Check = _optional_number
+    check_row: Check | None = None
 
 
-def _kind(*needs: str, others: Check = _numeric, whole: Check | None = None, **fields: Check) -> RowSchema:
-    return RowSchema(needs, {"kind": _word, "step": _count} | fields, others, whole)
+def _kind(
+    *required: str, others: Check = _optional_number, check_row: Check | None = None, **fields: Check
+) -> RowSchema:
+    return RowSchema(required, {"kind": _word, "step": _count} | fields, others, check_row)
 
 
 _SHARES = dict.fromkeys(("map_at_r", "r_precision", "knn3", "knn3_majority", "nmi", "f1"), _share)
 _RANKS = dict.fromkeys(("recall_at", "precision_at", "recall_fraction_at"), _by_rank)
 KINDS = {
     "step": _kind("loss", loss=_number, nonzero=_number, active=_number),
-    "measure": _kind(positive_histogram=_counts, negative_histogram=_counts, whole=_histograms_fit, others=_number),
+    "measure": _kind(positive_histogram=_counts, negative_histogram=_counts, check_row=_histograms_fit, others=_number),
     "validation": _kind("map_at_r", map_at_r=_share, recall_at_1=_share, nmi=_share, part=_word, transductive=_flag),
     "validation_overlap": _kind(),
     "conditioning": _kind("neighbours", neighbours=_count, same_class=_share),
@@ -198,4 +200,4 @@ KINDS = {
         *("run", "changed", "carried", "anew"), run=_text, changed=_texts, carried=_texts, anew=_texts, others=_anything
     ),
 }
-_UNKNOWN = _kind(others=_anything)
+_UNKNOWN_KIND = _kind(others=_anything)

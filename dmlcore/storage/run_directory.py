@@ -15,17 +15,17 @@ from typing import Any
 from dmlcore.storage import atomic_files
 
 SPEC, STATE, METRICS, LOG = "spec.json", "state.json", "metrics.jsonl", "log.txt"
-LOCK, CANCEL = "lock", "cancel"  # held by the worker; requests cancellation
+LOCK, CANCEL = "lock", "cancel"  # lock file held by the worker; file that requests cancellation
 LAST, PREV, KEPT = "last.ckpt", "prev.ckpt", "kept"  # the two generations, and the directory of kept checkpoints
 ORIGIN, ORIGIN_ROWS = "origin.ckpt", "origin.json"  # starting point of a fork, used until its first own checkpoint
 EMBEDDINGS = "embeddings"  # directory
 DIGEST = 64  # characters of the digest at the start of a checkpoint
-LONGEST_HEADER = 2**26  # bytes; a name and offsets of each tensor
+MAX_HEADER_BYTES = 2**26  # bytes; a name and offsets of each tensor
 _STEP = re.compile(r"[0-9]{8,}")
 
 
 def embeddings_path(folder: Path, weights: str) -> Path:
-    """Return the path of the embeddings computed with the weights of a digest."""
+    """Return the path of the embeddings computed with the weights of digest `weights`."""
     return folder / EMBEDDINGS / f"{weights}.npz"
 
 
@@ -46,7 +46,7 @@ def seal(digest: str) -> bytes:
 
 
 def split_checkpoint(contents: bytes) -> tuple[str, bytes]:
-    """Return the stated digest and the payload of a checkpoint file; raises ValueError if it has no such form."""
+    """Return the stated digest and the payload of a checkpoint file; raises ValueError if it has another format."""
     if contents[DIGEST : DIGEST + 1] != b"\n":
         raise ValueError("no digest")
     return contents[:DIGEST].decode("ascii"), contents[DIGEST + 1 :]
@@ -70,6 +70,6 @@ def step_of(path: Path) -> int | None:
 
 def _length(payload: bytes) -> int:
     length = int.from_bytes(payload[:8], "little")
-    if length > LONGEST_HEADER:
+    if length > MAX_HEADER_BYTES:
         raise ValueError(f"a header of {length:,} bytes")
     return length

@@ -42,14 +42,14 @@ _NEXT: dict[State, frozenset[State]] = {
 }
 
 
-MOST_PROCESSES = 4096
+MAX_PROCESSES = 4096
 
 
 class RunError(RuntimeError):
     """A run that is unknown, unreadable or in a state that forbids the request; the message says which."""
 
 
-Count = Annotated[int, Field(ge=0, le=metrics_rows.MOST_COUNT)]
+Count = Annotated[int, Field(ge=0, le=metrics_rows.MAX_COUNT)]
 # as a date: until 2242, which tables can display
 Seconds = Annotated[float, Field(ge=0, le=2**33, allow_inf_nan=False)]
 
@@ -62,7 +62,7 @@ class RunState(TaskState):
     steps: Count = 0  # planned optimiser steps
     seconds: Seconds = 0.0  # training time, accumulated over resumes
     device: Text = ""
-    processes: Annotated[int, Field(ge=1, le=MOST_PROCESSES)] = 1  # number of data-parallel processes
+    processes: Annotated[int, Field(ge=1, le=MAX_PROCESSES)] = 1  # number of data-parallel processes
     created: Seconds = 0.0  # wall clock, for display and sorting only
 
 
@@ -104,11 +104,11 @@ class Run(Task[RunState]):
         After a
         resume the file may be shorter or cut elsewhere; then all rows are returned again, so store rows by (kind,
         step). A
-        file of more than metrics_rows.LONGEST_FILE bytes is treated as empty.
+        file of more than metrics_rows.MAX_FILE_BYTES bytes is treated as empty.
         """
         path = self.path / METRICS
         try:
-            with atomic_files.open_regular(path, metrics_rows.LONGEST_FILE) as file:
+            with atomic_files.open_regular(path, metrics_rows.MAX_FILE_BYTES) as file:
                 if since:
                     file.seek(since - 1)
                     if file.read(1) != b"\n":
@@ -135,7 +135,7 @@ class Run(Task[RunState]):
     def _rows(self, mark: bytes) -> Iterator[Row]:
         """Yield the complete rows whose lines contain `mark`."""
         try:
-            lines = atomic_files.read_bytes(self.path / METRICS, metrics_rows.LONGEST_FILE).split(b"\n")[:-1]
+            lines = atomic_files.read_bytes(self.path / METRICS, metrics_rows.MAX_FILE_BYTES).split(b"\n")[:-1]
         except FileNotFoundError:
             return
         except OSError as error:

@@ -101,7 +101,7 @@ def inputs_row(data: Dataset, split: str, ks: tuple[int, ...]) -> Row:
 
 def _read(path: Path) -> Row | None:
     try:
-        row = metrics_rows.validate_row(atomic_files.read_json(path, metrics_rows.LONGEST_LINE))
+        row = metrics_rows.validate_row(atomic_files.read_json(path, metrics_rows.MAX_LINE_BYTES))
     except (OSError, ValueError):
         return None
     return row if row and row.get("of") == "inputs" else None

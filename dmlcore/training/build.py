@@ -247,5 +247,5 @@ def _best_backbone(path: Path, origin: str) -> dict[str, Tensor]:
     saved = checkpoint.load(folder)
     if saved is None:
         raise TrainingError(f"model.start: {origin} has no checkpoint yet; finish that run first")
-    network = checkpoint.part(saved.tensors, "best") or checkpoint.part(saved.tensors, "model")
-    return checkpoint.part(network, "backbone")
+    network = checkpoint.select_prefix(saved.tensors, "best") or checkpoint.select_prefix(saved.tensors, "model")
+    return checkpoint.select_prefix(network, "backbone")

@@ -134,7 +134,7 @@ def write(run: Run, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> 
 def tensors(state: TrainingState) -> dict[str, Tensor]:
     """Return all tensors of the state for a checkpoint."""
     table = state.batches.table
-    return checkpoint.join(
+    return checkpoint.add_prefixes(
         model=state.model.state_dict(),
         loss=state.loss.state_dict(),
         optimiser=checkpoint.optimiser_tensors(state.optimiser),
@@ -152,40 +152,43 @@ def tensors(state: TrainingState) -> dict[str, Tensor]:
 def restore(state: TrainingState, tensors: Mapping[str, Tensor], *, fused: bool = True) -> None:
     """Restore the tensors that `tensors` returned; `fused` is False if the optimiser used plain kernels."""
     restore_weights(state, tensors)
-    restore_moments(state, checkpoint.part(tensors, "optimiser"), fused=fused)
+    restore_moments(state, checkpoint.select_prefix(tensors, "optimiser"), fused=fused)
     restore_projection(state, tensors)
     restore_neighbourhood(state, tensors)
-    reference.restore(state.reference, checkpoint.part(tensors, "reference"))
+    reference.restore(state.reference, checkpoint.select_prefix(tensors, "reference"))
     restore_fixed(state, tensors)
-    table = checkpoint.part(tensors, "table").get("embeddings")
+    table = checkpoint.select_prefix(tensors, "table").get("embeddings")
     state.batches.table = None if table is None else table.numpy()
 
 
 def restore_weights(state: TrainingState, tensors: Mapping[str, Tensor]) -> None:
     """Restore only the weights of network and loss, and the best weights."""
-    state.model.load_state_dict(checkpoint.part(tensors, "model"))
-    state.loss.load_state_dict(checkpoint.part(tensors, "loss"))
-    state.best, state.best_loss = checkpoint.part(tensors, "best"), checkpoint.part(tensors, "best_loss")
+    state.model.load_state_dict(checkpoint.select_prefix(tensors, "model"))
+    state.loss.load_state_dict(checkpoint.select_prefix(tensors, "loss"))
+    state.best, state.best_loss = (
+        checkpoint.select_prefix(tensors, "best"),
+        checkpoint.select_prefix(tensors, "best_loss"),
+    )
 
 
 def restore_projection(state: TrainingState, tensors: Mapping[str, Tensor]) -> None:
     """Restore the anchor and the candidate of a projection; both are empty if there is none."""
     state.anchor, state.candidate = (
-        {name: tensor.to(state.device) for name, tensor in checkpoint.part(tensors, part).items()}
+        {name: tensor.to(state.device) for name, tensor in checkpoint.select_prefix(tensors, part).items()}
         for part in ("anchor", "candidate")
     )
 
 
 def restore_neighbourhood(state: TrainingState, tensors: Mapping[str, Tensor]) -> None:
     """Restore the neighbours of the training split; empty if they are not known yet."""
-    state.neighbourhood = dict(checkpoint.part(tensors, "neighbourhood"))
+    state.neighbourhood = dict(checkpoint.select_prefix(tensors, "neighbourhood"))
     if state.neighbourhood:
         state.neighbourhood["table"] = state.neighbourhood["table"].to(state.device)
 
 
 def restore_fixed(state: TrainingState, tensors: Mapping[str, Tensor]) -> None:
     """Restore the fixed neighbours of the test samples, if they were listed."""
-    listed = checkpoint.part(tensors, "fixed").get("neighbours")
+    listed = checkpoint.select_prefix(tensors, "fixed").get("neighbours")
     state.fixed = None if listed is None else listed.numpy()
 
 

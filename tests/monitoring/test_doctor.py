@@ -26,8 +26,8 @@ def found(store, subject, port=0):
 
 
 def test_a_machine_without_a_fault(store, monkeypatch):
-    monkeypatch.setattr(doctor, "LEAST_MEMORY", 0)
-    monkeypatch.setattr(doctor, "LEAST_SPACE", 0)
+    monkeypatch.setattr(doctor, "MIN_MEMORY", 0)
+    monkeypatch.setattr(doctor, "MIN_SPACE", 0)
     finished(store, [], 0.5)
     diagnoses = list(doctor.examine(store, 0))
     assert [diagnosis for diagnosis in diagnoses if diagnosis.verdict == "fault"] == []
@@ -81,8 +81,8 @@ def test_a_look_that_fails_hides_no_other(store, monkeypatch):
 
 
 def test_the_commands(store, monkeypatch):
-    monkeypatch.setattr(doctor, "LEAST_SPACE", 0)
-    monkeypatch.setattr(doctor, "LEAST_MEMORY", 0)
+    monkeypatch.setattr(doctor, "MIN_SPACE", 0)
+    monkeypatch.setattr(doctor, "MIN_MEMORY", 0)
     finished(store, [], 0.5)
     run = CliRunner().invoke
     told = run(app, ["doctor", "--port", "0", "--json"])
@@ -92,6 +92,6 @@ def test_the_commands(store, monkeypatch):
     assert len(store.list()) == 1
     assert "1 removed" in run(app, ["clean", "--old-runs", "0", "--yes"]).stdout
     assert len(store.list()) == 0
-    monkeypatch.setattr(doctor, "LEAST_SPACE", 1e18)
+    monkeypatch.setattr(doctor, "MIN_SPACE", 1e18)
     assert run(app, ["doctor", "--port", "0"]).exit_code == 1
     assert run(app, ["clean"]).exit_code == 1

@@ -129,6 +129,6 @@ def test_optimiser_state_goes_through_tensors(kind: type[torch.optim.Adam | torc
 
 def test_part_is_the_inverse_of_join() -> None:
     model, best = {"a.b": torch.zeros(1)}, {"a.b": torch.ones(1)}
-    joined = checkpoint.join(model=model, best=best)
-    assert checkpoint.part(joined, "model") == model
-    assert checkpoint.part(joined, "best") == best
+    joined = checkpoint.add_prefixes(model=model, best=best)
+    assert checkpoint.select_prefix(joined, "model") == model
+    assert checkpoint.select_prefix(joined, "best") == best

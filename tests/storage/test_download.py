@@ -165,7 +165,7 @@ def test_a_part_that_is_complete_needs_no_more(server: Server, tmp_path: Path) -
 def test_a_body_without_a_length_may_not_go_on_for_ever(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(download, "MOST_BYTES", 1000)
+    monkeypatch.setattr(download, "MAX_BYTES", 1000)
     with pytest.raises(DownloadError, match="longer than the 1,000 bytes"):
         here(server, tmp_path / "w.pth")
 

@@ -97,7 +97,7 @@ def test_without_validation_the_last_weights_are_tested(store: RunStore) -> None
     assert scores(run.metrics()[0])["trained"]["step"] == 25
     saved = checkpoint.load(run.path)
     assert saved is not None
-    assert checkpoint.part(saved.tensors, "best") == {}
+    assert checkpoint.select_prefix(saved.tensors, "best") == {}
 
 
 @pytest.mark.parametrize("name", ["rmsprop", "adam"])

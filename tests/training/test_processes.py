@@ -221,7 +221,7 @@ def test_what_a_run_does_with_all_its_samples_is_done_together(trained: Trained,
 
 
 def weights(run: Run) -> np.ndarray:
-    tensors = checkpoint.part(saved(run).tensors, "model")
+    tensors = checkpoint.select_prefix(saved(run).tensors, "model")
     return np.concatenate([tensors[name].numpy().ravel() for name in sorted(tensors)])[None]
 
 

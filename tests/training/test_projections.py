@@ -219,7 +219,7 @@ def test_the_weights_that_are_tested_are_the_best_of_all_projections(tmp_path: P
     state = build.build(run.spec, load_data(run.spec), CPU)
     saved = checkpoint.load(run.path)
     assert saved is not None
-    state.model.load_state_dict(checkpoint.part(saved.tensors, "best"))
+    state.model.load_state_dict(checkpoint.select_prefix(saved.tensors, "best"))
     assert evaluation.score(
         evaluation.embed(state.model, state.data, "validation", CPU), state.data, "validation", (1,)
     ).map_at_r == pytest.approx(best["map_at_r"])

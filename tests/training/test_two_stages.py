@@ -164,8 +164,8 @@ def test_a_fork_is_held_to_what_its_parent_was_or_else_to_where_it_begins(
         fork = trained(store, fork_spec.create(parent, 5, ["loss.start_weight=0.7"]), dataset=digits)
         (row,) = (row for row in fork.metrics()[0] if row["kind"] == "fork")
         assert anew == any("held to" in words for words in row["anew"])
-        expected = checkpoint.part(checkpoint.read(kept_path(parent.path, 5)).tensors, of)
-        mine = checkpoint.part(checkpoint.load(fork.path).tensors, "reference")
+        expected = checkpoint.select_prefix(checkpoint.read(kept_path(parent.path, 5)).tensors, of)
+        mine = checkpoint.select_prefix(checkpoint.load(fork.path).tensors, "reference")
         assert mine.keys() == expected.keys()
         assert all(torch.equal(mine[name], expected[name]) for name in mine)
 

@@ -28,7 +28,7 @@ class BackendChoice(BaseModel):
     # of the Ray cluster, or the SLURM partition; "": the cluster of this machine, or the default partition
     address: str = ""
     cpus: Annotated[int, Field(ge=1, le=1024)] = 1  # cpus, gpus and gigabytes are per process of a run
-    # None: one for a run that may use it, if the cluster has GPUs
+    # None: one GPU for a run that may use it, if the cluster has GPUs
     gpus: Annotated[int, Field(ge=0, le=64)] | None = None
     gigabytes: Annotated[float, Field(gt=0, le=1e5, allow_inf_nan=False)] | None = None
     minutes: Annotated[int, Field(ge=1, le=10**6)] | None = None  # time limit of a SLURM job

@@ -15,7 +15,7 @@ from typing import Annotated, ClassVar, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dmlcore.storage import atomic_files
-from dmlcore.storage.runs import MOST_PROCESSES
+from dmlcore.storage.runs import MAX_PROCESSES
 from dmlcore.storage.task import MAX_STATE_BYTES, Text
 
 ON_NODE = "dmlcore.cli.on_node"  # module whose `carry_out` a node calls; `jobs` must not import the command line
@@ -44,7 +44,7 @@ class Order(BaseModel):
     task: str
     settings: str = ""
     cpus: int = 1  # per process
-    processes: Annotated[int, Field(ge=1, le=MOST_PROCESSES)] = 1
+    processes: Annotated[int, Field(ge=1, le=MAX_PROCESSES)] = 1
     data: str = ""  # $DML_DATA of the sender, for nodes that do not set it
 
 

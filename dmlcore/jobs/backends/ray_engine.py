@@ -31,7 +31,7 @@ HOW_TO_START = f"start one: {MAKE_TOKEN} && {START}"
 CONNECT_TIMEOUT = 120.0  # seconds; Ray itself retries forever if another service answers at the address
 # Ray's setting for systems without clusters: it then binds to the loopback interface only.
 LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
-LOOK = 5.0  # seconds between two queries of the nodes' resources
+POLL_INTERVAL = 5.0  # seconds between two queries of the nodes' resources
 
 
 def carry_out(folder: str, rank: int = 0) -> None:
@@ -61,7 +61,7 @@ class RayEngine:
 
     def submit(self, folder: str, spec: RunSpec, processes: int) -> RayWork:
         """Submit one Ray task per process; several start together. Raises JobError if there is no cluster."""
-        ray = connected(self._choice.address)
+        ray = connect(self._choice.address)
         demand = {"CPU": self._choice.cpus, "GPU": self._gpus(spec)}
         if self._choice.gigabytes:
             demand["memory"] = int(self._choice.gigabytes * 2**30)
@@ -88,7 +88,7 @@ class RayEngine:
 
     def reason(self, work: RayWork) -> tuple[str, bool]:
         """Return the exception of a task, or what happened to its worker or node."""
-        ray = connected(self._choice.address)
+        ray = connect(self._choice.address)
         errors = [error for _, error in self._over(work) if error]
         for error in errors:
             if isinstance(error, ray.exceptions.RayTaskError):
@@ -101,7 +101,7 @@ class RayEngine:
 
     def _over(self, work: RayWork) -> list[tuple[Any, Exception | None]]:
         """Return the tasks that have ended and their errors."""
-        ray = connected(self._choice.address)
+        ray = connect(self._choice.address)
         over: list[tuple[Any, Exception | None]] = []
         for task in ray.wait(work.tasks, num_returns=len(work.tasks), timeout=0)[0]:
             try:
@@ -114,7 +114,7 @@ class RayEngine:
 
     def withdraw(self, work: RayWork) -> None:
         """Remove tasks from the queue; removing their placement group also ends those that are running."""
-        ray = connected(self._choice.address)
+        ray = connect(self._choice.address)
         for task in work.tasks:
             ray.cancel(task)
         self.release(work)
@@ -122,7 +122,7 @@ class RayEngine:
     def release(self, work: RayWork) -> None:
         """Remove the placement group."""
         if work.room is not None:
-            connected(self._choice.address).util.remove_placement_group(work.room)
+            connect(self._choice.address).util.remove_placement_group(work.room)
 
     def waits_for(self, spec: RunSpec, processes: int) -> str:
         """Return the demands, and whether the cluster could ever meet them."""
@@ -147,8 +147,8 @@ class RayEngine:
 
     def _nodes(self) -> list[tuple[float, float]]:
         """Return the CPUs and GPUs of each live node."""
-        if time.monotonic() - self._asked > LOOK or not self._asked:
-            nodes = [node["Resources"] for node in connected(self._choice.address).nodes() if node["Alive"]]
+        if time.monotonic() - self._asked > POLL_INTERVAL or not self._asked:
+            nodes = [node["Resources"] for node in connect(self._choice.address).nodes() if node["Alive"]]
             self._asked, self._known = (
                 time.monotonic(),
                 [(node.get("CPU", 0.0), node.get("GPU", 0.0)) for node in nodes],
@@ -156,12 +156,12 @@ class RayEngine:
         return self._known
 
 
-def connected(address: str) -> ModuleType:
+def connect(address: str) -> ModuleType:
     """Return the module ray, connected to the cluster at `address`.
 
     With an empty address, the cluster is that of $RAY_ADDRESS or the one running on this machine. Raises JobError.
     """
-    where = address or os.environ.get("RAY_ADDRESS", "") or _running_here()
+    where = address or os.environ.get("RAY_ADDRESS", "") or _local_cluster()
     host, _, port = where.rpartition(":")
     if host in ("127.0.0.1", "localhost"):
         # read when Ray is imported; otherwise it uses the machine's public address
@@ -206,7 +206,7 @@ def _connect(ray: Any, where: str, errors: list[Exception]) -> None:
         errors.append(error)
 
 
-def _running_here() -> str:
+def _local_cluster() -> str:
     """Return the address stored by the user's last `ray start` on this machine; raises JobError if there is none.
 
     Ray lets every account write to that folder, so a file of another account is not trusted.

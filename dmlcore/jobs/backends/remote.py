@@ -30,8 +30,8 @@ from dmlcore.storage.task import JobError, ProgressState
 
 AWAY = ".away"  # folder of remote work in a run store
 MAX_CONCURRENT = 64  # tasks that one process submits at a time; the engine decides which of them run
-LOSSES = 3  # attempts lost in a row without a new checkpoint, after which the run fails
-LOOK = 1.0  # seconds between two polls of an address
+MAX_LOSSES = 3  # attempts lost in a row without a new checkpoint, after which the run fails
+POLL_INTERVAL = 1.0  # seconds between two polls of an address
 
 
 class Engine(Protocol):
@@ -125,7 +125,7 @@ class RemoteWork:
     def _look(self) -> None:
         # Query the engine before the last copy, so that no file is missed.
         ended = self.engine.ended(self._work)
-        if self._address and not ended and time.monotonic() - self._looked < LOOK:
+        if self._address and not ended and time.monotonic() - self._looked < POLL_INTERVAL:
             return
         self._looked = time.monotonic()
         try:
@@ -228,7 +228,7 @@ class RemoteWork:
         step = self.run.state().step
         self._losses = 1 if step > self._last_step else self._losses + 1
         self._last_step = step
-        if not lost or self._losses > LOSSES:
+        if not lost or self._losses > MAX_LOSSES:
             tried = f"; {self._losses} tries in a row were lost" if lost else ""
             launch.append_warning(self.run, f"failed: {self.engine.title}: {reason}{tried}")
             return NodeOutcome(state="failed", message=f"{self.engine.title}: {reason}{tried}")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from dmlcore.jobs.backends.backend import Work
 
-LOOK = 0.2  # seconds between two polls
+POLL_INTERVAL = 0.2  # seconds between two polls
 
 
 class Pause:
@@ -56,11 +56,11 @@ class ConcurrentWork:
         """Poll until all have ended; an exception cancels them and is raised once they have."""
         try:
             while self.advance(courses):
-                time.sleep(LOOK)
+                time.sleep(POLL_INTERVAL)
         except BaseException:
             self.cancel()
             while self.advance(iter(())):
-                time.sleep(LOOK)
+                time.sleep(POLL_INTERVAL)
             raise
 
     def cancel(self) -> None:

@@ -28,8 +28,8 @@ from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import Run, RunError
 from dmlcore.training.evaluation import MOST, NUMBERS
 
-MOST_TIMED = 256  # largest batch for which a loss is timed; for more samples, the time is scaled quadratically
-ALIKE = 5  # finished runs used at most
+MAX_TIMED_BATCH = 256  # largest batch for which a loss is timed; for more samples, the time is scaled quadratically
+MAX_SIMILAR_RUNS = 5  # finished runs used at most
 MOMENTS = {"adam": 2, "adamw": 2, "rmsprop": 1, "sgd": 1}  # optimiser values per parameter
 CUDA_CONTEXT = 500 * 2**20  # bytes of GPU memory used by CUDA and its libraries
 
@@ -150,7 +150,7 @@ def _validation_seconds(spec: RunSpec, size: DataSize, net: Cost, speed: Speed) 
 def loss_seconds(spec: RunSpec, classes: int) -> float:
     """Return the seconds of loss and miner per step, forward and backward, timed on the CPU; 0 for invalid ones."""
     batch = spec.batch.classes * spec.batch.samples
-    timed = min(batch, MOST_TIMED)
+    timed = min(batch, MAX_TIMED_BATCH)
     key = (spec.loss.model_dump_json(), spec.miner.model_dump_json())
     seconds = _timed(
         *key, timed, max(1, min(spec.batch.samples, timed // 2)), spec.model.embedding_dim, min(classes, 2000)
@@ -214,7 +214,7 @@ def _ratios(spec: RunSpec, size: DataSize, finished: Iterable[Run], net: Cost, s
     if alike and not alike[0][0]:
         alike = [pair for pair in alike if not pair[0]]
     ratios = []
-    for _, run in alike[:ALIKE]:
+    for _, run in alike[:MAX_SIMILAR_RUNS]:
         state = run.state()
         estimated = _seconds(run.spec, size, net, speed) * state.step / max(1, run.spec.schedule.steps)
         if state.seconds > 0 and estimated > 0:

@@ -15,7 +15,7 @@ import numpy as np
 from dmlcore.data import Dataset
 from dmlcore.data.printable import LONGEST, printable
 from dmlcore.spec import RunSpec, SpecError
-from dmlcore.spec.sections import MOST_SAMPLES, ForkSpec
+from dmlcore.spec.sections import MAX_SAMPLES, ForkSpec
 from dmlcore.storage import fork_parent
 from dmlcore.storage.runs import Run, RunError, RunStore
 from dmlcore.training import build
@@ -104,9 +104,9 @@ def with_spec(
 
 
 def _samples(numbers: set[int]) -> tuple[int, ...]:
-    if len(numbers) > MOST_SAMPLES:
+    if len(numbers) > MAX_SAMPLES:
         raise SpecError(
-            f"fork.leave_out_samples: at most {MOST_SAMPLES:,} samples can be left out by number, got "
+            f"fork.leave_out_samples: at most {MAX_SAMPLES:,} samples can be left out by number, got "
             f"{len(numbers):,}; leave out whole classes"
         )
     return tuple(sorted(numbers))

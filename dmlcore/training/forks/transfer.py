@@ -108,9 +108,9 @@ def transfer(state: TrainingState, parent: Origin, classes: int) -> Transfer:
     """
     saved, spec = parent.saved, state.spec
     whole = same_question(parent.spec, spec)
-    state.model.load_state_dict(checkpoint.part(saved.tensors, "model"))
+    state.model.load_state_dict(checkpoint.select_prefix(saved.tensors, "model"))
     old_loss = objective.create(parent.spec, classes, state.model).to(state.device)
-    mine = _loss(state.loss, old_loss, checkpoint.part(saved.tensors, "loss"))
+    mine = _loss(state.loss, old_loss, checkpoint.select_prefix(saved.tensors, "loss"))
     kept = set(mine)
     carried: list[str] = ["network"]
     reset: list[str] = []
@@ -123,13 +123,13 @@ def transfer(state: TrainingState, parent: Origin, classes: int) -> Transfer:
     _table(state, parent)
     restore_fixed(state, saved.tensors)
     if state.reference is not None and not reference.restore(
-        state.reference, checkpoint.part(saved.tensors, "reference")
+        state.reference, checkpoint.select_prefix(saved.tensors, "reference")
     ):
         state.reference = reference.create(state.model, spec)
         reset.append("the network that embeddings are held to, as it is at this step")
     facts = dict(saved.facts)
     if whole:
-        state.best, state.best_loss = (checkpoint.part(saved.tensors, part) for part in ("best", "best_loss"))
+        state.best, state.best_loss = (checkpoint.select_prefix(saved.tensors, part) for part in ("best", "best_loss"))
         restore_projection(state, saved.tensors)
         carried.append("best weights so far")
     else:
@@ -167,7 +167,7 @@ def _moments(state: TrainingState, parent: Origin, old_loss: nn.Module, kept: se
     before = _numbers(optimisers.create(parent.spec, state.model, old_loss), state.model, old_loss)
     now = _numbers(state.optimiser, state.model, state.loss)
     moments: dict[str, Tensor] = {}
-    for name, tensor in checkpoint.part(parent.saved.tensors, "optimiser").items():
+    for name, tensor in checkpoint.select_prefix(parent.saved.tensors, "optimiser").items():
         number, _, entry = name.partition(".")
         parameter = next(key for key, value in before.items() if value == int(number))
         if parameter in now and (parameter.startswith("model.") or parameter.removeprefix("loss.") in kept):
@@ -184,7 +184,7 @@ def _numbers(optimiser: torch.optim.Optimizer, model: nn.Module, loss: nn.Module
 
 def _table(state: TrainingState, parent: Origin) -> None:
     """Take over the tables of sampler and neighbours if the samples are the same."""
-    table = checkpoint.part(parent.saved.tensors, "table").get("embeddings")
+    table = checkpoint.select_prefix(parent.saved.tensors, "table").get("embeddings")
     before, now = parent.spec.fork, state.spec.fork
     same = (before.leave_out, before.leave_out_samples) == (now.leave_out, now.leave_out_samples)
     if table is not None and same and state.batches.sampler.uses_table:

@@ -52,7 +52,7 @@ def test_a_small_run_is_led_through_bit_for_bit(run: Run) -> None:
     triplets = worst(run, 2)
     whole, state = retraced(run, triplets, 400)
     saved = checkpoint.load(run.path)
-    for name, tensor in checkpoint.part(saved.tensors, "model").items():
+    for name, tensor in checkpoint.select_prefix(saved.tensors, "model").items():
         assert torch.equal(state.model.state_dict()[name], tensor), name
     assert (whole.steps, whole.begin, whole.end) == (8, 0, 8)
     assert np.array_equal(whole.samples, np.sort(state.data.splits["train"]))
@@ -70,7 +70,7 @@ def test_a_run_without_kept_checkpoints_is_led_through_from_its_seed(tmp_path: P
     assert (saved.facts["best_step"], saved.facts["halvings"]) == (8, 1)  # the rate was lowered before the last steps
     whole, state = retraced(run, worst(run, 1), 400)
     assert whole.end == saved.facts["best_step"]
-    for name, tensor in checkpoint.part(saved.tensors, "best").items():
+    for name, tensor in checkpoint.select_prefix(saved.tensors, "best").items():
         assert torch.equal(state.model.state_dict()[name], tensor), name
 
 
@@ -78,7 +78,9 @@ def test_a_network_with_a_backbone_is_asked_at_its_checkpoints(tmp_path: Path) -
     run = make_run(tmp_path, *IMAGES, "schedule.keep_every=2", "data.validation=none")
     whole, state = retraced(run, worst(run, 1), 400)
     saved = checkpoint.load(run.path)
-    for name, tensor in checkpoint.part(saved.tensors, "model").items():  # the running statistics of batch norm too
+    for name, tensor in checkpoint.select_prefix(
+        saved.tensors, "model"
+    ).items():  # the running statistics of batch norm too
         assert torch.equal(state.model.state_dict()[name], tensor), name
     assert whole.steps == 4
 

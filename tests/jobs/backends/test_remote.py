@@ -439,7 +439,7 @@ def test_nothing_of_an_order_is_pickled(tmp_path) -> None:
 
 def test_where_no_cluster_answers_it_says_how_to_start_one(tmp_path: Path) -> None:
     with pytest.raises(JobError, match=r"no cluster answers at 127.0.0.1:1 .*; start one: .*ray start --head"):
-        ray_engine.connected("127.0.0.1:1")
+        ray_engine.connect("127.0.0.1:1")
 
 
 def test_what_answers_and_is_no_cluster_is_given_up(tmp_path, monkeypatch) -> None:
@@ -453,14 +453,14 @@ def test_what_answers_and_is_no_cluster_is_given_up(tmp_path, monkeypatch) -> No
     with socket.create_server(("127.0.0.1", 0)) as listener:
         where = f"127.0.0.1:{listener.getsockname()[1]}"
         with pytest.raises(JobError, match=f"what answers at {where} is no cluster"):
-            ray_engine.connected(where)
+            ray_engine.connect(where)
         over.set()
         monkeypatch.setattr(ray_engine, "CONNECT_TIMEOUT", 60)
-        assert ray_engine.connected(where) is ray
+        assert ray_engine.connect(where) is ray
         assert "RAY_AUTH_MODE" not in os.environ
         (tmp_path / ".ray").mkdir()
         (tmp_path / ".ray" / "auth_token").write_text("of the owner")
-        assert ray_engine.connected(where) is ray
+        assert ray_engine.connect(where) is ray
         assert os.environ["RAY_AUTH_MODE"] == "token"  # Ray lets every account write into the folder that names it.
 
 
@@ -470,15 +470,15 @@ def test_the_cluster_of_this_machine_is_one_of_the_same_account(tmp_path, monkey
     (tmp_path / "ray").mkdir()
     file = tmp_path / "ray" / "ray_current_cluster"
     with pytest.raises(JobError, match="no cluster of yours runs on this machine"):
-        ray_engine._running_here()
+        ray_engine._local_cluster()
     (tmp_path / "elsewhere").write_text("10.0.0.1:6379")
     file.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(JobError, match="no cluster of yours runs on this machine"):
-        ray_engine._running_here()
+        ray_engine._local_cluster()
     file.unlink()
     file.write_text("127.0.0.1:6379\n")
-    assert ray_engine._running_here() == "127.0.0.1:6379"
+    assert ray_engine._local_cluster() == "127.0.0.1:6379"
     own = os.getuid()
     monkeypatch.setattr(os, "getuid", lambda: own + 1)
     with pytest.raises(JobError, match=rf"written by another account \(user id {own}\).*name its address"):
-        ray_engine._running_here()
+        ray_engine._local_cluster()
