@@ -13,8 +13,7 @@ from dmlcore.typing import Ints
 
 @dataclass(frozen=True)
 class Folds:
-    """Cross-validation over classes: fold `number` of `count` folds of the training classes validates, the others
-    train.
+    """Cross-validation over classes: fold `number` of `count` folds of the training classes validates.
 
     Sizes of the folds differ by at most one class.
 

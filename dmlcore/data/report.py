@@ -27,8 +27,9 @@ COLUMNS = ("part", "index", "class_number", "class_name", "key")  # columns of a
 
 @dataclass(frozen=True, eq=False)
 class Located:
-    """A data set on this machine, not split: `place` holds its files (None if absent), `samples` the contents of its
-    lists.
+    """Data set on this machine, not split.
+
+    `place` holds its files (None if absent), `samples` the contents of its lists.
 
     `problems` are sentences on failures; `missing` are listed image files that do not exist.
     """

@@ -135,8 +135,9 @@ class Batches:
 
 
 def to_device(dataset: Dataset, indices: Ints, device: torch.device) -> Tensor:
-    """Return the inputs of samples, or the stored feature maps of a frozen backbone, on the device in channels-last
-    layout.
+    """Return the inputs of samples, or stored feature maps of a frozen backbone, on the device.
+
+    The layout in memory is channels-last.
     """
     return upload((dataset.inputs if dataset.features is None else dataset.features)[indices], device)
 

@@ -53,8 +53,9 @@ class CheckpointWriter:
             under_way.result()
 
     def save(self, state: TrainingState, metrics_offset: int) -> None:
-        """Write the current state; `metrics_offset` is the length of metrics.jsonl in bytes, whose rows must be on
-        disk.
+        """Write the current state.
+
+        `metrics_offset` is the length of metrics.jsonl in bytes, whose rows must be on disk.
         """
         facts = training_state.facts(self._run, state, metrics_offset)
         if self._thread is None:

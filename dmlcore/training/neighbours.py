@@ -48,8 +48,9 @@ class Conditioned(nn.Module):
         return self.spec.conditioning.among == "own"
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Embed inputs that belong to no split, such as a user's own images; neighbours come from the test or training
-        split.
+        """Embed inputs that belong to no split, such as a user's own images.
+
+        Neighbours come from the test or training split.
         """
         alone = self.model(inputs).float()
         pool = self._tested() if self.is_transductive else self._training()

@@ -83,8 +83,9 @@ class Objective(nn.Module):
         return pooling.mixed(loss, predicted, self.share)
 
     def measured(self) -> dict[str, float | Tensor]:
-        """Return statistics of the last batch: shares of triplets, members and weights of an ensemble, the zero-shot
-        loss.
+        """Return statistics of the last batch.
+
+        They are shares of triplets, members and weights of an ensemble, and the zero-shot loss.
 
         On a GPU the values are tensors, so that reading them later does not delay the step.
         """
@@ -183,8 +184,9 @@ def refuse_unusable(spec: RunSpec) -> None:
 
 
 def has_proxies_among_samples(name: str) -> bool:
-    """Return True if the proxies of a loss are points among the embeddings, so that projections can put them on
-    samples.
+    """Return True if the proxies of a loss are points among the embeddings.
+
+    Projections can then put them on samples.
     """
     return bool(getattr(losses.describe(name), "proxies_are_places", False))
 

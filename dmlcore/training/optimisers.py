@@ -38,8 +38,9 @@ def create(spec: RunSpec, model: Network, loss: nn.Module) -> torch.optim.Optimi
 
 
 def is_fused(optimiser: torch.optim.Optimizer) -> bool:
-    """Return True if the kernels are fused, so that an update can be skipped on the device
-    (`DeferredFiniteCheck.guard`).
+    """Return True if the kernels are fused.
+
+    An update can then be skipped on the device (`DeferredFiniteCheck.guard`).
     """
     return bool(optimiser.param_groups[0].get("fused"))
 
@@ -89,8 +90,9 @@ def clip(optimiser: torch.optim.Optimizer, spec: OptimiserSpec, norm: Tensor) ->
 
 
 def frozen_at_first(schedule: ScheduleSpec, model: Network) -> list[nn.Parameter]:
-    """Return the parameters that do not train during the warm-up: all except those of new layers (pooling and
-    embedding).
+    """Return the parameters that do not train during the warm-up.
+
+    These are all except those of new layers (pooling and embedding).
 
     Without a warm-up the list is empty. Frozen parameters have no gradient, so the backward pass is cheaper and the
     optimiser has no moments for them; their batch norm still follows the batches.

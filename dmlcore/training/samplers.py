@@ -116,8 +116,9 @@ class RandomSampler:
 
 
 class MinedSampler:
-    """Sampler of triplets whose negatives are mined from the whole training split, by distances of a table of
-    embeddings.
+    """Sampler of triplets whose negatives are mined from the whole training split.
+
+    Distances are those of a table of embeddings.
 
     A batch consists of size // 3 anchors, drawn at random from the classes with two samples or more; then one random
     positive per anchor; then one negative per anchor. `hard_negative` takes the negative nearest to the anchor.
@@ -197,8 +198,9 @@ class MinedSampler:
 
 
 class NeighbourhoodSampler:
-    """Sampler of batches of `size` samples made of neighbourhoods in a table of embeddings (local neighbourhood
-    sampling).
+    """Sampler of batches of `size` samples made of neighbourhoods in a table of embeddings.
+
+    The method is local neighbourhood sampling.
 
     A random centre is added with its `neighbours` nearest samples if these contain one of its class and one of another
     class, and if none of them is in the batch yet; the last neighbourhood is truncated. Centres are drawn without
@@ -220,8 +222,9 @@ class NeighbourhoodSampler:
             )
 
     def batch(self, step: int, table: Singles | None = None) -> Ints:
-        """Return the (size,) positions in `labels` of batch `step`; `table` (N, D) holds float32 embeddings of the
-        split.
+        """Return the (size,) positions in `labels` of batch `step`.
+
+        `table` (N, D) holds float32 embeddings of the split.
         """
         count = len(self.labels)
         epoch, start = divmod(step * self.size, count)

@@ -60,8 +60,9 @@ class StoredFeatures:
         return self._read(0, indices, np.zeros(len(indices), np.int64))
 
     def batch(self, indices: Ints, seed: int, rows: slice = slice(None)) -> Halves:
-        """Return maps to train on, (n, C, h, w), one view per image, drawn with `seed`; `rows` selects a part of the
-        batch.
+        """Return maps to train on, (n, C, h, w), one view per image, drawn with `seed`.
+
+        `rows` selects a part of the batch.
         """
         views = self._spec.data.views
         drawn = np.random.default_rng(seed).integers(0, max(1, views), len(indices))
@@ -158,8 +159,9 @@ class StoredFeatures:
 
 
 def _rows(dataset: Dataset, views: int) -> Ints:
-    """Return the samples whose maps are stored: those of all splits, or for views those of all splits but the test
-    data.
+    """Return the samples whose maps are stored.
+
+    These are those of all splits, or for views those of all splits but the test data.
     """
     tested = ("test", "gallery") if views else ()
     return np.unique(np.concatenate([rows for name, rows in dataset.splits.items() if name not in tested]))

@@ -40,8 +40,9 @@ def rows(path: Path, info: Description) -> list[ListLine]:
 
 @contextlib.contextmanager
 def many_rows() -> Iterator[None]:
-    """Pause garbage collection: a hundred thousand new rows would trigger dozens of slow collections in a large
-    process.
+    """Pause garbage collection while many objects are created.
+
+    A hundred thousand new rows would trigger dozens of slow collections in a large process.
     """
     was_on = gc.isenabled()
     gc.disable()

@@ -38,8 +38,9 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
 
 @cache
 def _table() -> Bytes:
-    """Return rows (1797, 65) of 64 pixels with 17 grey levels and the label; cached, because reading takes several
-    steps' time.
+    """Return rows (1797, 65) of 64 pixels with 17 grey levels and the label.
+
+    Rows are cached, because reading takes the time of several steps.
     """
     return np.loadtxt(_bundled(), delimiter=",", dtype=np.uint8)
 

@@ -102,8 +102,9 @@ class Collages:
 
 
 def lay_out(splits: Mapping[str, TileImages], labels: Ints, seed: int, recipe: Recipe = Recipe()) -> CollageLayout:
-    """Create a collage for every image in `front`, split by split; `labels` (M,) are the classes of the image set's
-    rows.
+    """Create a collage for every image in `front`, split by split.
+
+    `labels` (M,) are the classes of the rows of the image set.
 
     Backgrounds are drawn without replacement from a shuffled pool, which is reshuffled when too few for a collage are
     left;

@@ -107,8 +107,9 @@ def _bags(classes: int, seed: int) -> Samples:
 
 
 def _image(inputs: Ints, classes: int, index: int) -> Pixels:
-    """Return counts as grey cells (4, classes + 1, 3), one column per class and the last for shared tokens; 16 is
-    white.
+    """Return counts as grey cells (4, classes + 1, 3), one column per class and the last for shared tokens.
+
+    The value 16 is white.
     """
     table = counts(inputs[index : index + 1], (classes + 1) * OWN).reshape(classes + 1, OWN).T
     grey = (255 * table.clip(0, 16) // 16).astype(np.uint8)

@@ -103,8 +103,9 @@ def origin(run: Run) -> Origin | None:
 
 
 def transfer(state: TrainingState, parent: Origin, classes: int) -> Transfer:
-    """Copy the matching tensors of the parent into a new training state; `classes` is the number of classes of the
-    loss.
+    """Copy the matching tensors of the parent into a new training state.
+
+    `classes` is the number of classes of the loss.
     """
     saved, spec = parent.saved, state.spec
     whole = same_question(parent.spec, spec)

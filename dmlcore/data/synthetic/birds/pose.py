@@ -87,8 +87,9 @@ class Pose:
         return self.on_canvas(np.array(self.ground))
 
     def at(self, t: float, v: float) -> Floats:
-        """Return the point of the body at t from 0 (head) to 1 (tail) along it and v from -1 (back) to 1 (belly)
-        across.
+        """Return the point of the body at position t along and v across it.
+
+        t runs from 0 (head) to 1 (tail), v from -1 (back) to 1 (belly).
         """
         point: Floats = self.on_body([(t, v)])[0]
         return point
