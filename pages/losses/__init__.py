@@ -1,1 +1,1 @@
-"""Losses seen: fields, charges, toys."""
+"""Pages of the Losses section: Fields, Charges and Toy training."""

@@ -1,4 +1,4 @@
-"""Charges: what a simulation tells of its steps (pages/shared/timeline/service.py), and its histories as files."""
+"""WebSocket service of the Charges page: frames of a simulation, and export of its history."""
 
 from __future__ import annotations
 
@@ -27,14 +27,15 @@ from pages.shared.state.untrusted import flag
 from pages.shared.timeline.history_cache import HistoryCache
 from pages.shared.timeline.service import Answer, FrameRequest, Timeline
 
-SHOWN = {"trails": True, "arrows": False, "circles": False}  # of the figure, as the page begins
+SHOWN = {"trails": True, "arrows": False, "circles": False}  # # default layers of the exported figure
 
 
 def contents(asked: FrameRequest[ChargesState, Simulation]) -> Answer:
-    """The frames, and the portrait of the step looked at.
+    """Return header and arrays of the requested frames, and the phase portrait of the step shown.
 
-    Arrays: positions and forces (K, N, 2), means (K, C, 2), radii (K, C), measures (K, len(FIXED_COLUMNS)) float32;
-    the portrait of step `show`, uint8 (bins, bins), logarithmic; `corners` (L, 2) of its clamp lines over [0, reach]^2.
+    Arrays: positions and forces (K, N, 2), means (K, C, 2), radii (K, C) and measures (K, len(FIXED_COLUMNS)), float32.
+    Portrait of step `show`: density, uint8 (bins, bins), logarithmic; `corners` (L, 2) of its clamp lines over [0,
+    reach]^2.
     """
     (simulation,), (frames,) = asked.histories, asked.frames
     header = {
@@ -99,7 +100,7 @@ def _portrait(simulation: Simulation, step: int) -> tuple[dict[str, Any], dict[s
     return header, {"density": shade, "corners": corners.astype(np.float32)}
 
 
-# ---- taking the history along
+# # ---- export
 def _name(spec: ChargesState, step: int, format: str) -> str:
     return f"charges-{spec.start}-{spec.seed}-{step}.{format}"
 
@@ -109,7 +110,7 @@ async def _compute(query: Query) -> None:
 
 
 def _history(query: Query, format: str, dark: bool) -> tuple[bytes, str]:
-    """Everything of the steps up to that of a link."""
+    """Export all steps up to the step in the URL."""
     spec, step = ChargesState.from_query(query), TIMELINE.step(query)
     (simulation,), _ = TIMELINE.made(spec, step)
     columns = _columns(simulation, simulation.frames[: step + 1])
@@ -124,7 +125,7 @@ def _history(query: Query, format: str, dark: bool) -> tuple[bytes, str]:
 
 
 def _figure(query: Query, format: str, dark: bool) -> tuple[bytes, str]:
-    """The step of a link."""
+    """Export the figure of the step in the URL."""
     spec, step = ChargesState.from_query(query), TIMELINE.step(query)
     (simulation,), _ = TIMELINE.made(spec, step)
     shown = {name: flag(query.get(name), default) for name, default in SHOWN.items()}

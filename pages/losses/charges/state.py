@@ -1,4 +1,4 @@
-"""The state of the charges page: plain data, from a link or a message of the browser, never trusted."""
+"""State of the Charges page, parsed from untrusted URLs and messages."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from pages.shared.state.page_state import ChoiceKind, Hyper, Kind, Loss, NumberK
 from pages.shared.timeline.changes import Changes
 
 RATE = (1e-4, 2.0)
-MOST_MOVED = 60  # points laid elsewhere in one link
+MOST_MOVED = 60  # # largest number of moved points in one URL
 
 
-PRESETS = (  # the first: what a bare address opens
+PRESETS = (  # # the first is opened by a URL without parameters
     Preset(
         "two moons",
         "Interlocking half circles come apart. The loss stops as soon as its margin is kept: they never become heaps.",
@@ -86,7 +86,7 @@ LAW: dict[str, Kind] = {
 
 
 class LawKind(Kind):
-    """How points move, each part of it under its own name in a link; None goes on with what was in force."""
+    """Field of the dynamics, with one URL parameter per setting; None keeps the dynamics in force."""
 
     def read(self, value: Any, default: Any) -> Any:
         return page_state.read(LAW, value, default)
@@ -102,7 +102,7 @@ class LawKind(Kind):
 
 
 class PerClass(Whole):
-    """Points of each class, so many that all classes have room."""
+    """Field of the number of points per class, limited so that all classes fit."""
 
     def of(self, name: str, data: Mapping[str, Any], default: Any, fields: Mapping[str, Any]) -> int:
         room = MOST_POINTS // fields["classes"]
@@ -114,7 +114,7 @@ class PerClass(Whole):
 
 
 class Moved(Kind):
-    """Points laid elsewhere, in a link move=3@0.1@0.2 for each."""
+    """Field of points moved by the user; in a URL one move=3@0.1@0.2 per point."""
 
     def read(self, value: Any, default: Any) -> Any:
         rows = [each for each in value[:MOST_MOVED] if isinstance(each, (list, tuple)) and len(each) == 3]
@@ -138,7 +138,7 @@ class Moved(Kind):
 
 
 class ChargesChanges(Changes):
-    """Changes of the law or of places; there may be several of a step."""
+    """Field of changes of the dynamics or of positions; one step may have several."""
 
     def of(self, name: str, data: Mapping[str, Any], default: Any, fields: Mapping[str, Any]) -> tuple[Change, ...]:
         given, law, changes = data.get(name), fields["law"], []
@@ -168,7 +168,7 @@ CHANGES = ChargesChanges(_first, {"law": LAW_KIND, "moved": MOVED}, MOST_CHANGES
 
 @dataclass(frozen=True)
 class ChargesState(Spec, PageState):
-    """The simulation that the page shows."""
+    """State of the simulation shown on the page."""
 
     start: Annotated[str, ChoiceKind(tuple(STARTS), always=True)] = Spec.start
     classes: Annotated[int, Whole(2, MOST_CLASSES)] = Spec.classes
@@ -178,12 +178,12 @@ class ChargesState(Spec, PageState):
     changes: Annotated[tuple[Change, ...], CHANGES] = ()
 
     def to_python(self, steps: int) -> str:
-        """A script that computes this very history with dmlcore."""
+        """Return a script that computes this history with dmlcore."""
         return Spec(**vars(self)).to_python(steps)
 
 
 def options() -> dict[str, Any]:
-    """What the panel offers, with a sentence for each."""
+    """Return the options that the panel offers, with one help sentence each."""
     chosen = [mining.MINERS[name] for name in mining.on_distances()]
     miners = {m.name: {"title": m.title, "help": f"{m.sentence} {m.source}"} for m in chosen}
     everything = {"title": "All triplets", "help": "Every valid triplet: no miner."}

@@ -1,1 +1,1 @@
-"""Force fields of triplet losses: four views of one page."""
+"""Force fields of triplet losses: the pages Fields, Compare, Sphere and Pair weights."""

@@ -1,4 +1,4 @@
-"""What the panel of the toy training runs offers: plain data for the component."""
+"""Options of the panel on the Toy training page, as plain data for the component."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NETWORKS = {
 
 @cache
 def options() -> dict[str, Any]:
-    """What the panel offers, with a sentence for each."""
+    """Return the options that the panel offers, with one help sentence each."""
     splits = {"train": "training split", "test": "test split"}
     helps = {"train": "What the network learns from.", "test": "What it never sees: of the Gaussians, other classes."}
     moves = {

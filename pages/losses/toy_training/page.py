@@ -1,4 +1,4 @@
-"""Toys: small networks train before one's eyes, two losses side by side."""
+"""Toy training: small networks that train live, with two losses side by side."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LECTURE = Presentation(
 
 @st.fragment
 def canvas() -> None:
-    """The training runs of the link, with controls, curves and scores."""
+    """Mount the training runs of the URL with controls, curves and scores."""
     toy = misread_link.opened(state.Toy, first=PRESETS[0])
     recorded = toy == PRESETS[0].state(state.Toy)
     mount_timeline(

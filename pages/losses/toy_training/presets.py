@@ -1,12 +1,12 @@
-"""States of the toys page worth a look."""
+"""Presets of the Toy training page."""
 
 from __future__ import annotations
 
 from pages.shared.state.page_state import Preset
 
-# Captions say what was seen in 400 steps with seed 0.
+# # Captions describe 400 steps with seed 0.
 IMAGES = "dim=64&normalize=1&classes=16&samples=4&optimiser=adam&rate=0.0003&part=test"
-PRESETS = (  # the first: what a bare address opens, played from a recording
+PRESETS = (  # # the first is opened by a URL without parameters and plays from a recording
     Preset(
         "moons",
         "Four pairs of interlocking moons, unfolded onto a plane: after 400 batches A has parted more of them than B, "

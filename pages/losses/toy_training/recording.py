@@ -1,6 +1,7 @@
-"""Writes assets/losses/toy_training/recorded.bin, the training runs that play when the page opens.
+"""Recording of the training runs that play when the Toy training page opens.
 
-`python -m pages.losses.toy_training.recording` stores the answer of the service for the first state of the page.
+`python -m pages.losses.toy_training.recording` trains the first preset and writes the response of the service to
+assets/losses/toy_training/recorded.bin.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from pages.losses.toy_training.state import Toy
 from pages.shared.server import static_files
 
 PATH = static_files.ASSETS / "losses" / "toy_training" / "recorded.bin"
-STEPS, STRIDE = 600, 4  # some 400 kB
+STEPS, STRIDE = 600, 4  # # about 400 kB
 
 
 def recording(steps: int = STEPS) -> bytes:
-    """The answer that holds steps 0..steps of the first state, trained anew, with the frame of every STRIDE-th."""
+    """Train the first preset; return the response with steps 0..steps and the frame of every STRIDE-th step."""
     toy = PRESETS[0].state(Toy)
     toys_service.TIMELINE.computed(toy, steps, patience=float("inf"))
     request: dict[str, Any] = {"state": toy.to_json(), "have": -1, "want": steps, "stride": STRIDE}
@@ -25,7 +26,7 @@ def recording(steps: int = STEPS) -> bytes:
 
 
 def main() -> None:
-    """Write the file."""
+    """Write the recording."""
     PATH.write_bytes(recording())
     print(f"{PATH}: {PATH.stat().st_size / 1000:.0f} kB, {STEPS} steps of {PRESETS[0].title}")
 

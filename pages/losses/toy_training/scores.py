@@ -1,4 +1,4 @@
-"""Scores of both toys over every sample, beside those of the thesis, over HTTP."""
+"""HTTP route for the scores of both toy training runs over all samples, with the published scores of the thesis."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from pages.shared.server.exports import Refused
 
 @lru_cache(maxsize=64)
 def _scored(key: str, step: int) -> list[dict[str, float | None]]:
-    """Of a state as JSON text: scores before training, the same for both sides, and of each after `step`."""
+    """Return the scores of a state, given as JSON text: before training (equal for both sides), then of each side at
+    `step`.
+    """
     toy = Toy.of(json.loads(key))
     scores = []
     for i in range(len(toy.sides)):
@@ -37,9 +39,11 @@ def _input_scored(name: str, seed: int, split: str) -> dict[str, float | None]:
 
 
 def table(toy: Toy, step: int) -> dict[str, Any]:
-    """Scores of inputs, untrained network and both sides; raises Refused if the step is not trained yet.
+    """Return the scores of the inputs, the untrained network and both sides, with the rows of Table 4.1 for the toy
+    Gaussians.
 
-    Beside them, on the toy Gaussians, the rows of Table 4.1.
+    Raises:
+        Refused: If the step is not trained yet.
     """
     _, step = toys_service.TIMELINE.made(toy, step)
     scores = _scored(json.dumps(toy.to_json()), step)

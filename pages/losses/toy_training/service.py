@@ -1,14 +1,14 @@
-"""Toy training runs: what they tell of their steps (pages/shared/timeline/service.py).
+"""WebSocket service of the Toy training page.
 
-Arrays: steps (K,) int32; for side i frames_i (K, n, D) int16 times scale_i (K,) float32, and curve_i float32
-(have+1..ready, 7): loss, active share, non-zero share, MAP@R, R@1, mean loss and mean active share of the last batches,
-NaN where there is none. A page without anything (have < 0) also gets labels (n,) uint8, indices (n,) int32 and inputs
-(n, 3) float32.
+Arrays of a response: steps (K,) int32. For side i: frames_i (K, n, D) int16, to be multiplied by scale_i (K,) float32;
+curve_i float32, one row per step have+1..ready with 7 columns: loss, active share, non-zero share, MAP@R, R@1, mean
+loss and mean active share of the last batches, NaN where not measured. The first response (have < 0) also holds labels
+(n,) uint8, indices (n,) int32 and inputs (n, 3) float32.
 
-Of images embeddings beyond three dimensions go out as two principal components; for each frame also, for side i,
-neighbours_i (K, q, 5) uint16, rows of the watched samples next to each query, and weights_i (K, q, h w) uint8, where
-the pooling looks in the query's image. A page without anything gets sheet (bytes,) uint8 too, a JPEG of all images.
-Until the feature maps of a set are there, an answer says "preparing" and nothing else.
+For images, embeddings with more than three dimensions are sent as two principal components. Each frame of side i also
+has neighbours_i (K, q, 5) uint16, the rows of the nearest shown samples of each query, and weights_i (K, q, h w) uint8,
+the pooling weights in the query's image. The first response also holds sheet (bytes,) uint8, a JPEG of all images.
+Until the feature maps are computed, a response only holds "preparing".
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 
 class _Preparing:
-    """Sets of images whose feature maps are made in a thread of their own, as that takes seconds."""
+    """Image sets whose feature maps are computed in background threads, because that takes seconds."""
 
     def __init__(self) -> None:
         self._threads: dict[tuple[str, int], threading.Thread] = {}
@@ -45,7 +45,7 @@ class _Preparing:
         self._guard = threading.Lock()
 
     def obstacle(self, toy: Toy) -> dict[str, Any]:
-        """Why a state cannot be trained yet, and whether it never can; or nothing. Raises nothing."""
+        """Return {} if a state can be trained, else the reason and whether it is permanent."""
         key = (toy.data, toy.seed)
         if not toy.images:
             return {}
@@ -59,7 +59,7 @@ class _Preparing:
             return {"preparing": PREPARED_ONCE, "failed": False}
         with self._guard:
             if why := self._failed.pop(key, ""):
-                del self._threads[key]  # tried again when asked for again
+                del self._threads[key]  # # the next request tries again
         return {"preparing": why, "failed": True} if why else {}
 
     def _make(self, name: str, seed: int) -> None:
@@ -74,7 +74,7 @@ PREPARING = _Preparing()
 
 
 def contents(asked: FrameRequest[Toy, LiveTraining]) -> Answer:
-    """Frames and curves of each side, and of a page without anything what they are of."""
+    """Return header and arrays of the requested frames and curves; the first response also describes the data."""
     toy, have, ready = asked.state, asked.have, asked.ready
     first = asked.histories[0]
     header: dict[str, Any] = {"per_epoch": first.steps_per_epoch}
@@ -92,7 +92,9 @@ def contents(asked: FrameRequest[Toy, LiveTraining]) -> Answer:
 
 
 def quantised(frames: list[Singles], shape: tuple[int, int]) -> tuple[NDArray[np.int16], Singles]:
-    """Embeddings (K, n, D) as int16 and the factor (K,) of each frame: off by 1/65534 of its reach at most."""
+    """Return embeddings (K, n, D) as int16 with one factor per frame (K,); the error is at most 1/65534 of a frame's
+    range.
+    """
     if not frames:
         return np.empty((0, *shape), np.int16), np.empty(0, np.float32)
     values = np.stack(frames).astype(np.float64)
@@ -141,9 +143,9 @@ def _sheet(name: str, seed: int, indices: tuple[int, ...]) -> tuple[Pixels, int]
 
 
 def _asked(side: int, frames: list[TrainingFrame], asked: list[int]) -> dict[str, Array]:
-    """What the queries see in each frame: their neighbours, and where the pooling looks in them."""
+    """Return the neighbours of the queries in each frame and the pooling weights in their images."""
     neighbours = {f"neighbours_{side}": np.stack([toy_runs.neighbours(frame.embeddings, asked) for frame in frames])}
-    # A pooling with prototypes has weights from the step on at which they are placed, and averages before.
+    # # A pooling with prototypes has weights once its prototypes are placed; before, it averages.
     known = next((frame.weights for frame in frames if frame.weights is not None), None)
     if known is not None:
         even = np.full(known.shape, AVERAGE, np.uint8)
@@ -153,7 +155,7 @@ def _asked(side: int, frames: list[TrainingFrame], asked: list[int]) -> dict[str
 
 
 def rested(toy: Toy, step: int) -> dict[str, Any]:
-    """The link of a state, and each side as a run of its own with the settings in force at a step."""
+    """Return the URL query of a state and each side as a run with the settings in force at a step."""
     runs = [toy.run(i, step, max(step, 1)) for i in range(len(toy.sides))]
     return {
         "query": toy.to_query(),

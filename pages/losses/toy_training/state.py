@@ -1,4 +1,4 @@
-"""The state of the toys page: plain data, from a link or a message of the browser, never trusted."""
+"""State of the Toy training page, parsed from untrusted URLs and messages."""
 
 from __future__ import annotations
 
@@ -17,21 +17,22 @@ from pages.shared.timeline.changes import Changes
 MOST_CHANGES = 10
 MOST_STEPS = 4000
 RATE = NumberKind(1e-5, 0.5)
-WATCHED, WATCHED_IMAGES = 320, 170  # points drawn, about
+WATCHED, WATCHED_IMAGES = 320, 170  # # approximate number of points drawn
 LETTERS = ("a", "b")
 MOVES: tuple[Moves, ...] = get_args(Moves)
-DIMENSIONS = (2, 3, 64)  # of which the last is shown by two principal components
-POOLINGS = tuple(name for name in pooling.names() if name not in ("gsop", "solar"))  # those are too slow to watch
-PROTOTYPES = {"prototypes": 32, "memory": 512}  # fewer than usual, as they are watched
+DIMENSIONS = (2, 3, 64)  # # the last is shown by two principal components
+# # the excluded poolings are too slow to watch
+POOLINGS = tuple(name for name in pooling.names() if name not in ("gsop", "solar"))
+PROTOTYPES = {"prototypes": 32, "memory": 512}  # # fewer than the defaults, for speed
 
 
 def every_loss() -> tuple[str, ...]:
-    """The losses of triplets and those of batches."""
+    """Return the names of all triplet and batch losses."""
     return (*losses.names(), *losses.batch_names())
 
 
 class Acting(ChoiceKind):
-    """Which forces act; of a loss that is not sided always both."""
+    """Field of the forces that act; always "both" for a loss that cannot be split into pulls and pushes."""
 
     def of(self, name: str, data: Mapping[str, Any], default: Any, fields: Mapping[str, Any]) -> Any:
         options = MOVES if sided(fields["loss"]) else ("both",)
@@ -40,26 +41,26 @@ class Acting(ChoiceKind):
 
 @dataclass(frozen=True)
 class LossSide(PageState):
-    """What one of the training runs minimises, and which of its forces move the network."""
+    """Loss of one of the training runs, and the forces of it that train the network."""
 
     loss: Annotated[str, Loss(every_loss)] = "ranking"
     hyper: Annotated[Mapping[str, float | str], Hyper()] = field(
         default_factory=lambda: untrusted.hyper("ranking", {"m": 0.1})
     )
     moves: Annotated[Moves, Acting(MOVES)] = "both"
-    pooling: Annotated[str, ChoiceKind(POOLINGS)] = "gap"  # of images; it cannot change on the way
-    mu: Annotated[float, NumberKind(0.05, 1.0, key="pooling.mu")] = 0.3  # of its gate, where it has one
+    pooling: Annotated[str, ChoiceKind(POOLINGS)] = "gap"  # # of image data sets; cannot change during training
+    mu: Annotated[float, NumberKind(0.05, 1.0, key="pooling.mu")] = 0.3  # # of the pooling's gate, if it has one
     epsilon: Annotated[float, NumberKind(0.5, 200.0, key="pooling.epsilon")] = 5.0
 
     @property
     def gated(self) -> bool:
-        """Whether the pooling has the gate that mu and epsilon are of."""
+        """Return True if the pooling has the gate with parameters mu and epsilon."""
         return self.pooling in ("gsp", "gsp_gmp")
 
 
 @dataclass(frozen=True)
 class SidesChange:
-    """What is in force after step `at`: each side, and the learning rate of both."""
+    """Settings in force after step `at`: each side, and the learning rate of both."""
 
     at: int
     sides: tuple[LossSide, ...]
@@ -70,7 +71,9 @@ SECOND = LossSide("distance_sensitive", untrusted.hyper("distance_sensitive", {"
 
 
 class SidesKind(Kind):
-    """As many sides as the default has, in a link a.loss, a.m, ..., b.loss, ...; their poolings stay."""
+    """Field of the sides, as many as the default has, in a URL as a.loss, a.m, ..., b.loss, ...; poolings cannot
+    change.
+    """
 
     def of(self, name: str, data: Mapping[str, Any], default: Any, fields: Mapping[str, Any]) -> tuple[LossSide, ...]:
         given = data.get(name)
@@ -92,7 +95,7 @@ class SidesKind(Kind):
 
 
 class OneOrTwo(SidesKind):
-    """One side (sides=1 in a link) or two."""
+    """Field of one side (sides=1 in a URL) or two."""
 
     def of(self, name: str, data: Mapping[str, Any], default: Any, fields: Mapping[str, Any]) -> tuple[LossSide, ...]:
         given = data.get(name)
@@ -115,7 +118,7 @@ ON_THE_WAY = {"sides": SidesKind(), "rate": RATE}
 
 @dataclass(frozen=True)
 class Toy(PageState):
-    """One or two training runs on the same data, seed and clock."""
+    """One or two training runs on the same data with the same seed and clock."""
 
     data: Annotated[str, ChoiceKind(toy_runs.offered, always=True)] = "toy"
     split: Annotated[str, ChoiceKind(("train", "test"), key="part")] = "train"
@@ -131,18 +134,18 @@ class Toy(PageState):
     changes: Annotated[tuple[SidesChange, ...], Changes(_first, ON_THE_WAY, MOST_CHANGES, MOST_STEPS, key="then")] = ()
 
     def settled(self) -> Self:
-        """Dimensions that can be drawn, and no more classes in a batch than there are."""
+        """Return a copy with a dimension that can be drawn and no more batch classes than the data set has."""
         dims = [d for d in DIMENSIONS if d <= self.dim and (self.images or d <= 3)]
         labels = self.dataset.labels[self.dataset.splits["train"]]
         return replace(self, dim=dims[-1], classes=min(self.classes, len(set(labels.tolist()))))
 
     def in_force(self, step: int) -> tuple[tuple[LossSide, ...], float]:
-        """Sides and learning rate that make step `step` + 1."""
+        """Return the sides and the learning rate in force for step `step` + 1."""
         change = next((c for c in reversed(self.changes) if c.at <= step), None)
         return (change.sides, change.rate) if change else (self.sides, self.rate)
 
     def run(self, index: int, step: int = 0, steps: int = 400) -> RunSpec:
-        """The run of side `index` with what is in force at a step, without the changes on the way."""
+        """Return the spec of side `index` with the settings in force at a step, without changes during training."""
         sides, rate = self.in_force(step)
         side = sides[index]
         shown = toy_runs.toy_run(
@@ -159,7 +162,7 @@ class Toy(PageState):
         return shown.model_copy(update={"seed": self.seed, "name": f"Toys: {losses.describe(side.loss).title}"})
 
     def live(self, index: int) -> LiveSpec:
-        """The training run of side `index`, changes on the way included."""
+        """Return the training run of side `index`, including changes during training."""
         changes, before = [], self.sides[index]
         rate = self.rate
         if before.moves != "both":
@@ -180,17 +183,17 @@ class Toy(PageState):
 
     @property
     def images(self) -> bool:
-        """Whether images are trained on, by pooling the maps of a frozen network."""
+        """Return True if the data are images, trained on by pooling the maps of a frozen network."""
         return self.data in toy_runs.IMAGES
 
     @property
     def shown_dim(self) -> int:
-        """Dimensions in which embeddings are drawn."""
+        """Number of dimensions in which embeddings are drawn."""
         return self.dim if self.dim <= 3 else 2
 
     @property
     def dataset(self) -> Any:
-        """The data set of both training runs."""
+        """Data set of both training runs."""
         return toy_runs.dataset(self.data, self.seed)
 
 
@@ -204,5 +207,5 @@ def _toml(value: float | str) -> str:
 
 
 def sided(loss: str) -> bool:
-    """Whether pulls or pushes of a loss can act alone: those of pairs and triplets, not of proxies."""
+    """Return True if pulls or pushes of a loss can act alone, as for losses of pairs and triplets."""
     return loss in losses.names() or loss == "contrastive"

@@ -1,4 +1,4 @@
-"""A comparison to export: its arrays as npz, its planes as SVG, PDF or PNG; both by the link of the page."""
+"""Export of the Compare page: arrays as npz, planes as SVG, PDF or PNG, addressed by the query of the page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ NODES = 141
 
 
 def arrays(comparison: ComparisonView, n: int = NODES) -> dict[str, Any]:
-    """Everything shown, float64: x (n,), y (n,); by panel raw, energy, force, active; the differences of the pair."""
+    """Return all shown arrays, float64: x (n,), y (n,); raw, energy, force and active per panel; differences of the
+    pair.
+    """
     x, y = axes(comparison, n)
     named: dict[str, Any] = {"x": x.numpy(), "y": y.numpy()}
     fields = [scanned(v, comparison, x, y) for v in read_as(comparison)]
@@ -36,7 +38,7 @@ def arrays(comparison: ComparisonView, n: int = NODES) -> dict[str, Any]:
 
 
 def figure(comparison: ComparisonView, format: str, *, dark: bool = False) -> bytes:
-    """The planes and what is left of the pair, as svg, pdf or png."""
+    """Return the planes and the difference of the pair as svg, pdf or png."""
     x, y = axes(comparison, NODES)
     variants = read_as(comparison)
     planes = [
@@ -79,7 +81,7 @@ def _title(comparison: ComparisonView, k: int) -> str:
 
 
 def export(query: Query, format: str, dark: bool) -> tuple[bytes, str]:
-    """The file of a link."""
+    """Return the exported file of a URL and its name."""
     comparison, name = ComparisonView.from_query(query), f"comparison.{format}"
     if format != "npz":
         return figure(comparison, format, dark=dark), name

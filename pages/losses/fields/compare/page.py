@@ -1,4 +1,4 @@
-"""Compare losses: two to four side by side over the same points, their difference, and whether they are one loss."""
+"""Compare: two to four losses side by side over the same points, their difference, and a test of equality."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pages.shared.widgets.component import mount
 
 @st.fragment
 def canvas() -> None:
-    """The planes, their difference and the verdict."""
+    """Mount the planes, their difference and the verdict."""
     asked = st.query_params.to_dict()
     if asked.get("from") == "plane":
         with misread_link.explained():

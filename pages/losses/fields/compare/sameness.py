@@ -1,4 +1,4 @@
-"""Are these the same loss? The verdict on a pair, the factor that fits it, and the script that repeats it."""
+"""Test of two losses for equality: the verdict, the best factor, and a script that repeats the test."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from pages.shared.state.panel import Panel
 
 @dataclass(frozen=True)
 class Fit:
-    """first = factor * second + shift, as far as they are the same."""
+    """Best fit: first = factor * second + shift."""
 
     factor: float = 1.0
     shift: float = 0.0
 
 
 def judge(comparison: ComparisonView) -> dict[str, Any]:
-    """Whether the pair is one loss: factor, largest remaining difference, cosine, shift, and a sentence with them.
+    """Return the verdict on the pair: factor, largest remaining difference, cosine, shift and a sentence.
 
-    "usable" tells whether the factor can be drawn: positive and neither vanishing nor enormous.
+    "usable" is True if the factor can be drawn: positive, neither vanishing nor enormous.
     """
     sameness = _same(comparison)
     return {
@@ -38,7 +38,7 @@ def judge(comparison: ComparisonView) -> dict[str, Any]:
 
 
 def fit(comparison: ComparisonView) -> Fit:
-    """What the second of the pair is multiplied and raised by, if asked for; only a positive factor is used."""
+    """Return the factor and shift applied to the second loss, if requested; only positive factors are used."""
     if not comparison.fit:
         return Fit()
     sameness = _same(comparison)
@@ -74,13 +74,13 @@ def _json_number(x: float | None) -> float | None:
 
 
 def _sentence(verdict: str) -> str:
-    """The verdict without its first words, which the page sets as a title."""
+    """Return the verdict without its first words, which are the title on the page."""
     sentence = verdict.split(": ", 1)[-1]
     return sentence[:1].upper() + sentence[1:]
 
 
 def snippet(comparison: ComparisonView) -> str:
-    """A script that repeats the comparison with dmlcore: the losses, the verdict, the fields and their difference."""
+    """Return a script that repeats the comparison with dmlcore: losses, verdict, fields and difference."""
     lines = [
         "import torch",
         "",

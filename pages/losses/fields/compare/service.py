@@ -1,8 +1,8 @@
-"""Fields of two to four losses over the same points, with one scale, and the difference of two; one answer for all.
+"""WebSocket service of the Compare page: fields of two to four losses over the same points, with common scales.
 
-Arrays, k = index of the panel: uint8 shade<k> (n, n), packed bits active<k>, int8 arrows<k> (20, 20, 2), uint16
-corners<k> (K, 2) over the view; of the pair uint8 difference (n, n), 128 = 0, and int8 apart (20, 20, 2).
-Rows run upwards.
+Arrays for panel k: shade<k>, uint8 (n, n); active<k>, packed bits; arrows<k>, int8 (20, 20, 2); corners<k>, uint16 (K,
+2), over the view. Arrays for the pair: difference, uint8 (n, n), with 128 = 0, and apart, int8 (20, 20, 2). The first
+row is at the bottom.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pages.shared.server.websocket import socket_route
 from pages.shared.server.wire import number, pack
 from pages.shared.state.untrusted import REACH, bounded, finite, held
 
-INLINE = 100  # grids up to this side are computed on the event loop
+INLINE = 100  # # grids with up to this many nodes per side are computed on the event loop
 FINEST = 140
 
 Numbers = dict[str, Any]
@@ -38,10 +38,11 @@ Points = tuple[Tensor, Tensor, Tensor]
 
 
 def answer(request: dict[str, Any]) -> bytes:
-    """All fields of request["comparison"], n nodes a side; with "fields" false only the numbers at request["at"].
+    """Return the fields of request["comparison"] on n x n nodes; with "fields" false, only the numbers at
+    request["at"].
 
-    "scale", "reference" and "span" hold the scales of colour, arrows and difference while the hand moves; "settle" lets
-    them go where they mislead, "lock" never; "settle" also asks for link and snippet.
+    "scale", "reference" and "span" keep the scales of colour, arrows and difference during a drag. "settle" (the drag
+    has ended) refits misleading scales, unless "lock" is true, and adds the URL query and the script.
     """
     comparison = ComparisonView.of(request.get("comparison"))
     variants = read_as(comparison)
@@ -94,7 +95,7 @@ def answer(request: dict[str, Any]) -> bytes:
 
 
 def read_as(comparison: ComparisonView) -> list[Variant]:
-    """The losses as they are compared; with `fit` the second of the pair is multiplied by its best factor."""
+    """Return the losses to compare; with `fit`, the second loss of the pair is multiplied by its best factor."""
     fitted = sameness.fit(comparison)
     return [
         Variant(
@@ -109,7 +110,7 @@ def read_as(comparison: ComparisonView) -> list[Variant]:
 
 
 def readout(variant: Variant, comparison: ComparisonView) -> Numbers:
-    """The numbers of the triplet itself under one loss: energies, whether it is active, forces on A, P and N."""
+    """Return the numbers of the triplet under one loss: energies, activity, and forces on A, P and N."""
     reading = _shown(variant.table(*tensors(comparison)), comparison)
     return {
         "raw": number(float(reading.raw)),
@@ -118,12 +119,12 @@ def readout(variant: Variant, comparison: ComparisonView) -> Numbers:
         "hit": bool(reading.active),
         "factor": variant.factor,
         "shift": variant.shift,
-        "forces": [(f + 0.0).tolist() for f in reading.forces],  # + 0.0: no -0
+        "forces": [(f + 0.0).tolist() for f in reading.forces],  # # + 0.0 turns -0 into 0
     }
 
 
 def _there(variants: list[Variant], comparison: ComparisonView, place: list[Any]) -> Numbers:
-    """What the probe would feel at a place of the plane under each loss, and what is left of the pair."""
+    """Return loss and force on the probe at `place` for each loss, and their difference for the pair."""
     reached = [min(max(float(v), -REACH), REACH) for v in place]
     moved = {k: getattr(comparison, k) for k in POINTS} | {comparison.probe: reached}
     a, p, n = (torch.tensor(moved[k], dtype=torch.float64) for k in POINTS)
@@ -145,7 +146,7 @@ def scanned(variant: Variant, comparison: ComparisonView, x: Tensor, y: Tensor) 
 
 
 def _shown(table: FieldTable, comparison: ComparisonView) -> FieldTable:
-    """On the sphere only what normalisation leaves of the forces, their part along it."""
+    """Return the table; on the sphere, only with the tangential part of the forces."""
     return replace(table, tangential=comparison.space == "sphere")
 
 
@@ -155,14 +156,14 @@ def tensors(comparison: ComparisonView) -> Points:
 
 
 def axes(comparison: ComparisonView, n: int) -> tuple[Tensor, Tensor]:
-    """Centres of n cells along either side of the view."""
+    """Return the centres of n cells along either side of the view."""
     x0, y0, half = comparison.view
     cells = torch.arange(n, dtype=torch.float64).add(0.5).mul(2 * half / n).sub(half)
     return cells + x0, cells + y0
 
 
 def signed(comparison: ComparisonView) -> bool:
-    """Energies before the clamp have a sign; forces' strengths and clamped energies have none."""
+    """Return True if the shaded values are signed, as energies before the clamp are."""
     return comparison.shade == "energy" and not comparison.clamp
 
 
@@ -172,7 +173,9 @@ def _shade(comparison: ComparisonView, field: FieldTable) -> Floats:
 
 
 def _difference(comparison: ComparisonView, fields: Sequence[FieldTable]) -> tuple[Floats, float, float]:
-    """What is drawn of first - second: signed energies, or lengths of force vectors; its scale; the largest size."""
+    """Return the drawn difference of the pair (signed energies or lengths of force vectors), its scale, and the
+    maximum.
+    """
     first, second = (fields[k] for k in comparison.pair)
     if comparison.shade == "energy":
         apart: Floats = (first.energy - second.energy).numpy()
@@ -183,7 +186,7 @@ def _difference(comparison: ComparisonView, fields: Sequence[FieldTable]) -> tup
 
 
 def _boundaries(variant: Variant, field: FieldTable, x: Tensor, y: Tensor) -> tuple[list[int], list[int], list[Floats]]:
-    """Where the loss reaches 0 (outer) and its upper clamp (inner): numbers of points of the lines, and the lines."""
+    """Return the lines where the loss reaches 0 (outer) and its upper clamp (inner): points per line, and all lines."""
     if variant.clamp:
         levels = [(raw, level) for level in (0.0, variant.loss.m2) for raw in field.orders]
     else:

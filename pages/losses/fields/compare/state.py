@@ -1,4 +1,4 @@
-"""What the compare page shows: two to four losses over the same points; from a link or message, never trusted."""
+"""State of the Compare page (two to four losses over the same points), parsed from untrusted URLs and messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pages.shared.state.page_state import ChoiceKind, Flag, Kind, NumberKind, Nu
 from pages.shared.state.panel import Panel, panel
 from pages.shared.state.untrusted import Point, exact
 
-FEWEST = 2  # losses side by side
+FEWEST = 2  # # smallest number of losses side by side
 DEFAULTS = (
     panel("ranking", m=0.3),
     panel("distance_sensitive"),
@@ -23,7 +23,7 @@ DEFAULTS = (
 
 
 class PanelPair(Kind):
-    """Two different panels, the first two unless both are known; a link counts from 1."""
+    """Field of two different panels, by default the first two; a URL counts from 1."""
 
     def of(self, name: str, data: Mapping[str, Any], default: Any, fields: Mapping[str, Any]) -> tuple[int, int]:
         value = data.get(name)
@@ -41,10 +41,15 @@ class PanelPair(Kind):
 
 @dataclass(frozen=True)
 class ComparisonView(PageState):
-    """Losses over linked points. pair = the two whose difference is drawn and tested, as indices of `panels`.
+    """Losses over linked points.
 
-    clamp: colours and forces of the clamped losses, or of the raw ones; orders: summed over (a, p, n) and (p, a, n);
-    fit: the second of the pair multiplied by the best factor; space: where sameness is judged.
+    Attributes:
+        panels: Two to four losses.
+        pair: Indices in `panels` of the two losses that are subtracted and tested.
+        clamp: Use clamped losses instead of raw ones.
+        orders: Sum over (a, p, n) and (p, a, n).
+        fit: Multiply the second loss of the pair by the best factor.
+        space: Space on which equality is tested.
     """
 
     panels: Annotated[tuple[Panel, ...], Panels(DEFAULTS, FEWEST)] = DEFAULTS[:FEWEST]
@@ -60,13 +65,13 @@ class ComparisonView(PageState):
     fit: Annotated[bool, Flag()] = False
     region: Annotated[bool, Flag()] = True
     arrows: Annotated[bool, Flag()] = True
-    landscape: Annotated[bool, Flag()] = False  # the energies of the pair as surfaces in space
-    mass: Annotated[float, NumberKind(0.0, HEAVIEST)] = 0.0  # of the marbles on them; 0: gradient flow
+    landscape: Annotated[bool, Flag()] = False  # # show the energies of the pair as 3-D surfaces
+    mass: Annotated[float, NumberKind(0.0, HEAVIEST)] = 0.0  # # of the marbles on the surfaces; 0: gradient flow
     view: Annotated[tuple[float, float, float], WindowKind(number=exact)] = (0.25, 0.1, 1.5)
 
 
 def beside(scene: Scene) -> ComparisonView:
-    """The loss and the points of Plane, and beside them the first loss of a bare address that is another one."""
+    """Return a comparison of the loss and points of Fields with the first default panel of another loss."""
     other = next(each for each in DEFAULTS if each.loss != scene.loss)
     return ComparisonView(
         panels=(Panel(scene.loss, scene.hyper), other),

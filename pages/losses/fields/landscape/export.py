@@ -1,6 +1,6 @@
-"""A landscape to take away: one HTML file that opens without a net, /api/landscape/WHAT/export.html?<the page's query>.
+"""Export of a landscape as one offline HTML file: /api/landscape/WHAT/export.html?QUERY, with the query of the page.
 
-It holds the surfaces with the marbles, a button that lets them go, formulas, parameters, the source, and plotly.js.
+The file contains the surfaces and marbles, a button that releases them, formulas, parameters, sources and plotly.js.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ CAPTION = (
 
 
 def export(state: Scene | ComparisonView, *, dark: bool = False) -> str:
-    """The file of a state."""
+    """Return the HTML file of a state."""
     shown = service.landscape(state)
     panels: list[Scene | Panel] = [state] if isinstance(state, Scene) else [state.panels[k] for k in state.pair]
     title = f"The landscape of {' and '.join(losses.formula(p.loss).title for p in panels)}"
@@ -68,8 +68,8 @@ def export(state: Scene | ComparisonView, *, dark: bool = False) -> str:
 
 
 def _figure(figure: dict[str, Any], dark: bool) -> str:
-    """The figure with plotly.js in it, and a button for the marbles."""
-    from plotly import io  # late: it loads for long, and only who takes a file away waits for it
+    """Return the figure with plotly.js embedded and a button that releases the marbles."""
+    from plotly import io  # # imported here because it loads slowly and only exports need it
 
     ways = figure["marbles"]
     steps = [
@@ -97,7 +97,7 @@ def _figure(figure: dict[str, Any], dark: bool) -> str:
         "layout": figure["layout"] | {"updatemenus": [button], "height": 620},
         "frames": steps,
     }
-    # Through JSON: it then holds nothing but plain data, as the page's own figure does.
+    # # The JSON round trip leaves only plain data, as in the figure on the page.
     text: str = io.to_html(
         json.loads(json.dumps(whole)),
         include_plotlyjs=True,
@@ -110,7 +110,7 @@ def _figure(figure: dict[str, Any], dark: bool) -> str:
 
 
 def _loss(panel: Scene | Panel, dark: bool) -> str:
-    """Title, formula, parameters and source of a loss."""
+    """Return title, formula, parameters and source of a loss as HTML."""
     known = losses.formula(panel.loss)
     values = ", ".join(f"{name} = {untrusted.plain(x)}" for name, x in panel.hyper.items() if x != math.inf)
     return (

@@ -1,6 +1,6 @@
-"""The landscape of a scene, or of the pair of a comparison, as a figure for plotly.js; and plotly.js itself.
+"""WebSocket service of the 3-D landscape of Fields and Compare, as a plotly.js figure; serves plotly.js too.
 
-Only a page that is asked for a landscape fetches plotly.js, from the Python package; plotly is not imported for it.
+plotly.js comes from the installed Python package, which is not imported; pages fetch it only to show a landscape.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from pages.shared.server import wire
 from pages.shared.server.websocket import socket_route
 from pages.shared.server.wire import pack
 
-COARSE = 37  # nodes along a side while the hand moves
+COARSE = 37  # # nodes per side during a drag
 
 
 def answer(request: dict[str, Any]) -> bytes:
-    """The figure of request["scene"] or request["comparison"]; marbles roll with "roll", else it is coarse.
+    """Return the figure of request["scene"] or request["comparison"]: fine with rolling marbles if "roll", else coarse.
 
-    "dark": its colours; "stacked": surfaces below each other. The header holds figure, verdicts (one a marble), and
-    hidden, what the surfaces are cut off from.
+    "dark" selects the colours; "stacked" puts surfaces below each other. The header holds the figure, "verdicts" (one
+    per marble) and "hidden", which says at which values the surfaces are cut.
     """
     state: Scene | ComparisonView = (
         ComparisonView.of(request["comparison"]) if "comparison" in request else Scene.of(request.get("scene"))
@@ -53,7 +53,7 @@ def answer(request: dict[str, Any]) -> bytes:
 
 
 def landscape(state: Scene | ComparisonView, *, rolls: bool = True, n: int = NODES) -> Landscape:
-    """What a state of the fields or of the compare page shows: of a comparison the pair that is subtracted."""
+    """Return the landscape of a state; of a comparison, that of the subtracted pair."""
     points = [torch.tensor(getattr(state, name), dtype=torch.float64) for name in POINTS]
     if isinstance(state, ComparisonView):
         variants = [read_as(state)[k] for k in state.pair]
@@ -72,7 +72,7 @@ def landscape(state: Scene | ComparisonView, *, rolls: bool = True, n: int = NOD
 
 
 def verdicts(shown: Landscape) -> list[str]:
-    """A sentence a marble; beside others it begins with the loss."""
+    """Return one sentence per marble, prefixed with the loss if there are several."""
     several = len(shown.rolls) > 1
     return [
         f"{title.strip()}: {verdict(way, shown.probe)}" if several else verdict(way, shown.probe)
@@ -81,13 +81,13 @@ def verdicts(shown: Landscape) -> list[str]:
 
 
 def hidden(shown: Landscape) -> str:
-    """What the cuts hide; empty where nothing is."""
+    """Return a sentence about values cut off from the surfaces; "" if there are none."""
     return " ".join(dict.fromkeys(s.hidden for s in shown.surfaces if s.hidden))
 
 
 @cache
 def plotly_js() -> Path:
-    """plotly.js as the Python package brings it; found without importing that."""
+    """Return the path of plotly.js in the installed Python package, found without importing it."""
     spec = importlib.util.find_spec("plotly")
     if spec is None or spec.origin is None:
         raise FileNotFoundError("plotly is not installed: pip install plotly")

@@ -1,4 +1,4 @@
-"""What is said of a marble that has come to the end of its way."""
+"""Sentences about the final position of a marble."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dmlcore.simulation.marble import Roll
 
 
 def verdict(way: Roll, probe: Probe) -> str:
-    """Where the marble stays, and what that says of the loss."""
+    """Return a sentence about the final position of the marble and its meaning for the loss."""
     loss = f"{way.energy[-1]:.3g}".replace("-", "−")
     if not way.moved:
         return {

@@ -1,4 +1,4 @@
-"""The maps of pair weights to export: /api/microscope/export.FORMAT?<the page's own query>, as in `exports`."""
+"""Export of the Pair weights page: /api/microscope/export.FORMAT?QUERY, with the query of the page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pages.shared.server.exports import Query, export_route, file_name
 
 
 def export(view: PairWeightsView, format: str, *, dark: bool = False) -> bytes:
-    """The file of a view; format is a key of `exports.TYPES`."""
+    """Return the exported file of a view; `format` is a key of `exports.TYPES`."""
     losses = [panel.module() for panel in view.panels]
     placed: dict[str, Any] = {"rival": view.rival, "pn": view.pn, "at": view.at}
     shown: dict[str, Any] = {"weight": view.weight, "by": view.by, "signed": view.scale == "signed", "dark": dark}

@@ -1,4 +1,4 @@
-"""Pair weights: the weight each pair of a triplet gets, as a map over similarities, for two losses."""
+"""Pair weights: for two losses, the weight of each pair of a triplet as a map over similarities."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pages.shared.words.formulas import statements
 
 @st.fragment
 def canvas() -> None:
-    """Two maps of pair weights, their sliders and the triplet under the cursor."""
+    """Mount two maps of pair weights, their sliders and the triplet under the pointer."""
     mount(
         "losses/fields/pair_weights",
         misread_link.opened(PairWeightsView, first=SLIDES[0]),

@@ -1,8 +1,8 @@
-"""Maps of pair weights over (S_ap, S_an) for two losses under one scale; one answer for both.
+"""WebSocket service of the Pair weights page: maps over (S_ap, S_an) for two losses on one scale.
 
-Arrays, k = 0, 1: uint8 weight<k> (n, n), 128 = 0 (signed) or 0 = 0 (size); uint8 exists (n, n), the share
-of a cell whose triplets exist, 255 = all; uint16 corners<k>
-(K, 2) of the clamp boundaries over [-1, 1]. Columns are S_ap, rows S_an from -1 upwards.
+Arrays for loss k = 0, 1: weight<k>, uint8 (n, n), where zero is 128 (signed) or 0 (size); corners<k>, uint16 (K, 2), of
+the clamp boundaries over [-1, 1]. Common: exists, uint8 (n, n), the share of each cell whose triplets exist, 255 = all.
+Columns are S_ap; rows are S_an, starting at -1.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ PAIRS = ("ap", "an", "pn")
 
 
 def answer(request: dict[str, Any]) -> bytes:
-    """Both maps of request["view"], n nodes a side, and the numbers at its triplet or at request["at"].
+    """Return both maps of request["view"] on n x n nodes, and the numbers of its triplet or of request["at"].
 
-    With "maps" false only the numbers. "top" holds the scale while the hand moves; "settle" refits one that misleads,
-    and asks for the link.
+    With "maps" false only the numbers are returned. "top" keeps the scale during a drag; "settle" (the drag has ended)
+    refits a misleading scale and adds the URL query.
     """
     view = PairWeightsView.of(request.get("view"))
     losses = [p.module() for p in view.panels]
@@ -70,9 +70,10 @@ def answer(request: dict[str, Any]) -> bytes:
 
 
 def readout(view: PairWeightsView, losses: list[TripletLoss], at: tuple[float, float]) -> dict[str, Any]:
-    """The triplet with similarities `at`: its edges, where it lies on the sphere, and every weight under both losses.
+    """Return the triplet with similarities `at`: its edges, its positions on the sphere, and all weights under both
+    losses.
 
-    "triplet" is None where no such triplet exists. "sphere": places of p, n and the arc between them, seen from a; the
+    "triplet" is None if no such triplet exists. "sphere" holds p, n and the arc between them as seen from a; the
     distance from the centre is the angle, 1 = opposite.
     """
     ap, an = (torch.tensor(v, dtype=torch.float64) for v in at)
@@ -99,7 +100,7 @@ def _numbers(view: PairWeightsView, loss: TripletLoss, s: Similarities) -> dict[
 
 
 def _seen_from_anchor(points: Tensor) -> dict[str, list[list[float]]]:
-    """Azimuthal equidistant map about a: p, n and 17 points of the great circle between them."""
+    """Project p, n and 17 points of the great circle between them by the azimuthal equidistant map about a."""
     a, p, n = points
     angle = torch.acos((p @ n).clamp(-1, 1))
     t = torch.linspace(0, 1, 17, dtype=torch.float64)[:, None]
@@ -118,7 +119,7 @@ def _chosen(view: PairWeightsView, weights: PairWeights, s: Similarities) -> Flo
 
 
 def _share(room: Floats) -> Bytes:
-    """How much of each cell lies where `room` >= 0, to first order."""
+    """Return the share of each cell where `room` >= 0, to first order."""
     slope = np.hypot(*np.gradient(room))
     return wire.shares(room / np.maximum(slope, 1e-12) + 0.5)
 

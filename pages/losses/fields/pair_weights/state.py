@@ -1,4 +1,4 @@
-"""What the pair weights page shows: two losses, which weight, over which rivals; read from a link or message."""
+"""State of the Pair weights page, parsed from untrusted URLs and messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dmlcore.loss_analysis.pair_weights import Rival
 from pages.shared.state.page_state import ChoiceKind, NumberKind, Numbers, PageState, Panels, Preset
 from pages.shared.state.panel import Panel, panel
 
-NEAREST = 0.995  # similarities of distinct points stay within +-this
+NEAREST = 0.995  # # similarities of distinct points are clipped to +-NEAREST
 
 PAIRS = {"ap": "a–p, the positive pair", "an": "a–n, the negative pair", "pn": "p–n, positive and negative"}
 SLOPES = {"S": "slope by similarity, dL/dS", "d": "slope by distance, dL/dd"}
@@ -25,9 +25,16 @@ DEFAULTS = (panel("ranking"), panel("facenet"))
 
 @dataclass(frozen=True)
 class PairWeightsView(PageState):
-    """Two losses under one lens; pn is S_pn where rival = "fixed"; at = (S_ap, S_an) of the triplet read out.
+    """Two losses whose pair weights are compared.
 
-    weight: the pair whose weight is drawn, as dL/dS or dL/dd.
+    Attributes:
+        panels: The two losses.
+        weight: Pair whose weight is drawn.
+        by: Variable of the derivative: "S" for dL/dS, "d" for dL/dd.
+        scale: Signed weights, or sizes only.
+        rival: Position of the negative relative to P.
+        pn: S_pn if rival = "fixed".
+        at: (S_ap, S_an) of the triplet that is read out.
     """
 
     panels: Annotated[tuple[Panel, ...], Panels(DEFAULTS)] = DEFAULTS
@@ -39,7 +46,7 @@ class PairWeightsView(PageState):
     at: Annotated[tuple[float, float], Numbers(NEAREST)] = (0.5, 0.6)
 
 
-SLIDES = (  # the first: what a bare address opens
+SLIDES = (  # # the first is opened by a URL without parameters
     Preset(
         "METU against N-pairs",
         "METU's push, 1/d³ by similarity, grows until the upper clamp cuts it off; the soft-max's stays below 1. "

@@ -1,4 +1,4 @@
-"""The plane of the fields page to export: /api/field/export.FORMAT?<the page's own query>, as in `exports`."""
+"""Export of the Fields page: /api/field/export.FORMAT?QUERY, with the query of the page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DEFAULTS = {k: p.default for k, p in inspect.signature(fields.draw_field).param
 
 
 def export(scene: Scene, format: str, *, dark: bool = False) -> bytes:
-    """The file of a scene; format is a key of TYPES."""
+    """Return the exported file of a scene; `format` is a key of `exports.TYPES`."""
     loss = scene.module()
     view: dict[str, Any] = {k: getattr(scene, k) for k in (*POINTS, "probe", "view")}
     shown = view | drawing(scene, dark=dark)
@@ -28,7 +28,7 @@ def export(scene: Scene, format: str, *, dark: bool = False) -> bytes:
 
 
 def drawing(scene: Scene, *, dark: bool = False) -> dict[str, Any]:
-    """What the page shows, as arguments of `draw_field`: those that differ from its defaults."""
+    """Return the arguments of `draw_field` that reproduce the page, without those that equal its defaults."""
     shown = {
         "shade": scene.shade,
         "contours": None if scene.lines == "none" else scene.lines,

@@ -1,4 +1,4 @@
-"""Force fields: drag the three points, move the sliders, and see how a triplet loss pushes and pulls."""
+"""Fields: the force field of a triplet loss, with points to drag and parameters to change."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LECTURE = Presentation(
 
 @st.fragment
 def canvas() -> None:
-    """The plane with its panels; all that moves there is the business of component and socket."""
+    """Mount the plane with its panels; component and WebSocket handle all movement."""
     scene, grid = misread_link.opened(Scene, first=FIRST), st.query_params.get("grid")
     mount(
         "shared/plane",

@@ -1,4 +1,4 @@
-"""The circle and sphere to export: /api/sphere/export.FORMAT?<the page's own query>, as in `exports`."""
+"""Export of the Sphere page: /api/sphere/export.FORMAT?QUERY, with the query of the page."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _DEFAULTS = {k: p.default for k, p in inspect.signature(spheres.draw_sphere).par
 
 
 def export(scene: SphereScene, format: str, *, dark: bool = False) -> bytes:
-    """The file of a scene; format is a key of `exports.TYPES`."""
+    """Return the exported file of a scene; `format` is a key of `exports.TYPES`."""
     loss, sphere = scene.module(), scene.on == "sphere"
-    # On the circle the latitudes wait unseen.
+    # # Latitudes are not used on the circle.
     places: list[Any] = [getattr(scene, name) if sphere else getattr(scene, name)[0] for name in POINTS]
     shown = drawing(scene, dark=dark)
     if format == "py":
@@ -33,7 +33,7 @@ def export(scene: SphereScene, format: str, *, dark: bool = False) -> bytes:
 
 
 def drawing(scene: SphereScene, *, dark: bool = False) -> dict[str, Any]:
-    """What the page shows, as arguments of `draw_sphere` or `draw_circle`: those that differ from the defaults."""
+    """Return the arguments of `draw_sphere` or `draw_circle` that differ from their defaults."""
     shown: dict[str, Any] = {"region": scene.region, "arrows": scene.arrows, "radial": scene.radial, "dark": dark}
     if scene.on == "sphere":
         shown["eye"] = scene.eye

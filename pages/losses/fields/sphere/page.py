@@ -1,4 +1,4 @@
-"""Circle and sphere: what a triplet loss looks like once the embeddings are normalised."""
+"""Sphere: a triplet loss on normalised embeddings, on the circle or the unit sphere."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from pages.shared.widgets.component import mount
 from pages.shared.widgets.presentation import Presentation
 
 KEY = "sphere"
-# On a narrow screen the table scrolls under the names; its background is that of both themes (.streamlit/config.toml).
+# # On a narrow screen the table scrolls under its first column, whose background is that of the theme
+# (.streamlit/config.toml).
 STYLE = """<style>
 .st-key-sphere-losses :is(td, th):first-child { position: sticky; left: 0; background: light-dark(#fff, #12161c); }
 </style>"""
@@ -36,7 +37,7 @@ LECTURE = Presentation(
 
 @st.fragment
 def canvas() -> None:
-    """The component, the statement for its loss, and the table over all losses."""
+    """Mount the component, the statement about its loss, and the table of all losses."""
     kept = (st.session_state.get(KEY) or {}).get("scene")
     scene = SphereScene.of(kept) if kept else misread_link.opened(SphereScene, first=FIRST)
     states = [state.to_json() for state in STATES]

@@ -1,9 +1,10 @@
-"""Energies and forces on circle and sphere over a WebSocket: a scene comes in, small bytes go out.
+"""WebSocket service of the Sphere page: energies and forces on the circle and the unit sphere.
 
-Sphere: uint8 shade (rows, columns) over latitude -90..90 and longitude -180..180 (ends included), packed bits of the
-active region, boundary directions int16 (K, 3) / 32767, int16 nodes and int8 arrows (M, 3) of the tangential force.
-Circle: uint8 ring (RING,), its packed active bits, int8 whirl (WHIRL,) of the tangential force; and, when asked for,
-the map of theta_p - theta_a (columns) by theta_n - theta_a (rows), -180..180, with its lines as uint16.
+Arrays of the sphere: shade, uint8 (rows, columns), over latitude -90..90 and longitude -180..180, ends included;
+active, packed bits; corners of the boundaries, int16 (K, 3) / 32767; nodes, int16 (M, 3) / 32767, and arrows, int8 (M,
+3), of the tangential force. Arrays of the circle: ring, uint8 (RING,); active, packed bits; whirl, int8 (WHIRL,), the
+tangential force; on request the map of theta_p - theta_a (columns) by theta_n - theta_a (rows), -180..180, with its
+lines as uint16.
 """
 
 from __future__ import annotations
@@ -41,14 +42,16 @@ from pages.shared.server.wire import number, pack
 
 Header = dict[str, Any]
 
-COARSE, FINE = 91, 181  # rows of latitude while the hand moves, and at rest
-RING, WHIRL, MAP = 720, 36, 145  # nodes of the ring, arrows about it, nodes along a side of the map
-ARROWS = 360  # nodes of tangent arrows over the whole sphere
-BANDS = 8  # equal-energy lines of the map
+COARSE, FINE = 91, 181  # # rows of latitude during a drag and at rest
+RING, WHIRL, MAP = 720, 36, 145  # # nodes of the ring, arrows along it, nodes per side of the angle map
+ARROWS = 360  # # tangent arrows over the whole sphere
+BANDS = 8  # # number of equal-energy lines of the map
 
 
 def answer(request: dict[str, Any]) -> bytes:
-    """Surface and readout of request["scene"]; fine: at rest; map: with the angle map of the circle."""
+    """Return surface and readout of request["scene"]; "fine" after a drag, "map" to include the angle map of the
+    circle.
+    """
     scene = SphereScene.of(request.get("scene"))
     loss = scene.module()
     scale, reference = _scales(scene.on, scene.probe, scene.loss, tuple(scene.hyper.items()))
@@ -66,13 +69,13 @@ def answer(request: dict[str, Any]) -> bytes:
 
 
 def unit(scene: SphereScene, name: str) -> Tensor:
-    """The unit vector, (2,) or (3,), of a point of the triplet."""
+    """Return the unit vector of a point of the triplet, shape (2,) or (3,)."""
     longitude, latitude = torch.deg2rad(torch.tensor(getattr(scene, name), dtype=torch.float64))
     return on_circle(longitude) if scene.on == "circle" else on_sphere(longitude, latitude)
 
 
 def readout(scene: SphereScene) -> Header:
-    """The numbers of the triplet itself: energies, angles in degrees, distances, tangential and radial forces."""
+    """Return the numbers of the triplet: energies, angles in degrees, distances, tangential and radial forces."""
     loss = scene.module()
     points = {name[0]: unit(scene, name) for name in POINTS}
     a, p, n = points.values()
@@ -85,7 +88,7 @@ def readout(scene: SphereScene) -> Header:
         "m2": number(loss.m2),
         "hit": 0 < raw < loss.m2,
         "points": [x.tolist() for x in points.values()],
-        "tangential": [(f + 0.0).tolist() for f in forces.tangential],  # + 0.0 makes a zero of -0
+        "tangential": [(f + 0.0).tolist() for f in forces.tangential],  # # + 0.0 turns -0 into 0
         "radial": [float(f) + 0.0 for f in forces.radial],
         "angles": {k: math.degrees(float(central_angle(*xy))) for k, xy in pairs.items()},
         "edges": {k: float(distance(*xy)) for k, xy in pairs.items()},
@@ -120,7 +123,7 @@ def _circle(
     points = [unit(scene, name) for name in POINTS]
     angle = torch.arange(RING, dtype=torch.float64) * (2 * math.pi / RING)
     field = scan_sphere(loss, *points, probe=scene.probe, nodes=on_circle(angle))
-    forward = on_circle(angle + math.pi / 2)  # the unit tangent of growing angle
+    forward = on_circle(angle + math.pi / 2)  # # unit tangent in the direction of increasing angle
     whirl = (field.tangential * forward).sum(-1)[:: RING // WHIRL]
     arrays: Arrays = {
         "ring": _shade(field.raw, loss.m2, scale),

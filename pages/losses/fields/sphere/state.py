@@ -1,4 +1,4 @@
-"""The scene of the circle-and-sphere page: plain data, from a link or a message of the browser, never trusted."""
+"""State of the Sphere page, parsed from untrusted URLs and messages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SURFACES = ("sphere", "circle")
 
 @dataclass(frozen=True)
 class SpherePoint(Numbers):
-    """Longitude and latitude in degrees; the latitude may be left out."""
+    """Field of a longitude and latitude in degrees; the latitude may be omitted."""
 
     reach: float = 3600.0
 
@@ -33,7 +33,7 @@ class SpherePoint(Numbers):
 
 @dataclass(frozen=True)
 class SphereScene(PageState):
-    """What is shown: points and eye as (longitude, latitude) in degrees; the circle is the equator, latitudes idle."""
+    """Scene of the page; points and eye are (longitude, latitude) in degrees, and the circle uses longitudes only."""
 
     on: Annotated[Surface, ChoiceKind(SURFACES)] = "sphere"
     loss: Annotated[str, Loss()] = "distance_sensitive"
@@ -44,13 +44,13 @@ class SphereScene(PageState):
     positive: Annotated[Point, SpherePoint(key="p")] = (20.0, 30.0)
     negative: Annotated[Point, SpherePoint(key="n")] = (45.0, -10.0)
     probe: Annotated[Probe, ChoiceKind(POINTS)] = "negative"
-    region: Annotated[bool, Flag()] = True  # where the probe is active; hatched elsewhere
-    arrows: Annotated[bool, Flag()] = True  # tangential force on the probe, were it there
-    radial: Annotated[bool, Flag()] = True  # the part of the forces that normalisation removes
-    eye: Annotated[Point, SpherePoint(always=True)] = (20.0, 15.0)  # the point of the sphere that faces the visitor
+    region: Annotated[bool, Flag()] = True  # # region where the probe is active; hatched elsewhere
+    arrows: Annotated[bool, Flag()] = True  # # tangential force on the probe at each position
+    radial: Annotated[bool, Flag()] = True  # # radial part of the forces, which normalisation removes
+    eye: Annotated[Point, SpherePoint(always=True)] = (20.0, 15.0)  # # point of the sphere that faces the viewer
 
     def to_query(self) -> dict[str, str]:
-        """What differs from the default; on the circle the latitudes wait unseen."""
+        """Return the values that differ from the defaults, without latitudes on the circle."""
         query = super().to_query()
         if self.on == "circle":
             query.pop("eye", None)
@@ -62,17 +62,17 @@ class SphereScene(PageState):
         return query
 
     def module(self) -> losses.TripletLoss:
-        """The loss of this scene."""
+        """Return the loss of this scene."""
         return losses.create(self.loss, **self.hyper)
 
 
-# What a bare address opens: the whole triplet is in front, also while the sphere swings.
+# # Opened by a URL without parameters: the whole triplet is in front, even while the sphere swings.
 FIRST = Preset("The triplet in front", "", "eye=5,12")
 
 
 @dataclass(frozen=True)
 class State:
-    """A triplet worth looking at: places on the sphere, and angles on the circle (None where there is none)."""
+    """An instructive triplet: its positions on the sphere, and angles on the circle (None if it has none)."""
 
     name: str
     caption: str
@@ -80,18 +80,19 @@ class State:
     circle: tuple[float, float, float] | None
 
     def to_json(self) -> dict[str, Any]:
-        """Each point as (longitude, latitude) in degrees, on either surface."""
+        """Return each point as (longitude, latitude) in degrees, for both surfaces."""
         angles = self.circle and dict(zip(POINTS, ([angle, 0.0] for angle in self.circle), strict=True))
         sphere = dict(zip(POINTS, self.sphere, strict=True))
         return {"title": self.name, "caption": self.caption, "sphere": sphere, "circle": angles}
 
 
-_TETRAHEDRON = round(math.degrees(math.acos(-1 / 3)), 9)  # angle between two corners, seen from the centre
-_METU_SIDE = 2 * math.degrees(math.asin(2 ** (1 / 3) / 2))  # angle of side 2^(1/3), least d^2/2 + 2/d of an equilateral
+_TETRAHEDRON = round(math.degrees(math.acos(-1 / 3)), 9)  # # angle between two corners as seen from the centre
+# # angle for side 2^(1/3), which minimises d^2/2 + 2/d over equilateral triplets
+_METU_SIDE = 2 * math.degrees(math.asin(2 ** (1 / 3) / 2))
 
 
 def _equilateral(side: float) -> tuple[Point, Point, Point]:
-    """Three places, each `side` degrees from the other two, on one parallel about the pole."""
+    """Return three positions on one parallel, each `side` degrees from the other two."""
     latitude = math.degrees(math.acos(2 / math.sqrt(3) * math.sin(math.radians(side) / 2)))
     return (-120.0, round(latitude, 4)), (120.0, round(latitude, 4)), (0.0, round(latitude, 4))
 

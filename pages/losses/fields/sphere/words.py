@@ -1,4 +1,4 @@
-"""What normalisation does to each loss, in words with the numbers that are found."""
+"""Sentences about the effect of normalisation on a loss, with the computed numbers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dmlcore.geometry.extremes import Extreme
 from dmlcore.loss_analysis.normalised import Normalised, normalisation
 from pages.losses.fields.sphere.state import SphereScene
 
-TINY = 1e-12  # a share below this is rounding
+TINY = 1e-12  # # smaller shares are rounding errors
 
 
 def statement(loss: losses.TripletLoss, share: Normalised) -> list[str]:
-    """What the unit sphere does to a loss, sentence by sentence, with the numbers found."""
+    """Return sentences about the effect of normalisation on a loss."""
     lines = [_residual(share)]
     lines.append(
         f"**Removed:** {share.radial_share:.0%} of the squared forces is radial, on average over random triplets in "
@@ -85,7 +85,7 @@ def _number(x: float) -> str:
 
 
 def row(scene: SphereScene, name: str) -> dict[str, str]:
-    """One loss in the table."""
+    """Return the row of one loss in the table."""
     loss = scene.module() if name == scene.loss else losses.create(name)
     residuals = normalisation(loss)
     mark = "**" if name == scene.loss else ""
