@@ -8,16 +8,17 @@ from pages.losses.charges import service, state
 from pages.shared.widgets import first_loss, misread_link
 from pages.shared.widgets.component import mount_timeline
 from pages.shared.widgets.presentation import Presentation
+from pages.shared.words import glossary
 
 LECTURE = Presentation(
     "Charges",
-    "{loss}: all points move at once, each as the triplets it is in pull and push it.",
+    "{loss}: all points move at once, each under the forces of its triplets.",
     ("time", "loss", "r", "m1", "m"),
     (
-        "No network: the embeddings themselves are free, as charges would be. One colour and shape is one class.",
-        "Space plays and pauses, the arrow keys step. Lay a point elsewhere with the mouse while it stands.",
-        "Change the loss while it plays: from this step on the other law holds.",
-        "Active is the share of triplets that still feel a force; when it is 0 everything rests.",
+        "There is no network: the embeddings move freely, like charges. One colour and shape is one class.",
+        "Space plays and pauses; the arrow keys step. Drag a point while the simulation is paused.",
+        "Change the loss while it plays: the new loss applies from that step on.",
+        "Active is the share of triplets with a gradient; at 0 nothing moves.",
     ),
 )
 
@@ -29,10 +30,11 @@ def canvas() -> None:
     mount_timeline("losses/charges", spec, service.TIMELINE, key="charges", present=LECTURE, options=state.options())
 
 
-st.title("Charges in a medium of negative permittivity", anchor=False)
+st.title("Charges: embeddings that attract and repel", anchor=False)
 st.markdown(
-    "Every point is an embedding, its colour and shape a class. As charges would in a medium of negative permittivity, "
-    "**like attract and unlike repel**: drag a point, move a slider, and let the loss drive them."
+    "Each point is an embedding; colour and shape show its class. **Equal classes attract, different classes repel.** "
+    "Drag a point, move a slider, and play.",
+    help=glossary.explain("force", "clamp window", "margin"),
 )
 canvas()
 first_loss.caption()

@@ -32,43 +32,44 @@ MOST_MOVED = 60  # # largest number of moved points in one URL
 PRESETS = (  # # the first is opened by a URL without parameters
     Preset(
         "two moons",
-        "Interlocking half circles come apart. The loss stops as soon as its margin is kept: they never become heaps.",
+        "Interlocking half circles separate. The loss stops once its margin holds: the classes do not collapse to "
+        "points.",
         "start=moons&classes=2&per=100",
     ),
     Preset(
         "random",
-        "Five classes mixed alike: like charges attract, unlike repel, until no triplet is active.",
+        "Five mixed classes: equal classes attract and different ones repel until no triplet is active.",
         "start=random",
     ),
     Preset(
         "collapse",
-        "All points in one place: every triplet is above the upper clamp m2, so none is active and nothing ever moves. "
-        "Tick “no upper clamp” to set them free.",
+        "All points are in one place: every triplet is above the upper clamp m2, so none is active and nothing moves. "
+        "Tick “no upper clamp” to release them.",
         "start=collapsed&per=30",
     ),
     Preset(
         "escape",
-        "The same collapse under the ranking loss: its forces have size one at any distance and break it up at once.",
+        "The same collapse under the ranking loss: its forces have size one at any distance, so it ends at once.",
         "start=collapsed&per=30&loss=ranking&m=0.5",
     ),
     Preset(
         "an outlier",
-        "One point of the first class stands amid another: mean forces are small where few triplets are active.",
+        "One point of the first class is inside another class: mean forces are small where few triplets are active.",
         "start=outlier&classes=4&per=40&loss=ranking&rate=0.2",
     ),
     Preset(
         "semi-hard",
-        "FaceNet with semi-hard negatives on the unit circle: classes cannot pass each other, and it never settles.",
+        "FaceNet with semi-hard negatives on the unit circle: classes cannot pass each other, so it never converges.",
         "start=random&loss=facenet&m=0.2&miner=semi_hard&normalise=project&per=30",
     ),
     Preset(
         "hardest negatives",
-        "FaceNet with the nearest negative of every pair: at first everything is drawn together, then it bursts.",
+        "FaceNet with the nearest negative of every pair: all points contract at first, then fly apart.",
         "start=random&loss=facenet&m=0.2&miner=hard_negative&per=30",
     ),
     Preset(
         "push only",
-        "Without attraction each class is only driven from the others.",
+        "Without attraction the classes only move apart.",
         "start=random&side=push&per=30",
     ),
 )

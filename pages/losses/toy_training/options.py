@@ -15,8 +15,8 @@ from pages.shared.server.schema import loss
 
 TITLES = {"cub": "Photographs of birds"}
 NETWORKS = {
-    "cub": "SqueezeNet with ImageNet weights, frozen; pooling, linear",
-    "glyphs": "four blocks of convolutions trained here, frozen; pooling, linear",
+    "cub": "frozen SqueezeNet (ImageNet weights), pooling, linear layer",
+    "glyphs": "frozen network of four convolution blocks (trained here), pooling, linear layer",
 }
 
 
@@ -24,9 +24,12 @@ NETWORKS = {
 def options() -> dict[str, Any]:
     """Return the options that the panel offers, with one help sentence each."""
     splits = {"train": "training split", "test": "test split"}
-    helps = {"train": "What the network learns from.", "test": "What it never sees: of the Gaussians, other classes."}
+    helps = {
+        "train": "Samples the network trains on.",
+        "test": "Samples not trained on; for the Gaussians, unseen classes.",
+    }
     moves = {
-        "both": "Pulls and pushes move the network, as in any training.",
+        "both": "Pulls and pushes train the network, as usual.",
         "pulls": "Only distances between samples of one class have a gradient.",
         "pushes": "Only distances between samples of different classes have a gradient.",
     }

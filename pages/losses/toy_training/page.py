@@ -10,17 +10,18 @@ from pages.losses.toy_training.presets import PRESETS
 from pages.shared.widgets import misread_link
 from pages.shared.widgets.component import mount_timeline
 from pages.shared.widgets.presentation import Presentation
+from pages.shared.words import glossary
 
 LECTURE = Presentation(
-    "Toy training runs",
-    "{loss}: two trainings from one start, with the same batches, on one clock.",
+    "Toy training",
+    "{loss}: two training runs from one initialisation, with the same batches and clock.",
     ("time",),
     (
-        "Left what the network sees, then what the two losses make of it: same data, same seed, same batches.",
-        "Space plays and pauses, comma and full stop go batch by batch, Page Up and Down by epoch.",
-        "Press a class to see it alone; drag to turn what is in space.",
-        "Read R@1 and MAP@R beside those of the inputs: a map that looks tidy may rank worse than the raw data.",
-        "Controls, presets: photographs shows birds of classes that no training saw, with their nearest neighbours.",
+        "Left: the input. Then the embeddings of both losses, from the same data, seed and batches.",
+        "Space plays and pauses; comma and full stop go batch by batch; Page Up and Down go by epoch.",
+        "Press a class to see it alone; drag to rotate a 3-D view.",
+        "Compare R@1 and MAP@R with those of the inputs: a tidy map may rank worse than the raw data.",
+        "Controls, presets: photographs shows birds of unseen classes with their nearest neighbours.",
     ),
     "views",
 )
@@ -42,9 +43,10 @@ def canvas() -> None:
     )
 
 
-st.title("Toy training runs", anchor=False)
+st.title("Toy training", anchor=False)
 st.markdown(
-    "A small network maps points to a plane. Watch two losses, or two poolings, train it on **the same data, seed and "
-    "clock**; pause, scrub back, change a setting while it runs."
+    "A small network maps points to a plane. Compare two losses or two poolings that train it on **the same data, seed "
+    "and clock**. Pause, scrub back, or change a setting while it runs.",
+    help=glossary.explain("embedding", "R@K", "MAP@R", "unseen classes", "GAP, GSP"),
 )
 canvas()

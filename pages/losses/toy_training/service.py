@@ -32,7 +32,7 @@ from pages.shared.timeline.history_cache import HistoryCache
 from pages.shared.timeline.service import Answer, FrameRequest, Timeline
 
 CURVES = ("loss", "active", "nonzero", "map_at_r", "recall")
-PREPARED_ONCE = "Preparing the images: what the frozen network makes of them is computed once, in some seconds."
+PREPARED_ONCE = "Preparing the images: their feature maps are computed once, which takes some seconds."
 log = logging.getLogger(__name__)
 
 

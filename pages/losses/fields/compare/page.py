@@ -9,6 +9,7 @@ from pages.losses.fields.compare.state import ComparisonView
 from pages.shared.plane.state import LANDSCAPE, Scene
 from pages.shared.widgets import menu, misread_link
 from pages.shared.widgets.component import mount
+from pages.shared.words import glossary
 
 
 @st.fragment
@@ -34,7 +35,8 @@ def canvas() -> None:
 
 menu.views("compare", "Are these the same loss?")
 st.markdown(
-    "Two losses, one triplet: an **anchor** A pulls its **positive** P and pushes a **negative** N. Drag a point in "
-    "any plane and it moves in all; the last map is what is left when one loss is subtracted from the other."
+    "The same triplet under several losses: an **anchor** A, a **positive** P and a **negative** N. Drag a point in "
+    "any plane to move it in all. The last map shows the difference of two losses.",
+    help=glossary.explain("anchor, positive, negative", "force", "clamp window"),
 )
 canvas()

@@ -48,7 +48,8 @@ PAIRS: tuple[LossPair, ...] = (
     LossPair(
         "same",
         "Angular = c · (1, −1)",
-        "Angular is the distance-sensitive loss with s = 1, r = −1 and ratio 2 sin²ρ, times 2/cos²ρ; here ρ = 0.6.",
+        "The angular loss is 2/cos²ρ times the distance-sensitive loss with s = 1, r = −1, ratio 2 sin²ρ; here ρ = "
+        "0.6.",
         panel("angular", rho=RHO),
         _charges(1, -1, 2 * math.sin(RHO) ** 2, 0),
         _WIDE | {"fit": True},
@@ -56,7 +57,7 @@ PAIRS: tuple[LossPair, ...] = (
     LossPair(
         "same",
         "Angular 45° = 4 · entangled",
-        "Under 45 degrees the angular loss is four times the entangled one, margins included: 0.4 against 0.1.",
+        "At 45 degrees the angular loss is four times the entangled loss, including the margin: 0.4 against 0.1.",
         panel("angular", rho=math.pi / 4, m=0.4),
         panel("entangle", m=0.1),
         _WIDE | {"fit": True},
@@ -64,7 +65,7 @@ PAIRS: tuple[LossPair, ...] = (
     LossPair(
         "same",
         "Entangled = (1, −1)",
-        "Entangled is the distance-sensitive loss with s = 1, r = −1 and ratio 1; the margin carries over unchanged.",
+        "The entangled loss is the distance-sensitive loss with s = 1, r = −1 and ratio 1, with the same margin.",
         panel("entangle", m=0.3),
         _charges(1, -1, 1, 0.3),
         _WIDE,
@@ -72,14 +73,14 @@ PAIRS: tuple[LossPair, ...] = (
     LossPair(
         "same",
         "Modified = (0, 0)",
-        "Constant forces are the distance-sensitive loss with s = 0, r = 0, whatever the ratio.",
+        "With s = 0 and r = 0 the distance-sensitive loss has constant forces, for every ratio.",
         panel("modified_entangle", rho=0.7, m=1.3),
         _charges(0, 0, 0.7, 1.3),
     ),
     LossPair(
         "same",
         "Σ ranking = modified ½",
-        "A batch holds (a, p, n) and (p, a, n). Summed over both, before any clamp, ranking pulls and pushes as the "
+        "A batch holds (a, p, n) and (p, a, n). Summed over both orders, before any clamp, the ranking loss equals the "
         "modified entangled loss with ρ = ½.",
         panel("ranking", m=0.3),
         panel("modified_entangle", rho=0.5, m=0.3),
@@ -88,7 +89,7 @@ PAIRS: tuple[LossPair, ...] = (
     LossPair(
         "same",
         "Σ FaceNet = 2 · (1, −1)",
-        "Summed over both orders, before the clamp, FaceNet is twice the distance-sensitive loss (1, −1), ρ = ½.",
+        "Summed over both orders, before the clamp, FaceNet is twice the distance-sensitive loss (1, −1) with ρ = ½.",
         panel("facenet", m=0.2),
         _charges(1, -1, 0.5, 0.1),
         _SUMMED,
@@ -96,7 +97,7 @@ PAIRS: tuple[LossPair, ...] = (
     LossPair(
         "same",
         "Location-aware = entangled, on the sphere",
-        "On the unit sphere (dotted) the pull to the origin has no tangential part: only the margin is larger, by 5/2.",
+        "On the unit sphere (dotted) the pull to the origin has no tangential part; only the margin is larger, by 5/2.",
         panel("location_aware", variant="printed", m=0.1),
         panel("entangle", m=0.1),
         _SPHERE,
@@ -104,7 +105,7 @@ PAIRS: tuple[LossPair, ...] = (
     LossPair(
         "different",
         "Ranking / METU",
-        "One pushes with constant force, the other harder the nearer the negative; ranking never feels the edge p-n.",
+        "Ranking pushes with constant force and ignores the edge p–n; METU pushes harder the nearer the negative is.",
         panel("ranking", m=0.3),
         panel("distance_sensitive"),
     ),
@@ -119,7 +120,7 @@ PAIRS: tuple[LossPair, ...] = (
     LossPair(
         "different",
         "Ranking / modified ½, one order",
-        "The pair that is the same when summed over both orders is not the same triplet by triplet.",
+        "These losses are equal when summed over both orders, but not for a single triplet.",
         panel("ranking", m=0.3),
         panel("modified_entangle", rho=0.5, m=0.3),
         {"clamp": False, "fit": True},
@@ -127,7 +128,8 @@ PAIRS: tuple[LossPair, ...] = (
     LossPair(
         "different",
         "N-pairs / FaceNet, on the sphere",
-        "On the sphere both forces point the same way, but N-pairs weighs a triplet by a sigmoid: no factor fits.",
+        "On the sphere both forces have the same direction, but N-pairs weights a triplet by a sigmoid: no factor "
+        "fits.",
         panel("npairs"),
         panel("facenet", m=0.0),
         _SPHERE | {"shade": "force"},
@@ -135,7 +137,7 @@ PAIRS: tuple[LossPair, ...] = (
     LossPair(
         "different",
         "Location-aware / entangled, off the sphere",
-        "In the plane the pull to the origin is a force of its own: the same two losses are not the same.",
+        "In the plane the pull to the origin is an additional force, so the same two losses differ.",
         panel("location_aware", variant="printed", m=0.1),
         panel("entangle", m=0.1),
         {"clamp": False, "fit": True, "view": (0.0, 0.0, 1.7)} | _on_circle(20, 75, 140),

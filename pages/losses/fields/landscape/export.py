@@ -38,12 +38,12 @@ small {{ opacity: .8; }}
 {figure}
 <p>{verdicts}</p>
 {losses}
-<p><small>{triplet} Made with DML Lab; the same view opens there at <code>{link}</code>.</small></p>
+<p><small>{triplet} Made with DML Lab; open this view there at <code>{link}</code>.</small></p>
 </body></html>
 """
 CAPTION = (
-    "The height is the loss, were the {probe} there; the force is the slope. Lines bound the region in which the "
-    "{probe} feels a force, dashed at the upper clamp. The marble is the {probe}, let go{how}. Drag to turn."
+    "Height shows the loss if the {probe} were there; the slope is the force. Lines bound the region with a gradient, "
+    "dashed at the upper clamp. The marble is the {probe}, released{how}. Drag to rotate."
 )
 
 
@@ -51,7 +51,7 @@ def export(state: Scene | ComparisonView, *, dark: bool = False) -> str:
     """Return the HTML file of a state."""
     shown = service.landscape(state)
     panels: list[Scene | Panel] = [state] if isinstance(state, Scene) else [state.panels[k] for k in state.pair]
-    title = f"The landscape of {' and '.join(losses.formula(p.loss).title for p in panels)}"
+    title = f"Landscape of {' and '.join(losses.formula(p.loss).title for p in panels)}"
     how = ": gradient flow" if state.mass == 0 else f" with momentum, m = {state.mass:.3g}"
     places = ", ".join(f"{name} ({', '.join(map(untrusted.plain, getattr(state, name)))})" for name in POINTS)
     return PAGE.format(
@@ -90,7 +90,7 @@ def _figure(figure: dict[str, Any], dark: bool) -> str:
         "bgcolor": ink["page"],
         "bordercolor": ink["text"],
         "font": {"color": ink["text"]},
-        "buttons": [{"label": "Let the marble go", "method": "animate", "args": [None, run]}],
+        "buttons": [{"label": "Release the marble", "method": "animate", "args": [None, run]}],
     }
     whole = {
         "data": figure["data"],

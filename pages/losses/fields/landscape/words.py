@@ -11,15 +11,15 @@ def verdict(way: Roll, probe: Probe) -> str:
     loss = f"{way.energy[-1]:.3g}".replace("-", "−")
     if not way.moved:
         return {
-            "floor": f"Flat ground: the loss is 0 here and nothing moves the {probe}.",
-            "ceiling": f"Flat ground: above the upper clamp nothing moves the {probe}, though its loss is {loss}.",
-            "onto": f"The {probe} lies on the {way.other}: no force has a direction there.",
+            "floor": f"Flat: the loss is 0 here, so no force acts on the {probe}.",
+            "ceiling": f"Flat: above the upper clamp no force acts on the {probe}, although its loss is {loss}.",
+            "onto": f"The {probe} coincides with the {way.other}, where the force has no direction.",
         }.get(way.ending, f"The forces on the {probe} balance here, at loss {loss}.")
     return {
-        "floor": f"The {probe} stops where the loss is 0: the triplet is satisfied and left alone.",
-        "ceiling": f"The {probe} is left at the upper clamp, at loss {loss}: too hard a triplet, nothing moves it.",
-        "onto": f"The {probe} falls onto the {way.other}: the two embeddings become one, at loss {loss}.",
-        "hollow": f"The {probe} rests in a hollow at loss {loss}: the forces balance and the rest of it stays.",
-        "out": f"The {probe} rolls out of the picture, at loss {loss}. Zoom out to follow it.",
-        "rolling": f"The {probe} was followed as far as loss {loss}; it is still on its way.",
+        "floor": f"The {probe} stops where the loss is 0: the triplet is satisfied.",
+        "ceiling": f"The {probe} stops at the upper clamp, at loss {loss}: the triplet is too hard.",
+        "onto": f"The {probe} falls onto the {way.other}: the two embeddings coincide, at loss {loss}.",
+        "hollow": f"The {probe} stops in a minimum at loss {loss}: the forces balance.",
+        "out": f"The {probe} rolls out of view, at loss {loss}. Zoom out to follow it.",
+        "rolling": f"The {probe} is still moving, at loss {loss}, where the simulation ends.",
     }[way.ending]

@@ -8,6 +8,7 @@ from pages.losses.fields.pair_weights import service
 from pages.losses.fields.pair_weights.state import SLIDES, PairWeightsView
 from pages.shared.widgets import first_loss, menu, misread_link
 from pages.shared.widgets.component import mount
+from pages.shared.words import glossary
 from pages.shared.words.formulas import statements
 
 
@@ -26,25 +27,26 @@ def canvas() -> None:
 
 menu.views("pair_weights", "Pair weights")
 st.markdown(
-    "All that a loss can do to normalised embeddings is to **weigh pairs**: attract some, repel others, more or less. "
-    "Each map shows one such weight for every similarity of the pair (across) and of its rival (up)."
+    "On the sphere a loss only **weights pairs**: it attracts or repels them, more or less strongly. Each map shows "
+    "one weight; x: similarity of the pair, y: similarity of its rival.",
+    help=glossary.explain("anchor, positive, negative", "clamp window"),
 )
 canvas()
 first_loss.caption()
-st.subheader("What the maps show", anchor=False)
-st.markdown(
-    "On the unit sphere a triplet loss is a function of three similarities $S_{xy}=x^\\top y = 1-d_{xy}^2/2$, and its "
-    "gradient is a weighted sum of the other points, less its part along the point itself:"
-)
-st.latex(
-    statements(
-        r"\nabla_{\!a}L = w_{ap}\,(p-S_{ap}\,a)+w_{an}\,(n-S_{an}\,a),\qquad w_{xy}=\frac{\partial L}{\partial S_{xy}},"
-        r"\qquad \frac{\partial L}{\partial d_{xy}}=-d_{xy}\,w_{xy}"
+st.caption("Solid: loss = 0. Dashed: upper clamp. Hatched: no three unit vectors have these similarities.")
+with st.expander("Method", icon=":material/function:"):
+    st.markdown(
+        "On the unit sphere a triplet loss is a function of three similarities $S_{xy}=x^\\top y = 1-d_{xy}^2/2$. Its "
+        "gradient is a weighted sum of the other points, without the part along the point itself:"
     )
-)
-st.caption(
-    "A negative weight by similarity attracts the pair, a positive one repels it; by distance the signs are opposite. "
-    "Solid: loss = 0. Dashed: upper clamp. Hatched: no three unit vectors have these similarities. The same weights "
-    "are read off the gradient of any loss, of pairs and proxies too. "
-    "View of a loss as pair weighting: Wang et al. 2019 (multi-similarity loss)."
-)
+    st.latex(
+        statements(
+            r"\nabla_{\!a}L = w_{ap}\,(p-S_{ap}\,a)+w_{an}\,(n-S_{an}\,a),\qquad "
+            r"w_{xy}=\frac{\partial L}{\partial S_{xy}},\qquad \frac{\partial L}{\partial d_{xy}}=-d_{xy}\,w_{xy}"
+        )
+    )
+    st.markdown(
+        "A negative derivative with respect to similarity attracts the pair; a positive one repels it. For "
+        "derivatives with respect to distance the signs are opposite. The gradient of any loss gives such weights, "
+        "including losses of pairs and proxies. Losses as pair weighting: Wang et al. 2019 (multi-similarity loss)."
+    )

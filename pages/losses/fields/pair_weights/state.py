@@ -49,28 +49,29 @@ class PairWeightsView(PageState):
 SLIDES = (  # # the first is opened by a URL without parameters
     Preset(
         "METU against N-pairs",
-        "METU's push, 1/d³ by similarity, grows until the upper clamp cuts it off; the soft-max's stays below 1. "
-        "Both maps share one scale, on which METU's strongest push saturates.",
+        "METU's push, 1/d³ by similarity, grows until the upper clamp cuts it off; that of N-pairs (soft-max) is "
+        "below 1. Both maps share one scale, which METU's strongest push exceeds.",
         "l1=distance_sensitive&l2=npairs&weight=an",
     ),
     Preset(
         "Ranking against FaceNet",
-        "By similarity FaceNet weighs every active pair alike (±2), ranking weighs close pairs most (1/d).",
+        "By similarity, FaceNet weights every active pair equally (±2); ranking weights close pairs most (1/d).",
         "weight=an",
     ),
     Preset(
         "Hinge against soft-max",
-        "The hinge acts below a line and not at all above it; the original triplet loss fades and never quite stops.",
+        "The hinge acts on one side of a line only; the original triplet loss fades but never becomes zero.",
         "l2=hoffer&weight=ap",
     ),
     Preset(
         "All against semi-hard",
-        "The same slopes; the second loss drops the hardest negatives, those closer to the anchor than the positive.",
+        "Equal weights, but the second loss drops the hardest negatives, which are closer to the anchor than the "
+        "positive.",
         "l1=facenet,m:0.2&l2=facenet_mined&weight=an",
     ),
     Preset(
         "Who repels the positive",
-        "The pair p-n, which classical triplet losses leave alone: lifted shares one push, entangled pushes both ends.",
+        "The pair p–n, which classical triplet losses ignore: lifted splits one push, entangled pushes both ends.",
         "l1=lifted&l2=entangle,m:2.5&weight=pn&rival=fixed&pn=0.3",
     ),
 )

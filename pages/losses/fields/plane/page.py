@@ -12,16 +12,18 @@ from pages.shared.state.untrusted import bounded
 from pages.shared.widgets import first_loss, menu, misread_link
 from pages.shared.widgets.component import mount
 from pages.shared.widgets.presentation import Presentation
+from pages.shared.words import glossary
 
 LECTURE = Presentation(
     "Force fields of triplet losses",
-    "{loss}: colour is the loss N would have there, arrows the force that moves it.",
+    "{loss}: colour shows the loss if N were there; arrows show the force on N.",
     ("loss", "r", "m1", "m"),
     (
         "Anchor A and positive P are of one class and attract; the negative N, of another class, is pushed away.",
-        "Drag N slowly out: the push changes with the distance as the formula says, and ends at the line loss = 0.",
-        "Beyond the line the triplet is satisfied and teaches nothing. Hatched inside: the upper clamp drops it.",
-        "Choose FaceNet: its pull and push grow with distance. With the distance-sensitive loss r = 2 the push falls.",
+        "Drag N slowly outwards: the push changes with distance as the formula says, and ends at the line loss = 0.",
+        "Beyond that line the triplet is satisfied and its gradient is zero. In the hatched hole the upper clamp "
+        "drops it.",
+        "Choose FaceNet: pull and push grow with distance. With the distance-sensitive loss and r = 2 the push decays.",
         "Question for the audience: where would you put N so that it is pushed hardest?",
     ),
 )
@@ -48,7 +50,8 @@ def canvas() -> None:
 
 menu.views("fields", "Force fields of triplet losses")
 st.markdown(
-    "An **anchor** A pulls its **positive** P, of the same class, and pushes a **negative** N, of another. "
-    "Drag a point or move a slider: colour is the loss the scanning point would have there, arrows the force on it."
+    "An **anchor** A attracts its **positive** P (same class) and repels a **negative** N (another class). "
+    "Drag a point or move a slider. Colour shows the loss if N were there; arrows show the force on N.",
+    help=glossary.explain("anchor, positive, negative", "force", "active region", "clamp window", "margin"),
 )
 canvas()

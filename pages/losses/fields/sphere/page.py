@@ -12,6 +12,7 @@ from pages.losses.fields.sphere.words import row, statement
 from pages.shared.widgets import first_loss, menu, misread_link
 from pages.shared.widgets.component import mount
 from pages.shared.widgets.presentation import Presentation
+from pages.shared.words import glossary
 
 KEY = "sphere"
 # # On a narrow screen the table scrolls under its first column, whose background is that of the theme
@@ -21,15 +22,15 @@ STYLE = """<style>
 </style>"""
 
 LECTURE = Presentation(
-    "Circle and sphere",
+    "Losses on the unit sphere",
     "{loss} on the unit sphere: only the part of a force along the surface can move a point.",
     ("loss", "r", "m1", "m"),
     (
-        "Networks that normalise put every embedding on this sphere: three points, three angles.",
-        "Drag to turn it; drag A, P or N along the surface.",
-        "Tick radial parts under Controls, what is shown: that part of each force would change the norm only, and "
-        "normalisation takes it away.",
-        "The table of the page says for each loss which share that is, and from which margin on nobody is satisfied.",
+        "Networks that normalise put every embedding on this sphere. A triplet is three points, hence three angles.",
+        "Drag the background to turn the sphere; drag A, P or N along the surface.",
+        "Tick radial parts under Controls, what is shown: that part of each force only changes the norm, so "
+        "normalisation removes it.",
+        "The table shows this share for each loss, and the margin from which on every triplet is active.",
     ),
     "views",
 )
@@ -59,17 +60,19 @@ def canvas() -> None:
     with st.container(key="sphere-losses"):
         st.html(STYLE)
         st.table([row(scene, name) for name in losses.names()], border="horizontal")
-    st.caption(
-        "Each number is computed: residuals over 1024 random unit triplets (dimensions 3 and 128, automatic "
-        "differentiation), extremes by search over all triplets of the sphere. Default hyper-parameters, but those of "
-        "the loss chosen above. A margin at or above the last number keeps every triplet active."
-    )
+    with st.expander("Method", icon=":material/function:"):
+        st.markdown(
+            "All numbers are computed here. Residuals: 1024 random unit triplets in 3 and 128 dimensions, automatic "
+            "differentiation. Extremes: search over all triplets of the sphere. Hyper-parameters are the defaults, "
+            "except for the loss chosen above. A margin at or above the last column keeps every triplet active."
+        )
 
 
-menu.views("sphere", "Circle and sphere")
+menu.views("sphere", "Losses on the unit sphere")
 st.markdown(
-    "Normalised embeddings live on a sphere. Drag **anchor** A, **positive** P or **negative** N along it: colour is "
-    "the loss of the scanned point there, arrows the force that normalisation leaves."
+    "Normalised embeddings are points of the unit sphere. Drag **anchor** A, **positive** P or **negative** N along "
+    "it. Colour shows the loss at each position of the scanned point; arrows show the tangential force.",
+    help=glossary.explain("anchor, positive, negative", "force", "clamp window"),
 )
 canvas()
 first_loss.caption()

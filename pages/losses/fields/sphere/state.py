@@ -100,7 +100,7 @@ def _equilateral(side: float) -> tuple[Point, Point, Point]:
 STATES = (
     State(
         "collapsed pair",
-        "A and P coincide: no pull is left, and a pull of constant size has no direction.",
+        "A and P coincide: a pull that grows with distance is zero, and a pull of constant size has no direction.",
         ((0.0, 10.0), (0.0, 10.0), (60.0, 10.0)),
         (0.0, 0.0, 60.0),
     ),
@@ -112,31 +112,31 @@ STATES = (
     ),
     State(
         "orthogonal classes",
-        "A narrow class, and a negative at right angles to both its points.",
+        "A narrow class and a negative that is orthogonal to both of its points.",
         ((-10.0, 0.0), (10.0, 0.0), (0.0, 90.0)),
         (0.0, 10.0, 90.0),
     ),
     State(
         "random directions",
-        "Three orthogonal vectors, sides √2: where random points of many dimensions lie.",
+        "Three orthogonal vectors, sides √2, like random points in many dimensions.",
         ((0.0, 0.0), (90.0, 0.0), (0.0, 90.0)),
         None,
     ),
     State(
         "antipodal negative",
-        "N opposite A: the farthest it can be. All of the push along a-n is radial, so nothing of it is left.",
+        "N is opposite A, as far as possible. The push along a–n is radial, so normalisation removes all of it.",
         ((0.0, 0.0), (40.0, 0.0), (180.0, 0.0)),
         (0.0, 40.0, 180.0),
     ),
     State(
         "regular simplex",
-        "Three corners of a regular tetrahedron, 109.5° apart; on the circle an equilateral triangle.",
+        "Three corners of a regular tetrahedron, 109.5° apart. On the circle: an equilateral triangle.",
         _equilateral(_TETRAHEDRON),
         (0.0, 120.0, -120.0),
     ),
     State(
         "METU triangle",
-        "Side 2^(1/3): among equilateral triplets the METU loss (s, r, ρ) = (1, 2, 1) is least here.",
+        "Side 2^(1/3): the minimum of the METU loss (s, r, ρ) = (1, 2, 1) over equilateral triplets.",
         _equilateral(_METU_SIDE),
         None,
     ),

@@ -16,8 +16,8 @@ def statement(loss: losses.TripletLoss, share: Normalised) -> list[str]:
     """Return sentences about the effect of normalisation on a loss."""
     lines = [_residual(share)]
     lines.append(
-        f"**Removed:** {share.radial_share:.0%} of the squared forces is radial, on average over random triplets in "
-        "3-D. It would change norms only, and normalisation takes it away."
+        f"**Removed:** {share.radial_share:.0%} of the squared forces is radial (mean over random triplets in 3-D). "
+        "This part only changes norms, so normalisation removes it."
     )
     if share.identity:
         lines.append(
@@ -26,7 +26,7 @@ def statement(loss: losses.TripletLoss, share: Normalised) -> list[str]:
         )
     lines.append(
         f"**Range of the core:** from {_extreme(share.least)} to {_extreme(share.greatest)}; "
-        "the same in every dimension from 3 on, because three vectors span no more."
+        "the same in all dimensions from 3 on, because three vectors span at most three."
     )
     lines.append(_lower_clamp(loss, share))
     if math.isfinite(loss.m2):
@@ -36,46 +36,46 @@ def statement(loss: losses.TripletLoss, share: Normalised) -> list[str]:
 
 def _residual(residuals: Normalised) -> str:
     if residuals.residual < TINY:
-        return f"**Residual:** none to lose; all forces lie along the edges (to {residuals.residual:.0e})."
+        return f"**Residual:** none; all forces are along the edges (up to {residuals.residual:.0e})."
     return (
-        f"**Residual:** parts that lie along no edge reach {residuals.residual:.2f} of a triplet's whole force. On the "
-        f"sphere they vanish (at most {residuals.residual_tangential:.0e} is left): they point along the radius."
+        f"**Residual:** forces along no edge reach {residuals.residual:.2f} of a triplet's total force. On the sphere "
+        f"they vanish (at most {residuals.residual_tangential:.0e} remains), because they are radial."
     )
 
 
 def _lower_clamp(loss: losses.TripletLoss, residuals: Normalised) -> str:
     if residuals.margin_off is None:
-        always = "never reaches 0: every triplet is active, always" if residuals.clamp_is_off else "reaches 0"
-        return f"**Lower clamp:** there is no margin; the loss {always} (least {residuals.least.value:.4g})."
+        always = "never reaches 0, so every triplet is always active" if residuals.clamp_is_off else "reaches 0"
+        return f"**Lower clamp:** this loss has no margin; it {always} (minimum {residuals.least.value:.4g})."
     name = "m_1" if residuals.margin_name == "m1" else "m"
     if math.isinf(residuals.margin_off):
         return (
-            "**Lower clamp:** no margin switches it off: the core falls without bound as two points meet, and the "
-            "hardest negatives are dropped."
+            "**Lower clamp:** no margin disables it: the core decreases without bound as two points approach each "
+            "other, and the hardest negatives are dropped."
         )
     given = float(loss.hyper[residuals.margin_name or "m"])
     verdict = (
-        "is not below it: no triplet is ever satisfied, and the loss has lost its stopping rule"
+        "is not below this value: no triplet is ever satisfied, so the loss never stops"
         if given >= residuals.margin_off
-        else "is below it: far triplets can still be satisfied"
+        else "is below this value: far triplets can still be satisfied"
     )
     return (
-        f"**Lower clamp:** switched off everywhere from ${name} = {residuals.margin_off:.5g}$ on. "
-        f"The present ${name} = {given:.4g}$ {verdict}."
+        f"**Lower clamp:** disabled everywhere from ${name} = {residuals.margin_off:.5g}$ on. "
+        f"The current ${name} = {given:.4g}$ {verdict}."
     )
 
 
 def _upper_clamp(loss: losses.TripletLoss, residuals: Normalised) -> str:
     if math.isinf(residuals.greatest.value):
-        return f"**Upper clamp:** $m_2 = {loss.m2:.4g}$ always drops some: the core rises without bound as points meet."
+        return f"**Upper clamp:** $m_2 = {loss.m2:.4g}$ always drops triplets, because the core grows without bound."
     reached = residuals.greatest.value + loss.margin
     does = "drops the hardest triplets" if reached >= loss.m2 else "is never reached"
-    return f"**Upper clamp:** $m_2 = {loss.m2:.4g}$ {does}: before it the loss is at most {reached:.4g}."
+    return f"**Upper clamp:** $m_2 = {loss.m2:.4g}$ {does}: before this clamp the loss is at most {reached:.4g}."
 
 
 def _extreme(extreme: Extreme) -> str:
     if math.isinf(extreme.value):
-        return f"{_number(extreme.value)} (as two points meet)"
+        return f"{_number(extreme.value)} (limit as two points coincide)"
     ap, an, pn = (math.degrees(x) for x in extreme.angles)
     return f"{_number(extreme.value)} (at A–P {ap:.4g}°, A–N {an:.4g}°, P–N {pn:.4g}°)"
 
@@ -93,7 +93,7 @@ def row(scene: SphereScene, name: str) -> dict[str, str]:
     margin = (
         "always on (no margin)"
         if residuals.margin_off is None
-        else "none does"
+        else "none disables it"
         if math.isinf(residuals.margin_off)
         else f"{residuals.margin_name} = {_number(residuals.margin_off)}"
     )
@@ -102,6 +102,6 @@ def row(scene: SphereScene, name: str) -> dict[str, str]:
         "Residual: off → on the sphere": share,
         "Radial share, removed": f"{residuals.radial_share:.0%}",
         "Range of the core": f"{_number(residuals.least.value)} …\u00a0{_number(residuals.greatest.value)}",
-        "On the sphere it is": f"${residuals.identity.text}$" if residuals.identity else "",
+        "Form on the sphere": f"${residuals.identity.text}$" if residuals.identity else "",
         "Lower clamp off from": margin,
     }

@@ -26,7 +26,7 @@ def test_the_page_states_its_loss_and_all_others():
     app = opened(loss="moving")
     assert not app.exception
     assert says(app.subheader[0].value, "normalisation", "Moving in the right direction")
-    assert any("no margin switches it off" in x.value for x in app.markdown)
+    assert any("no margin disables it" in x.value for x in app.markdown)
     table = app.table[0].value
     assert len(table) == len(losses.names())
 
@@ -57,7 +57,7 @@ def test_statements_hold_their_numbers(name):
         assert f"{found.margin_off:.5g}" in text
         assert f"{found.margin_off:.4g}".replace("-", "−") in cells["Lower clamp off from"]
     assert ("vanish" in text) == (name in ("moving", "npairs", "location_aware"))
-    assert ("Form on the sphere" in text) == bool(cells["On the sphere it is"])
+    assert ("Form on the sphere" in text) == bool(cells["Form on the sphere"])
 
 
 def test_the_verdict_on_a_margin_turns_where_the_clamp_does():
