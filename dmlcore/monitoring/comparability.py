@@ -120,7 +120,7 @@ def _frozen(spec: RunSpec) -> str:
 
 
 RULES = (
-    Rule("incomparable", "data.name", "data set", "the scores are of other tasks", _key("data.name")),
+    Rule("incomparable", "data.name", "data set", "the scores belong to different tasks", _key("data.name")),
     Rule(
         "incomparable",
         "data.split",
@@ -132,13 +132,13 @@ RULES = (
         "caution",
         "data.root",
         "folder of the data",
-        "it may hold another subset",
+        "it may hold a different subset",
         lambda spec: spec.data.root or "the usual place",
     ),
     Rule(
         "incomparable",
         "schedule.monitor_part",
-        "what chose the weights",
+        "selection of the weights",
         "weights chosen on the test split score too high",
         _selection,
     ),
@@ -152,19 +152,19 @@ RULES = (
         _key("model.embedding_dim"),
     ),
     Rule("incomparable", "data.image_size", "image size", "larger images alone raise the scores", _size),
-    Rule("caution", "protocol", "protocol", "each trains, selects and reports otherwise", _protocol),
-    Rule("caution", "data.validation", "held-out part", "the runs train on other classes or samples", _held_out),
+    Rule("caution", "protocol", "protocol", "each trains, selects and reports differently", _protocol),
+    Rule("caution", "data.validation", "validation data", "the runs train on different classes or samples", _held_out),
     Rule("caution", "data.crop", "augmentation", "it regularises as a loss may", _crop),
-    Rule("caution", "pooling.name", "pooling", "part of the difference may be its", _key("pooling.name")),
+    Rule("caution", "pooling.name", "pooling", "it may cause part of the difference", _key("pooling.name")),
     Rule("caution", "model.normalize", "normalisation of embeddings", "the geometry differs", _key("model.normalize")),
     Rule(
         "incomparable",
         "conditioning.among",
         "view of the test samples",
-        "embeddings that were read with their test neighbours know what they are compared with",
+        "embeddings computed with test neighbours contain information on the gallery",
         _view,
     ),
-    Rule("caution", "model.freeze", "frozen part", "what stays as it starts cannot learn", _frozen),
+    Rule("caution", "model.freeze", "frozen part", "frozen parts cannot learn", _frozen),
     Rule("caution", "model.freeze_batch_norm", "frozen batch norm", "it regularises", _key("model.freeze_batch_norm")),
     Rule("caution", "schedule.steps", "budget", "a run that saw more samples had more time to learn", _seen),
     Rule(
@@ -178,7 +178,7 @@ RULES = (
         "caution",
         "model.embedding_start",
         "start of the embedding layer",
-        "a linear method has learned from the labels before the first step",
+        "a linear method may have learned from the labels before the first step",
         _key("model.embedding_start"),
     ),
     Rule("caution", "model.dropout", "dropout", "it regularises as a loss may", _key("model.dropout")),
@@ -187,7 +187,7 @@ RULES = (
     ),
     Rule("note", "fork.run", "beginning", "a fork has the training run of its parent behind it", _beginning),
     Rule("caution", "fork.leave_out", "training split", "samples were left out or relabelled", _edits),
-    Rule("note", "schedule.patience", "patience", "the budgets may differ in fact", _key("schedule.patience")),
+    Rule("note", "schedule.patience", "patience", "the actual budgets may differ", _key("schedule.patience")),
     Rule(
         "note",
         "optimiser.learning_rate",
@@ -228,10 +228,10 @@ def lint_spec(spec: RunSpec, training: int | None = None) -> list[ComparabilityI
 def _alone(spec: RunSpec) -> Iterator[Issue]:
     # Selection of the weights.
     if spec.schedule.monitor_part == "test":
-        sentence = f"The test split chooses the weights ({_selection(spec)}), so the test scores are too good."
+        sentence = f"The test split chooses the weights ({_selection(spec)}), so the test scores are too high."
         yield "caution", ("schedule.monitor_part",), sentence
     elif spec.data.validation == "none":
-        yield "note", ("data.validation",), "Nothing validates, so the weights of the last step are tested."
+        yield "note", ("data.validation",), "There is no validation, so the weights of the last step are tested."
     yield from _fast_proxies(spec)
     # Frozen parts and their initial weights.
     if spec.model.freeze_batch_norm and not spec.model.start:
@@ -247,16 +247,20 @@ def _alone(spec: RunSpec) -> Iterator[Issue]:
         )
         yield "caution", ("model.freeze", "model.start"), sentence
     if spec.model.freeze == "backbone" and spec.data.augment and not spec.data.views:
-        sentence = "Training images are neither flipped nor cut, as the kept feature maps are of whole images."
+        sentence = "Training images are neither flipped nor cropped: the cached feature maps are those of whole images."
         yield "note", ("data.views", "data.augment"), sentence
     if spec.batch.sampler in ("mined", "neighbourhood") and spec.batch.balanced_steps >= spec.schedule.steps:
         sentence = (
-            f"All {spec.schedule.steps:,} steps are balanced batches, so the {spec.batch.sampler} ones never begin. "
-            "Train longer, or begin them earlier."
+            f"All {spec.schedule.steps:,} steps are balanced batches, so the {spec.batch.sampler} ones never start. "
+            "Train longer, or start them earlier."
         )
         yield "caution", ("batch.balanced_steps", "schedule.steps"), sentence
     if _split(spec) == "known classes":
-        yield "note", ("data.split",), "Tested on classes it was trained on: no measure of unseen classes."
+        yield (
+            "note",
+            ("data.split",),
+            "Tested on training classes: the score says nothing about unseen classes.",
+        )
 
 
 def lint_protocol_runs(specs: Sequence[RunSpec]) -> list[ComparabilityIssue]:

@@ -67,7 +67,9 @@ def examine(store: RunStore, port: int = PORT) -> Iterator[Diagnosis]:
         try:
             yield from look()
         except Exception as error:  # one broken part must not hide the other diagnoses
-            yield Diagnosis("doctor", "fault", f"a look failed: {type(error).__name__}: {error}", "Please report this.")
+            yield Diagnosis(
+                "doctor", "fault", f"a check failed: {type(error).__name__}: {error}", "Please report this."
+            )
 
 
 def _machine() -> Iterator[Diagnosis]:
@@ -83,7 +85,7 @@ def _machine() -> Iterator[Diagnosis]:
             "memory",
             "fault",
             f"{free / GB:.1f} GB are free",
-            f"Close something: the app and one training need {MIN_MEMORY / GB:.0f} GB.",
+            f"Close other programs: the app and one training run need {MIN_MEMORY / GB:.0f} GB.",
         )
     else:
         yield Diagnosis("memory", "good", f"{free / GB:.1f} GB are free")
@@ -97,7 +99,7 @@ def _settings() -> Iterator[Diagnosis]:
             yield Diagnosis("settings", "fault", f"{name} is {value!r}", f"Set {name} to a whole number, or unset it.")
     token = os.environ.get("DML_TOKEN", "")
     if token and token != "proxy" and len(token) < 16:
-        yield Diagnosis("settings", "fault", "DML_TOKEN is short", "Make one: openssl rand -hex 24")
+        yield Diagnosis("settings", "fault", "DML_TOKEN is short", "Generate one: openssl rand -hex 24")
 
 
 def _packages() -> Iterator[Diagnosis]:
@@ -123,7 +125,7 @@ def _packages() -> Iterator[Diagnosis]:
         else:
             other = f"{requirement.name} is {version}, tested with {requirement.specifier}"
             yield Diagnosis("packages", "note", other, _install(requirement))
-    yield Diagnosis("packages", "good", f"{well} packages as they were tested")
+    yield Diagnosis("packages", "good", f"{well} packages in tested versions")
 
 
 def _install(requirement: Requirement) -> str:
@@ -135,7 +137,7 @@ def _gpu() -> Iterator[Diagnosis]:
     import torch  # imported late: it takes seconds, and earlier diagnoses should be visible meanwhile
 
     if not cards and not torch.cuda.is_available():
-        yield Diagnosis("GPU", "note", "none: trainings run on the CPU")
+        yield Diagnosis("GPU", "note", "none: runs train on the CPU")
     elif not torch.cuda.is_available():
         build = "has no CUDA" if torch.version.cuda is None else f"for CUDA {torch.version.cuda} cannot use it"
         yield Diagnosis(
@@ -154,7 +156,7 @@ def _gpu() -> Iterator[Diagnosis]:
 
 def _store(store: RunStore) -> Iterator[Diagnosis]:
     if not store.root.exists():
-        yield Diagnosis("store", "note", f"{store.root} is not there yet", "The first run makes it.")
+        yield Diagnosis("store", "note", f"{store.root} does not exist yet", "The first run creates it.")
         return
     try:
         with tempfile.TemporaryDirectory(dir=store.root, prefix=leftovers.NEW) as folder:
@@ -162,7 +164,7 @@ def _store(store: RunStore) -> Iterator[Diagnosis]:
                 (Path(folder) / "probe.tmp").touch()
             (Path(folder) / "probe.tmp").replace(Path(folder) / "probe")
     except (OSError, locks.Busy) as error:
-        remedy = "Give the folder to this account, or choose another with DML_RUNS; it must know file locks."
+        remedy = "Give the folder to this account, or choose another with DML_RUNS; it must support file locks."
         yield Diagnosis("store", "fault", f"{store.root} cannot be written to ({error})", remedy)
     runs = store.list()
     yield _space("store", store.root, f"{len(runs)} runs in {store.root}")
@@ -186,7 +188,7 @@ def _space(subject: str, folder: Path, what: str) -> Diagnosis:
     free = shutil.disk_usage(folder).free
     summary = f"{what}, {free / GB:.0f} GB free"
     if free < MIN_SPACE:
-        return Diagnosis(subject, "fault", summary, "Make room: dml clean lists what may go.")
+        return Diagnosis(subject, "fault", summary, "Free some space: dml clean lists what can be removed.")
     return Diagnosis(subject, "good", summary)
 
 
@@ -206,7 +208,7 @@ def _weights() -> Iterator[Diagnosis]:
     files = pretrained.CHECKPOINTS.values()
     present = [file.file for file in files if pretrained.find(file) is not None]
     summary = f"{len(present)} of {len(files)} files of pretrained weights are here"
-    missing = "" if len(present) == len(files) else "The others are downloaded when a run asks for them."
+    missing = "" if len(present) == len(files) else "Runs download the others on demand."
     yield Diagnosis("weights", "good" if not missing else "note", summary, missing)
 
 
@@ -216,7 +218,7 @@ def _port(port: int) -> Iterator[Diagnosis]:
         try:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
-            remedy = f"Stop what listens there, or choose another: dml serve --port {port + 1}"
+            remedy = f"Stop the program that listens there, or choose another: dml serve --port {port + 1}"
             yield Diagnosis("port", "note", f"{port} is taken ({error.strerror})", remedy)
         else:
             yield Diagnosis("port", "good", f"{port} is free")

@@ -110,7 +110,7 @@ def _overflow(since: int, words: str, value: float) -> HealthWarning:
         "exploding",
         since,
         {"value": value},
-        f"On the way to NaN: {words} {value:.2g}, and float32 ends at 3e38, squares of embeddings at 1e19.",
+        f"Approaching NaN: {words} {value:.2g}, and float32 ends at 3e38, squares of embeddings at 1e19.",
         (
             "divide optimiser.learning_rate by 10, or by 100",
             "set optimiser.clip_norm, for example to 1",
@@ -138,11 +138,11 @@ def _point(history: _History) -> HealthWarning | None:
         "point",
         since,
         numbers,
-        f"All embeddings of a batch lie within {100 * value:.2g} % of their length of one point{distances}.",
+        f"All embeddings of a batch are within {100 * value:.2g} % of their length of one point{distances}.",
         (
             "choose a milder miner (semi_hard, or all): the hardest negatives pull everything together first",
             "divide optimiser.learning_rate by 10",
-            "check the labels: what cannot be told apart is best answered by a single point",
+            "check the labels: for indistinguishable classes, a single point is the best solution",
             "choose a loss whose push does not vanish with the distance, such as distance_sensitive",
         ),
     )
@@ -162,11 +162,11 @@ def _dimensions(history: _History) -> HealthWarning | None:
         "dimensions",
         since,
         {"effective_rank": rank[-1][1], "largest_share": share[-1][1] if share else 1.0},
-        f"The embeddings fill {rank[-1][1]:.1f}{space} dimensions: classes can only be told apart along a line.",
+        f"The embeddings fill {rank[-1][1]:.1f}{space} dimensions: classes can only be separated along a line.",
         (
             "divide optimiser.learning_rate by 10",
             "widen the narrowest layer before the embedding (model.hidden)",
-            "choose a loss that also pushes classes apart that are already in order, or raise its margin",
+            "choose a loss that also separates classes that satisfy the margin, or raise the margin",
         ),
     )
 
@@ -187,7 +187,7 @@ def _margin(history: _History) -> HealthWarning | None:
         (
             "choose a milder miner (semi_hard, or all)",
             "divide optimiser.learning_rate by 10, or warm the new layers up first (schedule.warm_up)",
-            "lower the margin until some triplets are in order, and raise it later",
+            "lower the margin until some triplets satisfy it, and raise it later",
         ),
     )
 
@@ -202,7 +202,7 @@ def _saturated(history: _History) -> HealthWarning | None:
         _near_since(history, top),
         {"loss": fmean(recent), "m2": top},
         f"The loss stays at its upper clamp, m2 = {top:.4g}: triplets beyond it have no gradient.",
-        ("raise loss.m2", "start from a pretrained network, so that fewer triplets begin beyond the clamp"),
+        ("raise loss.m2", "start from a pretrained network, so that fewer triplets start beyond the clamp"),
     )
 
 
@@ -252,10 +252,10 @@ def _flat(history: _History) -> HealthWarning | None:
     active = series(history.rows, "step", "active")[1][-2 * tenth :]
     everything = bool(active) and median(active) > 0.95
     numbers = {"first": fmean(first), "last": fmean(last), "noise": noise}
-    remedies = ["multiply optimiser.learning_rate by 10; if the loss then jumps about, divide it by 10 instead"]
+    remedies = ["multiply optimiser.learning_rate by 10; if the loss then oscillates, divide it by 10 instead"]
     if everything:
         numbers["active"] = median(active)
-        remedies.append("lower the margin: nearly every triplet is active, so the loss tells easy from hard no more")
+        remedies.append("lower the margin: nearly all triplets are active, so the loss ignores how hard they are")
     remedies.append(
         "check that the labels belong to the samples, and that the network is not frozen (schedule.warm_up)"
     )

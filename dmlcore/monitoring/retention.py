@@ -128,7 +128,7 @@ def apply(removals: Sequence[Removal]) -> Iterator[tuple[Removal, str]]:
                     for path in removal.paths:
                         path.unlink(missing_ok=True)
             elif not all(map(cache_files.remove, removal.paths)):
-                raise locks.Busy("it is being made anew")
+                raise locks.Busy("it is being recreated")
         except (OSError, RunError, locks.Busy) as error:
             yield removal, str(error)
         else:

@@ -16,15 +16,15 @@ def replace(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Replace `path` with the output of `write(file)`; after a crash the file is either the old or the new one,
     complete.
     """
-    beside = path.with_name(f".{path.name}.tmp")  # a fixed name, so that the remains of a killed writer are overwritten
+    temporary = path.with_name(f".{path.name}.tmp")  # fixed, so that a killed writer's file is overwritten
     try:
-        with open(beside, "wb") as file:
+        with open(temporary, "wb") as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(beside, path)
+        os.replace(temporary, path)
     except OSError:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
     sync_directory(path.parent)
 

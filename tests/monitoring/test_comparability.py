@@ -69,9 +69,9 @@ def test_repeats():
 
 def test_single_specs():
     chosen = IMAGES.with_overrides(["schedule.monitor_part=test"])
-    assert "too good" in found(chosen)["caution", "schedule.monitor_part"]
+    assert "too high" in found(chosen)["caution", "schedule.monitor_part"]
     assert "last step" in found(IMAGES.with_overrides(["data.validation=none"]))["note", "data.validation"]
-    assert "no measure of unseen" in found(IMAGES.with_overrides(["data.split=samples"]))["note", "data.split"]
+    assert "nothing about unseen" in found(IMAGES.with_overrides(["data.split=samples"]))["note", "data.split"]
     fast = IMAGES.with_overrides(["optimiser.learning_rate=1e-4", "loss.learning_rate=1e-2"])
     assert says(found(fast)["caution", "loss.learning_rate"], "100 times faster")
     assert found(IMAGES) == {}

@@ -86,13 +86,13 @@ class Address:
             for name, (path, signature) in sorted(there.items(), key=lambda item: _order(item[0]), reverse=True):
                 if self._fetched.get(name) != signature and (not only or name == only):
                     place = _inside(root, name)
-                    beside = place.with_name(f".{place.name}.tmp")
+                    temporary = place.with_name(f".{place.name}.tmp")
                     place.parent.mkdir(parents=True, exist_ok=True)
-                    with self._files.open(path, "rb") as source, open(beside, "wb") as into:
+                    with self._files.open(path, "rb") as source, open(temporary, "wb") as into:
                         self._copy(source, into, name)
-                    new.append((beside, place, name, signature))
-            for beside, place, name, signature in reversed(new):
-                beside.replace(place)
+                    new.append((temporary, place, name, signature))
+            for temporary, place, name, signature in reversed(new):
+                temporary.replace(place)
                 self._fetched[name] = signature
         except (FileExistsError, IsADirectoryError, NotADirectoryError) as error:
             raise JobError(f"{self._path}: one name is that of a file and of a folder: {error.filename}") from None

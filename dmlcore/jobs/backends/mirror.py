@@ -77,17 +77,17 @@ class Mirror:
         for name, signature in now.items():
             if name not in (METRICS, LOG, SPEC) and self._seen.get(name) != signature:
                 place = self.target / name
-                beside = place.with_name(f".{place.name}.new")
+                temporary = place.with_name(f".{place.name}.new")
                 place.parent.mkdir(exist_ok=True)
-                beside.unlink(missing_ok=True)
+                temporary.unlink(missing_ok=True)
                 with contextlib.suppress(FileNotFoundError):  # replaced at this moment; the next call finds it
-                    link_or_copy(self.source / name, beside)
-                    fresh.append((beside, place))
+                    link_or_copy(self.source / name, temporary)
+                    fresh.append((temporary, place))
         self._copy_rows()
         self._copy_log()
-        for beside, place in fresh:
-            os.replace(beside, place)
-            beside.unlink(missing_ok=True)  # os.replace does nothing if both names are links to the same file
+        for temporary, place in fresh:
+            os.replace(temporary, place)
+            temporary.unlink(missing_ok=True)  # os.replace does nothing if both names are links to the same file
         # the first two are absent for a moment while a checkpoint is saved
         for name in self._seen.keys() - now.keys() - {LAST, PREV, SPEC}:
             (self.target / name).unlink(missing_ok=True)
