@@ -72,11 +72,11 @@ class Separation:
     def words(self) -> str:
         """Return the comparison as a sentence."""
         digits = 1 if self.pooled >= 0.005 else 2
-        same = f", {self.means / self.paired:.1f} times where they are compared seed by seed" if self.paired else ""
+        same = f", or {self.means / self.paired:.1f} if compared seed by seed" if self.paired else ""
         return (
-            f"From one variant to another the means differ by {100 * self.means:.{digits}f} points (standard "
-            f"deviation), from seed to seed by {100 * self.pooled:.{digits}f}: {self.ratio:.1f} times as much{same}. "
-            f"Variants all alike would show {self.chance:.1f} times."
+            f"The means of the variants differ by {100 * self.means:.{digits}f} points (standard deviation), the "
+            f"seeds of a variant by {100 * self.pooled:.{digits}f}: a ratio of {self.ratio:.1f}{same}. "
+            f"Identical variants would give {self.chance:.1f}."
         )
 
 

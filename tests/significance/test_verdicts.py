@@ -148,7 +148,7 @@ def test_means_are_set_beside_what_seeds_do_and_a_tie_says_how_many_would_tell()
     assert 3 < needed <= FEASIBLE
     assert f"would take about {needed} seeds." in verdict(closer, inputs(closer, 0.05, 0.05, 0.05)).text
     assert "would take" not in verdict(closer, inputs(closer, 0.05, 0.05, 0.05), further=False).text
-    assert f"from seed to seed by {100 * apart.pooled:.1f}: {apart.ratio:.1f} times as much" in said
+    assert f"seeds of a variant by {100 * apart.pooled:.1f}: a ratio of {apart.ratio:.1f}" in said
 
 
 def test_classes_are_what_a_difference_is_asked_over():

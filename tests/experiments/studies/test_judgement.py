@@ -34,7 +34,7 @@ def test_where_seeds_are_folds_the_words_say_so_and_ask_for_no_more_of_them():
 
 def test_a_study_with_questions_says_what_the_order_of_the_others_is_worth():
     study, found = studies.read("cub-squeezenet"), studies.load("cub-squeezenet").runs
-    assert "the means differ by" in studies.judge(study, found).text
+    assert "The means of the variants differ by" in studies.judge(study, found).text
     named = [run for run in found if run.variant in ("GAP", "GSP")]
     assert "GSP is above" not in studies.judge(study, named).text, "the answers say it"
 
