@@ -178,7 +178,7 @@ def _path(root: Path | str | None) -> Path | None:
     try:
         return Path(root).expanduser()
     except RuntimeError:  # ~name of an unknown user
-        raise DataError(f"{str(root)[:200]}: nobody of that name has a home folder here; give the whole path") from None
+        raise DataError(f"{str(root)[:200]}: no user of that name has a home folder here; give the full path") from None
 
 
 def _check_image_size(info: Description, image_size: int | None) -> None:

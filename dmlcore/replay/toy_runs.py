@@ -239,10 +239,7 @@ def _vectors(dataset: Dataset, indices: Ints) -> Floats:
 
 
 def train_scores(training: LiveTraining, step: int, split: str = "train") -> RetrievalScores:
-    """Return retrieval scores of the network after `step`, each sample of a split a query against the others.
-
-    Holds the lock of the training run only until its frames are copied.
-    """
+    """Return retrieval scores of the network after `step`; every sample of a split queries the others."""
     before = tuple(change for change in training.spec.changes if change.step < step)
     stopped = replace(training.spec, changes=(*before, SpecChange(step)))
     with training.lock:

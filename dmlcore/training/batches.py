@@ -55,7 +55,7 @@ class Batches:
         self.train = dataset.splits["train"]
         self.table: Singles | None = None
         if spec.data.fresh and not hasattr(dataset.inputs, "fresh"):
-            raise TrainingError(f"data.fresh: only collages can be put together anew, and {dataset.name} has none")
+            raise TrainingError(f"data.fresh: only collages can be rearranged, and {dataset.name} has none")
         if spec.data.fresh and dataset.features is not None:
             raise TrainingError("data.fresh: frozen backbones keep feature maps of collages that stay; switch it off")
         b, mined = spec.batch, spec.batch.sampler == "mined"

@@ -19,7 +19,7 @@ CARS = {  # some of the 196
 
 
 def write_image(path: Path, grey: int = 100) -> str:
-    """Write a small JPEG, with the fork that macOS archives put beside it."""
+    """Write a small JPEG, and next to it the `._*` file that macOS adds to archives."""
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.new("RGB", (24, 18), (grey % 256, 90, 160)).save(path, "JPEG")
     (path.parent / f"._{path.name}").write_bytes(b"\0\5\x16\7")

@@ -108,7 +108,7 @@ def test_fresh_collages_are_a_function_of_the_step_and_reading_ahead_changes_not
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (["data.fresh=true"], "data.fresh: only collages can be put together anew, and digits has none"),
+        (["data.fresh=true"], "data.fresh: only collages can be rearranged, and digits has none"),
         (["batch.classes=11"], "batch: a batch needs 11 classes"),
         (["batch.sampler=mined"], "batch: mined batches take the negatives that .*; set miner.name"),
         (["batch.sampler=neighbourhood", "batch.neighbours=4096"], "batch: a neighbourhood of 4096"),

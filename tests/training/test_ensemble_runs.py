@@ -65,9 +65,7 @@ def test_each_step_tells_the_loss_and_the_weight_of_every_member(tmp_path: Path)
 
 
 def test_the_classifier_of_a_run_learns_from_what_the_embedding_layer_takes() -> None:
-    """Its width is that of the network's last features; its gradient reaches earlier layers, but not the embedding
-    layer.
-    """
+    """The classifier has the width of the last features; its gradient reaches the layers before them."""
     spec = RunSpec().with_overrides(
         [
             *("loss.name=wel", "loss.classifier_input=features", "loss.triplet=off", "loss.proxy_nca=off"),

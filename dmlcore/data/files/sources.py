@@ -104,8 +104,8 @@ SOURCES: Mapping[str, DataSource] = {
         "https://mmlab.ie.cuhk.edu.hk/projects/DeepFashion/InShopRetrieval.html leads to. No digest is published.",
         layouts=(
             "In-shop Clothes Retrieval Benchmark/     or In-shop, InShop, inshop, DeepFashion\n"
-            "  Eval/list_eval_partition.txt           or beside Eval/, or in Anno/\n"
-            "  Img/img/WOMEN/Dresses/id_00000002/*.jpg      from Img/img.zip, unpacked in Img/ or beside it\n  …",
+            "  Eval/list_eval_partition.txt           or next to Eval/, or in Anno/\n"
+            "  Img/img/WOMEN/Dresses/id_00000002/*.jpg      from Img/img.zip, unpacked in Img/ or next to it\n  …",
         ),
     ),
     "omniglot": DataSource(
@@ -139,7 +139,7 @@ SOURCES: Mapping[str, DataSource] = {
             "<any folder>/           one folder a class; by name, the first half of the classes train\n"
             "  <class name>/*.jpg, *.png, *.webp, *.gif, *.bmp",
             "<any folder>/           split on disk\n  train/<class name>/*.jpg\n  test/<class name>/*.jpg",
-            "<any folder>/           shards as WebDataset names them; a .cls or .json beside each image has its class\n"
+            "<any folder>/           shards in WebDataset naming; a .cls or .json next to each image holds its class\n"
             "  *.tar",
         ),
     ),

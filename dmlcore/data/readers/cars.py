@@ -178,5 +178,5 @@ def _read_folders(folder: Path) -> ImageTable:
         labels=np.repeat(np.arange(len(names), dtype=np.int64), counts),
         class_names=tuple(names),
         train_classes=sum(name.casefold() <= LAST_TRAINING_NAME.casefold() for name in names),
-        notes=("no annotations beside the images, so that there is no official image-wise split",),
+        notes=("there are no annotations next to the images, so there is no official image-wise split",),
     )

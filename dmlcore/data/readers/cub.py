@@ -92,7 +92,7 @@ def _read_folders(images: Path) -> ImageTable:
         labels=labels,
         class_names=tuple(_plain(folders[number]) for number in present),
         train_classes=int((present <= TRAIN_CLASSES).sum()),
-        notes=("no lists beside the images, so that there is no official image-wise split",),
+        notes=("there are no lists next to the images, so there is no official image-wise split",),
     )
 
 

@@ -156,7 +156,7 @@ def _folders(folder: Path) -> tuple[Path, Path]:
         if (folder / train).is_dir() and (folder / test).is_dir():
             return folder / train, folder / test
     lacking: Iterator[str] = (test for train, test in SETS if (folder / train).is_dir())
-    raise DataError(f"{folder / next(lacking, SETS[0][0])} is missing; put it beside the other folder of {INFO.url}")
+    raise DataError(f"{folder / next(lacking, SETS[0][0])} is missing; put it next to the other folder of {INFO.url}")
 
 
 def _drawer(path: Path) -> int:

@@ -183,7 +183,9 @@ class ShardIndex:
         except FileNotFoundError:
             raise DataError(f"{path} is missing; {AGAIN}") from None
         if digest != self.manifest.digests.get(name):
-            raise DataError(f"{path} does not belong to the {MANIFEST} beside it: it is damaged or another's; {AGAIN}")
+            raise DataError(
+                f"{path} does not belong to the {MANIFEST} next to it: it is damaged or from another data set; {AGAIN}"
+            )
         self._now.update(digest.encode())
 
     def _stat_shards(self) -> None:
@@ -256,7 +258,7 @@ class _Descriptor:
 
 @dataclass(frozen=True)
 class ShardImageStatus:
-    """Size of an image in bytes, and instead of a time a number that changes when any shard changes."""
+    """Size of an image in bytes, and a number in place of its time that changes when any shard changes."""
 
     st_size: int
     st_mtime_ns: int

@@ -87,7 +87,7 @@ def _table(shards: list[Path], samples: list[_Sample], shard_of: np.ndarray) -> 
     if len(names) < 2:
         raise DataError(
             f"{shards[0].parent} has tar files with images of {len(names)} classes, where two at least are needed: "
-            "KEY.jpg with KEY.cls or KEY.json beside it"
+            "KEY.jpg with KEY.cls or KEY.json next to it"
         )
     number = {name: place for place, name in enumerate(names)}
     labels = np.array([number[sample.label] for sample in samples], np.int64)
@@ -198,6 +198,6 @@ def _label(shard: Path, group: _Group) -> str:
     except (ValueError, TypeError, StopIteration, RecursionError):
         pass
     raise DataError(
-        f"{shard}: sample {group.key!r} does not say its class: beside the image there should be {group.key}.cls "
+        f"{shard}: sample {group.key!r} has no class: next to the image there should be {group.key}.cls "
         f'with its number or name, or {group.key}.json with "label"'
     )

@@ -88,7 +88,7 @@ class Collages:
         `rows` selects a part of the batch; each collage is the same as in the complete batch.
         """
         if self._anew is None:
-            raise DataError("these collages are fixed; they cannot be laid out anew")
+            raise DataError("these collages are fixed; they cannot be rearranged")
         return self._together(self._anew(indices, seed)[rows])
 
     def _together(self, tiles: Ints) -> Pixels:

@@ -61,7 +61,7 @@ class Protocol(Plan):
     missing: Texts = Field((), description="What of the source this laboratory does not do")
     folds: Numbers = Field((), description="Folds that are run; empty: all of base.data.folds")
     repeats: int = Field(1, ge=1, le=100, description="Runs of each fold, with the seeds 0, 1, ...")
-    networks: Words = Field((), description="Networks of the source, beside that of the base")
+    networks: Words = Field((), description="Networks of the source, in addition to that of the base")
     free: Words = Field((), description="Keys, or patterns of them, that the protocol leaves to the experiment")
     epochs: Epochs = Field(default_factory=dict, description="Keys of the schedule, counted in epochs")
     pretraining: Stage | None = None

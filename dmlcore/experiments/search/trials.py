@@ -211,7 +211,7 @@ def validation_baselines(rows: Sequence[TrialRow], store: RunStore) -> dict[str,
 
 
 def as_text(rows: Sequence[TrialRow], beside: Mapping[str, float] | None = None) -> str:
-    """Return the trials as a table, best first and failed ones last; `beside` holds baselines for the first rows."""
+    """Return the trials as a table, best first and failed ones last; the baselines are its first rows."""
     ordered = sorted(rows, key=lambda row: (row.value is None, -(row.value or 0.0), row.number))
     lines = [["trial", "validation MAP@R", "state", "point", "run"]]
     lines += [["-", f"{100 * value:.2f} %", name, "", ""] for name, value in (beside or {}).items()]
@@ -258,7 +258,7 @@ def _study(search: SearchSpace, store: RunStore, storage: str) -> optuna.Study:
     }
     known = study.user_attrs
     if changed := [key for key, value in what.items() if known.get(key, value) != value]:
-        raise SpecError(f"{search.name}: was begun with another {changed[0]}; choose another --name")
+        raise SpecError(f"{search.name}: was started with another {changed[0]}; choose another --name")
     if len(known) < len(what):
         if search.method in ("grid", "each"):
             for point in search.points():

@@ -38,7 +38,7 @@ class Claim(Section):
     """A claim: its studies, the configuration that is quoted, and the trials outside studies."""
 
     title: Text
-    studies: tuple[str, ...] = Field(strict=False, description="Their names; * stands for anything")
+    studies: tuple[str, ...] = Field(strict=False, description="Names of studies; * matches any text")
     quoted: tuple[str, str] | None = Field(None, strict=False, description="Study and variant")
     outside: tuple[Outside, ...] = Field((), strict=False)
 

@@ -232,7 +232,7 @@ def _wants_weighing(run: Run) -> bool:
 
 
 def _best(runs: Sequence[Run]) -> Run | None:
-    """Of runs with one spec, oldest first: the first that is done, else the furthest."""
+    """Return the run to use among runs with one spec, oldest first: the first done one, else the most advanced."""
     states = []
     for run in runs:
         with contextlib.suppress(RunError):  # deleted this very moment

@@ -89,7 +89,7 @@ class Study(Plan):
         description="Seeds count folds and repeats: s validates on fold s mod data.folds + 1, with seed s // folds",
     )
     folds: Literal[0, 2, 3, 4, 5, 6, 7, 8, 9, 10] = Field(
-        0, description="Each seed is trained on so many class folds, and the one that validates best stands for it"
+        0, description="Number of class folds per seed; the fold that validates best represents the seed"
     )
     shown: bool = Field(True, description="On the Studies page; false: it teaches nothing, but its trials count")
     things: Text = Field("variants", description="What the variants are, in the plural")

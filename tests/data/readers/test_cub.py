@@ -82,7 +82,7 @@ def test_folders_without_lists_are_read_by_their_numbers(tmp_path, where):
     assert dataset.class_names == ("Sooty Albatross", "Parakeet Auklet", "White Pelican", "Sage Thrasher")
     assert dataset.labels.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
     assert [dataset.splits[split].tolist() for split in ("train", "test")] == [[0, 1, 2, 3], [4, 5, 6, 7]]
-    assert any("no lists beside the images" in note for note in dataset.notes)
+    assert any("there are no lists next to the images" in note for note in dataset.notes)
     (folder / "images" / "003.Other").mkdir()
     with pytest.raises(dmlcore.data.DataError, match=r"003.Sooty_Albatross has the class number of .*003.Other"):
         read_table(folder)

@@ -117,9 +117,9 @@ def link(tar):
 
 
 BAD = {
-    "no class": ([("1.png", image(1)), ("2.png", image(2))], r"a.tar: sample '1' does not say its class: .* 1.cls"),
-    "json without": ([("1.png", image(1)), ("1.json", b'{"caption": 1}')], r"sample '1' does not say its class"),
-    "json of lists": ([("1.png", image(1)), ("1.json", b"[" * 100_000)], r"sample '1' does not say its class"),
+    "no class": ([("1.png", image(1)), ("2.png", image(2))], r"a.tar: sample '1' has no class: .* 1.cls"),
+    "json without": ([("1.png", image(1)), ("1.json", b'{"caption": 1}')], r"sample '1' has no class"),
+    "json of lists": ([("1.png", image(1)), ("1.json", b"[" * 100_000)], r"sample '1' has no class"),
     "one class": ([("1.png", image(1)), ("1.cls", b"7")], "images of 1 classes, where two at least"),
     "no image": ([("1.cls", b"7")], "images of 0 classes, where two at least"),
 }
