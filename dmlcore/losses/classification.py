@@ -20,7 +20,7 @@ from dmlcore.losses.proxies import TEMPERATURE, smoothed_cross_entropy
     title="Cross-entropy",
     latex=r"-\log \frac{e^{w_y^\top x/\tau}}{\sum_c e^{w_c^\top x/\tau}}",
     source="Psomas 2020, Eq. 2.26; smoothed Szegedy et al. 2016",
-    sentence="Plain classification with a linear layer, as backbones are pretrained.",
+    sentence="Classification with a linear layer, the loss with which backbones are pretrained.",
 )
 class CrossEntropy(ProxyLoss):
     """Cross-entropy of raw inner products with one weight vector per class, divided by a temperature.
@@ -40,7 +40,7 @@ class CrossEntropy(ProxyLoss):
             float, Slider(0, 0.5, r"\gamma", "Share of the targets spread over the classes", least=0)
         ] = 0.0,
         over: Annotated[
-            str, Choice(("all", "others"), "c", "Classes that the share goes to: all of them, or all but the own")
+            str, Choice(("all", "others"), "c", "Classes that receive the share: all, or all but the own")
         ] = "all",
         *,
         classes: int,
@@ -59,7 +59,7 @@ class CrossEntropy(ProxyLoss):
     title="ArcFace",
     latex=r"-\log \frac{e^{s\cos(\theta_y + m)}}{e^{s\cos(\theta_y + m)} + \sum_{c \ne y} e^{s\cos\theta_c}}",
     source="Deng et al. 2019, Eq. 3; Psomas 2020, Eq. 2.29",
-    sentence="Soft-max on angles, with the own class put an angle farther away than it is.",
+    sentence="Softmax on angles, with a margin added to the angle of the own class.",
 )
 class ArcFace(ProxyLoss):
     """Cross-entropy of scale cos(theta_c), where the own class has cos(theta + margin) instead.
@@ -106,8 +106,8 @@ class ArcFace(ProxyLoss):
     latex=r"-\log \frac{e^{s\cos(\theta_y + m)}}{e^{s\cos(\theta_y + m)} + \sum_{c \ne y} e^{s\cos\theta_c}},"
     r"\quad \theta_c = \min_k \theta_{ck}",
     source="Deng et al. 2020, Eq. 3 and 4",
-    sentence="ArcFace with several centres for each class: a sample is compared with the nearest one, so that noisy or "
-    "diverse classes may split.",
+    sentence="ArcFace with several centres per class. A sample is compared with the nearest centre, so that noisy or "
+    "diverse classes can split.",
 )
 class SubCentreArcFace(ArcFace):
     """ArcFace with `centres` weight vectors per class; the cosine of a class is that of its nearest centre.
@@ -124,7 +124,7 @@ class SubCentreArcFace(ArcFace):
             float, Slider(0, 90, "m", "Angle added to that of the own class, in degrees", step=0.1, least=0)
         ] = 28.6,
         scale: Annotated[float, Slider(1, 256, "s", "Scale of the cosines", step=1, above=0)] = 64.0,
-        centres: Annotated[int, Slider(1, 16, "K", "Centres of each class", step=1, above=0)] = 3,
+        centres: Annotated[int, Slider(1, 16, "K", "Centres per class", step=1, above=0)] = 3,
         *,
         classes: int,
         embedding_dim: int,
@@ -143,7 +143,7 @@ class SubCentreArcFace(ArcFace):
     title="CosFace",
     latex=r"-\log \frac{e^{s(\cos\theta_y - m)}}{e^{s(\cos\theta_y - m)} + \sum_{c \ne y} e^{s\cos\theta_c}}",
     source="Wang et al. 2018 (CosFace), Eq. 4",
-    sentence="Soft-max on cosines, from which that of the own class loses a margin.",
+    sentence="Softmax on cosines, with a margin subtracted from the cosine of the own class.",
 )
 class CosFace(ProxyLoss):
     """Cross-entropy of scale (cos(theta_c) - margin [c is the own class]).

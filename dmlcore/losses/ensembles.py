@@ -56,11 +56,13 @@ def initial_weights(prior: str, names: Sequence[str]) -> list[float]:
     return [share / sum(shares) for share in shares]
 
 
-Prior = Annotated[str, Choice(tuple(PRIORS), "w_0", "Weights at the start: 2, 1, 2, 3 eighths (source), or all alike")]
-Eta = Annotated[float, Slider(1, 1e4, r"\eta", "How firmly the weights are held to a sum of 1", log=True, above=0)]
+Prior = Annotated[str, Choice(tuple(PRIORS), "w_0", "Initial weights: 2, 1, 2, 3 eighths (source), or equal")]
+Eta = Annotated[
+    float, Slider(1, 1e4, r"\eta", "Strength of the penalty that keeps the sum of the weights at 1", log=True, above=0)
+]
 Rate = Annotated[float, Slider(0.1, 1, "s", "Rate of the running means: 1 is the mean of all steps", above=0)]
 Weights = Annotated[
-    str, Choice(("learned", "fixed"), "w", "Learn the weights of the losses, or keep them as they start (Eq. 10)")
+    str, Choice(("learned", "fixed"), "w", "Learn the weights of the losses, or keep their initial values (Eq. 10)")
 ]
 WeightsRate = Annotated[
     str,
@@ -68,9 +70,9 @@ WeightsRate = Annotated[
 ]
 Order = Annotated[
     str,
-    Choice(ORDERS, r"\bar\ell", "Running means take in the losses of a step before they divide them, or afterwards"),
+    Choice(ORDERS, r"\bar\ell", "Update the running means before dividing the losses of a step by them, or afterwards"),
 ]
-Member = Annotated[str, Choice(("on", "off"), r"\ell_j", "Whether this loss, as it comes, is one of the ensemble")]
+Member = Annotated[str, Choice(("on", "off"), r"\ell_j", "Include this loss, with its defaults, in the ensemble")]
 SOURCE = "Zabihzadeh, Alitbi & Mousavirad 2021, Eq. 8-15"
 
 
@@ -149,8 +151,8 @@ def _parts(
     latex=r"\sum_j w_j\,\ell_j\,\bar\ell/\bar\ell_j + \eta\bigl(\textstyle\sum_j w_j-1\bigr)^2,"
     r"\quad w_j=c_j^2+\tfrac1{4M}",
     source=SOURCE,
-    sentence="Classifier, triplet hinge, binomial deviance and Proxy-NCA, or any other losses, on one embedding, "
-    "brought to one scale, with learned weights.",
+    sentence="Several losses on one embedding, brought to one scale, with learned weights. By default a classifier, "
+    "a triplet hinge, binomial deviance and Proxy-NCA.",
     rule=_fed,
     shared=_parts,
 )
@@ -160,7 +162,7 @@ def _wel(
         Choice(
             ("embedding", "features"),
             r"\phi",
-            "What the classifier reads: the embedding, or the features before it (source, Fig. 9)",
+            "Input of the classifier: the embedding, or the features before it (source, Fig. 9)",
         ),
     ] = "embedding",
     *,
@@ -181,8 +183,8 @@ def _wel(
     latex=r"\sum_j w_j\,\ell_j(f_j)\,\bar\ell/\bar\ell_j + \eta\bigl(\textstyle\sum_j w_j-1\bigr)^2"
     r" + \lambda\,\bigl[2-\operatorname{mean}\lVert f_j-f_k\rVert^2\bigr]_+",
     source=SOURCE,
-    sentence="Each of the losses, four at first, trains its own block of the embedding; the blocks are kept apart and "
-    "weighted for the distance.",
+    sentence="Each of several losses trains its own block of the embedding. The blocks are kept apart, and weighted in "
+    "the distance.",
     rule=_blocks,
     shared=_parts,
 )
@@ -193,7 +195,7 @@ def _wedl(
     compression: Annotated[
         str,
         Choice(
-            ("off", "on"), "g", "Learn an embedding of one block's length beside, that keeps the distances (WEDL-C)"
+            ("off", "on"), "g", "Also learn an embedding with the size of one block that preserves distances (WEDL-C)"
         ),
     ] = "off",
     distance: Annotated[
@@ -201,7 +203,7 @@ def _wedl(
         Choice(
             ("squared", "euclidean"),
             "D",
-            "Distance between blocks that the hinge is of; the released code does not square",
+            "Distance between blocks in the hinge; the released code uses unsquared distances",
         ),
     ] = "squared",
     *,

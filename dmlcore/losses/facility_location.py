@@ -41,8 +41,8 @@ class Facilities:
     latex=r"\bigl[\max_S \bigl(F(S) + \gamma\,(1-\mathrm{NMI})\bigr) - \tilde F\bigr]_+,\quad "
     r"F(S) = -\sum_i \min_{j \in S} d_{ij}",
     source="Song, Jegelka, Rathod & Murphy 2017; Can 2018",
-    sentence="The best clustering around as many samples as there are classes, made better still where it disagrees "
-    "with the classes, may not beat that around the medoids of the classes.",
+    sentence="Clustering the samples around the medoids of their classes should score at least as well as any other "
+    "clustering with as many centres, even with a bonus for disagreeing with the classes.",
 )
 class FacilityLocation(nn.Module):
     """Hinge [max_S (F(S) + gamma (1 - NMI)) - F~]+ with F(S) = -sum_i min_{j in S} d_ij and |S| the number of classes.

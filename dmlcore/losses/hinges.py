@@ -20,7 +20,7 @@ NEGATIVES = ("all", "semi_hard", "semi_hard_or_farthest", "window", "hardest")
     title="Triplet, cosine and mined",
     latex=r"\operatorname{mean}\,[d_{ap} - d_{an} + m]_+",
     source="Weinberger & Saul 2009; Schroff et al. 2015; Psomas 2020, Eq. 2.17",
-    sentence="The triplet hinge of the tournament of losses: any distance, and the negatives that each source takes.",
+    sentence="Triplet hinge with a choice of distance and of the negatives that each source mines.",
 )
 class TripletHinge(PairLoss):
     """Triplet hinge [d_ap - d_an + m]+ over all triplets of a batch, or over those that `negatives` selects.
@@ -43,7 +43,9 @@ class TripletHinge(PairLoss):
 
     def __init__(
         self,
-        m: Annotated[float, Slider(0, 2, "m", "How much farther than the positive a negative is to be", least=0)] = 0.1,
+        m: Annotated[
+            float, Slider(0, 2, "m", "Margin: how much farther than the positive a negative must be", least=0)
+        ] = 0.1,
         distance: Distance = "cosine",
         negatives: Annotated[
             str,
@@ -175,8 +177,8 @@ def _count_listed(
     title="Quadruplet",
     latex=r"\operatorname{mean}_{ij}\,[d_{ij} - \min_k d_{ik} + m_1]_+ + [d_{ij} - \min_{l,k} d_{lk} + m_2]_+",
     source="Chen et al. 2017, Eq. 6, on the hardest negatives",
-    sentence="Beside the hardest negative of the anchor, the nearest pair of two other classes is to be farther apart "
-    "than anchor and positive.",
+    sentence="Anchor and positive must be closer together than the anchor and its hardest negative, and closer than "
+    "the nearest pair of two other classes.",
 )
 class Quadruplet(PairLoss):
     """Mean over positive pairs (i, j) of [d_ij - min_k d_ik + m1]+ + [d_ij - min_{l,k} d_lk + m2]+.

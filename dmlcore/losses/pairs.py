@@ -31,8 +31,8 @@ Base = Annotated[float, Slider(-0.5, 1, "m", "Cosine similarity that pairs are c
     title="Contrastive",
     latex=r"\operatorname{mean}_{+}\,[d_{ij} - m_+]_+ \;+\; \operatorname{mean}_{-}\,[m_- - d_{ij}]_+",
     source="Hadsell, Chopra & LeCun 2006; with a positive margin Gürbüz 2022, Sec. 3.3 (C2)",
-    sentence="Pairs of one class are pulled until they are closer than the positive margin, pairs of two classes "
-    "pushed until they are farther apart than the negative one.",
+    sentence="Pulls pairs of one class until they are closer than the positive margin, and pushes pairs of two classes "
+    "until they are farther apart than the negative margin.",
 )
 class Contrastive(PairLoss):
     """Sum of [d - m_pos]+ over pairs of one class and [m_neg - d]+ over pairs of two classes.
@@ -49,10 +49,11 @@ class Contrastive(PairLoss):
     def __init__(
         self,
         m_pos: Annotated[
-            float, Slider(0, 2, "m_+", "Distance under which pairs of one class are left alone", least=0)
+            float, Slider(0, 2, "m_+", "Positive margin: distance below which pairs of one class do not count", least=0)
         ] = 0.0,
         m_neg: Annotated[
-            float, Slider(0.01, 2, "m_-", "Distance beyond which pairs of two classes are left alone", above=0)
+            float,
+            Slider(0.01, 2, "m_-", "Negative margin: distance beyond which pairs of two classes do not count", above=0),
         ] = 0.3841,
         distance: Distance = "euclidean",
         divisor: Divisor = "nonzero",
@@ -75,8 +76,8 @@ class Contrastive(PairLoss):
     title="Margin",
     latex=r"\operatorname{mean}_{>0}\,\bigl\{[d_{ij} - \beta + \alpha]_+,\ [\beta - d_{ik} + \alpha]_+\bigr\}",
     source="Wu et al. 2017, Eq. 6; Psomas 2020, Eq. 2.23",
-    sentence="A learned boundary: pairs of one class are pulled inside it by a margin, pairs of two classes pushed "
-    "outside.",
+    sentence="Learns a boundary distance. Pairs of one class are pulled inside it, pairs of two classes pushed out, "
+    "by a margin.",
 )
 class MarginLoss(PairLoss):
     """Mean of [d - beta + alpha]+ over pairs of one class and [beta - d + alpha]+ over pairs of two classes.
@@ -92,7 +93,7 @@ class MarginLoss(PairLoss):
     def __init__(
         self,
         alpha: Annotated[float, Slider(0, 1, r"\alpha", "Margin on both sides of the boundary", least=0)] = 0.5,
-        beta: Annotated[float, Slider(0.1, 2, r"\beta", "Boundary distance at the start", above=0)] = 1.2,
+        beta: Annotated[float, Slider(0.1, 2, r"\beta", "Initial boundary distance", above=0)] = 1.2,
         distance: Distance = "euclidean",
         counting: Annotated[
             str,
@@ -134,7 +135,7 @@ class MarginLoss(PairLoss):
     latex=r"\operatorname{mean}_i\ \tfrac1\alpha \log\bigl(1 + \textstyle\sum_{P_i} e^{-\alpha(s_{ij} - m)}\bigr)"
     r" + \tfrac1\beta \log\bigl(1 + \textstyle\sum_{N_i} e^{\beta(s_{ik} - m)}\bigr)",
     source="Wang et al. 2019, Eq. 15; Psomas 2020, Eq. 2.24",
-    sentence="Each pair is weighed by its own similarity and by those of the other pairs of its anchor.",
+    sentence="Weighs each pair by its own similarity and by the similarities of the other pairs of its anchor.",
 )
 class MultiSimilarity(PairLoss):
     """Mean over the anchors of 1/alpha log(1 + Σ_P e^-alpha(s - m)) + 1/beta log(1 + Σ_N e^beta(s - m)).
@@ -155,7 +156,9 @@ class MultiSimilarity(PairLoss):
         m: Base = 0.5,
         epsilon: Annotated[
             float,
-            Slider(0.01, 1, r"\epsilon", "mining: pairs count that the hardest rival is this close to", optional=True),
+            Slider(
+                0.01, 1, r"\epsilon", "Mining: keep pairs whose hardest rival is within this similarity", optional=True
+            ),
         ] = 0.1,
         similarity: str = "cosine",
     ) -> None:
@@ -207,8 +210,7 @@ def select_hard_pairs(s: Tensor, positive: Tensor, negative: Tensor, epsilon: fl
     latex=r"\operatorname{mean}_i\ \operatorname{mean}_{P_i} \log\bigl(1 + e^{-\alpha(s_{ij} - m)}\bigr)"
     r" + \operatorname{mean}_{N_i} \log\bigl(1 + e^{\alpha C(s_{ik} - m)}\bigr)",
     source="Yi et al. 2014; Zabihzadeh et al. 2021, Eq. 17",
-    sentence="Logistic regression on pairs: similar enough for one class, unlike enough for two, and the latter costs "
-    "more.",
+    sentence="Logistic regression on pairs of samples. Errors on pairs of two classes cost more.",
 )
 class BinomialDeviance(PairLoss):
     """Logistic loss of pairs, averaged over the positives and over the negatives of each anchor, then over the anchors.

@@ -12,7 +12,7 @@ from dmlcore.catalogue import Choice, Slider
 from dmlcore.losses.engine.batch_loss import ProxyLoss, batch_loss, log1p_exp, masked_lse, mean
 from dmlcore.losses.engine.distances import unit
 
-TEMPERATURE = "Temperature: a lower one makes the choice between classes harder"
+TEMPERATURE = "Temperature: a lower value makes the choice between classes harder"
 
 
 Delta = Annotated[float, Slider(0, 1, r"\delta", "Margin on the cosine", least=0)]
@@ -24,7 +24,7 @@ Steepness = Annotated[float, Slider(1, 64, r"\alpha", "Steepness of pull and pus
     title="ProxyNCA++",
     latex=r"-\log \frac{e^{\cos(x, w_y)/\tau}}{\sum_c e^{\cos(x, w_c)/\tau}}",
     source="Movshovitz-Attias et al. 2017; Teh, DeVries & Taylor 2020",
-    sentence="Each class has a learned proxy; a sample is drawn to its own and pushed from all others.",
+    sentence="Each class has a learned proxy. A sample is pulled to the proxy of its class and pushed from all others.",
 )
 class ProxyNCA(ProxyLoss):
     """Cross-entropy of cosine similarities to the proxies, divided by a temperature.
@@ -64,7 +64,7 @@ class ProxyNCA(ProxyLoss):
     title="Proxy-NCA, smoothed",
     latex=r"\operatorname{CE}_\gamma\bigl(-\lVert x - r\,w_c\rVert^2\bigr)",
     source="Zabihzadeh et al. 2021, Eq. 18",
-    sentence="Squared distances to proxies on a larger sphere, with targets that leave the other classes a share.",
+    sentence="Classification by squared distances to proxies on a larger sphere, with smoothed targets.",
 )
 class SmoothedProxyNCA(ProxyLoss):
     """Smoothed cross-entropy of negated squared distances between unit samples and proxies of norm `scale`.
@@ -78,7 +78,7 @@ class SmoothedProxyNCA(ProxyLoss):
     def __init__(
         self,
         scale: Annotated[
-            float, Slider(0.5, 10, "r", "Norm of the proxies; samples have norm 1", step=0.1, above=0)
+            float, Slider(0.5, 10, "r", "Norm of the proxies (samples have norm 1)", step=0.1, above=0)
         ] = 3.0,
         smoothing: Annotated[
             float, Slider(0, 0.5, r"\gamma", "Share of the target given to the other classes", least=0)
@@ -168,7 +168,7 @@ class ProxyPush(ProxyAnchor):
         alpha: Steepness = 32.0,
         delta: Delta = 0.1,
         through: Annotated[
-            str, Choice(("proxies", "batch"), "g", "What proxies push through: each other (6.1), or the batch (6.2)")
+            str, Choice(("proxies", "batch"), "g", "Proxies push each other directly (6.1) or through the batch (6.2)")
         ] = "batch",
         *,
         classes: int,
@@ -193,7 +193,7 @@ class ProxyPush(ProxyAnchor):
     latex=r"-\log \frac{e^{\lambda(S_y - \delta)}}{e^{\lambda(S_y - \delta)} + \sum_{c \ne y} e^{\lambda S_c}}"
     r" + \tau R(w)",
     source="Qian et al. 2019, Eq. 10; Psomas 2020, Eq. 2.30",
-    sentence="Several centres per class, softly chosen; a regulariser merges those that are not needed.",
+    sentence="Several centres per class, weighted by a softmax. A regulariser merges centres that are not needed.",
 )
 class SoftTriple(ProxyLoss):
     """Cross-entropy of la (S - delta [own]) with S = Σ_k softmax_k(s_k / gamma) s_k over `centres` proxies per class.
@@ -206,7 +206,7 @@ class SoftTriple(ProxyLoss):
 
     def __init__(
         self,
-        centres: Annotated[int, Slider(1, 16, "K", "Centres of each class", step=1, above=0)] = 2,
+        centres: Annotated[int, Slider(1, 16, "K", "Centres per class", step=1, above=0)] = 2,
         la: Annotated[float, Slider(1, 100, r"\lambda", "Scale of the similarities", step=0.01, above=0)] = 20.0,
         gamma: Annotated[
             float, Slider(0.01, 50, r"\gamma", "Temperature of the choice among centres", above=0, log=True)

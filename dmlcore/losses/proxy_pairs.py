@@ -14,7 +14,7 @@ from dmlcore.losses.engine.table import Counts
 from dmlcore.losses.hinges import TripletHinge
 from dmlcore.losses.pairs import Base, Contrastive, MultiSimilarity, Pull, Push
 
-PerClass = Annotated[int, Slider(1, 16, "P", "Proxies of each class", step=1, above=0)]
+PerClass = Annotated[int, Slider(1, 16, "P", "Proxies per class", step=1, above=0)]
 
 
 class ProxyPairs(ProxyLoss):
@@ -59,12 +59,12 @@ class ProxyPairs(ProxyLoss):
     title="Contrastive with proxies",
     latex=r"\operatorname{mean}_{+}\,[d(x, w) - m_+]_+ \;+\; \operatorname{mean}_{-}\,[m_- - d(x, w)]_+",
     source="Gürbüz 2022, Ch. 3 (C1, C2)",
-    sentence="The contrastive loss between samples and learned proxies, several for each class.",
+    sentence="Contrastive loss between samples and several learned proxies per class.",
 )
 def contrastive_proxy(
-    m_pos: Annotated[float, Slider(0, 2, "m_+", "Distance under which the own proxies leave alone", least=0)] = 0.0,
+    m_pos: Annotated[float, Slider(0, 2, "m_+", "Distance below which the own proxies do not pull", least=0)] = 0.0,
     m_neg: Annotated[
-        float, Slider(0.01, 2, "m_-", "Distance beyond which other proxies leave alone", above=0)
+        float, Slider(0.01, 2, "m_-", "Distance beyond which other proxies do not push", above=0)
     ] = 0.3841,
     divisor: Divisor = "nonzero",
     per_class: PerClass = 8,
@@ -103,7 +103,7 @@ class TripletProxies(ProxyLoss):
     def __init__(
         self,
         m: Annotated[
-            float, Slider(0, 2, "m", "How much farther than its own proxy another is to be", least=0)
+            float, Slider(0, 2, "m", "Margin: how much farther than its own proxy another must be", least=0)
         ] = 0.0961,
         divisor: Divisor = "nonzero",
         per_class: PerClass = 8,
@@ -146,7 +146,7 @@ class TripletProxies(ProxyLoss):
     latex=r"\operatorname{mean}_i\ \tfrac1\alpha \log\bigl(1 + \textstyle\sum_{w_+} e^{-\alpha(s - m)}\bigr)"
     r" + \tfrac1\beta \log\bigl(1 + \textstyle\sum_{w_-} e^{\beta(s - m)}\bigr)",
     source="Gürbüz 2022, Ch. 3",
-    sentence="The multi-similarity loss between samples and learned proxies, several for each class.",
+    sentence="Multi-similarity loss between samples and several learned proxies per class.",
 )
 def multi_similarity_proxy(
     alpha: Pull = 2.0, beta: Push = 40.0, m: Base = 0.5, per_class: PerClass = 8, *, classes: int, embedding_dim: int

@@ -27,7 +27,7 @@ from dmlcore.losses.pairs import select_hard_pairs
     title="Lifted structure of a batch",
     latex=r"\textstyle\sum_i \bigl[\operatorname{LSE}_{P_i}(m - s_{ij}) + \operatorname{LSE}_{N_i}(s_{ik})\bigr]_+",
     source="Oh Song et al. 2016, Eq. 4; Psomas 2020, Eq. 2.21; Can 2018, Eq. 2.17",
-    sentence="Every anchor is pulled to its farthest positives and pushed from its nearest negatives, softly chosen.",
+    sentence="Pulls every anchor to its farthest positives and pushes it from its nearest negatives (softmax weights).",
 )
 class Lifted(PairLoss):
     """Lifted structure loss in three published forms.
@@ -58,7 +58,9 @@ class Lifted(PairLoss):
         beta: Annotated[float, Slider(0.5, 20, r"\beta", "Steepness of the pull, mined", step=0.1, above=0)] = 2.0,
         epsilon: Annotated[
             float,
-            Slider(0.01, 1, r"\epsilon", "mining: pairs count that the hardest rival is this close to", optional=True),
+            Slider(
+                0.01, 1, r"\epsilon", "Mining: keep pairs whose hardest rival is within this similarity", optional=True
+            ),
         ] = 0.1,
         divisor: Divisor = "anchors",
     ) -> None:
@@ -159,7 +161,7 @@ class NPair(PairLoss):
     title="NT-Xent",
     latex=r"\operatorname{mean}_{ij}\ -\log \frac{e^{s_{ij}/\tau}}{e^{s_{ij}/\tau} + \sum_{N_i} e^{s_{ik}/\tau}}",
     source="Sohn 2016; Chen et al. 2020 (SimCLR), Eq. 1",
-    sentence="Each positive is to be told from all negatives of its anchor, one at a time.",
+    sentence="Classifies each positive of an anchor against all negatives of this anchor.",
 )
 class NTXent(PairLoss):
     """Mean over positive pairs of -log e^(s_ip/tau) / (e^(s_ip/tau) + Σ_N e^(s_in/tau)) with cosines s.
@@ -173,7 +175,8 @@ class NTXent(PairLoss):
     def __init__(
         self,
         temperature: Annotated[
-            float, Slider(0.02, 2, r"\tau", "Temperature: a lower one lets the nearest negatives decide", above=0)
+            float,
+            Slider(0.02, 2, r"\tau", "Temperature: a lower value gives the nearest negatives more weight", above=0),
         ] = 0.1,
     ) -> None:
         super().__init__()
@@ -192,7 +195,7 @@ class NTXent(PairLoss):
     latex=r"\operatorname{mean}_i\ \tfrac{-1}{|P_i|}\sum_{j \in P_i}"
     r"\log\frac{e^{s_{ij}/\tau}}{\sum_{k\ne i}e^{s_{ik}/\tau}}",
     source="Khosla et al. 2020, Eq. 2",
-    sentence="Each positive of an anchor competes with all other samples, the other positives included.",
+    sentence="Each positive of an anchor competes with all other samples, including the other positives.",
 )
 class SupervisedContrastive(PairLoss):
     """Mean over anchors with a positive of -1/|P| Σ_P log e^(s_ip/tau) / Σ_(k != i) e^(s_ik/tau) with cosines s.
@@ -206,7 +209,7 @@ class SupervisedContrastive(PairLoss):
     def __init__(
         self,
         temperature: Annotated[
-            float, Slider(0.02, 2, r"\tau", "Temperature: a lower one lets the nearest samples decide", above=0)
+            float, Slider(0.02, 2, r"\tau", "Temperature: a lower value gives the nearest samples more weight", above=0)
         ] = 0.1,
     ) -> None:
         super().__init__()

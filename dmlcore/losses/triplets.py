@@ -23,7 +23,7 @@ RATIO = "push over pull: how strongly negatives repel"
     title="Original triplet",
     latex=r"\sigma(d_{ap}-d_{an})^2",
     source="Hoffer & Ailon 2015; Karaman 2021, Eq. 2.4",
-    sentence="A soft-max of the two distances: pull and push are equal and never stronger than 8/27.",
+    sentence="Softmax of the two distances. Pull and push are equal and at most 8/27.",
 )
 def hoffer(t: Triplet) -> Tensor:
     return torch.sigmoid(t.d_ap - t.d_an).square()

@@ -39,8 +39,8 @@ def centre_losses(similarities: Tensor, positive: Tensor, negative: Tensor, form
     title="(N+P+1)-tuplet",
     latex=r"\log\!\sum_{k \ne i} e^{x_i^\top x_k} \;-\; \tfrac{1}{|P_i|}\sum_{j \in P_i} x_i^\top x_j",
     source="Can 2018, Eq. 3.1-3.5, corrected: the printed forms differ beyond one positive",
-    sentence="Each sample chooses its positives among all others, by inner products as they are: embeddings of any "
-    "length.",
+    sentence="Classifies the positives of each sample among all other samples, by inner products of unnormalised "
+    "embeddings.",
 )
 class Tuplet(PairLoss):
     """Mean of `centre_losses` of raw inner products, over samples with a positive, plus a penalty on embedding norms.

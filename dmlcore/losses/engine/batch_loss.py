@@ -27,7 +27,7 @@ Build = TypeVar("Build", bound=Callable[..., nn.Module])
 DIVISORS = ("nonzero", "pairs", "anchors", "one")
 Divisor = Annotated[
     str,
-    Choice(DIVISORS, "N", "What a sum is divided by: its terms above 0, all its terms, the anchors, or nothing (one)"),
+    Choice(DIVISORS, "N", "Divisor of a sum: its terms above 0, all its terms, the anchors, or none (one)"),
 ]
 Distance = Annotated[
     str,

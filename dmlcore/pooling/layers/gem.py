@@ -31,7 +31,7 @@ class GeneralizedMeanPooling(Pooling):
         self,
         channels: int,
         p: Annotated[
-            float, Slider(1.0, 10.0, "p", "exponent at the start: 1 averages, large takes maxima", above=0.0)
+            float, Slider(1.0, 10.0, "p", "initial exponent: 1 averages, a large value takes the maximum", above=0.0)
         ] = 3.0,
     ) -> None:
         super().__init__(channels)

@@ -86,9 +86,17 @@ class GeneralizedSumPooling(Pooling):
         ] = 5.0,
         *,
         memory: Annotated[
-            int, Slider(0, 4096, "M", "pooled vectors seen before the prototypes start; 0: at once", step=1, least=0)
+            int,
+            Slider(
+                0,
+                4096,
+                "M",
+                "pooled vectors collected before the prototypes are initialised; 0: random initialisation",
+                step=1,
+                least=0,
+            ),
         ] = 1024,
-        warmup: Annotated[int, Slider(0, 1000, "w", "first batches that are not remembered", step=1, least=0)] = 0,
+        warmup: Annotated[int, Slider(0, 1000, "w", "first batches that are not collected", step=1, least=0)] = 0,
     ) -> None:
         super().__init__(channels)
         given = {"prototypes": prototypes, "mu": mu, "epsilon": epsilon, "memory": memory, "warmup": warmup}

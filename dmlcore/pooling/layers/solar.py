@@ -32,7 +32,7 @@ class SelfAttentionPooling(Pooling):
         reduction: Annotated[
             int, Slider(1, 16, "r", "queries, keys and values have C / r channels", step=1, above=0)
         ] = 1,
-        p: Annotated[float, Slider(1.0, 10.0, "p", "exponent of the mean at the start", above=0.0)] = 3.0,
+        p: Annotated[float, Slider(1.0, 10.0, "p", "initial exponent of the mean", above=0.0)] = 3.0,
     ) -> None:
         super().__init__(channels)
         d = max(1, channels // reduction)

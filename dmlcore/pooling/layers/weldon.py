@@ -27,7 +27,7 @@ class Weldon(Pooling):
     def __init__(
         self,
         channels: int,
-        count: Annotated[int, Slider(1, 10, "K", "values taken at either end", step=1, above=0)] = 3,
+        count: Annotated[int, Slider(1, 10, "K", "number of largest and of smallest values", step=1, above=0)] = 3,
     ) -> None:
         super().__init__(channels)
         self.count = count
