@@ -1,4 +1,4 @@
-"""The wrappers of pytorch-metric-learning take losses and miners, and compute what these compute alone."""
+"""Wrappers of pytorch-metric-learning accept losses and miners and compute the same results."""
 
 from __future__ import annotations
 

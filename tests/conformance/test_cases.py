@@ -1,4 +1,4 @@
-"""The printed formulas against the golden numbers, dmlcore against the formulas, libraries against the page."""
+"""Printed formulas against golden numbers, dmlcore against the formulas, and libraries against the page."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_dmlcore_is_as_printed_but_for_readings_that_are_named(kind):
 
 
 def sections() -> dict[str, tuple[list[str], list[str]]]:
-    """For each library of the page: the rows of what differs, and of what is as printed."""
+    """Return, per library of the page, the rows of differences and of agreements."""
     found = {}
     for name in LIBRARIES:
         begin, end = table.marks(name)

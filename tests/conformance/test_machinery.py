@@ -1,4 +1,4 @@
-"""The comparing itself, on calls of our own: verdicts, the page, what is said where a library is missing."""
+"""Comparison code on artificial calls: verdicts, the page, and messages for a missing library."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.members import in_one_case
 
 
 def times(factor: float, noise: float = 0.0):
-    """Factor times the sum of the embeddings, and its gradient."""
+    """Return a computation: factor times the sum of the embeddings, and its gradient."""
 
     def computed(v):
         gradient = torch.full_like(v.embeddings, factor)
@@ -93,7 +93,7 @@ def test_chosen_tuples_are_compared_as_sets():
 
 
 def rows_and_library(name: str, call):
-    library = Library(name, name, {"sum": call})  # packages that are surely installed stand for libraries here
+    library = Library(name, name, {"sum": call})  # installed packages represent libraries here
     return library, run([case(), Case("other", "loss", "Not called", "nobody", times(1.0))], library)
 
 

@@ -1,4 +1,4 @@
-"""Active regions: golden areas, figures, boundaries on their levels, grid counts, contours, edge cases."""
+"""Active regions: golden areas, published figures, boundaries, grid counts, contours and edge cases."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def raw_of(loss, a, p, n):
 
 
 def level_errors(loss, a, p, curve, level):
-    """|raw - level| at the points of a curve, in units of the energy and of what rounding of the points does to it."""
+    """Return |raw - level| at the points of a curve, relative to the energy and to the rounding of the points."""
     n = torch.tensor(curve, dtype=torch.float64, requires_grad=True)
     a, p = (torch.tensor(x, dtype=torch.float64) for x in (a, p))
     raw = loss.raw(a, p, n).expand(n.shape[:-1])
@@ -326,7 +326,7 @@ def test_contours_of_unbounded_and_empty_regions(case, monkeypatch):
 
 @pytest.fixture
 def powered_ranking():
-    """A loss that regions.py has never heard of; its region is a disc all the same."""
+    """Return a loss without a closed form whose region is a disc."""
 
     with LOSSES.isolated():
 

@@ -1,4 +1,4 @@
-"""Which losses are the same: the identities of triplet-losses.md section 3, and pairs that only look alike."""
+"""Equality of losses: the identities of triplet-losses.md section 3, and pairs that only look alike."""
 
 from __future__ import annotations
 

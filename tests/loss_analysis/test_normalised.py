@@ -1,4 +1,4 @@
-"""What normalisation does to each loss, against section 1.3 and 3 of triplet-losses.md."""
+"""Effects of normalisation on each loss, against sections 1.3 and 3 of triplet-losses.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pair weights: the direct route, the gradient of any loss, and weights derived by hand."""
+"""Pair weights: the direct computation, the gradient of any loss, and manually derived weights."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_coincident_points_have_finite_weights():
             assert getattr(weights, key).isfinite().all(), name
 
 
-# ---- losses of others, weights by hand: the catalogue's pair and proxy losses will meet the same lens
+# ---- other losses with manually derived weights
 
 
 def test_contrastive():

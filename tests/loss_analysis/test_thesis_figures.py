@@ -1,4 +1,4 @@
-"""The presets draw what the thesis' figures show: forces of triplet-losses.md section 8."""
+"""Presets against the figures of the thesis: forces of triplet-losses.md section 8."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One contract for every loss of the catalogue that is no triplet loss, in every form it offers."""
+"""Contract of every loss that is not a triplet loss, in all its forms."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from dmlcore import losses
 from dmlcore.catalogue import Choice
 from tests.members import in_a_case_each
 
-# The first two samples of a class are its pair; (N+P+1)-tuplets have their own tests.
+# The first two samples of a class form its pair; (N+P+1)-tuplets have their own tests.
 ORDERED = "n_pair", {"form": "one"}
 
 
 def forms(name: str) -> list[dict]:
-    """Default, and every choice."""
+    """Return the default settings and one variant per choice."""
     formula = losses.describe(name)
     options: list[dict] = [{}]
     for key, parameter in formula.parameters.items():
@@ -27,7 +27,8 @@ def forms(name: str) -> list[dict]:
             options += [{key: option} for option in parameter.options if option != formula.defaults[key]]
     if formula.rule is None:
         return options
-    here = {"embedding_dim": 8, "pooled_dim": 0}  # some need embeddings of another length, or features before
+    # some losses need embeddings of another size, or the features before the embedding layer
+    here = {"embedding_dim": 8, "pooled_dim": 0}
     return [hyper for hyper in options if not formula.rule({**formula.defaults, **hyper, **here})]
 
 
@@ -92,17 +93,17 @@ def test_long_vectors_are_either_handled_or_refused_by_name(name: str, hyper: di
 @every_form
 def test_autograd_equals_central_differences(name: str, hyper: dict) -> None:
     if name == "wedl" and hyper.get("compression") == "on":
-        return  # its compression learns beside, from embeddings without a graph
+        return  # its compression is trained on detached embeddings
     if name == "circle":
         return  # its gradient takes the weights as constants; tests/losses/test_circle.py compares it with the formula
     x, y = batch(UNEVEN, torch.float64)
     loss = make(name, hyper, torch.float64)
     loss(x, y)
-    loss.eval()  # running means have no gradient, and stand
+    loss.eval()  # running means have no gradient and are constant in evaluation mode
     leaf = x.clone().requires_grad_()
     (gradient,) = torch.autograd.grad(loss(leaf, y), leaf)
     generator = torch.Generator().manual_seed(2)
-    for _ in range(2):  # along a direction that moves all
+    for _ in range(2):  # along a direction that changes all entries
         along = torch.randn(x.shape, generator=generator, dtype=x.dtype)
         numeric = (loss(x + 1e-6 * along, y) - loss(x - 1e-6 * along, y)).item() / 2e-6
         assert (gradient * along).sum().item() == pytest.approx(numeric, rel=1e-5, abs=1e-7)

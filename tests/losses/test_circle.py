@@ -1,4 +1,6 @@
-"""Supervised contrastive and circle: plain loops, pytorch-metric-learning, listed pairs, references."""
+"""Supervised contrastive and Circle losses against plain loops and pytorch-metric-learning, with listed pairs and
+references.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +92,7 @@ def test_a_reference_that_is_the_batch_adds_each_sample_to_its_own_positives():
         loss = make(name)
         beside = loss(X, UNEVEN, ref_emb=X, ref_labels=UNEVEN)
         assert beside.isfinite()
-        assert loss.counts.valid == len(UNEVEN)  # the singleton too, whose copy is its positive
+        assert loss.counts.valid == len(UNEVEN)  # includes the singleton, whose copy is its positive
         loss(X, UNEVEN)
         assert loss.counts.valid == len(UNEVEN) - 1
 

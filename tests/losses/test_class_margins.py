@@ -1,4 +1,4 @@
-"""CosFace and sub-centre ArcFace: plain loops, pytorch-metric-learning, the losses that they generalise."""
+"""CosFace and sub-centre ArcFace against plain loops, pytorch-metric-learning and the losses that they generalise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One contract for every loss of the catalogue; no loss is named here."""
+"""Contract of every triplet loss of the catalogue; no loss is named here."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REDUCTIONS = losses.REDUCTIONS
 
 
 def settings(name: str) -> list[dict]:
-    """Default, both slider ends (one slider moved at a time), every choice, with and without an upper clamp."""
+    """Return the default, both slider ends (one slider at a time) and every choice, with and without an upper clamp."""
     found: list[dict] = [{}]
     for key, parameter in losses.formula(name).parameters.items():
         if isinstance(parameter, Choice):
@@ -44,7 +44,7 @@ def batch(dtype=torch.float64, dim=5, seed=0, labels=LABELS):
 
 
 def energies(loss, embeddings, labels):
-    """The oracle: triplets listed by hand, each by itself."""
+    """Return the energies of manually listed triplets, evaluated one by one, as the oracle."""
     y = labels.tolist()
     listed = [(a, p, n) for a, p, n in itertools.product(range(len(y)), repeat=3) if a != p and y[a] == y[p] != y[n]]
     return loss.raw(*embeddings[torch.tensor(listed)].unbind(1))
@@ -59,7 +59,7 @@ def reduced(loss, raws, reduction):
 
 @every_setting
 def test_batch_equals_triplets_listed_by_hand(name, hyper):
-    """Values of each reduction, and gradients of a mixture of all, in one pass back."""
+    """Compare the values of each reduction, and the gradients of a mixture of all in one backward pass."""
     embeddings, labels = batch()
     x, y = (embeddings.clone().requires_grad_() for _ in range(2))
     raws = energies(losses.create(name, **hyper), y, labels)
@@ -80,7 +80,7 @@ def test_batch_equals_triplets_listed_by_hand(name, hyper):
 
 @every_setting
 def test_what_may_be_skipped_is_declared(name, hyper):
-    """symmetric halves the work, separable sorts it: declared wrongly the loss is wrong, not declared it is slow."""
+    """Check `symmetric` and `separable`: a wrong True makes the loss wrong, a wrong False makes it slow."""
     loss = losses.create(name, **hyper)
     a, p, n = torch.randn(3, 400, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     swapped = torch.allclose(loss.raw(a, p, n), loss.raw(p, a, n), rtol=1e-9, atol=1e-9)
@@ -94,7 +94,7 @@ def test_what_may_be_skipped_is_declared(name, hyper):
 
 
 def is_separable(energy):
-    """Whether it sees d_ap and d_an alone, is A(d_ap) + S(d_ap) B(d_an), and falls with d_an, on distances of 0..2."""
+    """Return True if the energy is A(d_ap) + S(d_ap) B(d_an) and decreases with d_an, on distances of 0..2."""
     grid = torch.linspace(0, 2, 41, dtype=torch.float64)
     asked = {}
 
@@ -117,7 +117,7 @@ def test_autograd_equals_central_differences(name, hyper):
     x = embeddings.clone().requires_grad_()
     (gradient,) = torch.autograd.grad(loss(x, labels), x)
     step, generator = 1e-5, torch.Generator().manual_seed(2)
-    for _ in range(2):  # along a direction that moves all
+    for _ in range(2):  # along a direction that changes all entries
         along = torch.randn(x.shape, generator=generator, dtype=x.dtype)
         shift = step * along
         numeric = (loss(embeddings + shift, labels) - loss(embeddings - shift, labels)) / (2 * step)
@@ -300,7 +300,7 @@ def test_bad_hyper_parameters_are_named(name):
 
 @every_setting
 def test_a_loss_survives_pickling(name, hyper):
-    """As DataLoader workers, spawned processes and torch.save need it."""
+    """Pickle a loss, as data loader workers, spawned processes and torch.save do."""
     embeddings, labels = batch()
     loss = losses.create(name, **hyper)
     again = pickle.loads(pickle.dumps(loss))
@@ -310,7 +310,7 @@ def test_a_loss_survives_pickling(name, hyper):
 
 @every_loss
 def test_the_clamp_window_is_never_empty(name):
-    """m2 > 0 whatever the margin: else the clamp to [0, m2] would be negative."""
+    """Check that m2 > 0 for any margin; otherwise the clamp to [0, m2] would be negative."""
     for key in ("m2", losses.formula(name).clamp.to):
         if key in losses.formula(name).parameters:
             for value in (0.0, -1.0):

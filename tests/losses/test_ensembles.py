@@ -1,4 +1,4 @@
-"""Ensembles of losses: golden values of every part and of one whole step, and what each member may change."""
+"""Ensembles of losses: golden values of every part and of one step, and the gradients of each member."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_golden_objective() -> None:
 
 
 def test_the_smallest_loss_takes_every_weight_above_the_least() -> None:
-    """The minimiser for losses that stand still."""
+    """Minimise the coefficients for constant losses."""
     coefficients, fixed = Coefficients((0.25,) * 4).double(), torch.tensor([1.0, 1.2, 0.9, 1.1], dtype=DOUBLE)
     total = 1 - fixed.min() / (2 * coefficients.eta)
     best = torch.tensor([0, 0, (total - 4 * coefficients.least).sqrt(), 0], dtype=DOUBLE)
@@ -106,7 +106,7 @@ def test_the_smallest_loss_takes_every_weight_above_the_least() -> None:
 
 
 def golden_blocks() -> tuple[torch.Tensor, torch.Tensor]:
-    """Unit blocks (N, M, e) and the weights of them."""
+    """Return unit blocks (N, M, e) and their weights."""
     golden = GOLDEN["ensemble"]
     r, d = grid(golden["M"] * golden["N"], golden["e"])
     rows = F.normalize(torch.sin(0.9 + 1.7 * r + 0.8 * d + 0.3 * r * d), dim=1)
@@ -339,7 +339,7 @@ def test_refusals_name_the_culprit() -> None:
 
 
 def test_the_classifier_of_wel_reads_the_features_before_the_embedding_and_the_others_do_not() -> None:
-    """Fig. 9: its loss is that of phi alone, and no other member has a gradient there."""
+    """Fig. 9: the loss of the classifier depends on phi alone, and no other member has a gradient there."""
     features, labels = torch.randn(8, 5, generator=torch.Generator().manual_seed(0)), torch.arange(8) // 2
     layer = torch.nn.Linear(5, 6)
     for classifier_input in ("embedding", "features"):
@@ -357,7 +357,7 @@ def test_the_classifier_of_wel_reads_the_features_before_the_embedding_and_the_o
             5 if classifier_input == "features" else 6,
             6,
         ]
-        if classifier_input == "features":  # at the first step all are rescaled to their mean
+        if classifier_input == "features":  # in the first step all losses are rescaled to their mean
             scale = wel.values.mean() / wel.values[0] * wel.weights[0]
             by_it = torch.autograd.grad(scale * alone(x, labels), x)[0]
             assert torch.allclose(x.grad, by_it, rtol=1e-5)

@@ -1,4 +1,4 @@
-"""Facility location: golden values, exhaustive search, and the NMI of scikit-learn."""
+"""Facility location against golden values, exhaustive search and the NMI of scikit-learn."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def test_golden(case: dict) -> None:
 
 
 def score(distances: np.ndarray, labels: np.ndarray, chosen: list[int], gamma: float) -> float:
-    """F(S) + gamma (1 - NMI) by its definition; clusters go to the first chosen of equally near ones."""
+    """Compute F(S) + gamma (1 - NMI) by definition; a sample joins the first of equally near centres."""
     near = distances[:, chosen]
     return float(-near.min(1).sum() + gamma * (1 - nmi(labels.tolist(), near.argmin(1).tolist())))
 
 
 def nmi(one: list[int], two: list[int]) -> float:
-    """With the geometric mean, from counts; 0 where an entropy is 0."""
+    """Compute NMI with the geometric mean from counts; 0 if an entropy is 0."""
     first, second, both = (
         -sum(n / len(one) * math.log(n / len(one)) for n in Counter(x).values())
         for x in (one, two, zip(one, two, strict=True))

@@ -1,7 +1,7 @@
-"""Every case of golden/losses.json whose loss is in pairs, hinges, structured, proxies or classification.
+"""Cases of golden/losses.json whose loss is in pairs, hinges, structured, proxies or classification.
 
-Value, gradient norm and probe product in float64, at the tolerances of the file. The others, `ELSEWHERE`, are those of
-tuplets, ensembles and facility location.
+Value, gradient norm and probe product are compared in float64, with the tolerances of the file. The other cases,
+`ELSEWHERE`, are those of tuplets, ensembles and facility location.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ELSEWHERE = {
 
 @dataclass(frozen=True)
 class Twin:
-    """The loss of the catalogue that a golden case is: its name, what is set besides, other names of parameters."""
+    """Catalogue loss of a golden case: its name, further settings, and other names of parameters."""
 
     name: str
     given: dict[str, float | str] = field(default_factory=dict)
@@ -148,7 +148,7 @@ def test_golden(case: dict[str, Any]) -> None:
         check(W.grad, case["grad"]["W"])
 
 
-# Where each entry of the file is held against the library; "about" and "conventions" are its header.
+# Location of the test of each entry of the file; "about" and "conventions" are its header.
 ENTRIES = {
     **dict.fromkeys(("tolerance", "batches", "losses", "arcface_beyond_pi"), "losses/test_golden_losses.py"),
     "centre_forms": "losses/test_tuplets.py",

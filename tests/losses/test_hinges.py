@@ -1,4 +1,4 @@
-"""Both ways of counting triplets, by listing the positive pairs and by sorting the negatives, give the same."""
+"""Triplet counts from listed positive pairs and from sorted negatives must agree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Losses in a Lightning training: validation and test run without gradients."""
+"""Losses in a Lightning training run, with validation and test without gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cross-batch memory: the golden replay, against pytorch-metric-learning, and what a checkpoint must keep."""
+"""Cross-batch memory against a golden replay and pytorch-metric-learning, and its state in a checkpoint."""
 
 from __future__ import annotations
 

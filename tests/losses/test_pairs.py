@@ -1,4 +1,6 @@
-"""Pairs, hinges, structured losses: twins in pytorch-metric-learning, listed pairs, references, plain loops."""
+"""Pair losses, hinges and structured losses against pytorch-metric-learning and plain loops, with listed pairs and
+references.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,7 @@ def twins() -> list:
 
 @in_one_case(index=range(10), labels=list(LABELS.values()))
 def test_twins_in_pytorch_metric_learning(index: int, labels: list[int]) -> None:
-    name, hyper, twin = twins()[index]  # made late: importing them takes seconds
+    name, hyper, twin = twins()[index]  # created late, because importing the library takes seconds
     x, y = batch(labels)
     ours = make(name, **hyper)
     if name == "margin":
@@ -256,7 +258,7 @@ def test_a_boundary_is_learned_per_class_or_fixed() -> None:
         assert (loss.beta.grad is None) == (boundary == "fixed")
     found = make("margin", boundary="per_class")
     found.beta.data = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], dtype=torch.float64)
-    for c in range(4):  # rows of one class feel their own boundary
+    for c in range(4):  # rows of a class depend on their own boundary
         listed = [i.flatten() for i in torch.where((y[:, None] == y) & ~torch.eye(12, dtype=torch.bool))]
         rows = [index[y[listed[0]] == c] for index in listed]
         d = torch.cdist(x, x)[rows[0], rows[1]]

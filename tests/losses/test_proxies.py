@@ -1,4 +1,4 @@
-"""Proxy losses: twins in pytorch-metric-learning, identities between them, proxies as anchors against loops."""
+"""Proxy losses against pytorch-metric-learning and plain loops, and identities between proxy losses."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_proxies_of_a_class_lie_together(name: str) -> None:
     hyper = {} if name == "multi_similarity_proxy" else {"divisor": "pairs"}
     one, three = make(name, per_class=1, **hyper), make(name, per_class=3, **hyper)
     three.proxies.data[:] = one.proxies.data.repeat_interleave(3, 0)
-    if name != "multi_similarity_proxy":  # which adds proxies up instead of averaging
+    if name != "multi_similarity_proxy":  # this loss adds proxies up instead of averaging
         assert three(x, y).item() == pytest.approx(one(x, y).item(), rel=1e-12)
     else:
         assert three(x, y).item() > one(x, y).item()
@@ -151,7 +151,8 @@ def test_classes_without_samples_can_be_left_out(name: str) -> None:
     absent = [c for c in range(loss.classes) if c not in present]
     assert absent
     loss.proxies.data *= 0.5
-    loss.proxies.data.view(loss.classes, -1)[absent] = x[:2].flatten()  # near enough to count, however all were drawn
+    # close enough to count, for any random initialisation
+    loss.proxies.data.view(loss.classes, -1)[absent] = x[:2].flatten()
     everything = loss(x, y).item()
     loss.trained = present
     value = loss(x, y)

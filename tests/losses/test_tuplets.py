@@ -1,4 +1,4 @@
-"""The (N+P+1)-tuplet family: golden values, and the relations between its three forms."""
+"""(N+P+1)-tuplet losses: golden values and relations between their three forms."""
 
 from __future__ import annotations
 

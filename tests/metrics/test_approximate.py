@@ -10,7 +10,7 @@ NEARLY = [kind for kind in TITLES if kind != "exact"]
 
 @pytest.fixture(scope="module")
 def points():
-    """Classes of twenty, as embeddings are."""
+    """Return classes of twenty points that resemble embeddings."""
     generator = np.random.default_rng(0)
     centres = generator.standard_normal((200, 16))
     return (np.repeat(centres, 20, axis=0) + 0.3 * generator.standard_normal((4000, 16))).astype(np.float32)
@@ -18,7 +18,7 @@ def points():
 
 @pytest.fixture(scope="module")
 def indices(points):
-    """Of each kind, built once; each test says how broadly it searches."""
+    """Return one index of each kind, built once; each test sets its breadth."""
     return {kind: ApproximateSearch(points, kind) for kind in TITLES}
 
 
@@ -59,7 +59,7 @@ def test_more_breadth_finds_more(points, indices, kind):
 
 @pytest.mark.parametrize("kind", TITLES)
 def test_a_score_is_off_by_no_more_than_is_said(points, indices, kind):
-    """The share of queries whose nearest is of their class, exactly and nearly."""
+    """Compare the share of queries whose nearest neighbour has their class, exact and approximate."""
     labels = np.repeat(np.arange(200), 20)
     search = indices[kind]
     search.breadth = 1
@@ -89,8 +89,9 @@ def test_costs_grow_with_the_points():
     assert [cost.kind for cost in small] == list(TITLES)
     for less, more in zip(small, large, strict=True):
         assert more.bytes > 500 * less.bytes or less.kind == "ivf_pq"
-        assert more.build > less.build or less.kind == "exact"  # which is no more than a copy
-        assert more.thousand > less.thousand or less.kind == "hnsw"  # twice: a busy machine errs by more
+        assert more.build > less.build or less.kind == "exact"  # an exact index is only a copy
+        # of two attempts, as times on a busy machine vary more
+        assert more.thousand > less.thousand or less.kind == "hnsw"
     by_kind = {cost.kind: cost for cost in large}
     assert by_kind["ivf_pq"].bytes < by_kind["exact"].bytes / 2
     assert by_kind["hnsw"].thousand < by_kind["exact"].thousand

@@ -64,7 +64,7 @@ def test_k_means_repeats_itself_and_heeds_its_seed(capfd):
 
 
 def test_clusters_lie_at_their_own_means():
-    """A fixed point of the algorithm: after 20 rounds on easy data nothing moves any more."""
+    """Check a fixed point of the algorithm: after 20 iterations on easy data no cluster changes."""
     points, _ = blobs(0.3)
     found = k_means(points, 12)
     means = np.stack([points[found == c].mean(axis=0) for c in np.unique(found)])

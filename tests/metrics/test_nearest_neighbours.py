@@ -1,4 +1,4 @@
-"""Exact neighbours against the definition: all float64 distances, a stable sort."""
+"""Exact neighbours against the definition, a stable sort of all float64 distances."""
 
 from unittest import mock
 
@@ -23,7 +23,7 @@ def oracle(queries, gallery, k, exclude_self):
 
 
 def agree(queries, gallery, k):
-    """Whether a table or faiss lists the candidates."""
+    """Check both ways of listing candidates, by a table and by faiss."""
     expected, order = oracle(queries, queries if gallery is None else gallery, k, exclude_self=gallery is None)
     for few in (nearest_neighbours.FEW, 0):
         with mock.patch.object(nearest_neighbours, "FEW", few):
@@ -34,7 +34,7 @@ def agree(queries, gallery, k):
 
 @st.composite
 def lattices(draw):
-    """Small integers times a power of two, far from the origin or not: many exact ties, exact in every formula."""
+    """Draw small integers times a power of two, some with an offset: many exact ties, exact in every formula."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     shape = draw(st.integers(2, 60)), draw(st.integers(1, 12))
     points = rng.integers(0, draw(st.integers(1, 5)), shape).astype(np.float64)

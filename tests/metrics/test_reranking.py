@@ -1,4 +1,4 @@
-"""Retrieval among fixed candidates: by hand, against plain loops, and against retrieval where none is missing."""
+"""Retrieval among given candidates: manual example, plain loops, and plain retrieval if no item is missing."""
 
 import itertools
 import math
@@ -29,7 +29,7 @@ def test_a_case_by_hand():
 def test_all_others_as_candidates_are_plain_retrieval():
     random = np.random.default_rng(0)
     points, labels = random.normal(size=(40, 3)).astype(np.float32), random.integers(0, 9, 40)
-    labels[:2] = [50, 51]  # alone in their class: not asked
+    labels[:2] = [50, 51]  # alone in their class, so they are not queries
     everyone = nearest(random.normal(size=(40, 3)).astype(np.float32), k=39)[1]
     scores, plain = rerank(points, labels, everyone, (1, 4, 100)), retrieval(points, labels, ks=(1, 4))
     assert scores.recall_at == pytest.approx(plain.recall_at)

@@ -18,7 +18,7 @@ GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "metrics.json").read
 
 
 def named(scores):
-    """The scores under the names of the golden file."""
+    """Return the scores under the names of the golden file."""
     table = {"P@R": scores.r_precision, "MAP@R": scores.map_at_r}
     table |= {"kNN": scores.knn3, "kNN majority": scores.knn3_majority}
     for symbol, at in (("R", scores.recall_at), ("R2", scores.recall_fraction_at), ("P", scores.precision_at)):
@@ -58,7 +58,7 @@ def test_golden_batches_of_the_losses(name):
     assert scores.recall_at == pytest.approx({k: expected[f"recall_at_{k}"] for k in (1, 2, 4)}, abs=1e-9)
     assert scores.r_precision == pytest.approx(expected["precision_at_R"], abs=1e-9)
     assert scores.map_at_r == pytest.approx(expected["map_at_R"], abs=1e-9)
-    if name == voted["knn3_batch"]:  # of the vectors as they are, unlike the neighbours above
+    if name == voted["knn3_batch"]:  # computed on unnormalised vectors, unlike the neighbours above
         scores = retrieval(points, batch["labels"])
         assert scores.knn3 == pytest.approx(voted["knn3_two_of_three"], abs=1e-12)
         assert scores.knn3_majority == pytest.approx(voted["knn3_mode_nearest_tiebreak"], abs=1e-12)

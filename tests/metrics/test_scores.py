@@ -1,4 +1,4 @@
-"""One contract for every score of the catalogue; no score is named here."""
+"""Contract of every score of the catalogue; no score is named here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One contract for every miner of the catalogue; no miner is named here."""
+"""Contract of every miner of the catalogue; no miner is named here."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def batch(seed: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 
 
 def plain(name: str, d: torch.Tensor, labels: torch.Tensor) -> list[tuple[int, int, int]]:
-    """The definitions, word for word."""
+    """Return the triplets by the definition of a miner, with plain loops."""
     n, found = range(len(labels)), []
     for a in n:
         positives = [j for j in n if j != a and labels[j] == labels[a]]
@@ -207,7 +207,7 @@ def golden_batch(name: str) -> tuple[torch.Tensor, torch.Tensor]:
 
 @in_one_case(labels=[[0, 0, 0], [0, 1, 2], [0], [0, 0, 1, 1]], name=mining.names())
 def test_created_miners_keep_their_word(name, labels):
-    """What they give, without a graph, in any precision and for batches without a triplet."""
+    """Check the kind of the results, without a graph, in any precision and for batches without a triplet."""
     x = torch.randn(len(labels), 4, generator=torch.Generator().manual_seed(0)).bfloat16().requires_grad_()
     mined = mining.create(name)(x, torch.tensor(labels), generator=torch.Generator().manual_seed(0))
     if name == mining.ALL:

@@ -1,4 +1,4 @@
-"""One contract for every pooling of the catalogue; no pooling is named here."""
+"""Contract of every pooling of the catalogue; no pooling is named here."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ every = pytest.mark.parametrize("name", pooling.names())
 SIZES = [(1, 1), (1, 2), (3, 1), (5, 7), (2, 2), (9, 4)]
 CHANNELS = 6
 DTYPES = (torch.float32, torch.float64)
-# Small layers: what a central difference costs grows with the square of their size.
+# Small layers, because the cost of finite differences grows with the square of their size.
 SMALL = {"prototypes": 4, "memory": 0, "hidden": 5, "width": 3, "grid": 2, "clusters": 3, "dimension": 2}
 
 
 def made(name: str, channels: int = CHANNELS, seed: int = 0, **parameters) -> pooling.Pooling:
-    """A pooling in float64 with prototypes in use and no weight at zero, where a start at 0 would hide its parts."""
+    """Return a pooling in float64 with initialised prototypes and no weight at zero, which would hide parts of the
+    layer.
+    """
     parameters = {**{k: v for k, v in SMALL.items() if k in pooling.describe(name).parameters}, **parameters}
     torch.default_generator.manual_seed(seed)
     layer = pooling.create(name, channels, **parameters).double()
@@ -97,7 +99,7 @@ def test_autograd_equals_central_differences(name):
     def pooled(x, *given):
         return torch.func.functional_call(layer, dict(zip(values, given, strict=True)), (x,))
 
-    # In fast mode along directions that move all.
+    # Fast mode along directions that change all entries.
     assert torch.autograd.gradcheck(
         pooled, (features.requires_grad_(), *values.values()), atol=1e-6, rtol=1e-5, fast_mode=True
     )

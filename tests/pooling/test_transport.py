@@ -1,4 +1,4 @@
-"""The transport solver against golden/gsp.json, autograd through many sweeps, and the properties the theory states."""
+"""Transport solver against golden/gsp.json, autograd through many sweeps, and properties from the theory."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_float32_stays_within_a_millionth(epsilon):
 
 @pytest.mark.parametrize("mu", [0.05, 0.3, 0.95])
 def test_float32_keeps_the_digits_that_decide_among_costs_of_random_features(mu):
-    """They lie close together and far from 0: rounding epsilon * cost itself would err by nearly 1e-5."""
+    """The costs are close together and far from 0; rounding epsilon * cost itself would err by nearly 1e-5."""
     generator = torch.Generator().manual_seed(0)
     points = torch.nn.functional.normalize(torch.randn(8, 113, 128, generator=generator), dim=-1)
     cost = torch.cdist(points[:, :64], points[:, 64:])
@@ -146,7 +146,7 @@ def test_float32_keeps_the_digits_that_decide_among_costs_of_random_features(mu)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("epsilon", [0.5, 5.0, 50.0, 200.0])
 def test_newton_needs_a_dozen_steps_whatever_the_constant(dtype, epsilon):
-    """Rounding noise around the root must not keep it going."""
+    """Check that rounding errors near the root do not prolong the iteration."""
     cost = torch.rand(32, 64, 49, generator=torch.Generator().manual_seed(0), dtype=dtype) * 2
     for shift in (0.0, 1.0, -cost.amin(-2).median().item()):
         visited = list(newton_biases((-epsilon * (cost + shift)).logsumexp(-2), 0.3))

@@ -1,4 +1,4 @@
-"""The zero-shot prediction loss against golden/losses.json and the optimality of its ridge fit."""
+"""Zero-shot prediction loss against golden/losses.json, and optimality of its ridge fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums over sorted negatives: those of all triplets one by one, counts included."""
+"""Sums over sorted negatives against sums over single triplets, including counts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Found = tuple[Tensor, Tensor, table.Counts]
 
 
 def both(loss: losses.TripletLoss, points: Tensor, labels: Tensor, monkeypatch: pytest.MonkeyPatch) -> list[Found]:
-    """Value, gradient and counts from all triplets, then from sorted negatives."""
+    """Return value, gradient and counts from all triplets, then from sorted negatives."""
     found = []
     for fewest in ((10**9, 0), (2, 0)):
         monkeypatch.setattr(table, "RANKED", fewest)
@@ -29,7 +29,7 @@ def both(loss: losses.TripletLoss, points: Tensor, labels: Tensor, monkeypatch: 
 def test_sorted_negatives_give_what_all_triplets_give(
     dtype: torch.dtype, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each loss with each reduction, on one size or another."""
+    """Test each loss with each reduction on one of the sizes."""
     random = torch.Generator().manual_seed(len(kind))
     settings = [(name, {}) for name in SEPARABLE] + [("ranking", {"m": 0.0}), ("ranking", {"m": 1.0, "m2": 0.7})]
     for turn, (size, classes) in enumerate(((2, 1), (7, 2), (23, 4), (40, 3))):

@@ -1,4 +1,4 @@
-"""The blocks of an accelerator, run here on the CPU: other shapes, the same sums."""
+"""Blocks of an accelerator, tested on the CPU: other shapes, the same sums."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_dense_blocks_give_what_blocks_by_class_give(
         loss, x = losses.create(name, reduction=reduction), points.clone().requires_grad_()
         with monkeypatch.context() as here:
             if dense:
-                here.setattr(table, "DENSE_BLOCK", 300)  # three anchors at once
+                here.setattr(table, "DENSE_BLOCK", 300)  # three anchors per block
                 here.setattr(table, "valid_blocks", lambda labels, symmetric, *_: table.dense_blocks(labels, symmetric))
             value = loss(x, labels)
             gradient = torch.autograd.grad(value, x)[0]

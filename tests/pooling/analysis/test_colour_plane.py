@@ -1,4 +1,4 @@
-"""A plane of features as mixtures of three colours, and the prototypes that tell a class."""
+"""Plane of features as mixtures of three colours, and the characteristic prototypes of a class."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Everything a figure of the transport shows follows from the solution."""
+"""Numbers of the transport figure against the solution."""
 
 from __future__ import annotations
 

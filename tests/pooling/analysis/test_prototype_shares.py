@@ -1,4 +1,4 @@
-"""Local features read through prototypes: against one image at a time, and the bound on every image."""
+"""Local features described by prototypes, against one image at a time, and the bound on every image."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The maps of the red and blue toy: the figure's is the golden one, all are mixtures."""
+"""Maps of the red and blue toy data: the published one equals the golden one, and all are mixtures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Zero-shot evaluation over class splits: golden/losses.json, a plain loop, and what must not matter."""
+"""Zero-shot evaluation over class splits against golden/losses.json and a plain loop, and its invariances."""
 
 from __future__ import annotations
 

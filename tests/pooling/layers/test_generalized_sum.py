@@ -1,4 +1,4 @@
-"""Generalized sum pooling against golden/gsp.json, and its beginnings as average pooling."""
+"""Generalized sum pooling against golden/gsp.json, and its initial phase as average pooling."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_it_averages_until_its_memory_is_full_and_then_starts_from_a_k_centre():
     for batch in batches[:2]:
         torch.testing.assert_close(layer(batch), batch.mean((2, 3)))
     layer.eval()
-    torch.testing.assert_close(layer(batches[2]), batches[2].mean((2, 3)))  # looking does not fill the memory
+    torch.testing.assert_close(layer(batches[2]), batches[2].mean((2, 3)))  # evaluation does not fill the memory
     layer.train()
     layer(batches[2])
     assert layer.ready

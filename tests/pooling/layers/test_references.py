@@ -1,4 +1,4 @@
-"""Each pooling against its formula written out position by position, or worked out by hand."""
+"""Poolings against their formulas written out by position, or calculated manually."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def features(seed: int = 0) -> torch.Tensor:
 def made(name: str, **parameters) -> pooling.Pooling:
     torch.default_generator.manual_seed(3)
     layer = pooling.create(name, C, **parameters).double().eval()
-    for parameter in layer.parameters():  # biases and zero starts must show
+    for parameter in layer.parameters():  # biases and parameters initialised to zero must have an effect
         parameter.data += 0.2 * torch.randn_like(parameter)
     return layer
 
