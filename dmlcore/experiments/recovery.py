@@ -43,7 +43,7 @@ def recover(store: RunStore, report: Callable[[str], object] = log.info, backend
     """
     conducted: list[str] = []
     taken: set[str] = set()
-    for place in _places(store):
+    for place in _study_tasks(store):
         state = place.state()
         if state is None or place.status() != "lost":
             if state is not None and place.is_busy():
@@ -62,8 +62,8 @@ def recover(store: RunStore, report: Callable[[str], object] = log.info, backend
         taken.update(state.at_work)
         conducted.append(place.path.name)
         report(f"{kind} {place.path.name}: goes on")
-    runs = _each(_interrupted(store), lambda run: False if run.id in taken else _resume(run, report, backends))
-    jobs = _each(launch.pending_jobs(store), lambda job: _again(job, job.start_worker, report, backends))
+    runs = _start_all(_interrupted(store), lambda run: False if run.id in taken else _resume(run, report, backends))
+    jobs = _start_all(launch.pending_jobs(store), lambda job: _requeue(job, job.start_worker, report, backends))
     for path in sorted((store.root / launch.REQUESTS).glob("*.json")):
         if Job(Run(store.root / path.stem)).state() is None:
             report(f"{path.stem}: {path} is no request for a job, and is ignored")
@@ -73,7 +73,7 @@ def recover(store: RunStore, report: Callable[[str], object] = log.info, backend
 T = TypeVar("T", Run, Job)
 
 
-def _each(tasks: Sequence[T], begin: Callable[[T], bool | None]) -> list[str]:
+def _start_all(tasks: Sequence[T], begin: Callable[[T], bool | None]) -> list[str]:
     """Start tasks and return the names of those that started; if `begin` returns None, try again a little later.
 
     As many start at the same time as there are cores; more would delay each other's acquisition of their locks.
@@ -90,7 +90,7 @@ def _each(tasks: Sequence[T], begin: Callable[[T], bool | None]) -> list[str]:
             elif answer:
                 begun.append(task.path.name)
                 starting.append(task)
-            while len(starting := [other for other in starting if _coming(other)]) >= len(os.sched_getaffinity(0)):
+            while len(starting := [other for other in starting if _is_starting(other)]) >= len(os.sched_getaffinity(0)):
                 time.sleep(LOOK)
         waiting = again
         if waiting:
@@ -98,12 +98,12 @@ def _each(tasks: Sequence[T], begin: Callable[[T], bool | None]) -> list[str]:
     return begun
 
 
-def _coming(task: Run | Job) -> bool:
+def _is_starting(task: Run | Job) -> bool:
     """Return True if a process was started for a task and does not hold its lock yet."""
     return not task.is_alive() and task.status() == "queued"
 
 
-def _places(store: RunStore) -> Iterator[Task[Any]]:
+def _study_tasks(store: RunStore) -> Iterator[Task[Any]]:
     """Yield the tasks of studies and protocols."""
     for folder, kind in ((".studies", StudyState), (".protocols", ProtocolState)):
         for path in sorted((store.root / folder).glob("*/state.json")):
@@ -124,7 +124,7 @@ def _interrupted(store: RunStore) -> list[Run]:
 
 def _resume(run: Run, report: Callable[[str], object], backends: Sequence[str] = ()) -> bool | None:
     """Continue a training run."""
-    return _again(
+    return _requeue(
         run,
         lambda: launch.start_process(run, "train", *launch.backend_arguments(run.state().backend)),
         report,
@@ -132,7 +132,7 @@ def _resume(run: Run, report: Callable[[str], object], backends: Sequence[str] =
     )
 
 
-def _again(
+def _requeue(
     task: Task[Any], begin: Callable[[], object], report: Callable[[str], object], backends: Sequence[str]
 ) -> bool | None:
     """Queue a task again and start its process, unless it has one or was to be cancelled.

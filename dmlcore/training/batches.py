@@ -256,7 +256,7 @@ def augment(
     if inputs.ndim != 4 or not data.augment:
         return inputs
     if data.crop == "shift":
-        return shifted(inputs, seed, share)
+        return shift_images(inputs, seed, share)
     if data.crop == "affine":
         return moved(inputs, seed, share)
     sizes = gathered.sizes
@@ -272,7 +272,7 @@ def upload(inputs: Array | Tensor, device: torch.device | str) -> Tensor:
     return tensor.contiguous(memory_format=torch.channels_last) if tensor.ndim == 4 else tensor.contiguous()
 
 
-def shifted(images: Tensor, seed: int, share: Share | None = None) -> Tensor:
+def shift_images(images: Tensor, seed: int, share: Share | None = None) -> Tensor:
     """Flip half of the images (B, 3, H, W) and shift each by up to an eighth of its side, filling with black."""
     batch, _, height, width = images.shape
     share = share or Share(0, batch, batch)

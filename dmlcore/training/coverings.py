@@ -38,7 +38,7 @@ def row(state: TrainingState, kind: str = "covering", step: int | None = None) -
     """
     numbers: dict[str, float] = {}
     for split in ("train", "test"):
-        indices = _some(state.data, split, state.spec.seed)
+        indices = _draw_samples(state.data, split, state.spec.seed)
         if not len(indices):
             continue
         points = in_ball(embed(embedder(state), state.data, indices, state.device).astype(np.float64))
@@ -62,7 +62,7 @@ def row(state: TrainingState, kind: str = "covering", step: int | None = None) -
     return {"kind": kind, "step": state.progress.step if step is None else step} | numbers
 
 
-def _some(data: Dataset, split: str, seed: int) -> Ints:
+def _draw_samples(data: Dataset, split: str, seed: int) -> Ints:
     """Return at most SAMPLES samples of each of at most CLASSES classes of a split, the same at every step."""
     random = np.random.default_rng(seed_of(seed, f"covering {split}"))
     indices = data.splits[split]

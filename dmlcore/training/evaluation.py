@@ -30,8 +30,9 @@ from dmlcore.training.neighbours import Conditioned
 from dmlcore.training.state import TrainingState, embedder, keep_best, use_best
 from dmlcore.typing import Array, Bools, Ints, Singles
 
-MOST = {"cpu": 256, "cuda": 1024}  # samples per forward pass
-NUMBERS = {"cpu": 2**23, "cuda": 2**26}  # input values per forward pass: 54 images of 227 pixels on a CPU, 434 on a GPU
+MAX_SAMPLES = {"cpu": 256, "cuda": 1024}  # samples per forward pass
+# Input values per forward pass: 54 images of 227 pixels on a CPU, 434 on a GPU.
+MAX_VALUES = {"cpu": 2**23, "cuda": 2**26}
 RAW_SIDE = 32  # raw images are reduced to this side before they are compared
 
 
@@ -61,7 +62,7 @@ def embed(
         precision: "bfloat16" computes under autocast.
     """
     with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16"):
-        return batches.embed(model, data, rows_of(data, split)[0], device, _at_once(data, device.type))
+        return batches.embed(model, data, rows_of(data, split)[0], device, _chunk_size(data, device.type))
 
 
 def validate(state: TrainingState) -> list[Row]:
@@ -101,9 +102,9 @@ def _validation_rows(state: TrainingState, network: nn.Module, embeddings: Singl
     nmi = {"nmi": clusters.nmi} if isinstance(clusters, ClusteringScores) else {}
     beside = {
         f"{name}_map_at_r": score(other, state.data, split, (1,), state.device).map_at_r
-        for name, other in _beside(network).items()
+        for name, other in _other_embeddings(network).items()
     }
-    own = {"kind": "validation", "step": step, **split_field, **scores, **nmi, **beside, **_mark(network)}
+    own = {"kind": "validation", "step": step, **split_field, **scores, **nmi, **beside, **_transductive_mark(network)}
     return [*rows, own]
 
 
@@ -127,8 +128,8 @@ def _tested(run: Run, state: TrainingState, network: nn.Module, embeddings: Sing
     scores = score(embeddings, state.data, "test", state.spec.ks, state.device)
     write_embeddings(run, digest, embeddings, state.data, "test", scores)
     clusters = cluster(embeddings, state.data, "test", state.spec.seed)
-    rows = [row("trained", step, scores, clusters, weights=digest) | _mark(network)]
-    for name, other in _beside(network).items():
+    rows = [row("trained", step, scores, clusters, weights=digest) | _transductive_mark(network)]
+    for name, other in _other_embeddings(network).items():
         others = (
             score(other, state.data, "test", state.spec.ks, state.device),
             cluster(other, state.data, "test", state.spec.seed),
@@ -158,7 +159,7 @@ def raw_inputs(data: Dataset, split: str) -> Singles:
             inputs = F.adaptive_avg_pool2d(inputs, RAW_SIDE)
         return inputs.flatten(1).numpy()
 
-    indices, size = rows_of(data, split)[0], _at_once(data, "cpu")
+    indices, size = rows_of(data, split)[0], _chunk_size(data, "cpu")
     return np.concatenate([flat(chunk) for chunk in np.split(indices, range(size, len(indices), size))])
 
 
@@ -263,12 +264,12 @@ def save_embeddings(
     )
 
 
-def _beside(network: nn.Module) -> dict[str, Singles]:
+def _other_embeddings(network: nn.Module) -> dict[str, Singles]:
     """Return other embeddings of the set that was just embedded, by name; {} unless neighbours take part."""
-    return network.beside() if isinstance(network, Conditioned) else {}
+    return network.other_embeddings() if isinstance(network, Conditioned) else {}
 
 
-def _mark(network: nn.Module) -> dict[str, bool]:
+def _transductive_mark(network: nn.Module) -> dict[str, bool]:
     """Return the mark of a row whose embeddings depend on the other scored samples."""
     return {"transductive": True} if isinstance(network, Conditioned) and network.is_transductive else {}
 
@@ -281,10 +282,10 @@ def _checked(embeddings: Singles, data: Dataset, split: str) -> tuple[Ints, Bool
     return indices, searched
 
 
-def _at_once(data: Dataset, device: str) -> int:
+def _chunk_size(data: Dataset, device: str) -> int:
     """Return how many samples to embed in one forward pass within bounded memory.
 
     The number is the same in every run, because another one may round differently.
     """
     each = max(1, int(np.prod(data.inputs.shape[1:])))
-    return max(1, min(MOST.get(device, MOST["cuda"]), NUMBERS.get(device, NUMBERS["cuda"]) // each))
+    return max(1, min(MAX_SAMPLES.get(device, MAX_SAMPLES["cuda"]), MAX_VALUES.get(device, MAX_VALUES["cuda"]) // each))

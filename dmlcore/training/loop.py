@@ -118,7 +118,7 @@ def step(state: TrainingState, number: int, objective: Callable[..., Tensor] | N
         state.finite_check.guard(optimiser)
     optimiser.step()
     model.after_step()
-    state.seen = embeddings.detach(), batch.labels
+    state.last_batch = embeddings.detach(), batch.labels
     return loss.detach()
 
 
@@ -341,10 +341,10 @@ def evaluate(run: Run, *, dataset: Dataset | None = None) -> float | None:
 
 def _measure(state: TrainingState) -> dict[str, Any]:
     """Return statistics of the last batch, the norm of its gradient, and its learning rates."""
-    assert state.seen is not None
+    assert state.last_batch is not None
     norm = nn.utils.get_total_norm(gradients_of(state.optimiser)) if state.norm is None else state.norm
     metric = state.loss.metric
-    statistics = batch_statistics.measure(*state.seen, getattr(metric, "difference_window", None), loss=metric)
+    statistics = batch_statistics.measure(*state.last_batch, getattr(metric, "difference_window", None), loss=metric)
     held = projections.distance(state)
     held |= {} if state.reference_distance is None else {"start_distance": state.reference_distance}
     return statistics | {"gradient_norm": norm} | held | optimisers.learning_rates(state.optimiser)

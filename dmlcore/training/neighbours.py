@@ -61,7 +61,7 @@ class Conditioned(nn.Module):
         self._alone = alone, indices
         return self._of(self.spec.conditioning.among)
 
-    def beside(self) -> dict[str, Singles]:
+    def other_embeddings(self) -> dict[str, Singles]:
         """Return other embeddings of the last set: by the network "alone", and "inductive" or "transductive".
 
         Of the last two only the one that `conditioning.among` does not select is returned.

@@ -73,7 +73,7 @@ class TrainingState:
     reference: Network | None = None  # the initial network, if embeddings are kept close to those of the start
     reference_distance: Tensor | None = None  # mean distance of the last step's embeddings from the reference
     fixed: Ints | None = None  # neighbours (Q, K) of each test sample when neighbourhood batches began
-    seen: tuple[Tensor, Tensor] | None = None  # last step's embeddings (B, D) float32 and labels (B,), detached
+    last_batch: tuple[Tensor, Tensor] | None = None  # last step's embeddings (B, D) float32 and labels (B,), detached
     norm: Tensor | None = None  # norm of the last gradient before clipping, if it was computed
 
 

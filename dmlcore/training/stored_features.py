@@ -117,7 +117,7 @@ class StoredFeatures:
         total, shape = max(1, views) * len(rows), self._shape(rows)
         each = 2 * int(np.prod(shape))
         _refuse_excess(total * each, total)
-        make_room(staging.parent, total * each, _most())
+        make_room(staging.parent, total * each, _max_bytes())
         last_report = time.monotonic()
         with open(staging / "maps", "ab") as file:
             whole = [0, *(stop for _, _, stop in _chunks(len(rows), views))]
@@ -180,7 +180,7 @@ def _is_shape(shape: object, total: int) -> bool:
     return is_list and isinstance(shape, list) and shape[0] == total
 
 
-def _most() -> int:
+def _max_bytes() -> int:
     """Return the limit of all maps together in bytes."""
     try:
         return int(float(os.environ.get("DML_FEATURES_GB") or GIGABYTES) * 1e9)
@@ -189,8 +189,8 @@ def _most() -> int:
 
 
 def _refuse_excess(needed: int, count: int) -> None:
-    if needed > _most():
+    if needed > _max_bytes():
         raise DataError(
-            f"feature maps of {count:,} images take {needed / 1e9:,.1f} GB, more than the {_most() / 1e9:,.1f} GB "
+            f"feature maps of {count:,} images take {needed / 1e9:,.1f} GB, more than the {_max_bytes() / 1e9:,.1f} GB "
             "that are kept; choose smaller images or fewer views, set DML_FEATURES_GB, or set model.freeze=none"
         )

@@ -36,7 +36,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     """Return the recorded starts of processes, each of which holds the lock of its run from then on."""
     seen: list[tuple[str, ...]] = []
     monkeypatch.setattr(launch, "start_process", lambda run, task, *more: seen.append((run.id, task, *more)))
-    monkeypatch.setattr(recovery, "_coming", lambda run: False)
+    monkeypatch.setattr(recovery, "_is_starting", lambda run: False)
     return seen
 
 

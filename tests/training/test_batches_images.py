@@ -52,7 +52,7 @@ def test_uncut_images_come_padded_with_their_sizes():
 def test_shifted_images_are_shifted_and_flipped_originals():
     images = torch.randint(1, 256, (32, 3, 32, 32), dtype=torch.uint8)  # 0 is the border
     seen = set()
-    for image, changed in zip(images, batches.shifted(images, seed=3), strict=True):
+    for image, changed in zip(images, batches.shift_images(images, seed=3), strict=True):
         shifts = [(dy, dx, flip) for dy in range(9) for dx in range(9) for flip in (False, True)]
         padded = {f: F.pad(image.flip(2) if f else image, (4, 4, 4, 4)) for f in (False, True)}
         found = [s for s in shifts if torch.equal(changed, padded[s[2]][:, s[0] : s[0] + 32, s[1] : s[1] + 32])]

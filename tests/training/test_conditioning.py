@@ -111,7 +111,7 @@ def test_what_is_scored_together_moves_transductive_embeddings_alone(data: Any) 
         together = evaluation.batches.embed(network, data, some, CPU)
         apart = evaluation.batches.embed(network, data, some[:20], CPU)
         assert np.allclose(together[:20], apart, atol=1e-6) != moves
-        others = network.beside()
+        others = network.other_embeddings()
         assert set(others) == {"alone", "inductive" if moves else "transductive"}
         np.testing.assert_allclose(others["alone"], evaluation.batches.embed(network.model, data, some[:20], CPU))
 
@@ -240,5 +240,5 @@ def test_the_network_computes_in_bfloat16_and_the_lstm_in_float32(data: Any) -> 
     assert state.neighbourhood["table"].dtype == torch.float32
     loss = loop.step(state, 7)
     assert loss.dtype == torch.float32
-    assert state.seen is not None
-    assert state.seen[0].dtype == torch.float32
+    assert state.last_batch is not None
+    assert state.last_batch[0].dtype == torch.float32

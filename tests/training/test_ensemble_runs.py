@@ -79,7 +79,7 @@ def test_the_classifier_of_a_run_learns_from_what_the_embedding_layer_takes() ->
     loop.step(state, 1)
     assert state.model.pooled.shape == (32, 8)
     assert not torch.equal(classifier.proxies, before)
-    expected = torch.autograd.grad(classifier(state.model.pooled, state.seen[1]), state.model.pooled)[0]
+    expected = torch.autograd.grad(classifier(state.model.pooled, state.last_batch[1]), state.model.pooled)[0]
     assert expected.abs().sum() > 0
     copied = copy.deepcopy(state.model)  # holds no graph of the batch
     assert copied.pooled is None

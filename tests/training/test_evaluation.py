@@ -76,13 +76,13 @@ def test_bfloat16_is_asked_for_and_embeddings_stay_float32(digits):
 
 
 def test_chunks_are_bounded_by_numbers_and_by_samples(digits):
-    assert evaluation._at_once(digits, "cpu") == 256
+    assert evaluation._chunk_size(digits, "cpu") == 256
     large = replace(digits, inputs=np.broadcast_to(np.uint8(0), (1000, 3, 227, 227)))
     for device in ("cpu", "cuda"):
-        size = evaluation._at_once(large, device)
-        assert size * 3 * 227 * 227 <= evaluation.NUMBERS[device] < (size + 1) * 3 * 227 * 227
+        size = evaluation._chunk_size(large, device)
+        assert size * 3 * 227 * 227 <= evaluation.MAX_VALUES[device] < (size + 1) * 3 * 227 * 227
     huge = replace(digits, inputs=np.broadcast_to(np.uint8(0), (2, 3, 4000, 4000)))
-    assert evaluation._at_once(huge, "cpu") == 1
+    assert evaluation._chunk_size(huge, "cpu") == 1
 
 
 def test_queries_search_the_gallery_and_never_each_other(with_gallery):

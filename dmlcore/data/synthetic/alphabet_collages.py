@@ -89,7 +89,7 @@ def of(samples: Samples, *, behind: str, validation: Collection[str], seed: int,
             raise DataError(f"collages need the alphabet {name} among those that train; complete the data set")
     is_behind, validates = trains & (alphabet == behind), trains & np.isin(alphabet, list(validation))
     kinds = {"train": trains & ~is_behind & ~validates, "validation": validates, "test": ~trains}
-    hands = _hands(samples, np.flatnonzero(is_behind))
+    hands = _divide_by_writer(samples, np.flatnonzero(is_behind))
     splits = {
         split: TileImages(np.flatnonzero(classes[samples.labels]), hands[split]) for split, classes in kinds.items()
     }
@@ -111,7 +111,7 @@ def of(samples: Samples, *, behind: str, validation: Collection[str], seed: int,
     )
 
 
-def _hands(samples: Samples, classes: Ints) -> dict[str, Ints]:
+def _divide_by_writer(samples: Samples, classes: Ints) -> dict[str, Ints]:
     """Return the background images of each split: for every class, the first writers train, and so on."""
     hands: dict[str, list[Ints]] = {split: [] for split in BACKGROUNDS}
     for number in classes:

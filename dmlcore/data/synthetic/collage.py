@@ -114,7 +114,7 @@ def lay_out(splits: Mapping[str, TileImages], labels: Ints, seed: int, recipe: R
     tiles, shows, rows = [], [], {}
     begin = 0
     for name, images in splits.items():
-        arranged, is_front = _arranged(images.front, images, labels, recipe, random)
+        arranged, is_front = _arrange(images.front, images, labels, recipe, random)
         tiles.append(arranged)
         shows.append(is_front)
         rows[name] = np.arange(begin, begin + len(arranged))
@@ -131,17 +131,17 @@ def collages(
 
 
 def _anew(front: Ints, training: TileImages, labels: Ints, recipe: Recipe, indices: Ints, seed: int) -> Ints:
-    return _arranged(front[indices], training, labels, recipe, np.random.default_rng(seed))[0]
+    return _arrange(front[indices], training, labels, recipe, np.random.default_rng(seed))[0]
 
 
-def _arranged(
+def _arrange(
     front: Ints, images: TileImages, labels: Ints, recipe: Recipe, random: np.random.Generator
 ) -> tuple[Ints, Bools]:
     """Return tiles (n, T) of a collage for each image in `front`, and a mask (n, T) of those that show the class."""
     others = recipe.tiles - recipe.showing
     columns = [front[:, None]]
     if recipe.showing > 1:
-        columns.append(_of_the_same(front, images.front, labels, recipe.showing - 1, random))
+        columns.append(_draw_same_class(front, images.front, labels, recipe.showing - 1, random))
     if others:
         fit = len(images.behind) // others  # collages per shuffle
         if not fit:
@@ -153,7 +153,7 @@ def _arranged(
     return np.take_along_axis(np.concatenate(columns, axis=1), order, axis=1), order < recipe.showing
 
 
-def _of_the_same(front: Ints, images: Ints, labels: Ints, count: int, random: np.random.Generator) -> Ints:
+def _draw_same_class(front: Ints, images: Ints, labels: Ints, count: int, random: np.random.Generator) -> Ints:
     """Return `count` other images (n, count) of the class of each image in `front`."""
     chosen = np.empty((len(front), count), np.int64)
     members = {label: images[labels[images] == label] for label in np.unique(labels[front])}

@@ -194,7 +194,7 @@ class _Batch:
             yield self.where.begin(run, "train")
             if self.stopped():
                 return
-        if _wants_weighing(run):
+        if _lacks_weight_maps(run):
             yield self.where.begin(run, "weigh")  # a failure is in its log
         self.report(f"{label}: {run.id} {run.status()}, {run.state().message}")
         if run.state().state != "done":
@@ -225,7 +225,7 @@ def _create(entry: StudyRun, entries: Sequence[StudyRun], store: RunStore) -> Ru
     return store.create(entry.after(run.id)) if run and run.state().state == "done" else None
 
 
-def _wants_weighing(run: Run) -> bool:
+def _lacks_weight_maps(run: Run) -> bool:
     """Return True if a finished run on collages with a known foreground tile has no weight maps yet."""
     on_collages = data.describe(run.spec.data.name).grid > 0
     return on_collages and run.state().state == "done" and weight_maps.path_of(run) is None

@@ -26,7 +26,7 @@ from dmlcore.monitoring.estimate.flops import Cost, cost_of
 from dmlcore.monitoring.estimate.speed import Speed, features, known_speed
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import Run, RunError
-from dmlcore.training.evaluation import MOST, NUMBERS
+from dmlcore.training.evaluation import MAX_SAMPLES, MAX_VALUES
 
 MAX_TIMED_BATCH = 256  # largest batch for which a loss is timed; for more samples, the time is scaled quadratically
 MAX_SIMILAR_RUNS = 5  # finished runs used at most
@@ -256,7 +256,7 @@ def _memory(spec: RunSpec, size: DataSize, net: Cost, speed: Speed, gpu: bool) -
     step = shrunk * net.activation_bytes * batch + 4 * spec.loss.memory * batch * (spec.model.embedding_dim + batch)
     each = int(np.prod(size.shape))
     device = "cuda" if gpu else "cpu"
-    look = 2 * net.largest * max(1, min(MOST[device], NUMBERS[device] // each))
+    look = 2 * net.largest * max(1, min(MAX_SAMPLES[device], MAX_VALUES[device] // each))
     if gpu:
         return CUDA_CONTEXT + weights + best + max(step, look)
     saving = 4 * parameters * (2 + MOMENTS[spec.optimiser.name]) + projected  # a checkpoint is assembled in memory

@@ -25,10 +25,10 @@ def draw(species: Species, random: np.random.Generator, side: int) -> Pixels:
     shade = Image.new("L", image.size, 255)
     _Painter(pose, image, shade).paint()
     clutter(image, random)
-    return _developed(image.reduce(FINE), shade.reduce(FINE), random)
+    return _develop(image.reduce(FINE), shade.reduce(FINE), random)
 
 
-def _developed(image: Image.Image, shade: Image.Image, random: np.random.Generator) -> Pixels:
+def _develop(image: Image.Image, shade: Image.Image, random: np.random.Generator) -> Pixels:
     """Apply shade, exposure, colour of the light, contrast and grain of a photograph."""
     soft = np.asarray(shade.filter(ImageFilter.BoxBlur(shade.width / 50)), np.float32) / 255
     values = np.asarray(image, np.float32) * soft[..., None]

@@ -119,10 +119,10 @@ def write(programs: Programs, random: np.random.Generator) -> Writing:
     points = SPACE * np.einsum("cspk,cdk->cspd", points, affine) + play(PLACE, 1, 1, 2)
     omitted = (random.random(programs.has.shape) < OMITTED) & (programs.has.sum(axis=1, keepdims=True) > 2)
     has = programs.has & ~omitted
-    return Writing(_inside(points, has), has, LINE * np.exp(habit(PEN)))
+    return Writing(_fit_into_square(points, has), has, LINE * np.exp(habit(PEN)))
 
 
-def _inside(points: Floats, has: Bools) -> Floats:
+def _fit_into_square(points: Floats, has: Bools) -> Floats:
     """Move points about the centre into the unit square: shrink them if too large, shift them if outside."""
     most = 0.5 - EDGE
     there = np.broadcast_to(has[:, :, None, None], points.shape)

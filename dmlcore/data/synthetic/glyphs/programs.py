@@ -70,10 +70,10 @@ def _alphabet(characters: int, random: np.random.Generator) -> Programs:
     looks = np.zeros((characters, SEEN * SEEN))
     while (number := len(known)) < characters:
         if number > 2 and random.random() < LOOK_ALIKES:
-            strokes = _changed(known[random.integers(number)], taste, random)
+            strokes = _change_stroke(known[random.integers(number)], taste, random)
         else:
-            strokes = _new(taste, random)
-        look = _look(strokes)
+            strokes = _draw_character(taste, random)
+        look = _coarse_image(strokes)
         if _length(strokes) < LONGEST and (looks[:number] @ look).max(initial=0) < ALIKE:
             looks[number] = look
             known.append(strokes)
@@ -93,33 +93,33 @@ def _part(shape: Floats, random: np.random.Generator) -> Floats:
     return part
 
 
-def _new(taste: _Taste, random: np.random.Generator) -> Floats:
+def _draw_character(taste: _Taste, random: np.random.Generator) -> Floats:
     """Return the strokes (n, POINTS, 2) of a new character."""
     strokes = np.empty((0, POINTS, 2))
     for _ in range(1 + int(np.searchsorted(taste.counts.cumsum(), random.random(), "right"))):
-        strokes = np.concatenate([strokes, _placed(strokes, taste, random)])
-    return _fitted(strokes)
+        strokes = np.concatenate([strokes, _place_part(strokes, taste, random)])
+    return _fit_into_square(strokes)
 
 
-def _changed(strokes: Floats, taste: _Taste, random: np.random.Generator) -> Floats:
+def _change_stroke(strokes: Floats, taste: _Taste, random: np.random.Generator) -> Floats:
     """Return a character with one stroke added, removed, replaced, mirrored or moved."""
     chosen, change = random.integers(len(strokes)), random.integers(5)
     one, others = strokes[chosen : chosen + 1], np.delete(strokes, chosen, axis=0)
     if change == 0 and len(strokes) < STROKES:
-        return _fitted(np.concatenate([strokes, _placed(strokes, taste, random)]))
+        return _fit_into_square(np.concatenate([strokes, _place_part(strokes, taste, random)]))
     if change == 1 and len(strokes) > 1:
-        return _fitted(others)
+        return _fit_into_square(others)
     if change == 2:
-        one = _placed(others, taste, random)
+        one = _place_part(others, taste, random)
     elif change == 3:
         middle = one.mean(axis=1)
         one = (one - middle) * ([-1, 1] if random.random() < 0.5 else [1, -1]) + middle
     else:
         one = one + 0.35 * np.array([[0, 1], [1, 0], [0, -1], [-1, 0]])[random.integers(4)]
-    return _fitted(np.concatenate([others, one]))
+    return _fit_into_square(np.concatenate([others, one]))
 
 
-def _placed(others: Floats, taste: _Taste, random: np.random.Generator) -> Floats:
+def _place_part(others: Floats, taste: _Taste, random: np.random.Generator) -> Floats:
     """Return a part (1, POINTS, 2) at a position of the alphabet, or attached to an end or the middle of a stroke."""
     part = taste.parts[random.integers(PARTS)][None]
     if len(others) and random.random() < 0.6:
@@ -132,7 +132,7 @@ def _placed(others: Floats, taste: _Taste, random: np.random.Generator) -> Float
     return placed
 
 
-def _fitted(strokes: Floats) -> Floats:
+def _fit_into_square(strokes: Floats) -> Floats:
     """Move and stretch the strokes into the unit square; a side below 0.6 of the other one keeps its proportion."""
     flat = strokes.reshape(-1, 2)
     low, size = flat.min(axis=0), np.ptp(flat, axis=0)
@@ -144,7 +144,7 @@ def _length(strokes: Floats) -> float:
     return float(np.linalg.norm(np.diff(strokes, axis=1), axis=-1).sum())
 
 
-def _look(strokes: Floats) -> Floats:
+def _coarse_image(strokes: Floats) -> Floats:
     """Return the coarse appearance (SEEN * SEEN,) of a character as a vector of length 1."""
     blurred = drawn(strokes[None] * 0.7 + 0.15, np.ones((1, len(strokes)), bool), np.array([0.12]), SEEN)
     pixels = blurred.ravel().astype(np.float64)
