@@ -12,7 +12,7 @@ from pages.shared.server.exports import Query, Refused, export_route
 def _handout(query: Query, format: str, dark: bool) -> tuple[bytes, str]:
     lesson = known().get(query.get("lesson", ""))
     if lesson is None:
-        raise Refused("There is no such lesson.")
+        raise Refused("This lesson does not exist. Open Lessons to choose one.")
     return handout(lesson, format), f"dml-lesson-{lesson.name}.{format}"
 
 

@@ -1,4 +1,4 @@
-"""Lessons: one claim, one figure, one control at a time, and a question that the figure answers."""
+"""Lessons: one claim, one figure and one control per step, and a question that the figure answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pages.shared.widgets import menu
 from pages.shared.widgets.component import component
 
 KEY = "lessons"
-# Text, figure, question: below each other on a phone; where there is room the figure stands beside both.
+# # Text, figure and question are stacked on a phone; on wide screens the figure is next to text and question.
 STYLE = """<style>
 @media (min-width: 641px) {
   .st-key-lesson { display: grid; grid-template: auto 1fr / minmax(0, 1fr) minmax(0, 2fr); gap: .5rem 2rem; }
@@ -24,7 +24,7 @@ STYLE = """<style>
 
 
 def _follow() -> None:
-    """Go where the reader wants to: the list, or a step of a lesson."""
+    """Go to the page the reader chose: the list, or a step of a lesson."""
     wanted = (st.session_state.get(KEY) or {}).get("go")
     if isinstance(wanted, dict):
         there = place_of({name: str(wanted.get(name, ""))[:80] for name in ("lesson", "step")})
@@ -32,11 +32,11 @@ def _follow() -> None:
 
 
 def _nothing() -> None:
-    """Streamlit drops writes to state keys without a callback."""
+    """Do nothing; Streamlit drops writes to state keys without a callback."""
 
 
 def panel(here: LessonPlace | None) -> None:
-    """The list of lessons, or the question of a step with the way on; the browser keeps what was answered."""
+    """Show the list of lessons, or the question of a step with the navigation; the browser stores answers."""
     data: dict[str, Any] = service.data_of(here) | {"verdict": None}
     written = st.session_state.get(KEY) or {}
     if here and (answer := LessonAnswer.of(written.get("ask"), here)):
@@ -46,7 +46,7 @@ def panel(here: LessonPlace | None) -> None:
 
 @st.fragment
 def figure(here: LessonPlace) -> None:
-    """The figure of a step."""
+    """Draw the figure of a step."""
     figure_page.draw(here)
 
 
@@ -54,11 +54,11 @@ here = place_of(st.query_params.to_dict())
 if here is None:
     st.title("Lessons", anchor=False)
     st.markdown(
-        "Short lessons, three to five minutes each. Every step makes one claim, shows one figure and lets you move "
-        "one thing; its question is answered **by the figure**."
+        "Each lesson takes three to five minutes. Each step has one claim, one figure and one control. Answer its "
+        "question **with the figure**."
     )
     if st.query_params.get("lesson"):
-        st.caption(f":material/link_off: There is no such lesson. There are {len(known())} to choose from.")
+        st.caption(f":material/link_off: This lesson does not exist. Choose one of the {len(known())} lessons below.")
     panel(None)
 else:
     st.title(here.lesson.title, anchor=False)

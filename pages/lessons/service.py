@@ -1,4 +1,4 @@
-"""Answers judged on the state of a figure; what the component of the lessons is told."""
+"""Judgement of answers on the state of a figure, and the data of the lessons component."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pages.lessons.state import LessonAnswer, LessonPlace, known
 
 
 def verdict(answer: LessonAnswer, shown: Shown) -> dict[str, Any]:
-    """Whether an answer is right on the figure as it stood, what was measured there, and what follows."""
+    """Judge an answer on the figure at the time of answering; return verdict, measurement and explanation."""
     question = answer.place.step.question
     try:
         judged = judge(question, shown, answer.given)
@@ -21,7 +21,7 @@ def verdict(answer: LessonAnswer, shown: Shown) -> dict[str, Any]:
 
 
 def data_of(place: LessonPlace | None) -> dict[str, Any]:
-    """The lessons with the number of their steps, and the question of the step that is shown."""
+    """Return the list of lessons and, for a step, its question."""
     rows = [
         {
             "name": lesson.name,

@@ -1,4 +1,4 @@
-"""What stands on the figure of a step: the state of its page as the library measures it."""
+"""The figure of a lesson step, built from the URL with types that the library can measure."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ RECORDED: Mapping[str, tuple[type[Recorded], Callable[[], Sequence[object]]]] = 
 
 
 def recorded(place: LessonPlace, query: Mapping[str, str]) -> Recorded:
-    """The frame of a recorded run that an address names."""
+    """Return the frame of a recorded run that a URL names."""
     kind, frames = RECORDED[place.step.figure.on]
     return kind(int(bounded(query.get("step"), 0, len(frames()) - 1, 0)))
 
 
 def shown(place: LessonPlace, query: Mapping[str, str]) -> Shown:
-    """The figure of a step in the state that an address names."""
+    """Return the figure of a step in the state that a URL names."""
     figure = place.step.figure
     if figure.on == "study":
         name = query.get("study", "")

@@ -1,4 +1,4 @@
-"""Which lesson and step an address names, what state of its figure it carries, and what a reader answers."""
+"""Lesson, step, figure state and answer, parsed from untrusted URLs and messages."""
 
 from __future__ import annotations
 
@@ -11,40 +11,41 @@ from urllib.parse import parse_qsl
 from dmlcore.lessons.lesson import Lesson, LessonStep, lessons
 from pages.shared.state.untrusted import bounded
 
-OWN = ("lesson", "step", "hide", "socket", "present", "embed")  # of an address: no part of the state of a figure
-LONGEST = 4000  # characters of an answer
+# # URL parameters that do not belong to the state of a figure
+OWN = ("lesson", "step", "hide", "socket", "present", "embed")
+LONGEST = 4000  # # largest number of characters of an answer
 
 
 @cache
 def known() -> dict[str, Lesson]:
-    """The lessons that ship, in order, by name."""
+    """Return the shipped lessons in order, by name."""
     return {lesson.name: lesson for lesson in lessons()}
 
 
 @dataclass(frozen=True)
 class LessonPlace:
-    """A step of a lesson, counted from 1; None: the list of all lessons."""
+    """A step of a lesson, counted from 1."""
 
     lesson: Lesson
     number: int
 
     @property
     def step(self) -> LessonStep:
-        """The step itself."""
+        """The lesson step at this place."""
         return self.lesson.steps[self.number - 1]
 
     @property
     def key(self) -> str:
-        """A name for what belongs to this step alone."""
+        """Key that is unique to this step."""
         return f"lesson-{self.lesson.name}-{self.number}"
 
     def to_query(self) -> dict[str, str]:
-        """The address of the step."""
+        """Return the URL query of the step."""
         return {"lesson": self.lesson.name, "step": str(self.number)}
 
 
 def place_of(query: Mapping[str, str]) -> LessonPlace | None:
-    """The step that an address names; the first of its lesson where it names none, None without a known lesson."""
+    """Return the step that a URL names, by default the first of its lesson; None without a known lesson."""
     lesson = known().get(query.get("lesson", ""))
     if lesson is None:
         return None
@@ -52,14 +53,14 @@ def place_of(query: Mapping[str, str]) -> LessonPlace | None:
 
 
 def of_figure(place: LessonPlace, query: Mapping[str, str]) -> dict[str, str]:
-    """The state of the figure in an address, or the one that the lesson opens with; its own `step` is `frame` here."""
+    """Return the figure's state from a URL, or its initial state; the figure's own `step` is called `frame` in URLs."""
     given = {("step" if name == "frame" else name): value for name, value in query.items() if name not in OWN}
     return given or place.step.figure.settings
 
 
 @dataclass(frozen=True)
 class LessonAnswer:
-    """An answer that is to be judged: its number, the place it is of, the address of that moment, what was given."""
+    """An answer to judge: its number, its place, the figure state when it was given, and its text."""
 
     id: int
     place: LessonPlace
@@ -68,7 +69,7 @@ class LessonAnswer:
 
     @classmethod
     def of(cls, message: Any, here: LessonPlace) -> LessonAnswer | None:
-        """From a message of the browser, never trusted; None if it is of another step."""
+        """Parse an untrusted message from the browser; return None if it is malformed or belongs to another step."""
         if not isinstance(message, Mapping):
             return None
         text, given = message.get("query"), message.get("given")

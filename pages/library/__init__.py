@@ -1,1 +1,1 @@
-"""What is printed: tables, and what is wrong in them."""
+"""Pages of the Library section: Errata and Published results."""

@@ -1,4 +1,4 @@
-"""The figure of a step: the component of another page, with all hidden but the one thing to move."""
+"""The figure of a lesson step: the component of another page with a single visible control."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pages.shared.widgets.component import KEPT, component, mount
 from pages.shared.widgets.linked_box import linked
 from pages.shared.widgets.study import scores as study_scores
 
-# What a lesson hides of each figure, beside the sliders that are not its control.
+# # Parts that lessons hide in each figure, in addition to sliders other than the control.
 HIDDEN = {
     "plane": ("situations", "figures", "take", "points", "shown", "loss-menu", "margin", "margins", "explain", "reset"),
     "sphere": ("presets", "points", "shown", "take"),
@@ -41,7 +41,7 @@ def draw(place: LessonPlace) -> None:
 
 
 def hidden(place: LessonPlace) -> list[str]:
-    """What the figure leaves out, so that one control is left."""
+    """Return the parts of the figure to hide so that one control is left."""
     figure = place.step.figure
     parts = [*HIDDEN[figure.on]]
     state = STATE[figure.on].from_query(figure.settings)
@@ -51,7 +51,7 @@ def hidden(place: LessonPlace) -> list[str]:
     if figure.control == "loss":
         return [name for name in parts if name != "loss-menu"]
     if figure.control not in names:
-        parts.append("loss")  # a point, or time, is what moves
+        parts.append("loss")  # # a point, or time, is the control
     return parts
 
 

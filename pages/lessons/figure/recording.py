@@ -1,4 +1,4 @@
-"""What the component of a recorded training run is told, frame by frame."""
+"""Data of the component that shows a recorded training run frame by frame."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dmlcore.lessons.recordings import UNIT, ProjectionFrame, ensemble, exchange
 
 
 def data_of(kind: str) -> dict[str, Any]:
-    """Of a kind of recording: steps, words and what is drawn, without the frame that is shown."""
+    """Return steps, captions and drawing data of a kind of recording, without the index of the shown frame."""
     empty: dict[str, Any] = {"kind": kind, "places": [], "labels": [], "proxies": 0, "names": [], "curves": []}
     return empty | {"projections": _projections, "ensemble": _ensemble, "neighbours": _neighbours}[kind]()
 
@@ -20,7 +20,7 @@ def _projections() -> dict[str, Any]:
     return {
         "steps": [frame.step for frame in frames],
         "words": [
-            f"{_event(frame)} · proxies {frame.apart:.3f} apart · worst sample {frame.covering:.3f} from a proxy · "
+            f"{_event(frame)} · distance of proxies {frame.apart:.3f} · covering radius {frame.covering:.3f} · "
             f"MAP@R {100 * frame.map_at_r:.0f} %"
             for frame in frames
         ],
@@ -34,7 +34,9 @@ def _projections() -> dict[str, Any]:
 
 
 def _neighbours() -> dict[str, Any]:
-    """Drawn as samples and proxies are, with one diamond: the query, whose class comes first."""
+    """Return the recording of exchanged neighbours, drawn as samples with one diamond for the query; its class comes
+    first.
+    """
     frames = exchanged()
     points = frames[0].points
     return {
@@ -54,7 +56,7 @@ def _neighbours() -> dict[str, Any]:
 
 
 def _event(frame: ProjectionFrame) -> str:
-    """Which projection, and what happens to it."""
+    """Return a caption with the number of the projection and its event."""
     here = f"Projection {frame.projection}"
     return f"{here} ends" if frame.title.endswith("ends") else f"{here}: {frame.title}" if frame.title else here
 
@@ -73,7 +75,7 @@ def _ensemble() -> dict[str, Any]:
                 "values": [frame.weights.round(4).tolist() for frame in frames],
             },
             {
-                "title": "loss over its mean so far",
+                "title": "loss / its mean so far",
                 "unit": " of its mean",
                 "noisy": True,
                 "values": [frame.relative.round(3).tolist() for frame in frames],

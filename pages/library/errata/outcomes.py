@@ -1,4 +1,4 @@
-"""What was computed of an erratum: both sides beside what decides, along one number where it shows there."""
+"""Computed results for one erratum: both versions, the deciding computation, and their curves over one number."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pages.shared.state import untrusted
 from pages.shared.widgets import misread_link
 from pages.shared.widgets.chart import chart
 
-PLACE = "at"  # of a counter-example along its number, in the address
+PLACE = "at"  # # URL parameter: position of a counter-example along its number
 
 
 def show(e: Erratum, *, asked: bool) -> None:
-    """The drawing, if there is one, and the tables; asked: the address is of this erratum."""
+    """Show the curve of an erratum, if it has one, and its tables; `asked` is True if the URL names this erratum."""
     decisions = checks.decisions(e.number)
     curve = checks.CURVES.get(e.number)
     if curve:
@@ -33,7 +33,7 @@ def show(e: Erratum, *, asked: bool) -> None:
 
 
 def _place(e: Erratum, curve: Curve, asked: bool) -> float:
-    """The chosen number, at first that of the address."""
+    """Show the slider of the number and return its value, initially from the URL."""
     key = f"truth_at_{e.number}"
     if key not in st.session_state:
         given = st.query_params.get(PLACE) if asked else None
@@ -54,17 +54,19 @@ def _place(e: Erratum, curve: Curve, asked: bool) -> float:
 
 
 def _drawing(e: Erratum, curve: Curve, x: float) -> None:
-    """Both sides over the number."""
+    """Show both versions as curves over the number."""
     dark = st.context.theme.type == "dark"
     sides = checks.drawn(e.number)
     drawing = figures.two_sides(
         sides, x, axis=curve.axis, quantity=curve.quantity, by=curve.by, whole=curve.whole, dark=dark
     )
-    chart(f"truth_curve_{e.number}", drawing, f"{curve.quantity} over {curve.axis}: printed, true, and by {curve.by}")
+    chart(
+        f"truth_curve_{e.number}", drawing, f"{curve.quantity} over {curve.axis}: printed, true, and by {curve.by}"
+    )
 
 
 def step(curve: Curve) -> float:
-    """Of the slider: a power of ten, about a hundredth of the axis; 1 if it counts."""
+    """Return the step of the slider: a power of ten, about a hundredth of the axis, or 1 for integers."""
     return 1 if curve.whole else 10.0 ** math.floor(math.log10((curve.high - curve.low) / 50))
 
 
@@ -73,10 +75,10 @@ def _follow(number: int, key: str) -> None:
 
 
 def _decisions(decisions: tuple[Decision, ...]) -> None:
-    """Both sides, evaluated now, beside what decides between them."""
+    """Show both versions, evaluated now, with the computation that decides between them."""
     if not decisions:
         return
-    lines = ["| quantity | printed | true | decides | by | |", "|:--|--:|--:|--:|:--|:-:|"]
+    lines = ["| quantity | printed | true | computed | by | |", "|:--|--:|--:|--:|:--|:-:|"]
     for d in decisions:
         most = "≤ " if d.bound else ""
         printed = "–" if d.printed is None else most + six_digits(d.printed)
@@ -87,7 +89,7 @@ def _decisions(decisions: tuple[Decision, ...]) -> None:
 
 
 def _numbers(e: Erratum) -> None:
-    """Each stated number beside the one computed now, from the functions of the library."""
+    """Show each stated number with its value computed by the library."""
     rows = [(n.what, n.stated, computed_as_stated(n.value, n.stated), n.agrees) for n in checks.numbers(e.number)]
     for n in checks.coordinates(e.number):
         computed = f"({', '.join(computed_as_stated(x.value, x.stated) for x in n.numbers)})"

@@ -1,4 +1,4 @@
-"""Errata: what five sources print beside what holds, each difference computed; and a reference of every loss."""
+"""Errata: differences between five sources and the correct results, all computed; and a reference of every loss."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from pages.shared.widgets import menu, misread_link
 from pages.shared.widgets.component import mount
 
 CHOSEN, HALF, SOURCE = "truth_erratum", "truth_half", "truth_source"
-ERRATA, REFERENCE = "Errata of the sources", "Reference of the losses"
-KINDS: dict[Kind, str] = {"gradient": "gradients", "formula": "formulas", "number": "numbers", "text": "words"}
-# Printed and true by theme: text that reaches 4.5 to 1 on the page.
+ERRATA, REFERENCE = "Errata", "Loss reference"
+KINDS: dict[Kind, str] = {"gradient": "gradients", "formula": "formulas", "number": "numbers", "text": "text"}
+# # colours of the printed and the correct version by theme; their contrast is at least 4.5 to 1
 DIFFERENCE = {"light": ("#B04A00", "#00694D"), "dark": ("#F58A42", "#22C495")}
 
-SEEN = frozenset({*COUNTEREXAMPLES, *checks.CURVES})  # to drag, or to draw along one number
+SEEN = frozenset({*COUNTEREXAMPLES, *checks.CURVES})  # # errata with a triplet to drag or a curve over one number
 S = "S is the triplet a = (0, 0), p = (1, 0), n = (0, 2)."
 
-# The list beside the detail, on a narrow page above it and short.
+# # The list is next to the detail; on a narrow page it is above, and short.
 STYLE = """<style>
 .st-key-truth_list [role=radiogroup] { gap: .55rem; }
 .st-key-truth_scroll { max-height: 560px; overflow-y: auto; overflow-x: hidden; }
@@ -43,19 +43,19 @@ STYLE = """<style>
 }
 @media (max-width: 799px) { .st-key-truth_scroll { max-height: 230px; } }
 </style>"""
-# The list scrolls to the chosen one, and only the list.
+# # Scrolls the list, and only the list, to the selected erratum.
 SCROLL = f"<script>{static_files.inline('library/errata')}</script>"
 
 
 def page() -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.title("What is printed, what is true", anchor=False, width="content")
+        st.title("Errata", anchor=False, width="content")
         half = _half()
     _show(half)
 
 
 def _half() -> str:
-    """The choice of the two halves; at first the link decides."""
+    """Show the choice between errata and reference, initially from the URL."""
     query = st.query_params
     opened = REFERENCE if "loss" in query and "erratum" not in query else ERRATA
     return st.segmented_control(
@@ -64,7 +64,7 @@ def _half() -> str:
 
 
 def _show(half: str) -> None:
-    """One half of the page."""
+    """Show one of the two parts of the page."""
     st.html(STYLE)
     if half == REFERENCE:
         reference_view.show(to_erratum)
@@ -78,20 +78,20 @@ def _show(half: str) -> None:
 @st.fragment
 def _errata() -> None:
     st.markdown(
-        f"{len(errata())} differences between what {len(_with_errata())} sources print and what holds, both sides "
-        f"computed as you look. {len(COUNTEREXAMPLES)} of them show in a triplet: drag its points and watch the "
-        f":orange[printed] gradient part from the :green[true] one. {len(checks.CURVES)} more show along one number."
+        f"{len(errata())} errors in {len(_with_errata())} sources, each checked by computing both versions. "
+        f"{len(COUNTEREXAMPLES)} have a triplet to drag, with the :orange[printed] and the :green[true] gradient; "
+        f"{len(checks.CURVES)} have a curve."
     )
     row = st.container(horizontal=True, gap="large", key="truth_row")
     with row.container(width=350, key="truth_list"):
         chosen = _list()
     with row.container(width=880):
         if chosen is None:
-            st.info("No erratum passes these filters.", icon=":material/search_off:")
+            st.info("No erratum matches these filters. Clear one of them.", icon=":material/search_off:")
         else:
             st.html(f"<i hidden>{chosen}</i>{SCROLL}", unsafe_allow_javascript=True)
             _detail(erratum(chosen))
-    with st.expander("Checked and found right", icon=":material/check:"):
+    with st.expander("Checked and found correct", icon=":material/check:"):
         for letter, lines in FOUND_RIGHT.items():
             st.markdown("\n".join([f"{sources()[letter].title}:", "", *(f"- {line}" for line in lines)]))
     st.caption(f"How it was checked: {'; '.join(f'**{tag}** {text}' for tag, text in METHODS.items())}.")
@@ -110,7 +110,7 @@ def _list() -> int | None:
             key="truth_loss",
             width=190,
         )
-        seen = st.toggle("to be seen", key="truth_seen", help="only those with a counter-example to drag or to draw")
+        seen = st.toggle("with figure", key="truth_seen", help="Only errata with a counter-example to drag or a curve")
     matching = search(kind or "", loss, text[:200], SEEN if seen else None, source or "")
     st.caption(f"{len(matching)} of {len(errata())}")
     if not matching:
@@ -126,7 +126,8 @@ def _list() -> int | None:
             numbers,
             format_func=lambda number: f"**{number}** {erratum(number).title}",
             captions=[
-                " · ".join((sources()[e.source].title, e.where, *["to be seen"] * (e.number in SEEN))) for e in matching
+                " · ".join((sources()[e.source].title, e.where, *["with figure"] * (e.number in SEEN)))
+                for e in matching
             ],
             key=CHOSEN,
             on_change=_follow,
@@ -136,12 +137,12 @@ def _list() -> int | None:
 
 @cache
 def _with_errata() -> dict[str, str]:
-    """The sources that have errata, by letter."""
+    """Return the titles of the sources with errata, by letter."""
     return {letter: sources()[letter].title for letter in dict.fromkeys(e.source for e in errata())}
 
 
 def _source() -> str | None:
-    """The chosen source; at first that of the link."""
+    """Show the choice of a source, initially from the URL, and return it."""
     if SOURCE not in st.session_state and st.query_params.get("source") in _with_errata():
         st.session_state[SOURCE] = st.query_params["source"]
     return st.pills(
@@ -150,7 +151,7 @@ def _source() -> str | None:
 
 
 def _of_source() -> None:
-    """Write the chosen source into the address, and drop an erratum of another from it."""
+    """Write the selected source to the URL and drop an erratum of another source."""
     source = st.session_state[SOURCE]
     if source and erratum(_asked()).source != source:
         st.query_params.from_dict({"source": source})
@@ -161,7 +162,7 @@ def _of_source() -> None:
 
 
 def _asked() -> int:
-    """The erratum of the link."""
+    """Return the number of the erratum in the URL, or FIRST."""
     text = st.query_params.get("erratum", "")
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 4 else FIRST
     return number if 0 < number <= len(errata()) else FIRST
@@ -183,9 +184,9 @@ def _detail(e: Erratum) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.subheader(f"{e.number}. {e.title}", anchor=False)
         last = len(errata())
-        st.button("", icon=":material/arrow_back:", help="the one before", key="truth_back", on_click=_go,
+        st.button("", icon=":material/arrow_back:", help="Previous erratum", key="truth_back", on_click=_go,
                   args=(e.number - 1 if e.number > 1 else last,))  # fmt: skip
-        st.button("", icon=":material/arrow_forward:", help="the next", key="truth_next", on_click=_go,
+        st.button("", icon=":material/arrow_forward:", help="Next erratum", key="truth_next", on_click=_go,
                   args=(e.number % last + 1,))  # fmt: skip
     place = (sources()[e.source].title, e.where, KINDS[e.kind])
     st.caption(f"{' · '.join(place)} · checked: {', '.join(METHODS[tag] for tag in e.checked)}")
@@ -242,22 +243,22 @@ def _links(e: Erratum) -> None:
                 title,
                 icon=":material/menu_book:",
                 key=f"truth_to_{name}",
-                help="its reference",
+                help="Open its reference",
                 on_click=to_reference,
                 args=(name,),
                 type="tertiary",
             ):
-                st.rerun()  # the other half lies outside this fragment
+                st.rerun()  # # the other part is outside this fragment
 
 
 def to_reference(name: str) -> None:
-    """Turn to the reference of a loss."""
+    """Switch to the reference of a loss."""
     st.session_state[HALF] = REFERENCE
     st.query_params.from_dict({"loss": name})
 
 
 def to_erratum(number: int) -> None:
-    """Turn to an erratum."""
+    """Switch to an erratum."""
     st.session_state[HALF] = ERRATA
     _go(number)
 

@@ -1,4 +1,4 @@
-"""The reference half of the errata page: one loss of the catalogue, computed by dmlcore.published.reference."""
+"""Reference part of the Errata page: one loss of the catalogue, computed by dmlcore.published.reference."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EDGES = (r"\text{pull along }ap", r"\text{push along }an", r"\text{push along }p
 
 @st.fragment
 def show(to_erratum: Callable[[int], None]) -> None:
-    """A loss to choose, and its page; `to_erratum` turns to the other half."""
+    """Show the choice of a loss and its reference; `to_erratum` switches to the other part."""
     names = losses.names()
     with misread_link.explained():
         asked = untrusted.loss_name(st.query_params.get("loss"), names[0])
@@ -42,7 +42,7 @@ def _follow(key: str) -> None:
 
 
 def one(r: Reference) -> None:
-    """Formula, parameters, gradients, invariances and results of a loss."""
+    """Show formula, parameters, gradients, invariances and results of a loss."""
     formula = r.formula
     with st.container(horizontal=True, vertical_alignment="center"):
         st.subheader(formula.title, anchor=False)
@@ -51,7 +51,7 @@ def one(r: Reference) -> None:
     row = st.container(horizontal=True, gap="large")
     with row.container(width=600):
         st.latex(rf"E = {r.energy}")
-        st.caption(f"{formula.source}. The loss is E clamped to zero from below{_upper(r)}.")
+        st.caption(f"{formula.source}. The loss is E clipped below at 0{_upper(r)}.")
         _parameters(r)
         _gradients(r)
     with row.container(width=600):
@@ -63,23 +63,23 @@ def _errata(name: str, to_erratum: Callable[[int], None]) -> None:
     about = [e for e in errata() if name in e.losses]
     if not about:
         return
-    st.markdown("**Errata about it**")
+    st.markdown("**Errata about this loss**")
     with st.container(horizontal=True, gap="medium"):
         for e in about:
             label = f"{e.number}. {e.title}"
             if st.button(label, key=f"truth_to_{e.number}", on_click=to_erratum, args=(e.number,), type="tertiary"):
-                st.rerun()  # the other half lies outside this fragment
+                st.rerun()  # # the other part is outside this fragment
 
 
 def _upper(r: Reference) -> str:
     clamp = r.formula.clamp
-    return f" and to {clamp.to} from above" if clamp.to else " and to m2 from above" if clamp.slider else ""
+    return f" and above at {clamp.to}" if clamp.to else " and above at m2" if clamp.slider else ""
 
 
 def _parameters(r: Reference) -> None:
     rows = parameter_rows(r.formula)
     if not rows:
-        st.markdown("It has no hyper-parameter.")
+        st.markdown("This loss has no hyper-parameters.")
         return
     lines = ["| | range | default | meaning |", "|:-:|:--|--:|:--|"]
     lines += [f"| ${symbol}$ | {span} | {default} | {meaning} |" for symbol, _, span, default, meaning in rows]
@@ -92,9 +92,9 @@ def _gradients(r: Reference) -> None:
     form = r.closed_form
     if form is None:
         return
-    st.markdown("**Gradients** of the energy before the clamp, each verified against automatic differentiation")
+    st.markdown("**Gradients** of the energy before the clamp, verified against automatic differentiation")
     st.latex(_aligned([rf"\nabla_{x} E" for x in POINTS], form.gradient_latex))
-    st.markdown("**Along the edges:** positive pull attracts, positive push repels")
+    st.markdown("**Along the edges** (positive pull attracts, positive push repels)")
     st.latex(_aligned(EDGES, form.laws_latex))
     if form.residual:
         st.markdown("**Off the edges**, added to the gradient")
@@ -110,16 +110,16 @@ def _aligned(left: tuple[str, ...] | list[str], right: tuple[str, ...]) -> str:
 
 
 def _invariances(r: Reference) -> None:
-    st.markdown("**What it does not feel**, computed on random triplets in 2, 3 and 128 dimensions at the defaults")
+    st.markdown("**Invariances**, computed on random triplets in 2, 3 and 128 dimensions with default parameters")
     lines = [f"| {'✓' if holds else '–'} | {what} | {examples} |" for what, holds, examples in r.invariances.rows]
-    st.markdown("\n".join(["| | property | found |", "|:-:|:--|:--|", *lines]))
+    st.markdown("\n".join(["| | property | result |", "|:-:|:--|:--|", *lines]))
     st.markdown(r.clamp_off + (f" {r.closed_form.remark}" if r.closed_form and r.closed_form.remark else ""))
 
 
 def _results(r: Reference) -> None:
     st.markdown("**Published results**")
     if not r.results:
-        st.markdown("None: the thesis ran no experiment with it.")
+        st.markdown("None: the thesis has no experiment with this loss.")
         return
     lines = ["| data | best by | R@1 | MAP@R | with | table |", "|:--|:--|--:|--:|:--|:--|"]
     for result in r.results:

@@ -1,6 +1,6 @@
-"""Counter-examples over a WebSocket: a triplet comes in, printed and true gradients go out, and where they differ.
+"""WebSocket service of the Errata page: printed and correct gradients of a triplet, and a map of their difference.
 
-Array: uint8 shade (n, n), |printed - true| over scale as the probe scans the view; rows from the bottom to the top.
+Array: shade, uint8 (n, n), |printed - correct| / scale for each position of the probe; first row at the bottom.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ from pages.shared.server.websocket import socket_route
 from pages.shared.server.wire import pack
 from pages.shared.state.untrusted import bounded
 
-FEWEST, INLINE, FINEST = 20, 81, 161  # nodes along a side of the map; up to INLINE computed on the event loop
+FEWEST, INLINE, FINEST = 20, 81, 161  # # nodes per side of the map; up to INLINE are computed on the event loop
 
 
 def answer(request: dict[str, Any]) -> bytes:
-    """Both sides of request["scene"] and the map of their difference, n nodes a side; "scale" locks its colours."""
+    """Return both versions of request["scene"] and the map of their difference on n x n nodes; "scale" fixes its
+    colours.
+    """
     scene = Example.of(request.get("scene"))
     nodes = int(bounded(request.get("n"), FEWEST, FINEST, INLINE))
     x0, y0, half = scene.view
@@ -39,7 +41,8 @@ def answer(request: dict[str, Any]) -> bytes:
     difference = compare(example, a, p, n, scene.hyper).difference
     shade = np.nan_to_num(difference.numpy(), nan=np.inf, posinf=np.inf)
     top = stays_below(shade, 90)
-    scale = bounded(request.get("scale"), 1e-9, 1e12, round_top(top if top > 1e-9 else 0.0))  # 1 where nothing differs
+    # # 1 if there is no difference
+    scale = bounded(request.get("scale"), 1e-9, 1e12, round_top(top if top > 1e-9 else 0.0))
     header = {
         "id": wire.identity(request),
         "n": nodes,
@@ -52,7 +55,7 @@ def answer(request: dict[str, Any]) -> bytes:
 
 
 def readout(scene: Example) -> dict[str, Any]:
-    """Gradients of both sides on the three points, their differences, and the energies; None where not finite."""
+    """Return both gradients at the three points, their differences, and the energies; None if not finite."""
     comparison = evaluated(scene)
     return {
         "printed": [_vector(g) for g in comparison.printed],
@@ -71,7 +74,7 @@ def _without_margin(scene: Example) -> bool:
 
 
 def evaluated(scene: Example) -> CounterExampleGradients:
-    """Printed against true at the triplet of the scene."""
+    """Return the printed and the correct gradients at the triplet of the scene."""
     return compare(COUNTEREXAMPLES[scene.number], *as_tensors(scene), scene.hyper)
 
 

@@ -1,4 +1,4 @@
-"""The scene of a counter-example on the errata page: plain data, from a link or a message, never trusted."""
+"""State of a counter-example on the Errata page, parsed from untrusted URLs and messages."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from pages.shared.state import untrusted
 from pages.shared.state.page_state import ChoiceKind, Hyper, Kind, Numbers, PageState, WindowKind
 from pages.shared.state.untrusted import Point
 
-FIRST = 4  # shown where nothing is asked for: its wrong factor is easy to see
+FIRST = 4  # # shown by default, because its wrong factor is easy to see
 
 
 class ErratumKind(Kind):
-    """The number of the erratum, which decides on the default of everything else; a link always names it."""
+    """Field of the number of the erratum, which determines all other defaults; always written to the URL."""
 
     def of(self, name: str, data: Mapping[str, Any], default: Any, fields: Mapping[str, Any]) -> int:
         return int(default.number)
@@ -30,7 +30,7 @@ class ErratumKind(Kind):
 
 
 class Sliders(Hyper):
-    """The hyper-parameters of the counter-example, of which its sliders can be set."""
+    """Field of the hyper-parameters of the counter-example; only those with sliders can be set."""
 
     def of(self, name: str, data: Mapping[str, Any], default: Any, fields: Mapping[str, Any]) -> Any:
         given, sliders = data.get(name), COUNTEREXAMPLES[default.number].sliders
@@ -40,7 +40,7 @@ class Sliders(Hyper):
 
 @dataclass(frozen=True)
 class Example(PageState):
-    """A counter-example with its triplet: number of the erratum, hyper-parameters, points, probe and view."""
+    """A counter-example with its triplet."""
 
     number: Annotated[int, ErratumKind(key="erratum")]
     hyper: Annotated[Mapping[str, float | str], Sliders()]
@@ -52,7 +52,7 @@ class Example(PageState):
 
     @classmethod
     def at(cls, number: int) -> Self:
-        """The counter-example as the erratum has it."""
+        """Return the counter-example of an erratum with its default values."""
         shown = COUNTEREXAMPLES[number]
         points = shown.anchor, shown.positive, shown.negative
         low, high = ([side(p[axis] for p in points) for axis in (0, 1)] for side in (min, max))
@@ -62,22 +62,22 @@ class Example(PageState):
 
     @classmethod
     def of(cls, data: Any, default: Self | None = None) -> Self:
-        """A valid scene from untrusted data, which names the erratum unless the default does."""
+        """Return a valid scene from untrusted data, which names the erratum unless `default` does."""
         number = data.get("number") if isinstance(data, Mapping) else None
         known = {str(each): each for each in COUNTEREXAMPLES}.get(str(number), FIRST)
         return super().of(data, cls.at(known) if default is None else default)
 
     def default(self) -> Self:
-        """The counter-example as the erratum has it."""
+        """Return the counter-example with its default values."""
         return self.at(self.number)
 
     @property
     def loss(self) -> str:
-        """The loss whose gradient is misprinted."""
+        """Name of the loss with the misprinted gradient."""
         return COUNTEREXAMPLES[self.number].loss
 
     def fields(self) -> Scene:
-        """The same triplet on the Fields page; where the loss would be inactive, its margin is raised to 1 - core."""
+        """Return the same triplet for Fields; if the loss is inactive there, its margin is raised to 1 - core."""
         formula, hyper = losses.formula(self.loss), dict(self.hyper)
         scene = Scene.of({"loss": self.loss, "hyper": hyper} | {k: getattr(self, k) for k in (*POINTS, "view")})
         core = float(scene.module().core(*as_tensors(scene)))

@@ -1,4 +1,4 @@
-"""What the errata say in text and formulas: marked differences, Markdown left alone, the same in Python."""
+"""Text and formulas of the errata: marked differences, escaped Markdown, and a Python script."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROUNDING = 1e-10
 
 
 def marked(latex: str, colour: str) -> str:
-    """LaTeX with each \\diff{...} underlined in `colour`."""
+    r"""Return LaTeX in which each \\diff{...} is underlined in `colour`."""
     out, depth, marks = [], 0, []
     i = 0
     while i < len(latex):
@@ -33,18 +33,19 @@ def marked(latex: str, colour: str) -> str:
     return "".join(out)
 
 
-# A letter (or grad) with an index, as in d_ap², e^d_an, grad_p; names of losses have more letters before theirs.
+# # A letter (or grad) with an index, as in d_ap², e^d_an, grad_p; names of losses have more letters before the
+# underscore.
 _INDEXED = re.compile(r"(e\^)?(?<![A-Za-z_])(grad|[A-Za-z])_([A-Za-z0-9α-ω]+)(?![A-Za-z0-9α-ω_])([²³])?")
 
 
 def literal(text: str) -> str:
-    """Text whose underscores, stars and tildes Markdown leaves alone; letters with an index become formulas."""
+    """Escape Markdown characters; letters with an index become formulas."""
     out, at = [], 0
     for formula in _INDEXED.finditer(text):
         out += [_plain(text[at : formula.start()]), _formula(*formula.groups())]
         at = formula.end()
     plain = "".join(out) + _plain(text[at:])
-    return "\\" + plain if plain.startswith(("- ", "+ ")) else plain  # no list
+    return "\\" + plain if plain.startswith(("- ", "+ ")) else plain  # # not a list item
 
 
 def _formula(exponential: str | None, letter: str, index: str, power: str | None) -> str:
@@ -61,7 +62,7 @@ def _plain(text: str) -> str:
 
 
 def snippet(scene: Example) -> str:
-    """Python that evaluates both sides at the triplet of the scene."""
+    """Return a Python script that evaluates both versions at the triplet of the scene."""
     shown = COUNTEREXAMPLES[scene.number]
     hyper = {k: v for k, v in scene.hyper.items() if k in shown.sliders or k in (shown.hyper or {})}
     triplet = ", ".join(str(list(getattr(scene, name))) for name in POINTS)
@@ -75,7 +76,7 @@ def snippet(scene: Example) -> str:
 
 
 def computed_as_stated(value: float, stated: str) -> str:
-    """Two digits more than stated; a whole number as it is where a whole one is stated."""
+    """Format a value with two more digits than stated; integers are kept if an integer is stated."""
     if "e" in stated:
         return f"{value:.4e}"
     digits = len(stated.partition(".")[2])
@@ -85,7 +86,7 @@ def computed_as_stated(value: float, stated: str) -> str:
 
 
 def six_digits(value: float) -> str:
-    """A computed value to six digits; what rounding leaves of 0 is 0."""
+    """Format a computed value to six digits; rounding errors become 0."""
     if not math.isfinite(value):
         return "not finite"
     if abs(value) < ROUNDING:
@@ -95,7 +96,7 @@ def six_digits(value: float) -> str:
 
 def why_no_plot(e: Erratum) -> str:
     if e.checked == ("BIB",):
-        return "A matter of bibliography: nothing to plot."
+        return "Bibliographic error: no figure."
     if e.number in checks.checked():
-        return "Nothing of a triplet differs here, so there is no figure: what stands above was computed for this page."
-    return "A slip of words or of the printer: nothing to plot and nothing to compute."
+        return "No figure, because no triplet is affected. The values above were computed for this page."
+    return "Textual or typographic error: no figure and no computation."

@@ -1,4 +1,4 @@
-"""Scores over the margin, and over other hyper-parameters that the 2021 thesis sweeps, with our runs on top."""
+"""Margins view: published scores over the margin and other swept hyper-parameters, with our runs."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from pages.shared.widgets.chart import chart
 from pages.shared.widgets.linked_box import as_csv, linked
 
 SHIFT = "m - ρ/2"
-PARAMETER = "sweep"  # of the link
+PARAMETER = "sweep"  # # URL parameter
 
 
 def show() -> None:
-    """One sweep as a chart and as numbers."""
+    """Show one sweep as a chart and a table."""
     known = {sweep.key: sweep for sweep in sweeps()}
     first = ["cub-ranking-m", *(key for key in known if key != "cub-ranking-m")]
     with st.container(horizontal=True, vertical_alignment="bottom"):
         key = linked("Loss and hyper-parameter", first, PARAMETER, lambda key: known[key].title, 520)
         column = st.selectbox(
-            "Score", karaman.COLUMNS, key="score", bind="query-params", width=130, help="In per cent, as printed"
+            "Score", karaman.COLUMNS, key="score", bind="query-params", width=130, help="In percent, as printed"
         )
         sweep = known[key]
         shifted = (
@@ -38,14 +38,14 @@ def show() -> None:
                 f"Over {SHIFT}",
                 key="shifted",
                 bind="query-params",
-                help="On the sphere the regulariser of this loss is ρ/2 on the boundary: it shifts the margin",
+                help="On the sphere the regulariser of this loss equals ρ/2 at the boundary, which shifts the margin",
             )
         )
     draw(sweep, column, shifted)
 
 
 def draw(sweep: Sweep, column: str, shifted: bool = False) -> None:
-    """The chart, what it shows in words, and the rows behind it."""
+    """Draw the chart, its caption, and the rows behind it."""
     published = collection.table(f"K-{sweep.tables[0]}")
     assert published is not None
     band = noise.band(published).get(column, 0.0)
@@ -78,7 +78,7 @@ def draw(sweep: Sweep, column: str, shifted: bool = False) -> None:
     with st.expander(f"The {len(records)} rows", icon=":material/table_rows:"):
         st.dataframe(records, hide_index=True, key=f"rows {sweep.key}")
     st.download_button(
-        "These rows, CSV",
+        "Download rows (CSV)",
         lambda: as_csv(records),
         file_name=f"{sweep.key}.csv",
         mime="text/csv",
@@ -97,15 +97,17 @@ def _words(sweep: Sweep, column: str, band: float, printed: Sequence[Point], our
     top = max(point.score for point in printed)
     equal = sorted({point.x for point in printed if point.score >= top - band - 1e-9})
     values = ", ".join(f"{x:g}" for x in equal)
-    alone = f"only {values} lies there" if len(equal) == 1 else f"the tables do not tell {values} apart"
-    within = f" Grey: within {band:g} {column} of the best; {alone}." if band else ""
-    mine = " Crosses: ours, with one standard deviation where there are several." if ours else ""
-    none = "" if ours else " Nothing of ours is there: no run under this protocol, nor a study that repeats the table."
+    alone = f"only {values}" if len(equal) == 1 else f"no difference between {values} beyond the noise"
+    within = f" Grey: within {band:g} {column} of the best ({alone})." if band else ""
+    mine = " Crosses: our results; bars show one standard deviation." if ours else ""
+    none = "" if ours else " We have no result yet: no run under this protocol and no study that repeats the table."
     return from_tables + within + mine + none
 
 
 def _ours(sweep: Sweep, column: str, shifted: bool) -> list[Point]:
-    """What is ours on the same data with the same loss, on the series that it belongs to or on none."""
+    """Return our results on the same data with the same loss, assigned to the matching published series if there is
+    one.
+    """
     rows = []
     for number in sweep.tables:
         table = collection.table(f"K-{number}")
@@ -123,7 +125,7 @@ def _ours(sweep: Sweep, column: str, shifted: bool) -> list[Point]:
             mean, deviation = ours.scores[column]
             words = f"{ours.what}, {published_service.setting(ours)}"
             if ours.deviations:
-                words += f"; leaves the protocol in {len(ours.deviations)} settings"
+                words += f"; deviates from the protocol in {len(ours.deviations)} settings"
             low, high = (None, None) if deviation is None else (mean - deviation, mean + deviation)
             point = Point(_series_of(sweep.series, hyper), _x(sweep, hyper, shifted), mean, words, low, high)
             if point not in rows:

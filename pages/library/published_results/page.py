@@ -1,4 +1,4 @@
-"""Published tables: every printed result, searchable, beside our runs; what is noise in them; margins; tournament."""
+"""Published results: all printed tables, searchable, with our runs, noise levels, margins and a tournament."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dmlcore.published.collection import collection
 from pages.library.published_results import margins as margins_view
 from pages.library.published_results import tables as tables_view
 from pages.library.published_results import tournament as tournament_view
+from pages.shared.words import glossary
 
 VIEWS = {
     "Tables": tables_view,
@@ -28,9 +29,9 @@ with st.container(horizontal=True, vertical_alignment="center"):
     )
 tables = collection()
 st.markdown(
-    f"{len(tables)} tables with {sum(len(table.rows) for table in tables):,} rows of four theses and one article, as "
-    "printed, beside what was measured here under the same protocol. Rows that differ by no more than chance are "
-    "marked alike."
+    f"{len(tables)} tables with {sum(len(table.rows) for table in tables):,} rows from four theses and one article, "
+    "with our results under the same protocol. Best rows without a significant difference are all marked.",
+    help=glossary.explain("significant difference", "baseline", "R@K", "MAP@R"),
 )
 view = VIEWS[chosen or "Tables"]
 for other in VIEWS.values():

@@ -1,4 +1,4 @@
-"""Our runs beside a published table: those that name its protocol, and the study that repeats Table 4.1."""
+"""Our results that compare with a published table: runs of its protocol, and the study that repeats Table 4.1."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ DATASETS = {
     "flowers": "Flowers-102",
     "toy": "toy",
 }
-UNTRAINED = {"input space": "raw inputs", "initial feature space": "untrained network"}  # as printed -> as of ours
+UNTRAINED = {"input space": "raw inputs", "initial feature space": "untrained network"}  # # printed name -> our name
 NETWORKS = {"resnet50": "ResNet50", "bn_inception": "BN-Inception", "googlenet": "GoogLeNet"}
 STUDIES = {"K-4.1": "toy-table"}
-Scores = dict[str, tuple[float, float | None]]  # column as printed -> mean and deviation in per cent
+Scores = dict[str, tuple[float, float | None]]  # # printed column -> mean and standard deviation in per cent
 
 
 @dataclass(frozen=True)
 class Ours:
-    """What runs of ours reached that differ in fold and seed alone, or what a protocol sums up of them."""
+    """Result of runs that differ in fold and seed only, or a summary written by a protocol."""
 
     what: str
     spec: RunSpec
@@ -48,7 +48,7 @@ class Ours:
 
 
 def beside(table: PublishedTable) -> list[Ours]:
-    """What may stand beside a table, newest first; empty where nothing was run under its protocol on its data."""
+    """Return our results under the protocol of a table on its data, newest first."""
     summaries = _study(table)
     if table.protocol:
         summaries += [*_summaries(table), *_runs(table)]
@@ -56,7 +56,7 @@ def beside(table: PublishedTable) -> list[Ours]:
 
 
 def baselines(table: PublishedTable) -> list[Ours]:
-    """What the samples of ours score without training, in the columns of a table; `what` names the baseline."""
+    """Return scores without training in the columns of a table; `what` names the baseline."""
     prefix = "train." if table.split == "train" else ""
     rows = []
     name = STUDIES.get(table.key)
@@ -76,32 +76,32 @@ def baselines(table: PublishedTable) -> list[Ours]:
 
 
 def _study_baselines(table: PublishedTable, name: str, _study: Study, results: StudyResults) -> list[Ours]:
-    """Those of the study that repeats the table."""
+    """Return the baselines of the study that repeats the table."""
     spec = StudyRequest(study=name, seeds=(0,)).entries()[0].spec
     rows = [(row, _own(table, row)) for row in studies.baseline_rows(results.runs)]
     return [Ours(f"{row['variant']}, {row['seeds']} seeds", spec, row["seeds"], own) for row, own in rows if own]
 
 
 def _own(table: PublishedTable, row: Mapping[str, Any]) -> Scores:
-    """A row of the table of a study in the columns of a published one, of the same split."""
+    """Return a row of a study's table in the columns of a published table of the same split."""
     prefix = "train." if table.split == "train" else ""
     return _columns(table, {key.removeprefix(prefix): value for key, value in row.items() if key.startswith(prefix)})
 
 
 def of_protocol(name: str) -> list[Run]:
-    """Finished runs whose spec names a protocol."""
+    """Return the finished runs whose spec names a protocol."""
     summaries = []
     for run in RunStore().find(lambda run_id, brief: brief.protocol == name):
         try:
             if run.state().state == "done":
                 summaries.append(run)
-        except RunError:  # deleted this very moment
+        except RunError:  # # deleted in the meantime
             continue
     return summaries
 
 
 def deviations(spec: RunSpec) -> tuple[str, ...]:
-    """In what a run leaves the protocol that it names, the size of its training split included."""
+    """Return the deviations of a run from its protocol, including the size of the training split."""
     try:
         differences = protocols.deviations(spec)
     except SpecError as error:
@@ -114,7 +114,7 @@ def deviations(spec: RunSpec) -> tuple[str, ...]:
 
 @cached(64)
 def _images(key: str, _spec: RunSpec) -> int | None:
-    """Training samples of a spec, None where the data cannot be read; key: what decides them."""
+    """Return the number of training samples of a spec, None if the data cannot be read; `key` is the cache key."""
     try:
         return protocols.images(_spec)
     except DataError:
@@ -122,9 +122,9 @@ def _images(key: str, _spec: RunSpec) -> int | None:
 
 
 def of_row(row: PublishedRow, ours: Sequence[Ours]) -> Ours | None:
-    """The first of ours that keeps the protocol and is what a printed row is: data, network, size, loss and setting.
+    """Return our first result without deviations that matches a printed row in data, network, size, loss and setting.
 
-    A row without a loss is found by the name of its baseline.
+    A row without a loss is matched by the name of its baseline.
     """
     for one in ours:
         model = one.spec.model
@@ -140,7 +140,7 @@ def of_row(row: PublishedRow, ours: Sequence[Ours]) -> Ours | None:
 
 
 def _fits(table: PublishedTable, spec: RunSpec) -> bool:
-    """Whether it is of the data of the table, and of its network where the protocol has several."""
+    """Return True if the spec has the data of the table and, if the protocol has several networks, its network."""
     networks = {row.network for row in table.rows if row.network}
     other = spec.model.name in NETWORKS and networks and NETWORKS[spec.model.name] not in networks
     return not other and (not table.datasets or DATASETS.get(spec.data.name, spec.data.name) in table.datasets)
@@ -167,7 +167,7 @@ def _group(members: Sequence[tuple[Run, Scores]]) -> Ours:
 
 
 def _reached(run: Run, table: PublishedTable) -> Scores:
-    """Scores of a run in the columns of a table, of the same part."""
+    """Return the scores of a run in the columns of a table, for the same split."""
     rows = run.metrics()[0]
     if table.split == "train":
         train = [row for row in rows if row.get("kind") == "train"]
@@ -177,7 +177,7 @@ def _reached(run: Run, table: PublishedTable) -> Scores:
 
 
 def _columns(table: PublishedTable, scores: Mapping[str, Any]) -> Scores:
-    """flattened scores in 0..1 -> columns of the table in per cent."""
+    """Convert flattened scores in 0..1 to the columns of the table in per cent."""
     result: Scores = {}
     for column in table.scores:
         value = scores.get(_name(column))
@@ -189,14 +189,14 @@ def _columns(table: PublishedTable, scores: Mapping[str, Any]) -> Scores:
 
 
 def _name(column: str) -> str:
-    """What metrics.jsonl calls a column."""
+    """Return the name of a column in metrics.jsonl."""
     title = SAME.get(column, column)
     known = {entry.printed: name for name, entry in SCORES.items() if entry.printed}
     return known.get(title) or title.replace("R@", "recall_at_").replace("P@", "precision_at_")
 
 
 def _summaries(table: PublishedTable) -> Iterable[Ours]:
-    """What protocols have written of their runs: best folds, collections put together."""
+    """Yield the summaries that protocols wrote: best folds and concatenated embeddings."""
     store = RunStore()
     for folder in sorted((store.root / ".protocols").glob(f"{table.protocol}-*")):
         results = protocols.load(folder)
@@ -216,7 +216,7 @@ def _summaries(table: PublishedTable) -> Iterable[Ours]:
 
 
 def _study(table: PublishedTable) -> list[Ours]:
-    """The variants of the study that repeats the table, mean and deviation over its seeds."""
+    """Return the variants of the study that repeats the table, with mean and deviation over its seeds."""
     name = STUDIES.get(table.key)
     results = studies.load(name) if name else None
     if name is None or results is None:
@@ -236,12 +236,12 @@ def _variants(table: PublishedTable, name: str, _study: Study, results: StudyRes
 
 
 def method(ours: Ours) -> str:
-    """The loss of ours, by its title."""
+    """Return the title of the loss."""
     return loss_title(ours.spec.loss.name)
 
 
 def setting(ours: Ours) -> str:
-    """Its hyper-parameters as text."""
+    """Return the hyper-parameters as text."""
     return ", ".join(
         f"{'ρ' if k == 'rho' else k}={v:g}" if isinstance(v, float) else f"{k}={v}"
         for k, v in ours.spec.loss.parameters.items()

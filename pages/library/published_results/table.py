@@ -1,4 +1,4 @@
-"""One published table in full: its rows, what is best within the noise, our runs beside it, notes and errata."""
+"""One published table: its rows, the best rows within the noise, our results, notes and errata."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from pages.shared.widgets.drawn import drawn
 from pages.shared.widgets.linked_box import as_csv
 
 MARK = "●"
-DAMAGED = "?"  # behind a value read from damaged text
+DAMAGED = "?"  # # follows a value that was read from damaged text
 
 
 def show(table: PublishedTable, passed: set[int]) -> None:
-    """A table in full; passed: ids of the rows that pass the filters, the others are not shown."""
+    """Show a table; `passed` holds the ids of the rows that match the filters."""
     st.subheader(f"{table.title}", anchor=False)
     st.text(f"{table.caption[:1].upper()}{table.caption[1:]}.")
     st.caption(
@@ -35,7 +35,7 @@ def show(table: PublishedTable, passed: set[int]) -> None:
     )
     rows = [row for row in table.rows if id(row) in passed]
     if len(rows) < len(table.rows):
-        st.caption(f"{len(rows)} of {len(table.rows)} rows pass the filters.")
+        st.caption(f"{len(rows)} of {len(table.rows)} rows match the filters.")
     with st.spinner("Counting the training samples …"):
         ours = published_service.beside(table)
         untrained = published_service.baselines(table)
@@ -44,7 +44,7 @@ def show(table: PublishedTable, passed: set[int]) -> None:
     _beside(table, ours, untrained)
     _notes(table)
     st.download_button(
-        "This table and ours, CSV",
+        "Download table with our results (CSV)",
         lambda: as_csv([*_records(table, rows), *_own_records(table, ours)]),
         file_name=f"{table.key}.csv",
         mime="text/csv",
@@ -55,7 +55,7 @@ def show(table: PublishedTable, passed: set[int]) -> None:
 
 
 def _marks(table: PublishedTable) -> dict[str, set[int]]:
-    """Ids of the rows that are best within the noise, by column."""
+    """Return the ids of the rows that are best within the noise, by column."""
     band = noise.band(table)
     return {
         column: {
@@ -95,7 +95,7 @@ def _own_records(table: PublishedTable, ours: Sequence[Ours]) -> list[dict[str, 
 
 
 def _in_line(table: PublishedTable, rows: Sequence[PublishedRow], ours: Sequence[Ours]) -> dict[str, Any]:
-    """Columns of the score that says most: what ours of each printed row reached; none where no row has one."""
+    """Return columns with our results for each printed row, for the last score with any; {} if there are none."""
     beside = [published_service.of_row(row, ours) for row in rows]
     for score in reversed(table.scores):
         reached = [one.scores.get(score) if one else None for one in beside]
@@ -106,7 +106,7 @@ def _in_line(table: PublishedTable, rows: Sequence[PublishedRow], ours: Sequence
 
 
 def _frame(table: PublishedTable, rows: Sequence[PublishedRow], ours: Sequence[Ours]) -> None:
-    """The printed rows, sortable, ours in line with them; what is best within the noise is bold and has a dot."""
+    """Show the printed rows with our results, sortable; the best within the noise are bold with a dot."""
     marks = _marks(table)
     frame = pd.DataFrame(_records(table, rows)).assign(**_in_line(table, rows, ours))
     frame = frame.drop(columns=[name for name in ("setting", "data", "network", "size") if not frame[name].any()])
@@ -148,11 +148,11 @@ def _legend(table: PublishedTable) -> None:
     scope = " among rows of the same data, network and embedding size" if same else ""
     if band:
         each = " or ".join(f"within {width:g} {column} of the highest" for column, width in band.items())
-        within = f"{each}{scope}; in the other columns, of which no noise level is known, the highest alone."
+        within = f"{each}{scope}; in columns without a known noise level, only the highest."
     elif printed:
-        within = f"mean plus one deviation reaches the highest minus one of its own{scope}."
+        within = f"mean plus one standard deviation reaches the highest minus its own{scope}."
     else:
-        within = f"the highest{scope}, alone, as this table comes with no noise level."
+        within = f"only the highest{scope}, because no noise level is known."
     st.caption(f"**{MARK} bold**: {within}")
     if any(row.damaged for row in table.rows):
         st.caption(f"**{DAMAGED}**: read from damaged text.")
@@ -160,18 +160,18 @@ def _legend(table: PublishedTable) -> None:
 
 
 def _beside(table: PublishedTable, ours: Sequence[Ours], untrained: Sequence[Ours]) -> None:
-    st.markdown("##### Ours")
+    st.markdown("##### Our results")
     if not table.protocol:
-        st.caption("This table is of no protocol: it holds settings or counts, or sums up others.")
+        st.caption("This table belongs to no protocol: it lists settings or counts, or summarises other tables.")
         return
     protocol = protocols.read(table.protocol)
-    st.caption(f"Protocol `{table.protocol}`: {protocol.sentence} The weights are chosen by {protocol.selection}.")
+    st.caption(f"Protocol `{table.protocol}`: {protocol.sentence} Checkpoints are selected by {protocol.selection}.")
     if not ours:
-        st.markdown("Nothing was run under this protocol on these data yet. The command that does:")
+        st.markdown("No run under this protocol on these data yet. Start one with:")
         names = {title: name for name, title in published_service.DATASETS.items()}
         data = next((names[title] for title in table.datasets if title in names), protocol.data)
         st.code(f"python -m dmlcore protocol {table.protocol} --data {data}", language="bash")
-        menu.link("settings", "Or choose the protocol on the Train page")
+        menu.link("settings", "Or choose the protocol in New run")
         return
     drawn(_ours, table, ours, untrained)
     _differ(table, ours)
@@ -208,20 +208,20 @@ def _ours(table: PublishedTable, ours: Sequence[Ours], untrained: Sequence[Ours]
 
 
 def _differ(table: PublishedTable, ours: Sequence[Ours]) -> None:
-    """In what ours deviates, in words; never left to be guessed."""
+    """Show how our results deviate from the source and the protocol."""
     if study := published_service.STUDIES.get(table.key):
         _seeds(table, ours)
         about = studies.read(study)
-        with st.expander(f"What differs from the source in the study {study}", icon=":material/difference:"):
+        with st.expander(f"Differences of the study {study} from the source", icon=":material/difference:"):
             st.markdown("\n".join(f"- {remark}" for remark in about.remarks))
             menu.link("studies", about.title, {"study": study})
     deviating = {one.deviations for one in ours if one.deviations}
     if deviating:
         st.warning(
-            "These runs leave the protocol, so their level does not compare with the printed one.",
+            "These runs deviate from the protocol, so their scores are not comparable with the printed ones.",
             icon=":material/difference:",
         )
-        with st.expander("In what they deviate", expanded=False):
+        with st.expander("Deviations", expanded=False):
             for one in ours:
                 if one.deviations in deviating:
                     deviating.discard(one.deviations)
@@ -230,16 +230,15 @@ def _differ(table: PublishedTable, ours: Sequence[Ours]) -> None:
 
 
 def _seeds(table: PublishedTable, ours: Sequence[Ours]) -> None:
-    """How far chance moves our own scores, against how far the printed rows are apart."""
+    """Show the spread of our scores over seeds and the range of the printed scores."""
     column = "MAP@R"
     spreads = [one.scores[column][1] for one in ours if column in one.scores]
     known = [spread for spread in spreads if spread is not None]
     trained = [value for row in table.rows if row.loss and (value := row.score(column)) is not None]
     if known and trained:
         st.caption(
-            f"Over its seeds, each of which draws classes and network anew, {column} of ours deviates by "
-            f"{min(known):.1f} to {max(known):.1f}; the printed {column} of the trained rows reaches from "
-            f"{min(trained):.2f} to {max(trained):.2f}."
+            f"Each seed redraws classes and network. Standard deviation of our {column} over seeds: {min(known):.1f} "
+            f"to {max(known):.1f}. Printed {column} of trained rows: {min(trained):.2f} to {max(trained):.2f}."
         )
 
 

@@ -1,4 +1,4 @@
-"""The tables of the published page: search over all rows, and which of their tables is shown in full."""
+"""Tables view: search over all rows, and the selected table."""
 
 from __future__ import annotations
 
@@ -10,18 +10,21 @@ from dmlcore.published.collection import SHORT, PublishedRow, PublishedTable, co
 from pages.library.published_results import table as table_view
 from pages.shared.widgets.linked_box import as_csv, linked
 
-ALL = ""  # of a filter
-EVERYWHERE = ("R@1", "MAP@R", "NMI")  # columns of the search over all tables
+ALL = ""  # # value of an unset filter
+EVERYWHERE = ("R@1", "MAP@R", "NMI")  # # score columns of the search results
 FILTERS = ("q", "source", "data", "loss", "protocol")
-PARAMETER = "table"  # of the link
+PARAMETER = "table"  # # URL parameter
 
 
 def show() -> None:
-    """Filters, the rows that pass them, and one of their tables in full."""
+    """Show filters, matching rows, and one of their tables."""
     tables = _filtered()
     asked = any(st.session_state.get(f"published_{name}") for name in FILTERS)
     if not tables:
-        st.info("No row passes. Search for a loss, a data set, a network or a setting: contrastive, CUB, m=0.1.")
+        st.info(
+            "No row matches. Search for a loss, a data set, a network or a setting, for example contrastive, CUB, "
+            "m=0.1."
+        )
         return
     if asked:
         _matches(tables)
@@ -41,7 +44,7 @@ def _filtered() -> list[tuple[PublishedTable, PublishedRow]]:
             placeholder="contrastive CUB 512",
             icon=":material/search:",
             width=280,
-            help="Rows that hold every word: of the method, its loss, the data, network, setting, caption or source",
+            help="Finds rows that contain all words in method, loss, data, network, setting, caption or source",
         )
         source = _box("Source", "source", list(SHORT), lambda key: SHORT[key], 170)
         datasets = sorted({row.dataset for row in rows if row.dataset}, key=str.lower)
@@ -65,7 +68,7 @@ def _box(label: str, name: str, options: Sequence[str], words: Callable[[str], s
 
 
 def _matches(published: Sequence[tuple[PublishedTable, PublishedRow]]) -> None:
-    """All rows that pass, of all tables, with the scores that many tables have."""
+    """Show all matching rows of all tables with the scores that most tables have."""
     rows = [
         {
             "table": table.title,
@@ -81,13 +84,13 @@ def _matches(published: Sequence[tuple[PublishedTable, PublishedRow]]) -> None:
     ]
     tables = len({table.key for table, _ in published})
     st.markdown(
-        f"**{len(rows):,} rows of {tables} tables** pass; click a head to sort. Rows of different protocols do "
-        "not compare."
+        f"**{len(rows):,} rows of {tables} tables** match. Click a column header to sort. Scores of different "
+        "protocols are not comparable."
     )
     config = {column: st.column_config.NumberColumn(column, format="%.2f") for column in EVERYWHERE}
     st.dataframe(rows, hide_index=True, key="published_matches", height=300, column_config=config, placeholder="–")
     st.download_button(
-        "These rows, CSV",
+        "Download rows (CSV)",
         lambda: as_csv(rows),
         file_name="published-rows.csv",
         mime="text/csv",

@@ -1,4 +1,4 @@
-"""The tournament: losses against losses over many published experiments, where the noise makes ties."""
+"""Tournament view: losses compared over many published experiments, with ties within the noise."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from dmlcore.published.tournament import COMPETITIONS, Competition, Tournament, 
 from pages.shared.widgets.chart import chart
 from pages.shared.widgets.linked_box import as_csv, linked
 
-PARAMETER = "competition"  # of the link
+PARAMETER = "competition"  # # URL parameter
 
 
 def show() -> None:
-    """A competition, its band, the standings and the duels."""
+    """Show a competition, its noise band, the standings and the duels."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         key = linked("Competition", list(COMPETITIONS), PARAMETER, lambda key: COMPETITIONS[key].title, 470)
         competition = COMPETITIONS[key]
         band = st.slider(
-            f"Differences up to … {competition.column} are ties",
+            f"Count differences up to … {competition.column} as ties",
             0.0,
             2.0,
             round(competition.band, 2),
@@ -33,17 +33,17 @@ def show() -> None:
 
 
 def draw(key: str, competition: Competition, by_experiment: dict[str, dict[str, float]], band: float) -> None:
-    """Standings with and without the band, and who beats whom how often."""
+    """Show the standings with and without the noise band, and the duels."""
     with_band, without = compete(by_experiment, band), compete(by_experiment)
     st.markdown(
-        f"{competition.words} In each of the {len(by_experiment)} experiments every method meets every other by "
-        f"{competition.column}; a rank is 1 + those clearly ahead + half of those tied."
+        f"{competition.words} In each of the {len(by_experiment)} experiments all methods are compared by "
+        f"{competition.column}. Rank = 1 + methods ahead + half of the tied methods."
     )
     ground = (
-        f"The band starts at {competition.band:.2f}: the largest standard deviation of {competition.column} that the "
-        f"source prints, in Table {competition.spread.partition('-')[2]}."
+        f"The default band, {competition.band:.2f}, is the largest standard deviation of {competition.column} in the "
+        f"source (Table {competition.spread.partition('-')[2]})."
         if competition.spread
-        else "The source gives no ground for a band, so it starts at 0; a lead may be chance."
+        else "The source reports no noise level, so the default band is 0 and a lead may be chance."
     )
     st.markdown(f":material/blur_on: **Noise.** {ground}")
     records = _records(key, with_band, without)
@@ -54,7 +54,7 @@ def draw(key: str, competition: Competition, by_experiment: dict[str, dict[str, 
         st.dataframe(frame, hide_index=True, key=f"standings {key}", column_config=config, height="content")
         st.caption(_moved(with_band, without, band))
         st.download_button(
-            "Standings, CSV",
+            "Download standings (CSV)",
             lambda: as_csv(records),
             file_name=f"tournament-{key}.csv",
             mime="text/csv",
@@ -66,7 +66,7 @@ def draw(key: str, competition: Competition, by_experiment: dict[str, dict[str, 
         names = [standing.name for standing in with_band.standings]
         words = "; ".join(f"{s.name}: {s.wins} won, {s.ties} tied, {s.defeats} lost" for s in with_band.standings)
         chart(f"duels {key} {band}", figures.duels(names, with_band.duels), f"Duels. {words}")
-        st.caption("Row against column: duels won, + tied. Blue: the row is ahead; vermillion: behind.")
+        st.caption("Row against column: duels won, + tied. Blue: row ahead; vermillion: row behind.")
     with st.expander(f"The {len(by_experiment)} experiments", icon=":material/table_rows:"):
         table = [{"experiment": name, **each} for name, each in by_experiment.items()]
         st.dataframe(table, hide_index=True, key=f"experiments {key}")
@@ -87,7 +87,7 @@ def _records(key: str, with_band: Tournament, without: Tournament) -> list[dict[
 
 
 def _moved(with_band: Tournament, without: Tournament, band: float) -> str:
-    """What the band changes in the order, in words."""
+    """Return a sentence about the effect of the noise band on the order."""
     before = [standing.name for standing in without.standings]
     after = [standing.name for standing in with_band.standings]
     ties = sum(standing.ties for standing in with_band.standings) // 2

@@ -1,1 +1,1 @@
-"""The plane of a triplet: scene, field, numbers; of the fields page, of a failure and of an erratum."""
+"""The plane of a triplet (scene, field and numbers), used by Fields, Failures and Errata."""

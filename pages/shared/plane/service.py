@@ -1,9 +1,9 @@
-"""Fields over a WebSocket: a scene comes in, small bytes go out; computed in Python, painted by the component.
+"""WebSocket service of the plane: computes fields in Python, which the component draws.
 
-Arrays, each only where its layer is shown; rows run from the bottom of the view to its top:
-shade uint8 (n, n); arrows int8 (20, 20, 2); streams uint16 (S, K, 2); uint16 (K, 2) over the view: patches (rings
-about the active region, by the even-odd rule), corners (its boundaries), contours_at; float32: laws (3, K) of pull_ap,
-push_an and push_pn, cut (2, K) of raw and clamped.
+Each array is sent only if its layer is shown; the first row is at the bottom of the view. uint8: shade (n, n). int8:
+arrows (20, 20, 2). uint16, over the view: streams (S, K, 2), patches (K, 2), the rings around the active region under
+the even-odd rule, corners (K, 2), its boundaries, and contours_at (K, 2). float32: laws (3, K), the values of pull_ap,
+push_an and push_pn, and cut (2, K), raw and clamped energy.
 """
 
 from __future__ import annotations
@@ -31,32 +31,32 @@ from pages.shared.server.wire import Request, number, pack
 from pages.shared.server.worker_pool import WorkerPool
 from pages.shared.state.untrusted import bounded, held, jsonable, numbers
 
-SAMPLES = 96  # of a law
+SAMPLES = 96  # # samples per force law
 SHARES = np.arange(1, SAMPLES + 1) / SAMPLES
-CUT = 160  # samples of a cut
-STILL = 1e-12  # a force below this one is rounding
-INLINE = 101  # grids up to this side are computed on the event loop (about 2 ms)
+CUT = 160  # # samples per cut
+STILL = 1e-12  # # smaller forces are rounding errors
+INLINE = 101  # # grids with up to this many nodes per side are computed on the event loop (about 2 ms)
 FINEST = 201
 
 
 def answer(request: Request) -> bytes:
-    """The field of request["scene"], at most FINEST nodes a side; or, with "hover", the numbers at that place.
+    """Return the field of request["scene"] on up to FINEST nodes per side; with "hover", the numbers at that position.
 
-    request["scale"] and ["reference"] lock the scales of colour and arrows while the hand moves; "settle" says that it
-    rests: then the link and what needs more time (area, margins) come along.
+    request["scale"] and request["reference"] fix the scales of colour and arrows during a drag. "settle" (the drag has
+    ended) adds the URL query and slower results (area, margins).
     """
     return of_scene(Scene.of(request.get("scene")), request)
 
 
 def warm_up() -> None:
-    """What the first field needs."""
-    # Fields are small: one thread answers them, and training runs are processes of their own.
+    """Answer one request, so that the first field is fast."""
+    # # Fields are small enough for one thread, and training runs are separate processes.
     torch.set_num_threads(1)
     answer({})
 
 
 def of_scene(scene: Scene, request: Request, more: Mapping[str, Any] | None = None) -> bytes:
-    """`answer` for a valid scene, whatever it stands for; `more` is put into the header."""
+    """Return the response for a valid scene, with `more` added to the header."""
     identity = wire.identity(request)
     if "hover" in request:
         return pack({"id": identity, "hover": readout.place(scene, numbers(request["hover"], (0.0, 0.0)))}, {})
@@ -71,7 +71,7 @@ def of_scene(scene: Scene, request: Request, more: Mapping[str, Any] | None = No
 
 
 def _painted(scene: Scene, n: int, request: Request, settle: bool) -> tuple[dict[str, Any], dict[str, Array], Array]:
-    """Header and arrays of the layers that are shown; and the places where the probe feels a force, (K, 2)."""
+    """Return header and arrays of the shown layers, and the positions with a force on the probe, shape (K, 2)."""
     x, y, places = _places(scene, n)
     points = np.array([scene.anchor, scene.positive, scene.negative])
     reach = _reach(points)
@@ -119,7 +119,7 @@ def _painted(scene: Scene, n: int, request: Request, settle: bool) -> tuple[dict
 
 
 def _triplet(scene: Scene, reading: FieldTable) -> dict[str, Any]:
-    """Energies, forces and their parts, edge lengths, and the circles that depend on the points alone."""
+    """Return energies, forces and their components, edge lengths, and circles that depend only on the points."""
     loss, lengths = scene.module(), [float(length) for length in reading.sides.lengths]
     return {
         "raw": number(reading.raw.item()),
@@ -129,7 +129,7 @@ def _triplet(scene: Scene, reading: FieldTable) -> dict[str, Any]:
         "mu": scene.mu,
         "hit": reading.active.item(),
         "positive": readout.is_positive(scene.loss),
-        "forces": [(force.numpy() + 0.0).tolist() for force in reading.forces],  # + 0.0 makes a zero of -0
+        "forces": [(force.numpy() + 0.0).tolist() for force in reading.forces],  # # + 0.0 turns -0 into 0
         "residuals": [(force.numpy() + 0.0).tolist() for force in reading.residuals],
         "edges": dict(zip(readout.EDGES, lengths, strict=True)),
         "strengths": {edge: SIGNS[k] * float(reading.slopes.get(k, 0.0)) + 0.0 for k, edge in enumerate(readout.EDGES)},
@@ -139,7 +139,7 @@ def _triplet(scene: Scene, reading: FieldTable) -> dict[str, Any]:
 
 
 def _nearest_active(scene: Scene, places: Array) -> list[float] | None:
-    """Where in view the scanning point would feel a force, near to where it is but not on the very edge."""
+    """Return a visible position near the probe with a force, away from the boundary; None if there is none."""
     if not len(places):
         return None
     here = np.array(getattr(scene, scene.probe))
@@ -150,7 +150,7 @@ def _nearest_active(scene: Scene, places: Array) -> list[float] | None:
 
 
 def _places(scene: Scene, n: int) -> tuple[Array, Array, Array]:
-    """x (n,), y (n,) of the nodes, and all places to evaluate: the nodes row by row, then the cut."""
+    """Return x (n,) and y (n,) of the nodes, and all positions to evaluate: the nodes row by row, then the cut."""
     x, y, places = _nodes(scene.view, n)
     if scene.cut:
         ends = np.reshape(scene.line, (2, 2))
@@ -163,17 +163,17 @@ def _nodes(view: tuple[float, float, float], n: int) -> tuple[Array, Array, Arra
     x0, y0, half = view
     step = 2 * half / n
     x, y = ((np.arange(n) + 0.5) * step + (c - half) for c in (x0, y0))
-    return x, y, np.stack(np.meshgrid(x, y)).reshape(2, -1).T  # columns contiguous
+    return x, y, np.stack(np.meshgrid(x, y)).reshape(2, -1).T  # # contiguous columns
 
 
 def _reach(points: Array) -> float:
-    """A round length beyond the longest edge, for the laws."""
+    """Return a power of two beyond the longest edge, as the range of the force laws."""
     longest = max(math.dist(points[i], points[j]) for i, j in ((0, 1), (0, 2), (1, 2)))
     return float(2.0 ** math.ceil(math.log2(max(1.25 * longest, 1.0))))
 
 
 def _levels(scene: Scene, raw: Array, scale: float, m2: float) -> Iterator[float]:
-    """Round energies for the equipotentials: of the clamped loss within its window, of raw on both sides of 0."""
+    """Yield round energies for contour lines: inside the clamp window, or on both sides of 0 for raw energies."""
     step = _round_up(scale / 7)
     finite = raw[np.isfinite(raw)]
     if not finite.size:

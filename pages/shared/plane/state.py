@@ -1,4 +1,4 @@
-"""The scene of the fields page: plain data, from a link or a message of the browser, never trusted."""
+"""Scene of a triplet on the plane, parsed from untrusted URLs and messages."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ SNAPS = {
     "equilateral": "snap to equilateral",
     "isosceles": "snap to isosceles",
 }
-HEAVIEST = 3.0  # marble of a landscape
-LANDSCAPE = "losses/fields/landscape/landscape.js"  # of the assets: loaded where one is asked for
-# What a bare address opens: with a normalised margin the field stays active while other parameters move. Links that
-# name no kind of margin have the raw one, as they always had.
+HEAVIEST = 3.0  # # largest mass of a marble on a landscape
+LANDSCAPE = "losses/fields/landscape/landscape.js"  # # path in assets; loaded only when a landscape is shown
+# # Opened by a URL without parameters: with a normalised margin the field stays active while other parameters change. A
+# URL that does not name the kind of margin uses the raw margin, for compatibility.
 FIRST = Preset("Normalised margin", "", "margin=normalised")
 
 
 class NormalisedMargin(Kind):
-    """A normalised margin where it is given: nothing stands in for it, as it follows from the raw one."""
+    """Field of a normalised margin; it has no default, because it follows from the raw margin."""
 
     def read(self, value: Any, default: Any) -> Any:
         return untrusted.finite(value)
@@ -64,9 +64,10 @@ class NormalisedMargin(Kind):
 
 @dataclass(frozen=True)
 class Scene(PageState):
-    """What the plane shows; hyper holds every parameter of the loss, view = (centre x, centre y, half width).
+    """Scene shown on the plane.
 
-    With margin = "normalised" the margin m1 of hyper follows from mu, s, r and rho; otherwise mu follows from m1.
+    `hyper` holds all parameters of the loss; `view` is (centre x, centre y, half width). If `margin` is "normalised",
+    the margin m1 in `hyper` follows from mu, s, r and rho; otherwise mu follows from m1.
     """
 
     loss: Annotated[str, Loss()] = "distance_sensitive"
@@ -74,28 +75,31 @@ class Scene(PageState):
         default_factory=lambda: losses.formula("distance_sensitive").defaults
     )
     margin: Annotated[str, ChoiceKind(("raw", "normalised"))] = "raw"
-    mu: Annotated[float | None, NormalisedMargin()] = normalised_margin(-2.325, 1, 2, 1)  # None where the loss has none
+    # # None if the loss has no normalised margin
+    mu: Annotated[float | None, NormalisedMargin()] = normalised_margin(-2.325, 1, 2, 1)
     anchor: Annotated[Point, Numbers(key="a")] = (0.0, 0.0)
     positive: Annotated[Point, Numbers(key="p")] = (0.5, 0.0)
     negative: Annotated[Point, Numbers(key="n")] = (0.35, 0.75)
     probe: Annotated[Probe, ChoiceKind(POINTS)] = "negative"
     shade: Annotated[str, ChoiceKind(SHADES)] = "energy"
     lines: Annotated[str, ChoiceKind(LINES)] = "none"
-    flow: Annotated[str, ChoiceKind(FLOWS)] = "arrows"  # force on the probe
-    region: Annotated[bool, Flag()] = True  # active region of the probe, hatched outside
-    forces: Annotated[bool, Flag()] = True  # resultant forces on the three points
-    edges: Annotated[bool, Flag()] = False  # their parts along the edges, and residuals
-    discs: Annotated[bool, Flag()] = False  # ranking discs and the ellipse of Appendix B
-    mining: Annotated[bool, Flag()] = False  # easy, semi-hard, hard
-    cut: Annotated[bool, Flag()] = False  # energy along the line `line`
+    flow: Annotated[str, ChoiceKind(FLOWS)] = "arrows"  # # drawing of the force on the probe
+    region: Annotated[bool, Flag()] = True  # # active region of the probe; hatched outside
+    forces: Annotated[bool, Flag()] = True  # # total forces on the three points
+    edges: Annotated[bool, Flag()] = False  # # components of the forces along the edges, and residuals
+    discs: Annotated[bool, Flag()] = False  # # ranking discs and the ellipse of Appendix B
+    mining: Annotated[bool, Flag()] = False  # # regions of easy, semi-hard and hard triplets
+    cut: Annotated[bool, Flag()] = False  # # energy along `line`
     line: Annotated[tuple[float, ...], Numbers()] = (-1.0, 0.4, 1.5, 0.4)
     snap: Annotated[str, ChoiceKind(SNAPS)] = "free"
-    landscape: Annotated[bool, Flag()] = False  # the energy of the probe as a surface in space
-    mass: Annotated[float, NumberKind(0.0, HEAVIEST)] = 0.0  # of the marble on it; 0: gradient flow
+    landscape: Annotated[bool, Flag()] = False  # # energy of the probe as a 3-D surface
+    mass: Annotated[float, NumberKind(0.0, HEAVIEST)] = 0.0  # # of the marble on the surface; 0: gradient flow
     view: Annotated[tuple[float, float, float], WindowKind()] = (0.25, 0.1, 1.5)
 
     def settled(self) -> Self:
-        """Kind of margin, m1 and mu in agreement; other losses than the distance-sensitive have only the raw margin."""
+        """Return a copy with consistent margin kind, m1 and mu; only the distance-sensitive loss has a normalised
+        margin.
+        """
         if not {"s", "r", "rho", "m1"} <= self.hyper.keys():
             return replace(self, margin="raw", mu=None)
         s, r, rho, m1 = (float(self.hyper[k]) for k in ("s", "r", "rho", "m1"))
@@ -106,15 +110,15 @@ class Scene(PageState):
         return replace(self, hyper={**self.hyper, "m1": margin_from_normalised(mu, s, r, rho)}, mu=mu)
 
     def to_query(self) -> dict[str, str]:
-        """What differs from the default; of m1 and mu the one that the other follows from."""
+        """Return the values that differ from the defaults; of m1 and mu, only the independent one."""
         query = super().to_query()
         query.pop("m1" if self.margin == "normalised" else "mu", None)
-        if not query and self.default() == Scene():  # a bare address opens `FIRST`
+        if not query and self.default() == Scene():  # # a URL without parameters opens `FIRST`
             return {"margin": self.margin}
         return query
 
     def module(self) -> losses.TripletLoss:
-        """The loss of this scene."""
+        """Return the loss of this scene."""
         return _module(self.loss, tuple(self.hyper.items()))
 
 

@@ -1,4 +1,4 @@
-"""What a visitor changes while a history plays, as a part of the page's state."""
+"""Field of settings that the user changes while a history plays."""
 
 from __future__ import annotations
 
@@ -13,10 +13,15 @@ from pages.shared.state.page_state import Kind, Whole
 
 @dataclass(frozen=True)
 class Changes(Kind):
-    """Changes by their steps `at`, in a link then=40:m=0.5;60:rate=0.01, each relative to what was in force before.
+    """Field of changes by step; in a URL then=40:m=0.5;60:rate=0.01, each relative to the settings in force before.
 
-    A change that changes nothing is none. start: from the fields of the state, what is in force at first; kinds: of
-    what can change; most: changes and steps.
+    Changes without effect are dropped.
+
+    Attributes:
+        start: Returns the initial settings, given the other fields of the state.
+        kinds: Fields of the settings that can change.
+        most: Largest number of changes.
+        most_steps: Largest step.
     """
 
     start: Callable[[Any], Any]
@@ -36,7 +41,7 @@ class Changes(Kind):
         return tuple(change for before, change in pairs if replace(change, at=before.at) != before)
 
     def after(self, before: Any, change: Any) -> Any:
-        """What is in force after a change."""
+        """Return the settings in force after a change."""
         return change
 
     def parse(self, text: str) -> Any:

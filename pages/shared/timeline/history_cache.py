@@ -1,4 +1,4 @@
-"""Histories that Python computes step by step, kept by their spec and shared by everyone who asks for the same one."""
+"""Cache of histories that are computed step by step, shared by all users who request the same spec."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ KEPT_BYTES = 128 << 20
 
 
 class HistoryCache(Generic[SpecT, HistoryT]):
-    """Histories by spec, the latest used last; the oldest go when all together exceed `most` bytes."""
+    """Cache of histories by spec, least recently used first; the oldest are dropped when the total exceeds `most`
+    bytes.
+    """
 
     def __init__(self, fresh: Callable[[SpecT], HistoryT], most: int = KEPT_BYTES) -> None:
         self.fresh, self.most = fresh, most
@@ -23,9 +25,9 @@ class HistoryCache(Generic[SpecT, HistoryT]):
         self._lock = threading.Lock()
 
     def of(self, spec: SpecT, draft: bool = False) -> HistoryT:
-        """The history of a spec; it shares the steps of the one most alike. Hold its lock while it computes.
+        """Return the history of a spec; a new one shares steps with the most similar cached history.
 
-        A draft, a state under the moving hand, is not kept.
+        The caller must hold the history's lock while computing. Drafts (states during a drag) are not cached.
         """
         with self._lock:
             if kept_history := self._found(spec):
@@ -36,19 +38,19 @@ class HistoryCache(Generic[SpecT, HistoryT]):
         if parent is None:
             history = self.fresh(spec)
         else:
-            with parent.lock:  # it may be computing, and what it holds is copied
+            with parent.lock:  # # it may be computing while its content is copied
                 history = parent.forked(spec)
         if draft:
             return history
         with self._lock:
-            if kept_history := self._found(spec):  # another thread was faster
+            if kept_history := self._found(spec):  # # another thread was faster
                 return kept_history
             self._kept.append(history)
             self._shrink()
         return history
 
     def bytes(self) -> int:
-        """An upper bound of the memory of all."""
+        """Return an upper bound of the memory of all histories in bytes."""
         return sum(history.nbytes for history in self._kept)
 
     def __len__(self) -> int:

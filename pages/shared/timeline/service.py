@@ -1,14 +1,15 @@
-"""What a page plays over a WebSocket: a state comes in, the steps the browser lacks go out; made and kept in Python.
+"""WebSocket service for pages that play a history: computes, caches and sends its steps.
 
-A request is {"id", "state", "have", "want", "show", "stride", "frames", "rest", "draft"}: the page knows steps 0..have,
-wants them up to `want`, the frames of every stride-th new step and of the steps listed, and looks at step `show`; at
-rest also the link of the state; a draft is a state under the moving hand. It says everything, so that a socket has no
-state of its own: when it dies nothing stays behind, and any other, or the page itself, goes on from the same state.
-What is computed is kept by spec, bounded in bytes, and shared: a class that opens one link computes it once; a state
-that differs only later on shares the steps before.
+A request is {"id", "state", "have", "want", "show", "stride", "frames", "rest", "draft"}. The page has steps 0..have
+and shows step `show`; it requests the steps up to `want`, with the frames of every stride-th new step and of the steps
+listed in "frames". "rest" adds the URL query of the state; "draft" marks a state during a drag. Requests are complete,
+so sockets hold no state: after a lost connection any socket continues from the same state. Histories are cached by
+spec, bounded in bytes, and shared: a class that opens one URL computes it once, and a state that differs only later
+shares the earlier steps.
 
-An answer tells `id`, `have` and `first`, the first step of its frames; `ready`, the last step made; `stopped`, why it
-goes no further, or "". Or only `preparing` and `failed`: what must be made before the first step, and if that failed.
+A response has `id`, `have`, `first` (the first step of its frames), `ready` (the last computed step) and `stopped` (the
+reason why the history ends, or ""). While something must be prepared before the first step, it has only `preparing` and
+`failed`.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ from pages.shared.server.wire import identity, pack
 from pages.shared.state.untrusted import bounded
 from pages.shared.timeline.history_cache import HistoryCache
 
-# Computing a history keeps a core busy: leave the others to fields and pages.
+# # Computing a history occupies a core; the remaining cores serve fields and pages.
 TURNS = anyio.CapacityLimiter(max(1, (os.cpu_count() or 2) - 1))
 
-EXPORT_PATIENCE = 60.0  # seconds until a step of a link must be computed, waiting for other exports included
-SLICE = 0.25  # seconds that an export computes before it gives its turn back
-EXPORTS = anyio.CapacityLimiter(1)  # slices of exports that wait for a turn or have one, so that players wait for one
+EXPORT_PATIENCE = 60.0  # # seconds an export may take to reach a step, including waiting for other exports
+SLICE = 0.25  # # seconds an export computes before it yields its slot
+EXPORTS = anyio.CapacityLimiter(1)  # # one export slice at a time, so that a player waits for at most one slice
 
 NOT_READY = "not ready yet: play the page to this step, or ask again"
 
@@ -48,7 +49,7 @@ HistoryT = TypeVar("HistoryT", bound=History[Any, Any])
 
 @dataclass(frozen=True)
 class FrameRequest(Generic[StateT, HistoryT]):
-    """What an answer is about: the page has steps 0..have, `ready` are made; frames of `steps` are sent."""
+    """Request for frames: the page has steps 0..have, steps up to `ready` exist, the frames of `steps` are sent."""
 
     state: StateT
     histories: list[HistoryT]
@@ -59,7 +60,7 @@ class FrameRequest(Generic[StateT, HistoryT]):
 
     @property
     def frames(self) -> list[list[Any]]:
-        """The frames that are sent, of each history."""
+        """The frames to send, per history."""
         return [[history.frames[step] for step in self.steps] for history in self.histories]
 
 
@@ -68,21 +69,32 @@ Answer = tuple[dict[str, Any], Mapping[str, Array]]
 
 @dataclass
 class Timeline(Generic[StateT, HistoryT]):
-    """The service of a page: how a state is read, which histories it has, and what an answer contains.
+    """Service of a page: how to parse its state, its histories, and the content of a response.
 
-    patience: seconds one answer computes, what is not ready then comes with the next; most_frames: in one answer.
+    Attributes:
+        path: Route of the WebSocket.
+        state_of: Parses an untrusted state.
+        specs: Returns the specs of the histories, by name.
+        kept: Cache of histories.
+        contents: Returns header and arrays of a response.
+        rested: Returns what is added to the header once a drag has ended.
+        most_steps: Largest step.
+        patience: Seconds one response may compute; the rest comes with the next response.
+        most_frames: Largest number of frames in one response.
+        prepare: Returns "preparing" and "failed" while the first step cannot be computed, else {}.
     """
 
     path: str
     state_of: Callable[[Any], StateT]
-    specs: Callable[[StateT], Mapping[str, Any]]  # of the histories on one clock, by name
+    specs: Callable[[StateT], Mapping[str, Any]]  # # by name; all histories advance together
     kept: HistoryCache[Any, HistoryT]
     contents: Callable[[FrameRequest[StateT, HistoryT]], Answer]
     rested: Callable[[StateT, int], dict[str, Any]]
     most_steps: int
     patience: float
     most_frames: int
-    prepare: Callable[[StateT], dict[str, Any]] = lambda _: {}  # "preparing" and "failed", while there is no first step
+    # # "preparing" and "failed" until the first step can be computed
+    prepare: Callable[[StateT], dict[str, Any]] = lambda _: {}
     _asked: int = 0
     _ahead: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "ahead"))
 
@@ -94,9 +106,11 @@ class Timeline(Generic[StateT, HistoryT]):
         draft: bool = False,
         wanted: Callable[[], bool] = lambda: True,
     ) -> tuple[list[HistoryT], int, str]:
-        """The histories of a state, the last step up to `want` that all have made, and why one of them stopped, or "".
+        """Return the histories of a state, the last step up to `want` that all have computed, and the error of one, or
+        "".
 
-        They take turns, step by step, for `patience` seconds and as long as they are `wanted`; one step is always made.
+        The histories advance in turn, step by step, for `patience` seconds while `wanted()`; at least one step is
+        computed.
         """
         histories = {name: self.kept.of(spec, draft) for name, spec in self.specs(state).items()}
         began, stopped = time.monotonic(), ""
@@ -112,9 +126,9 @@ class Timeline(Generic[StateT, HistoryT]):
         return list(histories.values()), min(want, ready), stopped
 
     def answer(self, request: dict[str, Any], most: int | None = None) -> bytes:
-        """The steps after request["have"] up to request["want"], as far as they are ready in time.
+        """Return the steps after request["have"] up to request["want"] that are ready in time.
 
-        most: frames in it; `most_frames` if None.
+        `most` limits the number of frames; None means `most_frames`.
         """
         self._asked = now = self._asked + 1
         state = self.state_of(request.get("state"))
@@ -131,25 +145,25 @@ class Timeline(Generic[StateT, HistoryT]):
         more, arrays = self.contents(FrameRequest(state, histories, have, ready, show, steps))
         if request.get("rest") is True:
             more |= self.rested(state, show)
-        if ready < want and not stopped and not draft:  # goes on while the answer travels, until the next is asked for
+        if ready < want and not stopped and not draft:  # # continue in the background until the next request arrives
             self._ahead.submit(self.computed, state, want, self.patience, wanted=lambda: self._asked == now)
         return pack(header | more, arrays)
 
     def _steps(self, request: Mapping[str, Any], have: int, ready: int, most: int) -> list[int]:
-        """The steps whose frames are sent: every stride-th new one, and those asked for."""
+        """Return the steps whose frames are sent: every stride-th new step, and the requested ones."""
         stride, named = int(bounded(request.get("stride"), 1, self.most_steps, 1)), request.get("frames")
         new = [step for step in range(have + 1, ready + 1) if step % stride == 0]
         known = [bounded(step, -1, self.most_steps, -1) for step in named[:most]] if isinstance(named, list) else []
         return sorted({int(step) for step in known if 0 <= step <= ready} | set(new[:most]))
 
     def step(self, query: Mapping[str, str]) -> int:
-        """The step of a link."""
+        """Return the step in a URL query."""
         return int(bounded(query.get("step"), 0, self.most_steps, 0))
 
     async def compute(self, state: StateT, step: int) -> None:
-        """Compute the frames of a state up to a step, in slices that each take a turn of their own.
+        """Compute the frames of a state up to a step, in slices that each take a slot.
 
-        So whoever plays waits for one slice at most, and exports take turns with each other.
+        Players therefore wait for at most one slice, and exports alternate.
 
         Raises:
             Refused: If the step cannot be computed in EXPORT_PATIENCE seconds.
@@ -162,17 +176,18 @@ class Timeline(Generic[StateT, HistoryT]):
         raise Refused(NOT_READY, 503)
 
     def _advance(self, state: StateT, step: int) -> bool:
-        """Compute one slice; returns True once the step is reached, or where a history stops before it."""
+        """Compute one slice and return True once the step is reached or a history has stopped."""
         if self.prepare(state):
             raise Refused(NOT_READY, 503)
         _, ready, stopped = self.computed(state, step, SLICE)
         return ready >= step or bool(stopped)
 
     def made(self, state: StateT, step: int) -> tuple[list[HistoryT], int]:
-        """Return the histories of a state that `compute` has brought to a step, and the last step that all have made.
+        """Return the histories of a state that `compute` has brought to a step, and the last step that all have
+        computed.
 
         Raises:
-            Refused: If they are no longer kept.
+            Refused: If the histories are no longer cached.
         """
         histories, ready, stopped = self.computed(state, step, SLICE)
         if ready < step and not stopped:
@@ -181,5 +196,5 @@ class Timeline(Generic[StateT, HistoryT]):
 
     @property
     def route(self) -> BaseRoute:
-        """The WebSocket."""
+        """The WebSocket route."""
         return socket_route(self.path, self.answer, heavy=lambda _: True, limiter=TURNS)

@@ -49,7 +49,7 @@ def test_each_lesson_opens(name):
 
 def test_the_list_opens_and_an_unknown_lesson_is_told():
     assert page_opened("lessons").title[0].value == "Lessons"
-    assert "no such lesson" in page_opened("lessons", lesson="alchemy").caption[0].value
+    assert "does not exist" in page_opened("lessons", lesson="alchemy").caption[0].value
 
 
 @pytest.mark.parametrize(("step", "number"), [("", 1), ("3", 3), ("99", 4), ("-1", 1), ("x", 1)])

@@ -1,4 +1,4 @@
-"""The numbers of a scene: of its triplet, of a place under the pointer, and of what follows from the pair alone."""
+"""Numbers of a scene: of its triplet, of the position under the pointer, and of the anchor-positive pair."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from pages.shared.state.untrusted import bounded
 from pages.shared.words.formulas import statements
 
 EDGES = ("ap", "an", "pn")
-RANKING_MARGIN = 0.1  # of the ranking discs, as in Karaman 2021, Fig. B.1
+RANKING_MARGIN = 0.1  # # of the ranking discs, as in Karaman 2021, Fig. B.1
 
 
 def as_tensors(scene: object) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Anchor, positive, negative of any scene that has them as float64 tensors (2,)."""
+    """Return anchor, positive and negative of a scene as float64 tensors, shape (2,)."""
     a, p, n = (torch.tensor(getattr(scene, name), dtype=torch.float64) for name in POINTS)
     return a, p, n
 
 
 @cache
 def is_positive(name: str) -> bool:
-    """Return True if the loss has no triplet with an energy below 0 among many, near and far."""
+    """Return True if the loss has no negative energy among many random triplets of all sizes."""
     generator = torch.Generator().manual_seed(0)
     points = torch.randn(3, 512, 2, generator=generator, dtype=torch.float64) * torch.logspace(-2, 2, 512)[:, None]
     return bool((losses.create(name).raw(*points) >= 0).all())
 
 
 def place(scene: Scene, at: tuple[float, ...]) -> dict[str, Any]:
-    """What the scanning point would feel at `at`, and its distances there to the other two."""
+    """Return loss and force on the probe at `at`, and its distances to the other two points."""
     loss = scene.module()
     field = field_table(loss, *as_tensors(scene), probe=scene.probe, at=torch.tensor(at, dtype=torch.float64))
     points = {"anchor": scene.anchor, "positive": scene.positive, "negative": scene.negative} | {scene.probe: at}
@@ -61,10 +61,10 @@ def place(scene: Scene, at: tuple[float, ...]) -> dict[str, Any]:
 
 
 def discs(d: float) -> dict[str, Any] | None:
-    """The ranking discs about anchor and positive and the ellipse of Appendix B that encloses both."""
+    """Return the radius of the ranking discs and the axes of the ellipse of Appendix B, which encloses both discs."""
     if d <= 0:
         return None
-    major = margin_for_ellipse(d, RANKING_MARGIN, 0, 0.5) + d  # with rho = 1/2 and s = 0 the margin is r_major - d
+    major = margin_for_ellipse(d, RANKING_MARGIN, 0, 0.5) + d  # # for rho = 1/2 and s = 0 the margin is r_major - d
     return {
         "radius": d + RANKING_MARGIN,
         "axes": [major, math.sqrt(major**2 - d**2 / 4)],
@@ -72,13 +72,13 @@ def discs(d: float) -> dict[str, Any] | None:
 
 
 def mining(scene: Scene) -> dict[str, Any]:
-    """Which places of the probe make an easy, semi-hard or hard triplet."""
+    """Return the positions of the probe that make an easy, semi-hard or hard triplet."""
     shares = hardness(scene.module(), *as_tensors(scene), scene.probe)
     return {"centre": None if shares.radius is None else "anchor", "radius": shares.radius, "labels": shares.names}
 
 
 def about_the_pair(scene: Scene, request: dict[str, Any]) -> dict[str, Any]:
-    """Shape and area of the negative's active region; margins worked out where they are looked at (a "batch" asks)."""
+    """Return shape and area of the negative's active region, and the derived margins if the request has a "batch"."""
     about = {"region": _region(scene), "has_margins": _has_margins(scene)}
     return about | ({"margins": _margins(scene, request["batch"])} if "batch" in request else {})
 
@@ -87,7 +87,7 @@ def _region(scene: Scene) -> dict[str, Any] | None:
     if scene.probe != "negative":
         return None
     from dmlcore.loss_analysis.active_region import (
-        active_region,  # late: scipy loads for longer than a first field takes
+        active_region,  # # imported here because loading scipy would delay the first field
     )
 
     region = active_region(scene.module(), scene.anchor, scene.positive)
@@ -104,7 +104,7 @@ def _has_margins(scene: Scene) -> bool:
 
 
 def _margins(scene: Scene, batch: Any) -> list[dict[str, Any]]:
-    """Buttons that set m1 or rho, each with its formula, first in symbols, then with the numbers put in."""
+    """Return the buttons that set m1 or rho, each with its formula in symbols and with numbers."""
     if not _has_margins(scene):
         return []
     s, r, rho = (float(scene.hyper[k]) for k in ("s", "r", "rho"))
@@ -116,7 +116,7 @@ def _margins(scene: Scene, batch: Any) -> list[dict[str, Any]]:
             lambda: explain_margin_for_ellipse(d, RANKING_MARGIN, s, rho),
             lambda m1: {"m1": m1, "r": 0},
             "Margin for the ellipse: r = 0, m₁ = {:.6g}",
-            "The ellipse of r = 0 around both ranking discs (margin 0.1), as in Appendix B.",
+            "For r = 0: the ellipse around both ranking discs (margin 0.1), as in Appendix B.",
         ),
         _worked(
             lambda: explain_margin_enclosing(d, RANKING_MARGIN, s, r, rho),
@@ -128,7 +128,7 @@ def _margins(scene: Scene, batch: Any) -> list[dict[str, Any]]:
             lambda: explain_balanced_rho(B, C),
             lambda ratio: {"rho": ratio},
             "Balanced ρ = {:.6g}",
-            "Every link of the batch weighs the same (Eq. 3.19).",
+            "All links of the batch have equal weight (Eq. 3.19).",
         )
         | {"batch": True},
     ]

@@ -94,7 +94,7 @@ def test_search_finds_rows_of_all_tables():
     assert set(found["data"]) == {"CUB-200-2011"}
     assert f"{len(found)} rows of" in " ".join(x.value for x in app.markdown)
     app.text_input(key="published_q").set_value("nothing of the kind").run()
-    assert "No row passes" in app.info[0].value
+    assert "No row matches" in app.info[0].value
 
 
 def test_our_runs_stand_under_their_protocol_with_what_they_deviate_in(store, monkeypatch):
@@ -112,12 +112,12 @@ def test_our_runs_stand_under_their_protocol_with_what_they_deviate_in(store, mo
     assert ours["R@1"][0] == pytest.approx(50.0)
     assert ours["± R@1"][0] == pytest.approx(1.633, abs=1e-3)
     assert ours["deviates in"][0] == 2
-    assert "does not compare" in app.warning[0].value
+    assert "not comparable" in app.warning[0].value
     lines = " ".join(text.value for text in app.text)
     assert says(lines, "Training samples", "189", "published", "5,864")
     assert "Learning rate: 0.001, the protocol has 1e-06" in lines
     other = opened(table="P-6")
-    assert "Nothing was run under this protocol" in " ".join(x.value for x in other.markdown)
+    assert "No run under this protocol" in " ".join(x.value for x in other.markdown)
 
 
 def test_every_table_opens():
@@ -147,7 +147,7 @@ def test_margins_show_printed_scores_the_band_and_ours():
     (band,) = [layer["data"]["values"][0] for layer in spec["layer"] if "values" in layer.get("data", {})]
     assert (band["low"], band["high"]) == (pytest.approx(51.9), 52.8)
     said = " ".join(x.value for x in (*app.markdown, *app.caption))
-    assert "only 0.01 lies there" in said
+    assert "(only 0.01)" in said
     toy = opened(view="Margins", sweep="toy-ranking-m")
     assert "Crosses: ours" in " ".join(x.value for x in toy.caption)
 
