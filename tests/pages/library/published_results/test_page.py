@@ -149,7 +149,7 @@ def test_margins_show_printed_scores_the_band_and_ours():
     said = " ".join(x.value for x in (*app.markdown, *app.caption))
     assert "(only 0.01)" in said
     toy = opened(view="Margins", sweep="toy-ranking-m")
-    assert "Crosses: ours" in " ".join(x.value for x in toy.caption)
+    assert "Crosses: our results" in " ".join(x.value for x in toy.caption)
 
 
 def test_the_tournament_without_and_with_the_band():
