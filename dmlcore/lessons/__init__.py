@@ -1,1 +1,1 @@
-"""Lessons: explorables of a few minutes as Markdown files, each question answered by the state of its figure."""
+"""Lessons: short explorables in Markdown, whose questions are answered by the state of their figures."""

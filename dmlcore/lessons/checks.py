@@ -1,4 +1,4 @@
-"""Answers judged by the figure as it stands, and lessons checked before anybody takes them."""
+"""Judgement of answers by the state of a figure, and a linter for lessons."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from dmlcore.lessons.recordings import EnsembleShown, NeighboursShown, Projectio
 from dmlcore.lessons.stages import STAGES, ChargesShown, Shown, TransportShown, TripletShown
 from dmlcore.presets import LESSONS
 
-STEPS = (3, 6)  # of a lesson of three to five minutes
-WORDS = (15, 110)  # of the text of a step
-TITLE, CLAIM = 40, 160  # characters
+STEPS = (3, 6)  # # steps of a lesson of three to five minutes
+WORDS = (15, 110)  # # words in the text of a step
+TITLE, CLAIM = 40, 160  # # largest number of characters of an answer
 
 
 @dataclass(frozen=True)
 class LessonVerdict:
-    """Whether the answer is right, what was measured, and what follows or what to try."""
+    """Verdict on an answer: whether it is right, what was measured, and what follows or what to try."""
 
     right: bool
     measured: str
@@ -31,14 +31,18 @@ class LessonVerdict:
 
 
 def judge(question: LessonQuestion, shown: Shown, given: str = "") -> LessonVerdict:
-    """The verdict on the figure as it stands, and on what was chosen or written; ValueError if that is no answer."""
+    """Judge an answer on the current figure, and on what was chosen or written.
+
+    Raises:
+        ValueError: If the text is not an answer.
+    """
     measured = FACTS[question.fact].measure(shown)
     right = _right(question, measured, given)
     return LessonVerdict(right, measured.words, question.after if right else _hint(question, measured))
 
 
 def _hint(question: LessonQuestion, measured: Measurement) -> str:
-    """Return the hint for what was measured, or the general one."""
+    """Return the hint for the measured value, or the general hint."""
     value = measured.value
     if not isinstance(value, str):
         value = "too low" if question.above is not None and value <= question.above else "too high"
@@ -65,9 +69,9 @@ def _right(question: LessonQuestion, measured: Measurement, given: str) -> bool:
     return low < float(measured.value) < high
 
 
-# ---- what one can move
+# # ---- controls
 def controls(shown: Shown) -> tuple[str, ...]:
-    """The settings that a reader can move on a figure: points, the loss, its parameters, time."""
+    """Return the settings that a reader can change on a figure: points, loss, parameters, time."""
     if isinstance(shown, TripletShown):
         return ("n", "p", "a", "loss", *shown.loss.formula.parameters)
     if isinstance(shown, ChargesShown):
@@ -78,18 +82,22 @@ def controls(shown: Shown) -> tuple[str, ...]:
 
 
 def shown_by(step: LessonStep, settings: Mapping[str, str] | None = None) -> Shown:
-    """The figure of a step as it opens, or with other settings; ValueError names what is wrong."""
+    """Return the figure of a step as it opens, or with other settings.
+
+    Raises:
+        ValueError: If a setting is wrong; the message names it.
+    """
     return STAGES[step.figure.on].read(step.figure.settings if settings is None else settings)
 
 
 # ---- the linter
 def check(folder: Path = LESSONS) -> list[str]:
-    """Every complaint about the lessons of a folder, as FILE:LINE: what is wrong and what to do."""
+    """Return all complaints about the lessons of a folder, as FILE:LINE with the error and its remedy."""
     return [complaint for path in paths(folder) for complaint in check_file(path)]
 
 
 def check_file(path: Path) -> list[str]:
-    """Every complaint about one lesson, beside those of its folder."""
+    """Return all complaints about one lesson, without those about its folder."""
     try:
         lesson = read(path)
     except LessonError as error:
@@ -103,7 +111,7 @@ def check_file(path: Path) -> list[str]:
 
 
 def _orders(files: Iterable[Path]) -> dict[int, str]:
-    """Which file has which order; those that cannot be read are told of elsewhere."""
+    """Return the file of each order; unreadable files are reported elsewhere."""
     orders: dict[int, str] = {}
     for path in files:
         with suppress(LessonError):
@@ -178,7 +186,7 @@ def _of_question(step: LessonStep, shown: Shown) -> Iterator[str]:
 
 
 def _reachable(step: LessonStep, shown: Shown) -> Iterator[str]:
-    """A goal is not met as the figure opens, and is met once the control stands as the solution says."""
+    """Check that a goal is not met when the figure opens and is met with the control at the solution."""
     question, solved = step.question, step.solved()
     if judge(question, shown).right:
         yield f"the figure opens with the goal already met ({FACTS[question.fact].measure(shown).words}): move it away"

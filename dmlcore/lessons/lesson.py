@@ -45,7 +45,7 @@ Number = Annotated[float, Field(strict=False)]
 
 
 class LessonError(ValueError):
-    """What is wrong with a lesson: the file, the line and what to do."""
+    """Error in a lesson, with file, line and remedy."""
 
     def __init__(self, path: Path, line: int, message: str) -> None:
         super().__init__(f"{path}:{line}: {message}")
@@ -57,7 +57,7 @@ class _Block(BaseModel):
 
 
 class FrontMatter(_Block):
-    """The front matter."""
+    """Front matter of a lesson."""
 
     title: Line
     order: int = Field(ge=1, description="Its place among the lessons, from 1")
@@ -66,7 +66,7 @@ class FrontMatter(_Block):
 
 
 class FigureBlock(_Block):
-    """What is shown: a kind of figure, its state as in the address of its page, and the one thing to move."""
+    """Figure of a step: its kind, its state as in the URL of its page, and the one control."""
 
     on: Line
     state: str = ""
@@ -74,16 +74,20 @@ class FigureBlock(_Block):
 
     @property
     def settings(self) -> dict[str, str]:
-        """The state by name."""
+        """Return the settings of the state by name."""
         return dict(parse_qsl(self.state, keep_blank_values=True))
 
 
 class LessonQuestion(_Block):
-    """What the figure answers.
+    """Question that the figure answers.
 
-    goal, above, below: the fact that the reader is to bring about (solution: a value of the control that does).
-    hint: what to do after a wrong answer, as an instruction; hints: in its place for what was measured.
-    choose: the reader says which of its values a fact has now. within: he says its number, to this error.
+    Attributes:
+        goal, above, below: Condition on the fact that the reader has to fulfil; `solution` is a value of the control
+        that fulfils it.
+        hint: Instruction after a wrong answer.
+        hints: Instructions that replace `hint` for given measured values.
+        choose: True if the reader chooses the current value of the fact.
+        within: Allowed error if the reader states the fact as a number.
     """
 
     ask: Line
@@ -102,13 +106,13 @@ class LessonQuestion(_Block):
 
     @property
     def kind(self) -> str:
-        """How it is answered: "do", "choose" or "number"."""
+        """Return how the question is answered: "do", "choose" or "number"."""
         return "choose" if self.choose else "number" if self.within is not None else "do"
 
 
 @dataclass(frozen=True)
 class LessonStep:
-    """A section of a lesson; line: of its heading; lines: of its two blocks."""
+    """A step of a lesson; `line` is that of its heading, `lines` are those of its two blocks."""
 
     title: str
     text: str
@@ -119,7 +123,7 @@ class LessonStep:
     question_line: int
 
     def solved(self) -> dict[str, str] | None:
-        """The settings of the figure once the control stands as the solution says."""
+        """Return the settings of the figure with the control at the solution."""
         if self.question.solution is None:
             return None
         return self.figure.settings | {self.figure.control: self.question.solution}
@@ -127,7 +131,7 @@ class LessonStep:
 
 @dataclass(frozen=True)
 class Lesson:
-    """A lesson: name (of its file), what it claims, and its steps."""
+    """A lesson: its file name, front matter and steps."""
 
     name: str
     path: Path
@@ -139,17 +143,22 @@ class Lesson:
 
 
 def paths(folder: Path = LESSONS) -> list[Path]:
-    """The files of a folder of lessons, by name."""
+    """Return the lesson files of a folder by name."""
     return sorted(folder.glob("*.md"))
 
 
 def lessons(folder: Path = LESSONS) -> list[Lesson]:
-    """The lessons of a folder in their order; raises LessonError."""
+    """Return the lessons of a folder in order; raise LessonError if one is wrong."""
     return sorted(map(read, paths(folder)), key=lambda lesson: (lesson.order, lesson.name))
 
 
 def read(path: Path) -> Lesson:
-    """Read a file; raises LessonError with the line and the remedy, OSError where there is none."""
+    """Read a lesson file.
+
+    Raises:
+        LessonError: If the lesson is wrong; the message has the line and the remedy.
+        OSError: If there is no such file.
+    """
     try:
         lines = path.read_text("utf-8").splitlines()
     except UnicodeDecodeError:
@@ -165,7 +174,7 @@ def read(path: Path) -> Lesson:
 
 
 def _sections(path: Path, lines: list[str], begin: int) -> Iterator[tuple[int, int]]:
-    """From where to where each step goes, as indices of lines."""
+    """Return the first and last line index of each step."""
     starts = [i for i in range(begin, len(lines)) if lines[i].startswith("## ")]
     if not starts:
         raise LessonError(path, begin + 1, "there is no step: a line `## Title` begins one")
@@ -175,7 +184,7 @@ def _sections(path: Path, lines: list[str], begin: int) -> Iterator[tuple[int, i
 
 
 def _step(path: Path, lines: list[str], begin: int) -> LessonStep:
-    """The step of these lines, the first of which is number `begin` of the file."""
+    """Parse the lines of a step, which starts at line `begin` of the file."""
     text, blocks, i = [], {}, 1
     while i < len(lines):
         if not lines[i].startswith("```"):
@@ -210,7 +219,7 @@ Block = TypeVar("Block", bound=_Block)
 
 
 def _parsed(path: Path, lines: list[str], begin: int, kind: type[Block]) -> Block:
-    """TOML lines, the first of which is number `begin` of the file, as a block."""
+    """Parse a TOML block, which starts at line `begin` of the file."""
     try:
         values: Mapping[str, Any] = tomllib.loads("\n".join(lines))
     except tomllib.TOMLDecodeError as error:
@@ -220,7 +229,8 @@ def _parsed(path: Path, lines: list[str], begin: int, kind: type[Block]) -> Bloc
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        first = min(error.errors(), key=lambda each: each["type"] == "missing")  # a misspelt name before its lack
+        # # report a misspelt name before a missing one
+        first = min(error.errors(), key=lambda each: each["type"] == "missing")
         name = str(first["loc"][0]) if first["loc"] else ""
         line = next((begin + i for i, text in enumerate(lines) if re.match(rf"\s*{re.escape(name)}\s*=", text)), begin)
         known = ", ".join(kind.model_fields)

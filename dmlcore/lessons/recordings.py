@@ -1,4 +1,4 @@
-"""Training runs that lessons play: recorded once by `python -m docs.make_recordings`, shipped as rows of JSON."""
+"""Training runs that lessons play: recorded by `python -m docs.make_recordings`, shipped as rows of JSON."""
 
 from __future__ import annotations
 
@@ -17,14 +17,18 @@ from dmlcore.typing import Floats, Ints
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-UNIT = 1000  # of a stored coordinate in the unit disc
+UNIT = 1000  # # stored coordinates per unit of the unit disc
 
 
 @dataclass(frozen=True)
 class ProjectionFrame:
-    """A moment of chance-constrained programming in the plane.
+    """One recorded moment of chance-constrained programming in the plane.
 
-    points (n, 2): samples; labels (n,); proxies (classes, P, 2), all in the unit disc; title: what happens here, or "".
+    Attributes:
+        points: Samples in the unit disc, shape (n, 2).
+        labels: Classes of the samples, shape (n,).
+        proxies: Proxies in the unit disc, shape (classes, P, 2).
+        title: Event at this moment, or "".
     """
 
     step: int
@@ -37,13 +41,13 @@ class ProjectionFrame:
 
     @property
     def apart(self) -> float:
-        """The largest distance between two proxies of a class, the mean over the classes."""
+        """Return the largest distance between two proxies of a class, averaged over the classes."""
         pairs = self.proxies[:, :, None] - self.proxies[:, None]
         return float(np.linalg.norm(pairs, axis=-1).max((1, 2)).mean())
 
     @property
     def covering(self) -> float:
-        """How far the sample of a class that is worst off lies from its nearest proxy, the mean over the classes."""
+        """Return the largest distance of a sample from its nearest proxy, averaged over the classes."""
         radii = []
         for label, own in enumerate(self.proxies):
             to_own = np.linalg.norm(self.points[self.labels == label][:, None] - own, axis=-1)
@@ -53,7 +57,7 @@ class ProjectionFrame:
 
 @dataclass(frozen=True)
 class EnsembleFrame:
-    """A step of an ensemble of losses: names, weights (M,) and the losses (M,) over the mean of all steps so far."""
+    """One step of an ensemble of M losses: names, weights (M,), and losses over their means so far (M,)."""
 
     step: int
     names: tuple[str, ...]
@@ -63,10 +67,13 @@ class EnsembleFrame:
 
 @dataclass(frozen=True)
 class NeighboursFrame:
-    """One query of a conditioned embedding, some of whose neighbours were exchanged for samples of another class.
+    """One query of a conditioned embedding with some neighbours exchanged for samples of another class.
 
-    points (n, 2): the others as they are, labels (n,); query (2,) of class `label`, all in the unit disc; moved: how
-    far from where its own neighbours put it.
+    Attributes:
+        points: The other samples, unchanged, in the unit disc, shape (n, 2).
+        labels: Classes of these samples, shape (n,).
+        query: Position of the query, of class `label`, shape (2,).
+        moved: Distance of the query from its place with its own neighbours.
     """
 
     exchanged: int
@@ -79,7 +86,7 @@ class NeighboursFrame:
 
     @property
     def nearest(self) -> int:
-        """The class whose mean is nearest to the query."""
+        """Return the class whose mean is nearest to the query."""
         classes = np.unique(self.labels)
         means = np.stack([self.points[self.labels == label].mean(0) for label in classes])
         return int(classes[np.linalg.norm(means - self.query, axis=1).argmin()])
@@ -87,7 +94,7 @@ class NeighboursFrame:
 
 @lru_cache(maxsize=1)
 def exchanged() -> tuple[NeighboursFrame, ...]:
-    """Ten digits; a query's neighbours are exchanged one by one, the furthest first."""
+    """Return frames of ten digits in which a query's neighbours are exchanged one by one, the furthest first."""
     head, *rows = _rows("neighbours")
     points, labels = np.array(head["points"]).reshape(-1, 2) / UNIT, np.array(head["labels"])
     queries = np.array([row["query"] for row in rows]) / UNIT
@@ -107,7 +114,7 @@ def exchanged() -> tuple[NeighboursFrame, ...]:
 
 @lru_cache(maxsize=1)
 def projections() -> tuple[ProjectionFrame, ...]:
-    """Ten digits, four proxies of each: every 25th step, and twice where a projection ends."""
+    """Return frames of ten digits with four proxies each: every 25th step, and two at the end of a projection."""
     head, *rows = _rows("projections")
     labels = np.array(head["labels"])
     return tuple(
@@ -126,7 +133,7 @@ def projections() -> tuple[ProjectionFrame, ...]:
 
 @lru_cache(maxsize=1)
 def ensemble() -> tuple[EnsembleFrame, ...]:
-    """WEL on Omniglot with the four losses of its source: every step."""
+    """Return all steps of WEL on Omniglot with the four losses of its source."""
     head, *rows = _rows("ensemble")
     names = tuple(head["names"])
     losses = np.array([row["losses"] for row in rows])
@@ -149,7 +156,7 @@ class ProjectionsShown:
 
     @property
     def now(self) -> ProjectionFrame:
-        """The frame itself."""
+        """The data of this frame."""
         return projections()[self.frame]
 
 
@@ -161,7 +168,7 @@ class EnsembleShown:
 
     @property
     def now(self) -> EnsembleFrame:
-        """The frame itself."""
+        """The data of this frame."""
         return ensemble()[self.frame]
 
 
@@ -173,22 +180,22 @@ class NeighboursShown:
 
     @property
     def now(self) -> NeighboursFrame:
-        """The frame itself."""
+        """The data of this frame."""
         return exchanged()[self.frame]
 
 
 def read_neighbours(given: Mapping[str, str]) -> NeighboursShown:
-    """`step` is how many neighbours are exchanged."""
+    """Read `step`, the number of exchanged neighbours."""
     return NeighboursShown(_frame(given, len(exchanged())))
 
 
 def read_projections(given: Mapping[str, str]) -> ProjectionsShown:
-    """`step` is the number of the frame, as two frames share a step where a projection ends."""
+    """Read `step`, the number of the frame; two frames share a training step at the end of a projection."""
     return ProjectionsShown(_frame(given, len(projections())))
 
 
 def read_ensemble(given: Mapping[str, str]) -> EnsembleShown:
-    """`step` is the number of the frame, one less than the step of the training."""
+    """Read `step`, the number of the frame, which is one less than the training step."""
     return EnsembleShown(_frame(given, len(ensemble())))
 
 
@@ -200,7 +207,7 @@ def _frame(given: Mapping[str, str], count: int) -> int:
 
 
 def draw_projections(shown: ProjectionsShown) -> Figure:
-    """The plane at this frame."""
+    """Draw the plane at this frame."""
     from dmlcore.figures.recordings import draw_projection
 
     now = shown.now
@@ -215,7 +222,7 @@ def draw_projections(shown: ProjectionsShown) -> Figure:
 
 
 def draw_ensemble(shown: EnsembleShown) -> Figure:
-    """The curves of all steps, with a line at this one."""
+    """Draw the curves of all steps, with a line at this step."""
     from dmlcore.figures import recordings as figures
 
     frames = ensemble()
@@ -224,11 +231,11 @@ def draw_ensemble(shown: EnsembleShown) -> Figure:
 
 
 def draw_neighbours(shown: NeighboursShown) -> Figure:
-    """The plane with this many neighbours exchanged."""
+    """Draw the plane with this number of exchanged neighbours."""
     from dmlcore.figures.recordings import draw_projection
 
     now = shown.now
-    query = np.full((now.label + 1, 1, 2), np.nan)  # of its class alone
+    query = np.full((now.label + 1, 1, 2), np.nan)  # # the only one of its class that is drawn
     query[now.label, 0] = now.query
     everyone = np.concatenate([query, np.full((int(now.labels.max()) - now.label, 1, 2), np.nan)])
     return draw_projection(

@@ -1,6 +1,6 @@
-"""The figures that a lesson can show: what their addresses say, as objects of the library, and how they are drawn.
+"""Figures that a lesson can show: parsers of their settings, and functions that draw them.
 
-A figure is set as the address of its page is, after the question mark: `loss=ranking&m=0.4&n=0.5,1.35`.
+Settings are written like the URL query of the figure's page: `loss=ranking&m=0.4&n=0.5,1.35`.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ from dmlcore.typing import Ints
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-NODES = 161  # along a side of a field: handouts are printed small
+NODES = 161  # # nodes per side of a field; handouts are small
 PROBES = ("negative", "anchor", "positive")
 Given = Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class TripletShown:
-    """A triplet under a loss: points (2,) of the plane or unit vectors (2,) or (3,).
+    """A triplet under a loss, with points (2,) of the plane or unit vectors (2,) or (3,).
 
-    drawing: what its figure is drawn with.
+    `drawing` holds arguments of the drawing function.
     """
 
     loss: losses.TripletLoss
@@ -74,7 +74,7 @@ class ChargesShown:
 
     @property
     def simulation(self) -> Simulation:
-        """With its frames up to the step."""
+        """Return the simulation with its frames up to the step."""
         made = _simulation(self.spec)
         made.frame(self.step)
         return made
@@ -91,15 +91,15 @@ class TransportShown:
 
     @property
     def gate(self) -> Gate:
-        """The transport, solved."""
-        from dmlcore.figures.transports import solved  # late: scipy loads with it
+        """Return the solution of the transport problem."""
+        from dmlcore.figures.transports import solved  # # imported here because it loads scipy
 
         return solved(self.pixels, self.prototypes, self.mu, self.epsilon)
 
 
 @dataclass(frozen=True)
 class StudyShown:
-    """The measured results of a study that ships with the library."""
+    """Shipped results of a study."""
 
     study: str
 
@@ -109,17 +109,17 @@ Shown = TripletShown | ChargesShown | TransportShown | StudyShown | ProjectionsS
 
 @dataclass(frozen=True)
 class FigureKind:
-    """A kind of figure; page: the address of the page that shows it whole; kind: what `read` makes of settings."""
+    """Kind of figure: the URL of its full page, and the function that reads its settings."""
 
     title: str
     page: str
     kind: type
-    read: Callable[[Given], Shown]  # ValueError names the setting and says what it may be
+    read: Callable[[Given], Shown]  # # raises ValueError with the name of the setting and its allowed values
     draw: Callable[[Any], Figure]
 
 
 def _plane(given: Given) -> TripletShown:
-    """As the address of Fields."""
+    """Read settings as in the URL of Fields."""
     settings = FigureSettings(given)
     name, hyper = settings.loss()
     if settings.choice("margin", "raw", ("raw", "normalised")) == "normalised":
@@ -159,7 +159,7 @@ def _draw_plane(shown: TripletShown) -> Figure:
 
 
 def _sphere(given: Given) -> TripletShown:
-    """As the address of Circle and sphere: longitude and latitude in degrees, on the circle the angle."""
+    """Read settings as in the URL of Sphere: longitude and latitude in degrees, on the circle only the angle."""
     settings = FigureSettings(given)
     on = settings.choice("on", "sphere", ("sphere", "circle"))
     name, hyper = settings.loss()
@@ -197,7 +197,7 @@ def _draw_sphere(shown: TripletShown) -> Figure:
 
 
 def _charges(given: Given) -> ChargesShown:
-    """As the address of Charges; `step` is where its time stands."""
+    """Read settings as in the URL of Charges; `step` is the shown step."""
     settings = FigureSettings(given)
     name, hyper = settings.loss()
     law = Dynamics(
@@ -233,7 +233,7 @@ def _draw_charges(shown: ChargesShown) -> Figure:
 
 
 def _transport(given: Given) -> TransportShown:
-    """As the address of Transport, with a map that has a name."""
+    """Read settings as in the URL of Transport, with a named map."""
     settings = FigureSettings(given)
     pixels = MAPS[settings.choice("map", "figure", MAPS)]()
     shares_text = settings.text("prototypes", "1,0;0,1")
@@ -255,7 +255,7 @@ def _draw_transport(shown: TransportShown) -> Figure:
 
 
 def _study(given: Given) -> StudyShown:
-    """As the address of a study: `study` is its name."""
+    """Read settings as in the URL of Studies; `study` is the name."""
     settings = FigureSettings(given)
     name = settings.choice("study", "losses-omniglot", [n for n in studies.names() if studies.results_path(n).exists()])
     settings.end()
@@ -269,20 +269,20 @@ def _draw_study(shown: StudyShown) -> Figure:
 
 
 def studies_offered() -> list[str]:
-    """The studies of losses whose results ship: what a lesson has to choose from."""
+    """Return the studies of losses with shipped results, among which a lesson can choose."""
     named = [name for name in studies.names() if studies.results_path(name).exists()]
     return [name for name in named if studies.read(name).things == "losses"]
 
 
 def draw_studies_offered() -> Figure:
-    """All of them: paper cannot be asked for another one."""
+    """Draw all of these studies, because paper cannot switch between studies."""
     from dmlcore.figures.study_bars import draw_studies
 
     return draw_studies({studies.read(name).title: bars_of(StudyShown(name)) for name in studies_offered()})
 
 
 def bars_of(shown: StudyShown) -> tuple[dict[str, list[float]], dict[str, float]]:
-    """Test MAP@R of each variant over the seeds, and that of each baseline, the mean over all runs."""
+    """Return test MAP@R of each variant by seed, and the mean of each baseline over all runs."""
     results = studies.load(shown.study)
     if results is None:
         raise ValueError(f"the study {shown.study} has no written results")

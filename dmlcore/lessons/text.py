@@ -1,4 +1,4 @@
-"""The text of a lesson: Markdown of paragraphs, lists, emphasis and formulas, for the page, as HTML and for print."""
+"""Text of a lesson (Markdown with paragraphs, lists, emphasis and formulas) for the page, as HTML and for print."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from markdown_it.token import Token
 FORMULA = re.compile(r"\$([^$\n]+)\$")
 KNOWN = {"paragraph", "bullet_list", "list_item", "strong", "em", "inline", "text", "softbreak", "code_inline"}
 _MARKDOWN = MarkdownIt("commonmark", {"html": False})
-_MARK = re.compile("\ue000(\\d+)\ue001")  # private use: in no text
-_SIZE = 11  # points of a formula in HTML
+_MARK = re.compile("\ue000(\\d+)\ue001")  # # private-use characters, which no text contains
+_SIZE = 11  # # size of a formula in HTML, in points
 
 
 def complaints(text: str) -> Iterator[str]:
-    """What of a text no handout can show."""
+    """Return the Markdown constructs of a text that handouts do not support."""
     for token in _all(_MARKDOWN.parse(_without_formulas(text)[0])):
         name = token.type.removesuffix("_open").removesuffix("_close")
         if name not in KNOWN:
@@ -40,14 +40,14 @@ def _all(tokens: list[Token]) -> Iterator[Token]:
 
 
 def as_html(text: str) -> str:
-    """HTML of a text, its formulas as small SVG images within."""
+    """Return the HTML of a text with formulas as inline SVG images."""
     marked, formulas = _without_formulas(text)
     rendered: str = _MARKDOWN.render(marked)
     return _MARK.sub(lambda match: _inline(formulas[int(match[1])]), rendered)
 
 
 def _without_formulas(text: str) -> tuple[str, list[str]]:
-    """The text with a mark for each formula, whose underscores are no emphasis, and the formulas."""
+    """Replace each formula by a placeholder, because its underscores are not emphasis; return text and formulas."""
     formulas = FORMULA.findall(text)
     numbers = iter(range(len(formulas)))
     return FORMULA.sub(lambda _: f"\ue000{next(numbers)}\ue001", text), formulas
@@ -61,7 +61,7 @@ def _inline(latex: str) -> str:
 
 @cache
 def _svg(latex: str) -> tuple[str, float]:
-    """A formula as SVG, and how far it reaches below the line in points; ValueError where it cannot be set."""
+    """Return a formula as SVG and its depth below the baseline in points; raise ValueError if it cannot be rendered."""
     from matplotlib import font_manager, mathtext
 
     from dmlcore.figures.fields import figure_style
@@ -75,7 +75,7 @@ def _svg(latex: str) -> tuple[str, float]:
 
 
 def paragraphs(text: str) -> list[str]:
-    """The paragraphs for print: emphasis left out, items of lists with a dot, formulas as they are."""
+    """Return the paragraphs for print: without emphasis, with dots for list items, formulas unchanged."""
     marked, formulas = _without_formulas(text)
     written, item = [], False
     for token in _MARKDOWN.parse(marked):

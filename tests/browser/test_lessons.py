@@ -21,7 +21,7 @@ def test_a_question_is_answered_by_the_figure_and_the_answer_is_remembered(page,
     page.wait_for_url(re.compile("lesson=hardness"))
     verdict = page.locator(".verdict")
     page.get_by_role("button", name="hard", exact=True).click()
-    expect(verdict).to_contain_text("Not yet. From A it is 0.50 to P and 1.30 to N; the loss is 0.")
+    expect(verdict).to_contain_text("Not yet. d(A,P) = 0.50, d(A,N) = 1.30; the loss is 0.")
     page.get_by_role("button", name="easy", exact=True).click()
     expect(verdict).to_contain_text("Right.")
 
@@ -36,7 +36,7 @@ def test_a_question_is_answered_by_the_figure_and_the_answer_is_remembered(page,
     drag(page, handle, -0.5 * unit, 0.5 * unit)
     page.wait_for_url(re.compile(r"lesson=hardness.*step=2"))
     page.get_by_role("button", name="Check").click()
-    expect(verdict).to_contain_text(re.compile(r"Right\. From A it is 0\.50 to P and 0\.\d+ to N"))
+    expect(verdict).to_contain_text(re.compile(r"Right\. d\(A,P\) = 0\.50, d\(A,N\) = 0\.\d+"))
 
     # On phones the figure is between text and question, elsewhere next to both.
     figure, check = page.locator(".st-key-lesson_figure"), page.get_by_role("button", name="Check")

@@ -39,7 +39,7 @@ def changed(tmp_path: Path, find: str, put: str, source: Path = HARDNESS) -> Pat
         ("minutes = 4", "minuts = 4", 4, "there is no setting minuts"),
         ("order = 2\n", "", 2, "order is missing: add a line order = ..."),
         ('title = "Easy', "title = Easy", 2, "a setting is a line"),
-        ("## Too far to teach\n", "", 9, "this stands in no step"),
+        ("## Too far for a gradient\n", "", 9, "this stands in no step"),
         ("```figure", "```picture", 14, "there is no block ```picture"),
         ('on = "plane"', 'on = "plain"', 14, "there is no figure plain; there are: plane"),
         ("loss=ranking", "loss=rankling", 14, "loss must be one of"),
@@ -146,7 +146,7 @@ def test_a_handout_holds_every_step_its_figures_and_the_computed_answers():
     assert all(step.title in page and step.question.ask in page for step in lesson.steps)
     images = sum(2 if step.solved() else 1 for step in lesson.steps)
     assert page.count("data:image/png;base64,") == images
-    assert "From A it is 0.50 to P and 0.70 to N; the loss is 0.20, above 0." in page
+    assert "d(A,P) = 0.50, d(A,N) = 0.70; the loss is 0.20, above 0." in page
     assert not re.search(r"(?:src|href)=\"(?!data:|#)", page), "one file, that opens offline"
     paper = handout(lesson, "pdf")
     assert paper.startswith(b"%PDF")

@@ -60,9 +60,7 @@ def _drawing(e: Erratum, curve: Curve, x: float) -> None:
     drawing = figures.two_sides(
         sides, x, axis=curve.axis, quantity=curve.quantity, by=curve.by, whole=curve.whole, dark=dark
     )
-    chart(
-        f"truth_curve_{e.number}", drawing, f"{curve.quantity} over {curve.axis}: printed, true, and by {curve.by}"
-    )
+    chart(f"truth_curve_{e.number}", drawing, f"{curve.quantity} over {curve.axis}: printed, true, and by {curve.by}")
 
 
 def step(curve: Curve) -> float:

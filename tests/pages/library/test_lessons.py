@@ -79,7 +79,7 @@ def test_an_answer_is_judged_on_the_figure_as_it_stands():
     assert moved == {
         "id": 7,
         "right": True,
-        "measured": "From A it is 0.50 to P and 0.70 to N; the loss is 0.20, above 0.",
+        "measured": "d(A,P) = 0.50, d(A,N) = 0.70; the loss is 0.20, above 0.",
         "words": "FaceNet (Schroff et al. 2015) was trained on such negatives.",
     }
     assert answered("hardness", 1, "easy")["right"]
