@@ -102,7 +102,7 @@ def lint(
     store = open_store(runs)
     specs = [read_spec(each) if each.endswith(".toml") else store.open(each) for each in run]
     warnings = comparability.lint(specs)
-    print(comparability.as_text(warnings) if warnings else "nothing found that would make them incomparable")
+    print(comparability.as_text(warnings) if warnings else "found nothing that makes them incomparable")
     if any(warning.severity == "incomparable" for warning in warnings):
         raise typer.Exit(1)
 

@@ -73,14 +73,14 @@ def clean(
         print(f"{removal.age:7.1f} days {removal.size / MB:10,.1f} MB  {removal.what}")
     total = sum(removal.size for removal in removals)
     if not yes:
-        print(f"{len(removals)} may go, {total / MB:,.1f} MB; nothing was removed. --yes removes them.")
+        print(f"{len(removals)} items, {total / MB:,.1f} MB; nothing was removed. Use --yes to remove them.")
         return
     if not date and (doubt := retention.check_clock(store)):
         raise CommandError(f"{doubt}; nothing was removed. If the date is right, add --date {retention.today()}")
     retention.record_removal(store)
     stayed = [(removal, why) for removal, why in retention.apply(removals) if why]
     for removal, why in stayed:
-        print(f"stays: {removal.what}: {why}")
+        print(f"not removed: {removal.what}: {why}")
     gone = total - sum(removal.size for removal, _ in stayed)
     print(f"{len(removals) - len(stayed)} removed, {gone / MB:,.1f} MB")
     if stayed:

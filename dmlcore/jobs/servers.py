@@ -73,7 +73,7 @@ def serve(address: str, ports: Iterable[int], settings: Mapping[str, str], *, to
         Exit status: 0, or 1 if there is no app or the first start of a server failed.
     """
     if not APP.is_file():
-        _say(f"there is no app in {HOME}: run this where the repository lies (the library alone brings no pages)")
+        _say(f"there is no app in {HOME}: run this in a checkout of the repository (the library has no pages)")
         return 1
     environment = os.environ | settings
     beyond = address not in ("127.0.0.1", "localhost", "::1")

@@ -55,7 +55,7 @@ def read_json(path: Path, most: int = 2**24) -> Any:
     try:
         return json.loads(read_bytes(path, most))
     except RecursionError:
-        raise ValueError("brackets within brackets") from None
+        raise ValueError("nested too deeply") from None
 
 
 def newest_first(paths: Iterable[Path]) -> list[Path]:

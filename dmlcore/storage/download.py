@@ -111,7 +111,7 @@ def fetch(
                 refusal = wanted.refusal(part)
             if refusal:
                 part.unlink()
-                raise DownloadError(f"{url} is not the file that is known: {refusal}; nothing was kept")
+                raise DownloadError(f"{url} is not the expected file: {refusal}; the download was removed")
             # Flush the file before it is renamed, so that a power failure leaves no truncated file under its name.
             with part.open("rb") as file:
                 os.fsync(file.fileno())
@@ -326,4 +326,4 @@ def _require_public(address: str, host: str, loopback: bool) -> None:
     ip = ipaddress.ip_address(address.partition("%")[0])
     ip = getattr(ip, "ipv4_mapped", None) or ip
     if (not ip.is_global or ip.is_multicast) and not (loopback and ip.is_loopback):
-        raise DownloadError(f"{host} is {address}, which is no public address; it is not asked")
+        raise DownloadError(f"{host} is {address}, which is not a public address; no connection was made")

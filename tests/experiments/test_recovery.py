@@ -118,7 +118,7 @@ def test_a_run_queued_before_a_reboot_is_lost_at_once(store: RunStore, started) 
 def test_two_who_resume_at_once_start_one_process(store: RunStore, started) -> None:
     run = made(store, state="failed")
     launch.resume(run)
-    with pytest.raises(JobError, match="about to start"):
+    with pytest.raises(JobError, match="starting already"):
         launch.resume(run)
     assert started == [(run.id, "train")]
 
@@ -134,7 +134,7 @@ def test_a_run_whose_process_is_on_its_way_is_waited_for(store: RunStore, starte
 def test_jobs_that_were_cut_off_are_asked_for_again(store: RunStore, started, monkeypatch: pytest.MonkeyPatch) -> None:
     run, other = made(store, state="done"), made(store, state="done")
     launch.evaluate(run)
-    with pytest.raises(JobError, match="about to start"):
+    with pytest.raises(JobError, match="starting already"):
         launch.evaluate(run)
     path = store.root / launch.REQUESTS / f"{run.id}.json"
     atomic_files.replace_json(path, {"task": "evaluate", "more": ["--settings", "x"], "queued": 1.0, "boot": "another"})

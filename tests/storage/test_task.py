@@ -59,7 +59,7 @@ def test_a_start_that_never_came_is_lost_after_a_while_and_at_once_in_another_bo
     monkeypatch.setattr(task, "spawn_detached", lambda *_: None)
     made.start(["-c", ""], ProgressState())
     assert made.status() == "queued"
-    with pytest.raises(JobError, match="about to start already"):
+    with pytest.raises(JobError, match="starting already"):
         made.start(["-c", ""], ProgressState())
     monkeypatch.setattr(task, "LOCK_TIMEOUT", 0.0)
     assert made.status() == "lost"

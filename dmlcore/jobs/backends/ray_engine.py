@@ -219,7 +219,7 @@ def _local_cluster() -> str:
     with open(descriptor, "rb") as file:
         if (owner := os.fstat(descriptor).st_uid) != os.getuid():
             raise JobError(
-                f"backend ray: {path} was written by another account (user id {owner}), which would be given your "
-                "work; if that cluster is yours to use, name its address: ray:ADDRESS"
+                f"backend ray: {path} was written by another account (user id {owner}), which would receive your "
+                "work; if you may use that cluster, name its address: ray:ADDRESS"
             )
         return file.read(1000).decode(errors="replace").strip()

@@ -64,8 +64,8 @@ class Estimate:
     basis: str
     runs: int  # number of finished runs used; 0: the speed of this machine, measured or assumed
     gpu: bool
-    validating: float = 0.0  # share of the time spent on validation, 0..1
-    frozen: int = 0  # number of network parameters that are not trained
+    validation_share: float = 0.0  # share of the time spent on validation, 0..1
+    frozen_parameters: int = 0  # number of network parameters that are not trained
 
 
 def estimate(

@@ -98,8 +98,8 @@ def _estimate(spec: RunSpec, summary: Summary, processes: int) -> None:
     waits = f" {queued} run{'s wait' if queued > 1 else ' waits'} before it." if queued else ""
     every = spec.schedule.validate_every
     much = (
-        f" Validation every {every} steps takes {estimate.validating:.0%} of the time; validate less often to save it."
-        if estimate.validating > MUCH
+        f" Validation every {every} steps takes {estimate.validation_share:.0%} of the time; validate less often."
+        if estimate.validation_share > MUCH
         else ""
     )
     with st.container(horizontal=True, key="estimate"):
@@ -107,7 +107,7 @@ def _estimate(spec: RunSpec, summary: Summary, processes: int) -> None:
             "time", f"≈ {duration(estimate.seconds)}{early}", estimate.basis, delta_color="off", delta_arrow="off"
         )
         st.metric("memory", f"≈ {_bytes(estimate.memory)}", where, delta_color="off", delta_arrow="off")
-        frozen = f"{_count(estimate.frozen)} frozen · " if estimate.frozen else ""
+        frozen = f"{_count(estimate.frozen_parameters)} frozen · " if estimate.frozen_parameters else ""
         flops = f"{frozen}{estimate.flops / 1e9:,.3g} GFLOP per step"
         st.metric("trainable parameters", _count(estimate.parameters), flops, delta_color="off", delta_arrow="off")
     st.caption(

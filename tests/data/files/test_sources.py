@@ -135,7 +135,7 @@ def test_it_is_verified_unpacked_and_then_found_and_read(server: Server, tmp_pat
 
 def test_another_file_than_the_pinned_one_is_refused_and_the_state_says_so(server: Server, tmp_path: Path) -> None:
     pin(server, server.content[:-1] + b"x")
-    with pytest.raises(Exception, match="not the file that is known"):
+    with pytest.raises(Exception, match="not the expected file"):
         sources.download("cub", loopback=True, pause=0.0)
     state = sources.task_of("cub").state()
     assert state.state == "failed"

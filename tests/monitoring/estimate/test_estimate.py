@@ -41,9 +41,11 @@ def test_the_share_of_validation_is_what_fewer_validations_save() -> None:
         told(IMAGES.with_overrides(["schedule.steps=800", f"schedule.validate_every={every}"]), CIFAR)
         for every in (8, 800)
     )
-    assert 1 > often.validating > 0.3 > seldom.validating > 0
+    assert 1 > often.validation_share > 0.3 > seldom.validation_share > 0
     saved = often.seconds - seldom.seconds
-    assert saved == pytest.approx(often.validating * often.seconds - seldom.validating * seldom.seconds, rel=1e-6)
+    assert saved == pytest.approx(
+        often.validation_share * often.seconds - seldom.validation_share * seldom.seconds, rel=1e-6
+    )
 
 
 def test_steps_batches_images_and_evaluations_cost_time() -> None:
