@@ -4,7 +4,7 @@
 /** @import { Child, SetState } from "../shared/types.js" */
 import { defineComponent, loadStyles } from "../shared/component.js";
 import { applyTheme, div, el, onward } from "../shared/dom.js";
-import { answered, remember, standing } from "./progress.js";
+import { answered, remember, lessonProgress } from "./progress.js";
 
 const SETTLED = 250; // ms after which a released figure has written its address
 
@@ -38,7 +38,7 @@ class Lessons {
       this.live.replaceChildren();
       this.draw();
     }
-    if (data.verdict && data.verdict.id === this.asked) this.judged(data.verdict);
+    if (data.verdict && data.verdict.id === this.asked) this.showJudgement(data.verdict);
   }
 
   close() {}
@@ -82,7 +82,7 @@ class Lessons {
       "ol",
       { class: "list" },
       ...lessons.map((row) => {
-        const { done, next } = standing(row, all),
+        const { done, next } = lessonProgress(row, all),
           whole = done.length === row.steps.length,
           state = whole ? "done" : done.length ? `${done.length} of ${row.steps.length}` : "new";
         return el(
@@ -104,7 +104,7 @@ class Lessons {
    */
   step(row, question) {
     const { lessons, step, base } = this.data,
-      { done } = standing(row, answered()),
+      { done } = lessonProgress(row, answered()),
       last = step === row.steps.length,
       after = lessons[lessons.indexOf(row) + 1];
     const dots = el(
@@ -176,7 +176,7 @@ class Lessons {
   }
 
   /** @param {Verdict} verdict */
-  judged({ right, measured, words }) {
+  showJudgement({ right, measured, words }) {
     const { lesson, step } = this.data;
     this.live.replaceChildren(
       el("b", { class: right ? "right" : "wrong" }, right ? "Right. " : "Not yet. "),

@@ -35,7 +35,7 @@ export function remember(lesson, step) {
  * @param {Row} lesson
  * @param {Progress} all
  */
-export function standing(lesson, all) {
+export function lessonProgress(lesson, all) {
   const steps = lesson.steps.map((_, i) => i + 1),
     done = steps.filter((step) => all[lesson.name]?.includes(step));
   return { done, next: steps.find((step) => !done.includes(step)) ?? 1 };

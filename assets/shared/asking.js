@@ -61,7 +61,7 @@ export class Asking {
     this.root.append((this.whole = this.dom()));
     newTheme(this);
     this.observer = new ResizeObserver(() => this.resize());
-    this.begin(data);
+    this.onReady(data);
   }
 
   // ---- hooks for subclasses
@@ -71,17 +71,17 @@ export class Asking {
   }
   // Called once the elements exist.
   /** @param {D} _data */
-  begin(_data) {}
+  onReady(_data) {}
   // Called after the theme has changed.
-  themed() {}
+  onTheme() {}
   resize() {
     this.draw();
   }
   // Called after a link was followed within the session.
   /** @param {D} _data */
-  followed(_data) {}
+  onLinkFollowed(_data) {}
   /** @param {A} _answer */
-  received(_answer) {}
+  onAnswer(_answer) {}
   paint() {}
   rest() {}
   get busy() {
@@ -102,10 +102,10 @@ export class Asking {
   async update(data) {
     await this.ready;
     this.data = data;
-    if (newTheme(this)) this.themed();
+    if (newTheme(this)) this.onTheme();
     if (!this.queries.has(data.query) && !this.busy) {
       this.queries.add(data.query);
-      this.followed(data);
+      this.onLinkFollowed(data);
     }
     receiveFallback(this, data);
   }
@@ -115,7 +115,7 @@ export class Asking {
     const answer = /** @type {A} */ (decode(buffer));
     if (answer.id < this.answered) return;
     this.answered = answer.id;
-    this.received(answer);
+    this.onAnswer(answer);
   }
 
   // Write the link of the current state; `kept`: names of parameters that belong to no state.
@@ -123,7 +123,7 @@ export class Asking {
    * @param {string} query
    * @param {readonly string[]} kept
    */
-  linked(query, kept) {
+  setLink(query, kept) {
     this.query = query;
     this.queries.add(query);
     writeAddress(query, kept);

@@ -7,11 +7,11 @@ import { applyTheme, drawing, styled } from "./dom.js";
 import { present, withdraw } from "./present.js";
 import { base64Buffer } from "./socket.js";
 
-const here = (/** @type {string} */ name) => new URL(name, import.meta.url).href;
+const localUrl = (/** @type {string} */ name) => new URL(name, import.meta.url).href;
 const COMMON = ["shared.css", "katex.css", "figure.css"];
 /** @type {Promise<Schema> | undefined} */
 let schema;
-const schemaReady = () => (schema ??= fetch(here("schema.json")).then((r) => r.json()));
+const schemaReady = () => (schema ??= fetch(localUrl("schema.json")).then((r) => r.json()));
 
 // Return the module's render and unmount functions. An app is created as new App(element, data) and
 // receives all further data by hear(data).
@@ -54,7 +54,7 @@ export function defineComponent(Component) {
  * @param {...string} more style sheets between the two
  */
 export async function loadStyles(root, module, ...more) {
-  const sheets = [...COMMON.map(here), ...more, module.replace(/js$/, "css")];
+  const sheets = [...COMMON.map(localUrl), ...more, module.replace(/js$/, "css")];
   const [known] = await Promise.all([schemaReady(), styled(root, ...sheets)]);
   return known;
 }

@@ -82,7 +82,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="module", autouse=True)
 def its_runs_go_with_a_module(request: pytest.FixtureRequest) -> Iterator[None]:
-    """The next one finds the server as if it were the first: the table of runs counts and sorts what there is."""
+    """Remove the runs of a module after its tests, since the table of runs counts and sorts all runs on the server."""
     yield
     if serving := request.config.stash.get(SERVING, None):
         for run in RunStore(serving.runs).list():

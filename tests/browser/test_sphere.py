@@ -83,7 +83,7 @@ def assert_numbers_are_the_library_s(page) -> None:
 
 
 def assert_reopens(page, again, server) -> None:
-    """The link of a page gives the same points and numbers in another tab, or in its own after a walk elsewhere."""
+    """Check that the link restores points and numbers in another tab, or in this one after visiting another page."""
     labels = {name: point(page, name).get_attribute("aria-label") for name in POINTS}
     opened(again, server, "?" + urlsplit(address(page)).query)
     assert_numbers_are_the_library_s(again)

@@ -76,7 +76,7 @@ export class Camera {
     this.x = Math.min(1, Math.max(0, x));
     this.y = Math.min(1, Math.max(0, y));
   }
-  whole() {
+  showAll() {
     this.x = 0.5;
     this.y = 0.5;
     this.zoom = 1;

@@ -33,7 +33,7 @@ export class Card {
         height: 128,
       }),
       el("b", {}, el("bdi", {}, name)),
-      el("small", {}, `sample ${index}${map.told(row)}`),
+      el("small", {}, `sample ${index}${map.tooltip(row)}`),
       ...(pinned ? this.links(index) : []),
     );
     this.root.hidden = false;

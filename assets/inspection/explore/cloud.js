@@ -108,7 +108,7 @@ export class Cloud {
    * @param {(row: number) => unknown} wanted
    * @param {number} except
    */
-  beside([px, py], [dx, dy], window, wanted, except) {
+  nearestInDirection([px, py], [dx, dy], window, wanted, except) {
     let best = -1,
       least = Infinity;
     for (let i = 0; i < this.count; i++) {
@@ -155,7 +155,7 @@ export class Cloud {
   // number not 0). The integer arithmetic is that of dmlcore.figures.maps.Sheet.enclosed, so the
   // results are identical.
   /** @param {ArrayLike<number>} polygon */
-  enclosed(polygon) {
+  maskInside(polygon) {
     const mask = new Uint8Array(this.count),
       count = polygon.length / 2,
       points = this.from;

@@ -32,7 +32,7 @@ const REST = 400, // ms until a gesture counts as ended
 /** @type {Partial<Record<Colouring, number>>} */
 const SHAPED = { class: 1, right: 2, hubness: 1, doubted: 1, split: 1, tags: 1 };
 /** @param {string} name */
-const here = (name) => new URL(name, import.meta.url).href;
+const localUrl = (name) => new URL(name, import.meta.url).href;
 /** @type {WeakMap<HTMLElement, MapView>} */
 const maps = new WeakMap();
 class Refused extends Error {}
@@ -186,8 +186,8 @@ export class MapView {
         button("+", "zoom in", () => this.zoom(1.4)),
         button("−", "zoom out", () => this.zoom(1 / 1.4)),
         button("⤢", "whole map", () => {
-          this.camera.whole();
-          this.moved();
+          this.camera.showAll();
+          this.onCameraMove();
         }),
       ),
       this.card.root,
@@ -197,7 +197,7 @@ export class MapView {
     this.painter = this.newPainter();
     this.points.addEventListener("webglcontextlost", (e) => {
       e.preventDefault();
-      this.painter.lost();
+      this.painter.onContextLost();
     });
     this.points.addEventListener("webglcontextrestored", () => {
       this.painter.build();
@@ -209,7 +209,7 @@ export class MapView {
     addEventListener("resize", this.fit);
     this.ready = styled(
       root,
-      ...["../../shared/shared.css", "map.css", "wall.css", "sample.css"].map(here),
+      ...["../../shared/shared.css", "map.css", "wall.css", "sample.css"].map(localUrl),
     ).then(() => {
       root.append(this.whole);
       this.observer.observe(this.frame);
@@ -269,15 +269,15 @@ export class MapView {
     if (fresh) {
       this.address = data.points;
       this.cloud = /** @type {any} */ (null);
-      const arriving = /** @type {Promise<Points | null>} */ (this.tried("points.bin")),
+      const arriving = /** @type {Promise<Points | null>} */ (this.tryFetch("points.bin")),
         [arrived] = await Promise.all([arriving, this.ready]);
       if (this.address !== data.points || !arrived) return;
-      this.learn(arrived);
+      this.setPoints(arrived);
     }
     if (!this.cloud) return;
     this.makeRoom();
     if (reopened || fresh) this.takeOver();
-    this.themed();
+    this.onTheme();
     await this.learnTags();
     const rows = this.data.marks.map((index) => this.cloud.row(index)).filter((row) => row >= 0);
     if (String(rows) !== String(this.marked)) {
@@ -286,7 +286,7 @@ export class MapView {
     }
     if (fresh || reopened) this.openSample();
     this.canvas.dataset.own = String(this.data.own ?? "");
-    await this.selected(this.data.selection);
+    await this.applySelection(this.data.selection);
     this.draw();
   }
 
@@ -297,7 +297,7 @@ export class MapView {
    * @param {string} name
    * @returns {Promise<A>}
    */
-  async fetched(name) {
+  async fetchFile(name) {
     const answer = await fetch(`${this.address}${name}`).catch(() => null);
     if (answer?.ok) return decode(await answer.arrayBuffer());
     throw new Refused(
@@ -313,9 +313,9 @@ export class MapView {
    * @param {string} name
    * @returns {Promise<A | null>}
    */
-  async tried(name) {
+  async tryFetch(name) {
     try {
-      return await this.fetched(name);
+      return await this.fetchFile(name);
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
       this.showMessage(error.message);
@@ -324,7 +324,7 @@ export class MapView {
   }
 
   /** @param {Points} arrived */
-  learn(arrived) {
+  setPoints(arrived) {
     this.cloud = new Cloud(arrived);
     this.facets = new Facets(this.cloud);
     this.lines.clear();
@@ -352,11 +352,11 @@ export class MapView {
     this.player.update(this.data.steps, xy, (k) =>
       k === last
         ? Promise.resolve(xy)
-        : this.tried(`frame-${k}.bin`).then(
+        : this.tryFetch(`frame-${k}.bin`).then(
             (frame) => /** @type {Frame | null} */ (frame)?.xy ?? xy,
           ),
     );
-    this.camera.whole();
+    this.camera.showAll();
     this.resize();
     this.reorder();
     for (const name of FILTERS) this.column(name);
@@ -371,7 +371,7 @@ export class MapView {
     const { facets } = this;
     if (facets.columns[name] || name === "tags") return facets.columns[name] ?? null;
     try {
-      facets.columns[name] = await this.fetched(`${name}.bin`);
+      facets.columns[name] = await this.fetchFile(`${name}.bin`);
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
       this.failed[name] = error.message;
@@ -380,7 +380,7 @@ export class MapView {
     if (facets !== this.facets) return null;
     if (this.look.sort === name) this.reorder();
     if (name === this.look.colour) this.recolour();
-    else this.stand();
+    else this.updateVisibility();
     return facets.columns[name] ?? null;
   }
 
@@ -390,12 +390,12 @@ export class MapView {
     if (tags === this.tagId) return;
     this.tagId = tags;
     /** @type {TagBits | null} */
-    const found = tags ? await this.tried(`tags-${tags}.bin`) : null;
+    const found = tags ? await this.tryFetch(`tags-${tags}.bin`) : null;
     if (facets !== this.facets || tags !== this.tagId) return;
     facets.tagged(found);
     this.sample.showTags();
     if (this.look.colour === "tags") this.recolour();
-    else this.stand();
+    else this.updateVisibility();
   }
 
   // Apply the display settings of a link or a view; ignore what this run lacks.
@@ -404,7 +404,7 @@ export class MapView {
     look.classes = look.classes.filter((label) => this.labels.has(label));
     if (this.window) {
       const [x, y, zoom] = this.window;
-      camera.whole();
+      camera.showAll();
       camera.closer(zoom);
       camera.look(x, y);
       this.window = null;
@@ -445,7 +445,7 @@ export class MapView {
     );
   }
 
-  themed() {
+  onTheme() {
     const theme = applyTheme(this.root, this.whole),
       style = getComputedStyle(this.frame);
     if (theme === this.theme) return;
@@ -477,17 +477,17 @@ export class MapView {
     this.keys = facts ? facts.values : this.cloud.group;
     this.table = colours(colour, this.cloud.classes, this.theme, facts?.names?.length);
     this.canvas.dataset.colour = colour;
-    this.stand();
+    this.updateVisibility();
   }
 
   /** @param {number} label */
-  stands(label) {
+  matchesFilter(label) {
     return !this.look.classes.length || this.look.classes.includes(label);
   }
   // Return true if any point of class `c` is highlighted.
   /** @param {MapView["bySize"][number]} c */
-  there(c) {
-    return (this.counts.classes?.[c.place] ?? 1) > 0 && this.stands(c.label);
+  isVisible(c) {
+    return (this.counts.classes?.[c.place] ?? 1) > 0 && this.matchesFilter(c.label);
   }
   /** @param {number} row */
   nameOf(row) {
@@ -503,7 +503,7 @@ export class MapView {
         : classes.includes(label)
           ? classes.filter((c) => c !== label)
           : [...classes, label];
-    this.stand();
+    this.updateVisibility();
     this.tellLook();
   }
 
@@ -516,20 +516,20 @@ export class MapView {
     const kept = /** @type {(number | string)[]} */ (this.look[name]),
       chosen = kept.includes(value) ? kept.filter((one) => one !== value) : [...kept, value];
     Object.assign(this.look, { [name]: chosen });
-    this.stand();
+    this.updateVisibility();
     this.tellLook();
   }
 
   clearFilters() {
     Object.assign(this.look, { classes: [], tags: [] });
     for (const name of FILTERS) this.look[name] = [];
-    this.stand();
+    this.updateVisibility();
     this.tellLook();
   }
 
   reorder() {
-    this.order = this.facets.ordered(this.look.sort);
-    if (this.keys) this.stand();
+    this.order = this.facets.sortedRows(this.look.sort);
+    if (this.keys) this.updateVisibility();
   }
 
   // Preview the selection of the unfinished lasso.
@@ -538,14 +538,14 @@ export class MapView {
     this.foreseen ??= requestAnimationFrame(() => {
       this.foreseen = undefined;
       const polygon = this.line && this.line.length > 2 ? corners(this.line) : new Uint16Array(),
-        mask = polygon.length < 6 ? null : this.cloud.enclosed(polygon);
+        mask = polygon.length < 6 ? null : this.cloud.maskInside(polygon);
       const all = mask && add && this.selection ? mask.map((bit, i) => bit | this.mask[i]) : mask;
       this.preview = all?.includes(1) ? all : null;
-      this.stand();
+      this.updateVisibility();
     });
   }
 
-  stand() {
+  updateVisibility() {
     const { cloud, facets } = this;
     if (!this.keys) return;
     const mask = this.preview ?? this.mask,
@@ -583,7 +583,7 @@ export class MapView {
   }
 
   /** @param {number} row */
-  told(row) {
+  tooltip(row) {
     const { colour } = this.look,
       facts = colour === "class" ? undefined : this.facets.columns[colour],
       value = facts?.values[row];
@@ -631,9 +631,9 @@ export class MapView {
     this.preview = null;
     if (this.foreseen) cancelAnimationFrame(this.foreseen);
     this.foreseen = undefined;
-    if (polygon.length < 6) return this.stand();
+    if (polygon.length < 6) return this.updateVisibility();
     this.ask({ polygon: packed(polygon), frame, add });
-    const mask = this.cloud.enclosed(polygon);
+    const mask = this.cloud.maskInside(polygon);
     this.choose(add && this.selection ? mask.map((bit, i) => bit | this.mask[i]) : mask);
   }
 
@@ -662,29 +662,29 @@ export class MapView {
       this.mask.fill(0);
       this.selection = null;
     }
-    this.counted(count);
+    this.showSelectionCount(count);
     // update the number before 60,000 points are drawn
-    requestAnimationFrame(() => this.stand());
+    requestAnimationFrame(() => this.updateVisibility());
   }
 
   /** @param {number} count */
-  counted(count) {
+  showSelectionCount(count) {
     setText(this.tools.count, count ? `${count.toLocaleString("en")} selected` : "");
     this.tools.count.dataset.count = String(count);
   }
 
   /** @param {{ id: string } | null} selection */
-  async selected(selection) {
+  async applySelection(selection) {
     const id = selection?.id ?? null;
     if (id === this.selection || (this.selection === "pending" && this.data.seq < this.seq)) return;
     this.selection = id;
     /** @type {SelectionBits | null} */
-    const found = id ? await this.tried(`selection-${id}.bin`) : null;
+    const found = id ? await this.tryFetch(`selection-${id}.bin`) : null;
     if (this.selection !== id) return;
     this.mask = found ? unpacked(found.bits, this.cloud.count) : new Uint8Array(this.cloud.count);
-    this.counted(this.mask.reduce((sum, bit) => sum + bit, 0));
+    this.showSelectionCount(this.mask.reduce((sum, bit) => sum + bit, 0));
     this.canvas.dataset.selection = id ?? "";
-    this.stand();
+    this.updateVisibility();
   }
 
   // ---- geometry
@@ -714,9 +714,9 @@ export class MapView {
   /** @param {number} factor */
   zoom(factor) {
     this.camera.closer(factor);
-    this.moved();
+    this.onCameraMove();
   }
-  moved() {
+  onCameraMove() {
     this.tellLook();
     this.hover(-1);
     if (this.card.pinned >= 0) this.card.place(this.card.pinned);
@@ -761,7 +761,13 @@ export class MapView {
     const { camera, cloud } = this,
       from =
         this.hovered >= 0 ? [cloud.x(this.hovered), cloud.y(this.hovered)] : [camera.x, camera.y];
-    const row = cloud.beside(from, arrow, camera.window(), (i) => this.states[i] & 1, this.hovered);
+    const row = cloud.nearestInDirection(
+      from,
+      arrow,
+      camera.window(),
+      (i) => this.states[i] & 1,
+      this.hovered,
+    );
     if (row >= 0) this.hover(row);
   }
 
@@ -797,7 +803,7 @@ export class MapView {
   announce(row) {
     setText(
       this.live,
-      `class ${this.nameOf(row)}, sample ${this.cloud.indices[row]}${this.told(row)}`,
+      `class ${this.nameOf(row)}, sample ${this.cloud.indices[row]}${this.tooltip(row)}`,
     );
   }
 
@@ -815,7 +821,7 @@ export class MapView {
       });
     this.draw();
     /** @type {Near | null} */
-    const found = await this.tried(`near-${row}.bin`);
+    const found = await this.tryFetch(`near-${row}.bin`);
     if (!found || this.card.pinned !== row || this.address !== address) return;
     this.near = { row, neighbours: found.neighbours };
     this.card.tell(found.neighbours);
@@ -835,7 +841,7 @@ export class MapView {
     if (this.cloud.share) return null; // between two frames
     if (!this.lines.has(k)) {
       this.lines.set(k, null);
-      this.tried(`contours-${k}.bin`).then((found) => {
+      this.tryFetch(`contours-${k}.bin`).then((found) => {
         this.lines.set(k, /** @type {Contours | null} */ (found));
         this.draw();
       });
@@ -869,14 +875,14 @@ export class MapView {
     const ctx = drawing(this.canvas);
     ctx.setTransform(sharpness, 0, 0, sharpness, 0, 0);
     paintOver(ctx, this);
-    setText(this.marks, this.explained());
+    setText(this.marks, this.describeMarks());
     this.canvas.dataset.images = String(this.imagesDrawn);
     this.canvas.dataset.painted = String(Number(this.canvas.dataset.painted ?? 0) + 1);
     this.canvas.dataset.count = String(cloud.count);
   }
 
   // Describe the marks that are currently drawn.
-  explained() {
+  describeMarks() {
     const wrong = this.imagesDrawn > 0 && this.look.colour === "right";
     return [
       this.namesMoved && "dot in a point: its name is next to it",

@@ -62,7 +62,7 @@ function legend(ctx, map, left, height) {
   if (colour === "class") {
     const shown = map.cloud.classes
         .map((c, k) => /** @type {const} */ ([c, k]))
-        .filter(([c]) => map.stands(c.label)),
+        .filter(([c]) => map.matchesFilter(c.label)),
       room = Math.floor((height - 30) / LINE);
     const first = shown.length > room ? shown.slice(0, room - 1) : shown;
     for (const [c, k] of first) line(SHAPES[k & 3], c.colour, `${c.name} (${c.count})`);

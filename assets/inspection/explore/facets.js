@@ -97,7 +97,7 @@ export class Facets {
 
   // Return all rows in one of the orders of the wall.
   /** @param {Look["sort"]} sort */
-  ordered(sort) {
+  sortedRows(sort) {
     const { cloud } = this,
       rows = Int32Array.from({ length: cloud.count }, (_, i) => i),
       fine = sort === "rank" || sort === "hubness" ? this.columns[sort]?.fine : undefined;

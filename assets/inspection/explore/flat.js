@@ -16,7 +16,7 @@ export class Painter {
     this.order = new Order(MOST);
   }
   build() {}
-  lost() {}
+  onContextLost() {}
 
   /**
    * @param {Cloud} cloud
@@ -47,7 +47,7 @@ export class Painter {
       return stamped;
     };
     ctx.clearRect(0, 0, width, height);
-    const { rows, front } = this.order.of(cloud, states, window);
+    const { rows, front } = this.order.rowsToDraw(cloud, states, window);
     rows.forEach((i, k) => {
       const x = (width / 2) * (1 + (cloud.x(i) - middle[0]) * scale[0]),
         y = (height / 2) * (1 - (cloud.y(i) - middle[1]) * scale[1]);

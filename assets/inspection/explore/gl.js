@@ -172,7 +172,7 @@ export class Painter {
       false,
     );
     this.attribute(3, states, 1, gl.UNSIGNED_BYTE, false);
-    const drawn = this.order.of(cloud, states, marks.window),
+    const drawn = this.order.rowsToDraw(cloud, states, marks.window),
       plain = radius < TINY;
     this.elements(drawn);
     gl.uniform2fv(at.middle, middle);
@@ -193,7 +193,7 @@ export class Painter {
     }
   }
 
-  lost() {
+  onContextLost() {
     this.buffers.clear();
     this.shown = null;
   }

@@ -31,7 +31,7 @@ const WAYS = [
  * @param {Box[]} images areas that no name may cover
  * @returns {(Place | null)[]}
  */
-export function placed(names, frame, most, images = []) {
+export function placeNames(names, frame, most, images = []) {
   const taken = [...images];
   return names.map(({ x, y, width, height, gap = GAP }) => {
     if (taken.length >= most + images.length) return null;

@@ -138,7 +138,7 @@ export class Legend {
       { look } = map;
     const groups = /** @type {(Filtered | "tags")[]} */ ([...FILTERS, "tags"]).map((name) => {
       const names = map.facets.columns[name]?.names ?? [],
-        codes = names.map((_, k) => k).filter((k) => name === "tags" || this.there(name, k));
+        codes = names.map((_, k) => k).filter((k) => name === "tags" || this.hasPoints(name, k));
       if (name === "tags" && look.colour === name && !codes.length)
         return el("small", {}, "No tags yet: “Tags and views” gives some.");
       const one = name !== "tags" && codes.length < 2 && look.colour !== name;
@@ -184,7 +184,7 @@ export class Legend {
    * @param {Filtered} name
    * @param {number} code
    */
-  there(name, code) {
+  hasPoints(name, code) {
     return this.map.facets.columns[name]?.values.includes(code);
   }
 
@@ -235,7 +235,7 @@ export class Legend {
       "button",
       {
         "aria-pressed": String(on),
-        class: map.stands(c.label) && count ? "" : "faint",
+        class: map.matchesFilter(c.label) && count ? "" : "faint",
         title: `${c.name}: ${c.count} samples`,
         onclick: () => map.highlight(c.label),
       },

@@ -31,7 +31,7 @@ export class Order {
    * @param {Uint8Array<ArrayBuffer>} states
    * @param {Window} view
    */
-  of(cloud, states, view) {
+  rowsToDraw(cloud, states, view) {
     const many = cloud.count > this.most,
       window = cloud.share ? undefined : view,
       seen = many && window ? Object.values(window).join() : "";
@@ -39,7 +39,7 @@ export class Order {
       this.states = states;
       this.xy = cloud.from;
       this.seen = null;
-      const order = this.shuffled(cloud.count);
+      const order = this.makeShuffle(cloud.count);
       this.parts = [0, 1].map((bit) => {
         const rows = order.filter((i) => (states[i] & 1) === bit);
         return many ? new Grid(cloud.from, rows) : rows;
@@ -61,7 +61,7 @@ export class Order {
   }
 
   /** @param {number} count */
-  shuffled(count) {
+  makeShuffle(count) {
     if (this.shuffle.length === count) return this.shuffle;
     const order = Uint32Array.from({ length: count }, (_, i) => i);
     let seed = 1;

@@ -4,7 +4,7 @@
 /** @import { Box } from "./labels.js" */
 /** @import { Context } from "../../shared/types.js" */
 import { STEPS } from "./cloud.js";
-import { placed } from "./labels.js";
+import { placeNames } from "./labels.js";
 
 export const RIGHT = "#009E73",
   WRONG = "#D55E00",
@@ -33,7 +33,7 @@ export class ImageCache {
 
   /** @param {string} address */
   get(address) {
-    const image = this.kept.get(address) ?? this.fetched(address);
+    const image = this.kept.get(address) ?? this.fetchImage(address);
     this.kept.delete(address); // mark as most recently used
     this.kept.set(address, image);
     for (const oldest of this.kept.keys()) {
@@ -44,7 +44,7 @@ export class ImageCache {
   }
 
   /** @param {string} address */
-  fetched(address) {
+  fetchImage(address) {
     const image = new Image();
     image.onload = () => {
       this.ready.add(image);
@@ -68,7 +68,7 @@ export function paintOver(ctx, map) {
   if (map.near) lines(ctx, map, map.near.row, map.near.neighbours.slice(0, MOST_LINES));
   map.namesMoved = map.look.names && names(ctx, map, images);
   for (const row of map.marked) ring(ctx, camera.at(cloud, row), map.radius() + 7, SELECTED, paper);
-  if (map.data.own) own(ctx, map, map.data.own);
+  if (map.data.own) drawOwnImage(ctx, map, map.data.own);
   if (map.hovered >= 0) ring(ctx, camera.at(cloud, map.hovered), map.radius() + 4, ink, paper);
   if (map.line) lasso(ctx, map, map.line);
 }
@@ -79,7 +79,7 @@ export function paintOver(ctx, map) {
  * @param {MapView} map
  * @param {number[]} place
  */
-function own(ctx, map, [u, v]) {
+function drawOwnImage(ctx, map, [u, v]) {
   const [x, y] = map.camera.pixels(u, v);
   ring(ctx, [x, y], 9, SELECTED, map.paper);
   ring(ctx, [x, y], 2, SELECTED, map.paper);
@@ -228,7 +228,7 @@ function names(ctx, map, images) {
   for (const c of map.bySize) {
     const x = cloud.x(c.row),
       y = cloud.y(c.row);
-    if (!map.there(c) || x < view.left || x > view.right || y < view.bottom || y > view.top)
+    if (!map.isVisible(c) || x < view.left || x > view.right || y < view.bottom || y > view.top)
       continue;
     const at = camera.at(cloud, c.row),
       text = shortened(c.name);
@@ -245,7 +245,7 @@ function names(ctx, map, images) {
     if (wanted.length >= MOST_TRIED) break;
   }
   let moved = false;
-  placed(wanted, camera, MOST_NAMES, images).forEach((place, k) => {
+  placeNames(wanted, camera, MOST_NAMES, images).forEach((place, k) => {
     if (!place) return;
     const { text, dim, gap, x, y } = wanted[k];
     ctx.globalAlpha = dim ? DIM : 1;

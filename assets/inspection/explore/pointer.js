@@ -67,7 +67,7 @@ export function listen(map) {
         camera.y + (now.middle[1] - grip.pinch.middle[1]) / camera.scale,
       );
       grip.pinch = now;
-      return map.moved();
+      return map.onCameraMove();
     }
     grip.moved ||= Math.hypot(px - grip.from[0], py - grip.from[1]) > 4;
     if (!grip.moved) return;
@@ -83,7 +83,7 @@ export function listen(map) {
       grip.x - (px - grip.from[0]) / camera.scale,
       grip.y + (py - grip.from[1]) / camera.scale,
     );
-    map.moved();
+    map.onCameraMove();
   });
 
   const end = (/** @type {PointerEvent} */ e) => {
@@ -104,8 +104,8 @@ export function listen(map) {
     if (!grip) map.hover(-1);
   });
   canvas.addEventListener("dblclick", () => {
-    camera.whole();
-    map.moved();
+    camera.showAll();
+    map.onCameraMove();
   });
   canvas.addEventListener(
     "wheel",
@@ -114,7 +114,7 @@ export function listen(map) {
       if (camera.zoom <= 1 && e.deltaY > 0 && !e.ctrlKey && !e.metaKey) return;
       e.preventDefault();
       camera.closer(NOTCH ** -(e.deltaMode ? 40 * e.deltaY : e.deltaY), ...place(e));
-      map.moved();
+      map.onCameraMove();
     },
     { passive: false },
   );
@@ -130,8 +130,8 @@ export function listen(map) {
     else if (e.key === "+" || e.key === "=") map.zoom(STEP);
     else if (e.key === "-") map.zoom(1 / STEP);
     else if (e.key === "0") {
-      camera.whole();
-      map.moved();
+      camera.showAll();
+      map.onCameraMove();
     } else if (e.key === "l") map.take("lasso");
     else if (e.key === "m") map.take("move");
     else if (e.key === "Escape") {

@@ -48,7 +48,7 @@ export class Sample {
         ),
       ),
     );
-    this.dialog.addEventListener("close", () => this.shut());
+    this.dialog.addEventListener("close", () => this.onClose());
     this.dialog.addEventListener("keydown", (e) => {
       const step = { ArrowLeft: -1, ArrowRight: 1 }[e.key];
       if (!step || e.target instanceof HTMLInputElement) return;
@@ -81,12 +81,12 @@ export class Sample {
     this.showTags();
     if (!this.dialog.open) this.dialog.showModal();
     const [near, history] = await Promise.all([
-      /** @type {Promise<Near | null>} */ (this.tried(`near-${row}.bin`)),
-      /** @type {Promise<History | null>} */ (this.tried(`history-${row}.bin`)),
+      /** @type {Promise<Near | null>} */ (this.tryFetch(`near-${row}.bin`)),
+      /** @type {Promise<History | null>} */ (this.tryFetch(`history-${row}.bin`)),
     ]);
     if (this.row !== row || map.address !== address) return;
     if (near) this.tell(index, near);
-    if (history) this.told(history);
+    if (history) this.showHistory(history);
   }
 
   // Return a file; show failures in this view, since the map is behind it.
@@ -95,9 +95,9 @@ export class Sample {
    * @param {string} name
    * @returns {Promise<A | null>}
    */
-  async tried(name) {
+  async tryFetch(name) {
     try {
-      return await this.map.fetched(name);
+      return await this.map.fetchFile(name);
     } catch (error) {
       this.history.replaceChildren(el("small", {}, /** @type {Error} */ (error).message));
       return null;
@@ -111,7 +111,7 @@ export class Sample {
     if (rows.length) this.open(rows[(at + step + rows.length) % rows.length]);
   }
 
-  shut() {
+  onClose() {
     const { map } = this;
     this.row = -1;
     map.look.sample = -1;
@@ -157,7 +157,7 @@ export class Sample {
   }
 
   /** @param {History} history */
-  told({ moments, kept }) {
+  showHistory({ moments, kept }) {
     const { map } = this;
     if (!moments.length) {
       const text = kept

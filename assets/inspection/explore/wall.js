@@ -30,8 +30,8 @@ export class Wall {
     );
     this.root = div("wall", div("line", this.said, this.key), this.none, this.view);
     // capture: error events of images do not bubble
-    this.inner.addEventListener("error", () => this.gone(), true);
-    this.view.addEventListener("scroll", () => this.later());
+    this.inner.addEventListener("error", () => this.showMissing(), true);
+    this.view.addEventListener("scroll", () => this.schedulePaint());
     this.view.addEventListener("keydown", (e) => this.press(e));
     for (const [kind, on] of /** @type {const} */ ([
       ["pointerover", true],
@@ -42,7 +42,7 @@ export class Wall {
     this.observer.observe(this.view);
   }
 
-  gone() {
+  showMissing() {
     this.none.hidden = false;
     setText(
       this.none,
@@ -87,7 +87,7 @@ export class Wall {
     this.paint();
   }
 
-  later() {
+  schedulePaint() {
     this.asked ??= requestAnimationFrame(() => {
       this.asked = undefined;
       this.paint();
@@ -95,7 +95,7 @@ export class Wall {
   }
 
   // Return the visible positions, with some spare rows around them.
-  seen() {
+  visiblePlaces() {
     const size = this.map.look.size + GAP,
       first = Math.floor(this.view.scrollTop / size) - SPARE,
       last = Math.ceil((this.view.scrollTop + this.view.clientHeight) / size) + SPARE;
@@ -106,7 +106,7 @@ export class Wall {
   }
 
   paint() {
-    const [from, to] = this.seen(),
+    const [from, to] = this.visiblePlaces(),
       size = this.map.look.size + GAP,
       { wrong } = this.map;
     for (const [place, tile] of this.tiles)

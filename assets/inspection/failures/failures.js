@@ -11,7 +11,7 @@ import { INK, LETTER, POINTS } from "../../shared/colours.js";
 import { reach } from "../../shared/plane/layers.js";
 import { Fields } from "../../shared/plane/plane.js";
 import { StepTable, count, percent } from "./step_table.js";
-import { along, beside } from "./thumbnails.js";
+import { along, placeThumbnails } from "./thumbnails.js";
 
 /** @typedef {import("./step_table.js").Shown} Shown */
 
@@ -57,7 +57,7 @@ class Failure extends Fields {
   get route() {
     return "api/failure";
   }
-  get kept() {
+  get keptParameters() {
     return ["hide", "socket", "selection", "class"];
   }
   get sphere() {
@@ -369,8 +369,8 @@ class Failure extends Fields {
   }
 
   /** @param {boolean} now */
-  beside(now) {
-    super.beside(now);
+  updateNumbers(now) {
+    super.updateNumbers(now);
     if (this.failure) this.tell(this.failure);
   }
 
@@ -428,16 +428,16 @@ class Failure extends Fields {
 
   numbers() {
     super.numbers();
-    this.overlaid();
+    this.updateOverlay();
   }
 
   // ---- layers over the plane
   sync() {
     super.sync();
-    this.overlaid();
+    this.updateOverlay();
   }
 
-  overlaid() {
+  updateOverlay() {
     if (!this.size || !this.overlay) return;
     const ink = INK[this.theme],
       place = POINTS.map((name) => this.toPixels(this.scene[name])),
@@ -452,7 +452,11 @@ class Failure extends Fields {
         stroke: ink.text,
       });
     // Images keep their places during a gesture.
-    const thumbs = beside(place, this.size, this.hand.busy ? [] : this.drawn(place));
+    const thumbs = placeThumbnails(
+      place,
+      this.size,
+      this.hand.busy ? [] : this.markedPlaces(place),
+    );
     POINTS.forEach((name, i) => {
       const [x, y] = place[i];
       this.thumbs[name].style.transform = `translate(${thumbs[i][0]}px, ${thumbs[i][1]}px)`;
@@ -474,7 +478,7 @@ class Failure extends Fields {
 
   // Return points on force arrows and at the ends of the step.
   /** @param {number[][]} place of each point */
-  drawn(place) {
+  markedPlaces(place) {
     const { field, scene, failure } = this;
     if (!field) return [];
     const tips = field.forces.map(([fx, fy], i) => {

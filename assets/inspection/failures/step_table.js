@@ -26,7 +26,7 @@ const BEST = " ★";
  * @param {Record<string, Step>} steps
  * @param {Sorting | null} by
  */
-export function ordered(losses, steps, by) {
+export function sortLosses(losses, steps, by) {
   if (!by) return losses.map(([name]) => name);
   const value = (/** @type {string} */ name) => {
     const step = steps[name];
@@ -100,7 +100,7 @@ export class StepTable {
       if (way) head.setAttribute("aria-sort", way > 0 ? "ascending" : "descending");
       else head.removeAttribute("aria-sort");
     }
-    const wanted = ordered(this.losses, this.shown?.steps ?? {}, this.by),
+    const wanted = sortLosses(this.losses, this.shown?.steps ?? {}, this.by),
       now = [...this.body.children].map((row) => /** @type {HTMLElement} */ (row).dataset.loss);
     if (wanted.every((name, i) => name === now[i])) return;
     const root = /** @type {ShadowRoot | Document} */ (this.body.getRootNode()),

@@ -20,7 +20,7 @@ const near = (a, b, reach) => Math.max(Math.abs(a[0] - b[0]), Math.abs(a[1] - b[
  * @param {number} size
  * @param {number[][]} [drawn] places [[x, y], ...] to keep visible: arrows, their ends
  */
-export function beside(points, size, drawn = []) {
+export function placeThumbnails(points, size, drawn = []) {
   const middle = [0, 1].map((i) => points.reduce((sum, p) => sum + p[i], 0) / points.length);
   const inside = (/** @type {number} */ v) => Math.min(Math.max(v, ROOM), size - ROOM),
     /** @type {number[][]} */

@@ -128,7 +128,7 @@ class Recording {
    * @param {number} width
    * @param {number} height
    */
-  sized(canvas, width, height) {
+  resizeCanvas(canvas, width, height) {
     const sharp = finest(canvas);
     canvas.style.width = `${width}px`;
     canvas.style.height = `${height}px`;
@@ -144,7 +144,7 @@ class Recording {
     const { places, labels, proxies } = this.data,
       [from, to, share] = this.place,
       side = Math.min(this.whole.clientWidth, 520),
-      ctx = this.sized(canvas, side, side),
+      ctx = this.resizeCanvas(canvas, side, side),
       ink = INK[this.theme],
       colours = COLOURS[this.theme];
     // When a projection ends, two frames have the same step: proxies jump there, as they did in
@@ -189,7 +189,7 @@ class Recording {
       { title, values, noisy } = curves[index],
       [from, to, share] = this.place,
       width = this.whole.clientWidth,
-      ctx = this.sized(canvas, width, CURVES),
+      ctx = this.resizeCanvas(canvas, width, CURVES),
       colours = COLOURS[this.theme];
     const lines = values[0].map((_, i) => ({
       colour: colours[i],

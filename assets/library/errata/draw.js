@@ -172,7 +172,7 @@ function arrows(scene, answer, at, size, theme) {
         side,
         length,
         i,
-        at: beside(from, to, size),
+        at: labelPlace(from, to, size),
         words: length.toPrecision(3),
         anchor: "middle",
       });
@@ -279,7 +279,7 @@ function arrow([x, y], [tx, ty], side, name, theme, agree) {
  * @param {number} size
  * @returns {Pixels}
  */
-function beside([x, y], [tx, ty], size) {
+function labelPlace([x, y], [tx, ty], size) {
   const length = Math.hypot(tx - x, ty - y),
     inside = (/** @type {number} */ v, /** @type {number} */ room) =>
       Math.min(Math.max(v, room), size - room);

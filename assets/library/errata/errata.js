@@ -57,8 +57,8 @@ class Errata extends Asking {
     this.scene = structuredClone(data.scene);
   }
 
-  begin() {
-    this.themed();
+  onReady() {
+    this.onTheme();
     this.observer.observe(this.frame);
     this.controls();
     this.ask(RESTING);
@@ -169,7 +169,7 @@ class Errata extends Asking {
   }
 
   // ---- messages from Streamlit and Python
-  themed() {
+  onTheme() {
     const { theme } = this;
     paintScale(this.scaleBar, (t) => rampColour(t, theme));
     const sample = (/** @type {Side} */ side, /** @type {number} */ width, dash = "") =>
@@ -197,7 +197,7 @@ class Errata extends Asking {
   }
 
   /** @param {TruthAnswer} answer */
-  received(answer) {
+  onAnswer(answer) {
     this.answer = answer;
     this.scale = answer.scale;
     this.background = raster(answer, this.theme);

@@ -254,11 +254,11 @@ class Charges extends Player {
     ];
   }
 
-  themed() {
+  onTheme() {
     this.portraitSeen = null;
   }
 
-  cleared() {
+  onStateReplaced() {
     this.chosen = null;
   }
 
@@ -269,12 +269,12 @@ class Charges extends Player {
   }
 
   /** @param {ChargesAnswer} answer */
-  received({ labels }) {
+  onAnswer({ labels }) {
     this.labels = labels;
   }
 
   /** @param {ChargesAnswer} answer */
-  previewed(answer) {
+  onDraft(answer) {
     this.history.preview(answer);
     this.invalidate();
   }
@@ -304,14 +304,14 @@ class Charges extends Player {
 
   // ---- changes
   /** @param {number} step */
-  inForce(step) {
+  settingsAt(step) {
     const { changes, law } = this.state;
     return { law: changes.filter((c) => c.at <= step && c.law).at(-1)?.law ?? law };
   }
 
   // Return the spec with a change at the step shown; later steps are dropped.
   /** @param {Moved} [moved] */
-  changed(moved) {
+  changedSpec(moved) {
     const { law } = this.now,
       spec = clone(this.state),
       k = this.at,
@@ -326,7 +326,7 @@ class Charges extends Player {
       here.law = null;
     } else
       here.law =
-        JSON.stringify(law) === JSON.stringify(this.inForce(k - 1).law) ? null : clone(law);
+        JSON.stringify(law) === JSON.stringify(this.settingsAt(k - 1).law) ? null : clone(law);
     spec.changes = [...kept, ...(here.law || here.moved.length ? [here] : [])];
     return spec;
   }
@@ -335,13 +335,13 @@ class Charges extends Player {
   draft(moved) {
     if (!this.drafting) this.hold();
     const { at } = this;
-    this.ask({ state: this.changed(moved), draft: true, have: at - 1, want: at, show: at });
+    this.ask({ state: this.changedSpec(moved), draft: true, have: at - 1, want: at, show: at });
   }
 
   /** @param {Moved} [moved] */
   commit(moved) {
     const played = this.release();
-    this.change(this.changed(moved), this.at, played);
+    this.change(this.changedSpec(moved), this.at, played);
   }
 
   /** @param {Partial<Spec>} change */
@@ -353,7 +353,7 @@ class Charges extends Player {
 
   // ---- link
   /** @param {ChargesAnswer} answer */
-  told({ python = "" }) {
+  onLink({ python = "" }) {
     this.pythonText = python;
     setText(this.python, python);
     this.links();
@@ -363,14 +363,14 @@ class Charges extends Player {
     for (const a of this.files) a.href = this.file(`history.${a.dataset.kind}`);
   }
 
-  spoken() {
+  describeStep() {
     const frame = this.history.at(this.at);
     return frame
       ? `step ${this.at}, loss ${number(frame.measures.loss)}, MAP@R ${number(frame.measures.map_at_r)}`
       : "";
   }
 
-  aside() {
+  defaultNotice() {
     const { capped = 0 } = this.history.at(this.at) ?? {};
     return capped
       ? `${capped} point${capped > 1 ? "s" : ""} would have moved farther than ${this.options.limits.stride} in this step: cut there.`
@@ -429,7 +429,7 @@ class Charges extends Player {
         [px, py] = within(e, this.canvas),
         [x, y] = fromPixels(half, this.size)(clip(px), clip(py));
       last = [index, Number(x.toFixed(4)), Number(y.toFixed(4))];
-      this.history.lay(this.at, last);
+      this.history.setPoint(this.at, last);
       this.invalidate();
       this.draft(last);
     };
@@ -523,7 +523,7 @@ class Charges extends Player {
     paintCharges(ctx, size, this.history, this.at, this.labels, this.shown, this.theme, {
       half: this.half,
       chosen,
-      circle: this.inForce(this.at).law.normalise !== "none",
+      circle: this.settingsAt(this.at).law.normalise !== "none",
     });
   }
 

@@ -39,7 +39,7 @@ export class History extends Frames {
    * @param {number} step
    * @param {Moved} indexxy
    */
-  lay(step, [index, x, y]) {
+  setPoint(step, [index, x, y]) {
     const frame = this.at(step);
     if (!frame) return;
     const positions = frame.positions.slice();

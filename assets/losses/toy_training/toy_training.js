@@ -105,7 +105,7 @@ class Toys extends Player {
           .then((r) => (r.ok ? r.arrayBuffer() : null))
           .catch(() => null)
       : null;
-    await this.dress();
+    await this.createElements();
     const bytes = await tape;
     if (bytes) {
       this.history.add(/** @type {ToysAnswer} */ (decode(bytes)));
@@ -195,13 +195,13 @@ class Toys extends Player {
   }
 
   /** @param {number} side */
-  name(side, { sides } = this.inForce(this.at)) {
+  name(side, { sides } = this.settingsAt(this.at)) {
     const { loss, hyper, moves, pooling, mu, epsilon } = sides[side],
       { poolings, gated } = this.options;
     const pooled = this.images
       ? `; ${poolings[pooling].title}${gated.includes(pooling) ? `, μ = ${tidy(mu)}, ε = ${tidy(epsilon)}` : ""}`
       : "";
-    return `${this.called(loss, hyper)}${moves === "both" ? "" : `, ${moves} only`}${pooled}`;
+    return `${this.describeLoss(loss, hyper)}${moves === "both" ? "" : `, ${moves} only`}${pooled}`;
   }
 
   // Return a loss with its parameters, as the sliders write them.
@@ -209,7 +209,7 @@ class Toys extends Player {
    * @param {string} loss
    * @param {Hyper} hyper
    */
-  called(loss, hyper) {
+  describeLoss(loss, hyper) {
     const about = this.schema.losses[loss];
     const given = about.controls
       .filter((c) => hyper[c.name] !== null && hyper[c.name] !== undefined)
@@ -289,7 +289,7 @@ class Toys extends Player {
       const [chosen, sliders] = lossPanel(this.schema, side, {
         hidden,
         onInput: () => {},
-        onRest: () => this.soon(),
+        onRest: () => this.commitSoon(),
         label: `loss ${letter}`,
         called: (name) => `${letter}: ${name}`,
         onLoss: () => {
@@ -343,7 +343,7 @@ class Toys extends Player {
               chosen,
               sliders,
               moves,
-              ...(this.images ? this.pooled(i, side) : []),
+              ...(this.images ? this.poolingControls(i, side) : []),
             ),
           ];
     });
@@ -372,7 +372,7 @@ class Toys extends Player {
         onInput: (/** @type {number} */ x) => {
           now.rate = Math.min(Math.max(x, limits.rate[0]), limits.rate[1]);
         },
-        onRest: () => this.soon(),
+        onRest: () => this.commitSoon(),
       },
     );
     setText(rate.querySelector(".symbol"), "η");
@@ -474,7 +474,7 @@ class Toys extends Player {
    * @param {number} i
    * @param {Side} side
    */
-  pooled(i, side) {
+  poolingControls(i, side) {
     const { options } = this,
       letter = LETTERS[i];
     const box = menu(`pooling ${letter}`, options.poolings, side.pooling, (pooling) =>
@@ -488,7 +488,7 @@ class Toys extends Player {
             onInput: (/** @type {number} */ x) => {
               side[c.name] = Math.min(Math.max(x, c.low), c.high);
             },
-            onRest: () => this.soon(),
+            onRest: () => this.commitSoon(),
           }),
         )
       : [];
@@ -546,7 +546,7 @@ class Toys extends Player {
     );
   }
 
-  themed() {
+  onTheme() {
     this.legend();
   }
 
@@ -556,7 +556,7 @@ class Toys extends Player {
 
   // ---- messages from Python
   /** @param {ToysAnswer} answer */
-  received(answer) {
+  onAnswer(answer) {
     if (answer.preparing) {
       // Show the notice in the window title: on many screens the notice line is below the empty
       // windows.
@@ -609,7 +609,7 @@ class Toys extends Player {
     if (playing) this.play();
   }
 
-  cleared() {
+  onStateReplaced() {
     this.ring = null;
     this.sheet = null;
     this.highlighted.clear();
@@ -620,7 +620,7 @@ class Toys extends Player {
   }
 
   // ---- link
-  spoken() {
+  describeStep() {
     const told = this.state.sides.map((_, i) => {
       const r = this.history.row(i, this.at);
       return `${LETTERS[i]}: loss ${number(r.loss)}, MAP@R ${number(r.map_at_r)}`;
@@ -629,7 +629,7 @@ class Toys extends Player {
   }
 
   /** @param {ToysAnswer} answer */
-  told({ toml = [], command = [], links = [], show = 0 }) {
+  onLink({ toml = [], command = [], links = [], show = 0 }) {
     this.run = { toml, command, links, steps: Math.max(show, 1) };
     this.runs();
     if (!this.playing && !this.goal) this.score(this.address);
@@ -666,7 +666,7 @@ class Toys extends Player {
       scoreTable(
         found,
         this.state.sides.map((_, i) => this.name(i)),
-        (p) => (p.loss ? this.called(p.loss, p.hyper) : p.label),
+        (p) => (p.loss ? this.describeLoss(p.loss, p.hyper) : p.label),
         use,
       ),
       el("p", { class: "caption" }, about),
@@ -674,7 +674,7 @@ class Toys extends Player {
     this.scores.dataset.step = String(found.step);
   }
 
-  aside() {
+  defaultNotice() {
     return this.recordedTo > 0 && this.at <= this.recordedTo
       ? `A recording of these very training runs; it goes on live at step ${this.recordedTo}, or as soon as you change something.`
       : "";

@@ -114,7 +114,7 @@ class GapOrGsp extends Player {
         this.invalidate();
       });
       canvas.addEventListener("click", (e) => {
-        const found = this.under(e, canvas, side);
+        const found = this.classUnder(e, canvas, side);
         this.choose(found === this.chosen ? null : found);
       });
       return {
@@ -361,7 +361,7 @@ class GapOrGsp extends Player {
           show("prototypes", "prototypes", "of GSP, once they are placed"),
         ),
       ),
-      ...this.section("legend", "Signs", this.signs()),
+      ...this.section("legend", "Signs", this.keySymbols()),
       ...this.section(
         "take",
         "Export",
@@ -386,7 +386,7 @@ class GapOrGsp extends Player {
     ];
   }
 
-  signs() {
+  keySymbols() {
     this.signed = [];
     const sign = (/** @type {Sign} */ draw, /** @type {string} */ text) => {
       const canvas = el("canvas", { width: 36, height: 36, "aria-hidden": "true" });
@@ -462,7 +462,7 @@ class GapOrGsp extends Player {
 
   // ---- messages from Python
   /** @param {GapAnswer} answer */
-  received({ labels }) {
+  onAnswer({ labels }) {
     this.labels = labels;
   }
 
@@ -492,7 +492,7 @@ class GapOrGsp extends Player {
     if (playing) this.play();
   }
 
-  cleared() {
+  onStateReplaced() {
     if ((this.chosen ?? 0) >= this.state.classes) this.chosen = null;
     this.over = null;
   }
@@ -502,7 +502,7 @@ class GapOrGsp extends Player {
   }
 
   // ---- link
-  spoken() {
+  describeStep() {
     const frame = this.history.at(this.at);
     return frame
       ? `step ${this.at}, MAP@R of GAP ${brief(frame.gap.held.map_at_r)}, of GSP ${brief(frame.gsp.held.map_at_r)}`
@@ -510,7 +510,7 @@ class GapOrGsp extends Player {
   }
 
   /** @param {GapAnswer} answer */
-  told({ runs }) {
+  onLink({ runs }) {
     this.tomls = runs;
     this.runs.forEach(([, pre], i) => setText(pre, runs?.[SIDES[i]] ?? ""));
     this.links();
@@ -529,7 +529,7 @@ class GapOrGsp extends Player {
   }
 
   // ---- highlighted class
-  get standing() {
+  get highlighted() {
     return this.over ?? this.chosen;
   }
 
@@ -538,7 +538,7 @@ class GapOrGsp extends Player {
    * @param {HTMLCanvasElement} canvas
    * @param {Side} side
    */
-  under(event, canvas, side) {
+  classUnder(event, canvas, side) {
     const box = canvas.getBoundingClientRect(),
       frame = this.history.at(this.at);
     return frame && this.labels
@@ -560,7 +560,7 @@ class GapOrGsp extends Player {
    */
   hover(event, canvas, side) {
     if (event.pointerType === "touch") return;
-    const found = this.under(event, canvas, side);
+    const found = this.classUnder(event, canvas, side);
     canvas.style.cursor = found === null ? "" : "pointer";
     if (found !== this.over) {
       this.over = found;
@@ -608,7 +608,7 @@ class GapOrGsp extends Player {
 
   // Paint the planes in every frame; while playing, curves and numbers only ten times a second.
   paint() {
-    const { history, at, theme, standing } = this,
+    const { history, at, theme, highlighted } = this,
       frame = history.at(at),
       now = performance.now();
     if (!frame || !this.size) return;
@@ -618,7 +618,7 @@ class GapOrGsp extends Player {
         this.size,
         frame[side],
         this.labels,
-        { chosen: standing, shown: this.shown, bound: this.options.bound },
+        { chosen: highlighted, shown: this.shown, bound: this.options.bound },
         theme,
       );
     }
@@ -631,7 +631,7 @@ class GapOrGsp extends Player {
 
   /** @param {Frame} frame */
   paintNumbers(frame) {
-    const { history, at, theme, standing } = this;
+    const { history, at, theme, highlighted } = this;
     for (const { side, canvas, score } of this.planes) {
       const { held, prototypes } = frame[side];
       setText(score, Number.isFinite(held.map_at_r) ? held.map_at_r.toFixed(3) : "–");
@@ -652,16 +652,16 @@ class GapOrGsp extends Player {
     this.curves.paint(
       history,
       at,
-      [...this.state.changes.map((c) => c.at), ...history.placed],
+      [...this.state.changes.map((c) => c.at), ...history.placedAt],
       theme,
     );
-    const { mu, epsilon } = this.inForce(at);
+    const { mu, epsilon } = this.settingsAt(at);
     this.story.tell(
       verdict(frame, history.at(0), at, this.playing || at < this.options.limits.unasked),
       new URLSearchParams({ mu: String(mu), epsilon: String(epsilon) }).toString(),
     );
     this.progress();
-    setText(this.words, standing === null ? this.options.hint : this.tellClass(standing));
+    setText(this.words, highlighted === null ? this.options.hint : this.tellClass(highlighted));
     const signs = `${theme} ${this.chosen} ${this.panels} ${this.state.classes}`;
     if (this.signsFor === signs) return;
     this.signsFor = signs;

@@ -9,7 +9,7 @@ export const SIDES = ["gap", "gsp"];
 /** @extends {Frames<GapAnswer, Frame>} */
 export class History extends Frames {
   // Step from which GSP has its prototypes, [] before.
-  get placed() {
+  get placedAt() {
     const step = this.frames.findIndex((frame) => frame.gsp.prototypes.length > 0);
     return step < 0 ? [] : [step];
   }

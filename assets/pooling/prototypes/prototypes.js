@@ -119,7 +119,7 @@ class Prototypes extends Asking {
     this.view = structuredClone(data.view);
   }
 
-  begin() {
+  onReady() {
     this.panel();
     for (const canvas of this.canvases) this.observer.observe(canvas);
     this.resize();
@@ -451,13 +451,13 @@ class Prototypes extends Asking {
   }
 
   // ---- messages from Streamlit
-  themed() {
+  onTheme() {
     this.fill();
     this.draw();
   }
 
   /** @param {PrototypesData} data */
-  followed(data) {
+  onLinkFollowed(data) {
     this.view = structuredClone(data.view);
     this.panel();
     this.ask();
@@ -469,7 +469,7 @@ class Prototypes extends Asking {
   }
 
   /** @param {Plane} answer */
-  received(answer) {
+  onAnswer(answer) {
     this.message(answer.error ? `${answer.error}. Choose other local features in the panel.` : "");
     this.whole.classList.toggle("failed", Boolean(answer.error));
     if (answer.error) {
@@ -497,7 +497,7 @@ class Prototypes extends Asking {
         this.renew = false;
         this.panel();
       } else this.fill();
-      this.settled(answer.query);
+      this.setLinkSoon(answer.query);
     }
     const { image, view } = answer,
       whose = `image ${view.picture[1] + 1} of class ${image.name}`;
@@ -511,7 +511,7 @@ class Prototypes extends Asking {
   }
 
   /** @param {string} query */
-  settled(query) {
+  setLinkSoon(query) {
     this.query = query;
     this.queries.add(query);
     clearTimeout(this.writing);

@@ -33,7 +33,7 @@ function remember(steps) {
  * @param {Remembered | undefined} step what is stored about the step behind it
  * @param {string | null} brought query it carries; null for the link back, which carries none
  */
-export function behind(step, brought) {
+export function linkAddress(step, brought) {
   if (brought === null) return step?.left ?? "";
   return step?.left && step.brought === brought ? step.left : brought;
 }
@@ -106,7 +106,7 @@ export class Story {
 
   /** @param {string} address @param {boolean} next */
   query(address, next) {
-    return behind(remembered()[address], next ? this.brought : null);
+    return linkAddress(remembered()[address], next ? this.brought : null);
   }
 
   // Navigate within the session, like the links of the menu.

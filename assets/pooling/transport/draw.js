@@ -215,7 +215,7 @@ export function triangle(ctx, w, h, { answer, pixels, mark }, theme) {
     halo(ctx, name, x, y + dy2, ink.text, ink.page);
   }
   dots(ctx, pixels, to, ink, theme);
-  pooled(ctx, answer.pooled, to, ink);
+  drawPooled(ctx, answer.pooled, to, ink);
   if (mark !== null && mark !== undefined)
     circle(ctx, to(planeOf(pixels[mark])), 8, null, ink.text, 1.6);
 }
@@ -275,7 +275,7 @@ function dots(ctx, pixels, to, ink, theme) {
  * @param {To} to
  * @param {Ink} ink
  */
-function pooled(ctx, places, to, ink) {
+function drawPooled(ctx, places, to, ink) {
   /** @type {((x: number, y: number, r: number) => void)[]} */
   const shapes = [
     (x, y, r) => {

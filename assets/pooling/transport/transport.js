@@ -130,7 +130,7 @@ export class Transport extends Asking {
     this.options = data.options;
   }
 
-  begin() {
+  onReady() {
     this.observer.observe(this.whole);
     this.controls();
     this.handles();
@@ -154,14 +154,14 @@ export class Transport extends Asking {
     ].map(([hue, key]) =>
       el(
         "button",
-        { "data-brush": hue, title: `key ${key}`, onclick: () => this.dip(hue) },
+        { "data-brush": hue, title: `key ${key}`, onclick: () => this.setBrushHue(hue) },
         el("i"),
         hue,
       ),
     );
     this.purityBar.addEventListener("input", () => {
       this.purity = Number(this.purityBar.value);
-      this.dip(this.hue === "free" ? "red" : this.hue);
+      this.setBrushHue(this.hue === "free" ? "red" : this.hue);
     });
     this.sizes = [1, 2, 3].map((n) =>
       small(`${n}×${n}`, `brush of ${n} by ${n} pixels`, () => {
@@ -324,7 +324,7 @@ export class Transport extends Asking {
           onInput: (/** @type {number} */ x) => {
             const v = Math.min(Math.max(x, range[0]), range[1]);
             state[name] = extra.whole ? Math.round(v) : v;
-            this.own();
+            this.leavePreset();
             this.ask();
           },
           onRest: () => {
@@ -458,7 +458,7 @@ export class Transport extends Asking {
         set: (/** @type {number} */ code) => {
           this.hold();
           this.state.prototypes[i] = code;
-          this.own();
+          this.leavePreset();
           this.placePins();
           this.ask();
         },
@@ -478,7 +478,7 @@ export class Transport extends Asking {
     this.pins.push(
       handle("brush", () => "brush", this, {
         get: () => this.brush,
-        set: (/** @type {number} */ code) => this.free(code),
+        set: (/** @type {number} */ code) => this.setFreeBrush(code),
         rest: () => {},
       }),
     );
@@ -495,7 +495,7 @@ export class Transport extends Asking {
 
   // ---- the brush
   /** @param {string} hue */
-  dip(hue) {
+  setBrushHue(hue) {
     this.hue = hue;
     const s = Math.round(((1 - this.purity) * STEPS) / 2),
       pure = STEPS - 2 * s;
@@ -505,7 +505,7 @@ export class Transport extends Asking {
   }
 
   /** @param {number} code */
-  free(code) {
+  setFreeBrush(code) {
     this.hue = "free";
     this.brush = code;
     this.placePins();
@@ -535,7 +535,7 @@ export class Transport extends Asking {
   /** @param {PointerEvent} e */
   pick(e) {
     const box = this.plane.getBoundingClientRect();
-    this.free(
+    this.setFreeBrush(
       codeAt(frameOf(box.width, box.height).from([e.clientX - box.left, e.clientY - box.top])),
     );
   }
@@ -544,7 +544,7 @@ export class Transport extends Asking {
   scene() {
     return JSON.stringify([this.state.pixels, this.state.prototypes]);
   }
-  own() {
+  leavePreset() {
     if (this.chosen !== undefined) {
       this.chosen = undefined;
       this.presets.press();
@@ -569,7 +569,7 @@ export class Transport extends Asking {
   change(act) {
     this.remember(this.scene());
     act();
-    this.own();
+    this.leavePreset();
     this.handles();
     this.rest();
   }
@@ -589,7 +589,7 @@ export class Transport extends Asking {
         if (x + dx >= 0 && x + dx < SIDE && y + dy >= 0 && y + dy < SIDE)
           this.state.pixels[x + dx + SIDE * (y + dy)] = this.brush;
       }
-    this.own();
+    this.leavePreset();
     this.draw();
     this.ask();
   }
@@ -601,20 +601,20 @@ export class Transport extends Asking {
   }
 
   undo() {
-    this.back(this.past, this.future);
+    this.restoreScene(this.past, this.future);
   }
   redo() {
-    this.back(this.future, this.past);
+    this.restoreScene(this.future, this.past);
   }
   /**
    * @param {string[]} from
    * @param {string[]} to
    */
-  back(from, to) {
+  restoreScene(from, to) {
     if (!from.length) return;
     to.push(this.scene());
     [this.state.pixels, this.state.prototypes] = JSON.parse(/** @type {string} */ (from.pop()));
-    this.own();
+    this.leavePreset();
     this.handles();
     this.rest();
   }
@@ -638,7 +638,7 @@ export class Transport extends Asking {
   setEpsilon(epsilon) {
     const [low, high] = this.options.limits.epsilon;
     this.state.epsilon = Number(Math.min(Math.max(epsilon, low), high).toPrecision(3));
-    this.own();
+    this.leavePreset();
     clearTimeout(this.panelling);
     this.panelling = setTimeout(() => this.controls(), 120);
     this.ask();
@@ -660,14 +660,14 @@ export class Transport extends Asking {
   }
 
   // ---- messages from Streamlit
-  themed() {
+  onTheme() {
     this.tellBrush();
     this.tell();
     this.draw();
   }
 
   /** @param {TransportData} data */
-  followed(data) {
+  onLinkFollowed(data) {
     this.state = structuredClone(data.state);
     this.load();
   }
@@ -682,18 +682,18 @@ export class Transport extends Asking {
   }
 
   /** @param {TransportAnswer} answer */
-  received(answer) {
+  onAnswer(answer) {
     this.answer = answer;
     this.plan(answer);
     this.tell();
-    if (answer.query !== undefined) this.settled(answer);
+    if (answer.query !== undefined) this.onRestAnswer(answer);
     this.draw();
   }
 
   /** @param {TransportAnswer} transportAnswer */
-  settled({ query = "", id, shares }) {
+  onRestAnswer({ query = "", id, shares }) {
     if (id !== this.seq) return;
-    this.linked(query, this.options.kept);
+    this.setLink(query, this.options.kept);
     setText(this.origin, this.story.origin(query, "paint"));
     const [lp, smoothed, average] = shares.map((s) => s.toFixed(3));
     this.live.textContent = `Share on the informative pixels: linear programme ${lp}, smoothed ${smoothed}, average ${average}.`;

@@ -1,6 +1,6 @@
 // Announcements for screen readers of changes that Streamlit makes silently: a new page, the
 // progress of a task, and its result. Streamlit itself provides the skip link.
-import { settled } from "./settled.js";
+import { watchDocument } from "./settled.js";
 
 const AGAIN = 20_000; // ms between two announcements for one task
 
@@ -35,4 +35,4 @@ function look() {
   }
 }
 
-settled(look);
+watchDocument(look);

@@ -1,6 +1,6 @@
 // Button next to the title of every page that copies the address, which holds the state of the
 // page.
-import { settled } from "./settled.js";
+import { watchDocument } from "./settled.js";
 
 const LOOPBACK = /^(localhost|127\.|\[::1\])/;
 const OF_A_RUN = /[?&](run|runs|other|like)=/;
@@ -79,7 +79,7 @@ async function copied(text) {
 }
 
 let at = "";
-settled(() => {
+watchDocument(() => {
   const line = document.querySelector(
     '[data-testid="stMain"] [data-testid="stHeadingWithActionElements"]:has(> h1)',
   );

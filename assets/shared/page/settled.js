@@ -12,7 +12,7 @@ let soon;
  *
  * @param {() => void} look
  */
-export function settled(look) {
+export function watchDocument(look) {
   looks.push(look);
   look();
 }

@@ -2,13 +2,13 @@
 // checks what the browser has drawn by then. If the browser draws later, the grey strip of the
 // previous page's sidebar stays until the script runs again. This module makes the script run
 // again, once.
-import { settled } from "./settled.js";
+import { watchDocument } from "./settled.js";
 
 const CONTENT =
   '[data-testid="stSidebarNav"], [data-testid="stSidebarUserContent"] [data-testid="stElementContainer"]';
 let asked = ""; // address of the last rerun
 
-settled(() => {
+watchDocument(() => {
   const sidebar = document.querySelector('[data-testid="stSidebar"]');
   if (!sidebar || sidebar.querySelector(CONTENT)) asked = "";
   else if (

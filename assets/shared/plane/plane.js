@@ -93,7 +93,7 @@ export class Fields {
   /** @type {number | null} */
   reference;
   /** @type {Map<number, number>} */
-  asked; // time at which each request was sent
+  sentAt; // time at which each request was sent
   /** @type {Field} */
   field;
   /** @type {number} */
@@ -101,7 +101,7 @@ export class Fields {
   /** @type {number} */
   lagging;
   /** @type {number} */
-  told;
+  numbersTime;
   /** @type {Field | undefined} */
   spoken; // field whose numbers are shown, on the arrows as in the tables
   /** @type {HTMLDivElement} */
@@ -169,7 +169,7 @@ export class Fields {
   get route() {
     return "api/field";
   }
-  get kept() {
+  get keptParameters() {
     return ["hide", "socket", "grid"];
   } // parameters of the link in addition to the scene
   extra() {
@@ -187,7 +187,7 @@ export class Fields {
     this.explain = new Explain(this);
     this.lessons = new Lessons(this);
     this.root.append((this.whole = this.dom()));
-    this.themed();
+    this.onTheme();
     this.done.push(this.state());
     new ResizeObserver(() => this.resize()).observe(this.frame);
     this.resize();
@@ -387,7 +387,7 @@ export class Fields {
   /** @param {D} data */
   async update(data) {
     await this.ready;
-    this.themed();
+    this.onTheme();
     if (data.query !== this.data.query && data.query !== this.query) {
       // the link changed on the Python side
       this.scene = structuredClone(data.scene);
@@ -402,7 +402,7 @@ export class Fields {
     receiveFallback(this, data);
   }
 
-  themed() {
+  onTheme() {
     if (!newTheme(this)) return;
     if (this.field) this.rasterise();
     this.colourBar();
@@ -421,12 +421,12 @@ export class Fields {
   /** @param {ArrayBuffer} buffer */
   receive(buffer) {
     const answer = /** @type {Field | HoverAnswer} */ (decode(buffer));
-    if (answer.hover) return this.hand.hovered(answer.hover);
+    if (answer.hover) return this.hand.showTip(answer.hover);
     if (answer.id < this.answered) return;
     this.trip =
       0.8 * this.trip +
-      0.2 * (performance.now() - (this.asked?.get(answer.id) ?? performance.now()));
-    this.asked = new Map([...(this.asked ?? [])].filter(([id]) => id > answer.id));
+      0.2 * (performance.now() - (this.sentAt?.get(answer.id) ?? performance.now()));
+    this.sentAt = new Map([...(this.sentAt ?? [])].filter(([id]) => id > answer.id));
     this.answered = answer.id;
     this.field = answer;
     this.rasterise();
@@ -451,7 +451,7 @@ export class Fields {
     const fitting = 130 / largest;
     if (!this.forceScale || !(this.forceScale / fitting > 0.4 && this.forceScale / fitting < 1.5))
       this.forceScale = fitting;
-    this.beside(answer.query !== undefined);
+    this.updateNumbers(answer.query !== undefined);
     if (answer.query) {
       this.writeLink(answer.query);
       this.adopt(answer.hyper);
@@ -463,15 +463,15 @@ export class Fields {
   // but dragged points, which leave most curves unchanged, less often: without a GPU repainting
   // charts costs the plane frames.
   /** @param {boolean} now */
-  beside(now) {
+  updateNumbers(now) {
     const time = performance.now(),
-      { told = 0, charted = 0 } = this;
+      { numbersTime: told = 0, charted = 0 } = this;
     clearTimeout(this.lagging);
     if (!now && time - told < 100) {
-      this.lagging = setTimeout(() => this.beside(false), 100);
+      this.lagging = setTimeout(() => this.updateNumbers(false), 100);
       return;
     }
-    this.told = time;
+    this.numbersTime = time;
     this.spoken = this.field;
     this.numbers();
     this.invalidate();
@@ -497,7 +497,7 @@ export class Fields {
     const { scene, scale, reference } = this,
       id = ++this.seq,
       settle = n === RESTING;
-    (this.asked ??= new Map()).set(id, performance.now());
+    (this.sentAt ??= new Map()).set(id, performance.now());
     this.link.send({
       id,
       scene,
@@ -529,7 +529,7 @@ export class Fields {
   /** @param {Record<string, string>} query */
   writeLink(query) {
     this.query = new URLSearchParams(query).toString();
-    writeAddress(this.query, this.kept);
+    writeAddress(this.query, this.keptParameters);
   }
 
   numbers() {
@@ -597,7 +597,7 @@ export class Fields {
   }
 
   // Return the area of the plane that buttons cover.
-  covered() {
+  buttonArea() {
     const { offsetLeft: left, offsetTop: top, offsetWidth, offsetHeight } = this.tools;
     return offsetWidth
       ? { left, top, right: left + offsetWidth, bottom: top + offsetHeight }
@@ -615,7 +615,7 @@ export class Fields {
         forceScale: this.forceScale,
         moving: Boolean(this.hand.busy),
         told: this.spoken,
-        covered: this.covered(),
+        covered: this.buttonArea(),
       });
       if (this.painting) this.canvas.dataset.seq = String(this.painting);
     });

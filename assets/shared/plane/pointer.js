@@ -95,7 +95,7 @@ export class Hand {
       const place = nudged(event, get(), this.keyStep());
       if (!place) return;
       app.touch();
-      this.moved(() => set(place));
+      this.applyMove(() => set(place));
       this.restSoon();
     });
   }
@@ -111,8 +111,8 @@ export class Hand {
     app.touch();
     this.unlook();
     const now = { view: app.scene.view, size: app.size, place: get() },
-      act = (/** @type {Place} */ place) => this.moved(() => set(place));
-    carry(event, this.canvas, now, act, this.held(handle), handle);
+      act = (/** @type {Place} */ place) => this.applyMove(() => set(place));
+    carry(event, this.canvas, now, act, this.startDrag(handle), handle);
   }
 
   // Return the point that a mouse press on the plane takes hold of.
@@ -126,14 +126,14 @@ export class Hand {
   }
 
   /** @param {() => void} act */
-  moved(act) {
+  applyMove(act) {
     act();
     this.app.move();
   }
 
   // Start a drag and return the function that ends it.
   /** @param {HTMLElement} target */
-  held(target) {
+  startDrag(target) {
     this.busy = target;
     return (/** @type {boolean} */ moved) => {
       this.busy = null;
@@ -172,8 +172,8 @@ export class Hand {
     }
     if (!this.app.pans) return undefined;
     const { scene, size } = this.app,
-      set = (/** @type {number[]} */ view) => this.moved(() => (this.app.scene.view = view));
-    pan(event, this.canvas, { view: scene.view, size }, set, this.held(this.canvas));
+      set = (/** @type {number[]} */ view) => this.applyMove(() => (this.app.scene.view = view));
+    pan(event, this.canvas, { view: scene.view, size }, set, this.startDrag(this.canvas));
   }
 
   /** @param {PointerEvent} event */
@@ -323,7 +323,7 @@ export class Hand {
   }
 
   /** @param {Hover} hover */
-  hovered(hover) {
+  showTip(hover) {
     if (this.busy || !this.wanted) return;
     const { app } = this,
       { tip } = app,

@@ -14,7 +14,7 @@ export class Notes {
 
   /** @param {() => Told} told */
   constructor(told) {
-    this.told = told;
+    this.content = told;
     this.title = el("h1");
     this.caption = el("p", { class: "caption" });
     this.list = el("ul");
@@ -23,7 +23,7 @@ export class Notes {
     this.shown = el("dl");
     this.own = el("textarea", { "aria-label": "your own notes", placeholder: "Your own notes" });
     this.own.addEventListener("input", () => localStorage.setItem(this.key, this.own.value));
-    this.restart = el("button", { onclick: () => this.again() }, "From 0:00");
+    this.restart = el("button", { onclick: () => this.restartClock() }, "From 0:00");
   }
 
   get key() {
@@ -57,13 +57,13 @@ export class Notes {
       this.shown,
     );
     page.body.className = "";
-    this.show(this.told());
+    this.show(this.content());
     return true;
   }
 
-  again() {
+  restartClock() {
     this.began = Date.now();
-    this.show(this.told());
+    this.show(this.content());
   }
 
   /** @param {Told} told */
@@ -85,7 +85,7 @@ export class Notes {
     });
   }
 
-  over() {
+  close() {
     this.window?.close();
     this.window = null;
   }

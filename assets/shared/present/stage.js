@@ -30,7 +30,7 @@ export class Stage {
     this.sheet = new CSSStyleSheet();
     const asked = new URLSearchParams(location.search).get("controls");
     this.names = asked === null ? about.controls : asked.slice(0, 500).split(",").filter(Boolean);
-    this.notes = new Notes(() => this.told());
+    this.notes = new Notes(() => this.notesContent());
     this.caption = el("p", { class: "present-caption" });
     this.list = el("div", { class: "present-list" });
     this.chooser = el(
@@ -57,7 +57,7 @@ export class Stage {
         { class: "present-tools" },
         this.chooser,
         this.notesButton,
-        button("Full screen", "the whole screen (F)", () => this.screen()),
+        button("Full screen", "the whole screen (F)", () => this.toggleFullscreen()),
         button("Leave", "back to the page (Escape)", () => this.leave()),
       ),
     );
@@ -79,7 +79,7 @@ export class Stage {
     whole.showPopover();
     this.observer.observe(this.cell);
     this.choose(this.names);
-    this.alone();
+    this.makeRestInert();
     /** @type {HTMLElement | null} */
     const picture = whole.querySelector(".frame[tabindex], .frame [tabindex='0']");
     picture?.focus({ preventScroll: true });
@@ -99,7 +99,7 @@ export class Stage {
     if (!whole.classList.contains("presenting")) return;
     clearInterval(this.looking);
     this.observer.disconnect();
-    this.notes.over();
+    this.notes.close();
     if (document.fullscreenElement) document.exitFullscreen().catch(() => {});
     for (const element of this.asleep) element.inert = false;
     whole.hidePopover();
@@ -114,7 +114,7 @@ export class Stage {
   }
 
   // Make everything below the figure inert, for Tab and for screen readers.
-  alone() {
+  makeRestInert() {
     /** @type {Node | null} */
     let node = this.whole;
     while (node && node !== document.body) {
@@ -139,12 +139,12 @@ export class Stage {
         this.chooser.querySelector("summary")?.focus();
       } else this.leave();
     } else if (event.key === "s") this.openNotes();
-    else if (event.key === "f") this.screen();
+    else if (event.key === "f") this.toggleFullscreen();
     else return;
     event.preventDefault();
   }
 
-  screen() {
+  toggleFullscreen() {
     if (document.fullscreenElement) document.exitFullscreen();
     else document.documentElement.requestFullscreen().catch(() => {});
   }
@@ -212,12 +212,12 @@ export class Stage {
 
   // ---- caption and notes
   look() {
-    const text = this.words();
+    const text = this.captionText();
     if (this.caption.textContent !== text) {
       setText(this.caption, text);
       this.line();
     }
-    this.notes.show(this.told());
+    this.notes.show(this.notesContent());
   }
 
   // Shrink the type of a long caption so that it fits on one line.
@@ -240,12 +240,12 @@ export class Stage {
     return said?.textContent?.trim() ?? "";
   }
 
-  words() {
+  captionText() {
     return this.sentence || this.about.caption.replace("{loss}", this.loss);
   }
 
   // Return what the speaker's window shows: the notes and the state of the figure.
-  told() {
+  notesContent() {
     const { whole, about } = this,
       text = (/** @type {Element | null} */ node) => node?.textContent?.trim() ?? "";
     /** @type {[string, string][]} */
@@ -267,6 +267,6 @@ export class Stage {
       if (text(clock)) shown.push(["time", text(clock)]);
     for (const value of whole.querySelectorAll(".readout [data-readout]"))
       shown.push([value.getAttribute("data-readout") ?? "", text(value)]);
-    return { title: about.title, caption: this.words(), notes: about.notes, shown };
+    return { title: about.title, caption: this.captionText(), notes: about.notes, shown };
   }
 }

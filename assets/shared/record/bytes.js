@@ -7,7 +7,7 @@
  * @param {number} width bytes per integer
  * @param {...number} values not negative
  */
-export const whole = (width, ...values) =>
+export const bigEndian = (width, ...values) =>
   Uint8Array.from(
     values.flatMap((value) =>
       Array.from({ length: width }, (_, i) => Math.floor(value / 256 ** (width - 1 - i)) % 256),

@@ -1,12 +1,12 @@
 // Frames of H.264 as an MP4 file (ISO/IEC 14496-12, 14496-15), each with its own time in ms.
 /** @import { Encoded } from "../types.js" */
 /** @import { Part } from "./bytes.js" */
-import { joined, whole } from "./bytes.js";
+import { joined, bigEndian } from "./bytes.js";
 import { CODES, untilNext } from "./about.js";
 
 const TICKS = 1000, // per second
   DPI = 0x480000, // 72, the usual value
-  UPRIGHT = whole(4, 0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000),
+  UPRIGHT = bigEndian(4, 0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000),
   ENGLISH = 0x55c4;
 
 /**
@@ -15,7 +15,7 @@ const TICKS = 1000, // per second
  */
 function box(name, ...content) {
   const body = joined(content);
-  return joined([whole(4, body.length + 8), name, body]);
+  return joined([bigEndian(4, body.length + 8), name, body]);
 }
 /**
  * Return a box with version 0 and flags.
@@ -24,7 +24,7 @@ function box(name, ...content) {
  * @param {number} flags
  * @param {...Part} content
  */
-const full = (name, flags, ...content) => box(name, whole(4, flags), ...content);
+const full = (name, flags, ...content) => box(name, bigEndian(4, flags), ...content);
 
 // Return the sample table: format of the frames, their offsets in the file and durations.
 /**
@@ -37,32 +37,32 @@ function table(film, start) {
     keys = pictures.flatMap(({ key }, i) => (key ? [i + 1] : []));
   const drawn = box(
     "avc1",
-    whole(4, 0),
-    whole(2, 0, 1),
-    whole(4, 0, 0, 0, 0),
-    whole(2, width, height),
-    whole(4, DPI, DPI, 0),
-    whole(2, 1), // frames per sample
-    whole(4, 0, 0, 0, 0, 0, 0, 0, 0), // name of the compressor
-    whole(2, 24, 0xffff), // bits per pixel
+    bigEndian(4, 0),
+    bigEndian(2, 0, 1),
+    bigEndian(4, 0, 0, 0, 0),
+    bigEndian(2, width, height),
+    bigEndian(4, DPI, DPI, 0),
+    bigEndian(2, 1), // frames per sample
+    bigEndian(4, 0, 0, 0, 0, 0, 0, 0, 0), // name of the compressor
+    bigEndian(2, 24, 0xffff), // bits per pixel
     box("avcC", description ?? []),
     box(
       "colr",
       "nclx",
-      whole(2, primaries[colours?.primaries ?? ""] ?? CODES.unknown),
-      whole(2, transfer[colours?.transfer ?? ""] ?? CODES.unknown),
-      whole(2, matrix[colours?.matrix ?? ""] ?? CODES.unknown),
+      bigEndian(2, primaries[colours?.primaries ?? ""] ?? CODES.unknown),
+      bigEndian(2, transfer[colours?.transfer ?? ""] ?? CODES.unknown),
+      bigEndian(2, matrix[colours?.matrix ?? ""] ?? CODES.unknown),
       [colours?.fullRange ? 0x80 : 0],
     ),
   );
   return box(
     "stbl",
-    full("stsd", 0, whole(4, 1), drawn),
-    full("stts", 0, whole(4, pictures.length, ...untilNext(film).flatMap((ms) => [1, ms]))),
-    full("stss", 0, whole(4, keys.length, ...keys)),
-    full("stsc", 0, whole(4, 1, 1, pictures.length, 1)), // all samples in one chunk
-    full("stsz", 0, whole(4, 0, pictures.length, ...pictures.map(({ data }) => data.length))),
-    full("stco", 0, whole(4, 1, start)),
+    full("stsd", 0, bigEndian(4, 1), drawn),
+    full("stts", 0, bigEndian(4, pictures.length, ...untilNext(film).flatMap((ms) => [1, ms]))),
+    full("stss", 0, bigEndian(4, keys.length, ...keys)),
+    full("stsc", 0, bigEndian(4, 1, 1, pictures.length, 1)), // all samples in one chunk
+    full("stsz", 0, bigEndian(4, 0, pictures.length, ...pictures.map(({ data }) => data.length))),
+    full("stco", 0, bigEndian(4, 1, start)),
   );
 }
 
@@ -77,31 +77,31 @@ function described(film, start) {
     full(
       "mvhd",
       0,
-      whole(4, 0, 0, TICKS, length, 0x10000), // normal playback rate
-      whole(2, 0x100, 0),
-      whole(4, 0, 0),
+      bigEndian(4, 0, 0, TICKS, length, 0x10000), // normal playback rate
+      bigEndian(2, 0x100, 0),
+      bigEndian(4, 0, 0),
       UPRIGHT,
-      whole(4, 0, 0, 0, 0, 0, 0),
-      whole(4, 2), // next track ID
+      bigEndian(4, 0, 0, 0, 0, 0, 0),
+      bigEndian(4, 2), // next track ID
     ),
     box(
       "trak",
       full(
         "tkhd",
         3, // track enabled and used in the movie
-        whole(4, 0, 0, 1, 0, length, 0, 0),
-        whole(2, 0, 0, 0, 0),
+        bigEndian(4, 0, 0, 1, 0, length, 0, 0),
+        bigEndian(2, 0, 0, 0, 0),
         UPRIGHT,
-        whole(4, width * 0x10000, height * 0x10000),
+        bigEndian(4, width * 0x10000, height * 0x10000),
       ),
       box(
         "mdia",
-        full("mdhd", 0, whole(4, 0, 0, TICKS, length), whole(2, ENGLISH, 0)),
-        full("hdlr", 0, whole(4, 0), "vide", whole(4, 0, 0, 0), "DML Lab\0"),
+        full("mdhd", 0, bigEndian(4, 0, 0, TICKS, length), bigEndian(2, ENGLISH, 0)),
+        full("hdlr", 0, bigEndian(4, 0), "vide", bigEndian(4, 0, 0, 0), "DML Lab\0"),
         box(
           "minf",
-          full("vmhd", 1, whole(2, 0, 0, 0, 0)),
-          box("dinf", full("dref", 0, whole(4, 1), full("url ", 1))), // data in this file
+          full("vmhd", 1, bigEndian(2, 0, 0, 0, 0)),
+          box("dinf", full("dref", 0, bigEndian(4, 1), full("url ", 1))), // data in this file
           table(film, start),
         ),
       ),
@@ -111,7 +111,7 @@ function described(film, start) {
 
 /** @param {Encoded} film */
 export function mp4(film) {
-  const kind = box("ftyp", "isom", whole(4, 0x200), "isomiso2avc1mp41"),
+  const kind = box("ftyp", "isom", bigEndian(4, 0x200), "isomiso2avc1mp41"),
     data = box("mdat", ...film.pictures.map((picture) => picture.data)),
     start = kind.length + described(film, 0).length + 8;
   return joined([kind, described(film, start), data]);

@@ -36,7 +36,7 @@ function sweeps(app) {
       {
         title: `${row.querySelector(".symbol")?.textContent ?? name} from end to end and back`,
         pose: (/** @type {number} */ t) =>
-          put(String(Number(min) + (Number(max) - Number(min)) * there(t)), "input"),
+          put(String(Number(min) + (Number(max) - Number(min)) * thereAndBack(t)), "input"),
         end: () => put(before, "change"),
       },
     ];
@@ -44,7 +44,7 @@ function sweeps(app) {
 }
 
 // Return the position of a motion there and back, slow at both ends.
-const there = (/** @type {number} */ t) => (1 - Math.cos(2 * Math.PI * t)) / 2;
+const thereAndBack = (/** @type {number} */ t) => (1 - Math.cos(2 * Math.PI * t)) / 2;
 
 /** @param {Filmed} app */
 export async function record(app) {

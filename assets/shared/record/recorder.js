@@ -89,10 +89,11 @@ export class Recorder {
 
   // Wait until nothing is pending; a figure that moves by itself never comes to rest.
   /** @returns {Promise<void>} */
-  async drawn(quiet = 0, waited = 0) {
+  async waitUntilDrawn(quiet = 0, waited = 0) {
     await frame();
     const now = this.still ? quiet + 1 : 0;
-    if (now < WAITS && waited < PATIENCE && !this.stopped) await this.drawn(now, waited + 1);
+    if (now < WAITS && waited < PATIENCE && !this.stopped)
+      await this.waitUntilDrawn(now, waited + 1);
   }
 
   // Record a loop and wait for every frame. Return null if cancelled.
@@ -104,11 +105,11 @@ export class Recorder {
    */
   async loop(motion, seconds, kind, tell) {
     const count = Math.round(seconds * RATE),
-      film = this.begun(kind);
+      film = this.startFilm(kind);
     try {
       for await (const i of this.turns(count)) {
         await motion.pose(i / count);
-        await this.drawn();
+        await this.waitUntilDrawn();
         this.draw();
         await film.add(i * STEP);
         tell((i + 1) / count, `frame ${i + 1} of ${count}`);
@@ -127,7 +128,7 @@ export class Recorder {
    * @param {Tell} tell
    */
   async live(seconds, kind, tell) {
-    const film = this.begun(kind),
+    const film = this.startFilm(kind),
       began = performance.now();
     const passed = () => Math.round(performance.now() - began);
     try {
@@ -145,7 +146,7 @@ export class Recorder {
 
   // Start a film; its first frame determines the size.
   /** @param {Kind} kind */
-  begun(kind) {
+  startFilm(kind) {
     this.draw();
     return writer(this.canvas, kind);
   }

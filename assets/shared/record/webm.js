@@ -1,7 +1,7 @@
 // Frames of VP9 as a WebM file (Matroska, RFC 9559), each with its own time in ms.
 /** @import { Encoded } from "../types.js" */
 /** @import { Part } from "./bytes.js" */
-import { joined, whole } from "./bytes.js";
+import { joined, bigEndian } from "./bytes.js";
 import { CODES } from "./about.js";
 
 const NANOSECONDS = 1e6; // per tick of the file
@@ -17,7 +17,7 @@ const TRACK = 1,
 function element(id, ...content) {
   const body = joined(content),
     width = Math.ceil(Math.log2(id + 1) / 8);
-  return joined([whole(width, id), [1], whole(7, body.length), body]);
+  return joined([bigEndian(width, id), [1], bigEndian(7, body.length), body]);
 }
 /** @param {number} value */
 function float(value) {
@@ -26,7 +26,7 @@ function float(value) {
   return bytes;
 }
 const number = (/** @type {number} */ id, /** @type {number} */ value) =>
-  element(id, whole(4, value));
+  element(id, bigEndian(4, value));
 
 /** @param {Encoded} film */
 function described(film) {
@@ -73,7 +73,8 @@ export function webm(film) {
     if (key) groups.push({ ms, blocks: [] }); // every cluster starts with a key frame
     const group = groups[groups.length - 1];
     group.blocks.push(
-      element(0xa3, [0x80 | TRACK], whole(2, ms - group.ms), [key ? 0x80 : 0], data), // SimpleBlock
+      // SimpleBlock
+      element(0xa3, [0x80 | TRACK], bigEndian(2, ms - group.ms), [key ? 0x80 : 0], data),
     );
   }
   const head = described(film),

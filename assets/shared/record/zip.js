@@ -1,5 +1,5 @@
 // ZIP archives (APPNOTE 6.3.10) without compression, since PNG is compressed already.
-import { joined, whole } from "./bytes.js";
+import { joined, bigEndian } from "./bytes.js";
 
 const VERSION = 20, // version 2.0
   NEW_YEAR_1980 = 0x21; // earliest date of the ZIP format
@@ -21,7 +21,8 @@ function crc(data) {
  * @param {number} width
  * @param {...number} values
  */
-const little = (width, ...values) => joined(values.map((value) => whole(width, value).reverse()));
+const little = (width, ...values) =>
+  joined(values.map((value) => bigEndian(width, value).reverse()));
 
 /**
  * Return the parts of an archive in order.

@@ -70,10 +70,10 @@ export class Clock {
   }
   // Handle an answer; `A` may carry more than steps.
   /** @param {A} _answer */
-  received(_answer) {}
+  onAnswer(_answer) {}
   // Handle an answer to a draft.
   /** @param {A} _answer */
-  previewed(_answer) {}
+  onDraft(_answer) {}
   // Handle a link and its additional fields.
   /** @param {A} _answer */
   remember(_answer) {}
@@ -83,7 +83,7 @@ export class Clock {
   paint() {}
   rest() {}
   /** @param {boolean} _playing */
-  toggled(_playing) {}
+  onPlayToggled(_playing) {}
   /** @param {string} _text */
   message(_text) {}
   // Number of steps per epoch.
@@ -119,7 +119,7 @@ export class Clock {
   }
 
   // Request the first step and the step of a link.
-  begin() {
+  requestFirst() {
     const { goal } = this;
     this.ask({ rest: true, want: goal, frames: goal ? [goal] : [] });
   }
@@ -131,12 +131,12 @@ export class Clock {
     for (const id of this.revisions.keys()) if (id <= answer.id) this.revisions.delete(id);
     if (revision !== this.revision) return;
     if (answer.preparing) {
-      this.received(answer);
+      this.onAnswer(answer);
       this.prepare(answer.preparing, Boolean(answer.failed));
       return;
     }
     if (draft) {
-      if (this.drafting) this.previewed(answer);
+      if (this.drafting) this.onDraft(answer);
       return;
     }
     if (this.preparing) {
@@ -145,7 +145,7 @@ export class Clock {
     }
     this.trained = answer.ready;
     this.history.add(answer);
-    this.received(answer);
+    this.onAnswer(answer);
     if (answer.query) {
       this.needsLink = false;
       this.remember(answer);
@@ -153,7 +153,7 @@ export class Clock {
     const { last } = this.history;
     if (answer.stopped) this.goal = Math.min(this.goal, last);
     if (this.goal) this.approach();
-    else this.behind();
+    else this.isBehind();
     if (this.wanted !== undefined && this.history.has(this.wanted)) this.arrive(this.wanted);
     if (answer.stopped && (Number(this.wanted) > last || (this.playing && this.at >= last)))
       this.pause(`${answer.stopped}. Lower the learning rate, or go back and change something.`);
@@ -172,7 +172,7 @@ export class Clock {
     this.message(why);
     if (!failed)
       this.preparing = setTimeout(() => {
-        if (!this.closed && revision === this.revision) this.begin();
+        if (!this.closed && revision === this.revision) this.requestFirst();
       }, 700);
   }
 
@@ -194,7 +194,7 @@ export class Clock {
 
   // Return true if the display shows a recording or a step that Python has dropped: the next step
   // then waits until Python has computed those before it.
-  behind() {
+  isBehind() {
     const { last } = this.history,
       late =
         this.recordedTo < 0 && this.trained < last && (this.playing || this.wanted !== undefined);
@@ -210,7 +210,7 @@ export class Clock {
     this.frameTimes = [];
     this.due = this.began = performance.now();
     this.message("");
-    this.toggled(true);
+    this.onPlayToggled(true);
     this.tickSoon();
   }
 
@@ -220,7 +220,7 @@ export class Clock {
     if (why !== undefined) this.message(why);
     if (!this.playing) return;
     this.playing = false;
-    this.toggled(false);
+    this.onPlayToggled(false);
     this.invalidate();
     this.rest();
   }

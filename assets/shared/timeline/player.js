@@ -90,11 +90,11 @@ export class Player extends Clock {
 
   /** @param {D} data */
   async build(data) {
-    await this.dress();
+    await this.createElements();
     this.start(data);
   }
 
-  async dress() {
+  async createElements() {
     const styles = new URL("timeline.css", import.meta.url).href;
     this.schema = await loadStyles(this.root, this.about.module, styles);
     this.root.append((this.whole = this.dom()));
@@ -110,7 +110,7 @@ export class Player extends Clock {
   start(data) {
     this.resize();
     this.presets.find(data.state);
-    this.begin();
+    this.requestFirst();
     if (data.idle && !still()) this.play();
   }
 
@@ -132,21 +132,21 @@ export class Player extends Clock {
     this.invalidate();
   }
   // Called after the theme has changed.
-  themed() {}
+  onTheme() {}
   // Handle the additional fields of a link.
   /** @param {A} _answer */
-  told(_answer) {}
+  onLink(_answer) {}
   // Return parameters of the address in addition to the state and the step.
   /** @returns {Record<string, string>} */
   marks() {
     return {};
   }
   // Return a description of the step shown, for screen readers.
-  spoken() {
+  describeStep() {
     return "";
   }
   // Return the notice shown while there is no message.
-  aside() {
+  defaultNotice() {
     return "";
   }
   get sentence() {
@@ -158,11 +158,11 @@ export class Player extends Clock {
     return [];
   }
   // Called when another state replaces the settings of the panel.
-  cleared() {}
+  onStateReplaced() {}
 
   // ---- the page
   panel() {
-    this.now = clone(this.inForce(this.at));
+    this.now = clone(this.settingsAt(this.at));
     this.nowSeen = JSON.stringify(this.now);
     const { activeElement } = /** @type {ParentNode & Partial<ShadowRoot>} */ (this.root),
       focused = activeElement?.getAttribute("aria-label");
@@ -183,7 +183,7 @@ export class Player extends Clock {
   }
 
   /** @param {boolean} playing */
-  toggled(playing) {
+  onPlayToggled(playing) {
     this.playButton.textContent = playing ? "Pause" : "Play";
     this.playButton.setAttribute("aria-label", playing ? "pause" : "play");
   }
@@ -209,7 +209,7 @@ export class Player extends Clock {
 
   tell() {
     const slower = "No direct connection: steps come through the page itself, slower.",
-      parts = [this.said || this.aside(), this.link.fallback ? slower : ""];
+      parts = [this.said || this.defaultNotice(), this.link.fallback ? slower : ""];
     setText(this.notice, parts.filter(Boolean).join(" "));
   }
 
@@ -226,7 +226,7 @@ export class Player extends Clock {
   async update(data) {
     await this.ready;
     if (newTheme(this)) {
-      this.themed();
+      this.onTheme();
       this.invalidate();
     }
     const query = JSON.stringify(data.query);
@@ -244,8 +244,8 @@ export class Player extends Clock {
 
   // ---- changes
   /** @param {number} step */
-  inForce(step) {
-    return this.latest(this.state.changes.filter((c) => c.at <= step));
+  settingsAt(step) {
+    return this.lastSettings(this.state.changes.filter((c) => c.at <= step));
   }
 
   // Return the values set by the last of these changes, or those of the initial state.
@@ -253,18 +253,18 @@ export class Player extends Clock {
    * @param {S["changes"]} changes
    * @returns {N}
    */
-  latest(changes) {
+  lastSettings(changes) {
     /** @type {Record<string, any>} */
     const source = changes.at(-1) ?? this.state;
     return /** @type {N} */ (Object.fromEntries(this.settings.map((name) => [name, source[name]])));
   }
 
   follow() {
-    if (!this.pending && JSON.stringify(this.inForce(this.at)) !== this.nowSeen) this.panel();
+    if (!this.pending && JSON.stringify(this.settingsAt(this.at)) !== this.nowSeen) this.panel();
   }
 
   // Apply a slider or a held key shortly after it comes to rest.
-  soon() {
+  commitSoon() {
     clearTimeout(this.pending ?? 0);
     this.pending = setTimeout(() => {
       this.pending = null;
@@ -279,10 +279,10 @@ export class Player extends Clock {
     const { at, state } = this,
       now = clone(this.now),
       same = (/** @type {N} */ before) => JSON.stringify(before) === JSON.stringify(now);
-    if (same(this.inForce(at)) && !state.changes.some((c) => c.at > at)) return;
+    if (same(this.settingsAt(at)) && !state.changes.some((c) => c.at > at)) return;
     const kept = state.changes.filter((c) => c.at < at);
     if (at === 0) this.change({ ...state, ...now, changes: [] });
-    else if (same(this.latest(kept))) this.change({ ...state, changes: kept });
+    else if (same(this.lastSettings(kept))) this.change({ ...state, changes: kept });
     else this.change({ ...state, changes: [...kept, { at, ...now }] });
   }
 
@@ -299,7 +299,7 @@ export class Player extends Clock {
       this.ask({ rest: true });
     }
     if (played) this.play();
-    else this.toggled(false);
+    else this.onPlayToggled(false);
     this.message(
       full ? `A link keeps ${changes} changes on the way: started again with these settings.` : "",
     );
@@ -317,9 +317,9 @@ export class Player extends Clock {
   load(state, goal = 0) {
     this.renew(state, goal);
     this.data = { ...this.data, idle: false };
-    this.cleared();
+    this.onStateReplaced();
     this.panel();
-    this.begin();
+    this.requestFirst();
   }
 
   /** @param {number} index */
@@ -336,7 +336,7 @@ export class Player extends Clock {
       if (this.playing || this.closed) return;
       const { wanted } = this;
       this.ask({ rest: true, ...(wanted === undefined ? {} : { want: wanted, frames: [wanted] }) });
-      const text = this.spoken();
+      const text = this.describeStep();
       if (text) this.live.textContent = text;
     }, 150);
   }
@@ -349,7 +349,7 @@ export class Player extends Clock {
       ...answer.query,
       step: String(this.goal || this.at),
     }).toString();
-    this.told(answer);
+    this.onLink(answer);
     if (this.goal || (this.data.idle && this.playing)) return;
     // While playing, link to the step of the last change, which shows its result.
     this.write(this.playing ? (this.state.changes.at(-1)?.at ?? 0) : this.at);

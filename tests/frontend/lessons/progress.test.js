@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
-import { answered, remember, standing } from "../../../assets/lessons/progress.js";
+import { answered, remember, lessonProgress } from "../../../assets/lessons/progress.js";
 
 /** @type {Map<string, string>} */
 const kept = new Map();
@@ -20,12 +20,12 @@ test("what was answered is kept once each, in order", () => {
   remember("triplet", 1);
   remember("triplet", 1);
   assert.deepEqual(answered(), { triplet: [1, 3] });
-  assert.deepEqual(standing(row, answered()), { done: [1, 3], next: 2 });
+  assert.deepEqual(lessonProgress(row, answered()), { done: [1, 3], next: 2 });
 });
 
 test("a new lesson begins with its first step, and so does one that is done", () => {
-  assert.deepEqual(standing(row, {}), { done: [], next: 1 });
-  assert.deepEqual(standing(row, { triplet: [1, 2, 3, 9] }), { done: [1, 2, 3], next: 1 });
+  assert.deepEqual(lessonProgress(row, {}), { done: [], next: 1 });
+  assert.deepEqual(lessonProgress(row, { triplet: [1, 2, 3, 9] }), { done: [1, 2, 3], next: 1 });
 });
 
 test("what other hands left in the storage does no harm", () => {

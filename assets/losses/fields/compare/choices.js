@@ -52,7 +52,7 @@ export function pairMenu(app) {
   const choose = (/** @type {number[]} */ pair) => {
     app.hand.touch();
     state.pair = pair;
-    app.paired();
+    app.updatePairMenu();
     app.rescale();
   };
   const pick = (/** @type {number} */ side) => {

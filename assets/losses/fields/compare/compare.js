@@ -97,9 +97,9 @@ export class Compare extends Asking {
   }
 
   /** @param {CompareData} data */
-  begin(data) {
+  onReady(data) {
     this.panels();
-    this.themed();
+    this.onTheme();
     this.ask(RESTING);
     this.landscape.follow(true);
     if (data.idle && !still()) this.hand.orbit();
@@ -143,7 +143,7 @@ export class Compare extends Asking {
     this.add.disabled = this.state.panels.length >= MOST;
     this.options.replaceChildren(...options(this));
     this.judgement.fill();
-    this.paired();
+    this.updatePairMenu();
     this.resize();
   }
 
@@ -240,14 +240,14 @@ export class Compare extends Asking {
   /** @param {number} k */
   insert(k) {
     this.state.panels.splice(k + 1, 0, structuredClone(this.state.panels[k]));
-    this.changed([k, k + 1]);
+    this.setPair([k, k + 1]);
   }
 
   /** @param {number} k */
   remove(k) {
     this.state.panels.splice(k, 1);
     const left = this.state.pair.filter((i) => i !== k).map((i) => (i > k ? i - 1 : i));
-    this.changed(left.length === 2 ? left : [0, 1]);
+    this.setPair(left.length === 2 ? left : [0, 1]);
   }
 
   /**
@@ -257,18 +257,18 @@ export class Compare extends Asking {
   exchange(i, j) {
     const { panels } = this.state;
     [panels[i], panels[j]] = [panels[j], panels[i]];
-    this.changed(this.state.pair);
+    this.setPair(this.state.pair);
   }
 
   /** @param {number[]} pair */
-  changed(pair) {
+  setPair(pair) {
     this.hand.touch();
     this.state.pair = pair;
     this.panels();
     this.rescale();
   }
 
-  paired() {
+  updatePairMenu() {
     this.pairBox.replaceChildren(...pairMenu(this));
   }
 
@@ -287,14 +287,14 @@ export class Compare extends Asking {
   }
 
   /** @param {CompareData} data */
-  followed(data) {
+  onLinkFollowed(data) {
     this.state = structuredClone(data.comparison);
     this.presets.press();
     this.panels();
     this.rescale();
   }
 
-  themed() {
+  onTheme() {
     if (this.answer) {
       this.spread();
       this.tell();
@@ -352,7 +352,7 @@ export class Compare extends Asking {
   }
 
   /** @param {CompareAnswer} answer */
-  received(answer) {
+  onAnswer(answer) {
     if (answer.there && this.place && answer.there.length === this.cards.length)
       this.report(answer);
     if (!answer.panels || answer.panels.length !== this.cards.length) return;
@@ -360,7 +360,7 @@ export class Compare extends Asking {
     this.scales = { scale: answer.scale, reference: answer.reference, span: answer.span };
     this.spread();
     this.tell();
-    if (answer.query !== undefined) this.settled(answer);
+    if (answer.query !== undefined) this.onRestAnswer(answer);
   }
 
   // Split an answer into one field per plane, including the difference.
@@ -456,12 +456,12 @@ export class Compare extends Asking {
   }
 
   /** @param {CompareAnswer} answer */
-  settled(answer) {
+  onRestAnswer(answer) {
     this.query = answer.query ?? "";
     this.snippet = answer.snippet ?? "";
     this.onSettled?.();
     if (this.hand.orbiting) this.queries.add(this.query);
-    else this.linked(this.query, ["hide", "socket"]);
+    else this.setLink(this.query, ["hide", "socket"]);
   }
 
   // Fit the colour scale again, unless it is locked and `insist` is false.

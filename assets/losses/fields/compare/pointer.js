@@ -53,8 +53,8 @@ export class Hand {
     const { state } = this.app,
       now = { view: state.view, size: plane.size, place: state[name] },
       handle = plane.handles[name],
-      set = (/** @type {Place} */ place) => this.moved({ [name]: place });
-    carry(event, plane.canvas, now, set, this.hold(handle), handle);
+      set = (/** @type {Place} */ place) => this.applyMove({ [name]: place });
+    carry(event, plane.canvas, now, set, this.startDrag(handle), handle);
   }
 
   /**
@@ -74,18 +74,18 @@ export class Hand {
     }
     this.touch();
     const now = { view: this.view(), size: plane.size };
-    pan(event, plane.canvas, now, (view) => this.moved({ view }), this.hold(plane.canvas));
+    pan(event, plane.canvas, now, (view) => this.applyMove({ view }), this.startDrag(plane.canvas));
   }
 
   /** @param {Partial<Comparison>} what */
-  moved(what) {
+  applyMove(what) {
     Object.assign(this.app.state, what);
     this.app.move();
   }
 
   // Start a drag and return the function that ends it.
   /** @param {HTMLElement} target */
-  hold(target) {
+  startDrag(target) {
     this.held = target;
     return (/** @type {boolean} */ moved) => {
       this.held = null;

@@ -18,7 +18,7 @@ export const SHADES = {
 
 export class Scales {
   /** @type {string} */
-  told;
+  shownKey;
 
   /** @param {Compare} app */
   constructor(app) {
@@ -73,8 +73,8 @@ export class Scales {
       state.clamp,
       state.region,
     ]);
-    if (now === this.told) return;
-    this.told = now;
+    if (now === this.shownKey) return;
+    this.shownKey = now;
     this.all.replaceChildren(
       bar(
         answer.signed ? "signed" : "ramp",

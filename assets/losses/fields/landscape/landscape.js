@@ -66,15 +66,15 @@ export class Landscape {
     this.host = host;
     this.pair = pair;
     const { data } = host;
-    const there = (/** @type {string} */ path) => new URL(data.base + path, location.href).href;
-    this.there = there;
+    const assetUrl = (/** @type {string} */ path) => new URL(data.base + path, location.href).href;
+    this.there = assetUrl;
     const file = el("a", { class: "button", download: "" }, "HTML file");
     for (const event of ["pointerdown", "focus", "click"])
       file.addEventListener(event, () => {
         const dark = host.theme === "dark" ? "&dark=1" : "";
-        file.href = there(`api/landscape/${page}/export.html?${host.query}${dark}`);
+        file.href = assetUrl(`api/landscape/${page}/export.html?${host.query}${dark}`);
       });
-    file.href = there(`api/landscape/${page}/export.html?${host.query}`);
+    file.href = assetUrl(`api/landscape/${page}/export.html?${host.query}`);
     this.weight.addEventListener("input", () => this.weigh(Number(this.weight.value)));
     this.weight.addEventListener("change", () => host.weigh(Number(this.weight.value)));
     this.weigh(mass);
@@ -198,7 +198,7 @@ export class Landscape {
       this.drawn = drawn;
       this.observer.observe(this.space);
       drawn.on("plotly_click", (event) => this.clicked(event));
-      drawn.on("plotly_relayout", (change) => this.turned(change));
+      drawn.on("plotly_relayout", (change) => this.syncCameras(change));
     }
     this.marbles = figure.marbles;
     if (verdicts.length) setText(this.words, verdicts.join(" "));
@@ -252,7 +252,7 @@ export class Landscape {
 
   // ---- camera Apply the camera of one surface to both.
   /** @param {Record<string, Camera>} change */
-  turned(change) {
+  syncCameras(change) {
     const [first, second] = [change["scene.camera"], change["scene2.camera"]],
       camera = first ?? second;
     if (!camera) return;

@@ -45,7 +45,7 @@ class PairWeights extends Asking {
   /** @type {number | undefined} */
   top; // top of the scale
   /** @type {PairWeightsAnswer | undefined} */
-  there; // last numbers
+  numbersAt; // last numbers
   /** @type {PairWeightsAnswer | undefined} */
   maps; // last maps
   /** @type {OffscreenCanvas[]} */
@@ -64,7 +64,7 @@ class PairWeights extends Asking {
     this.slides = new Presets(data.slides, (i) => this.take(i), EXPLAINED);
   }
 
-  begin() {
+  onReady() {
     this.slides.find(this.view);
     this.fill();
     for (const { canvas } of this.cards) this.observer.observe(canvas);
@@ -245,7 +245,7 @@ class PairWeights extends Asking {
 
   // ---- messages from Streamlit
   /** @param {PairWeightsData} data */
-  followed(data) {
+  onLinkFollowed(data) {
     this.view = structuredClone(data.view);
     this.slides.press();
     this.slides.find(this.view);
@@ -254,8 +254,8 @@ class PairWeights extends Asking {
     this.rest();
   }
 
-  themed() {
-    if (this.maps) this.develop(this.maps);
+  onTheme() {
+    if (this.maps) this.prepareMaps(this.maps);
     this.draw();
   }
 
@@ -290,20 +290,20 @@ class PairWeights extends Asking {
   }
 
   /** @param {PairWeightsAnswer} answer */
-  received(answer) {
-    this.there = answer;
+  onAnswer(answer) {
+    this.numbersAt = answer;
     this.tell(answer);
     if (answer.n) {
       this.maps = answer;
       this.top = answer.top;
-      this.develop(answer);
-      if (answer.query !== undefined) this.linked(answer.query, this.data.kept);
+      this.prepareMaps(answer);
+      if (answer.query !== undefined) this.setLink(answer.query, this.data.kept);
     }
     this.draw(answer.id);
   }
 
   /** @param {PairWeightsAnswer} maps */
-  develop(maps) {
+  prepareMaps(maps) {
     this.rasters = [0, 1].map((k) => rasterise(maps, maps[`weight${k}`], this.theme));
     const { signed, top } = maps;
     paintScale(this.bar, (t) =>
@@ -361,7 +361,7 @@ class PairWeights extends Asking {
 
   paint() {
     this.cards.forEach(({ canvas }, k) => this.paintCard(canvas, k));
-    paintSphere(drawing(this.sphere), this.sphere.clientWidth, this.there?.triplet, this.theme);
+    paintSphere(drawing(this.sphere), this.sphere.clientWidth, this.numbersAt?.triplet, this.theme);
     if (this.painting) this.whole.dataset.seq = String(this.painting);
   }
 
@@ -431,7 +431,7 @@ class PairWeights extends Asking {
   rest() {
     this.ask(RESTING);
     this.tellSoon(() => {
-      if (this.there?.triplet)
+      if (this.numbersAt?.triplet)
         this.live.textContent = this.cards
           .map((c, k) => `loss ${k + 1}: ${c.values.map((v) => v.textContent).join(", ")}`)
           .join(". ");

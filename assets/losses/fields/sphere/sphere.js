@@ -116,7 +116,7 @@ class Sphere extends Asking {
   onSphere; // last answer for the sphere
   /** @type {{ answer: SphereAnswer, key: string } | undefined} */
   angles; // last answer with the map of both angles
-  asked = ""; // key of the requested map
+  requestedMap = ""; // key of the requested map
   /** @type {OffscreenCanvas[] | undefined} */
   maps;
   /** @type {object | null} */
@@ -138,12 +138,12 @@ class Sphere extends Asking {
     super(root, data, { api: "api/sphere", module: import.meta.url });
     this.scene = structuredClone(data.scene);
     this.states = new Presets(data.states, (i) => this.show(i));
-    this.told = this.lossKey(data.scene);
+    this.reportedLoss = this.lossKey(data.scene);
   }
 
   /** @param {SphereData} data */
-  begin(data) {
-    this.themed();
+  onReady(data) {
+    this.onTheme();
     this.observer.observe(this.views);
     this.panel();
     this.rest(false);
@@ -356,16 +356,16 @@ class Sphere extends Asking {
   }
 
   // ---- messages from Python
-  themed() {
+  onTheme() {
     paintScale(this.scaleBar, (t) => rampColour(t, this.theme));
     this.paintFigures();
     this.sync();
   }
 
   /** @param {SphereAnswer} answer */
-  received(answer) {
+  onAnswer(answer) {
     this.answer = answer;
-    if (answer.map) this.angles = { answer, key: this.asked };
+    if (answer.map) this.angles = { answer, key: this.requestedMap };
     if (answer.on === "sphere") this.onSphere = answer;
     this.paintFigures(answer);
     this.numbers(answer);
@@ -390,7 +390,7 @@ class Sphere extends Asking {
     const { scene } = this,
       key = this.lossKey() + scene.probe,
       map = scene.on === "circle" && this.angles?.key !== key;
-    if (map) this.asked = key;
+    if (map) this.requestedMap = key;
     this.link.send({ id: ++this.seq, scene, fine, map });
     return this.seq;
   }
@@ -576,8 +576,8 @@ class Sphere extends Asking {
     if (linked) this.linking = id;
     this.tellSoon(() => {
       if (this.answer) this.live.textContent = `loss ${show(this.answer.energy)}`;
-      if (!linked || this.lossKey() === this.told) return;
-      this.told = this.lossKey();
+      if (!linked || this.lossKey() === this.reportedLoss) return;
+      this.reportedLoss = this.lossKey();
       this.setState("scene", structuredClone(this.scene));
     }, 150);
   }

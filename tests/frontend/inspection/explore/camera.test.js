@@ -45,7 +45,7 @@ test("no farther than the whole, no closer than the places are fine; never off t
   assert.equal(camera.zoom, 1);
   camera.look(7, -2);
   assert.deepEqual([camera.x, camera.y], [1, 0]);
-  camera.whole();
+  camera.showAll();
   assert.deepEqual([camera.x, camera.y, camera.zoom], [0.5, 0.5, 1]);
 });
 

@@ -79,7 +79,7 @@ test("an arrow leads to the near point of its quarter", () => {
     ]),
     all = { left: 0, right: 1, bottom: 0, top: 1 },
     from = [0.5, 0.5];
-  const way = (arrow, window = all) => cloud.beside(from, arrow, window, () => true, 0);
+  const way = (arrow, window = all) => cloud.nearestInDirection(from, arrow, window, () => true, 0);
   assert.deepEqual([way([1, 0]), way([0, 1]), way([-1, 0]), way([0, -1])], [1, 3, 4, 5]);
   assert.equal(way([-1, 0], { ...all, left: 0.2 }), -1); // out of view
 });
@@ -97,9 +97,9 @@ test("a lasso takes what it winds around, whichever way it is drawn", () => {
     cloud = cloudOf(places),
     square = [0.2, 0.3, 0.7, 0.3, 0.7, 0.9, 0.2, 0.9].map((v) => Math.round(v * STEPS));
   const inside = places.map(([x, y]) => Number(x > 0.2 && x < 0.7 && y > 0.3 && y < 0.9));
-  assert.deepEqual([...cloud.enclosed(square)], inside);
+  assert.deepEqual([...cloud.maskInside(square)], inside);
   const backwards = [6, 7, 4, 5, 2, 3, 0, 1].map((k) => square[k]);
-  assert.deepEqual([...cloud.enclosed(backwards)], inside);
+  assert.deepEqual([...cloud.maskInside(backwards)], inside);
   assert.ok(inside.includes(1) && inside.includes(0));
 });
 
@@ -109,7 +109,7 @@ test("a loop drawn twice over itself still holds its points", () => {
       [0.95, 0.5],
     ]),
     square = [0.2, 0.2, 0.8, 0.2, 0.8, 0.8, 0.2, 0.8].map((v) => Math.round(v * STEPS));
-  assert.deepEqual([...cloud.enclosed([...square, ...square])], [1, 0]);
+  assert.deepEqual([...cloud.maskInside([...square, ...square])], [1, 0]);
 });
 
 test("a line is kept by the corners that matter", () => {

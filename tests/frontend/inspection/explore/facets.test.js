@@ -65,11 +65,11 @@ test("the first of several tags colours a point", () => {
 
 test("images are ordered by class, by rank or as in the data set", () => {
   const facets = facetsOf();
-  assert.deepEqual([...facets.ordered("class")].slice(0, 6), [0, 2, 4, 6, 8, 1]);
-  assert.deepEqual([...facets.ordered("rank")].slice(0, 3), [3, 1, 4]);
-  assert.deepEqual([...facets.ordered("sample")].slice(0, 3), [9, 8, 7]);
+  assert.deepEqual([...facets.sortedRows("class")].slice(0, 6), [0, 2, 4, 6, 8, 1]);
+  assert.deepEqual([...facets.sortedRows("rank")].slice(0, 3), [3, 1, 4]);
+  assert.deepEqual([...facets.sortedRows("sample")].slice(0, 3), [9, 8, 7]);
   assert.equal(
-    facets.ordered("hubness").length,
+    facets.sortedRows("hubness").length,
     10,
     "a column that is not there yet orders nothing",
   );

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { placed } from "../../../../assets/inspection/explore/labels.js";
+import { placeNames } from "../../../../assets/inspection/explore/labels.js";
 
 const FRAME = { width: 400, height: 300 };
 
 test("a name alone stands at its point", () => {
-  const [place] = placed([{ x: 200, y: 150, width: 60, height: 17 }], FRAME, 9);
+  const [place] = placeNames([{ x: 200, y: 150, width: 60, height: 17 }], FRAME, 9);
   assert.deepEqual(place, { x: 200, y: 150, moved: false });
 });
 
@@ -16,7 +16,7 @@ test("names of one place stand around it, the first at it, and none over another
     width: 40 + k,
     height: 17,
   }));
-  const places = placed(names, FRAME, 99);
+  const places = placeNames(names, FRAME, 99);
   assert.equal(places[0].moved, false);
   const boxes = places.flatMap((p, k) =>
     p ? [[p.x - names[k].width / 2, p.y - 8.5, p.x + names[k].width / 2, p.y + 8.5]] : [],
@@ -28,7 +28,7 @@ test("names of one place stand around it, the first at it, and none over another
 });
 
 test("a name at the edge moves into the frame, and one too wide for it waits", () => {
-  const [edge, wide] = placed(
+  const [edge, wide] = placeNames(
     [
       { x: 2, y: 150, width: 60, height: 17 },
       { x: 200, y: 50, width: 500, height: 17 },
@@ -44,9 +44,9 @@ test("no name lies over an image, its own one included", () => {
   const name = { x: 200, y: 150, width: 60, height: 17, gap: 22 };
   /** @type {[number, number, number, number]} */
   const own = [178, 128, 222, 172];
-  const [place] = placed([name], FRAME, 9, [own]);
+  const [place] = placeNames([name], FRAME, 9, [own]);
   assert.ok(place && place.y + 8.5 <= own[1]);
-  const [none] = placed([name], FRAME, 9, [[0, 0, 400, 300]]);
+  const [none] = placeNames([name], FRAME, 9, [[0, 0, 400, 300]]);
   assert.equal(none, null);
 });
 
@@ -57,5 +57,5 @@ test("no more names than asked for", () => {
     width: 30,
     height: 17,
   }));
-  assert.equal(placed(names, FRAME, 3).filter(Boolean).length, 3);
+  assert.equal(placeNames(names, FRAME, 3).filter(Boolean).length, 3);
 });

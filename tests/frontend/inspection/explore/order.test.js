@@ -16,7 +16,7 @@ const cloud = {
   inside = (i) => cloud.from[2 * i] <= 32_767 && cloud.from[2 * i + 1] <= 32_767;
 
 test("few points are all drawn, those that stand out last, shuffled within", () => {
-  const { rows, front } = new Order(COUNT).of(cloud, states, QUARTER);
+  const { rows, front } = new Order(COUNT).rowsToDraw(cloud, states, QUARTER);
   assert.deepEqual(
     [...rows].sort((a, b) => a - b),
     [...states.keys()],
@@ -28,20 +28,20 @@ test("few points are all drawn, those that stand out last, shuffled within", () 
 
 test("of many those in the window are drawn, what stands back thinned out first", () => {
   const order = new Order(20_000),
-    whole = order.of(cloud, states, WHOLE);
+    whole = order.rowsToDraw(cloud, states, WHOLE);
   assert.equal(whole.rows.length - whole.front, COUNT / 10);
   assert.ok(whole.rows.length < 1.2 * 20_000);
-  const near = new Set(order.of(cloud, states, QUARTER).rows);
+  const near = new Set(order.rowsToDraw(cloud, states, QUARTER).rows);
   assert.ok([...states.keys()].every((i) => !inside(i) || near.has(i)));
   assert.ok(near.size < COUNT / 3);
 });
 
 test("the same answer until states, places or the window are others", () => {
   const order = new Order(20_000),
-    first = order.of(cloud, states, WHOLE);
-  assert.equal(order.of(cloud, states, { ...WHOLE }), first);
-  assert.notEqual(order.of(cloud, states, QUARTER), first);
-  const moved = order.of({ ...cloud, share: 0.5 }, states, QUARTER);
-  assert.equal(order.of({ ...cloud, share: 0.6 }, states, WHOLE), moved);
-  assert.notEqual(order.of(cloud, states.slice(), WHOLE), moved);
+    first = order.rowsToDraw(cloud, states, WHOLE);
+  assert.equal(order.rowsToDraw(cloud, states, { ...WHOLE }), first);
+  assert.notEqual(order.rowsToDraw(cloud, states, QUARTER), first);
+  const moved = order.rowsToDraw({ ...cloud, share: 0.5 }, states, QUARTER);
+  assert.equal(order.rowsToDraw({ ...cloud, share: 0.6 }, states, WHOLE), moved);
+  assert.notEqual(order.rowsToDraw(cloud, states.slice(), WHOLE), moved);
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ordered } from "../../../../assets/inspection/failures/step_table.js";
+import { sortLosses } from "../../../../assets/inspection/failures/step_table.js";
 
 /** @type {[string, string][]} */
 const LOSSES = [
@@ -31,18 +31,18 @@ const STEPS = {
 };
 
 test("columns are sorted as numbers, and equal ones keep their order", () => {
-  assert.deepEqual(ordered(LOSSES, STEPS, { key: "right", way: 1 }), [
+  assert.deepEqual(sortLosses(LOSSES, STEPS, { key: "right", way: 1 }), [
     "ratio",
     "ranking",
     "facenet",
     "angular",
   ]);
-  assert.deepEqual(ordered(LOSSES, STEPS, { key: "ap", way: -1 })[0], "ratio");
-  assert.deepEqual(ordered(LOSSES, STEPS, { key: "right", way: -1 })[0], "angular");
+  assert.deepEqual(sortLosses(LOSSES, STEPS, { key: "ap", way: -1 })[0], "ratio");
+  assert.deepEqual(sortLosses(LOSSES, STEPS, { key: "right", way: -1 })[0], "angular");
 });
 
 test("an infinite force is the largest, none the smallest, a loss not told yet the last", () => {
-  assert.deepEqual(ordered(LOSSES, STEPS, { key: "force", way: -1 }), [
+  assert.deepEqual(sortLosses(LOSSES, STEPS, { key: "force", way: -1 }), [
     "ratio",
     "angular",
     "ranking",
@@ -50,14 +50,14 @@ test("an infinite force is the largest, none the smallest, a loss not told yet t
   ]);
   const { ranking, ...rest } = STEPS;
   for (const way of /** @type {const} */ ([1, -1]))
-    assert.equal(ordered(LOSSES, rest, { key: "right", way }).at(-1), "ranking");
+    assert.equal(sortLosses(LOSSES, rest, { key: "right", way }).at(-1), "ranking");
 });
 
 test("names are sorted as words, and without a column nothing is", () => {
-  const names = ordered(LOSSES, STEPS, { key: "loss", way: 1 });
+  const names = sortLosses(LOSSES, STEPS, { key: "loss", way: 1 });
   assert.deepEqual(names, ["angular", "facenet", "ranking", "ratio"]);
   assert.deepEqual(
-    ordered(LOSSES, STEPS, null),
+    sortLosses(LOSSES, STEPS, null),
     LOSSES.map(([name]) => name),
   );
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { along, beside } from "../../../../assets/inspection/failures/thumbnails.js";
+import { along, placeThumbnails } from "../../../../assets/inspection/failures/thumbnails.js";
 
 const SIZE = 560,
   SIDE = 42;
@@ -28,7 +28,7 @@ test("images stand in the plane, over no point and no other image", () => {
       [5, 80],
     ],
   ]) {
-    const placed = beside(points, SIZE);
+    const placed = placeThumbnails(points, SIZE);
     placed.forEach(([x, y], i) => {
       assert.ok(x >= SIDE / 2 && y >= SIDE / 2 && x <= SIZE - SIDE / 2 && y <= SIZE - SIDE / 2);
       for (const [u, v] of points)
@@ -45,7 +45,7 @@ test("an image is near its own point, away from the others where that is free", 
     [360, 280],
     [280, 400],
   ];
-  const [anchor, positive] = beside(points, SIZE);
+  const [anchor, positive] = placeThumbnails(points, SIZE);
   assert.ok(anchor[0] < 200 && positive[0] > 360);
   assert.ok(Math.hypot(anchor[0] - 200, anchor[1] - 280) < 50);
 });
@@ -60,9 +60,9 @@ test("an image leaves the arrow of its point to be seen", () => {
   const drawn = along(points, tips);
   assert.ok(drawn.some(([x, y]) => x === 140 && y === 280));
   assert.ok(drawn.every(([x, y]) => (y === 280 && x < 200) || (x === 180 && y < 200)));
-  for (const [x, y] of beside(points, SIZE, drawn))
+  for (const [x, y] of placeThumbnails(points, SIZE, drawn))
     for (const [u, v] of drawn)
       assert.ok(Math.max(Math.abs(u - x), Math.abs(v - y)) >= SIDE / 2, `${x}, ${y} over an arrow`);
   const filled = Array.from({ length: 900 }, (_, k) => [20 * (k % 30), 20 * Math.floor(k / 30)]);
-  assert.deepEqual(beside(points, SIZE, filled), beside(points, SIZE));
+  assert.deepEqual(placeThumbnails(points, SIZE, filled), placeThumbnails(points, SIZE));
 });

@@ -66,7 +66,7 @@ test("what a hand tries is shown at its step and gone with the next answer", () 
 test("a point under the hand lies where it is held, and what is kept stays", () => {
   const history = new History();
   history.add(answerOf(0, 2));
-  history.lay(1, [1, -7, 8]);
+  history.setPoint(1, [1, -7, 8]);
   assert.deepEqual([...history.at(1).positions], [100, 101, -7, 8]);
   history.drafted = null;
   assert.deepEqual([...history.at(1).positions], [100, 101, 102, 103]);

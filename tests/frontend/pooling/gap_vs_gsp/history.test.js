@@ -79,10 +79,10 @@ test("what is measured now and then holds until it is measured again", () => {
 
 test("the prototypes are placed where they are first there; a changed future is forgotten", () => {
   const history = new History();
-  assert.deepEqual(history.placed, []);
+  assert.deepEqual(history.placedAt, []);
   history.add(answerOf(0));
   history.add(answerOf(5)); // of an earlier state
-  assert.deepEqual([history.placed, history.last], [[1], 1]);
+  assert.deepEqual([history.placedAt, history.last], [[1], 1]);
   history.forget(1);
-  assert.deepEqual([history.placed, history.last], [[], 0]);
+  assert.deepEqual([history.placedAt, history.last], [[], 0]);
 });

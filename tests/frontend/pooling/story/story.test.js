@@ -1,17 +1,20 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { behind, origin } from "../../../../assets/pooling/story/story.js";
+import { linkAddress, origin } from "../../../../assets/pooling/story/story.js";
 
 test("back leads to a step as it was left, or as it opens", () => {
-  assert.equal(behind(undefined, null), "");
-  assert.equal(behind({ left: "mu=0.3", brought: "mu=0.2" }, null), "mu=0.3");
+  assert.equal(linkAddress(undefined, null), "");
+  assert.equal(linkAddress({ left: "mu=0.3", brought: "mu=0.2" }, null), "mu=0.3");
 });
 
 test("next carries what is new, and what it brought before leads to the step as it was left", () => {
-  assert.equal(behind(undefined, "mu=0.2"), "mu=0.2");
-  assert.equal(behind({ brought: "mu=0.2" }, "mu=0.2"), "mu=0.2");
-  assert.equal(behind({ left: "mu=0.2&sweeps=5", brought: "mu=0.2" }, "mu=0.2"), "mu=0.2&sweeps=5");
-  assert.equal(behind({ left: "mu=0.2&sweeps=5", brought: "mu=0.2" }, "mu=0.4"), "mu=0.4");
+  assert.equal(linkAddress(undefined, "mu=0.2"), "mu=0.2");
+  assert.equal(linkAddress({ brought: "mu=0.2" }, "mu=0.2"), "mu=0.2");
+  assert.equal(
+    linkAddress({ left: "mu=0.2&sweeps=5", brought: "mu=0.2" }, "mu=0.2"),
+    "mu=0.2&sweeps=5",
+  );
+  assert.equal(linkAddress({ left: "mu=0.2&sweeps=5", brought: "mu=0.2" }, "mu=0.4"), "mu=0.4");
 });
 
 test("where a map comes from is told as long as it is that map", () => {

@@ -47,7 +47,7 @@ class Page extends Clock {
         this.link.busy = true;
       },
     };
-    this.begin();
+    this.requestFirst();
   }
   empty() {
     return new Steps();
@@ -55,7 +55,7 @@ class Page extends Clock {
   paint() {
     if (this.history.at(this.at)) this.painted.push(this.at);
   }
-  previewed(answer) {
+  onDraft(answer) {
     this.previews.push(answer.first);
   }
   remember() {
@@ -71,7 +71,7 @@ class Page extends Clock {
     return 5;
   }
   // Make Python answer the last request with `count` steps, starting at `first`.
-  told(first, count, more = {}) {
+  answer(first, count, more = {}) {
     const asked = this.asked.length;
     this.take({ id: this.seq, first, count, ready: first + count - 1, ...more }); // still busy
     this.link.busy = this.asked.length > asked;
@@ -80,10 +80,10 @@ class Page extends Clock {
 
 test("every step is shown once, in order, and what comes next is asked ahead", () => {
   const page = new Page();
-  page.told(0, 1);
+  page.answer(0, 1);
   page.play();
   for (let k = 0; k < 12; k++) {
-    if (page.link.busy) page.told(page.history.last + 1, 2);
+    if (page.link.busy) page.answer(page.history.last + 1, 2);
     nextFrame();
   }
   const shown = [...new Set(page.painted)];
@@ -100,7 +100,7 @@ test("a step is painted in every frame, or as often as Python makes one", () => 
   mock.method(performance, "now", () => now);
   const page = new Page();
   Object.assign(page, { ahead: 1, most: 1000 });
-  page.told(0, 1);
+  page.answer(0, 1);
   page.play();
   for (const takes of [5, 17, 21, 29]) {
     const from = page.at,
@@ -109,7 +109,7 @@ test("a step is painted in every frame, or as often as Python makes one", () => 
     for (let k = 0; k < 120; k++) {
       for (const end = began + (k + 1) * frame; answers < end;) {
         now = answers;
-        page.told(page.history.last + 1, 1);
+        page.answer(page.history.last + 1, 1);
         answers = page.link.busy ? now + takes : Infinity;
       }
       now = began + (k + 1) * frame;
@@ -130,18 +130,18 @@ test("a step is painted in every frame, or as often as Python makes one", () => 
 
 test("the step that is not here yet is waited for", () => {
   const page = new Page();
-  page.told(0, 1);
+  page.answer(0, 1);
   page.play();
   for (let k = 0; k < 5; k++) nextFrame();
   assert.deepEqual([page.at, page.wanted, page.asked.length], [0, 1, 2]);
-  page.told(1, 1);
+  page.answer(1, 1);
   nextFrame();
   assert.equal(page.at, 1);
 });
 
 test("playing twice within a frame is one clock", () => {
   const page = new Page();
-  page.told(0, 9);
+  page.answer(0, 9);
   page.play();
   page.pause();
   page.play();
@@ -152,43 +152,43 @@ test("playing twice within a frame is one clock", () => {
 
 test("answers about a future that was changed are dropped, the past stays", () => {
   const page = new Page();
-  page.told(0, 9);
+  page.answer(0, 9);
   page.to(4);
   page.ask();
   page.fork({ seed: 0, changes: [{ at: 4 }] }, 5);
-  page.told(9, 3);
+  page.answer(9, 3);
   assert.deepEqual([page.history.last, page.at], [4, 4]);
   page.ask();
   assert.deepEqual([page.asked.at(-1).have, page.asked.at(-1).state.changes.length], [4, 1]);
-  page.told(5, 2);
+  page.answer(5, 2);
   assert.equal(page.history.last, 6);
 });
 
 test("a link into the middle is approached, told, and given up for another step", () => {
   const page = new Page();
   page.goal = 7;
-  page.told(0, 4);
+  page.answer(0, 4);
   assert.match(page.said, /step 7: 3/);
   assert.equal(page.asked.at(-1).want, 7);
   page.play();
   nextFrame();
   assert.equal(page.at, 3); // it is waiting
-  page.told(4, 4);
+  page.answer(4, 4);
   assert.deepEqual([page.at, page.goal, page.said], [7, 0, ""]);
   page.goal = 12;
   page.scrubTo(2);
-  page.told(8, 1);
+  page.answer(8, 1);
   assert.deepEqual([page.at, page.goal], [2, 0]);
 });
 
 test("a step beyond what is here waits for Python; an epoch goes to its end", () => {
   const page = new Page();
-  page.told(0, 3);
+  page.answer(0, 3);
   page.step(1, true);
   assert.deepEqual([page.at, page.asked.at(-1).want], [0, 5]);
-  page.told(3, 2); // not yet
+  page.answer(3, 2); // not yet
   assert.equal(page.asked.at(-1).have, 4);
-  page.told(5, 1);
+  page.answer(5, 1);
   assert.equal(page.at, 5);
   page.step(-1);
   page.step(-1, true);
@@ -199,23 +199,23 @@ test("a step beyond what is here waits for Python; an epoch goes to its end", ()
 
 test("it stops where no step can be made, and says why", () => {
   const page = new Page();
-  page.told(0, 3);
+  page.answer(0, 3);
   page.play();
   for (let k = 0; k < 8; k++) nextFrame();
-  page.told(3, 0, { stopped: "B stops here" });
+  page.answer(3, 0, { stopped: "B stops here" });
   assert.deepEqual([page.playing, page.at], [false, 2]);
   assert.match(page.said, /^B stops here\. Lower/);
   const stepping = new Page();
-  stepping.told(0, 3);
+  stepping.answer(0, 3);
   stepping.to(2);
   stepping.step(1);
-  stepping.told(3, 0, { stopped: "B stops here" });
+  stepping.answer(3, 0, { stopped: "B stops here" });
   assert.equal(stepping.asked.length, 2); // and does not ask again and again
 });
 
 test("a full history ends the play", () => {
   const page = new Page();
-  page.told(0, 21);
+  page.answer(0, 21);
   page.to(19);
   page.play();
   for (let k = 0; k < 4; k++) nextFrame();
@@ -225,29 +225,29 @@ test("a full history ends the play", () => {
 
 test("steps that Python no longer keeps are made again before it goes on", () => {
   const page = new Page();
-  page.told(0, 9);
+  page.answer(0, 9);
   page.to(8);
   page.play();
   nextFrame();
-  page.told(9, 0, { ready: 2 });
+  page.answer(9, 0, { ready: 2 });
   assert.match(page.said, /step 8, to go on from there: 2/);
   assert.equal(page.asked.at(-1).want, 8);
-  page.told(9, 0, { ready: 8 });
+  page.answer(9, 0, { ready: 8 });
   assert.equal(page.said, "");
 });
 
 test("a draft is shown while the hand is there, and asks for no link", () => {
   const page = new Page();
-  page.told(0, 3);
+  page.answer(0, 3);
   page.play();
   page.hold();
   page.ask({ draft: true, rest: true });
   assert.equal(page.asked.at(-1).rest, false);
-  page.told(2, 1);
+  page.answer(2, 1);
   assert.deepEqual([page.previews, page.history.last], [[2], 2]);
   page.ask({ draft: true });
   assert.equal(page.release(), true);
-  page.told(2, 1);
+  page.answer(2, 1);
   assert.deepEqual(page.previews, [2]);
 });
 
@@ -255,7 +255,7 @@ test("a link is asked for until one comes", () => {
   const page = new Page();
   page.ask({ want: 2 });
   assert.equal(page.asked.at(-1).rest, true);
-  page.told(0, 3, { query: {} });
+  page.answer(0, 3, { query: {} });
   page.ask({ want: 5 });
   assert.deepEqual([page.links, page.asked.at(-1).rest], [1, false]);
 });
@@ -263,11 +263,11 @@ test("a link is asked for until one comes", () => {
 test("what must be prepared is asked for again, unless it failed", () => {
   mock.timers.enable({ apis: ["setTimeout"] });
   const page = new Page();
-  page.told(0, 0, { preparing: "wait", failed: false });
+  page.answer(0, 0, { preparing: "wait", failed: false });
   assert.equal(page.said, "wait");
   mock.timers.tick(700);
   assert.equal(page.asked.length, 2);
-  page.told(0, 0, { preparing: "it cannot be", failed: true });
+  page.answer(0, 0, { preparing: "it cannot be", failed: true });
   mock.timers.tick(2000);
   assert.deepEqual([page.asked.length, page.said], [2, "it cannot be"]);
 });

@@ -35,9 +35,9 @@ beforeEach(() => {
     data: { idle: true },
     playing: false,
     pending: null,
-    toggled: () => {},
+    onPlayToggled: () => {},
     panel: () => {},
-    begin: () => {},
+    requestFirst: () => {},
     message: (/** @type {string} */ text) => heard.push(text),
     ask: (/** @type {object} */ what) => heard.push(what),
     fork: (/** @type {State} */ state, /** @type {number} */ from) => {
@@ -53,8 +53,8 @@ beforeEach(() => {
 
 test("in force at a step is what the last change up to it set, or the state at first", () => {
   begun([{ at: 5, rate: 2 }], 0, 1);
-  assert.deepEqual(player.inForce(4), { rate: 1 });
-  assert.deepEqual(player.inForce(5), { rate: 2 });
+  assert.deepEqual(player.settingsAt(4), { rate: 1 });
+  assert.deepEqual(player.settingsAt(5), { rate: 2 });
 });
 
 test("a panel that says what is in force changes nothing", () => {
