@@ -209,7 +209,7 @@ export class MapView {
     addEventListener("resize", this.fit);
     this.ready = styled(
       root,
-      ...["../../shared/shared.css", "map.css", "wall.css", "sample.css"].map(localUrl),
+      ...["../../shared/shared.css", "explore.css", "wall.css", "sample.css"].map(localUrl),
     ).then(() => {
       root.append(this.whole);
       this.observer.observe(this.frame);

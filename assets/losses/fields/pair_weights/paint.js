@@ -32,7 +32,7 @@ export function frameOf(size) {
 
 // Return the colours of one map; transparent where no triplet exists.
 /**
- * @param {PairWeightsAnswer} microscopeAnswer
+ * @param {PairWeightsAnswer} answer
  * @param {Uint8Array} weight
  * @param {Theme} theme
  */
