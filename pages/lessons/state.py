@@ -52,7 +52,7 @@ def place_of(query: Mapping[str, str]) -> LessonPlace | None:
     return LessonPlace(lesson, int(bounded(query.get("step"), 1, len(lesson.steps), 1)))
 
 
-def of_figure(place: LessonPlace, query: Mapping[str, str]) -> dict[str, str]:
+def figure_state(place: LessonPlace, query: Mapping[str, str]) -> dict[str, str]:
     """Return the figure's state from a URL, or its initial state; the figure's own `step` is called `frame` in URLs."""
     given = {("step" if name == "frame" else name): value for name, value in query.items() if name not in OWN}
     return given or place.step.figure.settings
@@ -78,4 +78,4 @@ class LessonAnswer:
         query = dict(parse_qsl(text.removeprefix("?"), keep_blank_values=True))
         if place_of(query) != here:
             return None
-        return cls(int(bounded(message.get("id"), 0, 1e9, 0)), here, of_figure(here, query), given)
+        return cls(int(bounded(message.get("id"), 0, 1e9, 0)), here, figure_state(here, query), given)

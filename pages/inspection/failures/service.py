@@ -61,14 +61,14 @@ def answer(request: Request) -> bytes:
         return pack({"id": identity(request), "error": words.plain(error)}, {})
     scene = RealScene.of(request.get("scene"), RealScene.at(home(case.triplet, spec)))
     if "hover" in request:
-        return plane_service.of_scene(scene, request, {"of": request["of"]})
+        return plane_service.render_scene(scene, request, {"of": request["of"]})
     settle = request.get("settle") is True
     more: dict[str, Any] = {"failure": about(case, scene, request, whole=settle), "of": request["of"]}
     if settle:
         rate, way = asked(request)
         more["query"] = link(request["of"], scene, rate, way)
         more |= {} if scene.is_plain else {"region": None}  # the closed form holds for a plane through the origin
-    return plane_service.of_scene(scene, request, more)
+    return plane_service.render_scene(scene, request, more)
 
 
 def about(case: RetrievalFailure, scene: RealScene, request: Request, *, whole: bool) -> dict[str, Any]:

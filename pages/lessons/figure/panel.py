@@ -11,7 +11,7 @@ from dmlcore.experiments import studies
 from dmlcore.lessons.stages import studies_offered
 from pages.lessons.figure import recording
 from pages.lessons.shown import STATE, recorded
-from pages.lessons.state import LessonPlace, of_figure
+from pages.lessons.state import LessonPlace, figure_state
 from pages.losses.charges import service as charges_service
 from pages.losses.charges.state import ChargesState
 from pages.losses.charges.state import options as charges_options
@@ -37,7 +37,7 @@ HIDDEN = {
 
 def draw(place: LessonPlace) -> None:
     """Mount the figure of a step."""
-    _DRAWN[place.step.figure.on](place, of_figure(place, st.query_params.to_dict()))
+    _DRAWN[place.step.figure.on](place, figure_state(place, st.query_params.to_dict()))
 
 
 def hidden(place: LessonPlace) -> list[str]:

@@ -112,7 +112,7 @@ def _ours(sweep: Sweep, column: str, shifted: bool) -> list[Point]:
     for number in sweep.tables:
         table = collection.table(f"K-{number}")
         assert table is not None
-        for ours in published_service.beside(table):
+        for ours in published_service.our_results(table):
             if ours.spec.loss.name != sweep.loss or column not in ours.scores:
                 continue
             hyper = {

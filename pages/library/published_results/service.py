@@ -47,7 +47,7 @@ class Ours:
     runs: tuple[str, ...] = field(default=())
 
 
-def beside(table: PublishedTable) -> list[Ours]:
+def our_results(table: PublishedTable) -> list[Ours]:
     """Return our results under the protocol of a table on its data, newest first."""
     summaries = _study(table)
     if table.protocol:
@@ -121,7 +121,7 @@ def _images(key: str, _spec: RunSpec) -> int | None:
         return None
 
 
-def of_row(row: PublishedRow, ours: Sequence[Ours]) -> Ours | None:
+def find_matching(row: PublishedRow, ours: Sequence[Ours]) -> Ours | None:
     """Return our first result without deviations that matches a printed row in data, network, size, loss and setting.
 
     A row without a loss is matched by the name of its baseline.

@@ -37,7 +37,7 @@ def show(table: PublishedTable, passed: set[int]) -> None:
     if len(rows) < len(table.rows):
         st.caption(f"{len(rows)} of {len(table.rows)} rows match the filters.")
     with st.spinner("Counting the training samples …"):
-        ours = published_service.beside(table)
+        ours = published_service.our_results(table)
         untrained = published_service.baselines(table)
     drawn(_frame, table, rows, [*ours, *untrained])
     drawn(_legend, table)
@@ -96,7 +96,7 @@ def _own_records(table: PublishedTable, ours: Sequence[Ours]) -> list[dict[str, 
 
 def _in_line(table: PublishedTable, rows: Sequence[PublishedRow], ours: Sequence[Ours]) -> dict[str, Any]:
     """Return columns with our results for each printed row, for the last score with any; {} if there are none."""
-    beside = [published_service.of_row(row, ours) for row in rows]
+    beside = [published_service.find_matching(row, ours) for row in rows]
     for score in reversed(table.scores):
         reached = [one.scores.get(score) if one else None for one in beside]
         if any(reached):

@@ -85,13 +85,13 @@ class MapKind(FeaturesKind):
 
     def from_query(self, name: str, query: Mapping[str, str]) -> Any:
         named = map_codes(query["map"]) if query.get("map") in MAPS else None
-        return unfolded(query.get("paint", "")) or named
+        return decode_runs(query.get("paint", "")) or named
 
     def to_query(self, name: str, state: Any, default: Any) -> dict[str, str]:
         if state.pixels == default.pixels:
             return {}
         named = next((each for each in MAPS if map_codes(each) == state.pixels), None)
-        return {"map": named} if named else {"paint": folded(state.pixels)}
+        return {"map": named} if named else {"paint": encode_runs(state.pixels)}
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def _placed(text: str) -> int | None:
     return code(red, min(blue, STEPS - red))
 
 
-def folded(codes: Codes) -> str:
+def encode_runs(codes: Codes) -> str:
     """Encode codes as runs of three letters."""
     text = ""
     for value, run in groupby(codes):
@@ -135,8 +135,8 @@ def folded(codes: Codes) -> str:
     return text
 
 
-def unfolded(text: str) -> list[int] | None:
-    """Decode the text of `folded`, up to PIXELS codes; return None if it is malformed."""
+def decode_runs(text: str) -> list[int] | None:
+    """Decode the text of `encode_runs`, up to PIXELS codes; return None if it is malformed."""
     if len(text) % 3 or len(text) > 3 * PIXELS or not set(text) <= set(LETTERS):
         return None
     runs: list[int] = []

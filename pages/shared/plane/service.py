@@ -45,7 +45,7 @@ def answer(request: Request) -> bytes:
     request["scale"] and request["reference"] fix the scales of colour and arrows during a drag. "settle" (the drag has
     ended) adds the URL query and slower results (area, margins).
     """
-    return of_scene(Scene.of(request.get("scene")), request)
+    return render_scene(Scene.of(request.get("scene")), request)
 
 
 def warm_up() -> None:
@@ -55,7 +55,7 @@ def warm_up() -> None:
     answer({})
 
 
-def of_scene(scene: Scene, request: Request, more: Mapping[str, Any] | None = None) -> bytes:
+def render_scene(scene: Scene, request: Request, more: Mapping[str, Any] | None = None) -> bytes:
     """Return the response for a valid scene, with `more` added to the header."""
     identity = wire.identity(request)
     if "hover" in request:
@@ -66,7 +66,7 @@ def of_scene(scene: Scene, request: Request, more: Mapping[str, Any] | None = No
     header |= {"id": identity, "n": n, "view": scene.view}
     if settle:
         header["bring"] = None if header["hit"] else _nearest_active(scene, active_places)
-        header |= {"query": scene.to_query(), "hyper": jsonable(scene.hyper)} | readout.about_the_pair(scene, request)
+        header |= {"query": scene.to_query(), "hyper": jsonable(scene.hyper)} | readout.describe_pair(scene, request)
     return pack(header | dict(more or {}), arrays)
 
 

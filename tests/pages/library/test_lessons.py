@@ -13,7 +13,7 @@ from dmlcore.lessons.facts import FACTS, facts_of
 from pages.lessons import export, service
 from pages.lessons.figure.panel import hidden
 from pages.lessons.shown import STATE, shown
-from pages.lessons.state import LessonAnswer, known, of_figure, place_of
+from pages.lessons.state import LessonAnswer, figure_state, known, place_of
 from pages.shared.state import untrusted
 from tests.pages.conftest import page_opened
 
@@ -91,7 +91,7 @@ def test_an_answer_is_judged_on_the_figure_as_it_stands():
 
 def test_the_time_of_charges_is_called_frame_in_a_lesson():
     here = place("collapse", 5)
-    query = of_figure(here, {"lesson": "collapse", "step": "5", "frame": "2", "start": "moons"})
+    query = figure_state(here, {"lesson": "collapse", "step": "5", "frame": "2", "start": "moons"})
     assert query == {"step": "2", "start": "moons"}
     assert shown(here, query).step == 2
 

@@ -18,7 +18,7 @@ def canvas() -> None:
     asked = st.query_params.to_dict()
     if asked.get("from") == "plane":
         with misread_link.explained():
-            comparison = state.beside(Scene.from_query(asked))
+            comparison = state.compare_with_default(Scene.from_query(asked))
     else:
         comparison = misread_link.opened(ComparisonView)
     offered = presets.presets()

@@ -50,7 +50,7 @@ def answer(request: dict[str, Any]) -> bytes:
     at = request.get("at")
     place = [finite(v) for v in at] if isinstance(at, list) and len(at) == 2 else [None]
     if None not in place:
-        header |= {"at": place} | _there(variants, comparison, place)
+        header |= {"at": place} | _at_position(variants, comparison, place)
     if request.get("fields") is False:
         return pack(header, {})
     n = int(bounded(request.get("n"), 2 * wire.ARROWS, FINEST, INLINE))
@@ -123,7 +123,7 @@ def readout(variant: Variant, comparison: ComparisonView) -> Numbers:
     }
 
 
-def _there(variants: list[Variant], comparison: ComparisonView, place: list[Any]) -> Numbers:
+def _at_position(variants: list[Variant], comparison: ComparisonView, place: list[Any]) -> Numbers:
     """Return loss and force on the probe at `place` for each loss, and their difference for the pair."""
     reached = [min(max(float(v), -REACH), REACH) for v in place]
     moved = {k: getattr(comparison, k) for k in POINTS} | {comparison.probe: reached}

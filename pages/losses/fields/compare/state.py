@@ -70,7 +70,7 @@ class ComparisonView(PageState):
     view: Annotated[tuple[float, float, float], WindowKind(number=exact)] = (0.25, 0.1, 1.5)
 
 
-def beside(scene: Scene) -> ComparisonView:
+def compare_with_default(scene: Scene) -> ComparisonView:
     """Return a comparison of the loss and points of Fields with the first default panel of another loss."""
     other = next(each for each in DEFAULTS if each.loss != scene.loss)
     return ComparisonView(

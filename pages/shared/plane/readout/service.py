@@ -77,7 +77,7 @@ def mining(scene: Scene) -> dict[str, Any]:
     return {"centre": None if shares.radius is None else "anchor", "radius": shares.radius, "labels": shares.names}
 
 
-def about_the_pair(scene: Scene, request: dict[str, Any]) -> dict[str, Any]:
+def describe_pair(scene: Scene, request: dict[str, Any]) -> dict[str, Any]:
     """Return shape and area of the negative's active region, and the derived margins if the request has a "batch"."""
     about = {"region": _region(scene), "has_margins": _has_margins(scene)}
     return about | ({"margins": _margins(scene, request["batch"])} if "batch" in request else {})

@@ -23,10 +23,10 @@ from pages.pooling.transport.state import (
     RED,
     TransportState,
     code,
-    folded,
+    decode_runs,
+    encode_runs,
     map_codes,
     steps,
-    unfolded,
 )
 from pages.shared.server import exports
 from pages.shared.server.websocket import MOST_BYTES
@@ -144,9 +144,9 @@ def test_a_hand_at_rest_gets_a_link_that_reopens_the_state():
 
 def test_runs_fold_and_unfold():
     codes = [0] * 17 + [RED] * 8 + [BLUE, RED] + [code(3, 5)] * 73
-    assert unfolded(folded(tuple(codes))) == codes
+    assert decode_runs(encode_runs(tuple(codes))) == codes
     for bad in ("A", "AA!", "é12", "AAA" * 200):
-        assert unfolded(bad) is None
+        assert decode_runs(bad) is None
 
 
 @pytest.fixture(scope="module")
