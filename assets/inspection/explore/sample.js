@@ -161,8 +161,8 @@ export class Sample {
     const { map } = this;
     if (!moments.length) {
       const text = kept
-        ? `${kept} checkpoints are kept, and none is embedded yet: the page Differences does it.`
-        : "This run kept no checkpoints on its way. Train one that does, and this shows what became of the sample.";
+        ? `This run has ${kept} checkpoints without embeddings. Open Differences to compute them.`
+        : "This run has no intermediate checkpoints. Train a run that keeps checkpoints to see the history of a sample.";
       this.history.replaceChildren(el("small", {}, text));
       return;
     }

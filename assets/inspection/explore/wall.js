@@ -46,7 +46,7 @@ export class Wall {
     this.none.hidden = false;
     setText(
       this.none,
-      "Images are not there any more: the run was removed, or the files of its data set. Reload the page.",
+      "Images are missing: the run or the files of its data set were removed. Reload the page.",
     );
   }
 

@@ -91,7 +91,7 @@ export class Explain {
       el("b", { class: "pull" }, "● pull"),
       " along A–P, ",
       el("b", { class: "push" }, "■ push"),
-      " along A–N (solid) and P–N (dashed); marks: the edges now",
+      " along A–N (solid) and P–N (dashed); markers: current distances",
       f.hit ? "." : `, open because this triplet is ${stateOf(f)}.`,
     );
     if (f.region !== undefined) this.about(f.region);
@@ -118,7 +118,7 @@ export class Explain {
       el(
         "tr",
         {},
-        ...["", "pull A–P", "push A–N", "push P–N", "off edges", "sum x", "sum y"].map((t) =>
+        ...["", "pull A–P", "push A–N", "push P–N", "other", "sum x", "sum y"].map((t) =>
           el("th", { scope: "col" }, t),
         ),
       ),

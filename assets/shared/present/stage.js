@@ -151,7 +151,7 @@ export class Stage {
 
   openNotes() {
     if (!this.notes.open(this.about.title))
-      setText(this.caption, "The browser keeps the window of the notes shut: allow pop-ups here.");
+      setText(this.caption, "The browser blocked the notes window. Allow pop-ups for this page.");
   }
 
   // ---- parts next to the figure
