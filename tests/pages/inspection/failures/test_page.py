@@ -291,7 +291,7 @@ def test_the_true_step_is_shown_where_it_was_taken(run):
 def test_who_made_a_failure_is_shown_where_it_was_asked_and_leads_to_a_fork(run, monkeypatch):
     of = worst(run)["of"]
     asked = []
-    monkeypatch.setattr(job_button.launch, "ask", lambda _, *question: asked.append(question))
+    monkeypatch.setattr(job_button.launch, "start_job", lambda _, *question: asked.append(question))
     app = opened()
     app.button(key="influence").click().run()
     question = influence.FailureQuestion(of["query"], of["right"], of["wrong"])
