@@ -92,7 +92,7 @@ export class Explain {
       " along A–P, ",
       el("b", { class: "push" }, "■ push"),
       " along A–N (solid) and P–N (dashed); markers: current distances",
-      f.hit ? "." : `, open because this triplet is ${stateOf(f)}.`,
+      f.hit ? "." : `, hollow because this triplet is ${stateOf(f)}.`,
     );
     if (f.region !== undefined) this.about(f.region);
     if (f.has_margins !== undefined)
