@@ -1,1 +1,3 @@
-"""What an embedding knows and what it confuses: pure functions of embeddings, labels and runs."""
+"""Analysis of a trained embedding: neighbours, failures, confusions and duplicates, as functions of embeddings and
+runs.
+"""

@@ -1,4 +1,4 @@
-"""How far neighbours may be off that an index found, as it is kept with them."""
+"""Accuracy of the neighbour lists that an approximate index returned, stored together with the lists."""
 
 from __future__ import annotations
 
@@ -10,10 +10,15 @@ from dmlcore.metrics.approximate import TITLES, IndexKind, Recall
 
 @dataclass(frozen=True)
 class Approximation:
-    """How far lists of an index may be off, from queries that were asked exactly too.
+    """Accuracy of approximate neighbour lists, measured on queries that were also searched exactly.
 
-    first, listed: recall of the nearest alone and of all that are kept. precision, precision_off: AP@R by exact search
-    minus that by the index, mean and half its 95 % interval.
+    Args:
+        kind: Kind of the index.
+        breadth: Search breadth of the index, for example the number of candidates or cells that it visits.
+        first: Recall of the nearest neighbour.
+        listed: Recall of all stored neighbours.
+        precision: Mean AP@R of the exact search minus that of the index.
+        precision_off: Half the width of the 95 % confidence interval of `precision`.
     """
 
     kind: IndexKind
@@ -25,7 +30,7 @@ class Approximation:
 
     @property
     def words(self) -> str:
-        """For example "navigable graph (HNSW): finds 99.2 % of ..."."""
+        """Description for the page, for example "navigable graph (HNSW), found 99.2 % of the nearest ..."."""
         title = TITLES[self.kind]
         return (
             f"{title[0].lower()}{title[1:]}, found {100 * self.first.share:.1f} % of the nearest and "
@@ -35,12 +40,18 @@ class Approximation:
         )
 
     def to_json(self) -> str:
-        """As `from_json` reads it."""
+        """Return the JSON text that `from_json` reads."""
         return json.dumps(asdict(self), sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> Approximation:
-        """As it was kept; raises ValueError, KeyError or TypeError."""
+        """Read the result of `to_json`.
+
+        Raises:
+            ValueError: The text is not JSON or names an unknown kind of index.
+            KeyError: A field is missing.
+            TypeError: A field has the wrong type.
+        """
         data = json.loads(text)
         if data["kind"] not in TITLES:
             raise ValueError(f"kind must be one of {', '.join(TITLES)}, got {data['kind']!r}")

@@ -1,6 +1,6 @@
-"""Runs on the same queries: where one finds the right neighbour and another does not.
+"""Comparison of runs on the same test queries: which run finds a neighbour of the right class and which does not.
 
-As Figures 3.7, 3.8, 4.3 and 4.4 of the source show them, row by row.
+Reproduces the comparison of Figures 3.7, 3.8, 4.3 and 4.4 of the source, one row per query.
 """
 
 from __future__ import annotations
@@ -17,42 +17,50 @@ from dmlcore.typing import Bools, Floats, Ints
 
 
 class Incomparable(ValueError):
-    """Runs that were not tested on the same samples; the message says in what they differ."""
+    """Error for runs that were not tested on the same samples; the message names the difference."""
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Query i is row `rows[r, i]` of `learned[r]`; only queries whose class has another sample, by their index."""
+    """Neighbours of several runs, aligned by query.
+
+    Query i is row `rows[r, i]` of `learned[r]`. Only queries whose class has another sample are included, in ascending
+    order of their sample index.
+    """
 
     learned: tuple[TestNeighbours, ...]
     rows: Ints  # (runs, n)
 
     @property
     def right(self) -> Bools:
-        """(runs, n): the nearest neighbour is of the query's class."""
+        """Flags of shape (runs, n): True where the nearest neighbour has the class of the query."""
         return np.stack([learned.right[rows, 0] for learned, rows in zip(self.learned, self.rows, strict=True)])
 
     @property
     def average_precision(self) -> Floats:
-        """(runs, n): AP@R."""
+        """AP@R of each run and query, shape (runs, n)."""
         return np.stack(
             [learned.average_precision[rows] for learned, rows in zip(self.learned, self.rows, strict=True)]
         )
 
     def wins(self, better: int, worse: int) -> Ints:
-        """Queries (m,), positions in 0..n-1, where one run is right and the other wrong, by difference of AP@R."""
+        """Return the queries that run `better` answers correctly and run `worse` does not.
+
+        Returns:
+            Query positions (m,) in 0..n-1, ordered by the difference of AP@R, largest first.
+        """
         right, precision = self.right, self.average_precision
         won = np.flatnonzero(right[better] & ~right[worse])
         gain = precision[better, won] - precision[worse, won]
         return won[np.lexsort((won, -gain))]
 
     def counts(self, first: int, second: int) -> tuple[int, int, int, int]:
-        """Queries that both, the first alone, the second alone, and none of two runs has right."""
+        """Return how many queries two runs answer correctly: both, only the first, only the second, neither."""
         a, b = self.right[[first, second]]
         return int((a & b).sum()), int((a & ~b).sum()), int((~a & b).sum()), int((~a & ~b).sum())
 
     def by_class(self, first: int, second: int) -> Floats:
-        """(C,): mean AP@R of the queries of each class, the second run minus the first, in the order of its number."""
+        """Return the mean AP@R per class of run `second` minus run `first`, shape (C,), classes in ascending order."""
         labels = self.learned[first].labels[self.rows[first]]
         precision = self.average_precision
         counts = np.bincount(labels)
@@ -61,10 +69,14 @@ class Comparison:
         return means
 
     def p_value(self, first: int, second: int) -> float:
-        """Probability of at least this uneven a split of the queries that one run alone has right, by chance.
+        """Return the p-value of the exact McNemar test on the queries that only one of two runs answers correctly.
 
-        Exact McNemar test: two-sided binomial with p = 1/2. About these very queries and weights; how much another
-        seed would change is another question, and mostly a larger one. Source: McNemar (1947).
+        The test is a two-sided binomial test with p = 1/2. It holds for these queries and these weights only; the
+        variation
+        between training seeds is not included and is usually larger.
+
+        Reference:
+            McNemar (1947).
         """
         from scipy.stats import binomtest  # slow to import
 
@@ -73,7 +85,11 @@ class Comparison:
 
 
 def compare(learned: Sequence[TestNeighbours]) -> Comparison:
-    """Bring the queries of two or more runs together; raises Incomparable naming the run, counted from 1."""
+    """Align the queries of two or more runs.
+
+    Raises:
+        Incomparable: The runs were not tested on the same samples; the message numbers the runs from 1.
+    """
     first = learned[0]
     orders = [np.argsort(one.indices, kind="stable") for one in learned]
     for number, (one, order) in enumerate(zip(learned, orders, strict=True), 1):
@@ -93,17 +109,24 @@ def compare(learned: Sequence[TestNeighbours]) -> Comparison:
                 raise Incomparable(f"run {number} was tested on other samples than run 1: {_other(other, len(order))}")
     scored = ~np.isnan(first.average_precision[orders[0]])
     for one, order in zip(learned, orders, strict=True):
-        scored &= one.queries[order]  # a sample is drawn by the number of the samples, so that of others is the same
+        # Samples may be drawn at random; the number of samples then decides which are drawn.
+        scored &= one.queries[order]
     return Comparison(tuple(learned), np.stack([order[scored] for order in orders]))
 
 
 def refuse_other_samples(
     first: TestNeighbours, second: TestNeighbours, read: Callable[[], tuple[Dataset, Dataset]]
 ) -> None:
-    """Raise Incomparable unless both were tested on the same samples.
+    """Raise Incomparable unless two evaluations used the same test samples.
 
-    read: the data sets of the two, which are asked where an evaluation of an earlier release does not say which its
-    samples were; raises DataError where they cannot be read.
+    Args:
+        first: Neighbours of the first evaluation.
+        second: Neighbours of the second evaluation.
+        read: Loads both data sets. Called only if an evaluation from an earlier release does not identify its samples.
+
+    Raises:
+        Incomparable: The test samples differ.
+        DataError: `read` could not load the data sets.
     """
     if first.content is not None and second.content is not None:
         compare((first, second))

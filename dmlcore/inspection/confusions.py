@@ -1,4 +1,4 @@
-"""Which classes a network confuses: of which class the nearest neighbours are, and an order that puts them together."""
+"""Confusions between classes, counted over nearest neighbours, and an order that puts confused classes side by side."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ from dmlcore.typing import Floats, Ints
 
 @dataclass(frozen=True, eq=False)
 class Confusions:
-    """How often a neighbour of class j is found for a query of class i; classes by their place in `classes`.
+    """Counts of how often a query of class i finds a neighbour of class j.
 
-    counts (C, C) sparse: row i the queries, column j what is found; queries (C,): how many were counted of each class.
+    Args:
+        classes: Labels (C,), ascending; rows and columns of the matrices use positions in this array.
+        counts: Sparse matrix (C, C); rows are the classes of the queries, columns those of the neighbours.
+        queries: Number of counted queries of each class, shape (C,).
     """
 
     classes: Ints  # (C,) labels, ascending
@@ -28,8 +31,10 @@ class Confusions:
 
     @cached_property
     def shares(self) -> csr_array:
-        """(C, C) sparse: the share of the neighbours of class i that are of class j; a row adds up to 1, or 0 without
-        queries."""
+        """Sparse matrix (C, C): share of the neighbours of class i that belong to class j.
+
+        Each row sums to 1, or to 0 if the class has no queries.
+        """
         total = np.maximum(self.counts.sum(axis=1), 1)
         shares = csr_array(self.counts, dtype=np.float64)
         shares.data /= np.repeat(total, np.diff(shares.indptr))
@@ -37,37 +42,43 @@ class Confusions:
 
     @property
     def wrong(self) -> float:
-        """Share of all counted neighbours that are of another class than their query; NaN without any."""
+        """Share of all counted neighbours whose class differs from that of the query; NaN if nothing was counted."""
         total = self.counts.sum()
         return float(1 - self.counts.diagonal().sum() / total) if total else float("nan")
 
     def matrix(self, places: ArrayLike | None = None) -> Floats:
-        """Shares (c, c) between the classes at these places (c,), all by default, as a plain array."""
+        """Return `shares` as a dense array (c, c), restricted to the classes at positions `places` (c,) if given."""
         shares = self.shares if places is None else self.shares[np.asarray(places)][:, np.asarray(places)]
         return np.asarray(shares.todense(), np.float64)
 
     def place(self, label: int) -> int | None:
-        """Where a class stands, by its label; None for one that is not here."""
+        """Return the position of a class by its label, or None if the class is missing."""
         at = int(np.searchsorted(self.classes, label))
         return at if at < len(self.classes) and self.classes[at] == label else None
 
 
 @dataclass(frozen=True, eq=False)
 class ClassPairs:
-    """Pairs of classes (m,), most confused first: places `first` < `second`, and the shares both ways."""
+    """Pairs of classes (m,), most confused first, as positions with `first` < `second`."""
 
     first: Ints
     second: Ints
-    there: Floats  # of the neighbours of `first`, those of `second`
+    there: Floats  # share of the neighbours of `first` that belong to `second`
     back: Floats
-    mutual: Floats  # mean of both; where one class has no queries, the share of the other
+    mutual: Floats  # mean of both shares; if one class has no queries, the share of the other class
 
 
 def of_neighbours(labels: ArrayLike, neighbours: ArrayLike, queries: ArrayLike, k: int) -> Confusions:
     """Count the classes of the k nearest neighbours of each query.
 
-    labels (n,) integers, neighbours (n, m) rows nearest first, queries (n,) booleans, k in 1..m. Raises ValueError
-    naming the argument.
+    Args:
+        labels: Integers (n,).
+        neighbours: Row numbers (n, m) of the neighbours, nearest first.
+        queries: Flags (n,) of the rows to count.
+        k: Number of neighbours to count, in 1..m.
+
+    Raises:
+        ValueError: The shapes do not match, or k is out of range.
     """
     labels, neighbours, queries = np.asarray(labels), np.asarray(neighbours), np.asarray(queries, bool)
     if neighbours.ndim != 2 or len(neighbours) != len(labels) or queries.shape != labels.shape:
@@ -90,12 +101,19 @@ def of_class_size(
     neighbours: Ints | None = None,
     queries: ArrayLike | None = None,
 ) -> Confusions:
-    """Count the classes of the R nearest neighbours of each query, R being how many others of its class there are.
+    """Count the classes of the R nearest neighbours of each query, R being the number of other samples of its class.
 
-    The diagonal is then the R-precision of each class, weighted by R. Queries with R = 0 are left out. embeddings
-    (n, D), labels (n,); is_gallery (n,): rows that are searched by the others, which then are the queries.
-    neighbours (n, m), if known, spares the search where no R is beyond m. queries (n,): those that are counted, all by
-    default; some of many are searched without a copy of the embeddings.
+    The diagonal of `shares` is then the R-precision of each class, averaged over its queries with weights R. Queries
+    with
+    R = 0 are skipped.
+
+    Args:
+        embeddings: Array (n, D).
+        labels: Integers (n,).
+        is_gallery: Flags (n,) of the rows to search; all other rows are then the queries. If None, every row is both.
+        neighbours: Known neighbours (n, m). If no R exceeds m, they replace the search.
+        queries: Flags (n,) of the queries to count, by default all. A subset is searched without copying the
+            embeddings.
     """
     labels = np.asarray(labels)
     searched = np.zeros(len(labels), bool) if is_gallery is None else np.asarray(is_gallery, bool)
@@ -124,7 +142,8 @@ def of_class_size(
             others = nearest_others(embeddings, rows[part], k, pool)[1] if lists is None else lists[rows[part], :k]
             nearest = codes[others]
         else:
-            # Only classes are asked for, so neighbours of one class need not be told apart.
+            # Only the classes of the neighbours are counted, so the search may treat neighbours of one class as
+            # equal.
             nearest = codes[pool[search.ranked(asked[part], k, mark=lambda _, items: codes[pool[items]])]]
         counted = np.arange(k) < size[part, None]
         counts += _table(len(classes), np.repeat(codes[rows[part]], size[part]), nearest[counted])
@@ -132,7 +151,7 @@ def of_class_size(
 
 
 def pairs(confusions: Confusions, most: int = 100) -> ClassPairs:
-    """The pairs of different classes that share most neighbours, at most so many, ties by class."""
+    """Return the `most` pairs of different classes with the highest mutual share, ties broken by class."""
     shares = confusions.shares
     asked = (confusions.queries > 0).astype(np.float64)
     symmetric = (shares + shares.T).tocoo()
@@ -145,7 +164,9 @@ def pairs(confusions: Confusions, most: int = 100) -> ClassPairs:
 
 
 def prominent(confusions: Confusions, most: int) -> Ints:
-    """Places of the classes worth showing, ascending: all, or those of the most confused pairs, at most so many."""
+    """Return the positions of at most `most` classes to show, ascending: all classes, or those of the most confused
+    pairs.
+    """
     if len(confusions.classes) <= most:
         return np.arange(len(confusions.classes))
     best = pairs(confusions, most * most)
@@ -155,7 +176,7 @@ def prominent(confusions: Confusions, most: int) -> Ints:
 
 
 def around(confusions: Confusions, place: int, most: int) -> Ints:
-    """Places of a class and of those that are most confused with it, either way, at most so many, ascending."""
+    """Return the positions of one class and of those most confused with it, at most `most` in total, ascending."""
     mutual = np.asarray(
         (confusions.shares[[place]] + confusions.shares.T.tocsr()[[place]]).todense(), np.float64
     ).ravel()
@@ -165,11 +186,21 @@ def around(confusions: Confusions, place: int, most: int) -> Ints:
 
 
 def ordered(shares: Floats) -> Ints:
-    """A permutation of the classes of shares (c, c) that puts confused ones beside each other.
+    """Return a permutation of the classes that places confused classes next to each other.
 
-    Leaves of average linkage over 1 - sqrt(s / max s), s the mean of both ways, with the sum of the distances of
-    neighbouring leaves as small as the tree allows (Bar-Joseph, Gifford & Jaakkola 2001). The root lets small
-    confusions matter too.
+    Average linkage over 1 - sqrt(s / max s), s being the mean of the shares in both directions; the leaves are ordered
+    so
+    that the sum of distances between adjacent leaves is as small as the tree allows. The square root keeps small
+    confusions from being ignored.
+
+    Args:
+        shares: Matrix (c, c), for example from `Confusions.matrix`.
+
+    Returns:
+        Positions (c,).
+
+    Reference:
+        Bar-Joseph, Gifford & Jaakkola (2001).
     """
     from scipy.cluster.hierarchy import leaves_list, linkage  # slow to import
     from scipy.spatial.distance import squareform
@@ -186,7 +217,13 @@ def ordered(shares: Floats) -> Ints:
 
 
 def by_class(labels: ArrayLike, average_precision: ArrayLike, first_right: ArrayLike) -> ClassScores:
-    """MAP@R and R@1 of each class from the scores of its queries, (n,) each; NaN of average_precision: not scored."""
+    """Return MAP@R and R@1 of each class from the scores of its queries.
+
+    Args:
+        labels: Integers (n,).
+        average_precision: AP@R of each query (n,); NaN for queries without a score.
+        first_right: Flags (n,), True where the nearest neighbour has the class of the query.
+    """
     labels, average_precision = np.asarray(labels), np.asarray(average_precision, np.float64)
     scored = ~np.isnan(average_precision)
     classes, place, queries = np.unique(labels[scored], return_inverse=True, return_counts=True)
@@ -198,14 +235,14 @@ def by_class(labels: ArrayLike, average_precision: ArrayLike, first_right: Array
 
 
 def _table(classes: int, i: NDArray[np.integer] | None = None, j: NDArray[np.integer] | None = None) -> csr_array:
-    """Counts (C, C) of the pairs (i, j), sparse, as 11,316 classes have 128 million pairs."""
+    """Count the pairs (i, j) in a sparse matrix (C, C); 11,316 classes have 128 million pairs."""
     if i is None or j is None:
         return csr_array((classes, classes), dtype=np.int64)
     return csr_array((np.ones(len(i), np.int64), (i, j)), shape=(classes, classes))
 
 
 def _entries(table: csr_array, i: Ints, j: Ints) -> Floats:
-    """The numbers at (i, j), (m,) each; 0 where the table holds none."""
+    """Return the entries (m,) of a sparse matrix at (i, j), 0 where nothing is stored."""
     held = table.tocoo()
     keys, wanted = held.row.astype(np.int64) * table.shape[1] + held.col, i * table.shape[1] + j
     order = np.argsort(keys)

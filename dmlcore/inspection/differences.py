@@ -1,8 +1,8 @@
-"""A retrieval difference: which queries found the right neighbour before and no longer do, or do only now.
+"""Difference between two evaluations: queries that lost or gained a nearest neighbour of the right class.
 
-Before and after are two checkpoints of a run, or two runs, on the same test samples (`comparison.compare`). Queries
-that were right and are wrong again later are the forgetting events of Toneva et al. 2019 (example forgetting), asked of
-retrieval on test samples.
+The two sides are two checkpoints of a run, or two runs, evaluated on the same test samples (`comparison.compare`).
+Queries that were right and become wrong are the forgetting events of Toneva et al. 2019 (example forgetting), applied
+to retrieval on test samples.
 """
 
 from __future__ import annotations
@@ -24,41 +24,47 @@ BEFORE, AFTER = 0, 1
 
 @dataclass(frozen=True, eq=False)
 class Difference:
-    """Query i of `comparison`, before and after; only queries whose class has another sample."""
+    """Queries of a comparison before and after a change; only queries whose class has another sample."""
 
     comparison: Comparison
 
     @property
     def change(self) -> Floats:
-        """(n,): AP@R after minus before, in -1..1; its mean is the change of MAP@R."""
+        """AP@R after minus AP@R before (n,), in -1..1; its mean is the change of MAP@R."""
         before, after = self.comparison.average_precision
         change: Floats = after - before
         return change
 
     @property
     def indices(self) -> Ints:
-        """(n,): the queries as samples of the data set."""
+        """Sample indices (n,) of the queries in the data set."""
         indices: Ints = self.comparison.learned[BEFORE].indices[self.comparison.rows[BEFORE]]
         return indices
 
     @property
     def lost(self) -> Bools:
-        """(n,): the nearest neighbour was of the query's class and is no longer."""
+        """Flags (n,): True where the nearest neighbour had the class of the query before, but not after."""
         before, after = self.comparison.right
         flipped: Bools = before & ~after
         return flipped
 
     @property
     def gained(self) -> Bools:
-        """(n,): the nearest neighbour is of the query's class only now."""
+        """Flags (n,): True where the nearest neighbour has the class of the query after, but not before."""
         before, after = self.comparison.right
         flipped: Bools = ~before & after
         return flipped
 
     def queries(self, kind: Kind) -> Ints:
-        """Positions (m,) in 0..n-1, the largest change of AP@R first.
+        """Return the queries of one kind, largest change of AP@R first.
 
-        "lost" and "gained": the nearest neighbour flipped. "worse" and "better": AP@R fell or rose, flipped or not.
+        Args:
+            kind: "lost" or "gained" if the nearest neighbour must have flipped, "worse" or "better" for any query whose
+                AP@R
+                fell or rose.
+
+        Returns:
+            Query positions (m,) in 0..n-1.
         """
         change = self.change
         chosen = {"lost": self.lost, "gained": self.gained, "worse": change < 0, "better": change > 0}[kind]
@@ -67,7 +73,10 @@ class Difference:
         return rows[np.lexsort((rows, fall))]
 
     def kept(self, k: int) -> Floats:
-        """Share (n,) of the k nearest neighbours before that are among the k nearest after; k as far as known."""
+        """Return the share (n,) of the k nearest neighbours before that are among the k nearest after.
+
+        If fewer than k neighbours are stored, all stored ones are compared.
+        """
         sides = []
         for learned, rows in zip(self.comparison.learned, self.comparison.rows, strict=True):
             sides.append(learned.indices[learned.neighbours[rows, :k]])
@@ -77,15 +86,20 @@ class Difference:
 
 
 def difference(before: TestNeighbours, after: TestNeighbours) -> Difference:
-    """Bring two sides together; raises `comparison.Incomparable` if they were not tested on the same samples."""
+    """Align two evaluations; raises `comparison.Incomparable` if they were not tested on the same samples."""
     return Difference(compare((before, after)))
 
 
 @dataclass(frozen=True, eq=False)
 class Turnover:
-    """Queries that flipped on the way from each snapshot to the next: gained (S - 1,), lost (S - 1,), of `queries`.
+    """Numbers of queries that flipped between successive snapshots.
 
-    right (S,): share of queries whose nearest neighbour is right (R@1). forgotten (queries,): how often each was lost.
+    Args:
+        gained: Queries (S - 1,) that became right from one snapshot to the next.
+        lost: Queries (S - 1,) that became wrong.
+        right: Share (S,) of queries whose nearest neighbour is right (R@1) at each snapshot.
+        forgotten: How often each query (n,) was lost.
+        indices: Sample indices (n,) of the queries in the data set.
     """
 
     gained: Ints
@@ -96,12 +110,12 @@ class Turnover:
 
     @property
     def queries(self) -> int:
-        """How many there are."""
+        """Number of queries."""
         return len(self.forgotten)
 
 
 def turnover(snapshots: Sequence[TestNeighbours]) -> Turnover:
-    """Flips between successive snapshots, two or more; raises `comparison.Incomparable`."""
+    """Count the flips between two or more successive snapshots; raises `comparison.Incomparable`."""
     comparison = compare(snapshots)
     right = comparison.right
     lost, gained = right[:-1] & ~right[1:], ~right[:-1] & right[1:]
@@ -116,26 +130,44 @@ def turnover(snapshots: Sequence[TestNeighbours]) -> Turnover:
 
 @dataclass(frozen=True, eq=False)
 class Doubted:
-    """Samples `indices` (m,) of the data set, the class `label` (m,) that most `views` agree on, and how many (m,) do.
+    """Samples that may be mislabelled.
 
-    votes (m,): share of their neighbours of that class, over the views that doubt them.
+    Args:
+        indices: Sample indices (m,) in the data set.
+        label: Class (m,) that most views suggest instead.
+        views: Number of views (m,) that suggest it.
+        votes: Share (m,) of a sample's neighbours in that class, averaged over those views.
+        asked: Number of views that were compared.
     """
 
     indices: Ints
     label: Ints
     views: Ints
     votes: Floats
-    asked: int  # views
+    asked: int
 
 
 def doubted(
     views: Sequence[TestNeighbours], *, neighbours: int = 8, share: float = 0.75, at_least: float = 0.5
 ) -> Doubted:
-    """Candidates for label errors: samples whose neighbours agree on the same other class in many embeddings.
+    """Return candidates for label errors: samples whose neighbours agree on the same other class in several embeddings.
 
-    In each view `duplicates.suspects` edits by the nearest neighbours (Wilson 1972; of learned embeddings Bahri, Jiang
-    and Gupta 2020, Deep k-NN for noisy labels); a sample stays if at least this share of the views doubts it alike, as
-    one confused network alone says little. Most views first, then most votes. Raises ValueError naming the argument.
+    In each view `duplicates.suspects` applies editing by nearest neighbours. A sample is reported if at least a share
+    `at_least` of the views suggests the same class, because a single confused network is weak evidence. Samples
+    suggested
+    by most views come first, then those with most votes.
+
+    Args:
+        views: Neighbours of the same samples in different embeddings.
+        neighbours: Number of neighbours that vote in each view.
+        share: Share of these neighbours that must agree.
+        at_least: Share of the views that must agree, in (0, 1].
+
+    Raises:
+        ValueError: An argument is out of range.
+
+    Reference:
+        Wilson (1972); for learned embeddings Bahri, Jiang & Gupta (2020), Deep k-NN for noisy labels.
     """
     if not views:
         raise ValueError("views must be one or more embeddings")

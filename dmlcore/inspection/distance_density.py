@@ -1,4 +1,4 @@
-"""Distances of a whole test split: histograms of positives and negatives, and triplets in the plane (d_ap, d_an)."""
+"""Distances within a test split: histograms of positive and negative pairs, and triplets in the plane (d_ap, d_an)."""
 
 from __future__ import annotations
 
@@ -19,17 +19,19 @@ from dmlcore.typing import Bools, Floats, Ints
 Kind = Literal["hardest", "nearest", "random"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
-BINS = 100  # of the histograms
-PAIRS = 40_000_000  # pairs looked at: all of 6,300 samples; of more, those of anchors drawn at random
-TRIPLETS = 50_000  # drawn at random
-BLOCK = 2**22  # distances held at once
-AT_ONCE = 2**16  # embeddings held in double precision
-UNIT = 2e-3  # how far a squared length may be from 1 for embeddings to count as unit vectors
+BINS = 100  # number of bins of a histogram
+PAIRS = 40_000_000  # largest number of pairs compared: all pairs of 6,300 samples; larger splits use random anchors
+TRIPLETS = 50_000  # number of random triplets
+BLOCK = 2**22  # largest number of distances in memory
+AT_ONCE = 2**16  # largest number of embeddings in double precision
+UNIT = 2e-3  # tolerance of a squared length around 1 within which embeddings count as unit vectors
 
 
 @dataclass(frozen=True, eq=False)
 class Triplets:
-    """Triplets (t,): three distances, and squared lengths (t, 3) and rows (t, 3) of anchor, positive, negative."""
+    """Triplets with their three distances (t,), squared lengths (t, 3) and rows (t, 3) of anchor, positive and
+    negative.
+    """
 
     d_ap: Floats
     d_an: Floats
@@ -42,11 +44,14 @@ class Triplets:
 
     @property
     def violated(self) -> float:
-        """Share whose negative is nearer than their positive; NaN without any triplet."""
+        """Share of triplets whose negative is nearer to the anchor than the positive; NaN if there are no triplets."""
         return float((self.d_an < self.d_ap).mean()) if len(self) else float("nan")
 
     def active(self, loss: TripletLoss) -> Bools:
-        """(t,): whether the loss has a gradient there, 0 < raw < m2; everywhere where it is trained without clamps."""
+        """Return flags (t,) of the triplets at which the loss has a gradient.
+
+        A clamped loss has one where 0 < raw < m2; a loss trained without clamps has one everywhere.
+        """
         if loss.reduction == "mean_raw":
             return np.ones(len(self), bool)
         edges = {"ap": self.d_ap, "an": self.d_an, "pn": self.d_pn}
@@ -63,14 +68,14 @@ class Triplets:
 
 @dataclass(frozen=True, eq=False)
 class Distances:
-    """Histograms of the distances of pairs: counts (B,) over edges (B + 1,), of one class and of two."""
+    """Histograms of pair distances: counts (B,) between edges (B + 1,), for pairs of one class and of two classes."""
 
     edges: Floats
     positives: Ints
     negatives: Ints
     positive_mean: float
     negative_mean: float
-    all_positives: bool  # whether every pair was counted, else those of the anchors alone
+    all_positives: bool  # True if all positive pairs were counted, False if only those of the drawn anchors
     all_negatives: bool
 
     @property
@@ -84,10 +89,16 @@ class Distances:
 
 @dataclass(frozen=True, eq=False)
 class DistanceDensity:
-    """What `measure` found; anchors: how many queries were looked at, of how many that have a positive and a negative.
+    """Result of `measure`.
 
-    hardest: of each anchor the farthest positive and the nearest negative; nearest: the nearest of both, so that what
-    is violated is 1 - R@1 of the anchors; random: triplets drawn evenly from all.
+    Args:
+        anchors: Number of queries that were examined.
+        queries: Number of queries that have both a positive and a negative.
+        distances: Histograms of pair distances.
+        hardest: For each anchor its farthest positive and its nearest negative.
+        nearest: For each anchor its nearest positive and its nearest negative; `violated` is then 1 - R@1 of the
+            anchors.
+        random: Triplets drawn uniformly from all valid ones.
     """
 
     anchors: int
@@ -98,7 +109,7 @@ class DistanceDensity:
     random: Triplets
 
     def triplets(self, kind: Kind) -> Triplets:
-        """The triplets of a kind."""
+        """Return the triplets of a kind."""
         statistics: Triplets = getattr(self, kind)
         return statistics
 
@@ -113,12 +124,23 @@ def measure(
     reach: float | None = None,
     seed: int = 0,
 ) -> DistanceDensity:
-    """Distances within a test split, exact up to `pairs` pairs, else of anchors drawn at random.
+    """Measure the distances within a test split.
 
-    embeddings (n, D) finite, labels (n,) integers; is_gallery (n,): rows that the others, then the queries, search.
-    Positives are counted in full as long as they are no more than `pairs`. reach: end of the histograms; None: the
-    largest distance, 2 at most for unit vectors. Distances come from products in double precision of centred vectors:
-    accurate to some 1e-8 of the spread. Raises ValueError where no query has a positive and a negative.
+    Up to `pairs` pairs are evaluated exactly; larger splits use anchors drawn at random. All positive pairs are counted
+    as long as they number at most `pairs`. Distances are computed from matrix products of centred vectors in double
+    precision and are accurate to about 1e-8 of the spread.
+
+    Args:
+        embeddings: Finite array (n, D).
+        labels: Integers (n,).
+        is_gallery: Flags (n,) of the rows to search; all other rows are then the queries. If None, every row is both.
+        pairs: Largest number of pairs to evaluate.
+        triplets: Number of random triplets.
+        reach: Upper end of the histograms; by default the largest distance, at most 2 for unit vectors.
+        seed: Seed of the random anchors and triplets.
+
+    Raises:
+        ValueError: The shapes do not match, or no query has both a positive and a negative.
     """
     part = _Part(embeddings, np.asarray(labels), is_gallery)
     random = np.random.default_rng([seed, 0])
@@ -150,13 +172,18 @@ def measure(
 
 
 class _Histogram:
-    """Counts and mean of distances in 0..end that come in parts; what lies outside, as infinity, is not counted."""
+    """Histogram and mean of distances in 0..end, accumulated block by block; infinite values are ignored."""
 
     def __init__(self, end: float) -> None:
         self.end, self.counts, self.sum = end, np.zeros(BINS, np.int64), 0.0
 
     def add(self, values: Tensor, total: float) -> None:
-        """total: the sum of those that count."""
+        """Add a block of distances.
+
+        Args:
+            values: Distances of any shape; infinity marks pairs that do not count.
+            total: Sum of the distances that count.
+        """
         self.counts += torch.histc(values, BINS, 0.0, self.end).long().numpy()
         self.sum += total
 
@@ -166,7 +193,7 @@ class _Histogram:
 
 
 class _Part:
-    """Embeddings with what is asked of them: who are queries, who can be found, distances of both."""
+    """Embeddings of a test split, with its queries, the rows to search and functions for distances between them."""
 
     def __init__(self, embeddings: NDArray[np.floating], labels: Ints, is_gallery: ArrayLike | None) -> None:
         searched = np.zeros(len(labels), bool) if is_gallery is None else np.asarray(is_gallery, bool)
@@ -177,7 +204,8 @@ class _Part:
         classes, self.codes = np.unique(labels, return_inverse=True)
         alone = not searched.any()
         pool = np.arange(len(labels)) if alone else np.flatnonzero(searched)
-        self.pool = pool[np.argsort(self.codes[pool], kind="stable")]  # class by class: those of one are a slice
+        # sorted by class, so that the rows of one class form a slice
+        self.pool = pool[np.argsort(self.codes[pool], kind="stable")]
         size = np.bincount(self.codes[pool], minlength=len(classes))
         self.ends = np.cumsum(size)
         self.starts = self.ends - size
@@ -188,19 +216,23 @@ class _Part:
             raise ValueError("no sample has both another one of its class and one of another class")
 
     def points(self, rows: Ints) -> Tensor:
-        """(m, D) of these rows, centred, in double precision: all of a million at once would take gigabytes."""
+        """Return the centred embeddings (m, D) of some rows in double precision; all at once could take gigabytes."""
         return torch.from_numpy(self.embeddings[rows] - self.mean)
 
     def reach(self) -> float:
-        """No distance is larger; 2 at most for unit vectors."""
+        """Return an upper bound of all distances, at most 2 for unit vectors."""
         unit = bool((np.abs(self.lengths - 1) < UNIT).all())
         parts = np.array_split(np.arange(len(self.codes)), -(-len(self.codes) // AT_ONCE))
         far = 2 * max(float(self.points(part).square().sum(1).max()) for part in parts) ** 0.5
         return (min(2.0, far) if unit else far) or 1.0
 
     def of_positives(self, rows: Ints, end: float) -> tuple[_Histogram, Ints, Ints]:
-        """Distances of queries to all others of their class; of each sample (n,) the row of the nearest and the
-        farthest."""
+        """Measure the distances of queries to all other samples of their class.
+
+        Returns:
+            The histogram, and arrays (n,) with the row of the nearest and of the farthest positive of each measured
+            query.
+        """
         histogram = _Histogram(end)
         nearest, farthest = np.zeros((2, len(self.codes)), np.int64)
         by_class = rows[np.argsort(self.codes[rows], kind="stable")]
@@ -217,7 +249,11 @@ class _Part:
         return histogram, nearest, farthest
 
     def of_negatives(self, rows: Ints, end: float) -> tuple[_Histogram, Ints]:
-        """Distances of queries (m,) to all of other classes, and the row of the nearest (m,)."""
+        """Measure the distances of queries (m,) to all samples of other classes.
+
+        Returns:
+            The histogram and the row of the nearest negative of each query, shape (m,).
+        """
         histogram, nearest, least = _Histogram(end), np.empty(len(rows), np.int64), np.full(len(rows), np.inf)
         anchors = self.points(rows)
         squares = anchors.square().sum(1)[:, None]
@@ -244,20 +280,20 @@ class _Part:
         return histogram, nearest
 
     def drawn(self, count: int, random: np.random.Generator) -> Ints:
-        """Rows (count, 3) of triplets, each valid one as likely as any other."""
+        """Draw rows (count, 3) of triplets uniformly from all valid triplets."""
         weight = np.cumsum((self.positives * self.negatives)[self.queries].astype(np.float64))
         place = np.searchsorted(weight, random.random(count) * weight[-1], side="right")
         anchors = self.queries[place.clip(max=len(self.queries) - 1)]
         start, end = self.starts[self.codes[anchors]], self.ends[self.codes[anchors]]
         positives = self.pool[start + random.integers(self.positives[anchors])]
-        # Where the anchor itself can be found, the last of its class, which is never drawn, takes its place.
+        # If the anchor was drawn as its own positive, replace it by the last of its class, which is never drawn.
         positives = np.where(positives == anchors, self.pool[end - 1], positives)
         skipped = random.integers(self.negatives[anchors])
         negatives = self.pool[np.where(skipped < start, skipped, skipped + end - start)]
         return np.column_stack([anchors, positives, negatives])
 
     def triplets(self, rows: Ints) -> Triplets:
-        """Triplets of rows (t, 3), each distance directly from its two points."""
+        """Compute the distances of triplets of rows (t, 3), each directly from its two points."""
         sides = {"ap": (0, 1), "an": (0, 2), "pn": (1, 2)}
         lengths = {name: np.empty(len(rows)) for name in sides}
         for part in np.array_split(np.arange(len(rows)), -(-len(rows) * self.embeddings.shape[1] // BLOCK)):
@@ -268,16 +304,17 @@ class _Part:
 
 
 def loss_of(spec: RunSpec) -> TripletLoss | None:
-    """The triplet loss that a run is trained with; None for a loss of anything else than single triplets."""
+    """Return the triplet loss that a run is trained with, or None if its loss does not act on single triplets."""
     if spec.loss.name not in losses.names():
         return None
     return losses.create(spec.loss.name, reduction=spec.loss.reduction, **spec.loss.parameters)
 
 
 def window(loss: TripletLoss, d_ap: float, reach: float, nodes: int = 2001) -> list[tuple[float, float]]:
-    """Intervals of d_an in 0..reach where a triplet with this d_ap has a gradient, to reach / (nodes - 1).
+    """Return the intervals of d_an in 0..reach in which a triplet with this d_ap has a gradient.
 
-    What else the loss looks at is taken as d_pn = d_an and |a| = |p| = |n| = 1.
+    The interval ends are accurate to reach / (nodes - 1). Other arguments of the loss are set to d_pn = d_an and
+    |a| = |p| = |n| = 1.
     """
     d_an = np.linspace(0.0, reach, nodes)
     given = Triplets(np.full(nodes, d_ap), d_an, d_an, np.ones((nodes, 3)), np.zeros((nodes, 3), np.int64))

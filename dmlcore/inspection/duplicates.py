@@ -1,4 +1,4 @@
-"""Near-duplicates across classes and samples whose neighbours agree on another class: where labels may be wrong."""
+"""Signs of label errors: near-duplicates across classes, and samples whose neighbours agree on another class."""
 
 from __future__ import annotations
 
@@ -12,18 +12,33 @@ from dmlcore.typing import Floats, Ints
 
 @dataclass(frozen=True, eq=False)
 class SamplePairs:
-    """Pairs of samples of different classes, nearest first; `complete` if no pair within `cutoff` can be missing."""
+    """Pairs of samples of different classes, nearest first.
 
-    first: Ints  # (m,)
-    second: Ints  # (m,)
-    distances: Floats  # (m,)
+    Args:
+        first: Rows (m,).
+        second: Rows (m,).
+        distances: Distances (m,).
+        cutoff: Largest distance of a pair.
+        complete: True if no pair within `cutoff` can be missing.
+    """
+
+    first: Ints
+    second: Ints
+    distances: Floats
     cutoff: float
     complete: bool
 
 
 @dataclass(frozen=True, eq=False)
 class Suspects:
-    """Samples `rows` (m,) whose nearest neighbours are mostly, `votes` (m,) of `asked`, of one other class `label`."""
+    """Samples whose nearest neighbours mostly belong to one other class.
+
+    Args:
+        rows: Rows (m,) of the samples.
+        label: The other class (m,).
+        votes: Number of neighbours (m,) of that class.
+        asked: Number of neighbours that were examined.
+    """
 
     rows: Ints
     label: Ints
@@ -32,11 +47,20 @@ class Suspects:
 
 
 def across_classes(learned: TestNeighbours, quantile: float = 0.01) -> SamplePairs:
-    """Pairs of different classes no farther apart than this quantile of the distances to nearest neighbours.
+    """Return the pairs of samples of different classes that are unusually close.
 
-    Candidates for the same thing photographed twice, for one label too many, and for classes that look alike. Where
-    the data set has a gallery of its own, at least one of each pair is in it; where only some queries were asked, at
-    least one of each pair is among them. Raises ValueError for a quantile outside 0..1.
+    Such pairs are candidates for the same object photographed twice, for label errors, and for classes that look alike.
+    If
+    the data set has its own gallery, at least one sample of each pair belongs to it; if only some queries were
+    searched, at
+    least one sample of each pair is among them.
+
+    Args:
+        learned: Neighbours of the test split.
+        quantile: Largest distance of a pair, as a quantile in 0..1 of the distances to nearest neighbours.
+
+    Raises:
+        ValueError: The quantile is outside 0..1.
     """
     if not 0 <= quantile <= 1:
         raise ValueError(f"quantile must lie in 0..1, got {quantile}")
@@ -55,10 +79,19 @@ def across_classes(learned: TestNeighbours, quantile: float = 0.01) -> SamplePai
 
 
 def suspects(learned: TestNeighbours, asked: int = 8, share: float = 0.75) -> Suspects:
-    """Samples without one of their own class among the `asked` nearest, of which at least this share are of another.
+    """Return samples whose nearest neighbours all have other classes and mostly agree on one of them.
 
-    The most agreed first, then the nearest. A network that confuses two classes shows the same, so look before you
-    relabel. Samples alone in their class are left out. Raises ValueError naming the argument.
+    Samples with the highest agreement come first, then those with the nearest neighbours. A network that confuses two
+    classes produces the same pattern, so check the images before changing labels. Samples that are alone in their class
+    are skipped.
+
+    Args:
+        learned: Neighbours of the test split.
+        asked: Number of nearest neighbours to examine.
+        share: Share of these neighbours that must belong to the same other class, in (0, 1].
+
+    Raises:
+        ValueError: An argument is out of range.
     """
     if not asked >= 1:
         raise ValueError(f"asked must be at least 1, got {asked}")
@@ -75,7 +108,7 @@ def suspects(learned: TestNeighbours, asked: int = 8, share: float = 0.75) -> Su
 
 
 def _commonest(ordered: Ints) -> tuple[Ints, Ints]:
-    """The commonest value of each row of sorted values (m, k), the lower of two, and how often it is there."""
+    """Return the most frequent value of each row of sorted values (m, k), the lower one on ties, and its count."""
     counts = np.stack([(ordered == ordered[:, [i]]).sum(axis=1) for i in range(ordered.shape[1])], axis=1)
     at = counts.argmax(axis=1)
     rows = np.arange(len(ordered))

@@ -24,52 +24,61 @@ from dmlcore.storage.csv_text import as_csv
 from dmlcore.storage.runs import Run
 from dmlcore.typing import Array, Ints, Singles
 
-LARGEST_SPRITE = 8192  # pixels: what the Embedding Projector takes
-_USUAL_SPRITE = 2560  # pixels of a sprite that still loads quickly
+LARGEST_SPRITE = 8192  # pixels; limit of the Embedding Projector
+_USUAL_SPRITE = 2560  # pixels; a sprite of this side still loads quickly
 _TSV = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\0": "\\0"})
 
 
 class ExportError(ValueError):
-    """What cannot be exported, why, and what to do."""
+    """Error that says what cannot be exported, why, and what to do instead."""
 
 
 @dataclass(frozen=True, eq=False)
 class EmbeddingTable:
-    """Embeddings to export: row i is sample `indices[i]` of the data set, row `rows[i]` of what was learned."""
+    """Embeddings to export, all of a split or a selection.
+
+    Args:
+        run: Run that made the embeddings.
+        weights: Digest of the weights that made them.
+        learned: Neighbours and scores of the whole split.
+        data: Data set of the run; None if it cannot be read, in which case names, keys and images are missing.
+        rows: Rows (n,) of `learned` to export.
+        split: Split that the embeddings belong to.
+    """
 
     run: Run
-    weights: str  # digest of the weights that embedded them
+    weights: str
     learned: TestNeighbours
-    data: Dataset | None  # None where it cannot be read: then there are no names, keys and images
-    rows: Ints  # (n,)
+    data: Dataset | None
+    rows: Ints
     split: str = "test"
 
     @property
     def indices(self) -> Ints:
-        """Of the samples in the data set (n,)."""
+        """Sample indices (n,) in the data set."""
         return self.learned.indices[self.rows]
 
     @property
     def labels(self) -> Ints:
-        """Of the classes (n,)."""
+        """Class labels (n,)."""
         return self.learned.labels[self.rows]
 
     @property
     def embeddings(self) -> Singles:
-        """(n, D)."""
+        """Embeddings (n, D)."""
         return self.learned.embeddings[self.rows].astype(np.float32, copy=False)
 
     def class_name(self, label: int) -> str:
-        """As the data set has it, or "class 7" where it cannot be read."""
+        """Return the name of a class, or for example "class 7" if the data set cannot be read."""
         names = self.data.class_names if self.data else ()
         return names[label] if 0 <= label < len(names) else f"class {label}"
 
     def names(self) -> list[str]:
-        """The class of each row."""
+        """Return the class name of each row."""
         return [self.class_name(int(label)) for label in self.labels]
 
     def keys(self) -> list[str]:
-        """What the lists of the data set call each image; empty where they have no names."""
+        """Return the key of each row in the lists of the data set, or "" if the data set has no keys."""
         known = self.data.keys if self.data else None
         return ["" if known is None else str(known[int(index)]) for index in self.indices]
 
@@ -86,10 +95,18 @@ def table(
     selection: ArrayLike | None = None,
     split: str = "test",
 ) -> EmbeddingTable:
-    """What is exported of a run: the embeddings file `source`, which was read as `learned`; all or a selection.
+    """Collect what to export of a run.
 
-    selection: indices in the data set; those outside the test split are left out, and ExportError is raised if none
-    is left.
+    Args:
+        run: Run to export.
+        source: File of the embeddings.
+        learned: Content of `source`, with neighbours and scores.
+        data: Data set of the run, for names, keys and images.
+        selection: Sample indices in the data set; samples outside the split are ignored. By default all are exported.
+        split: Split that the embeddings belong to.
+
+    Raises:
+        ExportError: No selected sample is in the split.
     """
     rows = np.arange(len(learned.labels))
     if selection is not None:
@@ -100,9 +117,11 @@ def table(
 
 
 def write_npz(table: EmbeddingTable, file: IO[bytes]) -> None:
-    """Arrays embeddings (n, D), labels and indices (n,), class_names (C,), keys (n,), and is_gallery (n,) if any is.
+    """Write an npz file with embeddings (n, D), labels and indices (n,), class_names (C,) and keys (n,).
 
-    Names are text, and nothing is pickled; `inspection.learned.read` reads it.
+    If some samples are only searched, the file also has is_gallery (n,). Names are stored as text and nothing is
+    pickled.
+    The file can be read with `inspection.neighbours.read`.
     """
     is_gallery = table.learned.is_gallery[table.rows]
     names = [table.class_name(label) for label in range(int(table.learned.labels.max()) + 1)]
@@ -119,10 +138,17 @@ def write_npz(table: EmbeddingTable, file: IO[bytes]) -> None:
 
 
 def write_parquet(table: EmbeddingTable, file: IO[bytes], *, neighbours: bool = False) -> None:
-    """Columns index, key, label, class, part, embedding (a list of D float32); the schema names the run.
+    """Write a Parquet file with the columns index, key, label, class, part and embedding (a list of D float32).
 
-    neighbours: also neighbours and distances, lists of the indices of the nearest samples, nearest first, among all
-    test samples whatever is selected, and right: whether each is of the same class.
+    The schema metadata holds the run, its weights and its spec.
+
+    Args:
+        table: Embeddings to export.
+        file: File to write to.
+        neighbours: Also write the columns neighbours (indices of the nearest among all test samples, nearest first,
+            even
+            if the table holds a selection), distances, and right (True where the neighbour has the class of the
+            sample).
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -147,16 +173,21 @@ def write_parquet(table: EmbeddingTable, file: IO[bytes], *, neighbours: bool = 
 
 
 def _lists(values: Array, kind: Any) -> Any:
-    """Rows of a matrix as lists of one length."""
+    """Return the rows of a matrix as an Arrow array of lists of equal length."""
     import pyarrow as pa
 
     return pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(values).ravel(), kind), values.shape[1])
 
 
 def map_csv(table: EmbeddingTable, points: NDArray[np.floating[Any]]) -> str:
-    """The map as CSV: index, key, label, class, part, x, y, whether the nearest neighbour is right, and AP@R.
+    """Return the map as CSV with index, key, label, class, part, x, y, nearest_is_right and average_precision.
 
-    points: (N, 2), of all embeddings in their order.
+    Args:
+        table: Embeddings to export.
+        points: Map (N, 2) of all embeddings of the split, in the order of `table.learned`.
+
+    Raises:
+        ExportError: The map does not have one point per embedding.
     """
     if points.shape != (len(table.learned.labels), 2):
         raise ExportError(f"the map has shape {points.shape}, the embeddings {table.learned.embeddings.shape}")
@@ -172,10 +203,11 @@ def map_csv(table: EmbeddingTable, points: NDArray[np.floating[Any]]) -> str:
 
 
 def write_projector(table: EmbeddingTable, folder: Path) -> None:
-    """Fill a folder for the Embedding Projector: vectors.tsv, metadata.tsv, sprite.png, projector_config.pbtxt.
+    r"""Write vectors.tsv, metadata.tsv, sprite.png and projector_config.pbtxt for the Embedding Projector into a
+    folder.
 
-    TSV knows no quotes, so tabs and line ends in names become \\t and \\n. The sprite is left out where a data set
-    cannot be read, or has so many samples that an image would have fewer than 8 pixels.
+    TSV has no quoting, so tabs and line ends in names are written as \\t and \\n. The sprite is omitted if the data set
+    cannot be read, or if its images would have fewer than 8 pixels per side.
     """
     with open(folder / "vectors.tsv", "w", encoding="utf-8") as file:
         for embedding in table.embeddings:
@@ -196,7 +228,7 @@ def write_projector(table: EmbeddingTable, folder: Path) -> None:
 
 
 def sprite_side(count: int) -> int:
-    """Pixels of each of `count` images on a square sprite of at most 8192; 0 where fewer than 8 would be left."""
+    """Return the side in pixels of each of `count` images on a square sprite of at most 8192 pixels; 0 if below 8."""
     columns = math.ceil(math.sqrt(count))
     side = min(64, max(_USUAL_SPRITE // columns, min(16, LARGEST_SPRITE // columns)))
     return side if side >= 8 else 0
@@ -206,13 +238,13 @@ def _write_sprite(table: EmbeddingTable, path: Path) -> int:
     side = sprite_side(len(table.rows))
     if table.data is None or not side:
         return 0
-    columns = math.ceil(math.sqrt(len(table.rows)))  # the projector counts rows and columns alike
+    columns = math.ceil(math.sqrt(len(table.rows)))  # the projector expects as many rows as columns
     images.sheet(images.small(table.data, table.indices, side), side, columns, columns).save(path)
     return side
 
 
 def projector_zip(table: EmbeddingTable) -> bytes:
-    """The folder of `write_projector` as a ZIP file."""
+    """Return the folder of `write_projector` as a ZIP file."""
     file = io.BytesIO()
     with tempfile.TemporaryDirectory() as place, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         write_projector(table, Path(place))
@@ -222,7 +254,11 @@ def projector_zip(table: EmbeddingTable) -> bytes:
 
 
 def save_folder(table: EmbeddingTable, folder: Path) -> None:
-    """`write_projector` into a new folder that appears complete or not at all; ExportError if it exists."""
+    """Run `write_projector` into a new folder that appears complete or not at all.
+
+    Raises:
+        ExportError: The folder exists and is not empty.
+    """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ExportError(f"{folder} exists and is not empty; give another folder, or remove it")
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -246,21 +282,26 @@ def write(
     remarks: Sequence[str] = (),
     report: Callable[[str], None] = lambda text: None,
 ) -> Path:
-    """Export a run in the format that the ending of a path names; the file is written completely or not at all.
+    """Export a run in the format given by the ending of the path; the file appears complete or not at all.
 
     Args:
-        run: The run.
-        to: A path that ends in .safetensors (weights), .npz or .parquet (embeddings), .html (report), .csv (map), or a
-            new folder, whose name has no dot (embeddings for the Embedding Projector).
-        selection: See `table`.
-        split: Split whose embeddings are written: "test", with the gallery where there is one, "train" or
-            "validation". The test split is read from the last evaluation, the others are embedded now, with the best
-            weights.
-        remarks: See `report.html`.
-        report: Called with a sentence for each thing that had to be left out.
+        run: Run to export.
+        to: Path that ends in .safetensors (weights), .npz or .parquet (embeddings), .html (report), .csv (map), or a
+            new
+            folder, whose name has no dot (embeddings for the Embedding Projector).
+        selection: Sample indices in the data set; see `table`.
+        split: Split whose embeddings are written: "test" (with the gallery, if there is one), "train" or "validation".
+            Embeddings of the test split are those of the last evaluation; those of the other splits are computed now
+            with
+            the best weights.
+        remarks: Lines shown below the scores of a report; see `report.html`.
+        report: Called with one sentence for each item that could not be included.
+
+    Returns:
+        The path `to`.
 
     Raises:
-        ExportError: Another ending, a run or split without what is asked for, or a folder that is in use.
+        ExportError: The ending is unknown, the run lacks the requested data, or the folder is not empty.
     """
     if to.suffix not in ("", ".safetensors", ".html", ".npz", ".parquet", ".csv"):
         raise ExportError(
@@ -274,9 +315,9 @@ def write(
     if not to.suffix:
         save_folder(rows, to)
         return to
-    from dmlcore.inspection import report as reports  # it builds on this module
+    from dmlcore.inspection import report as reports  # report imports this module
 
-    # A table of the map needs a map; a report does without.
+    # The CSV file of a map needs a map; a report can be made without one.
     plane = reports.plane_of(run) if to.suffix in (".html", ".csv") else None
     if plane is None and to.suffix == ".csv":
         raise ExportError(f"{run.id} has no map yet; open it on the Map page once")
@@ -295,7 +336,7 @@ def write(
 
 
 def _write_weights(run: Run, to: Path, selection: ArrayLike | None) -> Path:
-    from dmlcore.inspection import trained_model  # late: it imports torch
+    from dmlcore.inspection import trained_model  # late, because it imports torch
 
     if selection is not None:
         raise ExportError(f"{to.name}: weights have no selection; drop it")
@@ -307,14 +348,14 @@ def _write_weights(run: Run, to: Path, selection: ArrayLike | None) -> Path:
 
 
 def _test_table(run: Run, selection: ArrayLike | None, report: Callable[[str], None]) -> EmbeddingTable:
-    """Return the embeddings of the last evaluation."""
+    """Read the embeddings of the last evaluation."""
     from dmlcore.training.build import load_data
 
     source = run.embeddings()
     if source is None:
         raise ExportError(f"{run.id} has no embeddings yet: python -m dmlcore evaluate {run.id}")
     try:
-        # Images and names are worth having, but an export does without.
+        # Images and names are optional in an export.
         data: Dataset | None = load_data(run.spec)
     except DataError as error:
         data = None

@@ -1,4 +1,4 @@
-"""Hubs: samples that are a neighbour of too many others, and those that are a neighbour of none."""
+"""Hubs, which are neighbours of unusually many samples, and orphans, which are neighbours of none."""
 
 from __future__ import annotations
 
@@ -9,60 +9,66 @@ from numpy.typing import ArrayLike
 
 from dmlcore.typing import Ints
 
-FAR = 2.0  # standard deviations above the mean from which a sample counts as a hub
+FAR = 2.0  # a sample counts as a hub from this number of standard deviations above the mean
 
 
 @dataclass(frozen=True, eq=False)
 class Hubness:
-    """How often each sample that can be found is among the k nearest neighbours of a query.
+    """Number of times each searched sample is among the k nearest neighbours of a query (its k-occurrences).
 
-    Source: Radovanovic, Nanopoulos & Ivanovic 2010, Hubs in space (JMLR 11): N_k, its skewness, bad k-occurrences.
+    Reference:
+        Radovanovic, Nanopoulos & Ivanovic (2010), Hubs in space, JMLR 11: N_k, its skewness, bad k-occurrences.
     """
 
     k: int
     queries: int
-    rows: Ints  # (g,) samples that can be found
-    occurrences: Ints  # (g,) N_k
-    bad: Ints  # (g,) BN_k: of them, those for a query of another class
+    rows: Ints  # (g,) searched samples
+    occurrences: Ints  # (g,) k-occurrences N_k
+    bad: Ints  # (g,) k-occurrences BN_k in lists of queries of another class
 
     @property
     def mean(self) -> float:
-        """Mean of N_k: k times queries over samples, so k where every sample is a query."""
+        """Mean of N_k: k times the number of queries over the number of samples, hence k if every sample is a query."""
         return float(self.occurrences.mean())
 
     @property
     def skewness(self) -> float | None:
-        """E (N_k - mean)^3 / sd^3; 0 is symmetric, above 1 strongly hubbed; None where all N_k are equal."""
+        """Skewness of N_k: E (N_k - mean)^3 / sd^3.
+
+        0 is symmetric, above 1 is strongly hubbed; None if all N_k are equal.
+        """
         offset = self.occurrences - self.mean
         spread = float(np.sqrt(np.mean(offset**2)))
         return float(np.mean(offset**3)) / spread**3 if spread > 0 else None
 
     @property
     def robin_hood(self) -> float:
-        """Share of all occurrences that would have to move for every sample to have the same, 0..1 (Hoover's index;
-        Feldbauer et al. 2018)."""
+        """Robin Hood (Hoover) index in 0..1 (Feldbauer et al. 2018).
+
+        This is the share of all k-occurrences that would have to move for all samples to have equally many.
+        """
         total = int(self.occurrences.sum())
         return float(np.abs(self.occurrences - self.mean).sum() / (2 * total)) if total else 0.0
 
     @property
     def threshold(self) -> float:
-        """N_k above which a sample is a hub: mean + 2 standard deviations."""
+        """Value of N_k above which a sample is a hub: mean + 2 standard deviations."""
         return self.mean + FAR * float(self.occurrences.std())
 
     @property
     def hubs(self) -> Ints:
-        """Places (h,) in `rows`, most occurrences first."""
+        """Positions (h,) of the hubs in `rows`, most occurrences first."""
         order = np.argsort(-self.occurrences, kind="stable")
         return order[self.occurrences[order] > self.threshold]
 
     @property
     def bad_hubs(self) -> Ints:
-        """The hubs that are a wrong neighbour more often than a right one."""
+        """Positions in `rows` of the hubs that are a wrong neighbour more often than a right one."""
         return self.hubs[2 * self.bad[self.hubs] > self.occurrences[self.hubs]]
 
     @property
     def orphans(self) -> Ints:
-        """Anti-hubs: places (o,) in `rows` of samples that are a neighbour of nobody, N_k = 0."""
+        """Positions (o,) in `rows` of the orphans (anti-hubs): samples with N_k = 0."""
         return np.flatnonzero(self.occurrences == 0)
 
     @property
@@ -72,15 +78,21 @@ class Hubness:
 
     @property
     def bad_by_hubs(self) -> float:
-        """Share of the bad k-occurrences that are those of hubs; 0 where none is bad."""
+        """Share of the bad k-occurrences that belong to hubs; 0 if none is bad."""
         return float(self.bad[self.hubs].sum() / max(1, self.bad.sum()))
 
 
 def hubness(labels: ArrayLike, neighbours: ArrayLike, is_gallery: ArrayLike, k: int) -> Hubness:
-    """Count how often each sample is found among the k nearest neighbours of the queries.
+    """Count how often each sample is among the k nearest neighbours of the queries.
 
-    labels (n,) integers; neighbours (n, m) rows, nearest first, -1 for a row that was not asked; is_gallery (n,): rows
-    that are only searched; without any every row is a query and can be found. k in 1..m. Raises ValueError naming it.
+    Args:
+        labels: Integers (n,).
+        neighbours: Row numbers (n, m) of the neighbours, nearest first; -1 in rows that were not searched for.
+        is_gallery: Flags (n,) of the rows to search; if none is set, every row is both query and searched.
+        k: Number of neighbours to count, in 1..m.
+
+    Raises:
+        ValueError: k is out of range.
     """
     labels, neighbours, searched = np.asarray(labels), np.asarray(neighbours), np.asarray(is_gallery, bool)
     if not 1 <= k <= neighbours.shape[1]:
@@ -94,8 +106,7 @@ def hubness(labels: ArrayLike, neighbours: ArrayLike, is_gallery: ArrayLike, k: 
 
 
 def found_by(neighbours: ArrayLike, is_gallery: ArrayLike, row: int, k: int) -> Ints:
-    """Rows of the queries that have the sample `row` among their k nearest neighbours, those that it is nearest to in
-    rank first."""
+    """Return the rows of the queries that have sample `row` among their k nearest neighbours, best rank first."""
     neighbours = np.asarray(neighbours)[:, :k]
     query, rank = np.nonzero(neighbours == row)
     asked = ~np.asarray(is_gallery, bool)[query]

@@ -1,4 +1,4 @@
-"""Images of samples outside a server: of any side, as files in the text of a page, many on one sheet."""
+"""Images of samples for pages and reports: thumbnails of any size, embedded as data URIs or combined into sheets."""
 
 from __future__ import annotations
 
@@ -12,12 +12,16 @@ from PIL import Image
 from dmlcore.data import Dataset
 from dmlcore.typing import Floats, Ints, Pixels
 
-PAPER, INK = np.array([[226, 231, 237], [58, 74, 94]], np.uint8)  # of the glyphs: readable on light and dark pages
-_GLYPH = 128  # pixels of a glyph's side
+# colours of vector glyphs, readable on light and dark pages
+PAPER, INK = np.array([[226, 231, 237], [58, 74, 94]], np.uint8)
+_GLYPH = 128  # side of a glyph in pixels
 
 
 def drawer(data: Dataset) -> Callable[[int], Pixels]:
-    """index -> the image of a sample (h, w, 3); vectors as bars from the least to the largest value of the data."""
+    """Return a function that draws sample `index` as an image (h, w, 3).
+
+    Vectors are drawn as bars, scaled to the smallest and largest value in the data set.
+    """
     if data.image is not None:
         return data.image
     every = np.asarray(data.inputs[:])
@@ -26,9 +30,9 @@ def drawer(data: Dataset) -> Callable[[int], Pixels]:
 
 
 def bars(values: Floats) -> Pixels:
-    """The glyph of a vector (F,) of values in 0..1: one bar each."""
+    """Draw a vector (F,) of values in 0..1 as a bar chart."""
     column = np.arange(_GLYPH) * len(values) / _GLYPH
-    height = np.rint(values[column.astype(int)] * (_GLYPH - 8)) + 4  # the smallest value is still a sliver
+    height = np.rint(values[column.astype(int)] * (_GLYPH - 8)) + 4  # keeps the smallest value visible
     gap = abs(column % 1 - 0.5) > 0.42 if len(values) <= _GLYPH // 8 else np.zeros(_GLYPH, bool)
     filled = (np.arange(_GLYPH, 0, -1)[:, None] <= height) & ~gap
     glyph: Pixels = np.where(filled[..., None], INK, PAPER)
@@ -36,7 +40,10 @@ def bars(values: Floats) -> Pixels:
 
 
 def fitted(pixels: Pixels, side: int) -> Image.Image:
-    """An image whose longer side is at most `side`: smaller ones by a whole factor, every pixel a sharp square."""
+    """Return an image whose longer side is at most `side` pixels.
+
+    Larger images are reduced; smaller ones are enlarged by an integer factor, so that every pixel stays a sharp square.
+    """
     longest = max(pixels.shape[:2])
     if longest > side:
         image = Image.fromarray(pixels)
@@ -47,7 +54,7 @@ def fitted(pixels: Pixels, side: int) -> Image.Image:
 
 
 def data_uri(image: Image.Image) -> str:
-    """An image as the address that contains it."""
+    """Return an image as a data URI."""
     file = io.BytesIO()
     photograph = is_photograph(image)
     if photograph:
@@ -58,12 +65,12 @@ def data_uri(image: Image.Image) -> str:
 
 
 def is_photograph(image: Image.Image) -> bool:
-    """Whether JPEG suits it: many colours, unlike a drawing or few enlarged pixels."""
+    """Return True if JPEG suits the image: it has many colours, unlike a drawing or a few enlarged pixels."""
     return image.getcolors(1024) is None
 
 
 def sheet(images: Iterable[Pixels], side: int, columns: int, rows: int) -> Image.Image:
-    """Images row after row, each in the middle of a square of `side` pixels, on black."""
+    """Combine images row by row, each centred in a square of `side` pixels, on black."""
     canvas = Image.new("RGB", (columns * side, rows * side))
     for number, pixels in enumerate(images):
         image = fitted(pixels, side)
@@ -73,7 +80,10 @@ def sheet(images: Iterable[Pixels], side: int, columns: int, rows: int) -> Image
 
 
 def small(data: Dataset, indices: Sequence[int] | Ints, side: int) -> Iterable[Pixels]:
-    """Images for thumbnails of `side`: what the network reads, decoded already, where it is large enough."""
+    """Yield images for thumbnails of `side` pixels.
+
+    The network's own inputs are used if they are RGB and large enough, which saves decoding the files.
+    """
     draw = drawer(data)
     shape = data.inputs.shape
     ready = data.inputs.dtype == np.uint8 and shape[1:2] == (3,) and len(shape) == 4 and min(shape[2:]) >= side

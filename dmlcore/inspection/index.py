@@ -1,4 +1,4 @@
-"""The test split of a run as an index: what lies nearest to images or embeddings of one's own, exactly."""
+"""Search index over the test split of a run: exact nearest neighbours of a user's own images or embeddings."""
 
 from __future__ import annotations
 
@@ -26,32 +26,48 @@ if TYPE_CHECKING:
 
     Queries = Array | Tensor | Source | Sequence[Source]
 
-CHUNK = 64  # images embedded at once
+CHUNK = 64  # number of images per forward pass
 
 
 @dataclass(eq=False)
 class Index:
-    """Row i is sample `indices[i]` of the data set, of class `labels[i]`; `searched` are the rows that can be found.
+    """Embeddings of a run that can be searched.
 
-    Those are all rows, or where the data set has a gallery of its own the rows of it. The network is loaded when the
-    first image comes.
+    Row i is sample `indices[i]` of the data set, of class `labels[i]`. `searched` lists the rows that can be found: the
+    gallery if the data set has one, otherwise all rows. The network is loaded when it is first needed.
+
+    Args:
+        run: Run that made the embeddings.
+        embeddings: Embeddings (n, D).
+        labels: Class labels (n,).
+        indices: Sample indices (n,) in the data set.
+        searched: Rows (m,) that can be found.
+        weights: Digest of the weights that made the embeddings; "" for a snapshot, whose file is named by its step.
+        checkpoint: Checkpoint file of a snapshot.
     """
 
     run: Run
-    embeddings: Singles  # (n, D)
-    labels: Ints  # (n,)
-    indices: Ints  # (n,)
-    searched: Ints  # (m,) rows
-    weights: str = ""  # digest of the weights that made the embeddings; of a snapshot "", its file is named by step
-    checkpoint: Path | None = None  # of a snapshot
+    embeddings: Singles
+    labels: Ints
+    indices: Ints
+    searched: Ints
+    weights: str = ""
+    checkpoint: Path | None = None
     _loaded: tuple[nn.Module, Dataset] | None = field(default=None, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @classmethod
     def of_run(cls, run: Run, step: int | None = None) -> Index:
-        """The newest evaluation of a run, or with `step` its test split embedded with that kept checkpoint.
+        """Return an index of the newest evaluation of a run.
 
-        Raises RunError where there is none, naming the steps that are kept; Unreadable for a damaged file.
+        Args:
+            run: Run to search.
+            step: Step of a kept checkpoint; if given, the test split is embedded with its weights instead.
+
+        Raises:
+            RunError: The run has no evaluation, or no checkpoint of this step; the message lists the steps that are
+                kept.
+            Unreadable: The file of the embeddings is damaged.
         """
         kept = None
         if step is None:
@@ -70,12 +86,25 @@ class Index:
         return cls(run, embeddings, labels, indices, searched, path.stem if kept is None else "", kept)
 
     def search(self, images_or_embeddings: Queries, k: int = 8, *, invert: bool = False) -> tuple[Floats, Ints]:
-        """Euclidean distances (q, k), ascending, and rows (q, k) of the nearest samples; ties by row.
+        """Find the nearest samples of each query.
 
-        Queries: embeddings (q, D); images (q, 3, H, W) uint8, RGB; a path, an open file or a PIL image, or several
-        of them, of any size. A sample of the test split finds itself first. invert: see `own_images.as_inputs`. Raises
-        ValueError or TypeError naming the argument, DataError for an image that cannot be decoded, RunError if the
-        weights are not those of the embeddings.
+        A sample of the test split finds itself first.
+
+        Args:
+            images_or_embeddings: Embeddings (q, D); images (q, 3, H, W) uint8 RGB; or one or several paths, open files
+                or PIL
+                images of any size.
+            k: Number of neighbours.
+            invert: Invert images; see `own_images.as_inputs`.
+
+        Returns:
+            Euclidean distances (q, k), ascending, and the rows (q, k) of the samples; ties are ordered by row.
+
+        Raises:
+            ValueError: A shape or k is wrong.
+            TypeError: The queries have the wrong type.
+            DataError: An image cannot be decoded.
+            RunError: The embeddings were made with other weights than those of the checkpoint.
         """
         queries = self._embedded(images_or_embeddings, invert)
         if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= len(self.searched):
@@ -86,7 +115,9 @@ class Index:
         return distances, self.searched[places]
 
     def embed(self, inputs: Array) -> Singles:
-        """Embeddings (n, D) of inputs (n, ...) as the data set holds them, on the CPU in evaluation mode."""
+        """Return the embeddings (n, D) of inputs (n, ...) in the format of the data set, computed on the CPU in
+        evaluation mode.
+        """
         import torch
 
         from dmlcore.training.batches import upload
@@ -95,13 +126,18 @@ class Index:
         if inputs.shape[1:] != tuple(data.inputs.shape[1:]):
             raise ValueError(f"inputs must have shape (n, {_shape(data)}), as those of {data.name}, got {inputs.shape}")
         parts = [inputs[start : start + CHUNK] for start in range(0, len(inputs), CHUNK)]
-        with self._lock, torch.inference_mode():  # a pooling keeps what it saw last
+        with self._lock, torch.inference_mode():  # the forward pass of a pooling stores its intermediate results
             embedded = [network(upload(np.ascontiguousarray(part), "cpu")).float() for part in parts]
         embeddings: Singles = torch.cat(embedded).numpy()
         return embeddings
 
     def network(self) -> tuple[nn.Module, Dataset]:
-        """The network that made the embeddings, and its data set, loaded once; raises RunError, CheckpointError."""
+        """Load the network that made the embeddings and its data set, once.
+
+        Raises:
+            RunError: The run has no checkpoint, or its weights have changed since the evaluation.
+            CheckpointError: The checkpoint is damaged.
+        """
         with self._lock:
             if self._loaded is None:
                 self._loaded = self._load()

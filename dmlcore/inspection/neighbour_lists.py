@@ -1,8 +1,9 @@
-"""Neighbours of some samples among all: lists, AP@R, nearest and farthest of the own class, in bounded memory.
+"""Neighbour lists, AP@R and positives of some or all samples, computed in bounded memory.
 
-An exact search of all by all compares n² pairs. Where these are more than MOST_PAIRS nobody waits for it unasked:
-SAMPLE queries, drawn by a seed, are each searched exactly among all, and give the scores; others are searched when they
-are shown. All of them are a job, exact or by an index (`dmlcore.inspection.whole_search`).
+An exact search of all by all compares n² pairs. Above MOST_PAIRS it is not run without a request: SAMPLE queries, drawn
+with a fixed seed, are searched exactly and give the scores; other queries are searched when they are shown. A
+background
+job searches all queries, exactly or with an index (`dmlcore.inspection.whole_search`).
 """
 
 from __future__ import annotations
@@ -17,26 +18,26 @@ from dmlcore.metrics.mapped import nearest_others
 from dmlcore.typing import Array, Bools, Floats, Ints, Singles
 
 MOST_NEIGHBOURS = 24
-MOST_PAIRS = 2**35  # all by all of 185,000 samples
-SAMPLE = 1000  # queries
-ENTRIES = 2**21  # of lists that are held at once
+MOST_PAIRS = 2**35  # all pairs of 185,000 samples
+SAMPLE = 1000  # number of queries
+ENTRIES = 2**21  # largest number of list entries in memory
 
 Search = Callable[[Ints, int], tuple[Floats, Ints]]  # (rows, k) -> distances and rows of the nearest others
 
 
 def too_many(is_gallery: Bools) -> bool:
-    """Whether all queries by all that is searched are more pairs than are compared unasked."""
+    """Return True if searching all queries would compare more than MOST_PAIRS pairs."""
     return len(is_gallery) * (int(is_gallery.sum()) or len(is_gallery)) > MOST_PAIRS
 
 
 def drawn(is_gallery: Bools, seed: int = 0) -> Ints:
-    """SAMPLE queries (m,), ascending, each as likely as any other."""
+    """Draw SAMPLE queries uniformly; return their rows (m,), ascending."""
     queries = np.flatnonzero(~is_gallery)
     return np.sort(np.random.default_rng(seed).choice(queries, min(SAMPLE, len(queries)), replace=False))
 
 
 def exact(embeddings: Singles, is_gallery: Bools) -> Search:
-    """The exact search, part by part."""
+    """Return a function that searches exactly, block by block."""
     pool = np.flatnonzero(is_gallery) if is_gallery.any() else None
     return lambda rows, k: nearest_others(embeddings, rows, k, pool)
 
@@ -51,18 +52,28 @@ def ask(
     deep: bool = True,
     tell: Callable[[int], object] = lambda done: None,
 ) -> dict[str, Array]:
-    """What is kept of each of these rows (m,): neighbours and distances (m, k), average_precision and `Positives` (m,).
+    """Search the neighbours of some rows and compute the values that are stored for them.
 
-    embeddings (n, D), may be memory-mapped; labels (n,); is_gallery (n,): what is searched, everything if nothing is
-    marked. A list is searched as deep as the class of its query is large, for AP@R. deep: as in `positives`, which the
-    search then must be exact for. tell: how many rows are done.
+    Lists are searched as deep as the class of the query is large, for AP@R.
+
+    Args:
+        embeddings: Array (n, D), may be memory-mapped.
+        labels: Integers (n,).
+        is_gallery: Flags (n,) of the rows to search; if none is set, all rows are searched.
+        rows: Rows (m,) to find neighbours of.
+        search: Function that finds the nearest others of given rows.
+        deep: Determine ranks beyond the lists, see `positives`; `search` must then be exact.
+        tell: Called with the number of finished rows.
+
+    Returns:
+        Arrays neighbours and distances (m, k), average_precision (m,) and the fields of `Positives` (m,).
     """
     searched = is_gallery if is_gallery.any() else np.ones(len(labels), bool)
     available = int(searched.sum()) - 1
     k = min(MOST_NEIGHBOURS, available)
     values, codes = np.unique(labels, return_inverse=True)
     matches = np.bincount(codes[searched], minlength=len(values))[codes[rows]] - searched[rows]
-    matches[is_gallery[rows]] = 0  # they are no queries
+    matches[is_gallery[rows]] = 0  # gallery rows are not queries
     depth = np.minimum(np.maximum(matches, k), available)
     neighbours, distances = np.empty((len(rows), k), np.int64), np.empty((len(rows), k))
     precision, ranked = np.full(len(rows), np.nan), list[tuple[Ints, Positives]]()
@@ -75,7 +86,7 @@ def ask(
         neighbours[some], distances[some] = near[:, :k], reach[:, :k]
         precision[some] = average_precision(labels[near] == labels[rows[some], None], matches[some])
         own = positives(embeddings, labels, is_gallery, near, rows[some], deep=deep)
-        if not deep:  # a list is as deep as its own class is large, whichever it was searched with
+        if not deep:  # makes ranks independent of the other queries of the block
             np.minimum(own.rank, depth[some] + 1, out=own.rank)
         ranked.append((some, own))
         tell(start)
@@ -88,7 +99,12 @@ def ask(
 
 
 def average_precision(relevant: Bools, matches: Ints) -> Floats:
-    """AP@R (m,) of queries with R matches (m,) from which of their nearest (m, k >= R) are right; NaN for R = 0."""
+    """Return AP@R (m,) of queries with R matches each, NaN where R = 0.
+
+    Args:
+        relevant: Flags (m, k), k >= R: True where a neighbour, nearest first, has the class of the query.
+        matches: R of each query (m,).
+    """
     precision = np.full(len(matches), np.nan)
     scored = matches > 0
     place = np.arange(1, relevant.shape[1] + 1)
