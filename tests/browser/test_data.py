@@ -40,13 +40,13 @@ def test_a_set_is_looked_at_split_otherwise_saved_and_trained_on(page, server: S
     assert split["settings"]["split"] == "classes"
     assert sum(row[0] == "test" for row in split["rows"]) == split["parts"]["test"]["samples"]
     page.get_by_role("link", name="Next: what to train").click()
-    page.wait_for_url(re.compile(r"train\?.*data\.name(=|%3D)digits_pictures"))
+    page.wait_for_url(re.compile(r"settings\?.*data\.name(=|%3D)digits_pictures"))
     expect(page.get_by_role("heading", name="Digits as images")).to_be_visible()
     page.get_by_role("link", name="Next: start").click()
     page.wait_for_url(re.compile(r"start\?.*data\.name(=|%3D)digits_pictures"))
     expect(page.get_by_role("button", name="Start training")).to_be_enabled()
     # The sidebar disappears together with its form, and the brand moves back into the header.
-    page.get_by_role("link", name="2 What to train").click()
+    page.get_by_role("link", name="2 Settings").click()
     expect(page.get_by_text("Start from")).to_be_visible()
     page.get_by_test_id("stTopNavSection").filter(has_text="Losses").click()
     page.get_by_role("menuitem", name="Fields").click()

@@ -100,7 +100,7 @@ def the_one_under_the_mouse_is_ringed_and_opened(page: Any, canvas: Any, shown: 
     page.locator(".card").wait_for(state="hidden")
 
 
-def test_a_point_shows_its_image_and_its_neighbours_and_leads_to_the_gallery(page, server, shown):
+def test_a_point_shows_its_image_and_its_neighbours_and_leads_to_neighbours(page, server, shown):
     canvas = opened(page, server, shown)
     the_one_under_the_mouse_is_ringed_and_opened(page, canvas, shown)
     canvas.focus()
@@ -117,14 +117,14 @@ def test_a_point_shows_its_image_and_its_neighbours_and_leads_to_the_gallery(pag
     marks = ["✓" if right else "✗" for right in known.right[row, :5]]
     becomes(lambda: [text.strip() for text in page.locator(".card .near button").all_text_contents()], marks)
     forces = page.locator(".card a", has_text="Forces of its failure")
-    expect(forces).to_have_attribute("href", re.compile(f"failure.run={shown.id}&query={hovered}"))
+    expect(forces).to_have_attribute("href", re.compile(f"failures.run={shown.id}&query={hovered}"))
     expect(forces).to_be_visible(visible=not known.right[row, 0])  # for failures only
     assert page.locator(".card").evaluate(OVER_ZOOM), "the buttons that zoom cover a link of the pop-up"
     expect(page.locator(".marks")).to_contain_text("green line: same class")
     expect(page.locator(".wall .frames")).to_have_text("nearest neighbour rightwrong")
     page.evaluate("window.same_page = true")
     page.get_by_role("link", name="All its neighbours").click()
-    page.wait_for_url(re.compile(f"gallery.*query={hovered}"))
+    page.wait_for_url(re.compile(f"neighbours.*query={hovered}"))
     assert page.evaluate("window.same_page"), "the app was not loaded again"
 
 
@@ -149,7 +149,7 @@ def test_a_lasso_selects_and_another_adds_and_both_carry_over(page, server, show
     becomes(lambda: int(page.locator(".count").get_attribute("data-count")), len(second) - 1)
     eventually(lambda: np.testing.assert_array_equal(selected(page, shown), second[second != one]))
     page.get_by_role("link", name="Neighbours", exact=True).last.click()
-    page.wait_for_url(re.compile("gallery.*selection="))
+    page.wait_for_url(re.compile("neighbours.*selection="))
 
 
 def test_colours_and_classes_stand_out_and_the_link_says_so(page, server, shown):

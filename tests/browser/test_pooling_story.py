@@ -82,4 +82,4 @@ def test_an_image_becomes_a_map_its_gate_is_trained_and_goes_on_to_pictures(page
     spec = at(page, "settings", lambda query: "set" in query)["set"]
     assert f"pooling.mu={mu}" in spec
     assert "pooling.epsilon=6.0" in spec
-    expect(page.get_by_role("heading", name="What to train", exact=True)).to_be_visible()
+    expect(page.get_by_role("heading", name="Settings", exact=True)).to_be_visible()

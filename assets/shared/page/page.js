@@ -6,7 +6,7 @@ import "./sidebar.js";
 
 // The forms of New run write every change into the address. Streamlit would add a history entry for
 // each change, so that leaving the page would take as many presses of Back.
-const FORMS = /\/(data|train)$/;
+const FORMS = /\/(data|settings)$/;
 const push = history.pushState;
 history.pushState = function (state, title, url) {
   const samePage =

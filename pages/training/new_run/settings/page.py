@@ -18,7 +18,7 @@ from pages.training.new_run.settings import steps
 def main() -> None:
     head = steps.StepHead(
         "settings",
-        "What to train",
+        "Settings",
         "A network learns to embed samples of one class close together; the loss says how. Train an example as it is, "
         "or change its settings in the sidebar (on a phone, » at the top opens it).",
     )
