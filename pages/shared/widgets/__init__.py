@@ -1,1 +1,1 @@
-"""Parts of pages that several draw."""
+"""Widgets that several pages share."""

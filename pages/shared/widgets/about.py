@@ -1,4 +1,4 @@
-"""What the menu of Streamlit says about the app: version, licence, citation."""
+"""Text of the About entry in Streamlit's menu: version, licence and citation."""
 
 from __future__ import annotations
 

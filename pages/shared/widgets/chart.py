@@ -1,4 +1,4 @@
-"""A drawing of dmlcore.figures on a page."""
+"""Vega-Lite chart of dmlcore.figures on a page."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ import_module("pandas")
 
 
 def chart(key: str, drawn: tuple[Spec, Any], alt: str, **options: Any) -> Any:
-    """Show a specification with its columns or rows, as wide as there is room; alt: what it shows, in words."""
+    """Show a Vega-Lite chart at the full width of its container.
+
+    `drawn` is the specification and its columns or rows; `alt` is the alternative text.
+    """
     spec, columns = drawn
     return st.vega_lite_chart(columns, spec, key=key, alt=alt, **({"width": "stretch"} | options))

@@ -1,4 +1,4 @@
-"""How a page mounts its front end; where that opens no socket, its questions are answered by the page itself."""
+"""Mounting of a page's front end; without a web socket, the page itself answers the requests of the component."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from pages.shared.widgets.presentation import Presentation
 if TYPE_CHECKING:
     from pages.shared.timeline.service import Timeline
 
-LECTURE = {"present", "controls"}  # of an address: assets/shared/present/stage.js
-KEPT = ("hide", "socket")  # of an address: no part of any state
-HANDED_ON = (*KEPT, "present")  # by links between pages; the controls of a lecture are those of one page
+# # parameters of the address that concern only a presentation: assets/shared/present/stage.js
+LECTURE = {"present", "controls"}
+KEPT = ("hide", "socket")  # # parameters of the address that belong to no page state
+# # parameters that links pass on to other pages; the controls of a presentation belong to a single page
+HANDED_ON = (*KEPT, "present")
 
 # A few lines go with every message; the component's files themselves are fetched once, by address.
 _LOADER = """
@@ -33,12 +35,12 @@ export default (component) => {
 
 @cache
 def component(name: str) -> Callable[..., dict[str, Any]]:
-    """Declare the component of a folder of assets: "a/map" is assets/a/map/map.js.
+    """Declare the component of an asset folder: "a/map" is assets/a/map/map.js.
 
-    The module exports render(component) and unmount(element); its style sheet lies beside it, under the same name.
+    The module exports render(component) and unmount(element); its style sheet is next to it, with the same base name.
 
-    Call the result with key=, data= and on_<state>_change=. To data are added `base` (the path the app is served
-    under), `files` (where the assets lie) and `entry`.
+    Call the result with key=, data= and on_<state>_change=. It adds `base` (the path under which the app is served),
+    `files` (the URL of the assets) and `entry` (the module) to the data.
     """
     entry = f"{name}/{name.split('/')[-1]}.js"
     declared = st.components.v2.component(f"dml_{name.replace('/', '_')}", js=_LOADER)
@@ -67,12 +69,15 @@ def mount(
     heard: Mapping[str, Callable[[], None]] | None = None,
     **options: Any,
 ) -> None:
-    """Show the state of a page by a component that asks a socket; `answer` is what answers there, if none opens.
+    """Mount a component that shows the state of a page and requests data through a web socket.
 
-    Its data are the state, under `name`, its link `query`, `menus` (what choices are called), `hide` (parts that the
-    page or its address leaves out), `idle` (the address asks for nothing), `socket`, `kept` (what of an address is no
-    part of the state), `present` (what it shows a lecture) and the options, which come last. writes: the state keys
-    that the component writes; heard: those of which the page wants to be told, with what is then called.
+    The component receives the state under `name`, its `query`, `menus` (titles of the choices), `hide` (parts that the
+    page or the address leaves out), `idle` (the address contains no parameters), `socket`, `kept` (parameters of the
+    address that belong to no state), `present` (the declaration for presentations) and the further options, which take
+    precedence.
+
+    `answer` answers requests when no socket opens; `writes` lists the state keys that the component writes; `heard`
+    maps state keys to the callbacks to call when their values change.
     """
     query = st.query_params.to_dict()
     written: dict[str, Any] = st.session_state.get(key) or {}
@@ -92,17 +97,17 @@ def mount(
 
 
 def mount_timeline(folder: str, state: PageState, timeline: Timeline[Any, Any], *, key: str, **options: Any) -> None:
-    """`mount` for a page that plays what its timeline answers, from the step of the address on."""
+    """Mount the component of a page that plays a timeline, starting at the step that the address names."""
     step = timeline.step(st.query_params.to_dict())
     mount(folder, state, timeline.answer, key=key, query=state.to_query(), step=step, **options)
 
 
 def fallback(ask: Any, answer: Callable[[dict[str, Any]], bytes]) -> dict[str, Any] | None:
-    """Where no socket opens a component asks through its own state; the answer travels in its data."""
+    """Answer a request that the component made through its own state, because no web socket opened."""
     if not isinstance(ask, dict):
         return None
     return {"id": ask.get("id", 0), "bytes": base64.b64encode(answer(ask)).decode()}
 
 
 def _nothing() -> None:
-    """Streamlit drops writes to state keys without a callback."""
+    """Do nothing: Streamlit drops writes to state keys that have no callback."""

@@ -1,4 +1,4 @@
-"""Tables, charts and sentences that are the same for all visitors: made once, then sent again as they are."""
+"""Cache of tables, charts and sentences that are the same for all visitors: computed once and then replayed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from pages.shared.state.cache import Same
 
 
 def drawn(draw: Callable[..., None], *arguments: Any) -> None:
-    """What `draw(*arguments)` puts on a page, for the very same arguments (see `derived`) what it put there before.
+    """Show the output of `draw(*arguments)`, replayed from a cache if the arguments are identical (see `derived`).
 
-    draw: a function of a module that shows no widget, starts its containers itself and asks only its arguments.
+    `draw` is a module-level function that shows no widgets, creates its own containers and depends only on its
+    arguments.
     """
     _drawn(draw, Same(arguments))
 
@@ -23,7 +24,8 @@ def _name(draw: Callable[..., None]) -> str:
     return f"{draw.__module__}.{draw.__qualname__}"
 
 
-# Streamlit notes the messages that a cached function sends. The answer holds the arguments: their identity is the key.
+# # Streamlit records the messages that a cached function sends. The cached value holds the arguments, whose identity is
+# the key.
 @st.cache_resource(
     max_entries=128, show_spinner=False, hash_funcs={FunctionType: _name, Same: lambda same: repr(same.identity)}
 )

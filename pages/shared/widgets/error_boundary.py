@@ -1,4 +1,4 @@
-"""Parts of a page that fail alone: what one run's files do to its reader takes nothing else from the screen."""
+"""Error boundaries: a damaged file of one run breaks only its own part of the page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 def refusal(title: str, *reasons: str) -> None:
-    """What cannot be done, and each reason in a box, as it is: it may hold names and paths."""
+    """Show an error: each reason in its own box, as plain text because it may contain names and paths."""
     for reason in reasons:
         with st.container(border=True):
             st.badge(title, icon=":material/error:", color="red")
@@ -25,10 +25,14 @@ def refusal(title: str, *reasons: str) -> None:
 
 @contextmanager
 def alone(what: str) -> Iterator[None]:
-    """If the block fails, `what` (begins the sentence) cannot be shown, and why; the page goes on behind it."""
+    """Show an error instead of the block if it fails, and let the rest of the page continue.
+
+    `what` is the subject of the error message.
+    """
     try:
         yield
-    except Exception as error:  # whatever a damaged file brings about; a rerun or stop of the page is none
+    # # a damaged file can cause any exception; Streamlit's rerun and stop are not subclasses of Exception
+    except Exception as error:
         st.error(f"{what} cannot be shown: something in its files is damaged.", icon=":material/broken_image:")
         if isinstance(error, (RunError, Unreadable, OSError)):
             st.text(words.plain(error))

@@ -1,4 +1,4 @@
-"""Widgets from declarations: fields of a RunSpec, and sliders from the parameter table of a loss."""
+"""Widgets generated from declarations: fields of a RunSpec, and sliders from the parameter table of a loss."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from pydantic.fields import FieldInfo
 
 from dmlcore.catalogue import Choice, Parameter, Slider
 
-STOPS = 60  # of a logarithmic slider
+STOPS = 60  # # positions of a logarithmic slider
 Words = Callable[[str], str]
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What a number may be: the ends are allowed, or excluded where they are open."""
+    """Range of a number; each end is included unless it is marked as open."""
 
     low: float | None = None
     high: float | None = None
@@ -31,7 +31,7 @@ class Bounds:
 
     @classmethod
     def of(cls, info: FieldInfo) -> Bounds:
-        """Those that a field of a spec declares."""
+        """Return the bounds that a field of a spec declares."""
         bounds: dict[str, Any] = {}
         for rule in info.metadata:
             for name, end, is_open in _RULES:
@@ -41,7 +41,9 @@ class Bounds:
         return cls(**bounds)
 
     def fault(self, label: str, value: float) -> str:
-        """What is wrong with a value, in a sentence that begins with the label; "" if nothing is."""
+        """Return a sentence that starts with the label and says why the value is out of range; "" if the value is
+        allowed.
+        """
         below = self.low is not None and (value <= self.low if self.low_open else value < self.low)
         above = self.high is not None and (value >= self.high if self.high_open else value > self.high)
         if not below and not above:
@@ -66,7 +68,7 @@ _RULES = (
 
 
 def spelled(number: float | None) -> str:
-    """A number as people read it: 10,000,000 or 0.001."""
+    """Format a number for people: 10,000,000 or 0.001."""
     if number is None:
         return "–"
     return f"{number:,.0f}" if number == int(number) and abs(number) < 1e15 else f"{number:g}"
@@ -82,13 +84,13 @@ def number(
     empty: bool = False,
     **shown: Any,
 ) -> tuple[Any, str]:
-    """A field for a number, and what is wrong with what stands in it ("" if nothing is), which it says below itself.
+    """Show a number field; return its value and an error message, which is also shown below the field ("" if valid).
 
-    start: what stands there at first. whole: no fractions. empty: whether it may be.
+    `start` is the initial value; `whole` requires an integer; `empty` allows an empty field.
 
-    The widget gets no bounds: with them the browser keeps what lies outside to itself, and Python goes on with the
-    number before; it gets no start, or an emptied field would become its smallest number; and it takes fractions, for
-    of whole numbers it reads "1e9" as 1.
+    The widget gets no bounds, because the browser does not send values outside them and Python would continue with the
+    previous number. The widget gets no initial value, because an emptied field would become its smallest number. The
+    widget accepts fractions, because an integer field reads "1e9" as 1.
     """
     if key not in st.session_state:
         st.session_state[key] = None if start is None else float(start)
@@ -106,10 +108,11 @@ def number(
 
 
 class Form:
-    """Values by key that outlive their widgets, so that other pages and hidden fields lose nothing.
+    """Form values by key that outlive their widgets, so that values survive page changes and hidden fields.
 
-    Each widget has the key `widget_key(key)`; `fill` before the widgets are drawn (in a callback) sets many at once.
-    faults: of the number fields drawn so far, a sentence each; their values stay what they were.
+    Each widget has the key `widget_key(key)`; `fill`, called before the widgets are drawn (in a callback), sets many
+    values at once. `faults` lists one error message per invalid number field drawn so far; the value of an invalid
+    field is left unchanged.
     """
 
     def __init__(self, name: str) -> None:
@@ -122,7 +125,7 @@ class Form:
         return f"{self._name}-{re.sub(r'[^a-z0-9]+', '-', key)}"
 
     def fill(self, values: Mapping[str, Any]) -> None:
-        """Replace the values that are named; the others stay."""
+        """Set the given values and leave all others unchanged."""
         self.values.update(values)
         self._filled.update(values)
         for key in values:
@@ -138,9 +141,9 @@ class Form:
         without: Collection[str] = (),
         **shown: Any,
     ) -> Any:
-        """The widget that fits the type of a field, with its bounds and its description as help.
+        """Show the widget that suits the type of a field, with its bounds, and with its description as help.
 
-        without: words among the choices of the field that cannot be chosen here.
+        `without` lists the choices of the field to leave out.
         """
         bare = _without_none(info.annotation)
         shown = {"help": info.description} | shown
@@ -151,11 +154,11 @@ class Form:
             return self._draw(key, st.toggle, label, **shown)
         if bare in (int, float):
             return self._number(key, label, info, whole=bare is int, **shown)
-        longest = _most_characters(info) if bare is str else None  # of a tuple it counts the items
+        longest = _most_characters(info) if bare is str else None  # # for a tuple, the maximum length counts items
         return self._draw(key, st.text_input, label, max_chars=longest, **shown)
 
     def _number(self, key: str, label: str, info: FieldInfo, *, whole: bool, **shown: Any) -> Any:
-        """A number within the bounds of a field; what is none stands in the field and among the faults alone."""
+        """Show a number field; an invalid number is added to `faults` and does not change the stored value."""
         value, fault = number(
             label,
             self.widget_key(key),
@@ -172,9 +175,9 @@ class Form:
         return self.values.get(key)
 
     def choice(self, key: str, label: str, options: Sequence[str], *, words: Words = str, **shown: Any) -> str:
-        """One of `options`; a value that is none of them gives way to the first.
+        """Show a select box; replace a stored value that is not among `options` by the first option.
 
-        Streamlit tells options apart by their words, so that those which share them are followed by their names.
+        Streamlit identifies options by their labels, so the name is appended to labels that occur more than once.
         """
         if self.values.get(key) not in options:
             self.fill({key: options[0]})
@@ -186,25 +189,26 @@ class Form:
         return str(self._draw(key, st.selectbox, label, options=list(options), format_func=distinct, **shown))
 
     def switch(self, key: str, label: str, options: Sequence[str]) -> str:
-        """One of a few, all in sight; pressing the chosen one keeps it."""
+        """Show a segmented control; clicking the selected option keeps it selected."""
         chosen = self._draw(key, st.segmented_control, label, options=list(options), required=True, width="stretch")
         return str(chosen or options[0])
 
     def text(self, key: str, label: str, **shown: Any) -> str:
-        """Free text that is no key of the spec."""
+        """Show a text field for a value that is not a key of the spec."""
         return str(self._draw(key, st.text_input, label, **shown) or "")
 
     def range(self, key: str, label: str, info: FieldInfo, low: float, high: float) -> tuple[float, float]:
-        """A slider with two ends, between low and high or what the spec we started from asks beyond them."""
+        """Show a range slider from `low` to `high`, extended to the values the form was filled with."""
         start = self._filled.get(key) or (low, high)
         shown = {"min_value": float(min(low, start[0])), "max_value": float(max(high, start[1])), "step": 0.01}
         chosen: tuple[float, float] = self._draw(key, st.slider, label, help=info.description, **shown)
         return chosen
 
     def parameter(self, key: str, name: str, parameter: Parameter, default: float | str) -> float | str:
-        """The slider of a hyper-parameter; with a switch for "open", that is infinity, where it may be."""
+        """Show the slider of a hyper-parameter; add a toggle for infinity if the parameter allows it."""
         self.values.setdefault(key, default)
-        if isinstance(parameter, Slider) and isinstance(self.values[key], str):  # of a run that another version wrote
+        # # from a run written by another version
+        if isinstance(parameter, Slider) and isinstance(self.values[key], str):
             self.fill({key: default})
         if isinstance(parameter, Choice):
             return self.choice(key, name.replace("_", " ").capitalize(), parameter.options, help=parameter.help)
@@ -225,14 +229,14 @@ class Form:
             return float(
                 self._draw(key, st.select_slider, label, options=stops, format_func="{:g}".format, help=parameter.help)
             )
-        # Papers use values outside the slider; then it reaches as far.
+        # # Papers use values outside the slider's range; the range is then extended.
         low, high = float(min(parameter.low, start)), float(max(parameter.high, start))
         step = float(parameter.step)  # Streamlit refuses a mixture of int and float
         shown = {"min_value": low, "max_value": high, "step": step, "format": "%g", "help": parameter.help}
         return float(self._draw(key, st.slider, label, **shown))
 
     def _draw(self, key: str, widget: Callable[..., Any], label: str, *, default: Any = None, **shown: Any) -> Any:
-        """Draw a widget that starts from our value, and note what it returns."""
+        """Show a widget with the stored value, and store the value it returns."""
         name = self.widget_key(key)
         if name not in st.session_state:
             st.session_state[name] = self.values.get(key, default)
@@ -241,7 +245,7 @@ class Form:
 
 
 def _without_none(annotation: Any) -> Any:
-    """T of T | None."""
+    """Return T for `T | None`."""
     if get_origin(annotation) in (Union, types.UnionType):
         return next(part for part in get_args(annotation) if part is not type(None))
     return annotation
@@ -257,7 +261,7 @@ def _middle(slider: Slider) -> float:
 
 
 def _log_stops(slider: Slider, start: float) -> list[float]:
-    """Values from low to high in equal ratios, of two digits, and the one it starts from."""
+    """Return geometrically spaced values from low to high, rounded to two digits, and the initial value."""
     ratio = (slider.high / slider.low) ** (1 / STOPS)
     grid = {float(f"{slider.low * ratio**i:.2g}") for i in range(STOPS + 1)}
     return sorted(grid | {start})

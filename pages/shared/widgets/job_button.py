@@ -1,4 +1,4 @@
-"""A button for a job that makes what a page lacks, in place of it how far the job is; nothing is computed here."""
+"""Button that starts a job whose result a page lacks, and the progress of that job; nothing is computed here."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _DOING: dict[JobName, str] = {
 
 
 def offer(run: Run, task: JobName, *, at_once: bool = False) -> None:
-    """Say what is being waited for, or give the button that starts it; `at_once` presses it the first time."""
+    """Show the progress of the running job or the button that starts it; `at_once` starts it once automatically."""
     if at_once:
         once(run, task)
     if busy(run, task):
@@ -52,7 +52,7 @@ def offer(run: Run, task: JobName, *, at_once: bool = False) -> None:
 
 
 def once(run: Run, task: JobName, settings: str = "") -> None:
-    """Begin a job unasked, once in a session for what there is of a run now, where nothing works on it."""
+    """Start a job automatically if the run is idle, at most once per session for its current embeddings."""
     tried, key = st.session_state.setdefault("jobs begun unasked", set()), (run.embeddings(), run.id, task)
     if key not in tried and not run.is_busy() and not run.is_alive():
         tried.add(key)
@@ -60,20 +60,20 @@ def once(run: Run, task: JobName, settings: str = "") -> None:
 
 
 def busy(run: Run, key: str, below: Callable[[], object] = lambda: None) -> bool:
-    """Show what works on a run, its training or a job; whether anything does. below: draws what there is so far."""
+    """Show the progress of the run's training or job; return True if one is active. `below` draws partial results."""
     state = Job(run).state()
     return waiting.on_run(run, f"{key}-{run.id}", _DOING[state.task] if state else "", below)
 
 
 def at_work(run: Run, task: JobName) -> bool:
-    """Whether this very job works on a run now."""
+    """Return True while this job is queued or running on the run."""
     job = Job(run)
     state = job.state()
     return state is not None and state.task == task and job.is_busy()
 
 
 def follow(run: Run, task: JobName, at_work: bool, below: Callable[[], object] = lambda: None) -> bool:
-    """Whether a job that was seen `at_work` still is, and is shown; else why the last one gave no result."""
+    """Show the progress and return True while a job seen `at_work` is active; otherwise show its failure, if any."""
     if at_work and busy(run, task, below):
         return True
     failed(run, task)
@@ -81,7 +81,7 @@ def follow(run: Run, task: JobName, at_work: bool, below: Callable[[], object] =
 
 
 def failed(run: Run, *tasks: JobName) -> None:
-    """Why the last job on a run gave no result, if it was one of these."""
+    """Show an error and the log if the run's last job is one of `tasks` and failed."""
     job = Job(run)
     state, status = job.state(), job.status()
     if state and state.task in tasks and status in ("failed", "lost"):
@@ -90,7 +90,7 @@ def failed(run: Run, *tasks: JobName) -> None:
 
 
 def begin(run: Run, task: JobName, settings: str = "") -> None:
-    """Start a job; a refusal is said in passing."""
+    """Start a job; show a toast if it is refused."""
     try:
         launch.start_job(run, task, settings, machines.chosen())
     except (launch.JobError, RunError, OSError) as error:

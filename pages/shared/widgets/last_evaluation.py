@@ -1,4 +1,4 @@
-"""The last evaluation of a run, which the pages of Inspection read, or the way to one."""
+"""Last evaluation of a run, which the Inspection pages read."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from pages.shared.words import sentences as words
 
 
 def evaluated(run: Run, what: str) -> tuple[Path, TestNeighbours] | None:
-    """The newest embeddings file and what was learned; None, and a button, where there is none that can be read.
+    """Return the newest embeddings file and its neighbours; show a button and return None if none can be read.
 
-    what: of it is to be shown, for example "neighbours".
+    `what` names what the page shows, for example "neighbours".
     """
     source = run.embeddings()
     if source is None:

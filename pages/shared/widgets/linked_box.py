@@ -1,4 +1,4 @@
-"""What the halves of the published page share: boxes whose choice is in the link, rows as CSV."""
+"""Shared parts of the published results page: select boxes stored in the URL, and rows as CSV."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ def linked(
     width: int | Literal["stretch"] = "stretch",
     known: Collection[str] | None = None,
 ) -> str:
-    """A box whose choice is in the link by its key, not by the words shown; the first where the link names no other.
+    """Show a select box whose chosen key, not its label, is in the URL; default to the first key.
 
-    known: keys that exist, more than those shown now; a link that names none of them is told so.
+    `known` lists all existing keys, including ones not offered now; a URL with any other key shows a warning.
     """
     wanted = st.query_params.get(parameter)
     if wanted is not None and wanted not in (known or keys):
         st.warning(
             f"What the link names as {parameter} is not known; another one is shown.", icon=":material/link_off:"
         )
-    st.session_state[f"box {parameter}"] = wanted if wanted in keys else keys[0]  # the link is the truth
+    # # the URL takes precedence over the widget's state
+    st.session_state[f"box {parameter}"] = wanted if wanted in keys else keys[0]
     chosen = st.selectbox(
         label,
         keys,
@@ -45,6 +46,6 @@ def _follow(parameter: str) -> None:
 
 
 def as_csv(rows: Sequence[dict[str, Any]]) -> str:
-    """Rows as CSV; a column that a row lacks is empty."""
+    """Return rows as CSV; columns missing from a row are empty."""
     columns = list(dict.fromkeys(column for row in rows for column in row))
     return csv_text.as_csv([columns, *([row.get(column) for column in columns] for row in rows)])

@@ -1,4 +1,4 @@
-"""Where what a visitor starts is done, and on how many processes: here, or on a cluster named in $DML_BACKENDS."""
+"""Choice of machine and number of processes for new work: this machine, or a cluster named in $DML_BACKENDS."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TOGETHER = (
 
 
 def sidebar() -> None:
-    """The choice, where there is one; drawn by the router, so that it holds on every page."""
+    """Show the choice of machine if there are several; the router calls this, so the choice applies to every page."""
     offered, wrong = _offered()
     if wrong:
         st.sidebar.warning(f"DML_BACKENDS: {wrong}")
@@ -33,46 +33,48 @@ def sidebar() -> None:
 
 
 def chosen() -> str:
-    """What was chosen, as `launch` takes it; "": this machine."""
+    """Return the chosen backend as `launch` expects it; "" is this machine."""
     named: str = st.session_state.get(_KEY, "")
     return named if named in _offered()[0] else ""
 
 
 def chosen_title() -> str:
-    """What was chosen, in words."""
+    """Return the title of the chosen machine."""
     return _offered()[0][chosen()]
 
 
 def processes(spec: RunSpec) -> int:
-    """Let the user choose how many processes train a run of this spec; return 1 where there is no choice."""
+    """Let the user choose how many processes train a run of this spec; return 1 if there is no choice."""
     from dmlcore.jobs import device_queue
 
     here = device_queue.max_processes(spec)
     most = min(MOST_ELSEWHERE if chosen() else here, spec.batch.classes * spec.batch.samples)
     if most < 2:
         return 1
-    st.session_state[_PROCESSES] = min(st.session_state.get(_PROCESSES, 1), most)  # of another machine
+    # # the stored number may come from another machine with a higher limit
+    st.session_state[_PROCESSES] = min(st.session_state.get(_PROCESSES, 1), most)
     with st.expander("Several processes", icon=":material/account_tree:"):
         return int(st.number_input("Processes", 1, most, key=_PROCESSES, help=TOGETHER, width=150))
 
 
 def on_command_line(command: str, processes: int = 1) -> str:
-    """A command as it does the same in the place that was chosen."""
+    """Add the options for the chosen machine and the number of processes to a command."""
     more = [*(("--processes", str(processes)) if processes > 1 else ())]
     more += [*(("--backend", chosen()) if chosen() else ())]
     return f"{command} {shlex.join(more)}" if more else command
 
 
 def any_other() -> bool:
-    """Whether there is a choice."""
+    """Return True if there is a machine to choose other than this one."""
     return len(_offered()[0]) > 1
 
 
 def _offered() -> tuple[dict[str, str], str]:
-    """Titles by line, and what is wrong with what the owner named."""
+    """Return the titles of the machines by configuration line, and an error message ("" if valid)."""
     if not os.environ.get("DML_BACKENDS", "").strip():
         return _HERE, ""
-    from dmlcore.jobs.backends import choice  # late: the router begins with this module, and need not wait for pydantic
+    # # imported late: the router imports this module first and should not wait for pydantic
+    from dmlcore.jobs.backends import choice
     from dmlcore.storage.task import JobError
     from pages.shared.words import sentences as words
 

@@ -23,14 +23,14 @@ from pages.shared.widgets.component import HANDED_ON
 
 Query = Mapping[str, Any]
 FOLDER = Path(__file__).resolve().parents[2]
-UNKNOWN = "unknown"  # in place of an address that no page has
-_HERE = "address of the menu"  # of this session
-_LOST = "address without a page"  # that this session was opened with
+UNKNOWN = "unknown"  # # address of the page shown for an unknown address
+_HERE = "address of the menu"  # # session key
+_LOST = "address without a page"  # # session key: the unknown address with which the session was opened
 
 
 @dataclass(frozen=True)
 class Page:
-    """What has an address; file: its script, below pages/."""
+    """Page with an address of its own; `file` is the path of its script below pages/."""
 
     title: str
     icon: str
@@ -38,15 +38,15 @@ class Page:
 
     @property
     def symbol(self) -> str:
-        """The icon as Streamlit writes it."""
+        """The icon in Streamlit's notation."""
         return f":material/{self.icon}:"
 
 
 @dataclass(frozen=True)
 class Place:
-    """A line of the menu. pages: by address, the one it leads to first; row: their names in the row under the title.
+    """Entry of the menu: its pages by address, of which the first is the target of the menu entry.
 
-    unfolded: the menu lists every page.
+    `row` holds the titles of the pages in the row under the page title; `unfolded` lists every page in the menu.
     """
 
     title: str
@@ -56,16 +56,16 @@ class Place:
 
     @property
     def address(self) -> str:
-        """Where the menu leads."""
+        """Address that the menu entry opens."""
         return next(iter(self.pages))
 
 
 def _one(title: str, icon: str, address: str, file: str, **beside: Page) -> Place:
-    """A place of one page, and those that one comes to from it."""
+    """Return a menu entry with one page and the pages reached from it."""
     return Place(title, {address: Page(title, icon, file)} | beside)
 
 
-FIRST = "home"  # what the root shows
+FIRST = "home"  # # page at the root address
 NOT_FOUND = "Page not found"
 HOME = Place("DML Lab", {FIRST: Page("Home", "home", "home/page.py")})
 LESSONS = Place("Lessons", {"lessons": Page("Lessons", "school", "lessons/page.py")})
@@ -142,7 +142,7 @@ INSPECT_STYLE = """<style>
 [class*="st-key-inspect-"] .stPageLink a:is(:hover, :focus-visible) { background: #005A8E; }
 [class*="st-key-inspect-"] .stPageLink a :is(p, span) { color: #fff; font-weight: 600; }
 </style>"""
-# Addresses of before, and where they lead now; what stands in them goes along.
+# # Old addresses and their replacements; redirects keep the query.
 MOVED: Mapping[str, str] = {
     "maps": "explore",
     "microscope": "pair_weights",
@@ -162,9 +162,9 @@ PAGES: Mapping[str, Page] = {address: page for place in PLACES.values() for addr
 
 
 def navigation(here: str) -> dict[str, list[StreamlitPage]]:
-    """What st.navigation shows, as seen from an address: its section and its place are marked.
+    """Return the navigation for st.navigation, with the section and the menu entry of an address highlighted.
 
-    Copies, because Streamlit notes on a page that a session may run it now.
+    The pages are copies, because Streamlit records on a page object that a session may run it.
     """
     place = PLACES.get(here, HOME)
     marked = _menu(here if place.unfolded else place.address)
@@ -173,7 +173,7 @@ def navigation(here: str) -> dict[str, list[StreamlitPage]]:
 
 @cache
 def _menu(here: str) -> dict[str, list[StreamlitPage]]:
-    """The pages, whose files Streamlit looks up; here: the address of the one that is marked."""
+    """Return the cached pages of the menu; `here` is the address of the page to highlight."""
     current = PLACES[here]
     title = PAGES[here].title if current.unfolded else current.title
     shown = {"": [page for place in BRAND for page in _pages(place, here)]}
@@ -190,7 +190,8 @@ def _pages(place: Place, here: str) -> list[StreamlitPage]:
     def title(address: str, page: Page) -> str:
         shown = page.title if place.unfolded or address != place.address else place.title
         marked = address == here if place.unfolded else place is PLACES[here] and address == place.address
-        # Streamlit itself marks the pages next to the brand, and would leave room for the signs of Markdown.
+        # # Streamlit itself highlights the pages next to the brand, and would reserve space for the Markdown
+        # characters.
         return f":blue[**{shown}**]" if marked and place not in BRAND else shown
 
     return [
@@ -208,7 +209,7 @@ def _pages(place: Place, here: str) -> list[StreamlitPage]:
 
 @cache
 def _pages_by_address() -> dict[str, StreamlitPage]:
-    """What links lead to: one page of each address, since the place where a link stands does not matter to it."""
+    """Return one page per address, for links: the menu entry of a link's target does not matter."""
     return {page.url_path or FIRST: page for pages in _menu(FIRST).values() for page in pages}
 
 
@@ -217,12 +218,13 @@ def _redirect(to: str) -> Callable[[], None]:
 
 
 def shown() -> StreamlitPage:
-    """The page of the address, once the menu is sent, in which its place is marked."""
+    """Send the menu with the current page highlighted, and return that page."""
     if (lost := host.requested_page().strip()) and "/" not in lost and lost not in PAGES.keys() | MOVED.keys():
         st.session_state[_LOST] = lost
     here = st.session_state.setdefault(_HERE, FIRST)
     page = _sent(here)
-    if (address := page.url_path or FIRST) != here:  # only Streamlit knows, and only once it has a menu
+    # # only Streamlit knows the address, and only after it has received a menu
+    if (address := page.url_path or FIRST) != here:
         st.session_state[_HERE] = address
         page = _sent(address)
     return page
@@ -230,16 +232,17 @@ def shown() -> StreamlitPage:
 
 def _sent(here: str) -> StreamlitPage:
     pages = navigation(here)
-    if lost := st.session_state.get(_LOST):  # its own page, as Streamlit would show Home and change the address
+    # # a page of its own, because Streamlit would otherwise show Home and change the address
+    if lost := st.session_state.get(_LOST):
         pages[""] += [st.Page(partial(_not_found, lost), title=NOT_FOUND, url_path=lost, visibility="hidden")]
-    # Expanded: on a phone the menu is a drawer, and shares it with the form of Train.
+    # # Expanded, because on a phone the menu is a drawer that it shares with the form of Train.
     return st.navigation(pages, position="top", expanded=True)
 
 
 def _not_found(address: str) -> None:
-    """Say that no page has this address, and show links to those like it and to all places."""
+    """Say that no page has this address; show links to pages with similar addresses and to all menu entries."""
     st.title(NOT_FOUND, anchor=False)
-    st.text(f"No page has the address /{address}.")  # a stranger may have written it
+    st.text(f"No page has the address /{address}.")  # # plain text, because the address may come from an untrusted link
     if close := get_close_matches(address.casefold(), PAGES, n=3):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown("Did you mean:", width="content")
@@ -253,27 +256,28 @@ def _not_found(address: str) -> None:
 
 
 def title_of(page: StreamlitPage) -> str:
-    """What the tab of the browser is called."""
+    """Return the title of the browser tab."""
     address = address_of(page)
     title = NOT_FOUND if address == UNKNOWN else PAGES[MOVED.get(address, address)].title
     return HOME.title if address == FIRST else f"{title} · {HOME.title}"
 
 
 def address_of(page: StreamlitPage) -> str:
-    """Return the address of a page; UNKNOWN for the page that stands in for an address that none has."""
+    """Return the address of a page; UNKNOWN for the page shown for an unknown address."""
     address = page.url_path or FIRST
     return address if address in PAGES.keys() | MOVED.keys() else UNKNOWN
 
 
 def views(here: str, title: str) -> None:
-    """The title of a view or step of a place, in its line the row that leads to the others. here: its address."""
+    """Show the title of a page and, on the same line, links to the other pages of its menu entry."""
     line = st.container(horizontal=True, vertical_alignment="center", key="views")
     line.title(title, anchor=False, width="content")
-    row(here, line.container(horizontal=True, width="content"))  # as a whole in the next line where this one is short
+    # # the row wraps to the next line as a whole on narrow screens
+    row(here, line.container(horizontal=True, width="content"))
 
 
 def row(here: str, into: DeltaGenerator, query: Query | None = None) -> None:
-    """The links to all views or steps of a place. here: the address of one; query: what the others get."""
+    """Show links to all pages of the menu entry of `here`; `query` is passed to the pages other than `here`."""
     place = PLACES[here]
     for name, address in zip(place.row, place.pages, strict=True):
         link(address, name, query if address != here else None, into=into)
@@ -288,7 +292,7 @@ def link(
     into: DeltaGenerator | None = None,
     disabled: bool = False,
 ) -> None:
-    """A link to a page, with its own title and icon where no others are given."""
+    """Show a link to a page, by default with the title and icon of that page."""
     about = PAGES[page]
     symbol = f":material/{icon}:" if icon else about.symbol
     (into or st).page_link(
