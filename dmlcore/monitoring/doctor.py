@@ -198,7 +198,7 @@ def _data() -> Iterator[Diagnosis]:
     if present:
         yield Diagnosis("data", "good", f"found: {', '.join(present)}")
     if absent := [name for name in with_files if name not in present]:
-        where = f"Unpack the official archives in {search_folders()[0]}; Train and Data say where to get each."
+        where = f"Unpack the official archives in {search_folders()[0]}; the Data page says where to get each."
         yield Diagnosis("data", "note", f"not here: {', '.join(absent)}", where)
 
 

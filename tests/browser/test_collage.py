@@ -29,7 +29,7 @@ def test_nothing_trained_then_the_study_starts_and_is_cancelled(page, server: Se
     go(page, f"{server.url}/collage")
     box = page.locator(".st-key-study-omniglot-collage")
     page.get_by_text("Study: GAP and GSP on collages").click()
-    expect(box).to_contain_text(f"Nothing of it has been trained here yet. It is {RUNS} runs")
+    expect(box).to_contain_text(f"Not trained here yet. The study takes {RUNS} runs")
     expect(box.locator("img")).to_have_count(8)
     # The shipped maps belong to the real Omniglot, so the forged images are not drawn below them.
     expect(page.locator(".collage .line")).to_have_count(3)

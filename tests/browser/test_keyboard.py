@@ -58,7 +58,7 @@ def starts_a_run(page, server) -> None:
     section = page.get_by_test_id("stTopNavSection").filter(has_text="Training")
     tab_to(page, section, "Shift+Tab")
     page.keyboard.press("Enter")
-    place = page.get_by_role("menuitem", name="Train", exact=True)
+    place = page.get_by_role("menuitem", name="New run", exact=True)
     place.wait_for()
 
     def chosen() -> bool:

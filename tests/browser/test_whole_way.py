@@ -57,7 +57,7 @@ def test_from_a_force_field_to_a_trained_gallery(visitor, lab):
 
     # A training run in three steps: data, settings, start.
     page.get_by_test_id("stTopNavSection").filter(has_text="Training").click()
-    page.get_by_role("menuitem", name="Train").click()
+    page.get_by_role("menuitem", name="New run").click()
     page.wait_for_url(re.compile("/data"))
     go(page, f"{lab.url}/data?base=digits&data=digits")
     page.get_by_role("link", name="Next: what to train").click()

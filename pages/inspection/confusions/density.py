@@ -183,11 +183,11 @@ def _offer(view: ShownRun) -> None:
     kept = snapshots(view.run)
     if not kept:
         st.info(
-            "This run kept no checkpoints on its way. Train with “Keep a checkpoint every”, and "
-            "its portrait can be followed from the first step to the last.",
+            "This run kept no intermediate checkpoints. Train a run with “Keep a checkpoint every” to "
+            "follow its portrait from the first step to the last.",
             icon=":material/timeline:",
         )
-        menu.link("settings", "Train", {"like": view.run.id})
+        menu.link("settings", "Train one like it", {"like": view.run.id})
     elif missing := sum(one.embeddings is None for one in kept):
         st.markdown(f"{missing} of {len(kept)} kept checkpoints are not embedded yet.")
         job_button.offer(view.run, "snapshots")

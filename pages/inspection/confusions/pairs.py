@@ -114,7 +114,9 @@ def _chosen(confusions: Confusions, best: ClassPairs) -> tuple[int, int] | None:
         if None not in (confusions.place(pair[0]), confusions.place(pair[1])):
             return pair
     if PAIR in st.query_params:
-        st.warning("The pair of the link is none of this run; another is shown.", icon=":material/link_off:")
+        st.warning(
+            "This run has no such pair of classes. Showing the most confused pair instead.", icon=":material/link_off:"
+        )
     return _directed(confusions, best, 0) if len(best.first) else None
 
 

@@ -53,8 +53,8 @@ QUICK = 60.0  # seconds up to which missing embeddings are computed without aski
 def page() -> None:
     run = run_picker.head(
         "Differences",
-        "The same queries, asked twice: of two checkpoints of a run, or of two runs. Whose nearest neighbour was right "
-        "in **A** and is wrong in **B**, and the other way round?",
+        "Compare two checkpoints of a run, or two runs, on the same queries: which queries have a correct nearest "
+        "neighbour in only one of **A** and **B**?",
     )
     if run is None:
         return
@@ -249,7 +249,7 @@ def _nothing_to_compare(run: Run) -> None:
     with st.container(border=True):
         st.markdown(
             "**A and B are the same.** Choose another run for B, other weights, or train a run that keeps checkpoints "
-            "on the way (*Schedule details: Keep a checkpoint every*); the examples of the Train page do."
+            "during training (*Schedule details: Keep a checkpoint every*); the examples of the New run page do."
         )
         menu.link("settings", "Train one like it", {"like": run.id})
 

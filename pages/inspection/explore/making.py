@@ -137,8 +137,8 @@ def offer_training(run: Run, settings: Settings) -> None:
     known = snapshots.snapshots(run)
     if len(known) < 2:
         st.caption(
-            "This run kept no checkpoints on its way. Train one that does (keep checkpoints every so many steps, on "
-            "the Train page) and the map can be played from the first step to the last."
+            "This run kept no intermediate checkpoints. Start a run with “Keep a checkpoint every” on the New run page "
+            "to play the map from the first step to the last."
         )
         return
     if trajectory.find(run, settings) is not None:

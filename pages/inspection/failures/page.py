@@ -31,8 +31,8 @@ STRIP = 9  # nearest neighbours to choose from
 HIDDEN = ("situations", "figures", "take", "margins")  # parts of the fields page that do not apply to a real triplet
 CLICK, PLANE, BOX = "failure_click", "failure", "failure_class"  # keys of the components and of the class box
 LECTURE = Presentation(
-    "Forces of a failure",
-    "A failed query A, its right neighbour P and a wrong N: what one step of {loss} does to them.",
+    "Failures",
+    "A failed query A, its nearest positive P and a negative N: the effect of one step of {loss} on them.",
     ("steps",),
     (
         "A is a test sample of a class the network never trained on. N, of another class, lies nearer to it than P.",

@@ -37,8 +37,8 @@ ALL_CLASSES = -1  # no class has this label
 def page() -> None:
     shown = headed(
         "neighbours",
-        "Nearest neighbours",
-        "Each row is a test sample, the query, and the test samples whose embeddings lie nearest to it: "
+        "Neighbours",
+        "Each row is a test sample, the query, followed by its nearest test samples in the embedding: "
         ":green[**✓**] of the same class, :orange[**✗**] of another. Click an image to make it the query.",
     )
     if shown is None:

@@ -77,7 +77,7 @@ def pick(store: RunStore, *, into: DeltaGenerator | None = None, width: int = 64
     if not runs:
         if wanted:
             st.warning("The run of the link is not in this store.", icon=":material/link_off:")
-        st.info("There are no runs yet. A first training takes seconds.", icon=":material/info:")
+        st.info("There are no runs yet. A first run takes seconds.", icon=":material/info:")
         menu.link("data", "Train a first network")
         return None
     chosen = wanted if wanted in runs else _default(runs)

@@ -64,7 +64,7 @@ def _own_baselines(name: str, study: Study, results: Sequence[Measured]) -> None
     rows, measure = studies.comparisons.rows(study, results), studies.MEASURES.get(study.judged, study.judged)
     if not rows:
         return
-    st.subheader("Beside their own baselines", anchor=False)
+    st.subheader("Compared with their own baselines", anchor=False)
     config = {"method": st.column_config.TextColumn(pinned=True)}
     order = [key for key in dict.fromkeys(key for row in rows for key in row) if key != "data"]
     st.dataframe(
@@ -129,7 +129,7 @@ def _published(name: str) -> dict[str, toy_runs.ThesisRow]:
 
 def _beside(name: str, results: Sequence[Measured], published: dict[str, toy_runs.ThesisRow]) -> None:
     """Training scores here and in the thesis, in per cent."""
-    st.markdown("**Beside Table 4.1**, training scores in per cent: here (mean ± deviation over the seeds) | printed.")
+    st.markdown("**Next to Table 4.1**, training scores in per cent: here (mean ± deviation over the seeds) | printed.")
     rows = []
     for row in studies.table(results):
         shown = {"variant": row["variant"]}

@@ -134,14 +134,14 @@ def _resting(
         if examples and not lacking:
             st.html(examples())
         st.markdown(
-            f"**Nothing of it has been trained here yet.** It is {len(done)} runs, one after another: "
+            f"**Not trained here yet.** The study takes {len(done)} runs, one after another: "
             f"{len(study.variants)} variants"
             + (", each from a backbone pretrained on the training sub-classes alone," if study.pretraining else "")
             + f" with the same number of steps for {_seeds(request)}."
         )
     waiting.ended(place)
     if lacking:
-        st.warning("It needs data that is not here.", icon=":material/folder_off:")
+        st.warning("This study needs data that is not installed.", icon=":material/folder_off:")
         st.text(lacking)
     minutes = _minutes(name, request, missing)
     with st.container(horizontal=True, vertical_alignment="center"):

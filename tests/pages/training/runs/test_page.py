@@ -70,7 +70,7 @@ def test_without_runs_the_page_leads_to_train(opened, tmp_path):
     app = opened(RunStore(tmp_path))
     assert not app.exception
     assert "No runs yet" in texts(app, "markdown")
-    assert app.page_link[0].label == "Go to Train"
+    assert app.page_link[0].label == "Go to New run"
 
 
 def test_the_example_stands_below_and_goes_and_comes_back(opened, tmp_path):

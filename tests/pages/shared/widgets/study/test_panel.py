@@ -33,7 +33,7 @@ def test_nothing_trained_is_said_with_what_it_would_take(store, monkeypatch):
     app = AppTest.from_function(panel, default_timeout=180).run()
     assert not app.exception
     said = " ".join(m.value for m in app.markdown)
-    assert "Nothing of it has been trained here yet" in said
+    assert "Not trained here yet" in said
     assert f"{len(studies.read('tokens').variants)} variants" in said
     assert app.button(key="start-tokens").label == "Start the study"
     assert studies.read("tokens").claim in said
