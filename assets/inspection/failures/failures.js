@@ -36,7 +36,7 @@ const svg = (tag, attributes = {}) => {
 const WAYS = {
   length: [
     "step length δ",
-    "Each loss moves its farthest point by δ, so the size of its gradient does not count",
+    "Each loss moves its farthest point by δ; gradient size does not count",
   ],
   rate: [
     "rate η",
@@ -354,8 +354,8 @@ class Failure extends Fields {
     setText(
       this.lastText,
       last_word
-        ? "The comparison above moves three embeddings alone; a network moves all:"
-        : "A network cannot move three embeddings alone, so this is an estimate. What decides is",
+        ? "The table moves three embeddings alone; a network moves all:"
+        : "An estimate, because a network moves all embeddings. What decides:",
     );
   }
 

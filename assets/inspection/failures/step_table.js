@@ -56,8 +56,7 @@ export class StepTable {
   constructor(losses, draw) {
     this.losses = losses;
     this.best = el("strong");
-    this.judged = el("span", { class: "judged" });
-    this.verdict = el("p", { class: "verdict", role: "status" }, this.best, " ", this.judged);
+    this.verdict = el("p", { class: "verdict", role: "status" }, this.best);
     this.rows = Object.fromEntries(
       losses.map(([name, title]) => {
         const cells = Object.fromEntries(
@@ -121,7 +120,7 @@ export class StepTable {
     this.verdict.classList.toggle("stale", !f.best);
     if (f.best) {
       setText(this.best, f.best.verdict);
-      setText(this.judged, f.best.judged);
+      this.verdict.title = f.best.judged;
     }
     for (const [name, { row, cells }] of Object.entries(this.rows)) {
       const step = f.steps[name];
