@@ -165,7 +165,7 @@ def test_covering_rows_say_how_thinly_classes_are_spread(data: Any) -> None:
     state = made(data)
     row = coverings.row(state)
     for split in ("train", "test"):
-        chosen = coverings._some(data, split, SPEC.seed)
+        chosen = coverings._draw_samples(data, split, SPEC.seed)
         labels = data.labels[chosen]
         assert max(np.bincount(labels)) <= coverings.SAMPLES
         points = embed(state.model, data, chosen, CPU).astype(np.float64)

@@ -193,7 +193,7 @@ def _drawn(state: TrainingState, number: int, embeddings: Tensor, labels: Tensor
     if state.loss.miner is None or not state.loss.miner.miner.random:
         return None
     random = torch.Generator().manual_seed(seed_of(state.spec.seed, "miner", number))
-    tuples: Tuples | None = state.loss.miner(embeddings, labels, random)
+    tuples: Tuples | None = state.loss.miner(embeddings, labels, generator=random)
     return tuples
 
 

@@ -189,7 +189,7 @@ def test_another_search_of_the_same_name_is_refused(tmp_path):
     store = RunStore(tmp_path)
     search.conduct(prepare(RunSpec(), ["loss.m=0..1"], "x", trials=1), store, where=Here(made()))
     for other, what in ((["loss.m=0..2"], "space"), (["loss.m=0..1", "seed=3"], "base")):
-        with pytest.raises(SpecError, match=f"begun with another {what}"):
+        with pytest.raises(SpecError, match=f"started with another {what}"):
             search.conduct(prepare(RunSpec(), other, "x", trials=1), store, where=Here(made()))
 
 
