@@ -55,10 +55,10 @@ async function movesAPoint(page) {
 
 async function trains(page) {
   await click(page, "[data-testid=stTopNavSection] ::-p-text(Training)");
-  await click(page, "[role=menuitem] ::-p-text(Train)");
+  await click(page, "[role=menuitem] ::-p-text(New run)");
   await arrives(page, /\/data/);
   await click(page, "a:not([disabled]) ::-p-text(Next: what to train)");
-  await arrives(page, /\/train/);
+  await arrives(page, /\/settings/);
   const steps = await found(page, "input[aria-label^=Steps]");
   await steps.click({ count: 3 });
   await steps.type("20000"); // minutes: it works until it is cancelled

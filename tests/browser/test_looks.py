@@ -34,7 +34,7 @@ def test_images_of_a_failure_cover_neither_each_other_nor_a_point(page, server):
     go(page, f"{server.url}/{BETWEEN}")
     covered = page.evaluate(
         """async (module) => {
-          const { beside } = await import(module), size = 640, bad = [];
+          const { placeThumbnails } = await import(module), size = 640, bad = [];
           let seed = 1;
           const random = () => (seed = (seed * 48271) % 2147483647) / 2147483647;
           const apart = (a, b) => Math.max(Math.abs(a[0] - b[0]), Math.abs(a[1] - b[1]));
@@ -42,7 +42,7 @@ def test_images_of_a_failure_cover_neither_each_other_nor_a_point(page, server):
             const spread = [0, 1, 20, 60, 300][k % 5], at = [60 + 520 * random(), 60 + 520 * random()];
             const inside = (x) => Math.min(Math.max(x, 0), size);
             const points = [0, 1, 2].map(() => at.map((x) => inside(x + spread * (random() - 0.5))));
-            const places = beside(points, size);
+            const places = placeThumbnails(points, size);
             for (const [i, p] of places.entries()) {
               if (places.some((q, j) => j < i && apart(p, q) < 42) || points.some((q) => apart(p, q) < 30)
                 || p.some((x) => x < 21 || x > size - 21)) bad.push([points, places]);
