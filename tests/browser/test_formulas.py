@@ -112,9 +112,11 @@ def test_no_formula_of_a_loss_is_cut(page, server):
     at_all_widths(page)
 
 
-@pytest.mark.parametrize("name", ["errata?loss=angular"])
+@pytest.mark.parametrize("name", ["transport", "errata?loss=angular"])
 def test_formulas_of_streamlit_itself_are_whole_too(page, server, name):
     go(page, f"{server.url}/{name}")
+    if name == "transport":
+        page.get_by_text("Method", exact=True).click()
     page.wait_for_selector(".stMarkdown .katex-display")
     at_all_widths(page)
 
