@@ -67,7 +67,7 @@ def test_from_a_force_field_to_a_trained_gallery(visitor, lab):
     onward = page.get_by_role("link", name="Next: start")
     expect(onward).to_have_attribute("href", re.compile(f"schedule.steps(=|%3D){STEPS}"))
     onward.click()
-    settled(page, f"{STEPS} steps of")
+    settled(page, f"for {STEPS} steps")
     sound_in_the_dark(page)
     page.get_by_role("button", name="Start training").click()
     page.wait_for_url(re.compile(r"/runs\?run="))

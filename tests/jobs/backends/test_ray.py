@@ -176,7 +176,7 @@ def test_a_run_on_two_processes_loses_a_node_and_equals_the_one_made_here(
             until(lambda: work.has_ended() or killed, run)
         until(lambda: work.has_ended() or "the cluster has room for 1" in run.state().message, run)
         cluster.join()
-        until(work.over, run)
+        until(work.has_ended, run)
     assert (run.state().state, run.state().processes) == ("done", 2), run.state()
     assert "goes on from the last checkpoint elsewhere" in "\n".join(run.log_tail(100))
     assert not list((store.root / AWAY).iterdir())

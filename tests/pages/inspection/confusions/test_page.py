@@ -165,7 +165,7 @@ def test_of_many_classes_those_are_shown_that_can_be_named_and_all_on_request(ru
 def test_a_senseless_link_gets_a_plain_message(run, bad):
     app = opened("confusions", run=bad, view=bad, pair=bad, neighbours=bad)
     assert not app.exception
-    assert "pair of the link" in app.warning[-1].value
+    assert "no such pair of classes" in app.warning[-1].value
     assert "<script>" not in texts(app)
 
 
@@ -212,7 +212,7 @@ def test_the_portrait_counts_what_the_loss_of_the_run_moves(run, found):
     margin = app.slider[0]
     margin.set_value(margin.max).run()
     assert app.dataframe[0].value["active"][1] > table["active"].iloc[1], "a larger margin takes up more"
-    assert "kept no checkpoints" in app.info[0].value
+    assert "kept no intermediate checkpoints" in app.info[0].value
 
 
 def test_the_portrait_follows_the_kept_checkpoints(runs):
