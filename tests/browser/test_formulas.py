@@ -85,7 +85,8 @@ def test_katex_reads_every_formula(page, server):
           const { formula } = await import(module);
           const boxes = told.map((latex) => formula(latex));
           document.body.append(...boxes);
-          await new Promise((done) => setTimeout(done, 0));
+          const filled = (box) => box.hasChildNodes();
+          while (!boxes.every(filled)) await new Promise((done) => setTimeout(done, 50)); // until KaTeX is loaded
           const bad = boxes.filter((box) => !box.querySelector(".katex-html") || box.querySelector(".katex-error"));
           for (const box of boxes) box.remove();
           return bad.map((box) => box.dataset.latex);
