@@ -16,9 +16,9 @@ from dmlcore.lessons.recordings import EnsembleShown, NeighboursShown, Projectio
 from dmlcore.lessons.stages import STAGES, ChargesShown, Shown, TransportShown, TripletShown
 from dmlcore.presets import LESSONS
 
-STEPS = (3, 6)  # # steps of a lesson of three to five minutes
-WORDS = (15, 110)  # # words in the text of a step
-TITLE, CLAIM = 40, 160  # # largest number of characters of an answer
+STEPS = (3, 6)  # steps of a lesson of three to five minutes
+WORDS = (15, 110)  # words in the text of a step
+TITLE, CLAIM = 40, 160  # largest number of characters of an answer
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def _right(question: LessonQuestion, measured: Measurement, given: str) -> bool:
     return low < float(measured.value) < high
 
 
-# # ---- controls
+# ---- controls
 def controls(shown: Shown) -> tuple[str, ...]:
     """Return the settings that a reader can change on a figure: points, loss, parameters, time."""
     if isinstance(shown, TripletShown):

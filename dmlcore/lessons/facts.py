@@ -15,7 +15,7 @@ from dmlcore.lessons.stages import ChargesShown, Shown, StudyShown, TransportSho
 from dmlcore.pooling.analysis.red_blue import informative, mixture
 from dmlcore.typing import Floats
 
-STILL = 1e-6  # # smaller forces are rounding errors
+STILL = 1e-6  # smaller forces are rounding errors
 
 
 @dataclass(frozen=True)

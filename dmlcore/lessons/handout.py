@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FORMATS = ("html", "pdf")
-_A4 = (8.27, 11.69)  # # inches
+_A4 = (8.27, 11.69)  # inches
 POINTS = ("a", "p", "n")
-_LEFT, _MIDDLE, _RIGHT = 0.1, 0.52, 0.9  # # shares of the page width
-_CHARACTERS = 92  # # height of a line at 10 points
+_LEFT, _MIDDLE, _RIGHT = 0.1, 0.52, 0.9  # shares of the page width
+_CHARACTERS = 92  # height of a line at 10 points
 _COMPUTED = "Every number of an answer was computed on the figure of its step."
 _HOW = "Here figures stand still: mark or write down what you would do. In DML Lab, under Lessons, they move."
 _STYLE = """
@@ -190,7 +190,7 @@ class _Paper:
         shrink = min(1.0, most / high)
         place = (left + wide * (1 - shrink) / 2, top - high * shrink, wide * shrink, high * shrink)
         axes = self.figure.add_axes(place)
-        axes.imshow(pixels, interpolation="none")  # # the file contains every pixel
+        axes.imshow(pixels, interpolation="none")  # the file contains every pixel
         axes.set_axis_off()
         self.y = min(self.y, place[1]) - 0.02
 
@@ -205,12 +205,12 @@ def _page(lesson: Lesson, number: int, step: LessonStep) -> Figure:
     for paragraph in texts.paragraphs(step.text):
         paper.write(paragraph)
     opens = _drawn(step, "png")
-    assert opens is not None  # # a figure can always be drawn as it opens
+    assert opens is not None  # a figure can always be drawn as it opens
     paper.image(opens, paper.y - 0.18)
     paper.write(step.question.ask, 11, bold=True)
     if step.question.kind == "choose":
         paper.write("     ".join(f"\u25a1 {value}" for value in FACTS[step.question.fact].values), 10)
-    elif step.question.kind == "number" or step.figure.control not in POINTS:  # # the figure marks the point
+    elif step.question.kind == "number" or step.figure.control not in POINTS:  # the figure marks the point
         paper.write("Answer: " + 30 * "_", 10)
     return paper.figure
 

@@ -229,7 +229,7 @@ def _parsed(path: Path, lines: list[str], begin: int, kind: type[Block]) -> Bloc
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        # # report a misspelt name before a missing one
+        # report a misspelt name before a missing one
         first = min(error.errors(), key=lambda each: each["type"] == "missing")
         name = str(first["loc"][0]) if first["loc"] else ""
         line = next((begin + i for i, text in enumerate(lines) if re.match(rf"\s*{re.escape(name)}\s*=", text)), begin)

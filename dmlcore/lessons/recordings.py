@@ -17,7 +17,7 @@ from dmlcore.typing import Floats, Ints
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-UNIT = 1000  # # stored coordinates per unit of the unit disc
+UNIT = 1000  # stored coordinates per unit of the unit disc
 
 
 @dataclass(frozen=True)
@@ -235,7 +235,7 @@ def draw_neighbours(shown: NeighboursShown) -> Figure:
     from dmlcore.figures.recordings import draw_projection
 
     now = shown.now
-    query = np.full((now.label + 1, 1, 2), np.nan)  # # the only one of its class that is drawn
+    query = np.full((now.label + 1, 1, 2), np.nan)  # the only one of its class that is drawn
     query[now.label, 0] = now.query
     everyone = np.concatenate([query, np.full((int(now.labels.max()) - now.label, 1, 2), np.nan)])
     return draw_projection(

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dmlcore import losses
 from dmlcore.catalogue import Choice
 
-LIMIT = 1e6  # # largest coordinate or margin
+LIMIT = 1e6  # largest coordinate or margin
 
 
 class FigureSettings:

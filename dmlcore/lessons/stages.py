@@ -40,7 +40,7 @@ from dmlcore.typing import Ints
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-NODES = 161  # # nodes per side of a field; handouts are small
+NODES = 161  # nodes per side of a field; handouts are small
 PROBES = ("negative", "anchor", "positive")
 Given = Mapping[str, str]
 
@@ -92,7 +92,7 @@ class TransportShown:
     @property
     def gate(self) -> Gate:
         """Return the solution of the transport problem."""
-        from dmlcore.figures.transports import solved  # # imported here because it loads scipy
+        from dmlcore.figures.transports import solved  # imported here because it loads scipy
 
         return solved(self.pixels, self.prototypes, self.mu, self.epsilon)
 
@@ -114,7 +114,7 @@ class FigureKind:
     title: str
     page: str
     kind: type
-    read: Callable[[Given], Shown]  # # raises ValueError with the name of the setting and its allowed values
+    read: Callable[[Given], Shown]  # raises ValueError with the name of the setting and its allowed values
     draw: Callable[[Any], Figure]
 
 
@@ -300,7 +300,7 @@ STAGES: Mapping[str, FigureKind] = {
     "charges": FigureKind("Many points as charges", "charges", ChargesShown, _charges, _draw_charges),
     "transport": FigureKind("Which pixels a pooling takes", "transport", TransportShown, _transport, _draw_transport),
     "projections": FigureKind(
-        "Proxies that are put on samples", "studies", ProjectionsShown, read_projections, draw_projections
+        "Proxies placed on samples", "studies", ProjectionsShown, read_projections, draw_projections
     ),
     "ensemble": FigureKind("Weights of losses that learn", "runs", EnsembleShown, read_ensemble, draw_ensemble),
     "neighbours": FigureKind(

@@ -14,8 +14,8 @@ from markdown_it.token import Token
 FORMULA = re.compile(r"\$([^$\n]+)\$")
 KNOWN = {"paragraph", "bullet_list", "list_item", "strong", "em", "inline", "text", "softbreak", "code_inline"}
 _MARKDOWN = MarkdownIt("commonmark", {"html": False})
-_MARK = re.compile("\ue000(\\d+)\ue001")  # # private-use characters, which no text contains
-_SIZE = 11  # # size of a formula in HTML, in points
+_MARK = re.compile("\ue000(\\d+)\ue001")  # private-use characters, which no text contains
+_SIZE = 11  # size of a formula in HTML, in points
 
 
 def complaints(text: str) -> Iterator[str]:
