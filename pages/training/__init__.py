@@ -1,1 +1,1 @@
-"""Training: a spec, its runs, studies of many."""
+"""Training pages: a new run, the table of runs, forks and studies."""

@@ -1,4 +1,4 @@
-"""Start, the last step of Train: what will happen, what it costs here, and the button."""
+"""Start page, the last step of a new run: its summary, its cost on this machine, and the start button."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pages.shared.words.labels import WORDS
 from pages.shared.words.numbers import duration
 from pages.training.new_run.settings import steps
 
-# Measured with the specs as they are, seeds 0 to 2: python -m benchmarks.specs
+# Measured with the shipped specs and seeds 0 to 2: python -m benchmarks.specs
 DIGITS_STORY = (
     "What to expect (mean of three seeds): MAP@R falls from 49 to 39 % on unseen digits, and rises from 43 to 93 % on "
     "known ones."
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def _outlook(spec: RunSpec, summary: Summary | None, processes: int, *, ready: bool) -> None:
-    """What the run costs and does, and the command that starts the same one."""
+    """Show the cost and the steps of the run, and the command that starts an identical run."""
     if summary is None:
         menu.link("data", "Fetch the data in step 1", {"data": spec.data.name})
         return
@@ -74,7 +74,7 @@ def _outlook(spec: RunSpec, summary: Summary | None, processes: int, *, ready: b
 
 
 def button(head: steps.StepHead, spec: RunSpec | None, processes: int) -> None:
-    """What starts it, once there is a spec that can be trained."""
+    """Show the start button, disabled until there is a valid spec."""
     with head.onward:
         pressed = st.button(
             "Start training", key="start", type="primary", icon=":material/play_arrow:", disabled=spec is None
@@ -82,11 +82,11 @@ def button(head: steps.StepHead, spec: RunSpec | None, processes: int) -> None:
     steps.start(spec, processes, pressed=pressed)
 
 
-MUCH = 0.3  # of the time in validation, from where it is worth a sentence
+MUCH = 0.3  # share of the time spent on validation that is worth a remark
 
 
 def _estimate(spec: RunSpec, summary: Summary, processes: int) -> None:
-    """Time and memory before the launch, and what that rests on."""
+    """Show the estimated time and memory, and the basis of the estimate."""
     estimate = preflight.estimated(spec, summary)
     if estimate is None:
         st.caption("There is no time estimate for this network.")
@@ -167,7 +167,7 @@ def _validation(spec: RunSpec) -> str:
 
 
 def _what_to_expect(spec: RunSpec) -> None:
-    """What was measured with this example."""
+    """Show measured results of this example, if there are any."""
     stories = {"glyphs": GLYPHS_STORY, "digits": DIGITS_STORY}
     if spec.data.split == "classes" and (story := stories.get(spec.data.name)):
         st.info(story, icon=":material/school:")

@@ -1,4 +1,4 @@
-"""The card of a run: how it stands, the row of what one may do with it, its log."""
+"""Card of a run: name, status, progress, actions and log."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ GONE_EXAMPLE = "This removes the example run and all results derived from it. Th
 HURRY = "Starts at once, next to the runs that are training; all of them get slower."
 CANCEL = "Stops after the current step and keeps everything; Resume continues from there."
 BASELINE = "The table then shows the difference of each run from this one, in score and settings."
-UNDER_WAY = ("queued", "running", "lost", "failed")  # has more to say than the line of what came of it
+# statuses shown with a progress bar or an error instead of a one-line result
+UNDER_WAY = ("queued", "running", "lost", "failed")
 RESUME = "Continues from the last checkpoint with identical results."
 
 
 def show(run: Run, waits: QueuePosition | None) -> None:
-    """Name, status, progress, buttons and log of one run."""
+    """Show name, status, progress, buttons and log of one run."""
     status, state = run.status(), run.state()
     with st.container(border=True, key=f"run-{run.id}"):
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -74,7 +75,7 @@ def _progress(run: Run, status: str, state: RunState, waits: QueuePosition | Non
 
 
 def _when_to_inspect(run: Run, status: str, state: RunState) -> None:
-    """Say when the map and the neighbours of a run without an evaluation can be seen, or lead to its evaluation."""
+    """Explain when map and neighbours become available, or link to the evaluation of the last checkpoint."""
     saved = (run.path / LAST).exists()
     if status in ("queued", "running"):
         early = " To see them earlier, cancel the run and evaluate its last checkpoint." if saved else ""
@@ -92,13 +93,13 @@ def _on(state: RunState) -> str:
 
 
 def _resume(run: Run) -> None:
-    """Continue a run where the sidebar says, or without a choice where it was; say so if it continues elsewhere."""
+    """Resume a run on the machine selected in the sidebar, or on its previous one; report a different machine."""
     if refused := launch.resume(run, machines.chosen() if machines.any_other() else None):
         st.session_state[f"refused-{run.id}"] = words.plain(f"{run.id} continues {refused}")
 
 
 def _place(waits: QueuePosition | None) -> str:
-    """Where in the queue."""
+    """Return the position of a run in the queue as a phrase."""
     if waits is None:
         return "waiting for its process to start"
     device = {"cpu": "the CPU", "cuda": "a GPU"}[waits.device]
@@ -153,7 +154,7 @@ def _delete(run: Run) -> None:
 
 
 def _ask(run: Run, action: Callable[[Run], object]) -> None:
-    """Do it; a refusal is shown on the card at the next look."""
+    """Run an action on a run and rerun the page; an error is shown on the card after the rerun."""
     try:
         action(run)
     except (launch.JobError, locks.Busy, RunError, OSError) as error:

@@ -1,4 +1,4 @@
-"""Which settings mattered: the finished runs of the table as lines across their settings, and shares of the scores."""
+"""Importance of settings: finished runs as lines across their settings, and the variance explained by each."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from pages.shared.words import sentences as words
 from pages.shared.words import titles
 
 SCORES = {"validation": "best validation MAP@R", "test": "test MAP@R"}
-MOST_LINES = 10  # settings, as axes
-GREY, STRONG = "rgb(127, 127, 127)", "rgb(213, 94, 0)"  # of the worst run and the best
+MOST_LINES = 10  # settings shown as axes
+GREY, STRONG = "rgb(127, 127, 127)", "rgb(213, 94, 0)"  # line colours of the worst and the best run
 
 
 def show(runs: Sequence[Run]) -> None:
-    """The panel, of those of these runs that are done and were tried on one data set."""
+    """Show the panel for the finished runs among `runs` that were trained on one data set."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         score = st.segmented_control(
             "Score",
@@ -65,7 +65,7 @@ def show(runs: Sequence[Run]) -> None:
 
 
 def _scored(runs: Sequence[Run], score: str) -> list[tuple[Run, float]]:
-    """The finished runs that have the score, in 0..1."""
+    """Return the finished runs that have the score, each with its value in 0..1."""
     read = run_reader.reader()
     pairs: list[tuple[Run, float | None]] = []
     for run in runs:
@@ -79,7 +79,7 @@ def _scored(runs: Sequence[Run], score: str) -> list[tuple[Run, float]]:
 
 
 def _data(scored: Sequence[tuple[Run, float]]) -> str:
-    """The data set: that of most of them, or the one that is chosen."""
+    """Return the data set chosen by the visitor, by default the one with the most runs."""
     counts = Counter(run.spec.data.name for run, _ in scored)
     names = [name for name, _ in counts.most_common()]
     if len(names) < 2:
@@ -93,8 +93,11 @@ def _data(scored: Sequence[tuple[Run, float]]) -> str:
 def _computed(
     root: str, known: tuple[tuple[str, float], ...], score: str, dark: bool
 ) -> tuple[str, dict[str, float], int, str]:
-    """The figure as JSON, "" where nothing varies; shares; points; what cannot be told apart, in a sentence."""
-    from optuna import visualization  # loads for long, as plotly does: only who looks at this waits for it
+    """Return the figure as JSON, the shares, the number of different settings, and a note on confounded settings.
+
+    The figure is "" if no setting varies.
+    """
+    from optuna import visualization  # slow to import, as is plotly: imported only when the panel is opened
 
     store, read = RunStore(root), run_reader.reader()
     runs = [(read.settings(store.open(run_id)), value) for run_id, value in known]
@@ -117,11 +120,11 @@ def _computed(
 
 
 def _restyle(figure: Any, scores: Sequence[float], names: Sequence[str], *, dark: bool) -> None:
-    """By rank from grey to orange, the best on top; the first axis is the key to the colours."""
+    """Colour the lines by rank from grey to orange with the best on top; the first axis explains the colours."""
     from plotly import colors
 
     order = sorted(range(len(scores)), key=scores.__getitem__)
-    *lines, _ = figure.data  # the last holds nothing but a bar of colours
+    *lines, _ = figure.data  # the last trace only holds the colour bar
     for rank, place in enumerate(order):
         line, height = lines[place], rank / max(1, len(order) - 1)
         line.line.color = colors.find_intermediate_color(GREY, STRONG, height, colortype="rgb")
@@ -140,18 +143,18 @@ def _restyle(figure: Any, scores: Sequence[float], names: Sequence[str], *, dark
 
 
 def _score_tick(height: float, low: float, high: float) -> str:
-    """Return the score at a height in 0..1 of its axis, with as many digits as tell the ticks apart."""
+    """Return the score at a height in 0..1 of its axis, with enough digits to distinguish the ticks."""
     digits = max(1, math.ceil(-math.log10((high - low) / 10)))
     return f"{low + height * (high - low):.{digits}f}"
 
 
 def _written_out(tick: str) -> str:
-    """3,000 for the 3e+03 that Optuna writes."""
+    """Write a tick in full, for example 3,000 for Optuna's 3e+03."""
     return f"{float(tick):,.0f}" if re.fullmatch(r"-?\d(\.\d+)?e\+\d+", tick) else tick
 
 
 def _verdict(shares: dict[str, float], points: int) -> None:
-    """Name the setting that mattered most, and say how reliable that is."""
+    """State the most important setting, and how reliable the result is."""
     if not shares:
         return
     first, share = next(iter(shares.items()))

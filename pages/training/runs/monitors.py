@@ -1,4 +1,4 @@
-"""How one run stands: what the collapse monitor says, distances by step, its commands and its spec."""
+"""Diagnostics of one run: warnings of the collapse monitor, distances by step, commands and spec."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from pages.shared.widgets.chart import chart
 from pages.shared.widgets.drawn import drawn
 from pages.shared.words import sentences as words
 
-AGAIN = 10  # seconds between two readings of all rows of a run that goes on
+AGAIN = 10  # seconds between two reads of all rows of a run in progress
 
 
 def show(run: Run, status: str) -> None:
-    """Warnings, histograms and exports of a single run."""
+    """Show warnings, histograms and exports of a single run."""
     history = run_reader.reader().history(run)
     for warning in _warnings(str(run.path.parent), run.id, status):
         _warning(warning)
@@ -39,7 +39,7 @@ def show(run: Run, status: str) -> None:
 
 @st.cache_data(max_entries=64, ttl=AGAIN, show_spinner=False)
 def _warnings(root: str, run_id: str, status: str) -> list[HealthWarning]:
-    """status: a run that has just ended is looked at once more."""
+    """Return the warnings about a run; `status` is part of the cache key, so that a finished run is examined again."""
     run = RunStore(root).open(run_id)
     return health.watch(run.metrics()[0], run.spec)
 
@@ -52,7 +52,7 @@ def _warning(warning: HealthWarning) -> None:
 
 
 def _distances(run: Run, histograms: list[Histogram], goes_on: bool) -> None:
-    """Positive and negative distances of one batch; a slider moves through the training run."""
+    """Show a histogram of positive and negative distances of one batch, with a slider over the steps."""
     steps = [histogram.step for histogram in histograms]
     key = f"distances-{run.id}"
     step = _step(key, steps, goes_on) if len(steps) > 1 else steps[0]
@@ -70,9 +70,10 @@ def _distances(run: Run, histograms: list[Histogram], goes_on: bool) -> None:
 
 
 def _step(key: str, steps: list[int], goes_on: bool) -> int:
-    """The step that is shown: the newest while it is followed, else the one the slider was moved to.
+    """Return the step to show: the newest while the run is followed, otherwise the step chosen with the slider.
 
-    While steps are added the slider is not there: its value would come back from the browser late, as if it were moved.
+    The slider is hidden while steps are added: the browser would send its old value late, as if the visitor had moved
+    it.
     """
     if goes_on and st.toggle("Follow the training", True, key=f"{key}-follow"):
         return steps[-1]
@@ -82,7 +83,7 @@ def _step(key: str, steps: list[int], goes_on: bool) -> int:
 
 
 def _window(run: Run) -> tuple[float, float] | None:
-    """How much farther than its positive a negative may be to move a triplet, where that is all the loss looks at."""
+    """Return the range of (negative - positive distance) with a gradient; None unless the loss depends on it alone."""
     spec = run.spec
     if spec.loss.name != "ranking":
         return None
@@ -145,7 +146,7 @@ def _words(chosen: Histogram) -> str:
 
 
 def exports(run: Run) -> None:
-    """The command that trains the same, the spec, the rows, and how to see the run in TensorBoard."""
+    """Show the command that trains an identical run, the commands for TensorBoard, and a download of the spec."""
     known = command(run.spec)
     if known is None:
         st.caption("The same from the command line, with the spec below:")

@@ -1,4 +1,4 @@
-"""The note on a run: shown on its card, written in a pop-up."""
+"""Note on a run: shown on its card, edited in a popover."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dmlcore.storage.runs import Run
 
 
 def show(run: Run) -> None:
-    """The note, where there is one, as it is."""
+    """Show the note as plain text, if there is one."""
     try:
         if text := notes.read(run):
             st.html(f"<p style='margin:0;white-space:pre-wrap;overflow-wrap:anywhere'><bdi>{escape(text)}</bdi></p>")
@@ -21,7 +21,7 @@ def show(run: Run) -> None:
 
 
 def button(run: Run) -> None:
-    """What opens the note for writing."""
+    """Show the button that opens the editor of the note."""
     try:
         before, why = notes.read(run), tags_and_views.why_not(run)
     except NotKept as error:
@@ -45,7 +45,7 @@ def button(run: Run) -> None:
 
 
 def _begun(key: str, before: str) -> str:
-    """The note that the text in the box began from; one that nobody has typed into follows the note that is kept."""
+    """Return the stored note on which the text in the editor is based; unedited text follows the newest note."""
     begun: str = st.session_state.setdefault(f"{key}-begun", before)
     typed = st.session_state.get(key)
     if begun == before or typed not in (None, begun):

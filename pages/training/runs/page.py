@@ -1,4 +1,4 @@
-"""Runs: what trains, how it goes, what came of it; everything is read from the run directories."""
+"""Runs page: all runs, their progress and results, read from the run directories."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from pages.training.runs import importance as importance_view
 from pages.training.runs import monitors as monitors_view
 from pages.training.runs.table import panel as table_view
 
-IDLE = 5.0  # seconds between two looks while nothing works
+IDLE = 5.0  # seconds between two updates while no run is active
 
 
 def board() -> None:
-    """Table and details."""
+    """Draw the table and the details below it."""
     store = RunStore()
     total = store.count()
     shipped = example.find(store)
@@ -54,7 +54,7 @@ def board() -> None:
 
 
 def _details(store: RunStore, shown: Sequence[Run], runs: Sequence[Run]) -> None:
-    """What is known of the chosen runs, or of the first of the list; of several, their curves before all else."""
+    """Show the selected runs, or the first in the list; several runs start with their curves and comparison."""
     waiting = device_queue.waiting_runs(store)
     if len(shown) > 1:
         with alone("The curves"):
@@ -78,7 +78,7 @@ def _details(store: RunStore, shown: Sequence[Run], runs: Sequence[Run]) -> None
 
 
 def _way_to_example(store: RunStore, shipped: Run | None, shown: Sequence[Run]) -> None:
-    """The example stands in no table: a link to it, or the button that brings it back once it was deleted."""
+    """Link to the example run, which the table omits, or offer to restore it if it was deleted."""
     if shipped and shipped.id not in [run.id for run in shown]:
         address = {"run": shipped.id}
         menu.link("runs", "The example run", address, icon="school")
@@ -106,7 +106,7 @@ with st.container(horizontal=True, vertical_alignment="center"):
 
 
 def busy() -> bool:
-    """Whether anything works among the newest runs."""
+    """Return True if one of the newest runs is queued or running."""
     return run_reader.busy(RunStore().newest(run_status.MOST_LISTED))
 
 

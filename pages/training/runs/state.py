@@ -1,4 +1,4 @@
-"""What the table of runs shows, as its link says it."""
+"""State of the table of runs in the address."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pages.shared.state.page_state import ChoiceKind, Flag, Kind, PageState
 MOST_COLUMNS = 24
 _NAME = re.compile(r"[\w@ ().-]{1,80}")
 BELOW = {"runs": "Curves and scores", "mattered": "Which settings mattered"}
-VARIANT = "variant"  # to group by everything but the seed
+VARIANT = "variant"  # group by all settings except the seed
 
 
 @dataclass(frozen=True)
 class Name(Kind):
-    """The key of a setting, or the name of another column; what no run has is passed over where it is used."""
+    """Key of a setting or name of another column; keys that no run has are ignored where they are used."""
 
     def read(self, value: Any, default: Any) -> Any:
         return value if isinstance(value, str) and _NAME.fullmatch(value) else default
@@ -28,7 +28,7 @@ class Name(Kind):
 
 @dataclass(frozen=True)
 class Names(Kind):
-    """Several of them, in a link with commas; None: nothing is said, "none": none of them."""
+    """Several keys, separated by commas in a link; None if the link names none, "none" for an empty selection."""
 
     def read(self, value: Any, default: Any) -> Any:
         if not isinstance(value, (list, tuple)):
@@ -49,7 +49,7 @@ class Names(Kind):
 
 @dataclass(frozen=True)
 class RunId(Kind):
-    """The id of a run."""
+    """Id of a run."""
 
     def read(self, value: Any, default: Any) -> Any:
         return value if isinstance(value, str) and RUN_ID.fullmatch(value) else default
@@ -60,9 +60,10 @@ class RunId(Kind):
 
 @dataclass(frozen=True)
 class TableView(PageState):
-    """columns: those of one's choice, None: the settings that vary; group, sort: a key; up: the smallest first.
+    """State of the table of runs.
 
-    baseline: the run that the others are compared with; below: what stands below the table.
+    columns: selected columns; None for the settings that vary. group, sort: keys. up: ascending order.
+    baseline: id of the run that the others are compared with. below: view below the table.
     """
 
     columns: Annotated[tuple[str, ...] | None, Names()] = None

@@ -1,4 +1,4 @@
-"""Studies: questions answered by many runs with one budget: which loss is best, does a printed table come out again?"""
+"""Studies page: questions answered by many runs with one budget, such as the best loss or a printed table repeated."""
 
 import streamlit as st
 

@@ -1,4 +1,4 @@
-"""A study of many variants: bars, a sortable table, curves of a few, and published numbers beside where there are."""
+"""Results of a study with many variants: bars, a sortable table, curves, and published numbers where available."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pages.shared.widgets.study import panel as study_panel
 from pages.shared.widgets.study import scores as study_scores
 from pages.shared.widgets.study import trials as study_trials
 
-CURVES_AT_FIRST = 4  # the best of these many variants
+CURVES_AT_FIRST = 4  # variants whose curves are shown by default, the best ones
 PUBLISHED = {
     "train.recall_at_1": "R@1",
     "train.recall_at_8": "R@8",
@@ -29,10 +29,10 @@ PUBLISHED = {
 
 
 def show(name: str) -> None:
-    """The question, the verdict, bars, what two of them differ by, numbers and curves; then how to measure it here."""
+    """Show question, verdict, bars, a comparison of two variants, scores and curves of a study, and its controls."""
     study = studies.read(name)
     st.markdown(study.question)
-    place = st.container()  # the verdict comes first, though it is read off last
+    place = st.container()  # placed first, but filled last
     if busy := studies.conduct_of(name, RunStore()).is_busy():
         study_panel.progress(name)
     _reached(name, place)
@@ -60,7 +60,7 @@ def _reached(name: str, place: DeltaGenerator) -> None:
 
 
 def _own_baselines(name: str, study: Study, results: Sequence[Measured]) -> None:
-    """What each method gains over the variant that it was built on, where the study names one."""
+    """Show the gain of each method over the variant that it extends, if the study names such baselines."""
     rows, measure = studies.comparisons.rows(study, results), studies.MEASURES.get(study.judged, study.judged)
     if not rows:
         return
@@ -84,7 +84,7 @@ def _own_baselines(name: str, study: Study, results: Sequence[Measured]) -> None
 
 
 def _table(name: str, repeats: str, results: Sequence[Measured]) -> None:
-    """Means and deviations as numbers, so that every column can be sorted."""
+    """Show means and standard deviations as numbers, so that every column can be sorted."""
     rows: list[dict[str, Any]] = []
     for row in [*studies.baseline_rows(results), *studies.table(results)]:
         shown: dict[str, Any] = {"variant": row["variant"], "seeds": row["seeds"]}
@@ -119,7 +119,7 @@ def _curves(name: str, results: Sequence[Measured]) -> None:
 
 
 def _published(name: str) -> dict[str, toy_runs.ThesisRow]:
-    """The row of Table 4.1 of each variant whose loss it lists; only for studies of that table."""
+    """Return the row of Table 4.1 that matches each variant; empty for studies of other tables."""
     if name not in ("toy-table", "toy-table-raw"):
         return {}
     variants = {entry.variant: entry.spec for entry in studies.StudyRequest(study=name, seeds=(0,)).entries()}
@@ -128,7 +128,7 @@ def _published(name: str) -> dict[str, toy_runs.ThesisRow]:
 
 
 def _beside(name: str, results: Sequence[Measured], published: dict[str, toy_runs.ThesisRow]) -> None:
-    """Training scores here and in the thesis, in per cent."""
+    """Show training scores in percent: measured here and printed in the thesis."""
     st.markdown("**Next to Table 4.1**, training scores in per cent: here (mean ± deviation over the seeds) | printed.")
     rows = []
     for row in studies.table(results):

@@ -1,4 +1,4 @@
-"""How a data set is divided: each split with its size, what it is for, and an image of some of its classes."""
+"""Splits of a data set on the page: size, purpose and example images of each split."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dmlcore.data.report import Report, packed_size
 from pages.training.new_run.data import samples
 from pages.training.new_run.data.service import Where
 
-SEVERAL = 16  # classes of a split whose image is shown
+SEVERAL = 16  # classes per split that are shown with one image
 FOR = {"train": "for training", "validation": "chooses the checkpoint", "test": "for the final scores"}
 
 
 def show(at: Where, report: Report) -> None:
-    """The splits side by side, what follows for the test, how they compare with the published, and shards if any."""
+    """Show the splits, whether they test on unseen classes, a comparison with published sizes, and shards if any."""
     made = report.dataset
     assert made is not None
     if packed := packed_size(made):
@@ -41,7 +41,7 @@ def show(at: Where, report: Report) -> None:
 
 
 def verdict(made: Dataset) -> str:
-    """Say whether the test classes are in the training split."""
+    """Return a sentence on whether the test classes are in the training split."""
     learned, asked = (set(np.unique(made.labels[made.splits[split]]).tolist()) for split in ("train", "test"))
     if not learned & asked:
         return (

@@ -1,4 +1,4 @@
-"""What leads from a data set, split like this, to the command line and to the Train page."""
+"""Links from a data set and its split to the command line and to the Settings page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pages.training.new_run.data.service import Cut, Where
 
 
 def command(at: Where, cut: Cut) -> str:
-    """The command line that saves this split."""
+    """Return the command that saves this split."""
     words = ["python -m dmlcore data split", at.name, f"--into {at.name}-split.json"]
     words += [f"--root {json.dumps(at.root)}"] if at.root else []
     words += [f"--split {cut.split}", f"--validation {cut.validation}"] if cut.split else []
@@ -24,9 +24,9 @@ def command(at: Where, cut: Cut) -> str:
 
 
 def link(at: Where, cut: Cut, made: Dataset | None = None) -> dict[str, str]:
-    """The query under which the Train page opens with this data set, split like this.
+    """Return the query that opens the Settings page with this data set and split.
 
-    made: the same, read; a batch then draws no more classes than there are to learn from.
+    made: the loaded data set, if available; a batch then has at most as many classes as have two samples.
     """
     info = data.describe(at.name)
     own = next((name for name, spec in presets().items() if spec.data.name == at.name), None)
@@ -50,12 +50,12 @@ def link(at: Where, cut: Cut, made: Dataset | None = None) -> dict[str, str]:
 
 
 def _pairable(made: Dataset) -> int:
-    """Classes of which a batch can draw two training samples."""
+    """Return the number of classes with at least two training samples."""
     return int((np.unique(made.labels[made.splits["train"]], return_counts=True)[1] > 1).sum())
 
 
 def splits_like(spec: RunSpec, at: Where, cut: Cut) -> bool:
-    """Whether a spec has this data set, in this folder, split like this."""
+    """Return True if a spec uses this data set, folder, split and seed."""
     info, its = data.describe(at.name), spec.data
     if (its.name, its.root) != (at.name, at.root) or ((at.seed or not info.needs_files) and spec.seed != at.seed):
         return False

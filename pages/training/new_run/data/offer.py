@@ -1,4 +1,4 @@
-"""The first offer of Train: the default, which trains on unseen classes, in words that need no knowledge."""
+"""Offer to new visitors: train the default example with one click."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pages.training.new_run.settings import steps
 
 
 def show() -> None:
-    """What is learned, what is asked, how long it takes here, and one button."""
+    """Show the task of the default example, the time that it takes on this machine, and a button that starts it."""
     spec = presets()[FIRST]
     try:
         summary = preflight.summary(spec.data, spec.seed)
-    except (DataError, OSError):  # of a cache that cannot be written: the data below say so
+    except (DataError, OSError):  # for example a cache that cannot be written; the page reports it below
         return
     estimate = preflight.estimated(spec, summary)
     (_, learned), (_, asked) = summary.splits["train"], summary.splits["test"]
@@ -34,6 +34,6 @@ def show() -> None:
 
 
 def fits(name: str, spec: RunSpec | None) -> bool:
-    """Whether a visitor who looks at this data set has not chosen anything of his own yet."""
+    """Return True if the form still holds the default example and this data set belongs to it."""
     first = presets()[FIRST]
     return name == first.data.name and spec == first

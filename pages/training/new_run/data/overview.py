@@ -1,4 +1,4 @@
-"""The table of all data sets, and which of them is chosen."""
+"""Table of all data sets, and the selected data set."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from pages.shared.state.cache import cached
 from pages.shared.words.titles import data_choice, data_choices
 
 FIRST = "glyphs"
-ROWS = 424  # pixels of the table of all
-COMES_ALONG = {  # samples and classes
+ROWS = 424  # height of the table in pixels
+COMES_ALONG = {  # samples and classes of the data sets that are part of the lab
     "digits": (1_797, 10),
     "digits_pictures": (1_797, 10),
     "toy": (6_400, 32),
@@ -28,11 +28,11 @@ COMES_ALONG = {  # samples and classes
     "birds": (2_880, 72),
     "glyphs": (6_240, 312),
 }
-COMPLETE = {"cifar10": IMAGES, "cifar100": IMAGES}  # samples, where no split is published
+COMPLETE = {"cifar10": IMAGES, "cifar100": IMAGES}  # complete number of samples of data sets without published splits
 
 
 def choose(first: str) -> str:
-    """The data set of ?data=, of the table or of the box; else `first`."""
+    """Return the data set from ?data=, the table or the select box, otherwise `first`."""
     known = data_choices()
     asked = st.query_params.get("data")
     if asked in known and (asked != st.session_state.get("data-shown") or "data-set" not in st.session_state):
@@ -66,7 +66,7 @@ def _overview(known: Sequence[str]) -> None:
 
 @cached(most=4, lifetime=2.0)
 def _table(where: str | None, counts: str, counted_at: int) -> pa.Table:
-    """All data sets as they are found in these folders: twenty are looked for in six, so all visitors look once."""
+    """Return the table of all data sets, cached for all visitors: it searches six folders for twenty data sets."""
     known = data_choices()
     here, samples, classes, places = [], [], [], []
     for name in known:

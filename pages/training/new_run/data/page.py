@@ -1,4 +1,4 @@
-"""Data: what is there of each data set, how it is split, what its samples look like, what is missing or damaged."""
+"""Data page: the available data sets, their splits and samples, and their missing or damaged files."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def page() -> None:
 
 
 def _chosen(form: Form, name: str) -> tuple[Where | None, Cut]:
-    """Show the data set and the controls of its split; return None, and say what to do, if it cannot be read."""
+    """Show the data set and the controls of its split; return None and show a remedy if it cannot be read."""
     info = data.describe(name)
     st.subheader(info.title, anchor=False)
     source = sources.source_of(name)
@@ -104,7 +104,7 @@ def _chosen(form: Form, name: str) -> tuple[Where | None, Cut]:
 
 
 def _onward(form: Form, at: Where, cut: Cut, made: Dataset | None) -> dict[str, str]:
-    """What leads on: all settings as they stand if they have this data set, split like this; else those of its own."""
+    """Return the query of the next step: the settings if they use this data set and split, else its defaults."""
     spec, _ = steps.spec_of(form)
     if spec and splits_like(spec, at, cut):
         return steps.carried(form, spec)
@@ -127,7 +127,7 @@ def _root(name: str, kept: Mapping[str, Any]) -> str | None:
 
 
 def _named(name: str) -> None:
-    """The visitor has named a folder: the links of this page may have it read."""
+    """Allow the links of this page to read the folder that the visitor entered."""
     if root := (st.session_state[f"data-root-{name}"] or "").strip():
         folders.choose_folder(root)
 
@@ -147,7 +147,7 @@ def _absent(name: str, root: str | None) -> None:
 
 
 def _cut(name: str, kept: Mapping[str, Any]) -> tuple[Cut, int]:
-    """The controls of the split, which begin as the settings of step 2 have it."""
+    """Show the controls of the split, initialised from the settings of step 2; return the split and its seed."""
     info = data.describe(name)
     drawn = not info.needs_files
     if info.split == "own":
@@ -184,13 +184,13 @@ def _seed(name: str, kept: Mapping[str, Any]) -> int:
 
 
 def _whole(label: str, key: str, bounds: Bounds, default: int, width: int, **shown: Any) -> int:
-    """A whole number; as usual while none stands in the field, which then says so."""
+    """Return the integer in a field, or `default` if it is invalid; the field then shows an error."""
     value, fault = number(label, key, bounds, start=default, whole=True, width=width, **shown)
     return default if fault else value
 
 
 def _divided(at: Where, report: Report) -> None:
-    """How it is divided, or what is damaged."""
+    """Show the splits, or list the damaged and missing files."""
     refusal(INVALID, *report.problems)
     if report.problems:
         st.button("Look again", key="again", icon=":material/refresh:", on_click=data_service.forget)
@@ -204,7 +204,7 @@ def _divided(at: Where, report: Report) -> None:
 
 
 def _show(at: Where, cut: Cut, report: Report) -> None:
-    """Its classes and samples, every one of them checked, the split saved, and what completes it."""
+    """Show classes, samples, the check of all samples, the download of the split, and how to get missing files."""
     made = report.dataset
     if made is not None:
         chosen = _classes(report)
@@ -222,7 +222,7 @@ def _show(at: Where, cut: Cut, report: Report) -> None:
 
 
 def _classes(report: Report) -> list[int]:
-    """The table of the classes, and beside it how large they are; the classes that were chosen in it."""
+    """Show the table of classes and a histogram of their sizes; return the selected rows."""
     made, classes = report.dataset, report.classes
     assert made is not None
     sizes = samples.histogram(made)

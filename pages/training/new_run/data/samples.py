@@ -1,4 +1,4 @@
-"""Samples of a data set on the page: images class by class, vectors on a plane, how many a class has."""
+"""Samples of a data set on the page: images by class, vectors in a scatter plot, and a histogram of class sizes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from dmlcore.figures.vega_lite import ROWS, Spec, specification
 from pages.training.new_run.data import service as data_service
 from pages.training.new_run.data.service import Where
 
-CLASSES, EACH = 6, 8  # images that are shown
-MOST_SHOWN = 12  # chosen classes
+CLASSES, EACH = 6, 8  # classes, and images per class
+MOST_SHOWN = 12  # most selected classes
 BINS = 30
 
 STYLE = """<style>
@@ -43,7 +43,7 @@ STYLE = """<style>
 
 
 def images(at: Where, made: Dataset, split: str, draw: int, chosen: Sequence[int]) -> str:
-    """HTML of some images of a split: the chosen classes, or some drawn by the number `draw`."""
+    """Return HTML with images of a split: of the chosen classes, or of classes drawn at random with seed `draw`."""
     rows = made.splits[split]
     labels = made.labels[rows]
     random = np.random.default_rng([draw, 7])
@@ -63,7 +63,7 @@ def images(at: Where, made: Dataset, split: str, draw: int, chosen: Sequence[int
 
 
 def of_classes(at: Where, made: Dataset, split: str, several: int) -> str:
-    """HTML of the first sample of some classes of a split, spread evenly over them."""
+    """Return HTML with the first sample of `several` classes of a split, evenly spaced by class index."""
     rows = made.splits[split]
     labels, firsts = np.unique(made.labels[rows], return_index=True)
     spread = np.unique(np.linspace(0, len(labels) - 1, min(several, len(labels))).round().astype(int))
@@ -82,7 +82,7 @@ def _tile(at: Where, made: Dataset, index: int) -> str:
 
 
 def histogram(made: Dataset) -> tuple[Spec, dict[str, Any]] | None:
-    """How many classes have how many samples, by split; None where all classes of a split have the same number."""
+    """Return a histogram of class sizes by split; None if all classes of each split have the same size."""
     counts = {
         split: np.unique(made.labels[rows], return_counts=True)[1] for split, rows in made.splits.items() if len(rows)
     }
@@ -114,7 +114,7 @@ def histogram(made: Dataset) -> tuple[Spec, dict[str, Any]] | None:
 
 
 def scatter(at: Where, made: Dataset) -> tuple[Spec, dict[str, Any]]:
-    """Vectors on their first two principal components, a colour and a shape per class."""
+    """Return a scatter plot of vectors on their first two principal components, coloured by class."""
     rows, points = data_service.plane(at)
     names = [made.class_names[label] for label in made.labels[rows].tolist()]
     columns = {"first": points[:, 0].tolist(), "second": points[:, 1].tolist(), "class": names}

@@ -1,4 +1,4 @@
-"""Data sets as the page shows them, read once for all: the keys are plain parameters and the state of the files."""
+"""Cached data sets for the page, shared by all visitors; cache keys are plain values and modification times."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from dmlcore.data.shards import scan
 from pages.shared.state.cache import cached
 
 SIDE = 96  # pixels, longest side of an image on the page
-MOST_POINTS = 2000  # of a scatter
-KEPT = 900  # seconds
+MOST_POINTS = 2000  # in the scatter plot
+KEPT = 900  # lifetime of the caches in seconds
 
 
 @dataclass(frozen=True)
 class Where:
-    """A data set, the folder that was given for it, and its files: what a cache may be keyed by."""
+    """Cache key of a data set: its name, the folder that was entered, and its files."""
 
     name: str
     root: str | None
     place: str
-    changed: int  # nanoseconds
+    changed: int  # modification time in nanoseconds; 0 for generated data
     seed: int = 0
 
 
 @dataclass(frozen=True)
 class Cut:
-    """How it is split."""
+    """Settings of a split."""
 
     split: Split | None = None
     validation: Validation | None = None
@@ -47,7 +47,7 @@ class Cut:
 
 
 def place_of(name: str, root: str | None) -> Path | None:
-    """Where its files are; raises DataError."""
+    """Return the location of the files, None if they are absent. Raises DataError."""
     return data.available(name, root)
 
 
@@ -55,9 +55,9 @@ ARRAYS = (".npy", ".npz", ".parquet", ".pt", ".pkl")  # files of embeddings or o
 
 
 def not_class_folders(place: Path) -> str:
-    """Return why a folder cannot hold images in class folders; "" if it may."""
+    """Return why a folder cannot hold images in class folders; "" if it can."""
     if not place.is_dir() or folders_in(place) or scan.shards_in(place):
-        return ""  # what is in the folders is seen when they are read
+        return ""  # subfolders are examined when the data set is read
     files = sorted(path.name for path in place.iterdir() if not path.name.startswith("."))
     holds = f"{', '.join(files[:3])}{' …' if len(files) > 3 else ''}" if files else "nothing"
     arrays = next((name for name in files if name.lower().endswith(ARRAYS)), None)
@@ -69,7 +69,7 @@ def not_class_folders(place: Path) -> str:
 
 
 def where(name: str, root: str | None, place: Path, seed: int) -> Where:
-    """The key of what lies at `place`."""
+    """Return the cache key of the data set at `place`."""
     try:
         changed = place.stat().st_mtime_ns if data.describe(name).needs_files else 0
     except OSError:
@@ -79,7 +79,7 @@ def where(name: str, root: str | None, place: Path, seed: int) -> Where:
 
 @cached(4, KEPT)
 def located(at: Where) -> Located:
-    """What is there; reads the data set the first time."""
+    """Return the samples that were found; the first call reads the data set."""
     read = report.find(at.name, at.root, seed=at.seed)
     report.remember(read)
     return read
@@ -87,7 +87,7 @@ def located(at: Where) -> Located:
 
 @cached(8, KEPT)
 def divided(at: Where, cut: Cut) -> Report:
-    """The same, split and counted."""
+    """Return a report on the data set after it was split."""
     read = located(at)
     try:
         chosen = Folds(cut.folds, cut.fold, cut.order, at.seed) if cut.folds else None
@@ -96,9 +96,9 @@ def divided(at: Where, cut: Cut) -> Report:
     return report.divide(read, split=cut.split, validation=cut.validation, folds=chosen, seed=at.seed)
 
 
-@cached(2048, KEPT)  # some 4 kB each
+@cached(2048, KEPT)  # about 4 kB each
 def image_address(at: Where, index: int) -> str:
-    """A sample as a small image in a data: address; raises DataError."""
+    """Return a sample as a data: URL of a small image. Raises DataError."""
     samples = located(at).samples
     if samples is None or samples.image is None:
         raise DataError(f"{at.name} has no images")
@@ -115,14 +115,14 @@ def image_address(at: Where, index: int) -> str:
 
 @cached(16, 60)
 def stamp(at: Where) -> str:
-    """What a check is compared with: sizes and times of all files, looked at once a minute."""
+    """Return a fingerprint of the sizes and modification times of all files, updated at most once a minute."""
     samples = located(at).samples
     return checks.stamp_of(samples) if samples else ""
 
 
 @cached(16, KEPT)
 def plane(at: Where) -> tuple[Any, Any]:
-    """Rows (n,) of a data set of vectors, and their first two principal components (n, 2)."""
+    """Return row indices (n,) of a data set of vectors and their first two principal components (n, 2)."""
     samples = located(at).samples
     assert samples is not None
     rows = np.random.default_rng(0).permutation(len(samples.labels))[:MOST_POINTS]
@@ -133,6 +133,6 @@ def plane(at: Where) -> tuple[Any, Any]:
 
 
 def forget() -> None:
-    """Read everything anew: files were put in their place."""
+    """Clear all caches after files were added or replaced."""
     for kept in (located, divided, image_address, stamp, plane):
         kept.clear()

@@ -1,4 +1,4 @@
-"""Long work on a data set on the page: its progress, its end, and the buttons that start and cancel it."""
+"""Background tasks on a data set, download and check: progress, result, and the buttons to start and cancel."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pages.training.new_run.data.service import Where
 
 
 def size(count: float) -> str:
-    """Bytes in the unit that suits them, 1 MB being 10^6 as publishers count."""
+    """Format a number of bytes with a decimal unit (1 MB = 10^6 bytes), as publishers do."""
     for unit, one in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= one:
             return f"{count / one:.3g} {unit}"
@@ -25,7 +25,7 @@ def size(count: float) -> str:
 
 
 def download(name: str) -> None:
-    """The button that downloads, with what it costs and what came of the last try; or what to do by hand."""
+    """Show the download button with its size and the last result, or instructions for a manual download."""
     source, info = sources.source_of(name), data.describe(name)
     if source is None:
         return
@@ -57,7 +57,7 @@ def download(name: str) -> None:
 
 
 def layouts(name: str) -> None:
-    """Show how the files of a data set may be arranged."""
+    """Show the folder layouts that a data set may have."""
     source = sources.source_of(name)
     if source is None:
         return
@@ -74,7 +74,7 @@ def _start_download(name: str) -> None:
 
 
 def check(at: Where, made: Dataset) -> None:
-    """Every image decoded: the button, the progress, and what came of it."""
+    """Show the check that decodes every image: its button, its progress and its result."""
     root = at.root
     task = checks.task_of(made.name, root)
     if waiting.wait(task, f"check-{made.name}", lambda state: waiting.counted(state, "{:,.0f}".format)):

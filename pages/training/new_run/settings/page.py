@@ -1,4 +1,4 @@
-"""What to train, the second step of Train: an example or a protocol, its loss and all settings in the sidebar."""
+"""Settings page, step 2 of a new run: an example or a protocol in the main area, all settings in the sidebar."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _lead(head: steps.StepHead, form: Form, spec: RunSpec | None, *, ready: bool
 
 
 def _goes_on(form: Form, spec: RunSpec) -> None:
-    """Say that the spec is one of a fork, and how to make it a training run from the beginning."""
+    """Explain that the spec continues another run, and offer to train from scratch instead."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.badge("A fork", icon=":material/fork_right:", color="blue")
         st.text(words.plain(f"Goes on from step {spec.fork.step:,} of {spec.fork.run}."))

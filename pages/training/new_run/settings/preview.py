@@ -1,4 +1,4 @@
-"""What a spec trains with: its data in a line, what weakens it, loss and pooling with their formulas, all settings."""
+"""Preview of a spec: its data, warnings, loss and pooling with their formulas, and all settings as text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dmlcore.spec import RunSpec
 from pages.shared.widgets.spec_form.preflight import Summary
 from pages.shared.words import sentences as words
 
-FEW = 20  # training classes below which unseen classes are out of reach
+FEW = 20  # training classes; with fewer, a network does not generalise to unseen classes
 STORY = {
     "own": "It has its own training, validation and test splits.",
     "samples": "Tested on new samples of the training classes, which is easier.",
@@ -30,9 +30,9 @@ def show(spec: RunSpec, summary: Summary | None, *, linked: bool, ready: bool) -
 
     Args:
         spec: The settings.
-        summary: What the data set holds; None if it cannot be read.
-        linked: The address of the page holds these settings.
-        ready: A run can be trained with them.
+        summary: Sizes and examples of the data set; None if it cannot be read.
+        linked: True if the address of the page contains these settings.
+        ready: True if a run can be trained with these settings.
     """
     if ready:
         _describe_loss(spec)
@@ -54,10 +54,10 @@ def show(spec: RunSpec, summary: Summary | None, *, linked: bool, ready: bool) -
 
 
 def _lint(spec: RunSpec, summary: Summary | None) -> None:
-    """What weakens the result of this run, and in what it leaves the protocol that it names."""
+    """List the weaknesses of this run and its deviations from the protocol that it names."""
     training = summary and summary.splits["train"][0] + summary.splits["validation"][0]
     warnings = comparability.lint_spec(spec, training or None)
-    if spec.schedule.patience == 0 and not spec.protocol:  # known classes are the newcomer's first step, told below
+    if spec.schedule.patience == 0 and not spec.protocol:  # notes would repeat the explanation of known classes below
         warnings = [warning for warning in warnings if warning.severity != "note"]
     if warnings:
         with st.expander(f"Worth knowing before you compare: {len(warnings)}", icon=":material/rule:", expanded=True):
@@ -80,7 +80,7 @@ def _describe_data(spec: RunSpec, summary: Summary | None) -> None:
 
 
 def _strip(examples: tuple[tuple[str, str], ...]) -> str:
-    """Images in a row that wraps, the class under each."""
+    """Return HTML of a wrapping row of images, each with its class below."""
     cells = [
         f'<figure style="margin:0;width:72px;text-align:center"><img src="{address}" alt="{escape(name)}" '
         'style="width:64px;height:64px;object-fit:cover;image-rendering:pixelated;border-radius:4px">'

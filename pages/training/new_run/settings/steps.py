@@ -1,4 +1,4 @@
-"""What the three steps of Train share: their head with the way on, the form, and the address that fills it."""
+"""Code shared by the three steps of a new run: head, form, and the address that fills the form."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from pages.shared.widgets.spec_form.preflight import Summary
 from pages.shared.words import sentences as words
 
 REFUSED = "Cannot be trained like this"
-FAULTS = "faults"  # of the fields, which step 3 does not show
-# The way on stands at the end of the line, and looks like the button at the end of the way.
+FAULTS = "faults"  # errors of the fields, which step 3 does not draw
+# The link to the next step is right-aligned and looks like the primary button of the last step.
 STYLE = """<style>
 .st-key-onward .stPageLink a { padding: .45rem .9rem; border-radius: .5rem; background: #0072B2; }
 .st-key-onward .stPageLink a:is(:hover, :focus-visible) { background: #005A8E; }
@@ -35,12 +35,12 @@ STYLE = """<style>
 
 
 def form() -> Form:
-    """The form of this session, which all three steps show and change."""
+    """Return the form of this session, shared by the three steps."""
     return Form("train")
 
 
 class StepHead:
-    """The title of a step, the row of all three, and at the end of the line the way on."""
+    """Head of a step: title, links to the three steps, and the link to the next step."""
 
     def __init__(self, here: str, title: str, sentence: str) -> None:
         st.html(STYLE)
@@ -52,11 +52,11 @@ class StepHead:
         st.markdown(sentence)
 
     def row(self, query: menu.Query) -> None:
-        """The row, whose links carry `query`."""
+        """Draw the links to the three steps, each with `query`."""
         menu.row(self._here, self._row, query)
 
     def lead(self, to: str, label: str, query: menu.Query, *, ready: bool) -> None:
-        """The way on to the step `to`, closed until this one is ready."""
+        """Draw the link to the step `to`, disabled until this step is ready."""
         menu.link(to, label, query, icon="arrow_forward", into=self.onward, disabled=not ready)
 
 
@@ -69,14 +69,14 @@ def carried(form: Form, spec: RunSpec | None) -> dict[str, str]:
 
 
 SETTINGS = ("base", "set", "like", "protocol")  # parameters of the address that fill the form
-_WRITTEN = "addresses written"  # during this visit of a step
+_WRITTEN = "addresses written"  # addresses written since the step was opened
 
 
 def begin(form: Form, here: str, anchor: str) -> None:
     """Fill the form from the address: from the run of ?like=, the spec of ?base=&set=, or else the default.
 
-    Each step follows an address once, so that the Back button returns to the current settings. An address that this
-    visit of the step wrote itself is never followed: the browser may send an old one while the new one is under way.
+    Each step reads an address once, so that the Back button returns to the current settings. An address that the
+    step wrote itself is never read: the browser may send an old one while the new one is being transmitted.
 
     Args:
         form: The form that all steps share.
@@ -97,9 +97,9 @@ def begin(form: Form, here: str, anchor: str) -> None:
 
 
 def write_address(form: Form, here: str, query: Mapping[str, str]) -> None:
-    """Put the settings into the address, so that a reload and a copied link open them.
+    """Write the settings into the address, so that reloading the page or copying the link restores them.
 
-    A folder that the address names and the visitor has not allowed to be read stays in the address.
+    A folder in the address that the visitor has not allowed to be read stays in the address.
     """
     asked = _settings_of_address()
     settings = {key: value for key, value in query.items() if key in SETTINGS}
@@ -116,13 +116,13 @@ def _settings_of_address() -> dict[str, str]:
 
 
 def forget_addresses(form: Form) -> None:
-    """Have each step follow its address again, because it leads to other data now."""
+    """Make each step read its address again, because the data set has changed."""
     for here in menu.PLACES["settings"].pages:
         form.values.pop(f"followed {here}", None)
 
 
 def _train_like(form: Form, asked: Mapping[str, str]) -> bool:
-    """Fill the form with the spec of a run; False, and a sentence, where it cannot be used."""
+    """Fill the form with the spec of a run; show an error and return False if it cannot be used."""
     try:
         spec = RunStore().open(asked["like"]).spec
         objective.refuse_unknown(spec)
@@ -144,9 +144,9 @@ def _fill(form: Form, spec: RunSpec) -> None:
 
 
 def _follow(form: Form, asked: Mapping[str, str]) -> bool:
-    """Fill the form with the spec of a link; False, and a sentence, where it cannot be used.
+    """Fill the form with the spec of a link; show an error and return False if it cannot be used.
 
-    A folder that nobody here has chosen is left out until it is: a link makes the server read nothing.
+    A folder in the link is ignored until the visitor allows it: a link alone must not make the server read files.
     """
     try:
         spec = spec_form.linked(asked)
@@ -165,18 +165,18 @@ def _follow(form: Form, asked: Mapping[str, str]) -> bool:
 
 
 def _not_followed(why: str, error: SpecError) -> None:
-    """Say why an address is not followed; what it asks for stands below as it is."""
+    """Explain why an address is ignored, and show the error as plain text."""
     st.warning(f"{why}; the form is left as it was.", icon=":material/link_off:")
     st.text(words.plain(error))
 
 
 def _unread_folder(form: Form) -> str | None:
-    """Return the folder that a link names and nobody here has allowed to be read."""
+    """Return the folder in the link that the visitor has not allowed to be read yet, if any."""
     return None if form.values.get("data.root") else form.values.get("folder")
 
 
 def _offer_folder(form: Form) -> None:
-    """Offer to read the folder that the link names."""
+    """Offer to read the folder in the link."""
     folder = _unread_folder(form)
     if not folder:
         return
@@ -193,7 +193,7 @@ def _offer_folder(form: Form) -> None:
 
 
 def spec_of(form: Form) -> tuple[RunSpec | None, list[str]]:
-    """What the form shows, or why it is no spec."""
+    """Return the spec in the form, or None and a list of errors."""
     if faults := form.faults or form.values.get(FAULTS, []):
         return None, list(faults)
     try:
@@ -203,7 +203,7 @@ def spec_of(form: Form) -> tuple[RunSpec | None, list[str]]:
 
 
 def checked(spec: RunSpec) -> tuple[Summary | None, bool]:
-    """What the data of a spec hold, None where they cannot be read, and whether it can be trained; why not is said."""
+    """Return the sizes of the data (None if unreadable) and whether the spec can be trained; show any obstacles."""
     try:
         summary = preflight.summary(spec.data, spec.seed)
     except (DataError, OSError) as error:
@@ -215,7 +215,7 @@ def checked(spec: RunSpec) -> tuple[Summary | None, bool]:
 
 
 def start(spec: RunSpec | None, processes: int = 1, *, pressed: bool) -> None:
-    """Start it and show it under Runs; a double click finds its token used, the run the same."""
+    """Start the run when `pressed` and open Runs; a token prevents a double click from starting it twice."""
     submits = preflight.submits()
     token: str = st.session_state.setdefault("train-token", secrets.token_hex(16))
     if pressed and spec is not None:

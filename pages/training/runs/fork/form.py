@@ -1,4 +1,4 @@
-"""The form of a fork: from which checkpoint, with which loss, rate and training split, for how many steps."""
+"""Form of a fork: its checkpoint, loss, learning rate, training split and number of steps."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from pages.shared.words import sentences as words
 
 REFUSED = "Cannot be forked like this"
 MOST_STEPS = 10_000_000  # of a schedule
-MOST_SHOWN = 30  # training samples of a class, or of those left out
-LONGEST_LIST = 20_000  # characters of numbers of samples
+MOST_SHOWN = 30  # training samples of a class, or samples left out
+LONGEST_LIST = 20_000  # characters of a list of sample numbers
 STRIP = """<style>
 .samples { display: flex; flex-wrap: wrap; gap: 8px; font-size: 11px; }
 .samples figure { margin: 0; width: 56px; text-align: center; }
@@ -38,7 +38,7 @@ STRIP = """<style>
 
 
 def show(run: Run, steps: list[int], into: DeltaGenerator) -> int:
-    """The whole form; what changes and the button stand in `into`. Returns the step it would begin at."""
+    """Draw the form, with the summary of changes and the start button in `into`; return the step of the checkpoint."""
     form = Form("fork")
     if form.values.get("forked") != run.id:
         spec_form.fill(form, run.spec)
@@ -79,7 +79,7 @@ def show(run: Run, steps: list[int], into: DeltaGenerator) -> int:
 
 
 def _changed(before: RunSpec, shown: RunSpec, steps: int) -> RunSpec:
-    """The spec of the run with what this form has taken from what it shows."""
+    """Return the spec of the run with the loss, miner, learning rate and steps from the form."""
     rate = {"learning_rate": shown.optimiser.learning_rate}
     taken = {
         "loss": shown.loss,
@@ -91,7 +91,7 @@ def _changed(before: RunSpec, shown: RunSpec, steps: int) -> RunSpec:
 
 
 def _clock(run: Run, steps: list[int], faults: list[str]) -> tuple[int, int | None]:
-    """The checkpoint it begins at, and how many steps it makes; None, and one fault more, for what is no number."""
+    """Return the checkpoint and the number of further steps; if that is invalid, None, and add to `faults`."""
     wanted = st.query_params.get("step", "")
     start = next((step for step in steps if str(step) == wanted), steps[len(steps) // 2])
     if len(steps) > 1:
@@ -122,7 +122,7 @@ def _clock(run: Run, steps: list[int], faults: list[str]) -> tuple[int, int | No
 
 
 def _training_split(run: Run, data: Dataset) -> tuple[list[int], tuple[int, ...], dict[int, int]]:
-    """Classes and samples to leave out, samples to relabel."""
+    """Return the classes to leave out, the samples to leave out, and the new class of each relabelled sample."""
     train = data.splits["train"]
     classes, counts = np.unique(data.labels[train], return_counts=True)
     names = {int(c): data.class_names[c] for c in classes}
@@ -162,7 +162,7 @@ def _training_split(run: Run, data: Dataset) -> tuple[list[int], tuple[int, ...]
 
 
 def _without(run: Run, train: np.ndarray) -> tuple[int, ...]:
-    """Samples to leave out, by number; a link from Failures brings those that harm a query."""
+    """Return the samples to leave out, by index; a link from Failures fills in those that harm a query."""
     key = f"fork-without-{run.id}"
     if key not in st.session_state:
         st.session_state[key] = st.query_params.get("without", "")[:LONGEST_LIST]
@@ -193,7 +193,7 @@ def _strip(run: Run, samples: np.ndarray, more: Callable[[int], str]) -> str:
 
 
 def _told(run: Run, spec: RunSpec) -> None:
-    """What is changed."""
+    """Show the changes from the parent run."""
     lines = words.changes(run.spec, spec)
     with st.container(border=True):
         if lines:
@@ -208,7 +208,7 @@ def _told(run: Run, spec: RunSpec) -> None:
 
 
 def _command(run: Run, spec: RunSpec) -> None:
-    """The command that does the same."""
+    """Show the command that starts the same fork."""
     command = ["python", "-m", "dmlcore", "fork", run.id, "--step", str(spec.fork.step)]
     kept = spec.model_copy(update={"fork": run.spec.fork, "name": run.spec.name})
     changes = spec_form.overrides(run.spec, kept)
@@ -241,7 +241,7 @@ def _start(spec: RunSpec | None) -> None:
 
 
 def _refuse(faults: list[str], into: DeltaGenerator) -> None:
-    """The button, out of reach, and why."""
+    """Show the disabled start button and the reasons."""
     with into:
         _start(None)
         refusal(REFUSED, *faults)

@@ -1,4 +1,4 @@
-"""Fork: from a checkpoint of a run another future, and both futures on one clock."""
+"""Fork page: continue a run from a checkpoint with a change, and compare the forks with their parent."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from pages.shared.words import sentences as words
 from pages.shared.words import titles
 from pages.training.runs.fork import form as form_view
 
-MOST_FORKS = 4  # beside the run itself and its parent, the newest
-IDLE = 10.0  # seconds between two looks while none of them works
+MOST_FORKS = 4  # in addition to the run and its parent; the newest forks are shown
+IDLE = 10.0  # seconds between two updates while none of the runs is active
 
 
 def page() -> None:
@@ -48,7 +48,7 @@ def page() -> None:
 
 
 def futures(run: Run, step: int) -> None:
-    """The run and its forks on one clock, and a line where the next would part."""
+    """Show the scores of the run and its forks over the same steps, with a line at the step of the next fork."""
     family = _family(run)
     for other in family:
         if other.spec.fork.run:
@@ -69,7 +69,7 @@ def _family(run: Run) -> Sequence[Run]:
 
 
 def _fork(run: Run) -> None:
-    """One fork: where it began, what was changed, what began anew."""
+    """Show one fork: its start, its changes, and the parameters that were initialised again."""
     status, fork = run.status(), run.spec.fork
     with st.container(border=True, key=f"fork-{run.id}"):
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -102,7 +102,7 @@ def _fork(run: Run) -> None:
 
 @st.cache_data(max_entries=64, show_spinner=False, ttl=60)
 def _begun(path: str, status: str) -> dict[str, Any] | None:
-    """The row of metrics.jsonl that says how a fork began; status: looked at again when it changes."""
+    """Return the row of metrics.jsonl that records the start of a fork; `status` is only part of the cache key."""
     return next((row for row in Run(Path(path)).metrics()[0] if row.get("kind") == "fork"), None)
 
 

@@ -1,4 +1,4 @@
-"""Runs beside a pinned one: how far their scores lie apart, the noise of that, and what was set otherwise."""
+"""Comparison of runs with a pinned baseline: score difference, its noise over seeds, and different settings."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from dmlcore.storage.runs import Run, RunError, RunStore
 from pages.shared.words import sentences as words
 from pages.training.runs.table.rows import Line
 
-TESTED = ("data.name", "data.root", "data.split")  # where these differ, scores are of other tests
+TESTED = ("data.name", "data.root", "data.split")  # settings that must agree for scores to be comparable
 
 
 @dataclass(frozen=True)
 class Beside:
-    """A run beside the baseline: points of test MAP@R, what its variant's seeds say of them, other settings."""
+    """Comparison of a run with the baseline: test MAP@R in points, the difference over the seeds, changed settings."""
 
     points: float | None = None
     noise: str | None = None
@@ -25,7 +25,7 @@ class Beside:
 
 
 def opened(store: RunStore, run_id: str) -> Run | None:
-    """The baseline of a link, if it is here."""
+    """Return the baseline of a link, None if the store has no such run."""
     try:
         return store.open(run_id) if run_id else None
     except RunError:
@@ -33,7 +33,7 @@ def opened(store: RunStore, run_id: str) -> Run | None:
 
 
 def variants(lines: Sequence[Line]) -> dict[str, dict[int, float]]:
-    """Test MAP@R in 0..1 by variant and seed, of finished runs; of two runs with one seed their mean."""
+    """Return test MAP@R in 0..1 of finished runs by variant and seed, averaged over runs with the same seed."""
     scores: dict[str, dict[int, list[float]]] = {}
     for each in lines:
         if each.status == "done" and (score := each.score()) is not None:
@@ -42,7 +42,7 @@ def variants(lines: Sequence[Line]) -> dict[str, dict[int, float]]:
 
 
 def noise(lines: Sequence[Line], baseline: Line) -> dict[str, str]:
-    """By variant: its difference to the baseline's over the seeds, as words; none for the baseline's own."""
+    """Return, for each variant but the baseline's, a phrase on its mean difference from the baseline over the seeds."""
     others = {each.run.id: each for each in [*lines, baseline]}
     known = variants(list(others.values()))
     tested = {each.variant for each in lines if comparable(each, baseline)}
@@ -58,7 +58,7 @@ def noise(lines: Sequence[Line], baseline: Line) -> dict[str, str]:
 
 
 def beside(lines: Sequence[Line], baseline: Line) -> list[Beside]:
-    """Each run beside the baseline; a score of another test is not set beside it."""
+    """Compare each run with the baseline; the score difference is None if the test data differ."""
     noises = noise(lines, baseline)
     return [_beside(each, baseline, noises) for each in lines]
 
@@ -72,12 +72,12 @@ def _beside(each: Line, baseline: Line, noises: Mapping[str, str]) -> Beside:
 
 
 def comparable(each: Line, baseline: Line) -> bool:
-    """Whether both were tested on the same samples."""
+    """Return True if both runs were tested on the same samples."""
     return all(each.settings.get(key) == baseline.settings.get(key) for key in TESTED)
 
 
 def differs(run: Run, baseline: Run) -> str:
-    """What a run sets otherwise than the baseline, in words."""
+    """Return a list, as text, of the settings in which a run differs from the baseline."""
     try:
         _ = run.spec, baseline.spec
     except RunError:
@@ -87,6 +87,6 @@ def differs(run: Run, baseline: Run) -> str:
 
 @lru_cache(maxsize=4096)
 def _differs(root: str, baseline: str, run: str) -> str:
-    """Kept: a spec never changes, and the table is drawn every second while something works."""
+    """Return the differences, cached: specs never change, and the table is redrawn often while a run is active."""
     store = RunStore(root)
     return "; ".join(words.changes(store.open(baseline).spec, store.open(run).spec)) or "nothing"

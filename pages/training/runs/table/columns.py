@@ -1,4 +1,4 @@
-"""How the columns of the tables of runs look and what they are called."""
+"""Headings and formats of the columns in the tables of runs."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from dmlcore.figures.curves import COLOURS
 from pages.training.runs.table import rows
 
 Table = dict[str, list[Any]]
-CURVE = "curve"  # the column that tells the colours below
+CURVE = "curve"  # key of the column with the colours of the curves
 POINTS, NOISE, DIFFERS = "against the baseline", "over the seeds", "set otherwise"
 HEADINGS = {"steps": "progress", "inputs": "MAP@R raw", "untrained": "before", "trained": "after"}
 
 
 def heading(name: str) -> str:
-    """The heading of a column."""
+    """Return the heading of a column."""
     return HEADINGS.get(name) or rows.title(name)
 
 
 def configured(table: Table) -> dict[str, Any]:
-    """How each column is shown."""
+    """Return the Streamlit configuration of each column."""
     percent: Callable[..., Any] = st.column_config.NumberColumn
     shape = {
         "status": st.column_config.TextColumn(width=90),

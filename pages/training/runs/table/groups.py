@@ -1,4 +1,4 @@
-"""Runs in groups: by the value of a setting, or as variants, in which only the seeds differ."""
+"""Groups of runs: by the value of a setting, or by variant (runs that differ only in their seeds)."""
 
 from __future__ import annotations
 
@@ -19,45 +19,45 @@ MOST_AVERAGED = 16  # runs of a group whose curves are read
 
 @dataclass(frozen=True)
 class Group:
-    """Some runs, and what they share."""
+    """Runs that share a setting or a variant."""
 
     name: str
     lines: Sequence[Line]
 
     @property
     def newest(self) -> list[Run]:
-        """The runs that its curves are averaged over: the newest, MOST_AVERAGED at most."""
+        """The newest MOST_AVERAGED runs, over which the curves are averaged."""
         return sorted((each.run for each in self.lines), key=lambda run: run.id, reverse=True)[:MOST_AVERAGED]
 
     @property
     def legend(self) -> str:
-        """Its name beside its curves, with how many runs they are the mean of."""
+        """Legend of its curves: the name and the number of averaged runs."""
         count = len(self.newest)
         return f"{self.name}, {count} run{'s' if count > 1 else ''}"
 
     @property
     def scores(self) -> list[float]:
-        """Test MAP@R in 0..1 of those that have one."""
+        """Test MAP@R in 0..1 of the runs that have one."""
         return [score for each in self.lines if (score := each.score()) is not None]
 
     @property
     def mean(self) -> float | None:
-        """Their mean."""
+        """Mean of the scores."""
         return statistics.fmean(self.scores) if self.scores else None
 
     @property
     def deviation(self) -> float | None:
-        """Standard deviation of the sample."""
+        """Sample standard deviation of the scores."""
         return statistics.stdev(self.scores) if len(self.scores) > 1 else None
 
     @property
     def seeds(self) -> int:
-        """How many seeds there are."""
+        """Number of different seeds."""
         return len({each.settings.get("seed") for each in self.lines if each.settings})
 
 
 def groups(lines: Sequence[Line], by: str) -> list[Group]:
-    """The groups, the highest mean first and those without a score last; their runs stay in order."""
+    """Return the groups by descending mean, those without a score last; runs keep their order within a group."""
     named = _variants(lines) if by == VARIANT else [_named(each, by) for each in lines]
     members: dict[str, list[Line]] = {}
     for name, each in zip(named, lines, strict=True):
@@ -71,13 +71,13 @@ def _named(each: Line, by: str) -> str:
 
 
 def _said(key: str, value: Any) -> str:
-    """Loss, data set and their like are named; what else is set has its label before it."""
+    """Return a value as part of a variant's name; names of losses, data sets and the like need no label."""
     named = words.value(key, value)
     return named if key.endswith(".name") else f"{words.setting(key)} {named}"
 
 
 def _variants(lines: Sequence[Line]) -> list[str]:
-    """The name of each run's variant: what sets it apart, and the beginning of its digest where that is not all."""
+    """Return the variant name of each run: its distinctive settings, plus a digest prefix if names coincide."""
     keys = [key for key in rows.telling(lines) if key != "seed"][:MOST_SAID]
     names = [" · ".join(_said(key, each.settings[key]) for key in keys if key in each.settings) for each in lines]
     of_name: dict[str, set[str]] = {}

@@ -1,4 +1,4 @@
-"""The table of runs: searched, grouped and sorted by any setting, with columns of one's choice; the link keeps it."""
+"""Table of runs: search, grouping, sorting and choice of columns, all kept in the address."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from pages.training.runs.table.rows import Line
 
 KEY, GROUPS, ORDERS = "runs-table", "runs-groups", "runs-orders"
 ROW = 32  # pixels
-IN_SIGHT, GROUPED_IN_SIGHT, GROUPS_IN_SIGHT = 6.5, 2.5, 5.5  # rows, the half one says that there are more
+IN_SIGHT, GROUPED_IN_SIGHT, GROUPS_IN_SIGHT = 6.5, 2.5, 5.5  # rows; the half row shows that there are more
 
 
 def view() -> TableView:
-    """What the link says."""
+    """Return the state of the table in the address."""
     return TableView.from_query(st.query_params)
 
 
 def change(**fields: Any) -> None:
-    """Put it into the link."""
+    """Write changed fields of the state into the address."""
     now = TableView.of(view().to_json() | fields).to_query()
     for name in TableView.kinds:
         if name in now:
@@ -40,10 +40,11 @@ def change(**fields: Any) -> None:
 
 
 def start(key: str, value: Any, blank: Any) -> Any:
-    """With what a control begins so that it shows what the link says; blank: its own beginning.
+    """Return the initial value of a widget that must show `value`; `blank` is its own default.
 
-    One that is there already is set, where the link was changed otherwise; Streamlit takes only one of the two. And a
-    value that is only set may be lost with an interrupted run, after which the browser would show the beginning.
+    If the link was changed, the session state of an existing widget is overwritten and `blank` is returned, because
+    Streamlit accepts only one of the two. Setting the state alone is not enough: an interrupted run may lose it, and
+    the browser would show the default.
     """
     if st.session_state.get(key, value) == value:
         return value
@@ -52,9 +53,9 @@ def start(key: str, value: Any, blank: Any) -> Any:
 
 
 def show(store: RunStore, total: int, shown: Sequence[Run]) -> tuple[Sequence[Run], Sequence[Group]]:
-    """Controls, groups where they are asked for, and one row per run; the address keeps what is chosen.
+    """Draw controls, groups if requested, and one row per run; the address stores the selection.
 
-    Returns the runs of the table, the newest first, and the groups, if there are any.
+    Returns the runs of the table, newest first, and the groups, if any.
     """
     controls = st.container(horizontal=True, vertical_alignment="bottom")
     runs = _listed(store, total, controls)
@@ -69,7 +70,7 @@ def show(store: RunStore, total: int, shown: Sequence[Run]) -> tuple[Sequence[Ru
         _groups(made, asked.group, pinned, marked=not shown)
         lines = [each for group in made for each in group.lines]
     elif run:
-        lines.sort(key=lambda each: each.run.id != run.id)  # what is pinned stands first
+        lines.sort(key=lambda each: each.run.id != run.id)  # the pinned run comes first
     if lines:
         table = _table(lines, columns, pinned)
         instead = () if shown or made or view().below == "mattered" else runs[:1]
@@ -79,7 +80,7 @@ def show(store: RunStore, total: int, shown: Sequence[Run]) -> tuple[Sequence[Ru
 
 
 def _listed(store: RunStore, total: int, controls: DeltaGenerator) -> Sequence[Run]:
-    """The runs of the table: the newest or, where something is looked for, the newest that the words name."""
+    """Return the newest runs, or the newest that match the search."""
     most = run_status.MOST_LISTED
     with controls:
         asked = _find() if total > 1 else ""
@@ -109,7 +110,7 @@ def _find() -> str:
 
 
 def _controls(lines: Sequence[Line]) -> tuple[TableView, list[str]]:
-    """Group, order and columns; what is chosen, as far as these runs have it."""
+    """Draw the controls for groups, order and columns; return the selections that exist for these runs."""
     asked, offered, varied = view(), rows.offered(lines), rows.varied(lines)
     columns = rows.at_first(lines) if asked.columns is None else [c for c in asked.columns if c in offered]
     by = ["", VARIANT, *varied, *([asked.group] if asked.group in offered and asked.group not in varied else [])]
@@ -149,7 +150,7 @@ def _group_title(name: str) -> str:
 
 
 def _table(lines: Sequence[Line], columns: Sequence[str], pinned: Line | None) -> Table:
-    """The columns by name; what is the same in the link is called as in the form here."""
+    """Return the table by column; settings have the labels of the form."""
     table: Table = {name: rows.values(name, lines) for name in rows.FIXED}
     if pinned:
         beside = baselines.beside(lines, pinned)
@@ -164,9 +165,9 @@ def _table(lines: Sequence[Line], columns: Sequence[str], pinned: Line | None) -
 def _runs(
     table: Table, lines: Sequence[Line], shown: Sequence[Run], instead: Sequence[Run], *, in_sight: float
 ) -> None:
-    """The rows, selected by click: their numbers follow the runs when others join or the order changes.
+    """Draw the rows; selected row numbers are updated when runs are added or the order changes.
 
-    instead: whose curves are drawn while none is selected.
+    instead: runs whose curves are drawn while none is selected.
     """
     ids = [each.run.id for each in lines]
     drawn = [run.id for run in (*shown, *instead)]
@@ -177,7 +178,7 @@ def _runs(
     orders = st.session_state.get(ORDERS, [])
     if state is not None and sorted(state.selection.rows) != selected:
         st.session_state[KEY] = {"selection": {"rows": selected}}
-    elif state is None or orders[-1:] == [ids]:  # the browser speaks of this order
+    elif state is None or orders[-1:] == [ids]:  # the browser refers to this order
         orders = []
     st.session_state[ORDERS] = [*(order for order in orders if order != ids), ids][-4:]
     st.dataframe(
@@ -196,15 +197,15 @@ def _runs(
 
 
 def _height(most: float, rows: int) -> int:
-    """Pixels of a table with its heading and its border."""
+    """Return the height in pixels of a table with heading and border."""
     return int(ROW * (1 + min(most, rows))) + 2
 
 
 def _select() -> None:
-    """What was chosen before keeps its order, and so its colours; what a search hides stays chosen.
+    """Update the selected runs: earlier ones keep their order and colours, and those hidden by a search stay selected.
 
-    The browser may speak of an order from before another run joined, which it has not drawn yet: its rows are those of
-    the order in which it is fewer clicks away from what is chosen, of the last one where that is undecided.
+    The browser may refer to an order from before another run was added, because it has not drawn the new one yet. The
+    row numbers are read with the order that needs the fewest clicks from the current selection; ties go to the newest.
     """
     rows, orders = set(st.session_state[KEY].selection.rows), st.session_state[ORDERS]
     named = [run_id for run_id in st.query_params.get("run", "").split(",") if run_id]
@@ -227,7 +228,7 @@ def _choose(ids: Sequence[str]) -> None:
 
 
 def _groups(made: Sequence[Group], by: str, pinned: Line | None, *, marked: bool) -> None:
-    """One row a group; a click chooses its runs; marked: with the colours of their curves."""
+    """Draw one row per group; a click selects its runs. marked: show the colours of the curves."""
     lines = [each for group in made for each in group.lines]
     noises = baselines.noise(lines, pinned) if pinned and by == VARIANT else {}
     own = pinned.variant if pinned else ""
@@ -269,7 +270,7 @@ def _select_group(made: Sequence[Group]) -> None:
 
 
 def _below(table: Table, lines: Sequence[Line], pinned: Line | None, asked: TableView, shown: Sequence[Run]) -> None:
-    """What stands below the table, what to do, the baseline, and the table as a file."""
+    """Draw the choice of the view below the table, a hint, the baseline, and a download of the table."""
     with st.container(horizontal=True, vertical_alignment="center"):
         if len(lines) > 1:
             st.segmented_control(
@@ -309,7 +310,7 @@ def _unpin() -> None:
 
 
 def _csv(table: Table, lines: Sequence[Line]) -> str:
-    """The rows and columns that are shown, as a file."""
+    """Return the visible rows and columns as CSV."""
     headings = ["id", *(heading(name) for name in table)]
     columns = [[each.run.id for each in lines], *table.values()]
     return as_csv([headings, *zip(*columns, strict=True)])

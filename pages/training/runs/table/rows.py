@@ -1,4 +1,4 @@
-"""The lines of the table of runs, and the columns to choose from."""
+"""Lines of the table of runs, and the columns to choose from."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FURTHER = {name: entry.title for name, entry in SCORES.items() if entry.shown an
 
 @dataclass
 class Line:
-    """What the table knows of one run; what cannot be read of it stays empty."""
+    """Values of one run for the table; unreadable values stay empty."""
 
     run: Run
     status: str
@@ -43,18 +43,18 @@ class Line:
     note: str = ""
 
     def score(self, subject: str = "trained") -> float | None:
-        """Its test MAP@R in 0..1, of "inputs", "untrained" or "trained"."""
+        """Return test MAP@R in 0..1 of "inputs", "untrained" or "trained"."""
         value: float | None = self.scores.get(subject, {}).get("map_at_r")
         return value
 
     def best_validation(self) -> float | None:
-        """Its best validation MAP@R in percent, read when it is asked for."""
+        """Return the best validation MAP@R in percent, read on demand."""
         value = run_reader.reader().best_validation(self.run)
         return None if value is None else 100 * value
 
 
 def line(run: Run) -> Line:
-    """The line of a run."""
+    """Return the line of a run."""
     read = run_reader.reader()
     known = Line(run, run.status(), run.id)
     with suppress(RunError):
@@ -67,7 +67,7 @@ def line(run: Run) -> Line:
 
 
 def note(run: Run) -> str:
-    """Its note; "" where it cannot be read, which its card says."""
+    """Return the note on a run; "" if it is unreadable (the card reports that)."""
     try:
         return notes.read(run)
     except NotKept:
@@ -75,9 +75,9 @@ def note(run: Run) -> str:
 
 
 def varied(lines: Iterable[Line]) -> list[str]:
-    """The settings that not all runs share: names of data, loss and their like, then the others, the seed last.
+    """Return the keys whose values differ between runs: names of data set, loss etc. first, the seed last.
 
-    Names of runs and forks are said elsewhere.
+    Names of runs and forks are omitted, because they are shown elsewhere.
     """
     known = [each.settings for each in lines if each.settings]
     keys = [key for key in _ordered(varying(known)) if key not in ("device", *words.UNSAID)] if known else []
@@ -85,7 +85,7 @@ def varied(lines: Iterable[Line]) -> list[str]:
 
 
 def telling(lines: Sequence[Line]) -> list[str]:
-    """Those of them that follow neither from the data set nor from the name of the loss or the like that has them."""
+    """Return the varying keys that are not determined by the data set or by the name in the same section."""
 
     def follows(key: str) -> bool:
         names = {"data.name", f"{key.partition('.')[0]}.name"} - {key}
@@ -95,13 +95,13 @@ def telling(lines: Sequence[Line]) -> list[str]:
 
 
 def _follows(key: str, name: str, lines: Sequence[Line]) -> bool:
-    """Whether all that share one setting share another, too."""
+    """Return True if the value of `name` determines the value of `key`."""
     known = {(each.settings.get(name), repr(each.settings.get(key))) for each in lines if each.settings}
     return len(known) == len({value for value, _ in known})
 
 
 def offered(lines: Sequence[Line]) -> list[str]:
-    """All columns to choose from: settings that vary, further scores, the other settings."""
+    """Return all available columns: varying settings first, then further scores, then the other settings."""
     first = varied(lines)
     there = dict.fromkeys(name for each in lines for name in further(each))
     rest = _ordered({key for each in lines for key in each.settings} - {*first, *words.UNSAID})
@@ -109,7 +109,7 @@ def offered(lines: Sequence[Line]) -> list[str]:
 
 
 def further(known: Line) -> dict[str, float]:
-    """Further test scores of the trained network in 0..1 by their titles, and the seconds of the training."""
+    """Return further test scores of the trained network in 0..1 by title, and the training time in seconds."""
     trained = known.scores.get("trained")
     scores = {} if known.seconds is None else {"seconds": known.seconds}
     if trained:
@@ -119,17 +119,17 @@ def further(known: Line) -> dict[str, float]:
 
 
 def at_first(lines: Sequence[Line]) -> list[str]:
-    """The columns while none are chosen: settings that vary."""
+    """Return the default columns: settings that vary."""
     return telling(lines)[:AT_FIRST]
 
 
 def title(name: str) -> str:
-    """The heading of a column."""
+    """Return the heading of a column."""
     return words.setting(name) if "." in name or name in LABELS else TITLES.get(name, name)
 
 
 def values(name: str, lines: Sequence[Line]) -> list[Any]:
-    """A column: numbers where every value is a finite one, so that they sort as numbers, else words."""
+    """Return a column: as numbers if every value is finite, so that it sorts numerically, otherwise as text."""
     if get := OWN.get(name):
         return [get(each) for each in lines]
     if "." not in name and name not in LABELS:
@@ -138,12 +138,12 @@ def values(name: str, lines: Sequence[Line]) -> list[Any]:
     given = [each.settings.get(name) for each in lines]
     if all(value is None or _number(value) for value in given):
         return given
-    pairs = zip(lines, given, strict=True)  # what a loss has no setting of stays empty
+    pairs = zip(lines, given, strict=True)  # empty for losses without this setting
     return [words.value(name, value) if name in each.settings else None for each, value in pairs]
 
 
 def ordered(lines: Sequence[Line], name: str, *, up: bool) -> list[Line]:
-    """The lines by a column, those that have no value last; equal ones stay as they are."""
+    """Sort the lines by a column, those without a value last; the sort is stable."""
     column = values(name, lines)
     there = [(value, each) for value, each in zip(column, lines, strict=True) if value not in (None, "")]
     there.sort(key=lambda pair: pair[0], reverse=not up)
@@ -151,7 +151,7 @@ def ordered(lines: Sequence[Line], name: str, *, up: bool) -> list[Line]:
 
 
 def _ordered(keys: Iterable[str]) -> list[str]:
-    """Keys as the form orders them, a parameter after the formula that has it."""
+    """Return keys in the order of the form, each parameter after its loss, pooling or miner."""
     place = {key: number for number, key in enumerate(LABELS)}
     return sorted(keys, key=lambda key: (place.get(key, place.get(f"{key.split('.')[0]}.parameters", 99)), key))
 
