@@ -1,3 +1,1 @@
-"""Analysis of a trained embedding: neighbours, failures, confusions and duplicates, as functions of embeddings and
-runs.
-"""
+"""Analysis of trained embeddings as functions of runs: neighbours, failures, confusions, duplicates and maps."""

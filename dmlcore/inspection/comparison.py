@@ -72,8 +72,7 @@ class Comparison:
         """Return the p-value of the exact McNemar test on the queries that only one of two runs answers correctly.
 
         The test is a two-sided binomial test with p = 1/2. It holds for these queries and these weights only; the
-        variation
-        between training seeds is not included and is usually larger.
+        variation between training seeds is not included and is usually larger.
 
         Reference:
             McNemar (1947).

@@ -104,8 +104,7 @@ def of_class_size(
     """Count the classes of the R nearest neighbours of each query, R being the number of other samples of its class.
 
     The diagonal of `shares` is then the R-precision of each class, averaged over its queries with weights R. Queries
-    with
-    R = 0 are skipped.
+    with R = 0 are skipped.
 
     Args:
         embeddings: Array (n, D).
@@ -164,9 +163,7 @@ def pairs(confusions: Confusions, most: int = 100) -> ClassPairs:
 
 
 def prominent(confusions: Confusions, most: int) -> Ints:
-    """Return the positions of at most `most` classes to show, ascending: all classes, or those of the most confused
-    pairs.
-    """
+    """Return the positions of all classes, or of at most `most` in the most confused pairs, ascending."""
     if len(confusions.classes) <= most:
         return np.arange(len(confusions.classes))
     best = pairs(confusions, most * most)
@@ -189,8 +186,7 @@ def ordered(shares: Floats) -> Ints:
     """Return a permutation of the classes that places confused classes next to each other.
 
     Average linkage over 1 - sqrt(s / max s), s being the mean of the shares in both directions; the leaves are ordered
-    so
-    that the sum of distances between adjacent leaves is as small as the tree allows. The square root keeps small
+    so that the sum of distances between adjacent leaves is as small as the tree allows. The square root keeps small
     confusions from being ignored.
 
     Args:

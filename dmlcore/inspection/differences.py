@@ -60,8 +60,7 @@ class Difference:
 
         Args:
             kind: "lost" or "gained" if the nearest neighbour must have flipped, "worse" or "better" for any query whose
-                AP@R
-                fell or rose.
+                AP@R fell or rose.
 
         Returns:
             Query positions (m,) in 0..n-1.
@@ -154,8 +153,7 @@ def doubted(
 
     In each view `duplicates.suspects` applies editing by nearest neighbours. A sample is reported if at least a share
     `at_least` of the views suggests the same class, because a single confused network is weak evidence. Samples
-    suggested
-    by most views come first, then those with most votes.
+    suggested by most views come first, then those with most votes.
 
     Args:
         views: Neighbours of the same samples in different embeddings.

@@ -29,9 +29,7 @@ UNIT = 2e-3  # tolerance of a squared length around 1 within which embeddings co
 
 @dataclass(frozen=True, eq=False)
 class Triplets:
-    """Triplets with their three distances (t,), squared lengths (t, 3) and rows (t, 3) of anchor, positive and
-    negative.
-    """
+    """Triplets with three distances (t,), squared lengths (t, 3) and rows (t, 3) of anchor, positive and negative."""
 
     d_ap: Floats
     d_an: Floats

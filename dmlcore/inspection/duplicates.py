@@ -50,10 +50,8 @@ def across_classes(learned: TestNeighbours, quantile: float = 0.01) -> SamplePai
     """Return the pairs of samples of different classes that are unusually close.
 
     Such pairs are candidates for the same object photographed twice, for label errors, and for classes that look alike.
-    If
-    the data set has its own gallery, at least one sample of each pair belongs to it; if only some queries were
-    searched, at
-    least one sample of each pair is among them.
+    If the data set has its own gallery, at least one sample of each pair belongs to it; if only some queries were
+    searched, at least one sample of each pair is among them.
 
     Args:
         learned: Neighbours of the test split.

@@ -120,8 +120,7 @@ def write_npz(table: EmbeddingTable, file: IO[bytes]) -> None:
     """Write an npz file with embeddings (n, D), labels and indices (n,), class_names (C,) and keys (n,).
 
     If some samples are only searched, the file also has is_gallery (n,). Names are stored as text and nothing is
-    pickled.
-    The file can be read with `inspection.neighbours.read`.
+    pickled. The file can be read with `inspection.neighbours.read`.
     """
     is_gallery = table.learned.is_gallery[table.rows]
     names = [table.class_name(label) for label in range(int(table.learned.labels.max()) + 1)]
@@ -146,8 +145,7 @@ def write_parquet(table: EmbeddingTable, file: IO[bytes], *, neighbours: bool = 
         table: Embeddings to export.
         file: File to write to.
         neighbours: Also write the columns neighbours (indices of the nearest among all test samples, nearest first,
-            even
-            if the table holds a selection), distances, and right (True where the neighbour has the class of the
+            even if the table holds a selection), distances, and right (True where the neighbour has the class of the
             sample).
     """
     import pyarrow as pa
@@ -203,10 +201,9 @@ def map_csv(table: EmbeddingTable, points: NDArray[np.floating[Any]]) -> str:
 
 
 def write_projector(table: EmbeddingTable, folder: Path) -> None:
-    r"""Write vectors.tsv, metadata.tsv, sprite.png and projector_config.pbtxt for the Embedding Projector into a
-    folder.
+    r"""Write a folder for the Embedding Projector: vectors.tsv, metadata.tsv, sprite.png and projector_config.pbtxt.
 
-    TSV has no quoting, so tabs and line ends in names are written as \\t and \\n. The sprite is omitted if the data set
+    TSV has no quoting, so tabs and line ends in names are written as \t and \n. The sprite is omitted if the data set
     cannot be read, or if its images would have fewer than 8 pixels per side.
     """
     with open(folder / "vectors.tsv", "w", encoding="utf-8") as file:
@@ -287,13 +284,11 @@ def write(
     Args:
         run: Run to export.
         to: Path that ends in .safetensors (weights), .npz or .parquet (embeddings), .html (report), .csv (map), or a
-            new
-            folder, whose name has no dot (embeddings for the Embedding Projector).
+            new folder, whose name has no dot (embeddings for the Embedding Projector).
         selection: Sample indices in the data set; see `table`.
         split: Split whose embeddings are written: "test" (with the gallery, if there is one), "train" or "validation".
             Embeddings of the test split are those of the last evaluation; those of the other splits are computed now
-            with
-            the best weights.
+            with the best weights.
         remarks: Lines shown below the scores of a report; see `report.html`.
         report: Called with one sentence for each item that could not be included.
 

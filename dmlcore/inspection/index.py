@@ -92,8 +92,7 @@ class Index:
 
         Args:
             images_or_embeddings: Embeddings (q, D); images (q, 3, H, W) uint8 RGB; or one or several paths, open files
-                or PIL
-                images of any size.
+                or PIL images of any size.
             k: Number of neighbours.
             invert: Invert images; see `own_images.as_inputs`.
 
@@ -115,8 +114,13 @@ class Index:
         return distances, self.searched[places]
 
     def embed(self, inputs: Array) -> Singles:
-        """Return the embeddings (n, D) of inputs (n, ...) in the format of the data set, computed on the CPU in
-        evaluation mode.
+        """Return the embeddings (n, D) of inputs (n, ...), computed on the CPU in evaluation mode.
+
+        Args:
+            inputs: Inputs in the format of the data set.
+
+        Raises:
+            ValueError: The inputs have another shape.
         """
         import torch
 

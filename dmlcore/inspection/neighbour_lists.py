@@ -2,8 +2,7 @@
 
 An exact search of all by all compares n² pairs. Above MOST_PAIRS it is not run without a request: SAMPLE queries, drawn
 with a fixed seed, are searched exactly and give the scores; other queries are searched when they are shown. A
-background
-job searches all queries, exactly or with an index (`dmlcore.inspection.whole_search`).
+background job searches all queries, exactly or with an index (`dmlcore.inspection.whole_search`).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What a run has learned, ready to look at: neighbours and scores of its test embeddings, computed once and kept.
+"""Neighbours and scores of the test embeddings of a run, computed once and cached next to the embeddings file.
 
-Beside embeddings/DIGEST.npz stands DIGEST.neighbours.npz, which `keep` writes after an evaluation and `read` where it
-is missing: of 60,502 embeddings the search takes half a minute, the file a tenth of a second. Of so many that the
-search would take long (`neighbour_lists.too_many`) `read` asks a sample of the queries alone, until all were asked in a
-job.
+`read` takes them from embeddings/DIGEST.neighbours.npz if that file belongs to embeddings/DIGEST.npz; otherwise it
+computes and caches them. For 60,502 embeddings the search takes half a minute, reading the file a tenth of a second. If
+a search of all queries would take too long (`neighbour_lists.too_many`), `read` searches a random sample of queries
+until a background job has searched all of them.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from dmlcore.storage import arrays, atomic_files
 from dmlcore.storage.arrays import EMBEDDINGS, FLOATS, INTEGERS, TEXT, ArraySpec, Unreadable
 from dmlcore.typing import Array, Bools, Floats, Ints, Singles
 
-VERSION = 1  # of the kept file: one of another version is made anew
+VERSION = 1  # version of the cached values; files of other versions are computed again
 AGAIN = "Evaluate the run again"
-PART = 2**16  # rows
+PART = 2**16  # number of rows processed together
 log = logging.getLogger(__name__)
 
 
-N, NK = ("n",), ("n", "k")  # n: all embeddings, or the rows that were asked
+N, NK = ("n",), ("n", "k")  # n: all embeddings, or only the rows that were searched
 NEIGHBOURS = {
     "source": ArraySpec(TEXT, ()),
     "facts": ArraySpec(TEXT, (), optional=True),
@@ -50,40 +50,44 @@ NEIGHBOURS = {
 
 @dataclass(frozen=True, eq=False)
 class TestNeighbours:
-    """Row i is sample `indices[i]` of the data set, of class `labels[i]`; neighbours are rows too, nearest first.
+    """Neighbours and scores of the embeddings of a test split, one row per sample.
 
-    Where the data set has a gallery of its own, neighbours are rows of it, and its rows are no queries. Rows that were
-    not asked for their neighbours have -1, NaN and 0 until `ask` fills them in; scores are of the `queries` alone.
+    Neighbours are row numbers, nearest first. If the data set has its own gallery, all neighbours are gallery rows, and
+    gallery rows are not queries. Rows that were not searched hold -1, NaN and 0 until `ask` fills them in. Scores cover
+    only the rows flagged in `queries`.
     """
 
     embeddings: Singles  # (n, D)
-    indices: Ints  # (n,)
-    labels: Ints  # (n,)
-    neighbours: Ints  # (n, k)
-    distances: Floats  # (n, k)
-    right: Bools  # (n, k): of the query's class
-    average_precision: Floats  # (n,), NaN where the class has no other sample
+    indices: Ints  # (n,) sample indices in the data set
+    labels: Ints  # (n,) class labels
+    neighbours: Ints  # (n, k) rows of the nearest other samples, nearest first
+    distances: Floats  # (n, k) distances to these neighbours
+    right: Bools  # (n, k) True where the neighbour has the class of the query
+    average_precision: Floats  # (n,) AP@R; NaN where the class has no other sample
     recall_at_1: float | None
     map_at_r: float | None
-    is_gallery: Bools  # (n,)
-    content: Ints | None  # (n, 8): which samples these are; None in an evaluation of an earlier release
-    positives: Positives  # of each row: the nearest and the farthest of its class, and the rank of the nearest
-    approximation: Approximation | None  # where lists are those of an index
-    queries: Bools  # (n,): those that count in scores: all, or of so many that all would take long a sample
+    is_gallery: Bools  # (n,) True for samples of a separate gallery
+    content: Ints | None  # (n, 8) `identities` of the samples; None in evaluations of earlier releases
+    positives: Positives  # nearest and farthest positive of each row, and the rank of the nearest
+    approximation: Approximation | None  # accuracy of the lists if they come from an approximate index
+    queries: Bools  # (n,) True for rows that count in scores: all queries, or a random sample if there are too many
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @property
     def is_sample(self) -> bool:
-        """Whether scores are those of some of the queries."""
+        """True if the scores cover only a sample of the queries."""
         return bool((~self.queries & ~self.is_gallery).any())
 
     @property
     def failures(self) -> Bools:
-        """(n,): the nearest neighbour is of another class although there is one of the same."""
+        """Flags (n,) of queries whose nearest neighbour has another class although their class has other samples."""
         return self.queries & ~self.right[:, 0] & ~np.isnan(self.average_precision)
 
     def place(self, row: int) -> str:
-        """Where the nearest of its class stands, in words: "place 3", of an index "place ≈ 3" or "after place ≈ 24"."""
+        """Return the rank of the nearest positive of a row as text.
+
+        Examples are "place 3" and, for an approximate index, "place ≈ 3" or "after place ≈ 24".
+        """
         rank = int(self.positives.rank[row])
         if self.approximation is None:
             return f"place {rank:,}"
@@ -93,7 +97,7 @@ class TestNeighbours:
         return f"place ≈ {rank:,}" if rank <= deepest else f"after place ≈ {deepest:,}"
 
     def ask(self, rows: Ints | list[int]) -> None:
-        """Search for the neighbours of these rows, exactly, where they are not known yet; they count in no score."""
+        """Search the neighbours of the given rows exactly if they are not known yet; scores do not change."""
         asked = np.unique(np.asarray(rows, np.int64))
         with self._lock:
             asked = asked[self.neighbours[asked, 0] < 0]
@@ -108,12 +112,19 @@ class TestNeighbours:
                 )
 
     def off(self, values: Floats | Bools) -> float | None:
-        """Half the 95 % interval of a mean over all queries, from values (n,) of those asked; None where all were."""
+        """Return half the width of the 95 % confidence interval of a mean over all queries.
+
+        Args:
+            values: Values (n,), one per row; only those of scored queries are used.
+
+        Returns:
+            Half the width, or None if all queries were searched.
+        """
         scored = values[self.queries & ~np.isnan(self.average_precision)]
         return 1.96 * float(scored.std()) / max(1, len(scored)) ** 0.5 if self.is_sample else None
 
     def row(self, index: str) -> int | None:
-        """The row of a sample named in a link, or None."""
+        """Return the row of the sample index that a link contains as text, or None if there is no such sample."""
         if not (index.isascii() and index.isdigit() and len(index) < 10):
             return None
         rows = np.flatnonzero(self.indices == int(index))
@@ -121,9 +132,16 @@ class TestNeighbours:
 
 
 def read(path: Path) -> TestNeighbours:
-    """Neighbours and scores of an embeddings file, from the file beside it where that is of the same embeddings.
+    """Read the neighbours and scores of an embeddings file.
 
-    Otherwise they are computed and, where the folder may be written to, kept. Raises Unreadable.
+    They come from the cached file if it belongs to the same embeddings. Otherwise they are computed and, if the folder
+    is writable, cached.
+
+    Args:
+        path: Embeddings file, embeddings/DIGEST.npz.
+
+    Raises:
+        Unreadable: The embeddings file is damaged, or its contents do not fit together.
     """
     table = arrays.read(path, EMBEDDINGS, "embeddings", "labels", "indices", "is_gallery", "content", remedy=AGAIN)
     embeddings, labels, indices = table["embeddings"], table["labels"], table["indices"]
@@ -161,19 +179,26 @@ def read(path: Path) -> TestNeighbours:
 
 
 def keep(path: Path) -> None:
-    """Make sure that the neighbours of an embeddings file are kept beside it; raises Unreadable."""
+    """Compute and cache the neighbours of an embeddings file unless the cache is valid.
+
+    Raises:
+        Unreadable: The embeddings file is damaged, or its contents do not fit together.
+    """
     read(path)
 
 
 def path_of(source: Path) -> Path:
-    """Where the neighbours of an embeddings file are kept."""
+    """Return the path of the cached neighbours of an embeddings file."""
     return source.with_name(f"{source.stem}.neighbours.npz")
 
 
 def fingerprint(path: Path) -> str:
-    """What changes with the contents of an .npz file: names, sizes and CRC-32 of its arrays; raises Unreadable.
+    """Return a digest of the contents of an .npz file: names, sizes and CRC-32 of its arrays.
 
-    A copied or moved file has the same; nothing but the table of contents is read.
+    A copied or moved file has the same digest. Only the table of contents is read.
+
+    Raises:
+        Unreadable: The file is damaged.
     """
     try:
         with zipfile.ZipFile(path) as file:
@@ -184,7 +209,7 @@ def fingerprint(path: Path) -> str:
 
 
 def _kept(path: Path, count: int) -> dict[str, Array] | None:
-    """The arrays beside a file of so many embeddings, or None if they are missing, damaged or of other embeddings."""
+    """Return the cached arrays of `count` embeddings; None if missing, damaged or of other embeddings."""
     if not path_of(path).exists():
         return None
     try:
@@ -206,22 +231,30 @@ def _kept(path: Path, count: int) -> dict[str, Array] | None:
 def _keep(path: Path, lists: dict[str, Array]) -> None:
     try:
         write(path, lists)
-    except OSError as error:  # a full disk or a folder that only others may write to: it is computed again next time
+    except OSError as error:  # full disk or read-only folder: computed again next time
         log.warning("%s cannot be kept: %s", path_of(path).name, error)
 
 
 def write(path: Path, lists: dict[str, Array]) -> None:
-    """Keep these lists beside an embeddings file; `facts`: the JSON of an `Approximation`. Raises OSError."""
+    """Cache neighbour lists next to an embeddings file.
+
+    Args:
+        path: Embeddings file.
+        lists: Arrays named as in NEIGHBOURS, without `source`; `facts` is the JSON text of an `Approximation`.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
     rows = lists["neighbours"]
     narrow = (
         rows if rows.nbytes >= arrays.MIN_MAPPED_BYTES else rows.astype(np.int32)
-    )  # what is mapped is mapped as it is
+    )  # arrays large enough to be memory-mapped keep their type
     content = lists | {"neighbours": narrow, "source": np.array(fingerprint(path))}
     atomic_files.replace(path_of(path), lambda file: arrays.save(file, **content))
 
 
 def _computed(embeddings: Singles, labels: Ints, is_gallery: Bools) -> dict[str, Array]:
-    """What is kept: of all rows, or where that takes long of some queries, which `rows` (m,) then names."""
+    """Search all rows; if there are too many, search a random sample of queries and list them in `rows` (m,)."""
     if neighbour_lists.too_many(is_gallery):
         rows = neighbour_lists.drawn(is_gallery)
         search = neighbour_lists.exact(embeddings, is_gallery)
@@ -234,7 +267,10 @@ def _computed(embeddings: Singles, labels: Ints, is_gallery: Bools) -> dict[str,
 
 
 def _spread(lists: dict[str, Array], count: int) -> dict[str, Array]:
-    """Arrays of all rows from those of some, in half the precision, as most of them say nothing: -1, NaN, rank 0."""
+    """Expand the arrays of some rows to all rows; rows that were not searched hold -1, NaN or rank 0.
+
+    Most entries are empty, so rows are stored as int32 and distances as float32.
+    """
     rows, whole = lists["rows"], dict[str, Array]()
     for name, values in lists.items():
         if name != "rows":
@@ -246,7 +282,7 @@ def _spread(lists: dict[str, Array], count: int) -> dict[str, Array]:
 
 
 def _right(labels: Ints, neighbours: Ints) -> Bools:
-    """(n, k): of the class of the row; part by part, as all classes at once would be the largest array."""
+    """Return flags (n, k) of the neighbours that have the class of their row, computed in blocks to bound memory."""
     right = np.empty(neighbours.shape, bool)
     for start in range(0, len(labels), PART):
         part = slice(start, start + PART)
@@ -255,7 +291,7 @@ def _right(labels: Ints, neighbours: Ints) -> Bools:
 
 
 def _neighbours(embeddings: Singles, is_gallery: Bools) -> tuple[Floats, Ints]:
-    """Distances and rows (n, k) of the nearest others; in the gallery where there is one, for its own rows too."""
+    """Return distances and rows (n, k) of the nearest other samples; only a gallery, if there is one, is searched."""
     if not is_gallery.any():
         return nearest(embeddings, k=min(MOST_NEIGHBOURS, len(embeddings) - 1))
     rows = np.flatnonzero(is_gallery)
@@ -275,11 +311,11 @@ def _average_precision(
     is_gallery: Bools,
     neighbours: Ints,
 ) -> Floats:
-    """AP@R (n,) of the queries; NaN for those without a match and for the gallery."""
+    """Return AP@R (n,) of the queries; NaN for queries without a match and for gallery rows."""
     queries, searched = ~is_gallery, is_gallery if is_gallery.any() else np.ones(len(labels), bool)
     values, codes = np.unique(labels, return_inverse=True)
     matches = np.bincount(codes[searched], minlength=len(values))[codes] - (not is_gallery.any())
-    if matches[queries].max(initial=0) > neighbours.shape[1]:  # R reaches beyond the kept neighbours
+    if matches[queries].max(initial=0) > neighbours.shape[1]:  # R exceeds the number of stored neighbours
         precision = np.full(len(labels), np.nan)
         gallery = (embeddings[searched], labels[searched]) if is_gallery.any() else (None, None)
         scores = retrieval(embeddings[queries], labels[queries], gallery=gallery[0], gallery_labels=gallery[1], ks=(1,))

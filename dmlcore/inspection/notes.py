@@ -1,4 +1,4 @@
-"""The note on a run: text of whoever looks at it, kept with the run in one small file."""
+"""Note on a run: one text per run, written by users and stored in a small file in the run directory."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ from dmlcore.storage.locks import Busy, ProcessLock
 from dmlcore.storage.runs import Run
 
 FILE, LOCK = "note.txt", "note.lock"
-LONGEST = 4000  # characters
-_BYTES = 4 * LONGEST  # of UTF-8
-_kept: FileCache[str] = FileCache(10_000)  # a search reads those of all runs
+LONGEST = 4000  # largest number of characters
+_BYTES = 4 * LONGEST  # largest number of bytes in UTF-8
+_kept: FileCache[str] = FileCache(10_000)  # a search reads the notes of all runs
 
 
 def read(run: Run) -> str:
-    """The note on a run, "" where there is none; raises NotKept if the file is damaged."""
+    """Return the note on a run, or "" if it has none.
+
+    Raises:
+        NotKept: The file is damaged.
+    """
     path = run.path / FILE
     try:
         return _kept.get(str(path), lambda: atomic_files.read_bytes(path, _BYTES).decode())
@@ -29,10 +33,18 @@ def read(run: Run) -> str:
 
 
 def keep(run: Run, text: str, *, before: str) -> str:
-    """Keep a text as the note on a run, instead of `before`, which its writer has seen; an empty one removes it.
+    """Replace the note on a run; an empty text removes it.
 
-    Returns the note as it is kept. Raises NotKept, also where the note is another one by now, so that of two writers
-    neither loses a word.
+    Args:
+        run: Run that the note belongs to.
+        text: New note, at most LONGEST characters; spaces at line ends are removed.
+        before: Note that its author has read. If another note is stored by now, it is not overwritten.
+
+    Returns:
+        The note as stored.
+
+    Raises:
+        NotKept: Another note is stored by now, the text is too long, or the file cannot be written.
     """
     if reason := why_not(run):
         raise NotKept(reason)

@@ -1,4 +1,4 @@
-"""Images from anywhere as inputs of a network, brought to its size exactly as those of its data set were."""
+"""Preparation of arbitrary images as inputs of a network, in the same way as the images of its data set."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     Source = str | Path | BinaryIO | Image.Image
 
-GREY = {"digits": (8, 16)}  # vectors that are grey images, light ink on black: pixels a side, steps of grey
+# data sets of vectors that are grey images, light ink on black: pixels per side, steps of grey
+GREY = {"digits": (8, 16)}
 
 
 @dataclass(frozen=True)
@@ -54,22 +55,29 @@ class InputFormat:
 
 
 def takes_images(data: Dataset) -> bool:
-    """Whether samples of a data set are images, so that others can be queries."""
+    """Return True if the samples of a data set are images, so that other images can be queries."""
     return InputFormat.of(data).takes_images
 
 
 def is_ink(data: Dataset) -> bool:
-    """Whether samples are light ink on black, so that writing on paper has to be inverted."""
+    """Return True if samples are light ink on black, so that writing on paper has to be inverted."""
     return InputFormat.of(data).is_ink
 
 
 def as_inputs(sources: Sequence[Source], data: Dataset | InputFormat, *, invert: bool = False) -> Array:
-    """Inputs (n, ...) of a data set, of n files, open files or PIL images of any size.
+    """Prepare images as inputs (n, ...) of a data set.
 
-    EXIF rotation is undone, transparency lies on white; of photographs the shorter side becomes what it is in the
-    store, then the middle is cut out. invert: dark ink on white paper, of a data set with light ink on black. Raises
-    DataError naming what cannot be decoded, is none of `images.FORMATS`, has over 50 million pixels (24 million if it
-    is no path) or takes too much memory, or why the data set takes no images.
+    EXIF rotation is undone, and transparency is replaced by white. The shorter side of a photograph is scaled to its
+    length in the image store; then the centre is cut out.
+
+    Args:
+        sources: Paths, open files or PIL images of any size.
+        data: Data set, or the format of its inputs.
+        invert: Invert images of dark ink on white paper, for a data set of light ink on black.
+
+    Raises:
+        DataError: An image cannot be decoded, has a format not in `images.FORMATS`, has more than 50 million pixels (24
+            million unless given as a path) or needs too much memory; or the data set takes no images.
     """
     wanted = data if isinstance(data, InputFormat) else InputFormat.of(data)
     if not wanted.takes_images:
@@ -78,13 +86,13 @@ def as_inputs(sources: Sequence[Source], data: Dataset | InputFormat, *, invert:
 
 
 def centre(pixels: Pixels, side: int) -> Pixels:
-    """The middle (side, side, 3) of an image (h, w, 3), as `data.store` cuts it."""
+    """Return the middle (side, side, 3) of an image (h, w, 3), cut as in the image store."""
     top, left = (pixels.shape[0] - side) // 2, (pixels.shape[1] - side) // 2
     return pixels[top : top + side, left : left + side]
 
 
 def dark_on_light(source: Source) -> bool:
-    """Whether the rim of an image is lighter than its middle grey: ink on paper."""
+    """Return True if the border of an image is lighter than middle grey, as for ink on paper."""
     thumbnail = centre(_short(source, 32), 32).mean(axis=2)
     rim = np.concatenate([thumbnail[0], thumbnail[-1], thumbnail[:, 0], thumbnail[:, -1]])
     return bool(np.median(rim) > 128)
@@ -106,7 +114,7 @@ def _one(source: Source, wanted: InputFormat, invert: bool) -> Array:
 
 
 def _short(source: Source, short: int) -> Pixels:
-    """An image (h, w, 3) whose shorter side is `short` pixels."""
+    """Return an image (h, w, 3) scaled so that its shorter side has `short` pixels."""
     from PIL import Image
 
     if isinstance(source, Image.Image):

@@ -1,4 +1,4 @@
-"""The samples of a query's own class: the nearest, the farthest, and how many others come before the nearest."""
+"""Nearest and farthest positive of each query, and the rank of the nearest among all samples."""
 
 from __future__ import annotations
 
@@ -8,21 +8,24 @@ import numpy as np
 
 from dmlcore.typing import Bools, Floats, Ints, Singles
 
-BLOCK = 2**22  # squared distances held at once
-TOGETHER = 2**10  # queries that are ranked together, against BLOCK / TOGETHER samples at a time
-MIDDLE = 2**14  # embeddings whose mean it is
-SAME = 1e-12  # relative: squared distances this close to each other are equal, then the lower row comes first
+BLOCK = 2**22  # largest number of squared distances in memory
+TOGETHER = 2**10  # number of queries ranked together, against BLOCK / TOGETHER samples at a time
+MIDDLE = 2**14  # largest number of embeddings averaged to find the centre
+SAME = 1e-12  # relative tolerance within which squared distances are equal; the lower row then comes first
 
 
 @dataclass(frozen=True, eq=False)
 class Positives:
-    """Of each row, against the samples that are searched; -1, NaN and 0 where the class has no other sample there."""
+    """Nearest and farthest positive of each row among the searched samples.
+
+    Rows whose class has no other searched sample hold -1, NaN and 0.
+    """
 
     nearest: Ints  # (n,) rows
     nearest_distance: Floats  # (n,)
     farthest: Ints  # (n,) rows
     farthest_distance: Floats  # (n,)
-    rank: Ints  # (n,) of the nearest among all that is searched, from 1: R@K counts the queries with rank <= K
+    rank: Ints  # (n,) rank of the nearest among all searched samples, from 1; R@K counts queries with rank <= K
 
 
 def positives(
@@ -34,12 +37,16 @@ def positives(
     *,
     deep: bool = True,
 ) -> Positives:
-    """Nearest and farthest sample of its own class for every row, or for some `rows` (m,), ascending.
+    """Find the nearest and the farthest positive of each row, and the rank of the nearest.
 
-    embeddings (n, D), which may be memory-mapped; labels (n,); is_gallery (n,): what is searched, everything but the
-    row itself if nothing is marked; neighbours (m, k): rows of the nearest searched samples, exact, which spare most of
-    the counting. deep: count beyond these lists, which compares such a row with all that is searched; else its rank is
-    k + 1, which means there or later.
+    Args:
+        embeddings: Array (n, D), may be memory-mapped.
+        labels: Integers (n,).
+        is_gallery: Flags (n,) of the rows to search; if none is set, all other rows are searched.
+        neighbours: Rows (m, k) of the nearest searched samples, exact; they save most of the counting.
+        rows: Rows (m,) to process, ascending; by default all.
+        deep: If `neighbours` has no positive, count in all searched samples to find its rank. If False, the rank is
+            then k + 1, which means k + 1 or later.
     """
     asked = np.arange(len(labels)) if rows is None else rows
     points = _Points(embeddings)
@@ -58,29 +65,31 @@ def positives(
     right = labels[neighbours] == labels[asked, None]
     listed = right.any(axis=1)
     rank = np.where(listed, right.argmax(axis=1) + 1, 0)
-    near[listed] = neighbours[listed, rank[listed] - 1]  # exact, and the same of two at the same distance
+    near[listed] = neighbours[listed, rank[listed] - 1]  # the lists are exact and break ties by row
     missing = np.flatnonzero(~listed & (near >= 0))
     rank[missing] = _ranks(points, asked[missing], near[missing], searched) if deep else neighbours.shape[1] + 1
     return Positives(near, _distances(embeddings, asked, near), far, _distances(embeddings, asked, far), rank)
 
 
 class _Points:
-    """Embeddings about their middle (the mean of some of them) in double precision, part by part: the expanded form of
-    the distance loses digits far from it."""
+    """Embeddings centred on the mean of some of them, converted to double precision block by block.
+
+    Without centring, the expanded form of the squared distance loses digits far from the origin.
+    """
 
     def __init__(self, embeddings: Singles) -> None:
         self.embeddings = embeddings
         self.middle = embeddings[:: -(-len(embeddings) // MIDDLE)].mean(axis=0, dtype=np.float64)
 
     def of(self, rows: Ints) -> tuple[Floats, Floats]:
-        """Points (m, D) and their squared lengths (m,)."""
+        """Return points (m, D) and their squared lengths (m,)."""
         points = self.embeddings[rows].astype(np.float64)
         points -= self.middle
         return points, np.einsum("nd,nd->n", points, points)
 
 
 def _classes(labels: Ints, searched: Ints, asked: Ints) -> list[tuple[Ints, Ints]]:
-    """Places in `asked` of each class, and the rows of it that are searched, where there are any."""
+    """Return the positions in `asked` and the searched rows of each class that has searched rows."""
     order = np.argsort(labels[searched], kind="stable")
     pool = searched[order]
     places = np.argsort(labels[asked], kind="stable")
@@ -91,13 +100,14 @@ def _classes(labels: Ints, searched: Ints, asked: Ints) -> list[tuple[Ints, Ints
 
 
 def _ranks(points: _Points, rows: Ints, own: Ints, searched: Ints) -> Ints:
-    """Rank (m,) of sample own[i] among the searched ones seen from rows[i], ties by row."""
+    """Return the rank (m,) of sample own[i] among the searched samples, seen from rows[i]; ties are ordered by row."""
     ranks = np.ones(len(rows), np.int64)
     for start in range(0, len(rows), TOGETHER):
         some = slice(start, start + TOGETHER)
         query, wanted = rows[some], own[some]
         (queries, squares), (positions, norms) = points.of(query), points.of(wanted)
-        limit = norms - 2 * np.einsum("nd,nd->n", queries, positions)  # less the square of the query, common to all
+        # without the squared length of the query, which is common to all
+        limit = norms - 2 * np.einsum("nd,nd->n", queries, positions)
         slack = SAME * (squares + norms)
         for part in _parts(searched, TOGETHER):
             others, lengths = points.of(part)
@@ -115,7 +125,7 @@ def _parts(rows: Ints, width: int) -> list[Ints]:
 
 
 def _distances(embeddings: Singles, rows: Ints, other: Ints) -> Floats:
-    """Distance (m,) of each of these rows to the row other[i], NaN where that is -1."""
+    """Return the distance (m,) from rows[i] to other[i]; NaN where other[i] is -1."""
     distances = np.full(len(other), np.nan)
     for part in _parts(np.flatnonzero(other >= 0), embeddings.shape[1]):
         gaps = embeddings[rows[part]].astype(np.float64) - embeddings[other[part]]

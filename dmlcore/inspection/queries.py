@@ -1,4 +1,4 @@
-"""Queries in an order worth looking at: failures, hard positives, by score; of one class or of a selection."""
+"""Order and selection of queries for inspection: by score, failures or hardest positives, class or selection."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ assert tuple(ORDERS) == get_args(Order)
 
 
 def ordered(learned: TestNeighbours, order: Order) -> Ints:
-    """All rows in this order; those without another sample of their class come last, in the order of the data set.
+    """Return all rows in the given order; rows without another sample of their class come last, by sample index.
 
-    Raises ValueError naming the orders there are.
+    Raises:
+        ValueError: The order is unknown; the message lists the known ones.
     """
     positives = learned.positives
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -66,10 +67,20 @@ def select(
     failures: bool = False,
     indices: Ints | None = None,
 ) -> Ints:
-    """Rows (m,) of the queries that pass the filters, in this order; samples that are only searched are no queries.
+    """Return the rows (m,) of the queries that pass all filters, in the given order.
 
-    By index these are all queries; in an order by what was found only those that were asked (`TestNeighbours.queries`).
-    label: of this class alone; failures: with a wrong nearest neighbour; indices: of these samples of the data set.
+    Samples of a separate gallery are not queries. The order "by index" includes all queries, every other order only
+    those that were searched (`TestNeighbours.queries`).
+
+    Args:
+        learned: Neighbours of the test split.
+        order: One of ORDERS.
+        label: Keep only queries of this class.
+        failures: Keep only queries with a wrong nearest neighbour.
+        indices: Keep only these sample indices of the data set.
+
+    Raises:
+        ValueError: The order is unknown.
     """
     rows = ordered(learned, order)
     keep = ~learned.is_gallery[rows] if order == "by index" else learned.queries[rows]

@@ -1,4 +1,4 @@
-"""Gallery and map of a run as one HTML file that opens anywhere, offline, and asks nobody for anything."""
+"""Report of a run: gallery and map in one HTML file that works offline and makes no network request."""
 
 from __future__ import annotations
 
@@ -25,25 +25,34 @@ from dmlcore.storage.metrics_rows import REPRESENTATIONS, representation
 from dmlcore.storage.runs import Run, scores
 from dmlcore.typing import Array, Ints
 
-_HERE = Path(__file__).resolve()  # style and script lie beside it
-WORST, BEST, NEIGHBOURS = 24, 8, 8  # queries of each kind, neighbours of each query
-TILE = 88  # pixels of an image in the gallery
-THUMBNAIL = 48  # of one on the map
-MOST_THUMBNAILS = 6144  # some 1 kB each
-SHEET = 16  # images along a side of a sheet
-MOST_CLASSES = 300  # rows of the table of classes
+_HERE = Path(__file__).resolve()  # style sheet and script are in this folder
+WORST, BEST, NEIGHBOURS = 24, 8, 8  # numbers of worst and best queries, and of neighbours per query
+TILE = 88  # largest side in pixels of an image in the gallery
+THUMBNAIL = 48  # side in pixels of an image on the map
+MOST_THUMBNAILS = 6144  # about 1 kB each
+SHEET = 16  # images per side of a sheet
+MOST_CLASSES = 300  # largest number of rows in the table of classes
 
 
 @dataclass(frozen=True, eq=False)
 class ReportMap:
-    """A map of all embeddings: points (N, 2) in their order, and in words how it was made."""
+    """Map of all embeddings.
+
+    Args:
+        points: Points (N, 2), in the order of the embeddings.
+        words: Description of how the map was computed.
+    """
 
     points: NDArray[np.floating[Any]]
     words: str
 
 
 def plane_of(run: Run) -> ReportMap | None:
-    """The newest map of the newest embeddings, or None without one; raises Unreadable."""
+    """Return the newest map of the newest embeddings, or None if there is none.
+
+    Raises:
+        Unreadable: The file of the map is damaged.
+    """
     path = run.projection()
     if path is None:
         return None
@@ -53,11 +62,16 @@ def plane_of(run: Run) -> ReportMap | None:
 
 
 def html(table: EmbeddingTable, plane: ReportMap | None = None, remarks: Sequence[str] = ()) -> str:
-    """The report of a run, or of the selection that the table holds; without a map if there is none.
+    """Return the report of a run, or of the selection in `table`, as an HTML document.
 
-    remarks: lines to read with the scores, for example in what the run leaves its protocol. Every image is in it, as
-    are style and script; its Content-Security-Policy forbids everything else. Names are shown as text. Some MB, as
-    MOST_THUMBNAILS, WORST and BEST bound the images: the size is stated at its end.
+    All images, the style sheet and the script are embedded; the Content-Security-Policy forbids everything else. Names
+    are escaped. MOST_THUMBNAILS, WORST and BEST limit the number of images, so a report has a few MB; the footer states
+    its size.
+
+    Args:
+        table: Embeddings to report.
+        plane: Map to include; a report without a map if None.
+        remarks: Lines shown below the scores, for example deviations from the protocol of the run.
     """
     style, script = (_HERE.with_suffix(end).read_text() for end in (".css", ".js"))
     policy = f"default-src 'none'; img-src data:; style-src '{_hash(style)}'; script-src '{_hash(script)}'"
@@ -84,7 +98,7 @@ def _hash(text: str) -> str:
 
 
 def _name(text: str) -> str:
-    """A name as text: no markup, and its direction stays its own."""
+    """Return a name as HTML text: escaped, and isolated from the writing direction of its surroundings."""
     return f"<bdi>{escape(text)}</bdi>"
 
 
@@ -92,7 +106,7 @@ def _percent(value: float | None) -> str:
     return "–" if value is None or math.isnan(value) else f"{100 * value:.1f} %"
 
 
-# ---- what was trained, and its scores
+# ---- header and scores
 
 
 def _label(table: EmbeddingTable) -> str:
@@ -125,7 +139,11 @@ def _head(table: EmbeddingTable, title: str) -> str:
 
 
 def _scores(table: EmbeddingTable, remarks: Sequence[str]) -> str:
-    """What was recorded of these very weights, beside input and untrained network; else what the file itself gives."""
+    """Return the section of scores.
+
+    Scores recorded for these weights are shown together with those of the raw inputs and of the untrained network.
+    Without such a record, the scores are those of the embeddings.
+    """
     recorded = scores(table.run.metrics()[0])
     if recorded.get("trained", {}).get("weights") != table.weights:
         recorded = {}
@@ -203,7 +221,7 @@ def _map(table: EmbeddingTable, plane: ReportMap) -> str:
 
 
 def _sheets(table: EmbeddingTable) -> tuple[Ints, list[str], bool]:
-    """(rows with an image, drawn evenly; sheets of them as addresses; whether their pixels are to stay sharp)."""
+    """Return the rows that have an image, evenly spaced; their sheets as data URIs; True if pixels must stay sharp."""
     if table.data is None:
         return np.empty(0, np.int64), [], False
     every = math.ceil(len(table.rows) / MOST_THUMBNAILS)
@@ -223,7 +241,7 @@ def _packed(values: Array) -> str:
 
 
 def _json(content: dict[str, Any]) -> str:
-    """JSON that cannot end the script element it stands in."""
+    """Return JSON text that cannot close the script element around it."""
     text = json.dumps(content, ensure_ascii=True, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -252,7 +270,7 @@ def _gallery(table: EmbeddingTable) -> str:
 
 
 def _spread(table: EmbeddingTable, *, worst: bool) -> Ints:
-    """Rows of failures, worst first, or of all other queries, best first; among equals the classes take turns."""
+    """Return rows of failures, worst first, or of all other queries, best first; classes alternate among equals."""
     learned = table.learned
     scored = ~np.isnan(learned.average_precision[table.rows])
     wrong = learned.failures[table.rows]
@@ -271,7 +289,7 @@ Tile = Callable[[int], str]
 
 
 def _tiles(table: EmbeddingTable) -> Tile:
-    """row -> its <img>; no image where the data set cannot be read."""
+    """Return a function that renders a row as <img>, or as its sample index if the data set cannot be read."""
     if table.data is None:
         return lambda row: f"<span class='blank'>{int(table.learned.indices[row])}</span>"
     draw = images.drawer(table.data)

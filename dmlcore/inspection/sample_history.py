@@ -1,4 +1,4 @@
-"""What became of every sample over training: its nearest neighbour and the rank of its first hit at each checkpoint."""
+"""History of the test samples over training: nearest neighbour and rank of the nearest positive at each checkpoint."""
 
 from __future__ import annotations
 
@@ -13,23 +13,27 @@ from dmlcore.typing import Bools, Floats, Ints
 
 @dataclass(frozen=True, eq=False)
 class SampleHistory:
-    """Row i is sample `indices[i]` of the data set; `steps` ascend."""
+    """Nearest neighbour and rank of the nearest positive of each sample at several training steps."""
 
-    steps: Ints  # (S,)
-    indices: Ints  # (n,)
-    nearest: Ints  # (S, n): the nearest neighbour, as a sample of the data set
-    right: Bools  # (S, n): whether it is of the same class
-    rank: Ints  # (S, n): of the first of the own class, 0 for a sample without another one
-    distance: Floats  # (S, n): to the nearest
+    steps: Ints  # (S,) ascending
+    indices: Ints  # (n,) sample indices in the data set
+    nearest: Ints  # (S, n) sample index of the nearest neighbour
+    right: Bools  # (S, n) True where it has the class of the sample
+    rank: Ints  # (S, n) rank of the nearest positive; 0 if the class has no other sample
+    distance: Floats  # (S, n) distance to the nearest neighbour
 
 
 def sample_history(evaluated: Iterable[tuple[int, TestNeighbours]]) -> SampleHistory | None:
-    """The steps at which the same samples were evaluated; None without any.
+    """Collect the history of samples that were evaluated at several steps.
 
-    evaluated: steps with what was found there, read one after another. A step that tested other samples than the first
-    is left out.
+    Args:
+        evaluated: Pairs of a step and its neighbours, consumed one at a time. Steps evaluated on other samples than the
+            first pair are skipped.
+
+    Returns:
+        The history, or None if `evaluated` is empty.
     """
-    columns: list[tuple[int, Ints, Bools, Ints, Floats]] = []  # the rest, embeddings too, is not held
+    columns: list[tuple[int, Ints, Bools, Ints, Floats]] = []  # everything else, such as embeddings, can be freed
     indices: Ints | None = None
     for step, neighbours in evaluated:
         indices = neighbours.indices if indices is None else indices

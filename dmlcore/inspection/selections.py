@@ -15,13 +15,19 @@ from dmlcore.storage import atomic_files
 from dmlcore.storage.runs import Run
 from dmlcore.typing import Ints
 
-MOST_KEPT = 64  # newest selections of a run
+MOST_KEPT = 64  # number of newest selections kept per run
 _NAME = re.compile(r"[0-9a-f]{16}")
 
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """Samples `indices` (n,) of the data set, ascending, and where they come from, in plain words."""
+    """Selected samples of a data set.
+
+    Args:
+        id: Digest of the content, 16 hexadecimal digits.
+        indices: Sample indices (n,) in the data set, ascending.
+        origin: Description of how the samples were selected.
+    """
 
     id: str
     indices: Ints
@@ -29,10 +35,17 @@ class Selection:
 
 
 def save(run: Run, indices: ArrayLike, origin: str) -> Selection:
-    """Keep a selection of samples (indices in the data set, any order); equal ones have equal ids.
+    """Store a selection of samples; equal selections have equal ids.
 
-    origin: one short line of plain text, for example "lasso on the map". Only the newest MOST_KEPT are kept. Raises
-    ValueError naming the argument for no, negative or non-integer indices.
+    Only the newest MOST_KEPT selections of a run are kept.
+
+    Args:
+        run: Run that the selection belongs to.
+        indices: Sample indices in the data set, in any order.
+        origin: One short line of plain text, for example "lasso on the map".
+
+    Raises:
+        ValueError: There are no indices, or some are negative or not integers.
     """
     chosen = np.unique(np.asarray(indices))
     if chosen.dtype.kind not in "iu" or not len(chosen) or chosen[0] < 0:
@@ -49,7 +62,7 @@ def save(run: Run, indices: ArrayLike, origin: str) -> Selection:
 
 
 def load(run: Run, name: str) -> Selection | None:
-    """The selection with this id; None for one that is gone, damaged, or no id at all."""
+    """Return the selection with this id; None if it was deleted, is damaged, or the id is malformed."""
     if not _NAME.fullmatch(name):
         return None
     try:

@@ -1,6 +1,6 @@
-"""The kept checkpoints of a run as snapshots: the test split embedded with the weights of that very step.
+"""Snapshots of a run: the test split embedded with the weights of each kept checkpoint.
 
-A checkpoint holds the weights of its step and the best so far by validation; a snapshot means the former.
+A checkpoint holds the weights of its step and the best weights so far by validation; a snapshot uses the former.
 """
 
 from __future__ import annotations
@@ -22,7 +22,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A kept checkpoint, and the file of its embeddings once there is one."""
+    """Kept checkpoint of a run.
+
+    Args:
+        step: Training step.
+        checkpoint: File of the checkpoint.
+        embeddings: File of its embeddings; None until they are computed.
+    """
 
     step: int
     checkpoint: Path
@@ -30,16 +36,20 @@ class Snapshot:
 
 
 def snapshots(run: Run) -> list[Snapshot]:
-    """All kept checkpoints of a run by step; an empty list where it keeps none (schedule.keep_every)."""
+    """Return all kept checkpoints of a run by ascending step; none unless `schedule.keep_every` was set."""
     pairs = ((step, path, path.with_suffix(".npz")) for step, path in run_directory.kept_checkpoints(run.path).items())
     return [Snapshot(step, path, scored if scored.is_file() else None) for step, path, scored in pairs]
 
 
 def embed(run: Run, step: int) -> Path:
-    """Embed and score the test split with the weights of a kept step, unless that is done; return the file.
+    """Embed and score the test split with the weights of a kept step, unless that was done; return kept/STEP.npz.
 
-    kept/STEP.npz holds the arrays of `evaluation.write_embeddings`. Raises RunError naming the steps that are kept,
-    CheckpointError, DataError.
+    The file holds the arrays of `evaluation.write_embeddings`.
+
+    Raises:
+        RunError: The run kept no checkpoint of this step; the message lists the steps that it kept.
+        CheckpointError: The checkpoint is damaged.
+        DataError: The data set cannot be read.
     """
     known = {snapshot.step: snapshot for snapshot in snapshots(run)}
     if step not in known:
@@ -49,7 +59,10 @@ def embed(run: Run, step: int) -> Path:
 
 
 def embed_all(run: Run, tell: ProgressCallback = lambda words, done, total: None) -> int:
-    """Embed every snapshot that lacks it, the last first, so that the ends can be compared early; return how many."""
+    """Embed every snapshot that has no embeddings yet; return how many there were.
+
+    The last snapshot is embedded first, so that the first and the last can be compared early.
+    """
     missing = [snapshot for snapshot in snapshots(run) if snapshot.embeddings is None]
     if missing:
         embedder = _Embedder(run)
@@ -62,7 +75,7 @@ def embed_all(run: Run, tell: ProgressCallback = lambda words, done, total: None
 
 
 class _Embedder:
-    """Data and network of a run, made once for all its snapshots."""
+    """Data set and network of a run, built once for all its snapshots."""
 
     def __init__(self, run: Run) -> None:
         from dmlcore.training.build import load_data
@@ -71,7 +84,7 @@ class _Embedder:
         self._state: TrainingState | None = None
 
     def embed(self, snapshot: Snapshot) -> Path:
-        """Write kept/STEP.npz."""
+        """Write kept/STEP.npz and return its path."""
         from dmlcore.storage import checkpoint
         from dmlcore.training import evaluation
         from dmlcore.training.build import build, prepare_device

@@ -1,4 +1,4 @@
-"""What people note about a run's samples: tags, and named views of a page, kept with the run in one bounded file."""
+"""Tags on samples and named views of pages, stored per run in one file of limited size."""
 
 from __future__ import annotations
 
@@ -18,21 +18,23 @@ from dmlcore.storage.runs import Run
 from dmlcore.typing import Ints
 
 FILE, LOCK = "tags_and_views.json", "tags_and_views.lock"
-MOST_TAGS, MOST_TAGGED = 24, 200_000  # tags of a run, and marks of all of them together
+MOST_TAGS, MOST_TAGGED = 24, 200_000  # tags per run; tagged samples in total over all tags
 MOST_VIEWS, LONGEST_QUERY = 48, 2000
 LONGEST_NAME = 40
 MOST_BYTES = 2**23
 
 
 class NotKept(ValueError):
-    """It cannot be noted; the message says why and what to do."""
+    """Error for a note, tag or view that cannot be stored; the message says why and what to do."""
 
 
 @dataclass(frozen=True, eq=False)
 class TagsAndViews:
-    """Tags by name, each the samples (m,) of the data set that carry it, ascending; views by name, each a link's query.
+    """Tags and views of a run.
 
-    id: changes with the tags, for addresses; "" where there are none.
+    Args:
+        tags: For each tag, the sample indices (m,) in the data set that carry it, ascending.
+        views: For each view, the query string of its link.
     """
 
     tags: Mapping[str, Ints] = field(default_factory=dict)
@@ -40,7 +42,7 @@ class TagsAndViews:
 
     @property
     def id(self) -> str:
-        """16 hexadecimal digits, or ""."""
+        """Digest of the tags for URLs, 16 hexadecimal digits, or "" if there are no tags."""
         if not self.tags:
             return ""
         text = json.dumps({name: indices.tolist() for name, indices in self.tags.items()})
@@ -48,7 +50,11 @@ class TagsAndViews:
 
 
 def read(run: Run) -> TagsAndViews:
-    """The tags and views of a run, none where there are none yet; raises NotKept if the file is damaged."""
+    """Return the tags and views of a run; empty if there are none yet.
+
+    Raises:
+        NotKept: The file is damaged.
+    """
     try:
         stored = atomic_files.read_json(run.path / FILE, MOST_BYTES)
     except FileNotFoundError:
@@ -66,9 +72,19 @@ def read(run: Run) -> TagsAndViews:
 
 
 def tag(run: Run, name: str, indices: ArrayLike, *, on: bool = True) -> TagsAndViews:
-    """Give samples (indices in the data set) a tag, or take it from them; a tag of no sample is gone.
+    """Add a tag to samples, or remove it from them; a tag without samples is deleted.
 
-    Raises NotKept.
+    Args:
+        run: Run that the tag belongs to.
+        name: Name of the tag, 1 to LONGEST_NAME characters without commas.
+        indices: Sample indices in the data set.
+        on: True to add the tag, False to remove it.
+
+    Returns:
+        All tags and views after the change.
+
+    Raises:
+        NotKept: The name or an index is invalid, a limit is exceeded, or the file cannot be written.
     """
     name, chosen = _name(name), _indices(np.unique(np.asarray(indices)))
 
@@ -88,7 +104,11 @@ def tag(run: Run, name: str, indices: ArrayLike, *, on: bool = True) -> TagsAndV
 
 
 def keep_view(run: Run, name: str, query: str) -> TagsAndViews:
-    """Keep the query of a link under a name, instead of what had the name before; raises NotKept."""
+    """Store the query string of a link under a name, replacing an earlier view of that name.
+
+    Raises:
+        NotKept: The name or the query is invalid, there are too many views, or the file cannot be written.
+    """
     name, query = _name(name), _query(query)
 
     def change(before: TagsAndViews) -> TagsAndViews:
@@ -101,12 +121,16 @@ def keep_view(run: Run, name: str, query: str) -> TagsAndViews:
 
 
 def drop_view(run: Run, name: str) -> TagsAndViews:
-    """Forget a view; raises NotKept."""
+    """Delete a view.
+
+    Raises:
+        NotKept: The file is damaged or cannot be written.
+    """
     return _changed(run, lambda before: replace(before, views={k: v for k, v in before.views.items() if k != name}))
 
 
 def why_not(run: Run) -> str:
-    """Why nothing can be noted about a run, as a sentence; "" where it can."""
+    """Return the reason why no notes, tags and views can be stored with a run, as a sentence, or "" if they can."""
     if run.is_example:
         return (
             "The example came with the lab and is not written to: notes, tags and views are kept with runs of your own."
@@ -115,7 +139,7 @@ def why_not(run: Run) -> str:
 
 
 def _changed(run: Run, change: Callable[[TagsAndViews], TagsAndViews]) -> TagsAndViews:
-    """Read, change and replace the file under its lock, so that of two visitors neither loses a mark."""
+    """Apply a change to the stored file while holding its lock, so that no concurrent change is lost."""
     if reason := why_not(run):
         raise NotKept(reason)
     try:
@@ -136,7 +160,7 @@ def _write(path: Path, stored: Mapping[str, Any]) -> None:
 
 
 def _name(name: object) -> str:
-    """A name as it is kept; commas separate names in a link."""
+    """Return a name in its stored form; commas are refused because they separate names in links."""
     text = " ".join(name.split()) if isinstance(name, str) and len(name) < 1000 else ""
     if not text or not text.isprintable() or "," in text or len(text) > LONGEST_NAME:
         raise NotKept(f"A name has 1 to {LONGEST_NAME} characters and no comma.")

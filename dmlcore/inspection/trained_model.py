@@ -36,7 +36,7 @@ from dmlcore.typing import Array
 if TYPE_CHECKING:
     from dmlcore.inspection.own_images import Source
 
-FORMAT = "dml-lab.model.1"  # of the metadata of an exported file
+FORMAT = "dml-lab.model.1"  # value of "dml-lab" in the metadata of an exported file
 _NUMBERS = (int, float, list, tuple, np.ndarray, np.generic, Tensor)
 
 
@@ -44,7 +44,7 @@ class TrainedModel(nn.Module):
     """A trained network together with the preprocessing of its inputs, in evaluation mode.
 
     Args:
-        network: The network; in an ensemble, with the loss that joins what its learners embed.
+        network: The network; for an ensemble, together with the loss that joins the embeddings of its learners.
         spec: Spec of the run that trained it.
         inputs: Format of its inputs.
         run: Id of the run.
@@ -155,13 +155,13 @@ class TrainedModel(nn.Module):
 def load(run: Run | str | Path, *, step: int | None = None, device: str | torch.device = "cpu") -> TrainedModel:
     """Return the trained network of a run, with its preprocessing, in evaluation mode.
 
-    The weights are those with the best validation score where the run kept them, else the last ones. The data set need
-    not be there, unless embeddings depend on it (`conditioning`) or several learners are joined.
+    The weights are those with the best validation score if the run kept them, otherwise the last ones. The data set is
+    not needed, unless embeddings depend on it (`conditioning`) or several learners are joined.
 
     Args:
-        run: A run, its id in the run store ($DML_RUNS, else ./runs), its folder, or a file written by
-            `dml export RUN --to weights.safetensors`.
-        step: Step of a kept checkpoint, in place of the best weights.
+        run: A run, its id in the run store ($DML_RUNS, else ./runs), its folder, or a file written by `dml export RUN
+            --to weights.safetensors`.
+        step: Step of a kept checkpoint, whose weights replace the best ones.
         device: Device to put the network on.
 
     Raises:

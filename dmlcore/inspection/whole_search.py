@@ -1,7 +1,8 @@
-"""The neighbours of all queries where these are many: foreseen, then searched in a job, exactly or by an index.
+"""Search of the neighbours of all queries in a background job, exactly or with an approximate index.
 
-What an index misses is measured: the sample of queries that gives the first scores (`neighbour_lists.drawn`) is asked
-both ways. Distances of an approximate list are exact, who stands in it and at which place is not.
+The accuracy of an index is measured: the queries that gave the first scores (`neighbour_lists.drawn`) are searched both
+exactly and with the index. Distances in an approximate list are exact, but its members and their ranks may differ from
+those of the exact list.
 """
 
 from __future__ import annotations
@@ -24,14 +25,23 @@ from dmlcore.storage.runs import Run, RunError
 from dmlcore.storage.task import ProgressCallback
 from dmlcore.typing import Array, Bools, Floats, Ints, Singles
 
-TOLERANCE = 1e-6  # relative: a distance no further than the exact one is no miss
-BUILDING = 0.3  # share of the progress while an index is built
-PER_SAMPLE = (MOST_NEIGHBOURS * 3 + 40) * 8  # bytes: its lists twice while they are put together, and its own numbers
+TOLERANCE = 1e-6  # relative tolerance: a distance that exceeds the exact one by less counts as a hit
+BUILDING = 0.3  # share of the progress bar for building an index
+# bytes per query: two copies of its lists while they are assembled, plus its scores
+PER_SAMPLE = (MOST_NEIGHBOURS * 3 + 40) * 8
 
 
 @dataclass(frozen=True)
 class WholeSearch:
-    """How all queries are searched: kind of `metrics.approximate.TITLES`; seed of the index."""
+    """Search method for all queries.
+
+    Args:
+        kind: Key of `metrics.approximate.TITLES`: "exact" or a kind of index.
+        seed: Seed of the index, 0 to 2^31 - 1.
+
+    Raises:
+        ValueError: An argument is out of range.
+    """
 
     kind: IndexKind = "hnsw"
     seed: int = 0
@@ -43,18 +53,29 @@ class WholeSearch:
             raise ValueError(f"seed must be 0 to 2^31 - 1, got {self.seed!r}")
 
     def to_json(self) -> str:
-        """As `from_json` reads it."""
+        """Return the JSON text that `from_json` reads."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> WholeSearch:
-        """The choice of a job; raises ValueError or TypeError for another text."""
+        """Read the result of `to_json`.
+
+        Raises:
+            ValueError: The text is not JSON, or a value is out of range.
+            TypeError: An argument is unknown.
+        """
         return cls(**json.loads(text))
 
 
 @dataclass(frozen=True)
 class WholeCost:
-    """What the search of all would need here: seconds, and bytes beside the embeddings."""
+    """Estimated cost of searching all queries on this machine.
+
+    Args:
+        kind: Kind of the search.
+        seconds: Run time.
+        bytes: Memory in addition to the embeddings.
+    """
 
     kind: IndexKind
     seconds: float
@@ -62,9 +83,17 @@ class WholeCost:
 
 
 def forecast(queries: int, searched: int, dimensions: int) -> list[WholeCost]:
-    """What each way of searching all queries would need, from a small search that is timed now (some seconds).
+    """Estimate the cost of each search method from a small search that is timed now, which takes some seconds.
 
-    Times are off by as much as those of `metrics.approximate.costs`. Raises ValueError for less than one of each.
+    Times have the errors of `metrics.approximate.estimate_costs`.
+
+    Args:
+        queries: Number of queries.
+        searched: Number of samples to search.
+        dimensions: Number of dimensions of an embedding.
+
+    Raises:
+        ValueError: A number is below 1.
     """
     known = {cost.kind: cost for cost in estimate_costs(searched, dimensions)}
     check = min(queries, neighbour_lists.SAMPLE) * known["exact"].thousand / 1000
@@ -80,9 +109,20 @@ def forecast(queries: int, searched: int, dimensions: int) -> list[WholeCost]:
 def make(
     run: Run, choice: WholeSearch, tell: ProgressCallback = lambda words, done, total: None
 ) -> Approximation | None:
-    """Search for the neighbours of all queries of the newest embeddings and keep them; None where they are exact.
+    """Search the neighbours of all queries of the newest embeddings of a run, and store them.
 
-    Raises RunError before an evaluation, Unreadable, MemoryError.
+    Args:
+        run: Run to search.
+        choice: Search method.
+        tell: Callback for progress.
+
+    Returns:
+        Measured accuracy of the lists; None for an exact search.
+
+    Raises:
+        RunError: The run has not been evaluated.
+        Unreadable: The embeddings file is damaged.
+        MemoryError: The search needs too much memory.
     """
     source = run.embeddings()
     if source is None:
@@ -104,7 +144,18 @@ def searched(
     choice: WholeSearch,
     tell: ProgressCallback = lambda words, done, total: None,
 ) -> tuple[dict[str, Array], Approximation | None]:
-    """What is kept of all rows, as `neighbour_lists.ask` gives it, and how far it may be off."""
+    """Search the neighbours of all rows.
+
+    Args:
+        embeddings: Array (n, D), may be memory-mapped.
+        labels: Integers (n,).
+        is_gallery: Flags (n,) of the rows to search; if none is set, all rows are searched.
+        choice: Search method.
+        tell: Callback for progress.
+
+    Returns:
+        Arrays of all rows as `neighbour_lists.ask` returns them, and their accuracy (None for an exact search).
+    """
     rows = np.arange(len(labels))
     exact = neighbour_lists.exact(embeddings, is_gallery)
 
@@ -135,7 +186,13 @@ def searched(
 
 
 def by_index(embeddings: Singles, index: ApproximateSearch, pool: Ints | None) -> Search:
-    """The search of an index of the embeddings, or of those in the pool; what it finds is ordered by exact distance."""
+    """Return a function that searches an index and orders its results by exact distance.
+
+    Args:
+        embeddings: Array (n, D), may be memory-mapped.
+        index: Index of all embeddings, or of those in `pool`.
+        pool: Rows (g,) that are in the index; None for all.
+    """
 
     def search(rows: Ints, k: int) -> tuple[Floats, Ints]:
         _, near = index.nearest(embeddings[rows], min(k + 1, index.count))
@@ -143,7 +200,7 @@ def by_index(embeddings: Singles, index: ApproximateSearch, pool: Ints | None) -
         distances = distances_to(embeddings, rows, members)
         distances[(near < 0) | (members == rows[:, None])] = np.inf
         distances, members = first(distances, members, k)
-        short = np.flatnonzero(np.isinf(distances[:, -1]))  # the lists looked at held fewer
+        short = np.flatnonzero(np.isinf(distances[:, -1]))  # the visited lists held fewer than k samples
         if len(short):
             distances[short], members[short] = nearest_others(embeddings, rows[short], k, pool)
         return distances, members

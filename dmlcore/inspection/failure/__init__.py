@@ -1,1 +1,1 @@
-"""One wrong answer: the forces of its triplets, and what a step of training would do."""
+"""Analysis of one wrong retrieval: forces on its triplets, and the effect of one training step."""

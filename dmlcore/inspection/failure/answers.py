@@ -1,4 +1,4 @@
-"""Answers about one failure of a run, kept as JSON files in a folder of its run, the newest of them."""
+"""Results about single failures of a run, stored as JSON files in a folder of the run."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 from dmlcore.storage import atomic_files
 from dmlcore.storage.runs import Run
 
-MOST_KEPT = 64  # newest answers of a folder
+MOST_KEPT = 64  # number of newest results kept per folder
 
-# Why neither a step nor a gradient can be asked for where neighbours take part in embeddings.
+# Reason why runs whose embeddings depend on neighbours have neither steps nor gradients of single samples.
 READ_TOGETHER = (
     "Each embedding of this run was read with its neighbours, so no step and no influence is of single samples alone; "
     "ask a run without neighbours."
@@ -21,7 +21,18 @@ READ_TOGETHER = (
 
 
 def path_of(run: Run, folder: str, query: int, right: int, wrong: int) -> Path | None:
-    """Where the answer on a triplet of the newest evaluation is kept; None before an evaluation."""
+    """Return the path of the result for a triplet of the newest evaluation.
+
+    Args:
+        run: Evaluated run.
+        folder: Name of the folder in the run directory.
+        query: Sample index of the query.
+        right: Sample index of its right neighbour.
+        wrong: Sample index of its wrong neighbour.
+
+    Returns:
+        The path, or None if the run has not been evaluated.
+    """
     source = run.embeddings()
     if source is None:
         return None
@@ -30,7 +41,7 @@ def path_of(run: Run, folder: str, query: int, right: int, wrong: int) -> Path |
 
 
 def read(path: Path | None, keys: Collection[str]) -> dict[str, Any] | None:
-    """What was kept, with these keys at least; None where there is nothing or nothing whole."""
+    """Read a stored result; None if it is missing, damaged or lacks one of the keys."""
     try:
         content = atomic_files.read_json(path) if path else None
     except (OSError, ValueError):
@@ -39,7 +50,7 @@ def read(path: Path | None, keys: Collection[str]) -> dict[str, Any] | None:
 
 
 def keep(path: Path, answer: dict[str, Any]) -> None:
-    """Write an answer, and remove those beyond the newest."""
+    """Write a result, and delete all but the newest MOST_KEPT results of its folder."""
     path.parent.mkdir(exist_ok=True)
     atomic_files.replace(path, lambda file: file.write(json.dumps(answer, allow_nan=False).encode()))
     by_age = sorted(path.parent.glob("[0-9a-f]*.json"), key=lambda each: each.stat().st_mtime_ns, reverse=True)

@@ -1,4 +1,4 @@
-"""Which losses rank a query best after one step: by AP@R, then by the rank of P; small differences are ties."""
+"""Comparison of losses by how they rank a query after one step: by AP@R, then by the rank of P."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ TIE = 0.1  # share of the largest improvement within which results tie
 
 @dataclass(frozen=True)
 class Measure:
-    """One figure of a standing.
+    """Measure of how well a query is ranked.
 
-    value: the figure, larger is better. resolution: the difference up to which two values always tie.
+    Args:
+        value: Function of the ranks; larger is better.
+        resolution: Largest difference at which two values always tie.
     """
 
     value: Callable[[NeighbourRanks], float]
@@ -26,24 +28,24 @@ MEASURES: Mapping[str, Measure] = {
     "right": Measure(lambda ranks: -ranks.right, 1.0),
     "wrong": Measure(lambda ranks: ranks.wrong, 1.0),
 }
-JUDGES = ("ap", "right")  # the measures that decide, in this order; AP@R already counts how far N fell
+JUDGES = ("ap", "right")  # measures that decide, in this order; AP@R already counts how far the wrong neighbour N fell
 
 
 def merit(ranks: NeighbourRanks) -> tuple[float, ...]:
-    """Return a key that sorts standings from worst to best, without ties of the kind `best_loss` finds."""
+    """Return a key that sorts ranks from worst to best, without the ties that `best_loss` accepts."""
     return tuple(measure.value(ranks) for measure in MEASURES.values())
 
 
 @dataclass(frozen=True)
 class BestLoss:
-    """The losses that rank a query best after one step.
+    """Losses that rank a query best after one step.
 
     Attributes:
         names: The best loss, or all losses that tie for the best, in the order given.
-        gain: 1 if they rank the query better than before the step, 0 if about as before, -1 if worse.
+        gain: 1 if they rank the query better than before the step, 0 if about equally well, -1 if worse.
         decided: The last measure in JUDGES that excluded a loss; None if all losses tie.
-        leaders: The losses that tie for the best value of each measure; none where that is about the value before the
-            step, or where all losses share it.
+        leaders: For each measure the losses that tie for its best value; empty if that value is about the one before
+            the step, or if all losses share it.
     """
 
     names: tuple[str, ...]
@@ -59,8 +61,8 @@ def best_loss(before: NeighbourRanks, after: Mapping[str, NeighbourRanks]) -> Be
     by at most the resolution of the measure, or by at most TIE times the best improvement over `before`.
 
     Args:
-        before: The standing before the step.
-        after: The standing after the step of each loss, by name.
+        before: Ranks before the step.
+        after: Ranks after the step of each loss, by name.
 
     Raises:
         ValueError: If `after` is empty.

@@ -1,9 +1,9 @@
-"""From a failure to its forces: what one step on one triplet would do to the ranks of its query.
+"""Effect of one step on one triplet on the ranks of its query.
 
-The step is taken on the three embeddings themselves, x <- x - rate * gradient, all others staying: where the run puts
-embeddings on the sphere, by the tangential part of the gradient alone and then back to the length that x had. Ranks are
-recomputed over the whole gallery, exactly. A training step would move weights instead, hence every embedding:
-see `true_step`.
+The step moves the three embeddings themselves, x <- x - rate * gradient; all others stay. If the run normalises
+embeddings, only the tangential part of the gradient acts, and x is scaled back to its previous length. Ranks are
+recomputed exactly over the whole gallery. A training step would move the weights instead, and with them every
+embedding: see `true_step`.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from dmlcore.losses import TripletLoss
 from dmlcore.typing import Array, Bools, Floats, Ints
 
 DIRECT = "donot_use_mm_for_euclid_dist"
-HELD = 2**26  # numbers that are held in double precision: 512 MB
-PART = 2**17  # embeddings that are compared at once
-UNIT = 1e-3  # how far a length may be from 1 for an embedding to lie on the sphere
+HELD = 2**26  # largest number of values in double precision: 512 MB
+PART = 2**17  # number of embeddings compared together
+UNIT = 1e-3  # largest deviation of a length from 1 for a unit vector
 
 
 @dataclass(frozen=True)
 class NeighbourRanks:
-    """Where the right and the wrong neighbour stand in the list of the query: ranks from 1, and AP@R in 0..1."""
+    """Ranks (from 1) of the right and the wrong neighbour in the list of the query, and its AP@R in 0..1."""
 
     right: int
     wrong: int
@@ -39,16 +39,23 @@ class NeighbourRanks:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One step of a loss on the triplet: its forces before, where the points (3, D) end, the standing after."""
+    """Result of one step of a loss on a triplet.
+
+    Args:
+        forces: Forces before the step.
+        ends: Points (3, D) after the step.
+        moved: Distances (3,) that the points moved.
+        after: Ranks after the step.
+    """
 
     forces: PlaneForces
     ends: Floats
-    moved: Floats  # (3,) how far the points went
+    moved: Floats
     after: NeighbourRanks
 
 
 class Embedded(Protocol):
-    """Embeddings (n, D) with labels (n,); is_gallery (n,) where queries search a gallery of its own. As `Learned`."""
+    """Embeddings (n, D) with labels (n,) and flags is_gallery (n,) of a separate gallery, such as `TestNeighbours`."""
 
     @property
     def embeddings(self) -> NDArray[np.floating]: ...
@@ -60,7 +67,7 @@ class Embedded(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Embeddings:
-    """Embeddings without more: what a `Failure` needs of them."""
+    """Embeddings without neighbour lists, as `RetrievalFailure` needs them."""
 
     embeddings: NDArray[np.floating]  # (n, D)
     labels: Ints  # (n,)
@@ -68,11 +75,18 @@ class Embeddings:
 
 
 class RetrievalFailure:
-    """A query of a run with a right and a wrong neighbour, all rows of its embeddings.
+    """Query of a run with one right and one wrong neighbour.
 
-    on_sphere: whether the run normalises its embeddings; taken back if these three are no unit vectors, as those of an
-    ensemble. Raises ValueError naming what does not fit: the query must be no gallery row, the neighbours rows that it
-    searches, one of its class and one of another.
+    Args:
+        learned: Embeddings with their labels.
+        query: Row of the query, which must not be a gallery row.
+        right: Row of a searched sample of the query's class.
+        wrong: Row of a searched sample of another class.
+        on_sphere: True if the run normalises its embeddings. Ignored if the three embeddings are not unit vectors, as
+            for an ensemble.
+
+    Raises:
+        ValueError: A row does not fit; the message names it.
     """
 
     def __init__(self, learned: Embedded, query: int, right: int, wrong: int, *, on_sphere: bool) -> None:
@@ -96,16 +110,16 @@ class RetrievalFailure:
 
     @cached_property
     def triplet(self) -> EmbeddedTriplet:
-        """The three embeddings in their plane."""
+        """Triplet of the three embeddings, in the coordinates of their plane."""
         return embed(*self.points)
 
     @cached_property
     def before(self) -> NeighbourRanks:
-        """The standing with the embeddings as they are."""
+        """Ranks before any step."""
         return self.standings(self.points[None])[0]
 
     def moved_to(self, at: Floats) -> EmbeddedTriplet:
-        """The triplet with its points at other places (3, 2) of its plane; itself where they are its own."""
+        """Return the triplet with its points moved to coordinates `at` (3, 2) of its plane."""
         return self.triplet if np.array_equal(at, self.triplet.points) else replace(self.triplet, points=at)
 
     def steps(
@@ -116,10 +130,19 @@ class RetrievalFailure:
         length: float | None = None,
         start: EmbeddedTriplet | None = None,
     ) -> list[Step]:
-        """One step of each loss at `rate` >= 0; with `length`, each as far as moves its farthest point by so much.
+        """Compute one step of each loss.
 
-        start: of `moved_to`, in place of the embeddings as they are. A loss without force moves nothing. Raises
-        ValueError for a negative rate or length.
+        A loss without force moves nothing.
+
+        Args:
+            losses: Losses to compare.
+            rate: Step size, at least 0.
+            length: If given, each step is scaled so that the point that moves farthest moves by this length, and `rate`
+                is ignored.
+            start: Triplet to start from, as `moved_to` returns it; by default the embeddings of the run.
+
+        Raises:
+            ValueError: `rate` or `length` is negative.
         """
         for name, value in (("rate", rate), ("length", length or 0.0)):
             if not value >= 0:
@@ -132,13 +155,13 @@ class RetrievalFailure:
         return [Step(*row) for row in zip(forces, ends, moved, self.standings(ends), strict=True)]
 
     def at(self, triplet: EmbeddedTriplet) -> Floats:
-        """The embeddings (3, D) of a triplet of this plane."""
+        """Return the embeddings (3, D) of a triplet in this plane."""
         return self.points if triplet is self.triplet else triplet.lift_points(triplet.points)
 
     def _end(
         self, start: EmbeddedTriplet, points: Floats, forces: PlaneForces, rate: float, length: float | None
     ) -> Floats:
-        """Where the points (3, D) go."""
+        """Return the points (3, D) after a step with the given forces."""
         tangential = forces.tangential, forces.tangential_off
         move = start.lift_vectors(*(tangential if self.on_sphere else (forces.in_plane, forces.off_plane)))
         farthest = float(np.linalg.norm(move, axis=1).max())
@@ -152,9 +175,12 @@ class RetrievalFailure:
         return np.asarray(np.where(moves, end * (lengths / np.where(new > 0, new, 1.0))[:, None], points))
 
     def standings(self, points: Floats) -> list[NeighbourRanks]:
-        """The standing with the three points put at each of (K, 3, D), all others as they are.
+        """Return the ranks for K alternative positions of the three points, while all other embeddings stay.
 
-        Distances are Euclidean in float64, ties go to the lower row: the order of `metrics.nearest`.
+        Distances are Euclidean in float64; ties go to the lower row, as in `metrics.nearest`.
+
+        Args:
+            points: Positions (K, 3, D) of query, right and wrong neighbour.
         """
         query, *neighbours = torch.from_numpy(np.ascontiguousarray(points)).unbind(1)
         parts = (torch.from_numpy(part.astype(np.float64, copy=False)) for part in _parts(self._all))
@@ -171,14 +197,17 @@ class RetrievalFailure:
 
         r = self.matches
         within = np.flatnonzero(distances <= np.partition(distances, r - 1)[r - 1])
-        first = within[np.argsort(distances[within], kind="stable")][:r]  # MAP@R looks at the first R
+        first = within[np.argsort(distances[within], kind="stable")][:r]  # AP@R depends on the first R only
         relevant = self._relevant[first]
         precision = np.cumsum(relevant) / np.arange(1, r + 1)
         return NeighbourRanks(rank(self.right), rank(self.wrong), float(precision[relevant].sum() / r))
 
 
 def failures(learned: TestNeighbours) -> Ints:
-    """Rows of the queries whose nearest neighbour is wrong, lowest AP@R first; of all with a match where none fails."""
+    """Return the rows of the queries with a wrong nearest neighbour, lowest AP@R first.
+
+    If no query fails, all queries with a match are returned.
+    """
     scored = ~np.isnan(learned.average_precision) & learned.queries
     chosen = learned.failures & scored
     rows = np.flatnonzero(chosen if chosen.any() else scored)
@@ -186,7 +215,7 @@ def failures(learned: TestNeighbours) -> Ints:
 
 
 def neighbours(learned: Embedded, query: int, *, right: bool) -> Ints:
-    """Rows that the query searches, of its class or of the others, nearest first (ties by row)."""
+    """Return the searched rows of the query's class (`right`) or of all other classes, nearest first, ties by row."""
     rows = np.flatnonzero(_searched(learned, query) & ((learned.labels == learned.labels[query]) == right))
     point = torch.from_numpy(learned.embeddings[[query]].astype(np.float64))
     parts = (torch.from_numpy(learned.embeddings[part].astype(np.float64)) for part in _parts(rows))
@@ -195,7 +224,7 @@ def neighbours(learned: Embedded, query: int, *, right: bool) -> Ints:
 
 
 def held(embeddings: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Embeddings (n, D) in double precision, or as they are, perhaps memory-mapped, where that were more than HELD."""
+    """Return embeddings (n, D) in double precision, or unchanged if they have more than HELD values."""
     return embeddings.astype(np.float64, copy=False) if embeddings.size <= HELD else embeddings
 
 
@@ -204,6 +233,6 @@ def _parts(values: Array) -> list[Array]:
 
 
 def _searched(learned: Embedded, query: int) -> Bools:
-    """(n,) whether each row is among what the query searches: the gallery, or all but itself."""
+    """Return flags (n,) of the rows that the query searches: the gallery, or all rows but its own."""
     others: Bools = np.arange(len(learned.labels)) != query
     return learned.is_gallery if learned.is_gallery.any() else others

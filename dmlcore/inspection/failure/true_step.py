@@ -1,9 +1,9 @@
-"""The true step: the weights of a run moved once by its optimiser on one triplet, and the test split embedded again.
+"""Effect of one optimiser step on one triplet: the weights of a run move, and the test split is embedded again.
 
-What `one_step` shows is the pressure on three embeddings. A network cannot move these alone: its weights move, and with
-them every embedding. Here each loss takes one step from the same weights, those of the run's last evaluation, with the
-run's own kind of optimiser at its first learning rate, without the memory of earlier steps; batch norm and dropout are
-in evaluation mode, as three samples make no statistics.
+`one_step` shows the forces on three embeddings. A network cannot move these alone: its weights move, and with them
+every embedding. Here each loss takes one step from the weights of the last evaluation, with the optimiser of the run at
+its initial learning rate and without the state of earlier steps. Batch norm and dropout are in evaluation mode, because
+statistics of three samples are meaningless.
 """
 
 from __future__ import annotations
@@ -34,7 +34,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Question:
-    """Samples of the data set, and losses by name with their hyper-parameters (None: an open clamp)."""
+    """Request for true steps on one triplet.
+
+    Args:
+        query: Sample index of the query.
+        right: Sample index of its right neighbour.
+        wrong: Sample index of its wrong neighbour.
+        losses: Hyper-parameters of each loss by name; None means an open clamp (infinity).
+    """
 
     query: int
     right: int
@@ -42,34 +49,50 @@ class Question:
     losses: Mapping[str, Hyper]
 
     def to_json(self) -> str:
-        """As `from_json` reads it."""
+        """Return the JSON text that `from_json` reads."""
         plain = {name: _plain(hyper) for name, hyper in self.losses.items()}
         return json.dumps(asdict(self) | {"losses": plain}, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Question:
-        """The question of a job; raises ValueError or KeyError for another text."""
+        """Read the result of `to_json`.
+
+        Raises:
+            ValueError: The text is not JSON, or an index is not an integer.
+            KeyError: A field is missing.
+        """
         data = json.loads(text)
         query, right, wrong = (int(data[name]) for name in ("query", "right", "wrong"))
         return cls(query, right, wrong, dict(data["losses"]))
 
 
 def path_of(run: Run, query: int, right: int, wrong: int) -> Path | None:
-    """Where the result on a triplet of the newest evaluation is kept; None before an evaluation."""
+    """Return the path of the result for a triplet of the newest evaluation; None without an evaluation."""
     return answers.path_of(run, FOLDER, query, right, wrong)
 
 
 def read(path: Path | None) -> dict[str, Any] | None:
-    """What a step did, as `make` writes it; None where there is nothing or nothing whole."""
+    """Read the result that `make` wrote; None if it is missing or incomplete."""
     return answers.read(path, ("rule", "before", "after"))
 
 
 def make(run: Run, question: Question, tell: ProgressCallback = lambda words, done, total: None) -> Path:
-    """Take the step of each loss of a question, one after another, and write what came of it; return the file.
+    """Take one step with each loss of a question and write the results; return the file.
 
-    {"rule", "before", "after"}: before and after[loss] hold right, wrong (ranks), ap, map_at_r and the distances d_ap,
-    d_an (absent from results of old); after[loss] also active and hyper. The file grows loss by loss, and keeps those
-    of earlier questions. Raises RunError, DataError, CheckpointError, and ValueError for a triplet that does not fit.
+    The file holds {"rule", "before", "after"}: `before` and `after[loss]` hold right and wrong (ranks), ap, map_at_r
+    and the distances d_ap and d_an (missing in files of earlier releases); `after[loss]` also holds active and hyper.
+    The file is written after each loss and keeps the results of earlier questions.
+
+    Args:
+        run: Evaluated run.
+        question: Triplet and losses.
+        tell: Callback for progress.
+
+    Raises:
+        RunError: The run has no current evaluation, or its embeddings depend on neighbours.
+        DataError: The data set cannot be read.
+        CheckpointError: The checkpoint is damaged.
+        ValueError: The triplet does not fit.
     """
     from dmlcore import losses
     from dmlcore.inspection.failure.one_step import Embeddings, RetrievalFailure
@@ -78,7 +101,7 @@ def make(run: Run, question: Question, tell: ProgressCallback = lambda words, do
     from dmlcore.training.state import embedder
 
     state, path = _state(run), path_of(run, question.query, question.right, question.wrong)
-    assert path is not None  # _state found the evaluation
+    assert path is not None  # _state raises an error without an evaluation
     rows, searched = evaluation.rows_of(state.data, "test")
     labels, place = state.data.labels[rows], {int(index): row for row, index in enumerate(rows)}
     # Three samples of the data set, as rows of the test split.
@@ -101,7 +124,7 @@ def make(run: Run, question: Question, tell: ProgressCallback = lambda words, do
         d_ap, d_an = (float(np.linalg.norm(case.points[0] - case.points[i])) for i in (1, 2))
         return _told(case.before) | {"map_at_r": score.map_at_r, "d_ap": d_ap, "d_an": d_an}
 
-    # Losses that an earlier question has already asked of this triplet stay in the file.
+    # Losses of earlier questions on this triplet stay in the file.
     o = state.spec.optimiser
     result: dict[str, Any] = {
         "rule": f"{o.name} at rate {o.learning_rate:g}",
@@ -123,7 +146,7 @@ def make(run: Run, question: Question, tell: ProgressCallback = lambda words, do
 
 
 def _state(run: Run) -> TrainingState:
-    """The training state with the weights of the newest evaluation, in evaluation mode."""
+    """Return the training state with the weights of the newest evaluation, in evaluation mode."""
     from dmlcore.storage import checkpoint
     from dmlcore.training import starts
     from dmlcore.training.state import embedder, use_best
@@ -142,7 +165,7 @@ def _state(run: Run) -> TrainingState:
 
 
 def _step(state: TrainingState, loss: TripletLoss, inputs: Any) -> bool:
-    """One step on the triplet from the weights as they are; whether it had a force at all."""
+    """Take one optimiser step on the triplet; return False if the loss has no force, so that nothing moves."""
     from torch import nn
 
     from dmlcore.training import loop, optimisers
@@ -164,7 +187,7 @@ def _step(state: TrainingState, loss: TripletLoss, inputs: Any) -> bool:
 
 
 def _plain(hyper: Hyper) -> dict[str, float | str | None]:
-    """For JSON, which lacks infinity."""
+    """Replace infinity, which JSON lacks, by None."""
     return {name: None if value == math.inf else value for name, value in hyper.items()}
 
 

@@ -1,1 +1,1 @@
-"""Which training samples made a failure: what each did, step by step, to the margin of its query."""
+"""Influence of training samples on failures: the change of a query's margin in each training step."""

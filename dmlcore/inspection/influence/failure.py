@@ -1,4 +1,4 @@
-"""The influence on one failure, asked for by a page and kept with the run: who harmed it, who helped it."""
+"""Influence of the training samples on one failure, computed when a page requests it and stored with the run."""
 
 from __future__ import annotations
 
@@ -22,48 +22,70 @@ if TYPE_CHECKING:
     from dmlcore.training.state import TrainingState
 
 FOLDER = "influence"
-NAMED = 0.01  # share of the training split that is named as those to leave out
+NAMED = 0.01  # share of the training split that is listed as candidates for removal
 KEYS = ("begin", "end", "steps", "train", "seen", "harm", "help", "harmful", "helpful")
 
-Triplet = tuple[int, int, int]  # samples of the data set: query, right, wrong neighbour
+Triplet = tuple[int, int, int]  # sample indices of the query, its right and its wrong neighbour
 
 
 @dataclass(frozen=True)
 class FailureQuestion:
-    """Samples of the data set."""
+    """Failure whose causes are requested.
+
+    Args:
+        query: Sample index of the query.
+        right: Sample index of its right neighbour.
+        wrong: Sample index of its wrong neighbour.
+    """
 
     query: int
     right: int
     wrong: int
 
     def to_json(self) -> str:
-        """As `from_json` reads it."""
+        """Return the JSON text that `from_json` reads."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> FailureQuestion:
-        """The question of a job; raises ValueError or KeyError for another text."""
+        """Read the result of `to_json`.
+
+        Raises:
+            ValueError: The text is not JSON, or an index is not an integer.
+            KeyError: A field is missing.
+        """
         data = json.loads(text)
         return cls(*(int(data[name]) for name in ("query", "right", "wrong")))
 
 
 def path_of(run: Run, query: int, right: int, wrong: int) -> Path | None:
-    """Where the result on a triplet of the newest evaluation is kept; None before an evaluation."""
+    """Return the path of the result for a triplet of the newest evaluation; None without an evaluation."""
     return answers.path_of(run, FOLDER, query, right, wrong)
 
 
 def read(path: Path | None) -> dict[str, Any] | None:
-    """What `make` has written; None where there is nothing or nothing whole."""
+    """Read the result that `make` wrote; None if it is missing or incomplete."""
     return answers.read(path, KEYS)
 
 
 def make(run: Run, question: FailureQuestion, tell: ProgressCallback = lambda words, done, total: None) -> Path:
-    """Find what each training sample did to the margin of a failure, and write it; return the file.
+    """Compute the influence of each training sample on the margin of a failure and write it; return the file.
 
-    {"begin", "end": the steps between which was looked, "steps": how many were taken apart, "train": samples of the
-    training split, "seen": how many of them a step taken apart saw, "harm" < 0 and "help" > 0: sums of what lowered and
-    raised the margin, "harmful", "helpful": [[sample, influence], ...], the strongest first, as many as `named` says}.
-    Raises what `of_failures` raises.
+    The file holds:
+        begin, end: Range of the examined steps.
+        steps: Number of steps that were decomposed by sample.
+        train: Number of training samples.
+        seen: Number of training samples with an influence.
+        harm, help: Sums of the negative and of the positive influences.
+        harmful, helpful: Lists of [sample index, influence], strongest first, with `named` entries, at least 12.
+
+    Args:
+        run: Evaluated run.
+        question: Failure to examine.
+        tell: Callback for progress.
+
+    Raises:
+        RunError: The run has no embeddings; for other errors see `of_failures`.
     """
     path = path_of(run, question.query, question.right, question.wrong)
     if path is None:
@@ -80,9 +102,16 @@ def of_failures(
     most: int = MOST,
     tell: ProgressCallback = lambda words, done, total: None,
 ) -> Influence:
-    """What each training sample did to the margin d(query, wrong) - d(query, right) of each failure.
+    """Compute the influence of each training sample on the margin d(query, wrong) - d(query, right) of each failure.
 
-    Raises ValueError for a sample that is not in the test split, and what `retrace.influence` raises.
+    Args:
+        run: Evaluated run.
+        triplets: F failures, each with the sample indices of the query, its right and its wrong neighbour.
+        most: Approximate limit on the number of decomposed steps.
+        tell: Callback for progress.
+
+    Raises:
+        ValueError: A sample is not in the test split; for other errors see `retrace.influence`.
     """
     from dmlcore.training import evaluation
     from dmlcore.training.batches import to_device
@@ -98,12 +127,12 @@ def of_failures(
 
 
 def named(train: int) -> int:
-    """How many samples of a training split of `train` the result names: one in a hundred, rounded up."""
+    """Return how many samples of a training split of `train` samples are listed: one percent, rounded up."""
     return math.ceil(NAMED * train)
 
 
 def most_harmful(values: np.ndarray, count: int) -> np.ndarray:
-    """Places of those that lowered a margin most, the worst first; ties by place, at most `count`."""
+    """Return the positions of the at most `count` most negative values, most negative first, ties by position."""
     order = np.argsort(values, kind="stable")[:count]
     return order[values[order] < 0]
 

@@ -1,13 +1,15 @@
-"""What each sample of one training step did to the margin of failures, to first order in the learning rate.
+"""Influence of each sample of one training step on the margin of failures, to first order in the learning rate.
 
-The margin of a failure is d(query, wrong) - d(query, right): below 0 the wrong neighbour is the nearer one. A step
-moves the weights by -rate * P g, g the gradient of the loss of its batch, P what the optimiser makes of a gradient (the
-inverse root of Adam's second moment). Without a sample g is that of the loss on the rest of the batch, whose embeddings
-stay; so the sample changes the margin by -rate * <gradient of the margin, P (g - g without it)>, exact in the limit of
-small rates. Batch norm's statistics and Adam's moments are taken as they were. A loss that is a mean weighs the rest
-more where a sample is out, so that under such a loss the influences of a batch add up to nearly 0.
+The margin of a failure is d(query, wrong) - d(query, right); it is negative if the wrong neighbour is nearer. A step
+moves the weights by -rate * P g, where g is the gradient of the batch loss and P the preconditioner of the optimiser
+(for Adam, the inverse root of the second moment). Without a sample, g becomes the gradient of the loss on the rest of
+the batch, whose embeddings do not change. The sample therefore changes the margin by -rate * <gradient of the margin, P
+(g - g without the sample)>, which is exact in the limit of small rates. Batch norm statistics and Adam's moments are
+treated as constants. A loss that is a mean gives more weight to the rest if a sample is left out; under such a loss the
+influences of a batch add up to nearly 0.
 
-Source: Pruthi et al. 2020 (TracIn), Sec. 3, with the loss of a batch in place of a sum over samples.
+Reference:
+    Pruthi et al. (2020), TracIn, Sec. 3, with the loss of a batch in place of a sum over samples.
 """
 
 from __future__ import annotations
@@ -31,13 +33,19 @@ from dmlcore.training.state import TrainingState
 from dmlcore.typing import Floats, Ints
 
 Tensors = dict[str, Tensor]
-STEP = 1e-3  # of a difference, over the length of the weights
-MODEL, LOSS = "model.", "loss."  # what a name of a parameter begins with
+STEP = 1e-3  # step of the finite difference, relative to the norm of the weights
+MODEL, LOSS = "model.", "loss."  # prefixes of parameter names
 
 
 @dataclass(frozen=True, eq=False)
 class StepInfluence:
-    """Samples (n,) of a batch, each once, what each did to the margin of each failure (F, n), margins (F,) before."""
+    """Influence of the samples of one batch.
+
+    Args:
+        samples: Distinct sample indices (n,) of the batch.
+        influence: Change (F, n) of the margin of each failure by each sample.
+        margins: Margins (F,) before the step.
+    """
 
     samples: Ints
     influence: Floats
@@ -45,10 +53,15 @@ class StepInfluence:
 
 
 def step(state: TrainingState, number: int, cases: Tensor) -> StepInfluence:
-    """Make step `number` as `loop.step` does, and tell what each sample of its batch did.
+    """Run training step `number` as `loop.step` does, and return the influence of each sample of its batch.
 
-    cases: (3 F, ...) inputs on the device: the queries of F failures, their right, their wrong neighbours. Raises
-    StepError, and TrainingError for what `refuse` refuses.
+    Args:
+        state: Training state before the step; `refuse` must accept it.
+        number: Number of the step.
+        cases: Inputs (3 F, ...) on the device: the queries of F failures, then their right and their wrong neighbours.
+
+    Raises:
+        StepError: The loss or a gradient is not finite.
     """
     loop.begin(state, number)
     batch = state.batches.make(number, lambda indices: embed(state.model, state.data, indices, state.device))
@@ -69,7 +82,7 @@ def step(state: TrainingState, number: int, cases: Tensor) -> StepInfluence:
 
 
 def refuse(state: TrainingState) -> None:
-    """Raise TrainingError for a training run whose steps cannot be taken apart by sample."""
+    """Raise TrainingError for a training run whose steps cannot be decomposed by sample."""
     if state.spec.loss.memory:
         raise TrainingError("The loss compares each batch with a memory of earlier ones, so no step stands by itself")
     if hasattr(state.loss.metric, "embed"):
@@ -85,20 +98,20 @@ def refuse(state: TrainingState) -> None:
 
 
 def _copied(module: nn.Module) -> Tensors:
-    """What a step may change of it, as it is now."""
+    """Return copies of everything that a step may change in a module: trained parameters and buffers."""
     trained = {name: tensor for name, tensor in module.named_parameters() if tensor.requires_grad}
     return {name: tensor.detach().clone() for name, tensor in {**trained, **dict(module.named_buffers())}.items()}
 
 
 def _names(state: TrainingState) -> dict[int, str]:
-    """The name of each parameter that the next step trains."""
+    """Return the name of each parameter that the next step trains, by the id of the parameter."""
     named = [(f"{MODEL}{name}", p) for name, p in state.model.named_parameters()]
     named += [(f"{LOSS}{name}", p) for name, p in state.loss.named_parameters()]
     return {id(parameter): name for name, parameter in named if parameter.requires_grad}
 
 
 def _margins(state: TrainingState, cases: Tensor) -> tuple[Tensor, list[Tensors]]:
-    """The margins (F,) by the weights as they are, in evaluation mode, and the gradient of each by name."""
+    """Return the margins (F,) in evaluation mode, and the gradient of each margin by parameter name."""
     parameters = [p for group in state.optimiser.param_groups for p in group["params"] if p.requires_grad]
     names = _names(state)
     state.model.eval()
@@ -113,10 +126,11 @@ def _margins(state: TrainingState, cases: Tensor) -> tuple[Tensor, list[Tensors]
 
 
 def _factors(state: TrainingState) -> dict[str, Tensor | float]:
-    """What the step that was just made multiplied a gradient by, for each parameter; minus the sign.
+    """Return the factor by which the last step multiplied the gradient of each parameter, without the minus sign.
 
-    Adam and RMSprop: rate / (root of the second moment + epsilon); SGD: rate / (1 - momentum), as a gradient goes on in
-    the steps that follow. Clipping to a norm counts, clipping of single entries does not; nor does weight decay.
+    For Adam and RMSprop it is rate / (root of the second moment + epsilon), for SGD rate / (1 - momentum), because a
+    gradient also acts in the following steps. Clipping by norm is included; clipping of single entries and weight decay
+    are not.
     """
     o, names = state.spec.optimiser, _names(state)
     clipped = 1.0
@@ -142,10 +156,10 @@ def _factors(state: TrainingState) -> dict[str, Tensor | float]:
 def _moves(
     state: TrainingState, number: int, batch: Batch, weights: Tensors, tangents: list[Tensors]
 ) -> tuple[Tensor, list[Tensor]]:
-    """Embeddings (B, D) of the batch by the weights before the step, and how they move along each tangent."""
+    """Return the embeddings (B, D) of the batch before the step, and their derivative along each tangent."""
 
     def embedded(moved: Tensors) -> Tensor:
-        loop.begin(state, number)  # the same dropout each time
+        loop.begin(state, number)  # applies the same dropout in each call
         embeddings: Tensor = functional_call(state.model, moved, (batch.inputs,))
         return embeddings
 
@@ -159,7 +173,7 @@ def _moves(
 
 
 def _derivative(embedded: Callable[[Tensors], Tensor], weights: Tensors, along: Tensors) -> Tensor:
-    """How embeddings move along a tangent: by forward derivatives, or a difference where a layer knows none."""
+    """Return the derivative of embeddings along a tangent: by forward mode, or a difference if a layer lacks it."""
     try:
         with forward_ad.dual_level():
             dual = {n: forward_ad.make_dual(w, along[n]) if n in along else w for n, w in _clones(weights).items()}
@@ -172,7 +186,10 @@ def _derivative(embedded: Callable[[Tensors], Tensor], weights: Tensors, along: 
 
 
 def _difference(embedded: Callable[[Tensors], Tensor], weights: Tensors, along: Tensors) -> Tensor:
-    """The central difference over a thousandth of the length of the weights, to about three digits in float32."""
+    """Return the central difference of embeddings along a tangent.
+
+    The step is STEP times the norm of the weights, which gives about three digits in float32.
+    """
     length = nn.utils.get_total_norm(along.values())
     if not length > 0:
         return torch.zeros_like(embedded(_clones(weights)))
@@ -189,7 +206,7 @@ def _clones(tensors: Tensors) -> Tensors:
 
 
 def _drawn(state: TrainingState, number: int, embeddings: Tensor, labels: Tensor) -> Tuples | None:
-    """The tuples of a miner that draws by chance, which stay those of the step; None of one that can choose again."""
+    """Return the tuples that a random miner draws in the step; None if the miner is not random, or if there is none."""
     if state.loss.miner is None or not state.loss.miner.miner.random:
         return None
     random = torch.Generator().manual_seed(seed_of(state.spec.seed, "miner", number))
@@ -198,9 +215,9 @@ def _drawn(state: TrainingState, number: int, embeddings: Tensor, labels: Tensor
 
 
 def _gradient(state: TrainingState, batch: Batch, weights: Tensors, embeddings: Tensor, out: int | None) -> Tensor:
-    """Gradient of the loss without the sample `out` by the embeddings (B, D)."""
+    """Return the gradient of the loss without sample `out` with respect to the embeddings (B, D)."""
     rows = torch.from_numpy(np.flatnonzero(batch.indices != out)).to(embeddings.device)
-    own = _clones(weights)  # running means are of the step alone
+    own = _clones(weights)  # the running means of the step must not change
     start = embeddings.detach().clone().requires_grad_()
     tuples = batch.tuples if out is None or batch.tuples is None else _left(batch.tuples, rows, len(embeddings))
     loss = functional_call(state.loss, own, (start[rows], batch.labels[rows], None, tuples))
@@ -209,7 +226,7 @@ def _gradient(state: TrainingState, batch: Batch, weights: Tensors, embeddings: 
 
 
 def _left(tuples: Tuples, rows: Tensor, count: int) -> Tuples:
-    """The tuples of the rows that are left, by their places among these."""
+    """Return the tuples whose members are all in `rows`, renumbered as positions in `rows`."""
     place = torch.full((count,), -1, device=rows.device)
     place[rows] = torch.arange(len(rows), device=rows.device)
     moved = torch.stack([place[each] for each in tuples])

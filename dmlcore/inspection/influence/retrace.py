@@ -1,9 +1,9 @@
-"""Which steps of a run are taken again, from which weights: all of them, or some after each kept checkpoint.
+"""Repetition of training steps to measure influences: of all steps, or of some after each kept checkpoint.
 
-Batches, dropout and miners are functions of (seed, step), so a step from a kept checkpoint is that of the run, bit for
-bit on the same machine. A small network, or a head on frozen features, is led through the whole run; of other networks
-some steps are taken from each kept checkpoint, and stand for those up to the next. What was tested are the best weights
-by validation, so later steps do not count.
+Batches, dropout and miners are functions of (seed, step), so a step repeated from a kept checkpoint equals that of the
+run, bit for bit on the same machine. For a small network, or a head on frozen features, the whole run is repeated; for
+other networks some steps are repeated after each kept checkpoint and represent all steps up to the next one. Tests use
+the best weights by validation, so later steps do not count.
 """
 
 from __future__ import annotations
@@ -28,12 +28,20 @@ if TYPE_CHECKING:
 
     from dmlcore.training.state import TrainingState
 
-MOST = 400  # steps that are taken apart
+MOST = 400  # limit on the number of steps that are decomposed by sample
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """Steps start + 1 to stop, from a kept checkpoint (None: from the seed); each every-th counts `weight` times."""
+    """Consecutive training steps to repeat from one checkpoint.
+
+    Args:
+        start: Step of the checkpoint; the first repeated step is start + 1.
+        checkpoint: File of the checkpoint; None to start from the seed.
+        stop: Last repeated step.
+        every: Interval of the decomposed steps; 1 if all are decomposed.
+        weight: Number of steps of the run that one decomposed step represents.
+    """
 
     start: int
     checkpoint: Path | None
@@ -43,16 +51,20 @@ class Stretch:
 
     @property
     def apart(self) -> int:
-        """How many of its steps are taken apart."""
+        """Number of steps that are decomposed by sample."""
         return -(-(self.stop - self.start) // self.every)
 
 
 @dataclass(frozen=True, eq=False)
 class Influence:
-    """What each training sample did to the margin of each failure.
+    """Influence of the training samples on failures.
 
-    samples (n,) of the training split, ascending; influence (F, n), 0 for those that no step saw; steps taken apart, of
-    so many that `begin` to `end` has.
+    Args:
+        samples: Sample indices (n,) of the training split, ascending.
+        influence: Change (F, n) of the margin of each failure; 0 for samples in no decomposed step.
+        steps: Number of decomposed steps.
+        begin: First step of the examined range.
+        end: Last step of the examined range, whose weights were tested.
     """
 
     samples: Ints
@@ -63,13 +75,22 @@ class Influence:
 
 
 def tested_step(saved: Checkpoint) -> int:
-    """The step whose weights are tested: the best by validation, or the last one."""
+    """Return the step whose weights are tested: the best by validation, or the last one."""
     best = any(name.startswith("best.") for name in saved.tensors)
     return int(saved.facts["best_step"] if best else saved.facts["step"])
 
 
 def stretches(run: Run, end: int, most: int = MOST) -> list[Stretch]:
-    """The steps to take again for weights of step `end`, at most about `most` of them taken apart; raises RunError."""
+    """Plan the steps to repeat for weights of step `end`.
+
+    Args:
+        run: Run with its checkpoints.
+        end: Step of the tested weights.
+        most: Approximate limit on the number of decomposed steps.
+
+    Raises:
+        RunError: The weights are those of the start, or a fork kept no checkpoint before `end`.
+    """
     if end <= 0:
         raise RunError(f"{run.id} was tested with the weights it began with, so no training sample made its failures")
     kept = {step: path for step, path in run_directory.kept_checkpoints(run.path).items() if step < end}
@@ -99,10 +120,19 @@ def influence(
     most: int = MOST,
     tell: ProgressCallback = lambda words, done, total: None,
 ) -> Influence:
-    """What each training sample of a run did to the margin of failures; the run is left as it is.
+    """Compute the influence of each training sample on the margins of failures; the run itself is not changed.
 
-    cases: state -> inputs (3 F, ...) as `of_step.step` takes them. Raises RunError, CheckpointError, DataError,
-    TrainingError.
+    Args:
+        run: Run whose steps are repeated.
+        cases: Function that returns the inputs (3 F, ...) of `of_step.step` for a training state.
+        most: Approximate limit on the number of decomposed steps.
+        tell: Callback for progress.
+
+    Raises:
+        RunError: The run has no checkpoint to start from.
+        CheckpointError: A checkpoint is damaged.
+        DataError: The data set cannot be read.
+        TrainingError: The steps cannot be decomposed or repeated.
     """
     from dmlcore.inspection.influence import of_step
     from dmlcore.training import loop
@@ -137,12 +167,12 @@ def influence(
 
 
 def _led_through(spec: RunSpec) -> bool:
-    """Whether all steps are cheap: of a small network, or a head on frozen features."""
+    """Return True if all steps are cheap: for a small network, or a head on frozen features."""
     return spec.model.name in networks.TAKES or spec.model.freeze == "backbone"
 
 
 def _begin(state: TrainingState, stretch: Stretch) -> None:
-    """Bring the state to where the run stood before a stretch."""
+    """Restore the training state that the run had at the start of a stretch."""
     from dmlcore.training import projections
     from dmlcore.training.state import TrainingProgress, restore
 
@@ -156,7 +186,7 @@ def _begin(state: TrainingState, stretch: Stretch) -> None:
 
 
 def _judge(state: TrainingState) -> None:
-    """Validate where the run did, if what it trains depends on that: its rate, or its projections."""
+    """Validate at the steps of the run if its learning rate or its projections depend on validation."""
     from dmlcore.training import evaluation, projections
 
     schedule, number = state.spec.schedule, state.progress.step

@@ -1,1 +1,1 @@
-"""Where a network looks: features and pooling weights over an image."""
+"""Local features of images and the weights that a pooling gives them."""

@@ -1,4 +1,4 @@
-"""Local features of real images in two dimensions: patches of digits, or what a network makes of each position."""
+"""Local features of images in two dimensions: patches of digits, or the features of a network at each position."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from dmlcore.training.build import build, load_data
 from dmlcore.training.state import use_best
 from dmlcore.typing import Floats, Ints, Pixels
 
-MOST_CLASSES, MOST_PER_CLASS = 10, 64  # the study of CIFAR-10: 64 images of each of ten classes
-MOST_PIXELS = 10 * 64 * 32 * 32  # beyond this there are fewer images per class, down to eight
-SHOWN_SIDE = 64  # pixels a side of an image as it is shown, at most
+MOST_CLASSES, MOST_PER_CLASS = 10, 64  # limits on classes and on images per class, as in the study of CIFAR-10
+MOST_PIXELS = 10 * 64 * 32 * 32  # limit on the total; larger images are fewer per class, at least eight
+SHOWN_SIDE = 64  # largest side in pixels of a displayed image
 CHUNK = 64
 WEIGHTS_FILE = "resnet20-cifar10.pt"
 _OTHER_NETWORKS = ("mlp", "tokens")
@@ -31,24 +31,24 @@ _OTHER_NETWORKS = ("mlp", "tokens")
 
 @dataclass(frozen=True, eq=False)
 class LocalFeatures:
-    """n local features, on a grid of (rows, columns), of each of N images, sorted by class."""
+    """Local features of N images, sorted by class: n features per image on a grid of positions."""
 
     features: Floats  # (N, n, 2)
     grid: tuple[int, int]
-    weights: Floats | None  # (N, n) of the run's pooling, where its pooled vector is the sum they weigh
-    dimension: int  # of the features before they were brought to two
-    kept: float | None  # share of their variance in the two principal components; None: they are 2-D themselves
+    weights: Floats | None  # (N, n) pooling weights; None unless the pooled vector is the weighted sum of the features
+    dimension: int  # number of dimensions before the reduction to two
+    kept: float | None  # share of the variance in the two principal components; None if features have two dimensions
     labels: Ints  # (N,)
-    ranks: Ints  # (N,) place of an image within its class
-    indices: Ints  # (N,) into the data set
-    class_names: tuple[str, ...]  # by label
+    ranks: Ints  # (N,) position of an image within its class
+    indices: Ints  # (N,) sample indices in the data set
+    class_names: tuple[str, ...]  # class names by label
     images: Pixels  # (N, side, side, 3)
-    window: int  # pixels a side of the patch that is shown for a position
+    window: int  # side in pixels of the patch that is shown for a position
     stride: float  # pixels between two positions
-    note: str  # what the features are, in plain words
+    note: str  # description of the features
 
     def patch(self, image: int, position: int) -> Pixels:
-        """The pixels (window, window, 3) around a position of an image, shifted inwards at its borders."""
+        """Return the pixels (window, window, 3) around a position of an image, shifted inwards at its borders."""
         side, corner = self.images.shape[1], []
         for place in divmod(position, self.grid[1]):
             start = (place + 0.5) * self.stride - self.window / 2 if self.stride > 1 else place
@@ -58,7 +58,14 @@ class LocalFeatures:
 
 
 def digit_patches(side: int = 3) -> LocalFeatures:
-    """All patches of side x side pixels of scikit-learn's digits, on their two principal components; side 2..6."""
+    """Return all square patches of scikit-learn's digits, projected onto two principal components.
+
+    Args:
+        side: Side of a patch in pixels, 2..6.
+
+    Raises:
+        ValueError: The side is out of range.
+    """
     if not 2 <= side <= 6:
         raise ValueError(f"side must be 2..6 pixels, got {side}")
     dataset = data.load("digits")
@@ -72,16 +79,17 @@ def digit_patches(side: int = 3) -> LocalFeatures:
 
 
 def pretrained_weights() -> Path | None:
-    """The file of ResNet20 weights trained on CIFAR-10, where data are searched for; None if it is not there."""
+    """Return the file of ResNet20 weights trained on CIFAR-10; None if no data folder has it."""
     from dmlcore.data.files.locate import search_folders
 
     return next((p for folder in search_folders() if (p := folder / WEIGHTS_FILE).is_file()), None)
 
 
 def cifar10() -> LocalFeatures:
-    """Last feature maps of a ResNet20 classifier of CIFAR-10 on its test images, on two principal components.
+    """Return the last feature maps of a ResNet20 classifier of CIFAR-10 on test images, on two principal components.
 
-    Raises DataError where data or weights are missing.
+    Raises:
+        DataError: The data or the weights are missing.
     """
     weights = pretrained_weights()
     if weights is None:
@@ -94,9 +102,14 @@ def cifar10() -> LocalFeatures:
 
 
 def of_run(run: Run) -> LocalFeatures:
-    """Local features of the test images of a run, by its best weights, in the space of its embeddings if it has any.
+    """Return local features of the test images of a run, computed with its best weights.
 
-    Raises RunError without images or checkpoint, and what reading data and weights raises.
+    The features are in the space of the embeddings if the head of the network maps single positions to it.
+
+    Raises:
+        RunError: The run has no images or no checkpoint.
+        CheckpointError: The checkpoint is damaged.
+        DataError: The data set cannot be read.
     """
     if not has_images(run.spec):
         raise RunError(f"{run.id} was trained on {run.spec.data.name}, which is no set of images with local features")
@@ -110,7 +123,7 @@ def of_run(run: Run) -> LocalFeatures:
 
 
 def has_images(spec: RunSpec) -> bool:
-    """Whether a run of this spec has a network for images."""
+    """Return True if a run of this spec has a network for images."""
     return spec.model.name not in _OTHER_NETWORKS
 
 
@@ -143,7 +156,7 @@ def _of_network(model: nn.Module, dataset: Dataset, note: str, headed: bool = Tr
 
 
 def _chosen(dataset: Dataset, rows: Ints, per_class: int) -> Ints:
-    """The first samples of the first classes of a part, class after class."""
+    """Return the first `per_class` samples of each of the first classes among `rows`, class by class."""
     labels = dataset.labels[rows]
     classes = np.unique(labels)[:MOST_CLASSES]
     return np.concatenate([rows[labels == c][:per_class] for c in classes])
@@ -180,7 +193,7 @@ def _made(
 
 
 def _plane(features: Floats) -> tuple[Floats, float | None]:
-    """Features (N, n, D) in two dimensions, and the share of their variance that is left; None where D = 2."""
+    """Project features (N, n, D) to two dimensions; also return the share of variance kept, None if D = 2."""
     if features.shape[2] == 2:
         return features, None
     from dmlcore.projection import pca  # scikit-learn is slow to import
@@ -192,7 +205,7 @@ def _plane(features: Floats) -> tuple[Floats, float | None]:
 
 
 def _shown(dataset: Dataset, index: int) -> Pixels:
-    """An image as a square of SHOWN_SIDE pixels at most."""
+    """Return an image as a square with a side of at most SHOWN_SIDE pixels."""
     from PIL import Image
 
     assert dataset.image is not None

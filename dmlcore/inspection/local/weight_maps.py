@@ -1,6 +1,6 @@
-"""Where a pooling looks: the weight of each position in the pooled vector, of every test image of a run.
+"""Pooling weights of a run: the weight of each position in the pooled vector, for every test image.
 
-Torch is imported only to make them, so that pages read them without it.
+Only `write` imports torch, so pages can read the weights without it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dmlcore.storage.arrays import FLOATS, INTEGERS, ArraySpec, Unreadable
 from dmlcore.storage.runs import Run, RunError
 from dmlcore.typing import Bools, Floats, Ints, Singles
 
-CHUNK = 256  # images at once
+CHUNK = 256  # images per forward pass
 WEIGHTS = {
     "indices": ArraySpec(INTEGERS, ("N",)),
     "weights": ArraySpec(FLOATS, ("N", "h", "w")),
@@ -29,10 +29,13 @@ WEIGHTS = {
 
 @dataclass(frozen=True, eq=False)
 class WeightMaps:
-    """Row i is sample `indices[i]` of the data set; weights (N, h, w) sum to 1, or have h = w = 0 without weights.
+    """Pooling weights of the test images.
 
-    foreground (N,): share of the weight on the tiles that show the class, NaN where none is known to; tile (N,): its
-    place, row by row, where it is a single one, else -1.
+    Args:
+        indices: Sample indices (N,) in the data set.
+        weights: Weights (N, h, w), which sum to 1 per image; h = w = 0 if the pooling has no weights.
+        foreground: Share (N,) of the weight on the tiles that show the class; NaN where the tiles are unknown.
+        tile: Position (N,) of the tile that shows the class, row by row; -1 if there is not exactly one.
     """
 
     indices: Ints
@@ -42,14 +45,18 @@ class WeightMaps:
 
 
 def path_of(run: Run) -> Path | None:
-    """The file of the newest evaluation's maps, or None as long as there is none."""
+    """Return the file of the weights of the newest evaluation, or None if there is none."""
     source = run.embeddings()
     path = run.path / "weights" / source.name if source else None
     return path if path and path.is_file() else None
 
 
 def read(path: Path) -> WeightMaps:
-    """The maps in a file; raises RunError if it is damaged."""
+    """Read pooling weights.
+
+    Raises:
+        RunError: The file is damaged.
+    """
     try:
         stored = arrays.read(path, WEIGHTS, remedy="Remove it and compute the weights again")
     except Unreadable as error:
@@ -58,9 +65,13 @@ def read(path: Path) -> WeightMaps:
 
 
 def foreground_share(weights: NDArray[np.floating], shows: Bools) -> Singles:
-    """Share (N,) of weights (N, h, w) on the tiles that show the class; shows (N, T) bool, T = grid x grid.
+    """Compute the share (N,) of the weights on the tiles that show the class.
 
-    A position on the border of two tiles counts for both by its area, so average pooling always has the tiles' share.
+    A position across two tiles counts for both by area, so that average pooling always has the share of the tiles.
+
+    Args:
+        weights: Weights (N, h, w).
+        shows: Flags (N, T), T = grid x grid: True for tiles that show the class.
     """
     grid = isqrt(shows.shape[1])
     rows, columns = (_overlap(grid, count) for count in weights.shape[1:])
@@ -70,7 +81,7 @@ def foreground_share(weights: NDArray[np.floating], shows: Bools) -> Singles:
 
 
 def _overlap(grid: int, positions: int) -> Floats:
-    """(grid, positions): how much of the stretch of each position lies in the stretch of each tile."""
+    """Return a matrix (grid, positions) with the overlap of each position and each tile along one axis."""
     cuts = np.arange(grid + 1) * positions / grid
     begin = np.arange(positions)
     inside = np.minimum(begin + 1, cuts[1:, None]) - np.maximum(begin, cuts[:-1, None])
@@ -78,7 +89,11 @@ def _overlap(grid: int, positions: int) -> Floats:
 
 
 def write(run: Run) -> Path:
-    """Pool the test split by the best weights and write weights/<digest>.npz; RunError before an evaluation."""
+    """Compute the pooling weights of the test split with the best weights; return the file weights/<digest>.npz.
+
+    Raises:
+        RunError: The run has not been evaluated, or its inputs are not images.
+    """
     import torch
 
     from dmlcore.storage import checkpoint
@@ -90,14 +105,14 @@ def write(run: Run) -> Path:
     source, saved = run.embeddings(), checkpoint.load(run.path)
     if source is None or saved is None:
         raise RunError(f"{run.id} has not been evaluated yet, so there is nothing to weigh")
-    # The network as it was tested: its best weights by validation, if there are such.
+    # Use the weights that were tested: the best by validation, if there are any.
     data = load_data(run.spec)
     if len(data.inputs.shape) != 4:
         raise RunError(f"{run.id} is no network for images, so there are no maps to lay over them")
     state = starts.load_for_evaluation(run, saved, dataset=data)
     use_best(state)
     model: Any = state.model.eval()
-    # The share of each position in the pooled vector, chunk by chunk; empty where a pooling has no such shares.
+    # Collect the share of each position in the pooled vector; empty if the pooling has no such shares.
     indices = data.splits["test"]
     parts: list[Singles] = []
     with torch.inference_mode():
@@ -110,7 +125,7 @@ def write(run: Run) -> Path:
             else:
                 parts.append(chunk_weights.float().cpu().numpy().reshape(len(features), *features.shape[2:]))
     weights = np.concatenate(parts)
-    # Of collages it is known what each tile shows: the share that falls on what the label names.
+    # For collages, the tiles that show the labelled class are known.
     share, places = np.full(len(indices), np.nan, np.float32), np.full(len(indices), -1)
     if "shows" in data.facts:
         shows = data.facts["shows"][indices]

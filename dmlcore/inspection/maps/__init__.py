@@ -1,1 +1,1 @@
-"""Embeddings in the plane: settings, maps, their quality, how they form over a training run."""
+"""Maps of embeddings in the plane: settings, computation, quality, and their change over a training run."""

@@ -1,7 +1,8 @@
-"""Maps of what a run has learned: made once for each evaluation and settings, kept beside the embeddings.
+"""Maps of the embeddings of a run, computed once per evaluation and settings and stored next to the embeddings.
 
-embeddings/<digest of the weights>.<name of the settings>.map.npz holds points (n, 2), row by row those of
-embeddings/<digest>.npz, the perplexity that was used (NaN without), and facts as JSON: settings, quality.
+embeddings/<digest of the weights>.<name of the settings>.map.npz holds points (n, 2) in the row order of
+embeddings/<digest>.npz, the perplexity that was used (NaN if the method has none), and facts as JSON: settings and
+quality.
 """
 
 from __future__ import annotations
@@ -38,23 +39,32 @@ MAP = {
 }
 AGAIN = "Compute the map again"
 
-Report = Callable[[float, str], object]  # share done 0..1, in words
+Report = Callable[[float, str], object]  # (finished share in 0..1, message)
 
 
 @dataclass(frozen=True, eq=False)
 class Map:
-    """points (n, 2) float32: row i is row i of the embeddings in the file `source`; quality is None below 4 points."""
+    """Map of embeddings.
+
+    Args:
+        points: Points (n, 2) float32, in the row order of `source`.
+        settings: Settings of the map.
+        quality: Quality of the map; None for fewer than 4 points.
+        source: File of the embeddings.
+        perplexity: Perplexity used, lowered if there are few points; None if the method has none.
+        drawn: Number of points that were mapped if there are very many; the others were placed among them (`placing`).
+    """
 
     points: Singles
     settings: Settings
     quality: Quality | None
     source: Path
-    perplexity: float | None  # as used: lowered where there are few points; None where the method has none
-    drawn: int | None = None  # of very many: how many were mapped, the others placed among them (`placing`)
+    perplexity: float | None
+    drawn: int | None = None
 
     @property
     def words(self) -> str:
-        """For example "t-SNE, perplexity 30, 400 iterations, seed 0", with the perplexity that was used."""
+        """Description such as "t-SNE, perplexity 30, 400 iterations, seed 0", with the perplexity that was used."""
         words = self.settings.words
         if self.perplexity is not None:
             words = words.replace(f"perplexity {self.settings.perplexity:g}", f"perplexity {self.perplexity:.4g}")
@@ -66,19 +76,19 @@ class Map:
 
 
 def path_of(source: Path, settings: Settings) -> Path:
-    """Where the map of an embeddings file is kept."""
+    """Return the path of the map of an embeddings file."""
     return source.with_name(f"{source.stem}.{settings.name}{SUFFIX}")
 
 
 def find(run: Run, settings: Settings, source: Path | None = None) -> Path | None:
-    """The map of the newest embeddings (or of those in `source`) with these settings, or None if it is not made yet."""
+    """Return the map file of the newest embeddings, or of those in `source`; None if it has not been computed."""
     source = source or run.embeddings()
     path = path_of(source, settings) if source else None
     return path if path and path.is_file() else None
 
 
 def made(run: Run) -> list[Settings]:
-    """Settings of all readable maps of the newest embeddings, the newest first."""
+    """Return the settings of all readable maps of the newest embeddings, newest map first."""
     source = run.embeddings()
     paths = list(source.parent.glob(f"{source.stem}.*{SUFFIX}")) if source else []
     layouts = []
@@ -93,7 +103,11 @@ def made(run: Run) -> list[Settings]:
 
 
 def read(path: Path) -> Map:
-    """The map in a file; raises Unreadable."""
+    """Read a map.
+
+    Raises:
+        Unreadable: The file is damaged.
+    """
     facts, settings = _facts(path)
     table = arrays.read(path, MAP, "points", "perplexity", remedy=AGAIN)
     source = path.with_name(path.name.partition(".")[0] + ".npz")
@@ -109,10 +123,17 @@ def read(path: Path) -> Map:
 
 
 def make(run: Run, settings: Settings | None = None, tell: Report = lambda done, words: None) -> Path:
-    """Make and keep the map of the newest embeddings, unless it is there and readable; return its file.
+    """Compute and store the map of the newest embeddings, unless it exists and is readable; return its file.
 
-    settings: default as `Settings()` with the seed of the run. Raises RunError before an evaluation and for embeddings
-    that have no map (too few, collapsed), Unreadable, projection.Missing.
+    Args:
+        run: Run to map.
+        settings: Settings of the map; by default `Settings()` with the seed of the run.
+        tell: Callback for progress.
+
+    Raises:
+        RunError: The run has not been evaluated, or its embeddings cannot be mapped (too few, or collapsed).
+        Unreadable: The embeddings file is damaged.
+        projection.Missing: The package of the method is not installed.
     """
     settings = settings or Settings(seed=run.spec.seed)
     source = run.embeddings()
@@ -120,7 +141,7 @@ def make(run: Run, settings: Settings | None = None, tell: Report = lambda done,
         raise RunError(f"{run.id} has no embeddings yet; evaluate it first")
     path = path_of(source, settings)
     if path.is_file() and _whole(path):
-        os.utime(path)  # the newest
+        os.utime(path)  # makes it the newest map
         return path
     table = arrays.read(source, EMBEDDINGS, "embeddings", "labels", remedy="Evaluate the run again")
     embeddings, sample = table["embeddings"], None
@@ -158,7 +179,18 @@ def draw(
     start: ArrayLike | None = None,
     report: Report | None = None,
 ) -> Singles:
-    """The map (n, 2) float32 of embeddings (n, D); `start` (n, 2): a map to begin with. ValueError, Missing."""
+    """Compute the map (n, 2) float32 of embeddings.
+
+    Args:
+        embeddings: Array (n, D).
+        settings: Settings of the map.
+        start: Initial map (n, 2); by default that of the method.
+        report: Callback for progress.
+
+    Raises:
+        ValueError: The embeddings cannot be mapped (too few, or collapsed).
+        projection.Missing: The package of the method is not installed.
+    """
     title = TITLES[settings.method]
 
     def progress(done: float) -> None:
@@ -190,18 +222,27 @@ def draw(
 
 
 def place(layout: Map, embeddings: ArrayLike) -> Singles:
-    """Where new embeddings (m, D) belong on a map, (m, 2) float32, by the method of the map.
+    """Place new embeddings on a map by its own method.
 
-    PCA: exactly. t-SNE: moved by its gradient among the points of the map, which stand still (`projection.place_tsne`).
-    UMAP, and every map of very many points: the mean of the neighbours, weighted as UMAP weighs them
-    (`projection.place_umap`). Raises ValueError for
-    embeddings of another dimension, Unreadable where those of the map are gone.
+    PCA is exact. t-SNE moves the new points by its gradient while the map stays fixed (`projection.place_tsne`). UMAP,
+    and maps of very many points, use a weighted mean of the neighbours (`projection.place_umap`).
+
+    Args:
+        layout: Map to place the embeddings on.
+        embeddings: Array (m, D).
+
+    Returns:
+        Positions (m, 2) float32.
+
+    Raises:
+        ValueError: The embeddings have another dimension than those of the map.
+        Unreadable: The embeddings of the map are missing or damaged.
     """
     table = arrays.read(layout.source, EMBEDDINGS, "embeddings", "labels", remedy="Evaluate the run again")
     known, points, settings = table["embeddings"], layout.points, layout.settings
     if len(known) != len(points):
         raise Unreadable(f"the map has {len(points)} points, its embeddings {len(known)}. {AGAIN}.")
-    if layout.drawn is not None:  # as all others were placed on it
+    if layout.drawn is not None:  # in the way the other points were placed
         sample = placing.balanced(table["labels"], layout.drawn, settings.seed)
         return placing.among(known[sample], points[sample], np.asarray(embeddings), linear=settings.method == "pca")
     if settings.method == "pca":
@@ -212,12 +253,12 @@ def place(layout: Map, embeddings: ArrayLike) -> Singles:
 
 
 def used_perplexity(settings: Settings, count: int) -> float | None:
-    """The perplexity that so many points allow; None for a method without."""
+    """Return the perplexity for a map of `count` points, lowered if there are few; None if the method has none."""
     return projection.fitting_perplexity(count, settings.perplexity) if settings.method == "tsne" else None
 
 
 def keep(path: Path, facts: dict[str, Any], **content: Array) -> None:
-    """Write arrays and facts (plain data) atomically."""
+    """Write arrays and facts (plain data) to a file atomically."""
     text = np.array(json.dumps(facts, sort_keys=True, allow_nan=False))
     atomic_files.replace(path, lambda file: arrays.save(file, facts=text, **content))
 

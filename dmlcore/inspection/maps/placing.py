@@ -1,6 +1,6 @@
-"""Maps of very many points: a sample balanced over the classes is mapped, every other point placed among it.
+"""Maps of very many points: a class-balanced sample is mapped, and every other point is placed among it.
 
-t-SNE and UMAP of a million points are hours; what is placed lies where its neighbours of the sample lie.
+t-SNE or UMAP of a million points would take hours. A placed point is at the mean of its neighbours in the sample.
 """
 
 from __future__ import annotations
@@ -14,19 +14,29 @@ from dmlcore import projection
 from dmlcore.inspection.maps.quality import Quality, quality
 from dmlcore.typing import Ints, Singles
 
-MOST_MAPPED = 100_000  # points that are mapped all together
+MOST_MAPPED = 100_000  # largest number of points that are mapped together
 SAMPLE = 20_000
-NEIGHBOURS = 15  # of the sample, whose weighted mean a point is placed at
-PART = 2**15  # points that are placed together
-AMONG = 20_000  # points among which the quality is measured
+NEIGHBOURS = 15  # number of neighbours in the sample whose weighted mean is the position of a point
+PART = 2**15  # number of points placed together
+AMONG = 20_000  # number of points on which the quality is measured
 
 
 def balanced(labels: Ints, count: int, seed: int = 0) -> Ints:
-    """Rows (count,), ascending, drawn by the seed: as many of each class (n,) as there are, up to the same number."""
+    """Draw rows balanced over the classes: equally many of each class, or all of a smaller class.
+
+    Args:
+        labels: Class labels (n,).
+        count: Number of rows to draw.
+        seed: Seed of the draw.
+
+    Returns:
+        Rows (count,), ascending.
+    """
     random = np.random.default_rng(seed).permutation(len(labels))
     by_class = random[np.argsort(labels[random], kind="stable")]
     _, starts, sizes = np.unique(labels[by_class], return_index=True, return_counts=True)
-    turn = np.arange(len(labels)) - np.repeat(starts, sizes)  # of each class the first, then the second, ...
+    # turn 0 has one row of each class, turn 1 a second one, ...
+    turn = np.arange(len(labels)) - np.repeat(starts, sizes)
     last = np.random.default_rng([seed, 1]).random(len(labels))
     return np.sort(by_class[np.lexsort((last, turn))[:count]])
 
@@ -39,10 +49,18 @@ def spread(
     linear: bool,
     tell: Callable[[float], object] = lambda done: None,
 ) -> Singles:
-    """Places (n, 2) of all embeddings (n, D), from the map (m, 2) of the sample (m,), which keeps its own.
+    """Place all embeddings from the map of a sample, whose points keep their positions.
 
-    linear: by the axes of its PCA; else at the mean of the nearest of the sample (`projection.place_umap`). The
-    embeddings may be memory-mapped: they are read part by part.
+    Args:
+        embeddings: Array (n, D), may be memory-mapped; it is read block by block.
+        sample: Rows (m,) of the sample.
+        plane: Map (m, 2) of the sample.
+        linear: Project on the principal axes of the sample; otherwise take the weighted mean of the nearest samples
+            (`projection.place_umap`).
+        tell: Callback for the finished share.
+
+    Returns:
+        Positions (n, 2) float32.
     """
     known = embeddings[sample]
     points = np.empty((len(embeddings), 2), np.float32)
@@ -54,14 +72,14 @@ def spread(
 
 
 def among(known: Singles, plane: Singles, new: Singles, *, linear: bool) -> Singles:
-    """Places (k, 2) of new embeddings (k, D) among known ones (m, D) with their map (m, 2)."""
+    """Place new embeddings (k, D) among known embeddings (m, D) with their map (m, 2); return positions (k, 2)."""
     if linear:
         return projection.place_pca(known, new)
     return projection.place_umap(known, plane, new, neighbours=NEIGHBOURS)
 
 
 def quality_of_many(embeddings: Singles, plane: Singles, sample: Ints, seed: int = 0) -> Quality | None:
-    """Quality of a map of very many among AMONG of the points that were placed, drawn by the seed."""
+    """Measure the quality of a map of very many points on at most AMONG placed points, drawn with a seed."""
     placed = np.setdiff1d(np.arange(len(embeddings)), sample, assume_unique=True)
     rows = np.sort(np.random.default_rng([seed, 2]).choice(placed, min(AMONG, len(placed)), replace=False))
     measured = quality(embeddings[rows], plane[rows])

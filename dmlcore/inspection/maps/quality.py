@@ -1,4 +1,4 @@
-"""How far a map may be believed: trustworthiness and the share of neighbours that it keeps."""
+"""Quality of a map of embeddings: trustworthiness and the share of neighbours that it preserves."""
 
 from __future__ import annotations
 
@@ -10,20 +10,25 @@ import numpy as np
 from dmlcore.projection.linear import standardised
 from dmlcore.typing import Floats, Ints
 
-K = 15  # neighbours that are looked at
-MOST_PAIRS = 2**27  # of points whose distances are compared: all of 11,585 points, 2,237 of 60,000
-ROUNDING = 1e-12  # of a squared distance in units of the spread: copies are at distance 0
+K = 15  # number of neighbours
+MOST_PAIRS = 2**27  # limit on compared pairs: all pairs of 11,585 points, or 2,237 of 60,000 points against all
+ROUNDING = 1e-12  # squared distances below this are 0, in units of the spread, so that copies coincide
 NEAR_CHANCE = 0.6
-CHUNK = 2**23  # numbers held at once by one temporary array
+CHUNK = 2**23  # largest number of values in a temporary array
 
 
 @dataclass(frozen=True)
 class Quality:
-    """Both 0..1, 1 is best, over the `k` nearest neighbours of `sampled` of all `points`.
+    """Quality of a map; both measures are in 0..1, and 1 is best.
 
-    trustworthiness: points that are neighbours on the map without being so in the embedding cost it, by their rank
-    there. kept_neighbours: mean share of a point's neighbours in the embedding that are its neighbours on the map.
-    among: of a map of very many, how many of the points placed on it were drawn; neighbours are those among them.
+    Args:
+        trustworthiness: 1 minus a penalty for neighbours on the map that are not neighbours in the embedding, by their
+            rank in the embedding.
+        kept_neighbours: Mean share of a point's neighbours in the embedding that are also its neighbours on the map.
+        k: Number of neighbours.
+        sampled: Number of points whose neighbours were compared.
+        points: Number of points of the map.
+        among: For maps of very many points, the number of placed points among which neighbours were searched.
     """
 
     trustworthiness: float
@@ -35,14 +40,14 @@ class Quality:
 
     @property
     def doubt(self) -> str:
-        """What to say where neighbours on the map are hardly better than others, else nothing."""
+        """Warning for maps whose neighbours are hardly better than random ones, otherwise ""."""
         if self.trustworthiness >= NEAR_CHANCE:
             return ""
         return "Points strewn at random have a trustworthiness of 0.5: who lies beside whom on this map says nothing."
 
     @property
     def words(self) -> str:
-        """For example "trustworthiness 0.962, 58.1 % of the 15 nearest neighbours kept (measured on 2,237 points)"."""
+        """Description such as "trustworthiness 0.962, 58.1 % of the 15 nearest neighbours kept (measured on ...)"."""
         sample = "" if self.sampled == self.points else f" (measured on {self.sampled:,} of {self.points:,} points)"
         if self.among is not None:
             sample = f" (measured on {self.sampled:,} of {self.points:,} points, among {self.among:,} that were placed)"
@@ -51,18 +56,29 @@ class Quality:
         return f"{words}. {self.doubt}" if self.doubt else words
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return the fields as plain data."""
         return asdict(self)
 
 
 def quality(embeddings: Any, plane: Any, *, k: int = K, most_pairs: int = MOST_PAIRS) -> Quality | None:
-    """Quality of a map (N, 2) of embeddings (N, D); None for fewer than 4 points, which have no far neighbour.
+    """Measure the quality of a map.
 
-    k is lowered to (N - 1) // 2, above which trustworthiness is not defined. Beyond `most_pairs` distances it is
-    measured on evenly spaced points, each against all others, so memory stays bounded. Points at equal distance count
-    as equally near: copies cost nothing. Raises ValueError naming the argument.
+    Points at equal distance count as equally near, so copies cost nothing.
 
-    Source: Venna and Kaski (2001), "Neighborhood preservation in nonlinear projection methods", eq. 1.
+    Args:
+        embeddings: Array (N, D).
+        plane: Map (N, 2) of the embeddings.
+        k: Number of neighbours, lowered to (N - 1) // 2, above which trustworthiness is undefined.
+        most_pairs: If N * N exceeds this number, evenly spaced points are compared with all others, to bound memory.
+
+    Returns:
+        The quality, or None for fewer than 4 points, none of which has a neighbour that is not near.
+
+    Raises:
+        ValueError: An argument has the wrong shape; the message names it.
+
+    Reference:
+        Venna and Kaski (2001), "Neighborhood preservation in nonlinear projection methods", eq. 1.
     """
     points, flat = standardised(embeddings)[0], standardised(plane)[0]
     count = len(points)
@@ -77,7 +93,7 @@ def quality(embeddings: Any, plane: Any, *, k: int = K, most_pairs: int = MOST_P
         far, near = _squares(points, part), _squares(flat, part)
         on_map = np.argpartition(near, k - 1, axis=1)[:, :k]
         farness = np.take_along_axis(far, on_map, axis=1)  # (rows, k), in the embedding
-        # The rank in the embedding, from 1: how many are strictly nearer, and one.
+        # The rank in the embedding is 1 plus the number of points that are strictly nearer.
         far.sort(axis=1)
         ranks = _counts(far, farness) + 1
         penalty += int(np.maximum(0, ranks - k).sum())
@@ -92,7 +108,7 @@ def _sample(count: int, most_pairs: int) -> Ints:
 
 
 def _squares(points: Floats, rows: Ints) -> Floats:
-    """Squared distances (rows, N) of some points to all; to themselves infinity."""
+    """Return the squared distances (rows, N) from some points to all points; infinity to themselves."""
     lengths = np.einsum("ij,ij->i", points, points)
     squares: Floats = lengths[rows, None] + lengths - 2 * points[rows] @ points.T
     squares[squares < ROUNDING * points.shape[1]] = 0  # the mean square length is the number of dimensions
@@ -101,5 +117,5 @@ def _squares(points: Floats, rows: Ints) -> Floats:
 
 
 def _counts(ordered: Floats, values: Floats) -> Ints:
-    """How many of each row of `ordered` (rows, N) are below each of `values` (rows, k)."""
+    """Count the entries in each row of `ordered` (rows, N) that are below each of `values` (rows, k)."""
     return np.stack([np.searchsorted(row, wanted) for row, wanted in zip(ordered, values, strict=True)])

@@ -1,4 +1,4 @@
-"""How a map of embeddings is made: the method and its settings, checked, with a name for the file that keeps it."""
+"""Settings of a map of embeddings: the method and its parameters, with a name for the file of the map."""
 
 from __future__ import annotations
 
@@ -21,11 +21,18 @@ FEWEST_ITERATIONS, MOST_ITERATIONS = 100, 5000
 
 @dataclass(frozen=True)
 class Settings:
-    """Method and settings of a map; those that the method does not use are ignored by `used`, `name` and `same`.
+    """Method and parameters of a map; parameters that the method does not use are ignored.
 
-    perplexity: t-SNE, above 1 (lowered to a third of the points). iterations: t-SNE (early exaggeration included) and
-    UMAP (epochs), 100..5000. neighbours: UMAP, 2..1000. min_dist: UMAP, 0..1. seed: 0..2^32 - 1. Raises ValueError
-    naming the setting.
+    Args:
+        method: "tsne", "umap" or "pca".
+        perplexity: t-SNE: above 1; lowered to a third of the number of points.
+        iterations: t-SNE (early exaggeration included) and UMAP (epochs): 100..5000.
+        neighbours: UMAP: 2..1000.
+        min_dist: UMAP: 0..1.
+        seed: 0 to 2^32 - 1.
+
+    Raises:
+        ValueError: A value is out of range; the message names it.
     """
 
     method: Method = "tsne"
@@ -62,17 +69,17 @@ class Settings:
 
     @property
     def used(self) -> dict[str, Any]:
-        """The method and the settings that it uses, as plain data."""
+        """The method and the parameters that it uses, as plain data."""
         return {"method": self.method} | {name: getattr(self, name) for name in USED[self.method]}
 
     @property
     def name(self) -> str:
-        """16 hexadecimal digits that two settings share if and only if they make the same map."""
+        """Digest of the settings, 16 hexadecimal digits, equal if and only if two settings give the same map."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()[:16]
 
     @property
     def words(self) -> str:
-        """For example "t-SNE, perplexity 30, 400 iterations, seed 0"."""
+        """Description such as "t-SNE, perplexity 30, 400 iterations, seed 0"."""
         each = {
             "perplexity": f"perplexity {self.perplexity:g}",
             "iterations": f"{self.iterations} iterations",
@@ -83,16 +90,20 @@ class Settings:
         return ", ".join([TITLES[self.method], *(each[name] for name in USED[self.method])])
 
     def same(self, other: Settings) -> bool:
-        """Whether both make the same map."""
+        """Return True if both settings give the same map."""
         return self.used == other.used
 
     def to_json(self) -> str:
-        """One line with what is used; `from_json` gives the other settings their defaults."""
+        """Return one line of JSON with the parameters that the method uses."""
         return json.dumps(self.used, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> Settings:
-        """Settings from JSON; names left out have their defaults. Raises ValueError naming what is wrong."""
+        """Read settings from JSON; missing parameters have their defaults.
+
+        Raises:
+            ValueError: The text is not JSON, a name is unknown or a value is out of range.
+        """
         data = json.loads(text)
         known = {field.name for field in fields(cls)}
         if not isinstance(data, dict) or set(data) - known:

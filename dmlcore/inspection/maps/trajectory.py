@@ -1,7 +1,7 @@
-"""The map over training: one frame for each kept checkpoint, with points tied from frame to frame.
+"""Map over training: one frame per kept checkpoint, with frames aligned so that points can be followed.
 
-trajectories/<name of the settings>.<digest of the checkpoints>.npz holds steps (S,), points (S, n, 2), row by row
-those of kept/STEP.npz, and facts as JSON: settings, how the frames were tied, the quality of each.
+trajectories/<name of the settings>.<digest of the checkpoints>.npz holds steps (S,), points (S, n, 2) in the row order
+of kept/STEP.npz, and facts as JSON: settings, method of alignment, and the quality of each frame.
 """
 
 from __future__ import annotations
@@ -37,9 +37,14 @@ JOINT = (
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """points (S, n, 2) float32 at steps (S,), ascending; row i is row i of each snapshot's embeddings.
+    """Map of the same samples at several training steps.
 
-    how: in plain words, what ties the frames. quality: one for each frame; None below 4 points and where it collapsed.
+    Args:
+        steps: Steps (S,), ascending.
+        points: Points (S, n, 2) float32, in the row order of the embeddings of each snapshot.
+        how: Description of how the frames were aligned.
+        settings: Settings of the maps.
+        quality: Quality of each frame; None for fewer than 4 points and for collapsed frames.
     """
 
     steps: Ints
@@ -50,23 +55,30 @@ class Trajectory:
 
 
 def find(run: Run, settings: Settings) -> Path | None:
-    """The map over all kept checkpoints of now with these settings, or None if it is not made yet."""
+    """Return the file of the map over all current checkpoints, or None if it has not been computed."""
     known = snapshots.snapshots(run)
     path = path_of(run, settings, known) if known else None
     return path if path and path.is_file() else None
 
 
 def path_of(run: Run, settings: Settings, known: list[snapshots.Snapshot]) -> Path:
-    """Where the map over these snapshots is kept: another checkpoint, or other weights at a step, has another name."""
+    """Return the path of the map over the given snapshots.
+
+    The path changes with the steps and the weights of the checkpoints.
+    """
     digest = hashlib.sha256()
     for snapshot in known:
         with open(snapshot.checkpoint, "rb") as file:
-            digest.update(b"%d %s " % (snapshot.step, file.read(64)))  # a checkpoint begins with its SHA-256
+            digest.update(b"%d %s " % (snapshot.step, file.read(64)))  # a checkpoint file starts with its SHA-256
     return run.path / FOLDER / f"{settings.name}.{digest.hexdigest()[:16]}.npz"
 
 
 def read(path: Path) -> Trajectory:
-    """The map over training in a file; raises Unreadable."""
+    """Read a map over training.
+
+    Raises:
+        Unreadable: The file is damaged.
+    """
     table = arrays.read(path, TRAJECTORY, remedy=AGAIN)
     try:
         facts = json.loads(str(table["facts"]))
@@ -83,10 +95,19 @@ def read(path: Path) -> Trajectory:
 
 
 def make(run: Run, settings: Settings | None = None, tell: maps.Report = lambda done, words: None) -> Path:
-    """Make and keep the map over all kept checkpoints, embedding those that lack it; return its file.
+    """Compute and store the map over all kept checkpoints, unless it exists and is readable; return its file.
 
-    settings: default as `Settings()` with the seed of the run. Raises RunError for fewer than two checkpoints and for
-    embeddings that have no map, Unreadable, projection.Missing.
+    Checkpoints without embeddings are embedded first.
+
+    Args:
+        run: Run to map.
+        settings: Settings of the maps; by default `Settings()` with the seed of the run.
+        tell: Callback for progress.
+
+    Raises:
+        RunError: The run has fewer than two kept checkpoints, or its embeddings cannot be mapped.
+        Unreadable: A file of embeddings is damaged.
+        projection.Missing: The package of the method is not installed.
     """
     settings = settings or Settings(seed=run.spec.seed)
     known = snapshots.snapshots(run)
@@ -96,7 +117,7 @@ def make(run: Run, settings: Settings | None = None, tell: maps.Report = lambda 
             "schedule.keep_every, for example 50"
         )
     path = path_of(run, settings, known)
-    # A file that cannot be read is made anew.
+    # An unreadable file is computed again.
     if path.is_file():
         try:
             read(path)
@@ -119,7 +140,7 @@ def make(run: Run, settings: Settings | None = None, tell: maps.Report = lambda 
         "quality": [quality.as_dict() if quality else None for quality in measured],
     }
     maps.keep(path, facts, points=points, steps=np.array([snapshot.step for snapshot in known]))
-    # Maps of another set of checkpoints have another name, and are out of date.
+    # Maps of earlier sets of checkpoints are outdated.
     for old in path.parent.glob(f"{settings.name}.*.npz"):
         if old != path:
             old.unlink(missing_ok=True)
@@ -129,9 +150,18 @@ def make(run: Run, settings: Settings | None = None, tell: maps.Report = lambda 
 def frames(
     embeddings: list[Singles], settings: Settings, report: maps.Report | None = None
 ) -> tuple[Singles, list[Quality | None], str]:
-    """Points (S, n, 2), the quality of each frame and how they are tied, of embeddings S x (n, D).
+    """Compute the frames of a map over training.
 
-    Raises ValueError for frames that do not fit each other, are not finite, or are all collapsed.
+    Args:
+        embeddings: S arrays (n, D), one per step.
+        settings: Settings of the maps.
+        report: Callback for progress.
+
+    Returns:
+        Points (S, n, 2), the quality of each frame, and a description of how the frames were aligned.
+
+    Raises:
+        ValueError: The arrays differ in shape, have values that are not finite, or are all collapsed.
     """
     shapes = {points.shape for points in embeddings}
     if len(shapes) != 1:
@@ -167,7 +197,7 @@ def _joint(embeddings: list[Singles]) -> Singles:
 def _chained(
     embeddings: list[Singles], collapsed: list[bool], settings: Settings, report: maps.Report | None
 ) -> tuple[Singles, str]:
-    """Frames from the last to the first, each started from the one after it, then turned and shifted onto it."""
+    """Compute frames from last to first, each started from the frame after it and then aligned with that frame."""
     count = len(embeddings)
     points = np.zeros((count, len(embeddings[0]), 2), np.float32)
     following = Settings(**{**settings.used, "iterations": max(FEWEST_ITERATIONS, settings.iterations // 2)})
@@ -184,7 +214,7 @@ def _chained(
         plane = maps.draw(embeddings[frame], settings if after is None else following, start=after, report=tell)
         after = plane - plane.mean(axis=0) if after is None else turned(plane, after)
         spread = spread or float(after.std())
-        # Each frame has been optimised longer than the one after it, which makes a map larger and means nothing.
+        # Earlier frames have been optimised for longer, which enlarges a map without any meaning.
         points[frame] = after * (spread / after.std())
     if after is None:
         raise ValueError("the embeddings of every step are all equal (collapsed): there is nothing to spread out")
@@ -199,7 +229,7 @@ def _chained(
 
 
 def turned(plane: Singles, onto: Singles) -> Singles:
-    """A plane (n, 2) rotated, mirrored and shifted, not scaled, so that its points lie nearest to those of `onto`."""
+    """Rotate, mirror and shift a plane (n, 2) so that its points are nearest to those of `onto`; do not scale it."""
     from scipy.linalg import orthogonal_procrustes
 
     ours, theirs = _centred(plane), _centred(onto)
