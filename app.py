@@ -20,7 +20,8 @@ from pages.shared.server.guard import Guard  # noqa: E402
 from pages.shared.server.head import Head  # noqa: E402
 from pages.shared.server.measured import Metering  # noqa: E402
 
-# As `streamlit run` does: another server, started in another folder, would not find .streamlit/config.toml otherwise.
+# Streamlit sets this option in `streamlit run`. Without it, another server that is started in another folder would not
+# find .streamlit/config.toml.
 config._main_script_path = config._main_script_path or __file__
 
 MIDDLEWARE = [Middleware(Metering), Middleware(Guard), Middleware(Head)]

@@ -1,1 +1,1 @@
-"""What the user sees; no mathematics."""
+"""Streamlit pages of the app; mathematics belongs in `dmlcore`."""

@@ -1,4 +1,4 @@
-"""What the server needs beside the pages: its own routes, and a warm-up that runs while the browser loads."""
+"""Server set-up apart from the pages: API routes, and a warm-up that runs while the browser loads."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ from dmlcore.monitoring import logs
 from pages.shared.server import descriptors, host, uploads
 from pages.shared.widgets import session_state
 
-# Modules with ROUTES: what the first page needs, and the rest, which loads for longer than the first page may take.
-# Neither is imported here: the server listens first (torch alone takes a second and a half).
+# Modules with ROUTES: FIRST holds those of the first page, LATER the rest, which take longer to load than the first
+# page may take. None of these modules is imported at the top of this file, so that the server listens immediately
+# (importing torch alone takes 1.5 s).
 FIRST = ("pages.shared.server.static_files", "pages.shared.server.operations", "pages.shared.plane.service")
 LATER = (
     "pages.losses.charges.service",
@@ -52,7 +53,8 @@ LATER = (
     "pages.lessons.export",
 )
 log = logging.getLogger("dmlcore")
-# What the other pages import when they are first opened: two seconds of CPU, which a crowd would wait for together.
+# Modules that the other pages import when they are first opened. They take two seconds of CPU time, for which all
+# concurrent visitors would have to wait.
 OPENED = (
     "PIL.Image",
     "dmlcore.data.report",
@@ -72,38 +74,38 @@ OPENED = (
     "pyarrow",
     "sklearn.datasets",
 )
-# Of the 12 s of processor that opening all pages takes, these take 3.6.
+# Pages that visitors rarely open first. They take 3.6 s of the 12 s of CPU time that opening all pages takes.
 RARELY_FIRST = ("sphere", "collage", "differences")
-QUIET = 6.0  # seconds after the start in which the first visitor has the machine to himself
-MOST_PAUSES = 60  # seconds in which the rest waits for a second without a request
+QUIET = 6.0  # seconds after the start during which the first visitor does not compete with the warm-up
+MOST_PAUSES = 60  # seconds that the rest of the warm-up waits at most for one second without a request
 
 
 @cache
 def routes(modules: tuple[str, ...]) -> Router:
-    """The routes of these modules, which the first call loads."""
+    """Return a router with the routes of these modules; the first call imports the modules."""
     loaded = map(importlib.import_module, modules)
     return Router([route for module in loaded for route in module.ROUTES])
 
 
 class Loaded(BaseRoute):
-    """Hands every address under /api/ to the modules above."""
+    """Route that forwards every request under /api/ to the modules in FIRST and LATER."""
 
-    heard = float("-inf")  # when anything last came in, by time.monotonic
+    heard = float("-inf")  # time.monotonic() of the last incoming message
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Full for /api/... below the path the app is served under, none otherwise."""
+        """Return a full match for /api/... below the base path of the app, no match otherwise."""
         ours = scope["type"] in ("http", "websocket") and host.route(scope).startswith("api/")
         return (Match.FULL if ours else Match.NONE), {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer by the route that matches; 404 if none does."""
+        """Answer with the matching route, or with 404 if no route matches."""
 
         async def heard() -> Message:
             message = await receive()
             self.heard = time.monotonic()
             return message
 
-        scope = dict(scope, path=f"/{host.route(scope)}", root_path="")  # the routes below know no base path
+        scope = dict(scope, path=f"/{host.route(scope)}", root_path="")  # the routes below do not know the base path
         for modules in (FIRST, LATER):
             router = await anyio.to_thread.run_sync(routes, modules)
             if modules == LATER or any(r.matches(scope)[0] == Match.FULL for r in router.routes):
@@ -116,7 +118,7 @@ ROUTES: list[BaseRoute] = [LOADED]
 
 
 def _warm_up() -> None:
-    """What the first field needs."""
+    """Import the routes of the first page, warm up the plane and report the server as ready."""
     from pages.shared.plane import service as plane_service
     from pages.shared.server import operations
 
@@ -128,14 +130,17 @@ def _warm_up() -> None:
 
 
 def for_a_crowd() -> bool:
-    """Whether many come at once, after /api/ready has said so: then all pages are loaded before."""
+    """Return True if all pages must be loaded before /api/ready reports success (DML_WARM=all), for example for a
+    lecture.
+    """
     return os.environ.get("DML_WARM") == "all"
 
 
 def _warm_up_later() -> None:
-    """What the other pages need: their modules, and the second that the first step of an optimiser imports for.
+    """Import the modules of the other pages and compute what their first visitor would wait for.
 
-    What crashes have left in the run store is swept away meanwhile.
+    The first optimiser step imports modules for a second, so one step is run here. Files that crashed processes left in
+    the run store are removed as well.
     """
     from dmlcore.simulation import Simulation, Spec
     from dmlcore.storage import leftovers
@@ -146,33 +151,33 @@ def _warm_up_later() -> None:
     for module in OPENED:
         importlib.import_module(module)
     leftovers.sweep(RunStore().root)
-    RunStore().list()  # what the pages look runs up in
+    RunStore().list()  # fills the cache in which the pages look up runs
     Simulation(Spec(per_class=4)).frame(1)
     plane_service.answer({"settle": True})
     _freeze()
 
 
 def _freeze() -> None:
-    """The collector never walks again what is loaded now (measured: 193 -> 30 ms a rerun)."""
+    """Exclude all loaded objects from garbage collection (measured: 193 -> 30 ms per rerun)."""
     gc.collect()
     gc.freeze()
 
 
 def _recover() -> None:
-    """After a crash of the machine, where DML_RECOVER=1 asks for it; a store that cannot be read stops nothing."""
+    """Resume interrupted work after a machine crash if DML_RECOVER=1; log a warning if the store cannot be read."""
     if os.environ.get("DML_RECOVER") == "1":
         from dmlcore.experiments import recovery
         from dmlcore.storage.runs import RunStore
 
         try:
             resumed = recovery.recover(RunStore(), report=log.info)
-            log.info("%d interrupted runs, studies and jobs go on", len(resumed))
+            log.info("%d interrupted runs, studies and jobs resumed", len(resumed))
         except OSError as error:
             log.warning("nothing could be resumed: %s", error)
 
 
 async def _pause() -> None:
-    """Until nobody has asked for a second: a figure that plays or is dragged would stand still for as long."""
+    """Wait until no request has arrived for a second, so that loading does not stall an animation or a drag."""
     for _ in range(MOST_PAUSES):
         await asyncio.sleep(1)
         if time.monotonic() - LOADED.heard > 1:
@@ -200,7 +205,7 @@ async def _load() -> None:
 
 @asynccontextmanager
 async def lifespan(_: App) -> AsyncIterator[None]:
-    """Serve at once; load what the first field needs meanwhile, and the rest once the first visitor has seen it."""
+    """Serve immediately; load the first page's modules meanwhile, the others after the first visitor has seen it."""
     logs.configure_server_logs()
     descriptors.raise_limit()
     asyncio.set_event_loop_policy(descriptors.SessionLoopPolicy())
@@ -212,6 +217,6 @@ async def lifespan(_: App) -> AsyncIterator[None]:
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
-    # The thread above may still be importing this module: then no worker of it has begun.
+    # The warm-up thread may still be importing this module; in that case none of its workers has started.
     if (pool := getattr(sys.modules.get("pages.shared.plane.service"), "WORKERS", None)) is not None:
         pool.stop()

@@ -1,1 +1,1 @@
-"""What several pages use; pages know nothing else of each other."""
+"""Code shared by several pages; pages do not import each other."""

@@ -232,7 +232,7 @@ def test_a_name_that_was_made_to_point_here_shows_nothing(visitor, server):
     page = visitor()
     answer = page.goto(f"http://evil.example:{server.port}/")
     assert answer.status == 403
-    assert "does not answer to this name" in page.inner_text("body")
+    assert "does not answer to this host name" in page.inner_text("body")
 
 
 def command(*words: str, **environment: str) -> subprocess.Popen[str]:
@@ -254,7 +254,7 @@ UVICORN = ("-m", "uvicorn", "app:app", "--host", "0.0.0.0", "--port")
     ("words", "token", "sentence"),
     [
         (UVICORN, "off", "DML Lab does not start: it would listen on 0.0.0.0"),
-        (("app.py",), "short", "DML_TOKEN needs at least 16 letters"),
+        (("app.py",), "short", "DML_TOKEN needs at least 16 characters"),
     ],
 )
 def test_a_start_that_cannot_be_meant_ends_with_a_sentence(words, token, sentence):
@@ -303,7 +303,7 @@ def test_beyond_loopback_the_printed_address_lets_in_and_no_other(visitor):
         page.goto(f"http://127.0.0.1:{port}/runs")
         page.get_by_label("Token").fill("wrong-wrong-wrong")
         page.get_by_role("button", name="Open").click()
-        page.get_by_text("This is not the token").wait_for()
+        page.get_by_text("This token is not valid").wait_for()
         page.get_by_label("Token").fill(token)
         page.get_by_role("button", name="Open").click()
         page.get_by_test_id("stApp").wait_for()

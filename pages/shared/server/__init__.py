@@ -1,1 +1,1 @@
-"""Routes, guard, sockets, static files, images and exports; never streamlit's pages."""
+"""Routes, access control, WebSockets, static files, images and exports of the server; no Streamlit pages."""

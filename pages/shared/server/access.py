@@ -1,9 +1,10 @@
-"""Who may come in: the names the app answers to, its token, and whether it listens beyond this machine.
+"""Access settings: the host names that the app answers to, its token, and whether it listens beyond loopback.
 
-`DML_HOSTS` names the hosts under which people reach the app beside those of loopback, separated by commas:
-`lab.example.org`, or `https://lab.example.org` where a proxy ends TLS. `DML_TOKEN` is the token itself, `auto` for one
-made at the start, `off` for none on loopback, `proxy` for none because an authenticating proxy stands before every way
-to the port. Without it there is a token exactly where the app listens beyond loopback.
+`DML_HOSTS` lists the host names under which people reach the app in addition to the loopback names, separated by
+commas: `lab.example.org`, or `https://lab.example.org` if a proxy terminates TLS. `DML_TOKEN` is the token itself,
+`auto` for a generated token, `off` for no token (loopback only), or `proxy` for no token because an authenticating
+proxy protects every way to the port. If `DML_TOKEN` is not set, a token is required exactly if the app listens beyond
+loopback.
 """
 
 from __future__ import annotations
@@ -21,28 +22,27 @@ from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
-SHORTEST_TOKEN = 16  # characters that a person chose: fewer can be tried out
+SHORTEST_TOKEN = 16  # minimum number of characters of a chosen token; shorter ones can be guessed by brute force
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(:[0-9]{1,5})?", re.ASCII)
-_TOKEN = re.compile(r"[A-Za-z0-9._~-]+", re.ASCII)  # what an address and a cookie carry as it is
+_TOKEN = re.compile(r"[A-Za-z0-9._~-]+", re.ASCII)  # characters that need no escaping in a URL or a cookie
 
 OPEN_TO_ALL = (
-    "DML Lab does not start: it would listen on {address} and let whoever reaches it start training runs and delete "
-    "runs. "
-    "Leave DML_TOKEN away to get an address with a token, or set DML_TOKEN=proxy if a proxy that asks who comes stands "
-    "before every way to it (docs/reverse-proxy.md)."
+    "DML Lab does not start: it would listen on {address} without a token, and anyone who reaches that address could "
+    "start and delete runs. Unset DML_TOKEN to generate a token, or set DML_TOKEN=proxy if an authenticating proxy "
+    "protects every way to the port (docs/reverse-proxy.md)."
 )
 
 
 class AccessError(ValueError):
-    """A setting that cannot be meant, in a sentence for who starts the app."""
+    """Invalid access setting; the message is written for the person who starts the app."""
 
 
 @dataclass(frozen=True)
 class Access:
-    """What `DML_HOSTS` and `DML_TOKEN` say.
+    """Parsed values of `DML_HOSTS` and `DML_TOKEN`.
 
-    `hosts` maps a name to the scheme of its address, None for that of the connection; `rule` is "" (a token where the
-    app listens beyond loopback), "on", "off" or "proxy".
+    `hosts` maps a host name to the scheme of its address, or to None for the scheme of the connection. `rule` is "" (a
+    token is required if the app listens beyond loopback), "on", "off" or "proxy".
     """
 
     hosts: Mapping[str, str | None]
@@ -51,7 +51,7 @@ class Access:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Access:
-        """The settings; AccessError for those that cannot be meant."""
+        """Return the settings in the environment. Raises AccessError if a value is invalid."""
         hosts: dict[str, str | None] = dict.fromkeys(LOOPBACK_NAMES)
         for entry in environment.get("DML_HOSTS", "").replace(",", " ").split():
             scheme, name = _named(entry)
@@ -64,14 +64,16 @@ class Access:
             return cls(hosts, secrets.token_urlsafe(24), rule)
         if len(token) < SHORTEST_TOKEN or not _TOKEN.fullmatch(token):
             raise AccessError(
-                f"DML_TOKEN needs at least {SHORTEST_TOKEN} letters, digits and . _ ~ - (or is auto, off or proxy)."
+                f"DML_TOKEN needs at least {SHORTEST_TOKEN} characters (letters, digits, . _ ~ -), or one of "
+                "auto, off and proxy."
             )
         return cls(hosts, token, "on")
 
     def names(self, host: str, own: str | None = None) -> str | None:
-        """The name in a Host header if it is allowed, else None; `own` is the address that the connection came in on.
+        """Return the name in a Host header if it is allowed, else None.
 
-        That address needs no list: a stranger can make a name point here, not a number.
+        `own` is the local address of the connection. It needs no entry in `hosts`, because an attacker can make a host
+        name resolve to this machine but not an IP address.
         """
         match = _HOST.fullmatch(host.lower())
         if match is None:
@@ -80,23 +82,23 @@ class Access:
         return name if name in self.hosts or (own is not None and name == in_address(own)) else None
 
     def needs_token(self, beyond: bool) -> bool:
-        """Whether a visitor must show the token, where the app listens beyond loopback or not."""
+        """Return True if visitors must present the token. `beyond` is True if the app listens beyond loopback."""
         return self.rule == "on" or (self.rule == "" and beyond)
 
     def refuses(self, beyond: bool) -> bool:
-        """Whether the app would be open to everybody beyond this machine."""
+        """Return True if the app would be open to everybody, that is without a token beyond loopback."""
         return self.rule == "off" and beyond
 
     def accepts(self, token: str) -> bool:
-        """Whether this is the token, in a time that tells nothing."""
+        """Return True if `token` is the token of the app; compares in constant time."""
         return hmac.compare_digest(token.encode(), self.token.encode())
 
     def cookie(self) -> str:
-        """What the cookie of a visitor with the token holds: not the token, which may be in use elsewhere."""
+        """Return the cookie value for visitors with the token: a digest, because the token may be used elsewhere."""
         return hmac.new(self.token.encode(), b"cookie of DML Lab", hashlib.sha256).hexdigest()
 
     def knows(self, cookie: str) -> bool:
-        """Whether this cookie was given for the token, in a time that tells nothing."""
+        """Return True if `cookie` was issued for the token; compares in constant time."""
         return hmac.compare_digest(cookie.encode(), self.cookie().encode())
 
 
@@ -106,14 +108,14 @@ def _named(entry: str) -> tuple[str | None, str]:
     match = _HOST.fullmatch(name)
     if scheme not in ("", "http", "https") or match is None or match[2]:
         raise AccessError(
-            "DML_HOSTS names hosts such as lab.example.org or https://lab.example.org, without port and path; "
-            f"not {entry!r}."
+            f"DML_HOSTS: {entry!r} is not a valid host name. Use names such as lab.example.org or "
+            "https://lab.example.org, without port and path."
         )
     return scheme or None, name
 
 
 def in_address(host: str) -> str:
-    """A host as an address writes it: IPv6 in brackets, IPv4 also where a socket of both kinds shows it as IPv6."""
+    """Return a host as written in a URL: IPv6 in brackets, IPv4-mapped IPv6 as IPv4, a name unchanged."""
     with contextlib.suppress(ValueError):
         address = ip_address(host)
         if isinstance(address, IPv6Address):
@@ -122,7 +124,7 @@ def in_address(host: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches the address; so it is with a Unix socket, whose path is no address."""
+    """Return True if only this machine can reach `host`; True also for the path of a Unix socket."""
     if "/" in host or host == "localhost":
         return True
     try:
@@ -133,7 +135,7 @@ def is_loopback(host: str) -> bool:
 
 
 def listening() -> list[tuple[str, int]]:
-    """Addresses and ports on which this process listens, whoever opened them."""
+    """Return the (address, port) pairs on which this process listens, including sockets opened by other libraries."""
     addresses = []
     for name in os.listdir("/dev/fd"):
         with contextlib.suppress(OSError):

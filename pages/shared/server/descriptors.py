@@ -1,4 +1,4 @@
-"""How many visitors the server can hold open: the limit of descriptors, and what each session takes of it."""
+"""File descriptors of the server: raise their limit and use fewer per session, to serve more visitors."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ import selectors
 
 
 def raise_limit() -> None:
-    """Let this process open as many descriptors as it may: shells allow 1,024 by custom, not for a reason of ours."""
+    """Raise the limit of open file descriptors to its hard maximum; shells usually set 1,024."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with contextlib.suppress(ValueError, OSError):  # systems whose hard limit is more than they grant
+    with contextlib.suppress(ValueError, OSError):  # systems whose hard limit is higher than the limit they grant
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 class SessionLoop(asyncio.SelectorEventLoop):
-    """An event loop that opens no descriptor before it runs.
+    """Event loop that opens no file descriptor before it runs.
 
-    Streamlit makes one for each session, keeps it with the last 128 closed ones, and runs it only for a script that
-    awaits, which none of ours does: three descriptors a session for nothing.
+    Streamlit creates one loop per session, keeps it together with the last 128 closed sessions, and runs it only for a
+    script that awaits. None of our scripts does, so a standard loop would waste three descriptors per session.
     """
 
     _ssock = _csock = None
     _started = False
 
     def __init__(self) -> None:
-        super().__init__(selectors.PollSelector())  # has no descriptor of its own
+        super().__init__(selectors.PollSelector())  # PollSelector opens no descriptor
 
     def run_forever(self) -> None:
-        """Run until stopped."""
+        """Open the descriptors on the first call, then run until stopped."""
         if not self._started:
             self._started = True
             self._make_self_pipe()
@@ -45,8 +45,8 @@ class SessionLoop(asyncio.SelectorEventLoop):
 
 
 class SessionLoopPolicy(asyncio.DefaultEventLoopPolicy):
-    """Makes such loops; the server's own is running already."""
+    """Event loop policy for sessions; the loop of the server is already running when it is set."""
 
     def new_event_loop(self) -> asyncio.AbstractEventLoop:
-        """A loop of a session."""
+        """Return the event loop of a new session."""
         return SessionLoop()

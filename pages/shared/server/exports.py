@@ -1,6 +1,7 @@
-"""What a page lets take along, as a file: /api/PAGE/WHAT.FORMAT?<the page's own query>.
+"""Downloads of a page: /api/PAGE/NAME.FORMAT?QUERY with the query of the page's own link.
 
-svg, pdf, png: the figure; npz, json: every number; py: a script that computes it again. `dark=1` draws on black.
+svg, pdf and png are figures, npz and json hold every number, and py is a script that repeats the computation. `dark=1`
+draws on black.
 """
 
 from __future__ import annotations
@@ -28,22 +29,22 @@ TYPES = {
 }
 VIEW = ("svg", "pdf", "png", "npz", "json", "py")
 Query = Mapping[str, str]
-Make = Callable[[Query, str, bool], tuple[bytes | str, str]]  # query, format, dark -> content, name of the file
-MOST_AT_ONCE = 2  # a figure takes about a second of one core
+Make = Callable[[Query, str, bool], tuple[bytes | str, str]]  # (query, format, dark) -> (content, file name)
+MOST_AT_ONCE = 2  # a figure takes about one second on one core
 LONGEST_QUERY = 8192
 
-LIMITER = anyio.CapacityLimiter(MOST_AT_ONCE)  # of exports alone: no player waits for a file
+LIMITER = anyio.CapacityLimiter(MOST_AT_ONCE)  # for exports only, so that no animation waits for a file
 
 
 class Refused(Exception):
-    """Why there is no such file, in words for the visitor; status 503: not yet, so that it may be asked for again."""
+    """Refusal of an export, with a message for the visitor. Status 503 means that the request may be repeated later."""
 
     def __init__(self, words: str, status: int = 404) -> None:
         super().__init__(words)
         self.status = status
 
     def response(self) -> Response:
-        """The answer that says so."""
+        """Return the HTTP response with this message and status."""
         return Response(str(self), self.status, headers={"Retry-After": "30"} if self.status == 503 else {})
 
 
@@ -53,10 +54,11 @@ def export_route(
     formats: Collection[str] = VIEW,
     compute: Callable[[Query], Awaitable[None]] | None = None,
 ) -> Route:
-    """GET path.FORMAT?query for some formats of TYPES, answered by make(query, format, dark) -> content, file name.
+    """Return the route GET path.FORMAT?query, answered by make(query, format, dark) -> (content, file name).
 
-    `make` runs in a thread, few at a time; it gets any query a stranger may write, and raises Refused. `compute`, if
-    given, runs first and fills a cache that `make` reads, where that can take longer than a file may.
+    `make` runs in a thread, at most MOST_AT_ONCE at a time; its query is untrusted, and it raises Refused. `compute`,
+    if given, runs first, without this limit, and fills a cache that `make` reads; use it for computations that take
+    longer than a file.
     """
 
     async def answer(request: Request) -> Response:
@@ -77,7 +79,7 @@ def export_route(
 
 
 def file_response(content: bytes | str, name: str, format: str) -> Response:
-    """A file to save under `name`; no browser runs what is in it."""
+    """Return a response that the browser saves under `name` and whose content it does not execute."""
     headers = {
         "Content-Disposition": f'attachment; filename="{name}"',
         "X-Content-Type-Options": "nosniff",
@@ -87,12 +89,12 @@ def file_response(content: bytes | str, name: str, format: str) -> Response:
 
 
 def file_name(stem: str, hyper: Mapping[str, float | str], format: str) -> str:
-    """For example dml-ranking-m0.2.svg: what is shown, and the hyper-parameters that differ from the default."""
+    """Return a file name such as dml-ranking-m0.2.svg: the subject, and the hyper-parameters in `hyper`."""
     changed = "".join(f"-{k}{untrusted.plain(v)}" for k, v in hyper.items())
     return f"dml-{stem.replace('_', '-')}{changed}.{format}"
 
 
 def changed(loss: str, hyper: Mapping[str, float | str]) -> dict[str, float | str]:
-    """The hyper-parameters that differ from those the loss has by default."""
+    """Return the hyper-parameters that differ from the defaults of the loss."""
     defaults = untrusted.hyper(loss, {})
     return {k: v for k, v in hyper.items() if v != defaults[k]}

@@ -1,8 +1,9 @@
-"""The front door: what a request passes before Streamlit or a route of ours sees it, and the headers of every answer.
+"""Access control: checks of every request before Streamlit or our routes see it, and security headers of responses.
 
-A browser lets any web page send requests to this machine, so a request counts as the user's own only if it calls the
-app by a name of its own (`Host`; a stranger's name may be made to point here), comes from the app's own pages
-(`Origin`, `Sec-Fetch-Site`) and, where the app can be reached by others, shows the token (`access`).
+A browser lets any web page send requests to this machine. A request therefore counts as the user's own only if it uses
+one of the app's host names (`Host`; an attacker can make a host name of his own resolve to this machine), comes from
+the app's own pages (`Origin`, `Sec-Fetch-Site`) and, if the app can be reached from other machines, presents the token
+(see `access`).
 """
 
 from __future__ import annotations
@@ -23,14 +24,17 @@ from pages.shared.server.access import OPEN_TO_ALL, Access, AccessError, in_addr
 from pages.shared.server.content_policy import ASSETS, content_policy
 from pages.shared.server.uploads import UploadLimiter
 
-MOST_BYTES = 65_536  # of one WebSocket message to a route of ours; Streamlit bounds its own (server.maxWidgetStateSize)
-LONGEST_START = 60.0  # seconds from the start of the app until its server listens
-HEALTH = ("_stcore/health", "api/ready")  # below the app's own path; open without the token, as probes have none
+# of one WebSocket message to a route of ours; Streamlit limits its own messages (server.maxWidgetStateSize)
+MOST_BYTES = 65_536
+LONGEST_START = 60.0  # seconds that a server may take until it listens
+# paths below the base path; open without the token, because health probes have none
+HEALTH = ("_stcore/health", "api/ready")
 SECURITY_HEADERS = {
     "X-Frame-Options": "SAMEORIGIN",
     "X-Content-Type-Options": "nosniff",
     "Cross-Origin-Resource-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",  # a page that opened the app keeps no handle to navigate it with
+    # a page that opened the app keeps no handle with which it could navigate it
+    "Cross-Origin-Opener-Policy": "same-origin",
     "Referrer-Policy": "same-origin",
 }
 CLOSED = ("/_stcore/metrics", "/_stcore/script-health-check", "/_stcore/agent/")
@@ -39,21 +43,22 @@ SIGN_IN = (ASSETS / "shared" / "sign_in.html").read_text()
 
 
 class Guard:
-    """ASGI middleware around everything: refuses what is not the user's own, and puts the headers on every answer."""
+    """ASGI middleware around the app that refuses foreign requests and adds security headers to every response."""
 
     def __init__(self, app: ASGIApp, access: Access | None = None) -> None:
         self.app, self._access, self.uploads = app, access, UploadLimiter()
-        self._beyond: bool | None = None  # whether a listening socket is reached from elsewhere; None until one is open
+        # True if a listening socket can be reached from elsewhere; None until a socket is open
+        self._beyond: bool | None = None
 
     @property
     def access(self) -> Access:
-        """The settings, read when first needed so that a bad one is told at the start of the server."""
+        """Access settings, read on first use so that an invalid one is reported when the server starts."""
         if self._access is None:
             self._access = Access.from_environment()
         return self._access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, refuse, or hand on."""
+        """Answer the request, refuse it, or pass it to the app."""
         if scope["type"] == "lifespan":
             await self._lifespan(scope, receive, send)
             return
@@ -71,18 +76,22 @@ class Guard:
                 await _handed_on(self.app, scope, receive, send)
 
     def _refusal(self, scope: Scope) -> tuple[int, str, dict[str, str]] | None:
-        """Status, text and headers of what is answered in place of the app; None if the request may pass."""
+        """Return status, text and headers of the refusal; None if the request may pass."""
         headers, server = Headers(scope=scope), scope.get("server")
         own = server[0] if server else None
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
         name = self.access.names(hosts[0], own) if len(hosts) == 1 else None
         if name is None:
-            return 403, "DML Lab does not answer to this name: start it with DML_HOSTS=name to let it.", {}
+            return (
+                403,
+                "DML Lab does not answer to this host name. Restart it with DML_HOSTS=name to allow the name.",
+                {},
+            )
         scheme = self.access.hosts.get(name) or scope.get("scheme", "http").replace("ws", "http")
         if origins and origins != [f"{scheme}://{hosts[0]}"]:
-            return 403, "DML Lab answers its own pages only, and this request comes from another.", {}
+            return 403, "DML Lab answers only its own pages, but this request comes from another site.", {}
         if not _from_here(scope, headers):
-            return 403, "DML Lab answers its own pages only, and this request comes from another.", {}
+            return 403, "DML Lab answers only its own pages, but this request comes from another site.", {}
         if any(closed in f"{scope['path']}/" for closed in CLOSED):
             return 404, "Not found", {}
         beyond = self._is_beyond(own)
@@ -97,15 +106,16 @@ class Guard:
         self, scope: Scope, headers: Headers, host: str, scheme: str
     ) -> tuple[int, str, dict[str, str]] | None:
         _, _, port = host.rpartition("]")[2].partition(":")
-        cookie = f"dml-lab-{port}" if port else "dml-lab"  # cookies ignore ports: one name for each app on this host
+        # cookies ignore ports, so each app on this host uses its own cookie name
+        cookie = f"dml-lab-{port}" if port else "dml-lab"
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         tokens = [value for key, value in query if key == "token"]
         if tokens and scope["type"] == "http":
-            # Also out of what the server logs of this request.
+            # Remove the token from the query, also so that the server does not log it.
             scope["query_string"] = urlencode([(k, v) for k, v in query if k != "token"]).encode()
             if self.access.accepts(tokens[-1]):
                 return 303, "", {"location": _address(scope), "set-cookie": self._set_cookie(cookie, scheme)}
-            return _sign_in("This is not the token of this app, or it was started anew since.")
+            return _sign_in("This token is not valid. The app may have been restarted since you received it.")
         known = cookie_parser(headers.get("cookie", "")).get(cookie, "")
         bearer = headers.get("authorization", "").removeprefix("Bearer ")
         if self.access.knows(known) or self.access.accepts(bearer):
@@ -114,21 +124,21 @@ class Guard:
             return None
         if "text/html" in headers.get("accept", ""):
             return _sign_in("")
-        return 403, "DML Lab asks for its token.", {}
+        return 403, "DML Lab requires its token.", {}
 
     def _set_cookie(self, name: str, scheme: str) -> str:
-        # Lax, as a strict one would not be sent where the redirect from a link elsewhere ends.
+        # SameSite=Lax: a strict cookie would not be sent at the redirect that follows a link from another site.
         secure = "; Secure" if scheme == "https" else ""
         return f"{name}={self.access.cookie()}; Path=/; HttpOnly; SameSite=Lax{secure}"
 
     def _is_beyond(self, own: str | None) -> bool:
-        unix = own is not None and "/" in own  # the path of a socket of this machine: there is no address to find
+        unix = own is not None and "/" in own  # the path of a Unix socket; there is no address to look up
         if self._beyond is None and not unix and (places := listening()):
             self._beyond = not all(is_loopback(host) for host, _ in places)
         return bool(self._beyond) or (own is not None and not is_loopback(own))
 
     async def _lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse to start where everybody could come in; say where the app is, once it listens."""
+        """Refuse to start an app that would be open to everybody; print its address once it listens."""
         try:
             refused = self.access.refuses(self._is_beyond(None)) and OPEN_TO_ALL.format(address=_listed())
         except AccessError as error:
@@ -137,7 +147,7 @@ class Guard:
             await receive()
             await send({"type": "lifespan.startup.failed", "message": refused})
             return
-        if self.access.needs_token(self._is_beyond(None)):  # before what the start resumes writes its first file
+        if self.access.needs_token(self._is_beyond(None)):  # before the start resumes runs, which write files
             _keep_files_private()
         telling = asyncio.create_task(self._tell())
         try:
@@ -146,11 +156,14 @@ class Guard:
             telling.cancel()
 
     async def _tell(self) -> None:
-        """Some servers open their socket after the start: then what was to be refused ends here."""
+        """Print the addresses once a socket is open; stop the server if it turns out to be open to everybody.
+
+        Some servers open their socket only after the start-up event.
+        """
         deadline = asyncio.get_running_loop().time() + LONGEST_START
         while not (places := listening()):
             if asyncio.get_running_loop().time() > deadline:
-                return  # it listens on a Unix socket, which has no address to tell
+                return  # the server listens on a Unix socket, which has no address to print
             await asyncio.sleep(0.05)
         if self.access.refuses(self._is_beyond(None)):
             print(OPEN_TO_ALL.format(address=_listed()), file=sys.stderr, flush=True)
@@ -160,7 +173,7 @@ class Guard:
         print("\n  DML Lab is ready. Open", *(f"    {a}" for a in dict.fromkeys(addresses)), "", sep="\n", flush=True)
 
     def _addresses(self, host: str, port: int) -> list[str]:
-        """Where a browser finds the app; with the token where one is asked for."""
+        """Return the URLs under which a browser finds the app, with the token if it is required."""
         beyond = self._is_beyond(None)
         query = f"?token={self.access.token}" if self.access.needs_token(beyond) else ""
         scheme, path = streamlit_host.scheme(), streamlit_host.base()
@@ -171,9 +184,9 @@ class Guard:
 
 
 def _keep_files_private() -> None:
-    """Let this process and what it starts make files that no other account of the machine can read.
+    """Make files of this process and its children unreadable for other accounts of the machine.
 
-    The token would guard the app alone, and not the runs, notes and logs that it writes.
+    The token protects only the app, not the runs, notes and logs that it writes.
     """
     os.umask(0o077)
 
@@ -183,9 +196,10 @@ def _listed() -> str:
 
 
 def _from_here(scope: Scope, headers: Headers) -> bool:
-    """Return True unless the browser says that another site's page made the request.
+    """Return False if the browser reports that a page of another site made the request.
 
-    A link elsewhere may be followed to a page of the app, but not to /api/, where one request can cost a minute.
+    Following a link from another site to a page of the app is allowed, but not to /api/, where one request can cost a
+    minute of computation.
     """
     if headers.get("sec-fetch-site", "none") in ("none", "same-origin"):
         return True
@@ -194,7 +208,7 @@ def _from_here(scope: Scope, headers: Headers) -> bool:
 
 
 def _address(scope: Scope) -> str:
-    """The address of a request on this server; it begins with one slash, as two would name another server."""
+    """Return the path and query of a request. The path starts with exactly one slash; two would name another server."""
     path = "/" + (scope.get("raw_path") or scope["path"].encode()).decode("latin-1").lstrip("/\\")
     query = scope["query_string"].decode("latin-1")
     return f"{path}?{query}" if query else path
@@ -205,7 +219,7 @@ def _sign_in(given: str) -> tuple[int, str, dict[str, str]]:
 
 
 def _with_headers(scope: Scope, send: Send) -> Send:
-    """`send` with the headers on the first message of an answer; a route's own policy stays beside the common one."""
+    """Return a `send` that adds the security headers to a response; a route's own policy is kept in addition."""
     starts = ("http.response.start", "websocket.accept", "websocket.http.response.start")
     accepted = False
 
@@ -218,7 +232,7 @@ def _with_headers(scope: Scope, send: Send) -> Send:
             headers.update(SECURITY_HEADERS)
             headers.append("Content-Security-Policy", content_policy())
         elif message["type"] == "websocket.close" and not accepted:
-            await _answer(scope, sent, 403, "Refused", {})  # the server's own answer would have no headers
+            await _answer(scope, sent, 403, "Refused", {})  # the server's own response would lack the headers
             return
         await send(message)
 
@@ -226,7 +240,7 @@ def _with_headers(scope: Scope, send: Send) -> Send:
 
 
 async def _answer(scope: Scope, send: Send, status: int, text: str, headers: dict[str, str]) -> None:
-    """A whole answer to a request, or to a handshake that stays one."""
+    """Send a complete response to a request, or to a WebSocket handshake that is refused."""
     prefix = ""
     if scope["type"] == "websocket":
         if "websocket.http.response" not in scope.get("extensions", {}):
@@ -240,11 +254,11 @@ async def _answer(scope: Scope, send: Send, status: int, text: str, headers: dic
     empty = scope["type"] == "http" and scope["method"] == "HEAD"
     await send({"type": f"{prefix}http.response.body", "body": b"" if empty else body})
     if prefix:
-        await asyncio.sleep(0.01)  # uvicorn logs an error where the call returns before it has closed the connection
+        await asyncio.sleep(0.01)  # uvicorn logs an error if the call returns before it has closed the connection
 
 
 def _bounded(receive: Receive, send: Send) -> Receive:
-    """`receive` that ends the connection at a message beyond MOST_BYTES."""
+    """Return a `receive` that closes the connection at a message longer than MOST_BYTES."""
 
     async def received() -> Message:
         message = await receive()
@@ -257,7 +271,7 @@ def _bounded(receive: Receive, send: Send) -> Receive:
 
 
 async def _handed_on(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-    """The app's answer; where it fails before it began one, the answer is ours and has the headers."""
+    """Run the app; if it fails before it starts a response, send an error response that has the security headers."""
     begun = False
 
     async def sent(message: Message) -> None:

@@ -1,4 +1,4 @@
-"""What all pages need in the head of the document, where Streamlit lets nobody write: a style sheet and a script."""
+"""Style sheet and script for the head of every page; Streamlit offers no way to add them."""
 
 from __future__ import annotations
 
@@ -8,25 +8,26 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-# What is sent is no longer the file that these tell of, and it is asked for whole and uncompressed.
+# Headers that no longer match once the document is changed, and request headers that would yield a partial or
+# compressed document.
 _OF_THE_FILE = ("etag", "last-modified", "accept-ranges")
 _OF_A_PART = (b"if-none-match", b"if-modified-since", b"range", b"accept-encoding")
 
 
-_NO_PAGES = ("api", "static", "media", "component", "_stcore")  # first parts of addresses that are no pages
+_NO_PAGES = ("api", "static", "media", "component", "_stcore")  # first path segments that do not address pages
 
 
 class Head:
-    """ASGI middleware that adds assets/shared/page/ to Streamlit's one HTML document, whatever page is asked for.
+    """ASGI middleware that adds assets/shared/page/ to Streamlit's one HTML document, which serves every page.
 
-    Below a folder, where the relative links of that document lead nowhere, it redirects to an address beside the pages.
+    The relative links of that document break below a folder, so such an address is redirected to one without a folder.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass everything on; the document once it is whole."""
+        """Pass everything on; hold the HTML document back until it is complete, then extend it."""
         if scope["type"] != "http" or "text/html" not in Headers(scope=scope).get("accept", ""):
             return await self.app(scope, receive, send)
         if (address := _flat(scope)) is not None:
@@ -53,8 +54,8 @@ class Head:
 
 
 def _flat(scope: Scope) -> str | None:
-    """Return where a request for a page below a folder is sent, so that the app can say that there is none."""
-    from pages.shared.server import host  # late, see below
+    """Return the address to which a request below a folder is redirected, where the app reports an unknown page."""
+    from pages.shared.server import host  # imported late, see _with_head
 
     first, *rest = host.route(scope).strip("/").split("/")
     if not rest or first in _NO_PAGES:
@@ -67,8 +68,9 @@ def _is_document(start: Message) -> bool:
 
 
 def _with_head(start: Message, body: bytes) -> tuple[list[tuple[bytes, bytes]], bytes]:
-    """Headers and body with the two links at the end of the head; an empty body (HEAD) stays empty."""
-    from pages.shared.server import host, static_files  # late: it loads the losses, and the server listens first
+    """Return headers and body with the two links added to the head; an empty body (HEAD request) stays empty."""
+    # imported late: it loads the losses, but the server should listen first
+    from pages.shared.server import host, static_files
 
     at = f"{host.base()}api/assets/{static_files.version()}/shared/page/page"
     links = f'<link rel="stylesheet" href="{at}.css"><script type="module" src="{at}.js"></script>'

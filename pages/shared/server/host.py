@@ -1,5 +1,8 @@
-"""What the server asks of Streamlit: where the app is served, the files that Streamlit serves itself, to open pages
-before visitors do, so that none of a crowd waits for what is computed once, and to be done with a page that is left."""
+"""Access to Streamlit's server and its internals.
+
+Base path of the app, Streamlit's static files, opening pages in advance (so that no visitor waits for computations that
+are cached), and dropping fragments of pages that were left.
+"""
 
 from __future__ import annotations
 
@@ -26,49 +29,49 @@ LONGEST = 120.0  # seconds that a page may take before the next one is opened
 
 
 def base() -> str:
-    """The path the app is served under, ending in a slash."""
+    """Return the base path of the app, with a trailing slash."""
     return f"/{streamlit.get_option('server.baseUrlPath') or ''}/".replace("//", "/")
 
 
 def route(scope: Scope) -> str:
-    """Return the path of a request below the path the app is served under, without a leading slash; "" elsewhere."""
+    """Return the path of a request relative to the base path, without a leading slash; "" if it is outside."""
     path = scope["path"].removeprefix(scope.get("root_path", ""))
     return path.removeprefix(base()) if path.startswith(base()) else ""
 
 
 def scheme() -> str:
-    """How a browser on this machine asks for a page: http, or https where Streamlit has a certificate."""
+    """Return "https" if Streamlit has a certificate, else "http"."""
     return "https" if streamlit.get_option("server.sslCertFile") else "http"
 
 
 def internal_address() -> str | None:
-    """Under which address others of the same network find this machine."""
+    """Return the address of this machine in its network, or None."""
     return net_util.get_internal_ip()
 
 
 def requested_page() -> str:
-    """Return the page that the address names as the session opens; "" later, when the browser names it by a hash."""
+    """Return the page in the address of a new session; "" later, when the browser identifies pages by a hash."""
     context = get_script_run_ctx()
     manager = context.pages_manager if context else None
     return (manager.intended_page_name or "") if manager and not manager.intended_page_script_hash else ""
 
 
 def sessions() -> int:
-    """How many tabs are connected now."""
+    """Return the number of connected browser tabs."""
     stats = Runtime.instance().stats_mgr.get_stats([ACTIVE_SESSIONS_FAMILY]) if Runtime.exists() else {}
     return sum(int(stat.value) for stat in stats.get(ACTIVE_SESSIONS_FAMILY, ()) if isinstance(stat, GaugeStat))
 
 
 def uploaded_bytes() -> dict[str, int]:
-    """Return the bytes of the files that each session has uploaded."""
+    """Return the total size in bytes of the uploaded files of each session."""
     files = getattr(Runtime.instance().uploaded_file_mgr, "file_storage", {}) if Runtime.exists() else {}
     return {session: sum(len(file.data) for file in list(of.values())) for session, of in list(files.items())}
 
 
 def remove_orphaned_uploads() -> None:
-    """Remove uploaded files whose session is closed; one that lost its connection keeps them while it may come back.
+    """Remove uploaded files of closed sessions. A session that lost its connection keeps its files until it expires.
 
-    Streamlit looks for sessions that expired only when another one closes, so the files of the last one would stay.
+    Streamlit looks for expired sessions only when another session closes, so the files of the last one would stay.
     """
     if uploaded := uploaded_bytes():
         runtime = Runtime.instance()
@@ -78,14 +81,15 @@ def remove_orphaned_uploads() -> None:
 
 
 def be_done_with_left_pages() -> None:
-    """Let no fragment of a page run once a visitor has asked for another page.
+    """Patch Streamlit so that no fragment of a page runs after a visitor has requested another page.
 
-    Streamlit would run it after that page, find nothing to run, and tell the browser that the page before is the one
-    shown, which hides what has come. A component whose answers travel through Streamlit asks until it is gone: every
-    fifteenth page that was opened from there stayed empty.
+    Streamlit would run the fragment after the new page, find nothing to run, and report the previous page as the
+    current one, which hides the new page. A component that communicates through Streamlit sends requests until it is
+    removed: every fifteenth page that was opened from such a page stayed empty.
     """
     request = AppSession.request_rerun
-    left: WeakKeyDictionary[AppSession, str] = WeakKeyDictionary()  # the page that is shown, where another is asked for
+    # the previous page of sessions that requested another one
+    left: WeakKeyDictionary[AppSession, str] = WeakKeyDictionary()
 
     def request_rerun(session: AppSession, state: ClientState | None) -> None:
         page = state.page_script_hash if state else ""
@@ -101,24 +105,24 @@ def be_done_with_left_pages() -> None:
 
 
 class _Visitor(SessionClient):
-    """A tab that shows nothing; it knows when a page is complete."""
+    """Client without a browser that reports when a page is complete."""
 
     def __init__(self) -> None:
         self.complete = asyncio.Event()
 
     @property
     def client_context(self) -> None:
-        """Of no connection."""
+        """Context of the connection; there is none."""
         return None
 
     def write_forward_msg(self, msg: ForwardMsg) -> None:
-        """A message for the browser."""
+        """Set `complete` at the message that ends a page."""
         if msg.WhichOneof("type") == "script_finished":
             self.complete.set()
 
 
 async def open_pages(addresses: Iterable[str]) -> None:
-    """Open these pages one after another, in a session of their own that ends; nothing without Streamlit's server."""
+    """Run these pages one after another in a temporary session; do nothing if Streamlit's server is not running."""
     if not Runtime.exists():
         return
     runtime, visitor = Runtime.instance(), _Visitor()

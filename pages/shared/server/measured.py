@@ -1,4 +1,4 @@
-"""Counts what the server answers and how long that takes, where DML_METRICS=1 asks for numbers."""
+"""Counts and durations of requests and reruns, collected if DML_METRICS=1."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ OURS = re.compile(r"/api/[a-z_-]+")
 
 
 def measured() -> bool:
-    """Whether numbers are wanted; without, nothing is counted."""
+    """Return True if metrics are enabled; nothing is counted otherwise."""
     return os.environ.get("DML_METRICS") == "1"
 
 
 def rerun(page: str) -> AbstractContextManager[object]:
-    """Measures a rerun of a page, where numbers are wanted."""
+    """Return a context manager that measures a rerun of a page, if metrics are enabled."""
     return _numbers().reruns.labels(page or "home").time() if measured() else nullcontext()
 
 
 class Metering:
-    """ASGI middleware around everything, refusals too: counts, and hands on."""
+    """ASGI middleware around the whole app, including refusals, that counts requests."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand on, and note how it was answered and how long that took."""
+        """Pass the request on and record the status and duration of its response."""
         if scope["type"] == "lifespan" or not measured():
             await self.app(scope, receive, send)
             return
@@ -61,7 +61,7 @@ class Metering:
 
 
 def _route(path: str, status: str) -> str:
-    """A name for the place that answered: few, so that asking for nonsense fills no memory."""
+    """Return a route label; there are few of them, so that requests for random paths cannot exhaust the memory."""
     if status[0] not in "123":
         return "none"
     if ours := OURS.match(path):
@@ -70,6 +70,6 @@ def _route(path: str, status: str) -> str:
 
 
 def _numbers() -> Metrics:
-    from pages.shared.server.operations import numbers  # late: a server without numbers need not load them
+    from pages.shared.server.operations import numbers  # imported late: a server without metrics does not need it
 
     return numbers()

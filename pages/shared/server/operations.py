@@ -1,4 +1,4 @@
-"""What machines ask of the server: whether it can be used yet, and with DML_METRICS=1 what it does, for Prometheus."""
+"""Routes for monitoring: /api/ready (readiness probe) and, with DML_METRICS=1, /api/metrics (Prometheus)."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from dmlcore.storage.runs import RunStore
 
 READY = "/api/ready"
-SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 1.5, 2.5, 5.0, 10.0, 30.0)  # bounds of the histograms
-LOADED = threading.Event()  # the server has what the first page needs
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 1.5, 2.5, 5.0, 10.0, 30.0)  # bucket bounds of the histograms
+LOADED = threading.Event()  # set once the server has loaded the first page
 
 
 class _Store(Collector):
-    """The runs by state, and the room that is left; read when asked."""
+    """Collector of the number of runs by state and of the free disk space; reads the store at each scrape."""
 
     def collect(self) -> Iterator[Metric]:
         store = _store()
@@ -42,19 +42,23 @@ class _Store(Collector):
         for state, count in sorted(Count(run.status() for run in store.list()).items()):
             runs.add_metric([state], count)
         yield runs
-        yield GaugeMetricFamily("dml_store_free_bytes", "Room for runs", value=shutil.disk_usage(_there(store)).free)
+        yield GaugeMetricFamily(
+            "dml_store_free_bytes", "Free disk space for runs", value=shutil.disk_usage(_there(store)).free
+        )
 
 
 class Metrics:
-    """What is counted: requests, open sockets, reruns of pages, sessions, runs, and the process itself."""
+    """Prometheus metrics: requests, open sockets, reruns of pages, sessions, runs and the process itself."""
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
         GCCollector(registry=registry)
         registry.register(_Store())
-        self.requests = Counter("dml_requests", "Answers", ["route", "status"], registry=registry)
-        self.seconds = Histogram("dml_request_seconds", "Until the end", ["route"], buckets=SECONDS, registry=registry)
+        self.requests = Counter("dml_requests", "Responses", ["route", "status"], registry=registry)
+        self.seconds = Histogram(
+            "dml_request_seconds", "Duration of requests", ["route"], buckets=SECONDS, registry=registry
+        )
         self.sockets = Gauge("dml_sockets", "Open WebSockets", registry=registry)
         self.reruns = Histogram("dml_rerun_seconds", "Reruns of a page", ["page"], buckets=SECONDS, registry=registry)
         Gauge("dml_sessions", "Connected tabs", registry=registry).set_function(sessions)
@@ -62,25 +66,25 @@ class Metrics:
 
 @cache
 def numbers() -> Metrics:
-    """Those of this server, which the first call makes."""
+    """Return the metrics of this server, created at the first call."""
     return Metrics()
 
 
 def _store() -> RunStore:
-    from dmlcore.storage.runs import RunStore  # late: the first page needs no runs
+    from dmlcore.storage.runs import RunStore  # imported late: the first page needs no runs
 
     return RunStore()
 
 
 def _there(store: RunStore) -> Path:
-    """The store, or where it will be made."""
+    """Return the run store's folder, or its closest existing parent."""
     return next(path for path in (store.root, *store.root.parents) if path.exists())
 
 
 def _lacks() -> str:
-    """Why no visitor should be sent here now; "" where one may."""
+    """Return why the server is not ready for visitors; "" if it is."""
     if not LOADED.is_set():
-        return "starting: the first page is being loaded"
+        return "starting: the first page is loading"
     if not os.access(_there(store := _store()), os.W_OK):
         return f"runs cannot be written to {store.root}"
     return ""

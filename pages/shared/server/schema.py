@@ -1,4 +1,4 @@
-"""What every component needs to know, as JSON: the losses with formulas, sources and sliders, and the presets."""
+"""Static data for all components as JSON: losses with formulas, sources and sliders, and presets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pages.shared.words.lessons import PLAIN, SITUATIONS, TOUR
 
 @cache
 def schema() -> str:
-    """{"losses": {name: {title, sentence, source, latex, margin, controls}}, "presets", "plain", ...}."""
+    """Return JSON: {"losses": {name: {title, sentence, source, latex, margin, controls}}, "presets", "plain", ...}."""
     return json.dumps(
         {
             "losses": {name: loss(losses.formula(name)) for name in losses.names()},
@@ -31,7 +31,7 @@ def schema() -> str:
 
 
 def loss(formula: losses.LossEntry) -> dict[str, Any]:
-    """What a panel needs of a loss."""
+    """Return the description of a loss that a component's panel displays."""
     margin = getattr(formula, "margin", None)
     return {
         "title": formula.title,

@@ -1,4 +1,4 @@
-"""The front ends of the components, served under an address that changes with their content."""
+"""Front ends of the components, served under an address that changes with their content."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TYPES = {".js": "text/javascript", ".css": "text/css", ".bin": "application/octe
 
 @cache
 def files() -> dict[str, tuple[bytes, str]]:
-    """Every file of every component by its path under assets/: content and media type."""
+    """Return content and media type of every component file, by its path under assets/."""
     contents = {
         p.relative_to(ASSETS).as_posix(): (p.read_bytes(), TYPES[p.suffix])
         for p in sorted(ASSETS.rglob("*"))
@@ -30,14 +30,15 @@ def files() -> dict[str, tuple[bytes, str]]:
 
 
 def _typesetter() -> dict[str, tuple[bytes, str]]:
-    """KaTeX as Streamlit ships it, for formulas like those of st.latex: its manifest knows under which names of today.
+    """Return KaTeX as bundled with Streamlit, so that formulas look like those of st.latex.
 
-    Only the plugin of Streamlit's Markdown fits the style sheet: a second KaTeX lies there, of another version.
+    Streamlit's manifest maps modules to their hashed file names. Only the plugin of Streamlit's Markdown matches the
+    style sheet; Streamlit also bundles a second KaTeX of another version.
     """
     made = json.loads((STATIC / "manifest.json").read_text())
     module = next(entry["file"] for source, entry in made.items() if source.endswith("/rehype-katex/index.js"))
     (sheet,) = made["index.html"]["css"]
-    root = "../../../.."  # from api/assets/VERSION/shared/ up to the path the app is served under
+    root = "../../../.."  # relative path from api/assets/VERSION/shared/ to the base path of the app
     return {
         "shared/katex.js": (f'export {{ default }} from "{root}/{module}";\n'.encode(), TYPES[".js"]),
         "shared/katex.css": (f'@import "{root}/{sheet}";\n@import "formulas.css";\n'.encode(), TYPES[".css"]),
@@ -46,7 +47,7 @@ def _typesetter() -> dict[str, tuple[bytes, str]]:
 
 @cache
 def version() -> str:
-    """Digest of all files: part of their address, so that browsers may keep them for ever."""
+    """Return a digest of all files. It is part of their address, so that browsers may cache them forever."""
     digest = hashlib.sha256()
     for name, (content, _) in sorted(files().items()):
         digest.update(name.encode() + content)
@@ -54,7 +55,7 @@ def version() -> str:
 
 
 def inline(name: str) -> str:
-    """The script of a folder of assets that a page writes into st.html; the content policy allows it by its digest."""
+    """Return the inline script of a folder of assets, for st.html; the content policy allows it by its digest."""
     return (ASSETS / name / "inline.js").read_text()
 
 

@@ -1,6 +1,6 @@
-"""Small images of samples over HTTP: /api/thumb/RUN/INDEX; the run's spec says which data set the index is of.
+"""Small images of samples over HTTP: /api/thumb/RUN/INDEX. INDEX refers to the data set in the spec of the run.
 
-With ?large=1 it is the image of a sample in full screen.
+?large=1 returns the larger image that is shown in full screen.
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ from dmlcore.training.build import load_data
 from dmlcore.typing import Pixels
 from pages.shared.server import host
 
-SIDE, LARGE = 128, 640  # pixels, longest side
+SIDE, LARGE = 128, 640  # pixels of the longest side
 _INDEX = re.compile(r"[0-9]{1,9}")
-_loading = threading.Lock()  # a page asks for dozens of images at once: one thread reads the data set
+_loading = threading.Lock()  # a page requests dozens of images at once; only one thread may read the data set
 
 
 def address(run: Run) -> str:
-    """Where the thumbnails of a run are served; append the index in the data set."""
+    """Return the URL prefix of a run's thumbnails; append the index of a sample in the data set."""
     return f"{host.base()}api/thumb/{run.id}/"
 
 
 def dataset(spec: RunSpec) -> Dataset:
-    """The data set of a spec, shared by all visitors; raises DataError."""
+    """Return the data set of a spec, shared by all visitors. Raises DataError."""
     with _loading:
         return _dataset(_key(spec))
 
 
 def thumbnail(spec: RunSpec, index: int, *, large: bool = False) -> tuple[bytes, str]:
-    """(content, media type) of the image of one sample; raises IndexError, DataError."""
+    """Return (content, media type) of the image of one sample. Raises IndexError, DataError."""
     if not 0 <= index < len(dataset(spec).labels):
         raise IndexError(index)
     return _drawn(_key(spec), index, LARGE) if large else _encoded(_key(spec), index)
 
 
 async def respond(request: Request) -> Response:
-    """One thumbnail; 404 for whatever is not a sample of a run here."""
+    """Return one thumbnail; 404 if the run or the sample does not exist."""
     return await anyio.to_thread.run_sync(_respond, request)
 
 
@@ -63,7 +63,7 @@ def _respond(request: Request) -> Response:
     except (RunError, DataError, IndexError):
         return Response(status_code=404)
     tag = f'"{hashlib.sha256(content).hexdigest()[:16]}"'
-    # A day, not for ever: the address does not change with the files of the data set.
+    # One day, not forever: the address does not change with the files of the data set.
     headers = {"ETag": tag, "Cache-Control": "public, max-age=86400", "X-Content-Type-Options": "nosniff"}
     if tag in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
@@ -74,7 +74,9 @@ ROUTES: list[BaseRoute] = [Route("/api/thumb/{run}/{index}", respond)]
 
 
 def _key(spec: RunSpec) -> str:
-    """What decides the samples and their order, so that runs on the same data share it."""
+    """Return the part of a spec that determines the samples and their order, so that runs on the same data share a
+    cache entry.
+    """
     return RunSpec(seed=spec.seed, data=spec.data).to_json()
 
 
@@ -94,7 +96,7 @@ def _encoded(key: str, index: int) -> tuple[bytes, str]:
 
 
 def _drawn(key: str, index: int, side: int) -> tuple[bytes, str]:
-    dataset(RunSpec.from_json(key))  # read by one thread only
+    dataset(RunSpec.from_json(key))  # loads the data set in one thread only
     pixels = _drawer(key)(index)
     photograph, image = max(pixels.shape[:2]) > SIDE, fitted(pixels, side)
     file = io.BytesIO()

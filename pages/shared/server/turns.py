@@ -1,4 +1,4 @@
-"""Reruns take turns: of a hundred that begin together each is soon done, where all at once would all be late."""
+"""Limit on concurrent reruns: of a hundred that start together, some finish soon, instead of all of them late."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-AT_ONCE = len(os.sched_getaffinity(0)) + 1  # reruns; what is more only takes the interpreter from each other
-LONGEST = 2.0  # seconds: a page that reads a data set for a minute must not hold up the others
+AT_ONCE = len(os.sched_getaffinity(0)) + 1  # concurrent reruns; more would only contend for the GIL
+LONGEST = 2.0  # seconds to wait; a page that reads a data set for a minute must not block the others
 
 _turns = threading.BoundedSemaphore(AT_ONCE)
 
 
 @contextmanager
 def turn() -> Iterator[None]:
-    """A turn of this thread: at once where fewer than AT_ONCE have one, else in order, after LONGEST in any case."""
+    """Wait until fewer than AT_ONCE reruns are running, at most LONGEST seconds, then run the body."""
     has_one = _turns.acquire(timeout=LONGEST)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Limits on the memory that uploaded files take: per session, and for all sessions of a server."""
+"""Limits on the memory of uploaded files, per session and for all sessions of a server."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from starlette.types import Scope
 
 from pages.shared.server import host
 
-LARGEST = 21 << 20  # bytes of one request: server.maxUploadSize and what surrounds the file
-PER_SESSION = 2 * LARGEST  # the app has one box for one file, which may be replaced
+LARGEST = 21 << 20  # bytes of one request: server.maxUploadSize and the multipart overhead
+PER_SESSION = 2 * LARGEST  # the app has one upload widget for one file, which may be replaced
 IN_ALL = 20 * LARGEST
-PURGE_INTERVAL = 60.0  # seconds between two removals of files whose session is gone
+PURGE_INTERVAL = 60.0  # seconds between two removals of files of closed sessions
 
 
 class UploadLimiter:
-    """Counts the bytes that sessions have uploaded or are uploading, and says which upload is too much.
+    """Counter of the bytes that sessions have uploaded or are uploading; decides which upload to refuse.
 
     Args:
-        stored: Returns the bytes that each session has stored.
+        stored: Function that returns the bytes stored by each session.
     """
 
     def __init__(self, stored: Callable[[], Mapping[str, int]] = host.uploaded_bytes) -> None:
@@ -31,7 +31,10 @@ class UploadLimiter:
 
     @contextmanager
     def admit(self, scope: Scope) -> Iterator[str]:
-        """Count a request as arriving while it is handled; yields why it is refused, "" if it is not or no upload."""
+        """Count a request as arriving while it is handled.
+
+        Yields the reason for a refusal, or "" if the request is accepted or is not an upload.
+        """
         session, size = _session(scope), _size(scope)
         if not session:
             yield ""
@@ -39,10 +42,10 @@ class UploadLimiter:
         host.remove_orphaned_uploads()
         held = Counter(self.stored()) + self._arriving
         if held[session] + size > PER_SESSION:
-            yield "This session has uploaded as much as it may. Remove a file, or reload the page."
+            yield "This session has reached its upload limit. Remove a file, or reload the page."
             return
         if held.total() + size > IN_ALL:
-            yield "The server holds as many uploaded files as it can. Try again in a few minutes."
+            yield "The server has reached its limit for uploaded files. Try again in a few minutes."
             return
         self._arriving[session] += size
         try:
@@ -53,20 +56,20 @@ class UploadLimiter:
 
 
 async def purge() -> None:
-    """Remove the files of closed sessions from time to time, until cancelled."""
+    """Remove the files of closed sessions every PURGE_INTERVAL seconds until cancelled."""
     while True:
         await asyncio.sleep(PURGE_INTERVAL)
         host.remove_orphaned_uploads()
 
 
 def _session(scope: Scope) -> str:
-    """Return the session that a request uploads a file for, "" if it is no upload."""
+    """Return the session that a request uploads a file for; "" if it is not an upload."""
     if scope["type"] != "http" or scope["method"] != "PUT":
         return ""
     return str(scope["path"].partition("/_stcore/upload_file/")[2].partition("/")[0])
 
 
 def _size(scope: Scope) -> int:
-    """Return how many bytes a request announces; the most that one may have if it does not."""
+    """Return the announced size of a request in bytes, or LARGEST if it announces none."""
     announced = Headers(scope=scope).get("content-length", "")
     return int(announced) if announced.isdecimal() and len(announced) < 16 else LARGEST

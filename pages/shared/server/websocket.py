@@ -1,4 +1,4 @@
-"""Messages between a component and Python over a WebSocket: JSON comes in, the bytes of `wire` go out."""
+"""Messages between a component and Python over a WebSocket: JSON requests, binary answers (see `wire`)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,17 @@ def socket_route(
     limiter: anyio.CapacityLimiter | None = None,
     pool: WorkerPool | None = None,
 ) -> WebSocketRoute:
-    """A WebSocket at `path`: one request, one answer; `heavy` requests are answered by a thread, others on the loop.
+    """Return a WebSocket route at `path` that sends one answer per request.
 
-    `limiter` bounds the threads that answer at once; without one, anyio's common forty do. `pool`: processes that give
-    the same answers; an idle one takes heavy requests, and any while several sockets ask at once.
+    Args:
+        path: Path of the route.
+        answer: Computes the answer to a request.
+        heavy: Returns True for requests to be answered in a thread; others are answered on the event loop.
+        limiter: Limit on concurrent threads; None for the default limit of anyio (40).
+        pool: Worker processes that give the same answers. An idle worker takes heavy requests, and any request while
+            several sockets are active.
 
-    A request that is no JSON object within MOST_BYTES gets {"error": ...} as text. Who may ask is for the guard to say.
+    A request that is not a JSON object of at most MOST_BYTES gets {"error": ...} as text. Access is checked by `guard`.
     """
 
     async def endpoint(socket: WebSocket) -> None:
@@ -48,7 +53,7 @@ def socket_route(
                         await anyio.to_thread.run_sync(answer, request, limiter=limiter) if large else answer(request)
                     )
                 await socket.send_bytes(reply)
-        except (WebSocketDisconnect, KeyError):  # KeyError: a binary frame, which nobody of ours sends
+        except (WebSocketDisconnect, KeyError):  # KeyError: a binary frame, which our components never send
             return
 
     return WebSocketRoute(path, endpoint)
@@ -56,12 +61,12 @@ def socket_route(
 
 def _parsed(text: str) -> Request:
     if len(text) > MOST_BYTES:
-        raise ValueError(f"a request has at most {MOST_BYTES} bytes")
+        raise ValueError(f"a request may have at most {MOST_BYTES} bytes")
     request = json.loads(text, parse_constant=_refuse_constant)
     if not isinstance(request, dict):
-        raise ValueError("a request is a JSON object")
+        raise ValueError("a request must be a JSON object")
     return request
 
 
 def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")

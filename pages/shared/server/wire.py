@@ -1,7 +1,7 @@
-"""Answers as bytes: a JSON header with arrays, and numbers as the few bits that a figure needs.
+"""Binary format of answers: a JSON header followed by arrays, with numbers quantised to the bits that a figure needs.
 
-An answer is a uint32 length, that many bytes of JSON, then the arrays one after another; the JSON's "arrays" tells
-[dtype, shape] of each. `assets/shared/socket.js` is the other end.
+An answer is a uint32 length, a JSON header of that many bytes, then the arrays one after another; "arrays" in the
+header gives [dtype, shape] of each. `assets/shared/socket.js` decodes it.
 """
 
 from __future__ import annotations
@@ -19,21 +19,24 @@ from numpy.typing import NDArray
 from dmlcore.typing import Array, Bytes, Floats
 
 ARROWS = 20  # arrows along one side of a view
-# By dtype, since numpy spells the name of one anew each time.
+# Names by dtype; numpy would build the string at every access.
 NAMES = {np.dtype(name): name for name in ("uint8", "int8", "uint16", "int16", "uint32", "int32", "float32")}
 
 Request = dict[str, Any]
 
 
 def pack(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
-    """One answer; dtypes are uint8, int8, uint16, int16, uint32, int32 or float32 of any shape, little-endian."""
+    """Encode one answer.
+
+    Arrays are little-endian and of any shape, with dtype uint8, int8, uint16, int16, uint32, int32 or float32.
+    """
     table = {name: [NAMES[array.dtype], list(array.shape)] for name, array in arrays.items()}
     head = json.dumps({**header, "arrays": table}, allow_nan=False).encode()
     return b"".join((struct.pack("<I", len(head)), head, *(np.ascontiguousarray(a).tobytes() for a in arrays.values())))
 
 
 def unpack(answer: bytes) -> dict[str, Any]:
-    """The header of an answer, with its arrays under "arrays": the inverse of `pack`."""
+    """Decode an answer: return its header with the arrays under "arrays". Inverse of `pack`."""
     (length,) = struct.unpack_from("<I", answer)
     header: dict[str, Any] = json.loads(answer[4 : 4 + length])
     at, arrays = 4 + length, {}
@@ -45,47 +48,47 @@ def unpack(answer: bytes) -> dict[str, Any]:
 
 
 def identity(request: Request) -> int:
-    """The number of a request, which its answer repeats."""
+    """Return the number of a request, which its answer repeats; 0 if it has none."""
     number = request.get("id")
     return number if isinstance(number, int) else 0
 
 
 def number(x: float) -> float | None:
-    """A number for JSON: None where it is not finite, and no -0."""
+    """Return a number for JSON: None if it is not finite, and 0 instead of -0."""
     return x + 0.0 if math.isfinite(x) else None
 
 
 def shares(values: Floats) -> Bytes:
-    """0..255 for 0..1; beyond is full, NaN is 0."""
+    """Quantise 0..1 to 0..255; values outside are clipped, NaN becomes 0."""
     return np.asarray((255 * np.fmin(np.fmax(values, 0.0), 1.0) + 0.5).astype(np.uint8))
 
 
 def signed_shares(values: Floats) -> Bytes:
-    """1..255 for -1..1, 128 for 0 and NaN; beyond is full."""
+    """Quantise -1..1 to 1..255, with 128 for 0 and NaN; values outside are clipped."""
     held = np.minimum(np.maximum(values, -1.0), 1.0)
     return np.asarray((127 * np.where(np.isnan(held), 0.0, held) + 128.5).astype(np.uint8))
 
 
 def fractions(values: Floats) -> NDArray[np.uint16]:
-    """0..65535 for 0..1; beyond is full."""
+    """Quantise 0..1 to 0..65535; values outside are clipped."""
     return np.asarray((65535 * np.minimum(np.maximum(values, 0.0), 1.0) + 0.5).astype(np.uint16))
 
 
 def over_view(lines: Sequence[Floats], view: tuple[float, float, float]) -> NDArray[np.uint16]:
-    """The points of polylines (K, 2), one line after another, as fractions of a view (centre x, centre y, half)."""
+    """Concatenate polylines (K, 2) and quantise them relative to a view (centre x, centre y, half width)."""
     if not lines:
         return np.empty((0, 2), np.uint16)
     return fractions((np.concatenate(lines) - (np.array(view[:2]) - view[2])) / (2 * view[2]))
 
 
 def arrows(force: Floats, reference: float) -> NDArray[np.int8]:
-    """|F| / (|F| + reference) along F (..., D), times 127: direction exact, length bounded."""
+    """Return F / (|F| + reference) for forces F (..., D), times 127: exact direction, bounded length."""
     length = np.sqrt(np.einsum("...i,...i->...", force, force))[..., None]
     return np.asarray(np.rint(127 * force / (length + reference)).astype(np.int8))
 
 
 @lru_cache(maxsize=8)
 def arrow_nodes(n: int) -> tuple[Array, Array]:
-    """Index of the nodes of an n x n grid that carry an arrow."""
+    """Return the row and column indices of the nodes of an n x n grid that carry an arrow."""
     nodes = ((np.arange(ARROWS) + 0.5) * n / ARROWS).astype(int)
     return nodes[:, None], nodes[None, :]

@@ -1,7 +1,7 @@
-"""Processes that answer fields beside the server's own, so that many hands at once are not one interpreter's work.
+"""Worker processes that compute fields for the server, so that concurrent users do not contend for the GIL.
 
-`python -m pages.shared.server.worker_pool MODULE FD` is such a process: it reads questions from its socket, each a
-uint32 length and JSON, writes what MODULE.answer says as a uint32 length and bytes, and ends with the socket.
+`python -m pages.shared.server.worker_pool MODULE FD` is one worker: it reads requests from its socket, each a uint32
+length and JSON, writes the results of MODULE.answer as a uint32 length and bytes, and exits when the socket closes.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-TOGETHER = 0.1  # seconds within which questions of two sockets count as a crowd
+TOGETHER = 0.1  # seconds within which requests of two sockets count as concurrent
 MOST_BYTES = 1 << 24  # of one answer
-REST = 2.0  # seconds between two replacements: a question that kills its worker must not keep the cores busy
+REST = 2.0  # seconds between two replacements; a request that kills its worker must not keep the cores busy
 
 
 class Worker:
-    """One process and the socket to it; it answers one question at a time, by `answer` of a module."""
+    """One worker process and the socket to it. It answers one request at a time with `answer` of a module."""
 
     def __init__(self, module: str) -> None:
         self.module = module
 
     async def start(self) -> None:
-        """Start the process; it loads while the server goes on."""
+        """Start the process and wait until it has loaded its module."""
         ours, theirs = socket.socketpair()
         command = [sys.executable, "-m", "pages.shared.server.worker_pool", self.module, str(theirs.fileno())]
-        alone = os.environ | {"OMP_NUM_THREADS": "1"}  # a process for each core
+        alone = os.environ | {"OMP_NUM_THREADS": "1"}  # one thread per process, because there is one process per core
         self.process = subprocess.Popen(
             command, cwd=ROOT, env=alone, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL
         )
@@ -44,14 +44,14 @@ class Worker:
         await self.ask("{}")
 
     async def ask(self, question: str) -> bytes:
-        """The answer to a JSON question."""
+        """Send a request (JSON) and return the answer."""
         data = question.encode()
         self.writer.write(struct.pack("<I", len(data)) + data)
         (length,) = struct.unpack("<I", await self.reader.readexactly(4))
         return await self.reader.readexactly(length)
 
     def stop(self) -> None:
-        """End the process."""
+        """Kill the process."""
         if hasattr(self, "writer"):
             self.writer.close()
         self.process.kill()
@@ -59,8 +59,13 @@ class Worker:
 
 
 class WorkerPool:
-    """The workers; none until `start`. One that dies is replaced at the next question; without any, the server answers
-    all by itself. module: that whose `answer` they call."""
+    """Pool of worker processes, empty until `start`.
+
+    A worker that dies is replaced at the next request. Without any worker the server computes all answers itself.
+
+    Args:
+        module: Module whose `answer` the workers call.
+    """
 
     def __init__(self, module: str) -> None:
         self.module = module
@@ -70,7 +75,7 @@ class WorkerPool:
         self._coming: asyncio.Task[None] | None = None
 
     async def start(self, size: int | None = None) -> None:
-        """Start `size` workers, by default $DML_FIELD_WORKERS, or else one for every core this process may use."""
+        """Start `size` workers; by default $DML_FIELD_WORKERS, else one per core that this process may use."""
         self._idle: asyncio.Queue[Worker | None] = asyncio.Queue()
         asked = os.environ.get("DML_FIELD_WORKERS", "")
         self._size = size or max(1, int(asked) if asked.isdecimal() else len(os.sched_getaffinity(0)))
@@ -81,14 +86,14 @@ class WorkerPool:
         worker = Worker(self.module)
         try:
             await worker.start()
-        except BaseException:  # died while it loaded, or the server ends
+        except BaseException:  # the worker died while loading, or the server is shutting down
             worker.stop()
             raise
         self.workers.add(worker)
         self._idle.put_nowait(worker)
 
     def _tend(self) -> None:
-        """Bury the dead, which leaves no zombie, and have one of them replaced."""
+        """Remove dead workers, which leaves no zombie process, and start one replacement."""
         for worker in [worker for worker in self.workers if worker.process.poll() is not None]:
             self._lose(worker)
         now = time.monotonic()
@@ -97,38 +102,38 @@ class WorkerPool:
             self._coming = asyncio.create_task(self._replace())
 
     async def _replace(self) -> None:
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError):  # the next question tries again
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):  # the next request tries again
             await self._add()
 
     def _lose(self, worker: Worker) -> None:
         self.workers.discard(worker)
         worker.stop()
         if not self.workers:
-            self._idle.put_nowait(None)  # for those who wait
+            self._idle.put_nowait(None)  # wakes up the waiting requests
 
     def crowded(self, who: int) -> bool:
-        """Whether somebody else than socket `who` asked just now."""
+        """Return True if a socket other than `who` has sent a request within the last TOGETHER seconds."""
         now = time.monotonic()
         others, self._last = self._last[0] != who and now - self._last[1] < TOGETHER, (who, now)
         return others
 
     async def ask(self, question: str) -> bytes | None:
-        """The answer of the next idle worker; None if there are no workers, or if this one died over the question.
+        """Return the answer of the next idle worker; None if there are no workers or this one died.
 
-        The server itself answers nothing while workers do: an answer computed here would keep theirs waiting.
+        While workers exist, the server computes nothing itself, because that would delay the delivery of their answers.
         """
         self._tend()
         worker = None
-        while worker not in self.workers:  # the dead are still in the queue
+        while worker not in self.workers:  # dead workers remain in the queue
             if not self.workers:
                 return None
             worker = await self._idle.get()
-            if worker is None and not self.workers:  # the last one died; the next in the queue shall know too
+            if worker is None and not self.workers:  # the last worker died; wake up the next waiting request too
                 self._idle.put_nowait(None)
         assert worker is not None
         try:
             answer = await worker.ask(question)
-        except BaseException as error:  # died, or nobody waits for the answer any more: of no further use
+        except BaseException as error:  # the worker died, or the request was cancelled; it cannot be reused either way
             self._lose(worker)
             if isinstance(error, (asyncio.IncompleteReadError, ConnectionError)):
                 return None
@@ -137,7 +142,7 @@ class WorkerPool:
         return answer
 
     def stop(self) -> None:
-        """End all workers."""
+        """Kill all workers."""
         self._size = 0
         if self._coming is not None:
             self._coming.cancel()
@@ -154,5 +159,6 @@ def _serve(module: str, connection: socket.socket) -> None:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is the server's; its end closes our socket
+    # Ctrl+C is handled by the server; closing its socket ends this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     _serve(sys.argv[1], socket.socket(fileno=int(sys.argv[2])))

@@ -48,7 +48,7 @@ def test_the_address_of_the_connection_is_a_name_of_the_app():
 
 @pytest.mark.parametrize("entry", ["*", "lab.example:8501", "ftp://lab.example", "https://lab.example/x", "a b@c"])
 def test_a_host_that_cannot_be_meant_is_refused_by_name(entry):
-    with pytest.raises(AccessError, match="DML_HOSTS names hosts such as"):
+    with pytest.raises(AccessError, match=r"DML_HOSTS: .* is not a valid host name"):
         access(DML_HOSTS=entry)
 
 

@@ -19,7 +19,7 @@ def client(tmp_path, monkeypatch):
 def test_ready_says_why_not(client, monkeypatch, tmp_path):
     monkeypatch.setattr(operations, "LOADED", loaded := operations.threading.Event())
     early = client.get(operations.READY)
-    assert (early.status_code, early.text) == (503, "starting: the first page is being loaded")
+    assert (early.status_code, early.text) == (503, "starting: the first page is loading")
     loaded.set()
     assert (client.get(operations.READY).status_code, client.get(operations.READY).text) == (200, "ready")
     monkeypatch.setattr(operations.os, "access", lambda *_: False)
