@@ -24,9 +24,9 @@ from pages.shared.widgets.test_neighbours import learned, naming
 from pages.shared.words import glossary, titles
 
 NEAREST = 5
-RECENT = 50  # # newest runs searched for one to continue with
+RECENT = 50  # newest runs searched for one to continue with
 FIELD = Scene()
-# # Three columns, stacked if they are too narrow for their figures.
+# Three columns, stacked if they are too narrow for their figures.
 STYLE = """<style>
 .st-key-doors [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
 .st-key-doors [data-testid="stColumn"] { flex: 1 1 300px; min-width: min(300px, 100%); }
@@ -39,7 +39,7 @@ STYLE = """<style>
 
 
 def page() -> None:
-    if st.query_params.keys() - {"socket"}:  # # an old address: Fields used to be at the root
+    if st.query_params.keys() - {"socket"}:  # an old address: Fields used to be at the root
         menu.go("fields", st.query_params.to_dict())
     st.html(STYLE)
     st.title("See what a loss does, train with it, look at what was learned", anchor=False)
@@ -69,7 +69,7 @@ def page() -> None:
         return
     try:
         _learned(shown, train, look)
-    except (Unreadable, ValueError):  # # the Inspection pages report the error
+    except (Unreadable, ValueError):  # the Inspection pages report the error
         look.caption("The example cannot be read. Open it to see why.")
 
 

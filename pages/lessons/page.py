@@ -14,7 +14,7 @@ from pages.shared.widgets import menu
 from pages.shared.widgets.component import component
 
 KEY = "lessons"
-# # Text, figure and question are stacked on a phone; on wide screens the figure is next to text and question.
+# Text, figure and question are stacked on a phone; on wide screens the figure is next to text and question.
 STYLE = """<style>
 @media (min-width: 641px) {
   .st-key-lesson { display: grid; grid-template: auto 1fr / minmax(0, 1fr) minmax(0, 2fr); gap: .5rem 2rem; }

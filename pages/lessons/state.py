@@ -11,9 +11,9 @@ from urllib.parse import parse_qsl
 from dmlcore.lessons.lesson import Lesson, LessonStep, lessons
 from pages.shared.state.untrusted import bounded
 
-# # URL parameters that do not belong to the state of a figure
+# URL parameters that do not belong to the state of a figure
 OWN = ("lesson", "step", "hide", "socket", "present", "embed")
-LONGEST = 4000  # # largest number of characters of an answer
+LONGEST = 4000  # largest number of characters of an answer
 
 
 @cache

@@ -26,7 +26,7 @@ from pages.shared.widgets.component import KEPT, component, mount
 from pages.shared.widgets.linked_box import linked
 from pages.shared.widgets.study import scores as study_scores
 
-# # Parts that lessons hide in each figure, in addition to sliders other than the control.
+# Parts that lessons hide in each figure, in addition to sliders other than the control.
 HIDDEN = {
     "plane": ("situations", "figures", "take", "points", "shown", "loss-menu", "margin", "margins", "explain", "reset"),
     "sphere": ("presets", "points", "shown", "take"),
@@ -51,7 +51,7 @@ def hidden(place: LessonPlace) -> list[str]:
     if figure.control == "loss":
         return [name for name in parts if name != "loss-menu"]
     if figure.control not in names:
-        parts.append("loss")  # # a point, or time, is the control
+        parts.append("loss")  # a point, or time, is the control
     return parts
 
 

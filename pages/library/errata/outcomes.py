@@ -15,7 +15,7 @@ from pages.shared.state import untrusted
 from pages.shared.widgets import misread_link
 from pages.shared.widgets.chart import chart
 
-PLACE = "at"  # # URL parameter: position of a counter-example along its number
+PLACE = "at"  # URL parameter: position of a counter-example along its number
 
 
 def show(e: Erratum, *, asked: bool) -> None:

@@ -26,13 +26,13 @@ from pages.shared.widgets.component import mount
 CHOSEN, HALF, SOURCE = "truth_erratum", "truth_half", "truth_source"
 ERRATA, REFERENCE = "Errata", "Loss reference"
 KINDS: dict[Kind, str] = {"gradient": "gradients", "formula": "formulas", "number": "numbers", "text": "text"}
-# # colours of the printed and the correct version by theme; their contrast is at least 4.5 to 1
+# colours of the printed and the correct version by theme; their contrast is at least 4.5 to 1
 DIFFERENCE = {"light": ("#B04A00", "#00694D"), "dark": ("#F58A42", "#22C495")}
 
-SEEN = frozenset({*COUNTEREXAMPLES, *checks.CURVES})  # # errata with a triplet to drag or a curve over one number
+SEEN = frozenset({*COUNTEREXAMPLES, *checks.CURVES})  # errata with a triplet to drag or a curve over one number
 S = "S is the triplet a = (0, 0), p = (1, 0), n = (0, 2)."
 
-# # The list is next to the detail; on a narrow page it is above, and short.
+# The list is next to the detail; on a narrow page it is above, and short.
 STYLE = """<style>
 .st-key-truth_list [role=radiogroup] { gap: .55rem; }
 .st-key-truth_scroll { max-height: 560px; overflow-y: auto; overflow-x: hidden; }
@@ -43,7 +43,7 @@ STYLE = """<style>
 }
 @media (max-width: 799px) { .st-key-truth_scroll { max-height: 230px; } }
 </style>"""
-# # Scrolls the list, and only the list, to the selected erratum.
+# Scrolls the list, and only the list, to the selected erratum.
 SCROLL = f"<script>{static_files.inline('library/errata')}</script>"
 
 
@@ -248,7 +248,7 @@ def _links(e: Erratum) -> None:
                 args=(name,),
                 type="tertiary",
             ):
-                st.rerun()  # # the other part is outside this fragment
+                st.rerun()  # the other part is outside this fragment
 
 
 def to_reference(name: str) -> None:

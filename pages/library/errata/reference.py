@@ -68,7 +68,7 @@ def _errata(name: str, to_erratum: Callable[[int], None]) -> None:
         for e in about:
             label = f"{e.number}. {e.title}"
             if st.button(label, key=f"truth_to_{e.number}", on_click=to_erratum, args=(e.number,), type="tertiary"):
-                st.rerun()  # # the other part is outside this fragment
+                st.rerun()  # the other part is outside this fragment
 
 
 def _upper(r: Reference) -> str:

@@ -23,7 +23,7 @@ from pages.shared.server.websocket import socket_route
 from pages.shared.server.wire import pack
 from pages.shared.state.untrusted import bounded
 
-FEWEST, INLINE, FINEST = 20, 81, 161  # # nodes per side of the map; up to INLINE are computed on the event loop
+FEWEST, INLINE, FINEST = 20, 81, 161  # nodes per side of the map; up to INLINE are computed on the event loop
 
 
 def answer(request: dict[str, Any]) -> bytes:
@@ -41,7 +41,7 @@ def answer(request: dict[str, Any]) -> bytes:
     difference = compare(example, a, p, n, scene.hyper).difference
     shade = np.nan_to_num(difference.numpy(), nan=np.inf, posinf=np.inf)
     top = stays_below(shade, 90)
-    # # 1 if there is no difference
+    # 1 if there is no difference
     scale = bounded(request.get("scale"), 1e-9, 1e12, round_top(top if top > 1e-9 else 0.0))
     header = {
         "id": wire.identity(request),

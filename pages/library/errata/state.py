@@ -16,7 +16,7 @@ from pages.shared.state import untrusted
 from pages.shared.state.page_state import ChoiceKind, Hyper, Kind, Numbers, PageState, WindowKind
 from pages.shared.state.untrusted import Point
 
-FIRST = 4  # # shown by default, because its wrong factor is easy to see
+FIRST = 4  # shown by default, because its wrong factor is easy to see
 
 
 class ErratumKind(Kind):

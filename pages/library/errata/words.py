@@ -33,7 +33,7 @@ def marked(latex: str, colour: str) -> str:
     return "".join(out)
 
 
-# # A letter (or grad) with an index, as in d_ap², e^d_an, grad_p; names of losses have more letters before the
+# A letter (or grad) with an index, as in d_ap², e^d_an, grad_p; names of losses have more letters before the
 # underscore.
 _INDEXED = re.compile(r"(e\^)?(?<![A-Za-z_])(grad|[A-Za-z])_([A-Za-z0-9α-ω]+)(?![A-Za-z0-9α-ω_])([²³])?")
 
@@ -45,7 +45,7 @@ def literal(text: str) -> str:
         out += [_plain(text[at : formula.start()]), _formula(*formula.groups())]
         at = formula.end()
     plain = "".join(out) + _plain(text[at:])
-    return "\\" + plain if plain.startswith(("- ", "+ ")) else plain  # # not a list item
+    return "\\" + plain if plain.startswith(("- ", "+ ")) else plain  # not a list item
 
 
 def _formula(exponential: str | None, letter: str, index: str, power: str | None) -> str:

@@ -18,7 +18,7 @@ from pages.shared.widgets.chart import chart
 from pages.shared.widgets.linked_box import as_csv, linked
 
 SHIFT = "m - ρ/2"
-PARAMETER = "sweep"  # # URL parameter
+PARAMETER = "sweep"  # URL parameter
 
 
 def show() -> None:

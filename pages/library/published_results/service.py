@@ -29,10 +29,10 @@ DATASETS = {
     "flowers": "Flowers-102",
     "toy": "toy",
 }
-UNTRAINED = {"input space": "raw inputs", "initial feature space": "untrained network"}  # # printed name -> our name
+UNTRAINED = {"input space": "raw inputs", "initial feature space": "untrained network"}  # printed name -> our name
 NETWORKS = {"resnet50": "ResNet50", "bn_inception": "BN-Inception", "googlenet": "GoogLeNet"}
 STUDIES = {"K-4.1": "toy-table"}
-Scores = dict[str, tuple[float, float | None]]  # # printed column -> mean and standard deviation in per cent
+Scores = dict[str, tuple[float, float | None]]  # printed column -> mean and standard deviation in per cent
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def of_protocol(name: str) -> list[Run]:
         try:
             if run.state().state == "done":
                 summaries.append(run)
-        except RunError:  # # deleted in the meantime
+        except RunError:  # deleted in the meantime
             continue
     return summaries
 

@@ -18,7 +18,7 @@ from pages.shared.widgets.drawn import drawn
 from pages.shared.widgets.linked_box import as_csv
 
 MARK = "●"
-DAMAGED = "?"  # # follows a value that was read from damaged text
+DAMAGED = "?"  # follows a value that was read from damaged text
 
 
 def show(table: PublishedTable, passed: set[int]) -> None:

@@ -10,10 +10,10 @@ from dmlcore.published.collection import SHORT, PublishedRow, PublishedTable, co
 from pages.library.published_results import table as table_view
 from pages.shared.widgets.linked_box import as_csv, linked
 
-ALL = ""  # # value of an unset filter
-EVERYWHERE = ("R@1", "MAP@R", "NMI")  # # score columns of the search results
+ALL = ""  # value of an unset filter
+EVERYWHERE = ("R@1", "MAP@R", "NMI")  # score columns of the search results
 FILTERS = ("q", "source", "data", "loss", "protocol")
-PARAMETER = "table"  # # URL parameter
+PARAMETER = "table"  # URL parameter
 
 
 def show() -> None:

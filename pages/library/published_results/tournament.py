@@ -10,7 +10,7 @@ from dmlcore.published.tournament import COMPETITIONS, Competition, Tournament, 
 from pages.shared.widgets.chart import chart
 from pages.shared.widgets.linked_box import as_csv, linked
 
-PARAMETER = "competition"  # # URL parameter
+PARAMETER = "competition"  # URL parameter
 
 
 def show() -> None:

@@ -27,7 +27,7 @@ from pages.shared.state.untrusted import flag
 from pages.shared.timeline.history_cache import HistoryCache
 from pages.shared.timeline.service import Answer, FrameRequest, Timeline
 
-SHOWN = {"trails": True, "arrows": False, "circles": False}  # # default layers of the exported figure
+SHOWN = {"trails": True, "arrows": False, "circles": False}  # default layers of the exported figure
 
 
 def contents(asked: FrameRequest[ChargesState, Simulation]) -> Answer:
@@ -100,7 +100,7 @@ def _portrait(simulation: Simulation, step: int) -> tuple[dict[str, Any], dict[s
     return header, {"density": shade, "corners": corners.astype(np.float32)}
 
 
-# # ---- export
+# ---- export
 def _name(spec: ChargesState, step: int, format: str) -> str:
     return f"charges-{spec.start}-{spec.seed}-{step}.{format}"
 

@@ -26,10 +26,10 @@ from pages.shared.state.page_state import ChoiceKind, Hyper, Kind, Loss, NumberK
 from pages.shared.timeline.changes import Changes
 
 RATE = (1e-4, 2.0)
-MOST_MOVED = 60  # # largest number of moved points in one URL
+MOST_MOVED = 60  # largest number of moved points in one URL
 
 
-PRESETS = (  # # the first is opened by a URL without parameters
+PRESETS = (  # the first is opened by a URL without parameters
     Preset(
         "two moons",
         "Interlocking half circles separate. The loss stops once its margin holds: the classes do not collapse to "

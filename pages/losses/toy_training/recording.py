@@ -14,7 +14,7 @@ from pages.losses.toy_training.state import Toy
 from pages.shared.server import static_files
 
 PATH = static_files.ASSETS / "losses" / "toy_training" / "recorded.bin"
-STEPS, STRIDE = 600, 4  # # about 400 kB
+STEPS, STRIDE = 600, 4  # about 400 kB
 
 
 def recording(steps: int = STEPS) -> bytes:

@@ -59,7 +59,7 @@ class _Preparing:
             return {"preparing": PREPARED_ONCE, "failed": False}
         with self._guard:
             if why := self._failed.pop(key, ""):
-                del self._threads[key]  # # the next request tries again
+                del self._threads[key]  # the next request tries again
         return {"preparing": why, "failed": True} if why else {}
 
     def _make(self, name: str, seed: int) -> None:
@@ -145,7 +145,7 @@ def _sheet(name: str, seed: int, indices: tuple[int, ...]) -> tuple[Pixels, int]
 def _asked(side: int, frames: list[TrainingFrame], asked: list[int]) -> dict[str, Array]:
     """Return the neighbours of the queries in each frame and the pooling weights in their images."""
     neighbours = {f"neighbours_{side}": np.stack([toy_runs.neighbours(frame.embeddings, asked) for frame in frames])}
-    # # A pooling with prototypes has weights once its prototypes are placed; before, it averages.
+    # A pooling with prototypes has weights once its prototypes are placed; before, it averages.
     known = next((frame.weights for frame in frames if frame.weights is not None), None)
     if known is not None:
         even = np.full(known.shape, AVERAGE, np.uint8)

@@ -17,13 +17,13 @@ from pages.shared.timeline.changes import Changes
 MOST_CHANGES = 10
 MOST_STEPS = 4000
 RATE = NumberKind(1e-5, 0.5)
-WATCHED, WATCHED_IMAGES = 320, 170  # # approximate number of points drawn
+WATCHED, WATCHED_IMAGES = 320, 170  # approximate number of points drawn
 LETTERS = ("a", "b")
 MOVES: tuple[Moves, ...] = get_args(Moves)
-DIMENSIONS = (2, 3, 64)  # # the last is shown by two principal components
-# # the excluded poolings are too slow to watch
+DIMENSIONS = (2, 3, 64)  # the last is shown by two principal components
+# the excluded poolings are too slow to watch
 POOLINGS = tuple(name for name in pooling.names() if name not in ("gsop", "solar"))
-PROTOTYPES = {"prototypes": 32, "memory": 512}  # # fewer than the defaults, for speed
+PROTOTYPES = {"prototypes": 32, "memory": 512}  # fewer than the defaults, for speed
 
 
 def every_loss() -> tuple[str, ...]:
@@ -48,8 +48,8 @@ class LossSide(PageState):
         default_factory=lambda: untrusted.hyper("ranking", {"m": 0.1})
     )
     moves: Annotated[Moves, Acting(MOVES)] = "both"
-    pooling: Annotated[str, ChoiceKind(POOLINGS)] = "gap"  # # of image data sets; cannot change during training
-    mu: Annotated[float, NumberKind(0.05, 1.0, key="pooling.mu")] = 0.3  # # of the pooling's gate, if it has one
+    pooling: Annotated[str, ChoiceKind(POOLINGS)] = "gap"  # of image data sets; cannot change during training
+    mu: Annotated[float, NumberKind(0.05, 1.0, key="pooling.mu")] = 0.3  # of the pooling's gate, if it has one
     epsilon: Annotated[float, NumberKind(0.5, 200.0, key="pooling.epsilon")] = 5.0
 
     @property

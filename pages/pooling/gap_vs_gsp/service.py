@@ -25,9 +25,9 @@ from pages.shared.server.exports import Query, export_route
 from pages.shared.timeline.history_cache import HistoryCache
 from pages.shared.timeline.service import Answer, FrameRequest, Timeline
 
-FRAME_BYTES = 15_000  # # upper bound of the memory of one step of one side, including the data sent
+FRAME_BYTES = 15_000  # upper bound of the memory of one step of one side, including the data sent
 MEASURES = ("loss", "map_at_r", "on_shared", "intersection", "iou")
-# # Factor from int16 to coordinates. All positions are inside the box: tokens and prototypes are clipped, the rest are
+# Factor from int16 to coordinates. All positions are inside the box: tokens and prototypes are clipped, the rest are
 # means.
 SCALE = TOKEN_BOUND / 32767
 
@@ -38,13 +38,13 @@ class StudyFrame:
 
     tokens: NDArray[np.int16]  # (T, 2)
     samples: NDArray[np.int16]  # (n, 2)
-    prototypes: NDArray[np.int16]  # # (m, 2); (0, 2) before the prototypes are placed
-    weights: NDArray[np.uint16]  # # (C, T), 65535 = 1
+    prototypes: NDArray[np.int16]  # (m, 2); (0, 2) before the prototypes are placed
+    weights: NDArray[np.uint16]  # (C, T), 65535 = 1
     active: Bytes  # (C, T / 8) bits, packed along the tokens
-    corners: NDArray[np.int16]  # # (., 2), corners of the hulls, class by class
-    sizes: Bytes  # # (C,), number of corners of each hull
-    on_shared: Singles  # # (C,), weight on the shared tokens
-    measures: tuple[float, ...]  # # values of MEASURES, NaN where not measured
+    corners: NDArray[np.int16]  # (., 2), corners of the hulls, class by class
+    sizes: Bytes  # (C,), number of corners of each hull
+    on_shared: Singles  # (C,), weight on the shared tokens
+    measures: tuple[float, ...]  # values of MEASURES, NaN where not measured
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def view(frame: recorded_training.TrainingFrame, tau: float) -> StudyFrame:
         "map_at_r": frame.map_at_r,
         "on_shared": float(on_shared.mean()),
         "intersection": mean_over_pairs(use.intersections()),
-        # # Computed as often as MAP@R, because it intersects 120 pairs of polygons.
+        # Computed as often as MAP@R, because it intersects 120 pairs of polygons.
         "iou": mean_over_pairs(use.ious()) if frame.map_at_r is not None else None,
     }
     measures = [known[name] for name in MEASURES]

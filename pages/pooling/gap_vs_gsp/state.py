@@ -15,14 +15,14 @@ from pages.shared.timeline.changes import Changes
 
 Pooled = Literal["gap", "gsp"]
 POOLINGS: tuple[Pooled, ...] = get_args(Pooled)
-DATA = {tokens.FEW: tokens.FEW_INFO.name, tokens.CLASSES: tokens.INFO.name}  # # data set by number of classes
-BATCH = 64  # # bags per batch
+DATA = {tokens.FEW: tokens.FEW_INFO.name, tokens.CLASSES: tokens.INFO.name}  # data set by number of classes
+BATCH = 64  # bags per batch
 MOST_CHANGES = 12
-MOST_STEPS = 6000  # # steps on this page; a run started from it may have more
-UNASKED = 600  # # steps that play automatically when the page opens
+MOST_STEPS = 6000  # steps on this page; a run started from it may have more
+UNASKED = 600  # steps that play automatically when the page opens
 SPLIT = "validation"
-PER_CLASS = 16  # # bags of each class that are shown and scored
-MEMORY = 1024  # # pooled vectors from which GSP chooses its prototypes, as in the source
+PER_CLASS = 16  # bags of each class that are shown and scored
+MEMORY = 1024  # pooled vectors from which GSP chooses its prototypes, as in the source
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class GateChange:
 
 
 MU, EPSILON, RATE, MARGIN = NumberKind(0.05, 1.0), NumberKind(0.5, 200.0), NumberKind(1e-5, 1e-2), NumberKind(0.02, 0.8)
-# # settings that can change during training
+# settings that can change during training
 ON_THE_WAY = {"mu": MU, "epsilon": EPSILON, "rate": RATE, "margin": MARGIN}
 
 
@@ -71,7 +71,7 @@ class PoolingStudy(PageState):
     classes: Annotated[int, ClassCount(always=True)] = tokens.CLASSES
     mu: Annotated[float, MU] = 0.2
     epsilon: Annotated[float, EPSILON] = 20.0
-    prototypes: Annotated[int, Whole(1, 256)] = 64  # # the memory must hold twice as many vectors
+    prototypes: Annotated[int, Whole(1, 256)] = 64  # the memory must hold twice as many vectors
     rate: Annotated[float, RATE] = 5e-4
     margin: Annotated[float, MARGIN] = 0.3841
     warmup: Annotated[int, Whole(0, 5000)] = 0
@@ -133,7 +133,7 @@ class PoolingStudy(PageState):
         return LiveSpec(base.run(pooling), tuple(changes), PER_CLASS, (SPLIT,))
 
 
-PRESETS = (  # # the first is opened by a URL without parameters
+PRESETS = (  # the first is opened by a URL without parameters
     Preset(
         "four classes",
         "The plane has room for four classes. A fifth of each bag passes a sharp gate. At step 16 its prototypes are "

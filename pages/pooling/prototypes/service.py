@@ -33,8 +33,8 @@ from pages.shared.server.wire import identity, pack
 from pages.shared.words import sentences as words
 
 MEASURES = ("hull_iou", "histogram_intersection", "active_jaccard", "hull_separation", "membership_rate")
-COLUMNS = 8  # # images per row of a class in the sheet
-# # one at a time: a network runs over hundreds of images, and other pages need the remaining cores
+COLUMNS = 8  # images per row of a class in the sheet
+# one at a time: a network runs over hundreds of images, and other pages need the remaining cores
 TURNS = anyio.CapacityLimiter(1)
 
 Value = TypeVar("Value")
@@ -77,7 +77,7 @@ def answer(request: dict[str, Any]) -> bytes:
     header: dict[str, Any] = {"id": identity(request)}
     try:
         reading = PrototypesReading(view)
-    except (RuntimeError, ValueError, OSError) as error:  # # raised by runs, checkpoints, data sets and networks
+    except (RuntimeError, ValueError, OSError) as error:  # raised by runs, checkpoints, data sets and networks
         return pack(header | {"error": words.plain(error), "query": view.link()}, {})
     header |= {"query": reading.link(), "view": reading.view.to_json(), "key": reading.key, "image": reading.image()}
     header |= {"verdict": reading.verdict(), "next": reading.onward()}
@@ -118,12 +118,12 @@ class PrototypesReading:
             ),
         )
         at = np.flatnonzero((self.labels == self.classes[v.picture[0]]) & (self.local.ranks[self.rows] == v.picture[1]))
-        self.at = int(at[0])  # # row of the chosen image in the reading
+        self.at = int(at[0])  # row of the chosen image in the reading
 
     def _read(self, base: tuple[Hashable, ...]) -> PrototypeReading:
         x = self.local.features[self.rows]
         flat = x.reshape(-1, 2)
-        # # Greedy centres are nested: the first m of MOST centres are the m centres.
+        # Greedy centres are nested: the first m of MOST centres are the m centres.
         most = min(MOST, len(flat))
         centres = READINGS.of((*base, "centres"), lambda: k_center(flat, None, most))
         weights = (
@@ -154,7 +154,7 @@ class PrototypesReading:
             "total": len(r.holds),
             "mean": {k: float(getattr(r, k).mean()) for k in ("error", "mean_distance", "radius")},
             "overlaps": {k: _number(getattr(o, k)) for k in MEASURES},
-            # # membership_rate: share of pooled points of a in the hull of b; back: of b in the hull of a
+            # membership_rate: share of pooled points of a in the hull of b; back: of b in the hull of a
             "pairs": [
                 {"a": a, "b": b, "back": _number(o.pairs["membership_rate"][b, a])}
                 | {k: _number(o.pairs[k][a, b]) for k in MEASURES}

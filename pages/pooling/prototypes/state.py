@@ -13,10 +13,10 @@ from pages.shared.state import untrusted
 from pages.shared.state.page_state import ChoiceKind, Kind, NumberKind, PageState, Whole
 from pages.shared.words import titles
 
-MOST = 64  # # largest number of prototypes
-MOST_SHOWN = 3  # # largest number of classes with a hull
+MOST = 64  # largest number of prototypes
+MOST_SHOWN = 3  # largest number of classes with a hull
 BUILT_IN = ("digits3", "digits4", "cifar10")
-MOST_RUNS = 30  # # largest number of runs offered as sources
+MOST_RUNS = 30  # largest number of runs offered as sources
 
 
 class Source(Kind):
@@ -79,6 +79,6 @@ def sources(wanted: str) -> dict[str, str]:
         try:
             if local_features.has_images(run.spec):
                 by_key[f"run:{run.id}"] = f"Run {titles.label(run)}"
-        except RunError:  # # deleted in the meantime
+        except RunError:  # deleted in the meantime
             continue
     return by_key if wanted in by_key else by_key | {wanted: f"{wanted.removeprefix('run:')} (not here)"}

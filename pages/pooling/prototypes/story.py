@@ -10,10 +10,10 @@ from dmlcore.pooling.analysis.red_blue import SIDE, informative, mixture
 from dmlcore.typing import Ints
 from pages.pooling.transport.state import TransportState, code
 
-COUNTED = 4  # # largest number of prototypes of the gate passed on
-EPSILON = 50.0  # # hardness of that gate; its features are closer together than in Fig. 5.2
-LEAST = 0.05  # # smallest mass of that gate
-# # largest error of a histogram, as a share of the distance of two averages, at which the two averages remain distinct
+COUNTED = 4  # largest number of prototypes of the gate passed on
+EPSILON = 50.0  # hardness of that gate; its features are closer together than in Fig. 5.2
+LEAST = 0.05  # smallest mass of that gate
+# largest error of a histogram, as a share of the distance of two averages, at which the two averages remain distinct
 FINE = 0.5
 
 
@@ -58,7 +58,7 @@ def onward(reading: PrototypeReading, image: int, labels: Ints, grid: tuple[int,
     plane = ColourPlane.about(reading.features.reshape(-1, 2), tells[0])
     centres = plane.mixtures(tells)
     centres = np.concatenate([centres[:1], centres[1:][informative(mixture(centres[1:]))]])[:COUNTED]
-    # # The map has its own resolution: each pixel shows the feature at its position.
+    # The map has its own resolution: each pixel shows the feature at its position.
     rows, columns = (((np.arange(SIDE) + 0.5) * count / SIDE).astype(np.int64) for count in grid)
     features = reading.features[image].reshape(*grid, 2)[rows][:, columns]
     pixels = plane.mixtures(features.reshape(-1, 2))

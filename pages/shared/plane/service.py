@@ -31,11 +31,11 @@ from pages.shared.server.wire import Request, number, pack
 from pages.shared.server.worker_pool import WorkerPool
 from pages.shared.state.untrusted import bounded, held, jsonable, numbers
 
-SAMPLES = 96  # # samples per force law
+SAMPLES = 96  # samples per force law
 SHARES = np.arange(1, SAMPLES + 1) / SAMPLES
-CUT = 160  # # samples per cut
-STILL = 1e-12  # # smaller forces are rounding errors
-INLINE = 101  # # grids with up to this many nodes per side are computed on the event loop (about 2 ms)
+CUT = 160  # samples per cut
+STILL = 1e-12  # smaller forces are rounding errors
+INLINE = 101  # grids with up to this many nodes per side are computed on the event loop (about 2 ms)
 FINEST = 201
 
 
@@ -50,7 +50,7 @@ def answer(request: Request) -> bytes:
 
 def warm_up() -> None:
     """Answer one request, so that the first field is fast."""
-    # # Fields are small enough for one thread, and training runs are separate processes.
+    # Fields are small enough for one thread, and training runs are separate processes.
     torch.set_num_threads(1)
     answer({})
 
@@ -129,7 +129,7 @@ def _triplet(scene: Scene, reading: FieldTable) -> dict[str, Any]:
         "mu": scene.mu,
         "hit": reading.active.item(),
         "positive": readout.is_positive(scene.loss),
-        "forces": [(force.numpy() + 0.0).tolist() for force in reading.forces],  # # + 0.0 turns -0 into 0
+        "forces": [(force.numpy() + 0.0).tolist() for force in reading.forces],  # + 0.0 turns -0 into 0
         "residuals": [(force.numpy() + 0.0).tolist() for force in reading.residuals],
         "edges": dict(zip(readout.EDGES, lengths, strict=True)),
         "strengths": {edge: SIGNS[k] * float(reading.slopes.get(k, 0.0)) + 0.0 for k, edge in enumerate(readout.EDGES)},
@@ -163,7 +163,7 @@ def _nodes(view: tuple[float, float, float], n: int) -> tuple[Array, Array, Arra
     x0, y0, half = view
     step = 2 * half / n
     x, y = ((np.arange(n) + 0.5) * step + (c - half) for c in (x0, y0))
-    return x, y, np.stack(np.meshgrid(x, y)).reshape(2, -1).T  # # contiguous columns
+    return x, y, np.stack(np.meshgrid(x, y)).reshape(2, -1).T  # contiguous columns
 
 
 def _reach(points: Array) -> float:

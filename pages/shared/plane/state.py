@@ -45,9 +45,9 @@ SNAPS = {
     "equilateral": "snap to equilateral",
     "isosceles": "snap to isosceles",
 }
-HEAVIEST = 3.0  # # largest mass of a marble on a landscape
-LANDSCAPE = "losses/fields/landscape/landscape.js"  # # path in assets; loaded only when a landscape is shown
-# # Opened by a URL without parameters: with a normalised margin the field stays active while other parameters change. A
+HEAVIEST = 3.0  # largest mass of a marble on a landscape
+LANDSCAPE = "losses/fields/landscape/landscape.js"  # path in assets; loaded only when a landscape is shown
+# Opened by a URL without parameters: with a normalised margin the field stays active while other parameters change. A
 # URL that does not name the kind of margin uses the raw margin, for compatibility.
 FIRST = Preset("Normalised margin", "", "margin=normalised")
 
@@ -75,7 +75,7 @@ class Scene(PageState):
         default_factory=lambda: losses.formula("distance_sensitive").defaults
     )
     margin: Annotated[str, ChoiceKind(("raw", "normalised"))] = "raw"
-    # # None if the loss has no normalised margin
+    # None if the loss has no normalised margin
     mu: Annotated[float | None, NormalisedMargin()] = normalised_margin(-2.325, 1, 2, 1)
     anchor: Annotated[Point, Numbers(key="a")] = (0.0, 0.0)
     positive: Annotated[Point, Numbers(key="p")] = (0.5, 0.0)
@@ -83,17 +83,17 @@ class Scene(PageState):
     probe: Annotated[Probe, ChoiceKind(POINTS)] = "negative"
     shade: Annotated[str, ChoiceKind(SHADES)] = "energy"
     lines: Annotated[str, ChoiceKind(LINES)] = "none"
-    flow: Annotated[str, ChoiceKind(FLOWS)] = "arrows"  # # drawing of the force on the probe
-    region: Annotated[bool, Flag()] = True  # # active region of the probe; hatched outside
-    forces: Annotated[bool, Flag()] = True  # # total forces on the three points
-    edges: Annotated[bool, Flag()] = False  # # components of the forces along the edges, and residuals
-    discs: Annotated[bool, Flag()] = False  # # ranking discs and the ellipse of Appendix B
-    mining: Annotated[bool, Flag()] = False  # # regions of easy, semi-hard and hard triplets
-    cut: Annotated[bool, Flag()] = False  # # energy along `line`
+    flow: Annotated[str, ChoiceKind(FLOWS)] = "arrows"  # drawing of the force on the probe
+    region: Annotated[bool, Flag()] = True  # active region of the probe; hatched outside
+    forces: Annotated[bool, Flag()] = True  # total forces on the three points
+    edges: Annotated[bool, Flag()] = False  # components of the forces along the edges, and residuals
+    discs: Annotated[bool, Flag()] = False  # ranking discs and the ellipse of Appendix B
+    mining: Annotated[bool, Flag()] = False  # regions of easy, semi-hard and hard triplets
+    cut: Annotated[bool, Flag()] = False  # energy along `line`
     line: Annotated[tuple[float, ...], Numbers()] = (-1.0, 0.4, 1.5, 0.4)
     snap: Annotated[str, ChoiceKind(SNAPS)] = "free"
-    landscape: Annotated[bool, Flag()] = False  # # energy of the probe as a 3-D surface
-    mass: Annotated[float, NumberKind(0.0, HEAVIEST)] = 0.0  # # of the marble on the surface; 0: gradient flow
+    landscape: Annotated[bool, Flag()] = False  # energy of the probe as a 3-D surface
+    mass: Annotated[float, NumberKind(0.0, HEAVIEST)] = 0.0  # of the marble on the surface; 0: gradient flow
     view: Annotated[tuple[float, float, float], WindowKind()] = (0.25, 0.1, 1.5)
 
     def settled(self) -> Self:
@@ -113,7 +113,7 @@ class Scene(PageState):
         """Return the values that differ from the defaults; of m1 and mu, only the independent one."""
         query = super().to_query()
         query.pop("m1" if self.margin == "normalised" else "mu", None)
-        if not query and self.default() == Scene():  # # a URL without parameters opens `FIRST`
+        if not query and self.default() == Scene():  # a URL without parameters opens `FIRST`
             return {"margin": self.margin}
         return query
 

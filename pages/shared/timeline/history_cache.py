@@ -38,12 +38,12 @@ class HistoryCache(Generic[SpecT, HistoryT]):
         if parent is None:
             history = self.fresh(spec)
         else:
-            with parent.lock:  # # it may be computing while its content is copied
+            with parent.lock:  # it may be computing while its content is copied
                 history = parent.forked(spec)
         if draft:
             return history
         with self._lock:
-            if kept_history := self._found(spec):  # # another thread was faster
+            if kept_history := self._found(spec):  # another thread was faster
                 return kept_history
             self._kept.append(history)
             self._shrink()

@@ -34,12 +34,12 @@ from pages.shared.server.wire import identity, pack
 from pages.shared.state.untrusted import bounded
 from pages.shared.timeline.history_cache import HistoryCache
 
-# # Computing a history occupies a core; the remaining cores serve fields and pages.
+# Computing a history occupies a core; the remaining cores serve fields and pages.
 TURNS = anyio.CapacityLimiter(max(1, (os.cpu_count() or 2) - 1))
 
-EXPORT_PATIENCE = 60.0  # # seconds an export may take to reach a step, including waiting for other exports
-SLICE = 0.25  # # seconds an export computes before it yields its slot
-EXPORTS = anyio.CapacityLimiter(1)  # # one export slice at a time, so that a player waits for at most one slice
+EXPORT_PATIENCE = 60.0  # seconds an export may take to reach a step, including waiting for other exports
+SLICE = 0.25  # seconds an export computes before it yields its slot
+EXPORTS = anyio.CapacityLimiter(1)  # one export slice at a time, so that a player waits for at most one slice
 
 NOT_READY = "not ready yet: play the page to this step, or ask again"
 
@@ -86,14 +86,14 @@ class Timeline(Generic[StateT, HistoryT]):
 
     path: str
     state_of: Callable[[Any], StateT]
-    specs: Callable[[StateT], Mapping[str, Any]]  # # by name; all histories advance together
+    specs: Callable[[StateT], Mapping[str, Any]]  # by name; all histories advance together
     kept: HistoryCache[Any, HistoryT]
     contents: Callable[[FrameRequest[StateT, HistoryT]], Answer]
     rested: Callable[[StateT, int], dict[str, Any]]
     most_steps: int
     patience: float
     most_frames: int
-    # # "preparing" and "failed" until the first step can be computed
+    # "preparing" and "failed" until the first step can be computed
     prepare: Callable[[StateT], dict[str, Any]] = lambda _: {}
     _asked: int = 0
     _ahead: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "ahead"))
@@ -145,7 +145,7 @@ class Timeline(Generic[StateT, HistoryT]):
         more, arrays = self.contents(FrameRequest(state, histories, have, ready, show, steps))
         if request.get("rest") is True:
             more |= self.rested(state, show)
-        if ready < want and not stopped and not draft:  # # continue in the background until the next request arrives
+        if ready < want and not stopped and not draft:  # continue in the background until the next request arrives
             self._ahead.submit(self.computed, state, want, self.patience, wanted=lambda: self._asked == now)
         return pack(header | more, arrays)
 

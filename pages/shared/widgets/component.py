@@ -16,10 +16,10 @@ from pages.shared.widgets.presentation import Presentation
 if TYPE_CHECKING:
     from pages.shared.timeline.service import Timeline
 
-# # parameters of the address that concern only a presentation: assets/shared/present/stage.js
+# parameters of the address that concern only a presentation: assets/shared/present/stage.js
 LECTURE = {"present", "controls"}
-KEPT = ("hide", "socket")  # # parameters of the address that belong to no page state
-# # parameters that links pass on to other pages; the controls of a presentation belong to a single page
+KEPT = ("hide", "socket")  # parameters of the address that belong to no page state
+# parameters that links pass on to other pages; the controls of a presentation belong to a single page
 HANDED_ON = (*KEPT, "present")
 
 # A few lines go with every message; the component's files themselves are fetched once, by address.

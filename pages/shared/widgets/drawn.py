@@ -24,7 +24,7 @@ def _name(draw: Callable[..., None]) -> str:
     return f"{draw.__module__}.{draw.__qualname__}"
 
 
-# # Streamlit records the messages that a cached function sends. The cached value holds the arguments, whose identity is
+# Streamlit records the messages that a cached function sends. The cached value holds the arguments, whose identity is
 # the key.
 @st.cache_resource(
     max_entries=128, show_spinner=False, hash_funcs={FunctionType: _name, Same: lambda same: repr(same.identity)}

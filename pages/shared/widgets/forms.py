@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 
 from dmlcore.catalogue import Choice, Parameter, Slider
 
-STOPS = 60  # # positions of a logarithmic slider
+STOPS = 60  # positions of a logarithmic slider
 Words = Callable[[str], str]
 
 
@@ -154,7 +154,7 @@ class Form:
             return self._draw(key, st.toggle, label, **shown)
         if bare in (int, float):
             return self._number(key, label, info, whole=bare is int, **shown)
-        longest = _most_characters(info) if bare is str else None  # # for a tuple, the maximum length counts items
+        longest = _most_characters(info) if bare is str else None  # for a tuple, the maximum length counts items
         return self._draw(key, st.text_input, label, max_chars=longest, **shown)
 
     def _number(self, key: str, label: str, info: FieldInfo, *, whole: bool, **shown: Any) -> Any:
@@ -207,7 +207,7 @@ class Form:
     def parameter(self, key: str, name: str, parameter: Parameter, default: float | str) -> float | str:
         """Show the slider of a hyper-parameter; add a toggle for infinity if the parameter allows it."""
         self.values.setdefault(key, default)
-        # # from a run written by another version
+        # from a run written by another version
         if isinstance(parameter, Slider) and isinstance(self.values[key], str):
             self.fill({key: default})
         if isinstance(parameter, Choice):
@@ -229,7 +229,7 @@ class Form:
             return float(
                 self._draw(key, st.select_slider, label, options=stops, format_func="{:g}".format, help=parameter.help)
             )
-        # # Papers use values outside the slider's range; the range is then extended.
+        # Papers use values outside the slider's range; the range is then extended.
         low, high = float(min(parameter.low, start)), float(max(parameter.high, start))
         step = float(parameter.step)  # Streamlit refuses a mixture of int and float
         shown = {"min_value": low, "max_value": high, "step": step, "format": "%g", "help": parameter.help}

@@ -27,7 +27,7 @@ def linked(
         st.warning(
             f"What the link names as {parameter} is not known; another one is shown.", icon=":material/link_off:"
         )
-    # # the URL takes precedence over the widget's state
+    # the URL takes precedence over the widget's state
     st.session_state[f"box {parameter}"] = wanted if wanted in keys else keys[0]
     chosen = st.selectbox(
         label,

@@ -51,7 +51,7 @@ def processes(spec: RunSpec) -> int:
     most = min(MOST_ELSEWHERE if chosen() else here, spec.batch.classes * spec.batch.samples)
     if most < 2:
         return 1
-    # # the stored number may come from another machine with a higher limit
+    # the stored number may come from another machine with a higher limit
     st.session_state[_PROCESSES] = min(st.session_state.get(_PROCESSES, 1), most)
     with st.expander("Several processes", icon=":material/account_tree:"):
         return int(st.number_input("Processes", 1, most, key=_PROCESSES, help=TOGETHER, width=150))
@@ -73,7 +73,7 @@ def _offered() -> tuple[dict[str, str], str]:
     """Return the titles of the machines by configuration line, and an error message ("" if valid)."""
     if not os.environ.get("DML_BACKENDS", "").strip():
         return _HERE, ""
-    # # imported late: the router imports this module first and should not wait for pydantic
+    # imported late: the router imports this module first and should not wait for pydantic
     from dmlcore.jobs.backends import choice
     from dmlcore.storage.task import JobError
     from pages.shared.words import sentences as words

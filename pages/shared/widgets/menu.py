@@ -23,9 +23,9 @@ from pages.shared.widgets.component import HANDED_ON
 
 Query = Mapping[str, Any]
 FOLDER = Path(__file__).resolve().parents[2]
-UNKNOWN = "unknown"  # # address of the page shown for an unknown address
-_HERE = "address of the menu"  # # session key
-_LOST = "address without a page"  # # session key: the unknown address with which the session was opened
+UNKNOWN = "unknown"  # address of the page shown for an unknown address
+_HERE = "address of the menu"  # session key
+_LOST = "address without a page"  # session key: the unknown address with which the session was opened
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def _one(title: str, icon: str, address: str, file: str, **beside: Page) -> Plac
     return Place(title, {address: Page(title, icon, file)} | beside)
 
 
-FIRST = "home"  # # page at the root address
+FIRST = "home"  # page at the root address
 NOT_FOUND = "Page not found"
 HOME = Place("DML Lab", {FIRST: Page("Home", "home", "home/page.py")})
 LESSONS = Place("Lessons", {"lessons": Page("Lessons", "school", "lessons/page.py")})
@@ -142,7 +142,7 @@ INSPECT_STYLE = """<style>
 [class*="st-key-inspect-"] .stPageLink a:is(:hover, :focus-visible) { background: #005A8E; }
 [class*="st-key-inspect-"] .stPageLink a :is(p, span) { color: #fff; font-weight: 600; }
 </style>"""
-# # Old addresses and their replacements; redirects keep the query.
+# Old addresses and their replacements; redirects keep the query.
 MOVED: Mapping[str, str] = {
     "maps": "explore",
     "microscope": "pair_weights",
@@ -190,7 +190,7 @@ def _pages(place: Place, here: str) -> list[StreamlitPage]:
     def title(address: str, page: Page) -> str:
         shown = page.title if place.unfolded or address != place.address else place.title
         marked = address == here if place.unfolded else place is PLACES[here] and address == place.address
-        # # Streamlit itself highlights the pages next to the brand, and would reserve space for the Markdown
+        # Streamlit itself highlights the pages next to the brand, and would reserve space for the Markdown
         # characters.
         return f":blue[**{shown}**]" if marked and place not in BRAND else shown
 
@@ -223,7 +223,7 @@ def shown() -> StreamlitPage:
         st.session_state[_LOST] = lost
     here = st.session_state.setdefault(_HERE, FIRST)
     page = _sent(here)
-    # # only Streamlit knows the address, and only after it has received a menu
+    # only Streamlit knows the address, and only after it has received a menu
     if (address := page.url_path or FIRST) != here:
         st.session_state[_HERE] = address
         page = _sent(address)
@@ -232,17 +232,17 @@ def shown() -> StreamlitPage:
 
 def _sent(here: str) -> StreamlitPage:
     pages = navigation(here)
-    # # a page of its own, because Streamlit would otherwise show Home and change the address
+    # a page of its own, because Streamlit would otherwise show Home and change the address
     if lost := st.session_state.get(_LOST):
         pages[""] += [st.Page(partial(_not_found, lost), title=NOT_FOUND, url_path=lost, visibility="hidden")]
-    # # Expanded, because on a phone the menu is a drawer that it shares with the form of Train.
+    # Expanded, because on a phone the menu is a drawer that it shares with the form of Train.
     return st.navigation(pages, position="top", expanded=True)
 
 
 def _not_found(address: str) -> None:
     """Say that no page has this address; show links to pages with similar addresses and to all menu entries."""
     st.title(NOT_FOUND, anchor=False)
-    st.text(f"No page has the address /{address}.")  # # plain text, because the address may come from an untrusted link
+    st.text(f"No page has the address /{address}.")  # plain text, because the address may come from an untrusted link
     if close := get_close_matches(address.casefold(), PAGES, n=3):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown("Did you mean:", width="content")
@@ -272,7 +272,7 @@ def views(here: str, title: str) -> None:
     """Show the title of a page and, on the same line, links to the other pages of its menu entry."""
     line = st.container(horizontal=True, vertical_alignment="center", key="views")
     line.title(title, anchor=False, width="content")
-    # # the row wraps to the next line as a whole on narrow screens
+    # the row wraps to the next line as a whole on narrow screens
     row(here, line.container(horizontal=True, width="content"))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from pages.losses.fields.compare.state import ComparisonView
 from pages.shared.state.panel import Panel, panel
 
-RHO = 0.6  # # radians, the default of the angular loss
+RHO = 0.6  # radians, the default of the angular loss
 
 
 def _charges(s: float, r: float, rho: float, m1: float) -> Panel:

@@ -30,7 +30,7 @@ from pages.shared.server.websocket import socket_route
 from pages.shared.server.wire import number, pack
 from pages.shared.state.untrusted import REACH, bounded, finite, held
 
-INLINE = 100  # # grids with up to this many nodes per side are computed on the event loop
+INLINE = 100  # grids with up to this many nodes per side are computed on the event loop
 FINEST = 140
 
 Numbers = dict[str, Any]
@@ -119,7 +119,7 @@ def readout(variant: Variant, comparison: ComparisonView) -> Numbers:
         "hit": bool(reading.active),
         "factor": variant.factor,
         "shift": variant.shift,
-        "forces": [(f + 0.0).tolist() for f in reading.forces],  # # + 0.0 turns -0 into 0
+        "forces": [(f + 0.0).tolist() for f in reading.forces],  # + 0.0 turns -0 into 0
     }
 
 

@@ -13,7 +13,7 @@ from pages.shared.state.page_state import ChoiceKind, Flag, Kind, NumberKind, Nu
 from pages.shared.state.panel import Panel, panel
 from pages.shared.state.untrusted import Point, exact
 
-FEWEST = 2  # # smallest number of losses side by side
+FEWEST = 2  # smallest number of losses side by side
 DEFAULTS = (
     panel("ranking", m=0.3),
     panel("distance_sensitive"),
@@ -65,8 +65,8 @@ class ComparisonView(PageState):
     fit: Annotated[bool, Flag()] = False
     region: Annotated[bool, Flag()] = True
     arrows: Annotated[bool, Flag()] = True
-    landscape: Annotated[bool, Flag()] = False  # # show the energies of the pair as 3-D surfaces
-    mass: Annotated[float, NumberKind(0.0, HEAVIEST)] = 0.0  # # of the marbles on the surfaces; 0: gradient flow
+    landscape: Annotated[bool, Flag()] = False  # show the energies of the pair as 3-D surfaces
+    mass: Annotated[float, NumberKind(0.0, HEAVIEST)] = 0.0  # of the marbles on the surfaces; 0: gradient flow
     view: Annotated[tuple[float, float, float], WindowKind(number=exact)] = (0.25, 0.1, 1.5)
 
 

@@ -69,7 +69,7 @@ def export(state: Scene | ComparisonView, *, dark: bool = False) -> str:
 
 def _figure(figure: dict[str, Any], dark: bool) -> str:
     """Return the figure with plotly.js embedded and a button that releases the marbles."""
-    from plotly import io  # # imported here because it loads slowly and only exports need it
+    from plotly import io  # imported here because it loads slowly and only exports need it
 
     ways = figure["marbles"]
     steps = [
@@ -97,7 +97,7 @@ def _figure(figure: dict[str, Any], dark: bool) -> str:
         "layout": figure["layout"] | {"updatemenus": [button], "height": 620},
         "frames": steps,
     }
-    # # The JSON round trip leaves only plain data, as in the figure on the page.
+    # The JSON round trip leaves only plain data, as in the figure on the page.
     text: str = io.to_html(
         json.loads(json.dumps(whole)),
         include_plotlyjs=True,

@@ -28,7 +28,7 @@ from pages.shared.server import wire
 from pages.shared.server.websocket import socket_route
 from pages.shared.server.wire import pack
 
-COARSE = 37  # # nodes per side during a drag
+COARSE = 37  # nodes per side during a drag
 
 
 def answer(request: dict[str, Any]) -> bytes:

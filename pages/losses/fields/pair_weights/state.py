@@ -10,7 +10,7 @@ from dmlcore.loss_analysis.pair_weights import Rival
 from pages.shared.state.page_state import ChoiceKind, NumberKind, Numbers, PageState, Panels, Preset
 from pages.shared.state.panel import Panel, panel
 
-NEAREST = 0.995  # # similarities of distinct points are clipped to +-NEAREST
+NEAREST = 0.995  # similarities of distinct points are clipped to +-NEAREST
 
 PAIRS = {"ap": "a–p, the positive pair", "an": "a–n, the negative pair", "pn": "p–n, positive and negative"}
 SLOPES = {"S": "slope by similarity, dL/dS", "d": "slope by distance, dL/dd"}
@@ -46,7 +46,7 @@ class PairWeightsView(PageState):
     at: Annotated[tuple[float, float], Numbers(NEAREST)] = (0.5, 0.6)
 
 
-SLIDES = (  # # the first is opened by a URL without parameters
+SLIDES = (  # the first is opened by a URL without parameters
     Preset(
         "METU against N-pairs",
         "METU's push, 1/d³ by similarity, grows until the upper clamp cuts it off; that of N-pairs (soft-max) is "

@@ -18,7 +18,7 @@ _DEFAULTS = {k: p.default for k, p in inspect.signature(spheres.draw_sphere).par
 def export(scene: SphereScene, format: str, *, dark: bool = False) -> bytes:
     """Return the exported file of a scene; `format` is a key of `exports.TYPES`."""
     loss, sphere = scene.module(), scene.on == "sphere"
-    # # Latitudes are not used on the circle.
+    # Latitudes are not used on the circle.
     places: list[Any] = [getattr(scene, name) if sphere else getattr(scene, name)[0] for name in POINTS]
     shown = drawing(scene, dark=dark)
     if format == "py":

@@ -15,7 +15,7 @@ from pages.shared.widgets.presentation import Presentation
 from pages.shared.words import glossary
 
 KEY = "sphere"
-# # On a narrow screen the table scrolls under its first column, whose background is that of the theme
+# On a narrow screen the table scrolls under its first column, whose background is that of the theme
 # (.streamlit/config.toml).
 STYLE = """<style>
 .st-key-sphere-losses :is(td, th):first-child { position: sticky; left: 0; background: light-dark(#fff, #12161c); }

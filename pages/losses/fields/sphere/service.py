@@ -42,10 +42,10 @@ from pages.shared.server.wire import number, pack
 
 Header = dict[str, Any]
 
-COARSE, FINE = 91, 181  # # rows of latitude during a drag and at rest
-RING, WHIRL, MAP = 720, 36, 145  # # nodes of the ring, arrows along it, nodes per side of the angle map
-ARROWS = 360  # # tangent arrows over the whole sphere
-BANDS = 8  # # number of equal-energy lines of the map
+COARSE, FINE = 91, 181  # rows of latitude during a drag and at rest
+RING, WHIRL, MAP = 720, 36, 145  # nodes of the ring, arrows along it, nodes per side of the angle map
+ARROWS = 360  # tangent arrows over the whole sphere
+BANDS = 8  # number of equal-energy lines of the map
 
 
 def answer(request: dict[str, Any]) -> bytes:
@@ -88,7 +88,7 @@ def readout(scene: SphereScene) -> Header:
         "m2": number(loss.m2),
         "hit": 0 < raw < loss.m2,
         "points": [x.tolist() for x in points.values()],
-        "tangential": [(f + 0.0).tolist() for f in forces.tangential],  # # + 0.0 turns -0 into 0
+        "tangential": [(f + 0.0).tolist() for f in forces.tangential],  # + 0.0 turns -0 into 0
         "radial": [float(f) + 0.0 for f in forces.radial],
         "angles": {k: math.degrees(float(central_angle(*xy))) for k, xy in pairs.items()},
         "edges": {k: float(distance(*xy)) for k, xy in pairs.items()},
@@ -123,7 +123,7 @@ def _circle(
     points = [unit(scene, name) for name in POINTS]
     angle = torch.arange(RING, dtype=torch.float64) * (2 * math.pi / RING)
     field = scan_sphere(loss, *points, probe=scene.probe, nodes=on_circle(angle))
-    forward = on_circle(angle + math.pi / 2)  # # unit tangent in the direction of increasing angle
+    forward = on_circle(angle + math.pi / 2)  # unit tangent in the direction of increasing angle
     whirl = (field.tangential * forward).sum(-1)[:: RING // WHIRL]
     arrays: Arrays = {
         "ring": _shade(field.raw, loss.m2, scale),

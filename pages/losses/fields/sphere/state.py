@@ -44,10 +44,10 @@ class SphereScene(PageState):
     positive: Annotated[Point, SpherePoint(key="p")] = (20.0, 30.0)
     negative: Annotated[Point, SpherePoint(key="n")] = (45.0, -10.0)
     probe: Annotated[Probe, ChoiceKind(POINTS)] = "negative"
-    region: Annotated[bool, Flag()] = True  # # region where the probe is active; hatched elsewhere
-    arrows: Annotated[bool, Flag()] = True  # # tangential force on the probe at each position
-    radial: Annotated[bool, Flag()] = True  # # radial part of the forces, which normalisation removes
-    eye: Annotated[Point, SpherePoint(always=True)] = (20.0, 15.0)  # # point of the sphere that faces the viewer
+    region: Annotated[bool, Flag()] = True  # region where the probe is active; hatched elsewhere
+    arrows: Annotated[bool, Flag()] = True  # tangential force on the probe at each position
+    radial: Annotated[bool, Flag()] = True  # radial part of the forces, which normalisation removes
+    eye: Annotated[Point, SpherePoint(always=True)] = (20.0, 15.0)  # point of the sphere that faces the viewer
 
     def to_query(self) -> dict[str, str]:
         """Return the values that differ from the defaults, without latitudes on the circle."""
@@ -66,7 +66,7 @@ class SphereScene(PageState):
         return losses.create(self.loss, **self.hyper)
 
 
-# # Opened by a URL without parameters: the whole triplet is in front, even while the sphere swings.
+# Opened by a URL without parameters: the whole triplet is in front, even while the sphere swings.
 FIRST = Preset("The triplet in front", "", "eye=5,12")
 
 
@@ -86,8 +86,8 @@ class State:
         return {"title": self.name, "caption": self.caption, "sphere": sphere, "circle": angles}
 
 
-_TETRAHEDRON = round(math.degrees(math.acos(-1 / 3)), 9)  # # angle between two corners as seen from the centre
-# # angle for side 2^(1/3), which minimises d^2/2 + 2/d over equilateral triplets
+_TETRAHEDRON = round(math.degrees(math.acos(-1 / 3)), 9)  # angle between two corners as seen from the centre
+# angle for side 2^(1/3), which minimises d^2/2 + 2/d over equilateral triplets
 _METU_SIDE = 2 * math.degrees(math.asin(2 ** (1 / 3) / 2))
 
 

@@ -9,7 +9,7 @@ from dmlcore.geometry.extremes import Extreme
 from dmlcore.loss_analysis.normalised import Normalised, normalisation
 from pages.losses.fields.sphere.state import SphereScene
 
-TINY = 1e-12  # # smaller shares are rounding errors
+TINY = 1e-12  # smaller shares are rounding errors
 
 
 def statement(loss: losses.TripletLoss, share: Normalised) -> list[str]:

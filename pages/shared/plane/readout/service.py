@@ -24,7 +24,7 @@ from pages.shared.state.untrusted import bounded
 from pages.shared.words.formulas import statements
 
 EDGES = ("ap", "an", "pn")
-RANKING_MARGIN = 0.1  # # of the ranking discs, as in Karaman 2021, Fig. B.1
+RANKING_MARGIN = 0.1  # of the ranking discs, as in Karaman 2021, Fig. B.1
 
 
 def as_tensors(scene: object) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -64,7 +64,7 @@ def discs(d: float) -> dict[str, Any] | None:
     """Return the radius of the ranking discs and the axes of the ellipse of Appendix B, which encloses both discs."""
     if d <= 0:
         return None
-    major = margin_for_ellipse(d, RANKING_MARGIN, 0, 0.5) + d  # # for rho = 1/2 and s = 0 the margin is r_major - d
+    major = margin_for_ellipse(d, RANKING_MARGIN, 0, 0.5) + d  # for rho = 1/2 and s = 0 the margin is r_major - d
     return {
         "radius": d + RANKING_MARGIN,
         "axes": [major, math.sqrt(major**2 - d**2 / 4)],
@@ -87,7 +87,7 @@ def _region(scene: Scene) -> dict[str, Any] | None:
     if scene.probe != "negative":
         return None
     from dmlcore.loss_analysis.active_region import (
-        active_region,  # # imported here because loading scipy would delay the first field
+        active_region,  # imported here because loading scipy would delay the first field
     )
 
     region = active_region(scene.module(), scene.anchor, scene.positive)
