@@ -1,1 +1,1 @@
-"""Arrays -> figures: no files, no streamlit."""
+"""Figures built from arrays, without access to files and without streamlit."""

@@ -1,4 +1,4 @@
-"""Baselines in a chart of scores: one look for all of them."""
+"""Baselines in charts of scores, drawn with the same colours and dashes everywhere."""
 
 from __future__ import annotations
 
@@ -10,25 +10,29 @@ import altair as alt
 from dmlcore.figures.vega_lite import NARROW, Spec, values
 from dmlcore.significance import verdicts
 
-# Okabe-Ito colours that no other mark of these charts has, and dashes, so that colour is never alone.
+# Okabe-Ito colours that no other mark of these charts uses, and dashes, so that baselines differ not only in colour.
 LOOKS = {
     "inputs": ("#009E73", [1, 0]),
     "untrained": ("#CC79A7", [6, 3]),
     "pretrained": ("#CC79A7", [6, 3]),
     "chance": ("#7F7F7F", [2, 3]),
 }
-Levels = Mapping[str, Mapping[str, float]]  # baseline, as in LOOKS -> variant -> score in 0..1
+Levels = Mapping[str, Mapping[str, float]]  # baseline (key of LOOKS) -> variant -> score in 0..1
 
 
 def words(levels: Levels) -> str:
-    """The baselines as text, with their scores in per cent: "raw inputs 1.59 %, chance 0.41 %"."""
+    """Return the baselines as text, with their scores in per cent: "raw inputs 1.59 %, chance 0.41 %"."""
     return ", ".join(_label(name, levels[name]) for name in LOOKS if levels.get(name))
 
 
 def beside_bars(levels: Levels, y: alt.Y) -> list[alt.Chart]:
-    """A layer for horizontal bars: for each variant a stroke through its band at each baseline.
+    """Return a layer for horizontal bars that marks each baseline with a stroke through the band of each variant.
 
-    Strokes of equal scores join to one line through the whole chart. y: the channel of the bars, by "variant".
+    Strokes of equal scores join to one line through the whole chart. The list is empty without baselines.
+
+    Args:
+        levels: Scores by baseline and variant.
+        y: Channel of the bars, encoding "variant".
     """
     there = {name: _label(name, levels[name]) for name in LOOKS if levels.get(name)}
     if not there:
@@ -38,7 +42,7 @@ def beside_bars(levels: Levels, y: alt.Y) -> list[alt.Chart]:
         for name, label in there.items()
         for variant, value in levels[name].items()
     ]
-    phone = f"windowSize()[0] < {NARROW}"  # where the names of the bars leave less than 200 pixels
+    phone = f"windowSize()[0] < {NARROW}"  # below this width the names of the bars leave less than 200 pixels
     legend = alt.Legend(
         title=None,
         orient="top",
@@ -64,17 +68,23 @@ def beside_bars(levels: Levels, y: alt.Y) -> list[alt.Chart]:
 
 
 def across(levels: Mapping[str, float], y: alt.Y) -> list[alt.Chart]:
-    """Layers for curves: a level line with its name at each baseline. y: the channel of the curves, of "value"."""
+    """Return layers for a chart of curves: one labelled horizontal line per baseline.
+
+    Args:
+        levels: Score of each baseline.
+        y: Channel of the curves, encoding "value".
+    """
     channel: Any = y.to_dict()
     layers = across_curves(levels, channel)
     drawn = [alt.Chart.from_dict(layer) for layer in layers]
     for chart, layer in zip(drawn, layers, strict=True):
-        chart.data = values(*layer["data"]["values"])  # in its place, not gathered with that of others
+        # inline; altair would otherwise move it to the top-level data sets of the chart
+        chart.data = values(*layer["data"]["values"])
     return drawn
 
 
 def across_curves(levels: Mapping[str, float], y: Spec) -> list[Spec]:
-    """The same layers as Vega-Lite."""
+    """Return the layers of `across` as Vega-Lite, for a chart that is written without altair."""
     layers: list[Spec] = []
     for name, (colour, dash) in LOOKS.items():
         if name not in levels:

@@ -1,4 +1,4 @@
-"""A step of a simulation of charges as a figure for print: the plane, and the phase portrait of its triplets."""
+"""One step of a simulation of charges as a figure for print: the plane and the phase portrait of its triplets."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["draw_charges", "save_figure"]
 
 
-TAIL = 40  # steps of a trail
-# Okabe-Ito by class, with a shape of its own each, as on the page (assets/losses/charges/draw.js).
+TAIL = 40  # length of a trail, in steps
+# Okabe-Ito colour of each class. Each class also has its own marker, as on the page (assets/losses/charges/draw.js).
 COLOURS = {
     False: ("#0072B2", "#D55E00", "#009E73", "#A8518A", "#1b2430", "#2E8FC7", "#B87A00", "#7A7400"),
     True: ("#3D9BD6", "#F07A2B", "#22C495", "#E08DBD", "#e6eaf0", "#8CCBF2", "#E69F00", "#F0E442"),
@@ -38,11 +38,22 @@ def draw_charges(
     dark: bool = False,
     size: float = 4.4,
 ) -> Figure:
-    """The points at `step`, and beside them the density of all triplets over (d_ap, d_an), ready for `save_figure`.
+    """Draw the points at `step` and, to their right, the density of all triplets over (d_ap, d_an).
 
-    trails show the last 40 steps, arrows the force on each point, circles the reach of each class about its mean; in
-    the portrait the lines are the clamps of the loss, raw = 0 solid, raw = m2 dashed. size: inches of each of the two.
-    Computes the steps that are missing. Raises ValueError for a step outside the simulation.
+    The figure is ready for `save_figure`. Steps that are missing are computed. In the density the lines are the clamps
+    of the loss: raw = 0 solid, raw = m2 dashed.
+
+    Args:
+        simulation: The simulation that holds the step.
+        step: Number of the step.
+        trails: Draw the last 40 steps.
+        arrows: Draw the force on each point.
+        circles: Draw the radius of each class about its mean.
+        dark: Use the colours of the dark theme.
+        size: Width of each of the two charts in inches.
+
+    Raises:
+        ValueError: If the step is outside the simulation.
     """
     frame = simulation.frame(step)
     law = simulation.spec.law_at(step)
@@ -50,7 +61,7 @@ def draw_charges(
     with sheet(2 * size, size * 1.2, dark) as figure:
         ink = strokes.INK[dark]
         left, right = figure.subplots(1, 2)
-        # Left: the points. Each layer is drawn over the one before.
+        # Left: the points. Later layers cover earlier ones.
         half = max(float(np.abs(frame.positions).max()) * 1.08, 0.05)
         layers.draw_plane(left, (0.0, 0.0, half), dark)
         if law.normalise != "none":
@@ -65,7 +76,7 @@ def draw_charges(
             _arrows(left, frame, half, dark)
         _points(left, frame, simulation.labels, dark)
         left.set_title(f"{loss.formula.title}, step {step}\n{values(loss)}", color=ink["text"], fontsize=9, loc="left")
-        # Right: the phase portrait; the caption says for which triplets its lines hold.
+        # Right: the phase portrait. The caption says for which triplets its lines hold.
         share = _portrait(figure, right, simulation, frame, loss, dark)
         scores = f"loss {frame.loss:.4g}, active triplets {frame.active:.1%}, MAP@R {frame.map_at_r:.3f}"
         words = (
@@ -96,7 +107,8 @@ def _points(axes: Axes, frame: ChargesFrame, labels: Ints, dark: bool) -> None:
 def _trails(axes: Axes, simulation: Simulation, step: int, dark: bool) -> None:
     from matplotlib.collections import LineCollection
 
-    passed = np.stack([f.positions for f in simulation.frames[max(0, step - TAIL) : step + 1]], axis=1)  # (N, K, 2)
+    # (N, K, 2): K positions per point
+    passed = np.stack([f.positions for f in simulation.frames[max(0, step - TAIL) : step + 1]], axis=1)
     colours = [COLOURS[dark][label] for label in simulation.labels]
     axes.add_collection(LineCollection(list(passed), colors=colours, linewidths=0.7, alpha=0.35, zorder=2))
 
@@ -108,7 +120,7 @@ def _circle(axes: Axes, centre: Any, radius: float, colour: str, style: str, wid
 
 
 def _arrows(axes: Axes, frame: ChargesFrame, half: float, dark: bool) -> None:
-    """Length |F| / (|F| + 1) of a twentieth of the view's width: direction exact, length bounded."""
+    """Draw the forces in their exact directions, scaled to |F| / (|F| + 1) of a sixteenth of the view's width."""
     size = np.linalg.norm(frame.force, axis=1, keepdims=True)
     shaft = frame.force / (size + 1) * half / 8
     felt = size[:, 0] > 1e-3

@@ -1,4 +1,4 @@
-"""Losses side by side as one figure: a plane each under one colour scale, and what is left of two of them."""
+"""Comparison of losses in one figure: one plane per loss under a common colour scale, and the difference of two."""
 
 from __future__ import annotations
 
@@ -24,9 +24,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ComparisonPlane:
-    """One loss of the figure: its title, its field, the forces on the three points (3, 2), and its clamp.
+    """One loss of the figure.
 
-    `clamp` tells whether field and forces are those of the clamped loss, m2 its upper end.
+    Attributes:
+        title: Heading of the plane.
+        field: The field on the grid.
+        forces: Forces on the three points, shape (3, 2).
+        m2: Upper end of the clamp.
+        clamp: True if field and forces belong to the clamped loss.
     """
 
     title: str
@@ -53,21 +58,39 @@ def draw_comparison(
     dark: bool = False,
     size: float = 3.6,
 ) -> Figure:
-    """Planes in a row, then planes[pair[0]] - planes[pair[1]]; fields over x (W,), y (H,), points (3, 2) a, p, n.
+    """Draw the planes in a row, followed by the difference planes[pair[0]] - planes[pair[1]].
 
-    shade "energy" or "force"; `signed` energies have a fixed zero. All planes share one colour scale and one reference
-    of arrow length, |F| / (|F| + median |F|). size: inches of a plane. Raises ValueError for another shade.
+    All planes share one colour scale and one reference of arrow length, |F| / (|F| + median |F|).
+
+    Args:
+        planes: The losses, each with a field over the grid of `x` and `y`.
+        x: Abscissas of the grid, shape (W,).
+        y: Ordinates of the grid, shape (H,).
+        points: Anchor, positive and negative, shape (3, 2).
+        view: Centre x, centre y and half width of the visible square.
+        pair: Indices of the two planes that are subtracted.
+        shade: "energy" or "force".
+        signed: Use a diverging colour scale with a fixed zero.
+        region: Draw the boundaries of the active region.
+        arrows: Draw the direction of the force.
+        probe: Name of the point that scans the plane.
+        caption: Text below the figure.
+        dark: Use the colours of the dark theme.
+        size: Width of a plane in inches.
+
+    Raises:
+        ValueError: If `shade` is neither "energy" nor "force".
     """
     if shade not in ("energy", "force"):
         raise ValueError(f"shade must be energy or force, got {shade!r}")
-    # One colour scale and one reference of arrow length for all planes; singular and inactive places set neither.
+    # All planes share one colour scale and one reference of arrow length. Singular and inactive places affect neither.
     values = [_values(p.field, shade) for p in planes]
     active = np.stack([p.field.active.numpy() for p in planes])
     finite = active & np.isfinite(np.stack(values))
     top = strokes.colour_top(np.abs(np.stack(values)), finite)
     force = np.stack([p.field.force.numpy() for p in planes])
     reference = strokes.middle_force(np.linalg.norm(force, axis=-1), active)
-    # What is left of one plane when another is taken away; never a scale so fine that it shows rounding.
+    # The difference of the two planes. Its scale never gets so fine that rounding errors become visible.
     first, second = pair
     apart = values[first] - values[second]
     if shade == "force":
@@ -89,14 +112,14 @@ def draw_comparison(
             layers.draw_resultants(ax, arrays, view, dark)
             layers.draw_points(ax, arrays, probe, dark)
             ax.set_title(plane.title, color=ink["text"], fontsize=8.5, loc="left")
-        # The difference, in the last place.
+        # The difference, in the last column.
         left = strokes.draw_image(axes[-1], x, y, np.nan_to_num(apart), span, dark, signed=True)
         layers.draw_plane(axes[-1], view, dark)
         if arrows:
             _arrows(axes[-1], x, y, force[first] - force[second], reference, view, dark)
         layers.draw_points(axes[-1], {"points": points}, probe, dark)
         axes[-1].set_title(f"{first + 1} − {second + 1}", color=ink["text"], fontsize=8.5, loc="left")
-        # Colour bars: one under all planes, one under the difference.
+        # Colour bars: one below all planes, one below the difference.
         for mappable, axes_of, name in (
             (image, list(axes[:-1]), f"{'loss' if shade == 'energy' else shade}, all planes"),
             (left, [axes[-1]], "what is left"),
@@ -107,7 +130,7 @@ def draw_comparison(
             bar.set_label(name, color=ink["text"], fontsize=8)
             bar.ax.tick_params(colors=ink["text"], labelsize=7.5, width=0.6, length=2.5)
         if caption:
-            # About 15 characters of this size fit an inch.
+            # About 15 characters of this size fit on an inch.
             figure.supxlabel(
                 textwrap.fill(caption, int(15 * count * size)), color=ink["text"], fontsize=7.5, x=0.01, ha="left"
             )
@@ -120,7 +143,7 @@ def _values(field: FieldTable, shade: str) -> Floats:
 
 
 def _boundaries(axes: Axes, x: Floats, y: Floats, plane: ComparisonPlane, dark: bool) -> None:
-    """raw = 0 solid and raw = m2 dashed, of each order; without a clamp only where the energy is 0."""
+    """Draw raw = 0 solid and raw = m2 dashed, for each order of the loss; without a clamp only the zero line."""
     for raw in plane.field.orders if plane.clamp else (plane.field.raw,):
         for level, style in ((0.0, "-"), (plane.m2 if plane.clamp else math.inf, "--")):
             values = np.arcsinh(np.clip(raw.numpy() - level, -1e9, 1e9) / 0.1) if math.isfinite(level) else None

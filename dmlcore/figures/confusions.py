@@ -1,6 +1,6 @@
-"""Charts of what classes a network confuses, scores by class and hubs.
+"""Charts of confused classes, scores by class and hubs.
 
-Names of classes are data: they reach the chart as values of columns and of a parameter, never as text of an expression.
+Class names are data: they enter a chart as values of columns and of a parameter, never as text of an expression.
 """
 
 from __future__ import annotations
@@ -16,33 +16,40 @@ from dmlcore.figures.vega_lite import ROWS, Columns, Spec, specification, square
 from dmlcore.typing import Floats, Ints
 
 RIGHT, WRONG, MARKED = "#009E73", "#D55E00", "#0072B2"
-SIDE, LEAST_CELL, MOST_CELL = 620, 3, 44  # pixels: of the matrix with its names, and of a cell of it, which is square
-MOST_NAMED = 60  # classes whose names stand beside the matrix; a cell is then at least 8 pixels wide
-UPRIGHT = 18  # pixels of a cell below which names above it stand upright, or the last would need room beside it
-NUMBERED = 28  # pixels of a cell from which its number stands in it
-LONGEST_NAME, LETTER = 130, 5.5  # pixels: of a name beside the matrix, and about of a letter of it
-STRONG = 0.35  # share of the top of the scale from which white is read better on a cell
-MOST_POINTS = 500  # classes in the ranking: of more, evenly chosen ranks
+# pixels: side of the matrix including names; least and largest side of a square cell
+SIDE, LEAST_CELL, MOST_CELL = 620, 3, 44
+MOST_NAMED = 60  # classes whose names are shown next to the matrix; a cell is then at least 8 pixels wide
+UPRIGHT = 18  # pixels of a cell; in narrower cells the column names are vertical, because slanted names would overflow
+NUMBERED = 28  # pixels of a cell from which its number is shown
+LONGEST_NAME, LETTER = 130, 5.5  # pixels: longest name next to the matrix; approximate width of a letter
+STRONG = 0.35  # share of the top of the scale above which white text is easier to read
+MOST_POINTS = 500  # classes in the ranking; of more classes, evenly spaced ranks are shown
 MOST_BARS = 50
 GREY = "#7F7F7F"
 TICKS = (0, 1, 3, 10, 30, 100, 300, 1000, 3000, 10_000, 30_000)
-CELL = "cell"  # the selection of the matrix: fields i and j, labels of classes
+CELL = "cell"  # name of the matrix's selection, with the fields i and j (labels of classes)
 
 
 def matrix(
     shares: Floats, labels: Ints, names: Sequence[str], chosen: tuple[int, int] | None, *, ink: str = "#333"
 ) -> tuple[Spec, Columns]:
-    """Shares (c, c) of the neighbours of the row's class that are of the column's, classes in the given order.
+    """Return the confusion matrix as a Vega-Lite specification with its rows.
 
-    labels (c,) and names (c,) of the classes; chosen: the labels of the framed cell; ink: of numbers on pale cells.
-    Own class green, others orange, the more opaque the larger the share; the scale ends at the largest share of another
-    class. Cells are square and all together of one size; of more than MOST_NAMED classes the pointer tells the names.
+    The own class is green, others are orange, and larger shares are more opaque. The scale ends at the largest share of
+    another class. All cells are squares of one size. With more than MOST_NAMED classes, names appear only in tooltips.
+
+    Args:
+        shares: Shares (c, c) of the neighbours of the row's class that belong to the column's class.
+        labels: Labels (c,) of the classes, in the given order.
+        names: Names of the classes.
+        chosen: Labels of the cell to frame, if any.
+        ink: Colour of numbers on pale cells.
     """
     columns = _cells(shares, labels, names, chosen)
-    # The scale of opacity ends at the largest confusion, or the diagonal would pale all others.
+    # The scale of opacity ends at the largest confusion; otherwise the diagonal would make all other cells pale.
     off = columns["share"][columns["i"] != columns["j"]]
     top = round_top(float(off.max(initial=0.0)), 1.0)
-    # Axes with a name for every class; an expression looks the names up, so that labels stay the keys.
+    # Axes with a name for every class. An expression looks the names up, so that the labels remain the keys.
     named = len(labels) <= MOST_NAMED
     room = SIDE - (min(LONGEST_NAME, LETTER * max(map(len, names))) if named else 0)
     cell = int(np.clip(room // len(labels), LEAST_CELL, MOST_CELL))
@@ -63,7 +70,7 @@ def matrix(
     numbered = cell >= NUMBERED
     legend = square_legend(f"share of the neighbours{', numbers in per cent' if numbered else ''}", WRONG, ".2~%")
     opacity = alt.Scale(type="sqrt", domain=[0, top], range=[0.04, 1], clamp=True)
-    # Cells, which can be clicked.
+    # Clickable cells.
     own = alt.datum.i == alt.datum.j
     rect = alt.Chart(name="cells").mark_rect(cursor="pointer")
     rect = rect.encode(
@@ -80,9 +87,9 @@ def matrix(
         alt.selection_point(name=CELL, fields=["i", "j"], on="click", toggle=False),
         alt.param("names", value={str(label): name for label, name in zip(labels.tolist(), names, strict=True)}),
     )
-    # Numbers on cells that are large enough for them.
+    # Numbers on cells that are large enough.
     strong = alt.datum.share >= STRONG * top
-    number = alt.Chart().mark_text(fontSize=11)  # without a tooltip, so that the pointer meets the cell below
+    number = alt.Chart().mark_text(fontSize=11)  # without a tooltip, so that pointer events reach the cell below
     readable = alt.when(strong).then(alt.value("#fff")).otherwise(alt.value(ink))
     number = number.encode(alt.Text("percent:N"), color=readable)
     chart = alt.layer(
@@ -100,7 +107,7 @@ def matrix(
 
 
 def _cells(shares: Floats, labels: Ints, names: Sequence[str], chosen: tuple[int, int] | None) -> Columns:
-    """Only cells in which something lies, most pairs of classes being never confused; the chosen one in any case."""
+    """Return rows of the non-empty cells only, as most pairs are never confused; the chosen cell is always included."""
     row, column = np.nonzero(shares)
     if chosen is not None and set(chosen) <= set(labels.tolist()):
         at = [int(np.flatnonzero(labels == label)[0]) for label in chosen]
@@ -119,7 +126,7 @@ def _cells(shares: Floats, labels: Ints, names: Sequence[str], chosen: tuple[int
 
 
 def ranking(names: Sequence[str], map_at_r: Floats, recall_at_1: Floats, queries: Ints) -> tuple[Spec, Columns]:
-    """MAP@R (discs) and R@1 (squares) of classes that are given worst first, over their rank."""
+    """Return a chart of MAP@R (discs) and R@1 (squares) by rank; the classes are given in ascending order of MAP@R."""
     rank = np.unique(np.linspace(0, len(names) - 1, min(len(names), MOST_POINTS)).round().astype(int))
     text = np.array(names, dtype=object)[rank]
     columns: Columns = {
@@ -152,11 +159,16 @@ def ranking(names: Sequence[str], map_at_r: Floats, recall_at_1: Floats, queries
 
 
 def occurrences(counts: Ints, chance: Floats, threshold: float) -> tuple[Spec, Columns]:
-    """How many samples are a neighbour how often: counts (m,) of N_k = 0..m-1, and chance (m,), what luck would give.
+    """Return a histogram of how often samples occur as a neighbour (N_k), compared with chance.
 
-    Bars on a logarithmic scale, chance a dashed line, the vertical line where hubs begin.
+    Bars on a logarithmic scale, chance as a dashed line, and a vertical line where hubs start.
+
+    Args:
+        counts: Number of samples with N_k = 0..m-1, shape (m,).
+        chance: Number expected by chance, shape (m,).
+        threshold: N_k from which a sample is a hub.
     """
-    # Counts that share a bar where there are more of them than bars fit.
+    # With more counts than bars fit, several counts share a bar.
     width = -(-len(counts) // MOST_BARS)
     start = np.arange(0, len(counts), width)
     columns: Columns = {
@@ -168,7 +180,7 @@ def occurrences(counts: Ints, chance: Floats, threshold: float) -> tuple[Spec, C
     }
     columns["middle"] = (columns["from"] + columns["to"]) / 2
     count = alt.Axis(tickMinStep=1, format=",d")
-    # Bars as wide as their counts, so that the line of chance goes through their middles.
+    # Bars are as wide as the counts that they cover, so that the line of chance passes through their centres.
     domain = alt.Scale(domain=[-0.5, float(columns["to"][-1])], nice=False)
     ticks = alt.Axis(values=[v for v in TICKS if v <= max(1, counts.max())], format=",d")
     title, symlog = "times a neighbour, N_k", alt.Scale(type="symlog")
@@ -196,7 +208,7 @@ def occurrences(counts: Ints, chance: Floats, threshold: float) -> tuple[Spec, C
 
 
 def by_chance(samples: int, queries: int, k: int, most: int) -> Floats:
-    """How many samples would be a neighbour 0..most times if the k neighbours of each query were drawn by lot."""
+    """Return the expected number of samples with N_k = 0..most if each query's k neighbours were drawn at random."""
     from scipy.special import gammaln  # slow to import
 
     share = min(1 - 1e-12, k / max(1, samples - 1))

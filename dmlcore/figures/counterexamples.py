@@ -1,4 +1,4 @@
-"""Charts of counter-examples along one number: what is printed, what is true, and what decides between them."""
+"""Charts of counter-examples along one number: the printed curve, the true curve and the referee's values."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from dmlcore.figures.vega_lite import FIT, ROWS, Spec, specification
 from dmlcore.typing import Floats
 
 PRINTED, TRUE = "printed", "true"
-COLOURS = {False: ("#B04A00", "#00694D", "#3D4654"), True: ("#F58A42", "#22C495", "#C3CBD6")}  # by dark
+# keyed by dark theme; printed, true, referee
+COLOURS = {False: ("#B04A00", "#00694D", "#3D4654"), True: ("#F58A42", "#22C495", "#C3CBD6")}
 
 
 class BothSides(Protocol):
-    """Both sides at x (n,), and what decides at dots (m,); NaN where there is nothing."""
+    """Curves of a printed and a true claim at x (n,), and the referee's values at dots (m,); NaN means no value."""
 
     @property
     def x(self) -> Floats: ...
@@ -41,12 +42,26 @@ def two_sides(
     dark: bool = False,
     height: int = 240,
 ) -> tuple[Spec, list[dict[str, Any]]]:
-    """Printed dashed, true solid, what decides as rings on it, and a line across at the chosen number."""
+    """Return the chart of both sides: printed dashed, true solid, referee as rings, and a vertical line at `at`.
+
+    Args:
+        sides: The curves and the referee's values.
+        at: The selected number on the x axis.
+        axis: Title of the x axis.
+        quantity: Title of the chart.
+        by: Name of the referee in the legend.
+        whole: True if only integers are valid on the x axis.
+        dark: Use the colours of the dark theme.
+        height: Height of the chart in pixels.
+
+    Returns:
+        Vega-Lite specification and its rows.
+    """
     ticks = alt.Axis(grid=False, tickMinStep=1, format="d") if whole else alt.Axis(grid=False)
     x = alt.X("x:Q", title=axis, scale=alt.Scale(nice=False, zero=False, padding=4), axis=ticks)
     y = alt.Y("y:Q", title=None, scale=alt.Scale(zero=False))
     names, ranges = [PRINTED, TRUE, by], list(COLOURS[dark])
-    if not np.isfinite(sides.printed).any():  # then it has no place in the legend
+    if not np.isfinite(sides.printed).any():  # then the legend omits it
         names, ranges = names[1:], ranges[1:]
     legend = alt.Legend(title=None, orient="top", labelLimit=320, symbolStrokeWidth=3)
     colour = alt.Color("side:N", scale=alt.Scale(domain=names, range=ranges), legend=legend)

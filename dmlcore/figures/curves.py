@@ -1,6 +1,7 @@
-"""Training curves of several runs over the same steps, with one hover for all panels: a parameter that names its views.
+"""Training curves of several runs over the same steps, with a common hover for all panels.
 
-The specification is written as it is: altair takes some 20 ms for a panel.
+The hover is one parameter that names the views of all panels. The specification is written directly, because altair
+takes about 20 ms per panel.
 """
 
 from __future__ import annotations
@@ -15,20 +16,25 @@ from dmlcore.figures import baselines
 from dmlcore.figures.vega_lite import NARROW, Columns, Spec
 from dmlcore.typing import Floats, Ints
 
-MOST = 300  # points of a curve at most: about one per three pixels
-# Okabe-Ito, in an order that stays apart under colour blindness; each run has its own dashes as well.
+MOST = 300  # maximum number of points of a curve, about one per three pixels
+# Okabe-Ito, in an order that stays distinguishable under colour blindness. Each run has its own dashes as well.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#8C6BB1", "#7F7F7F")
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [4, 4], [10, 3], [3, 1], [6, 2, 1, 2])
 POINTER = {"type": "point", "fields": ["tick"], "nearest": True, "on": "pointerover", "clear": "pointerout"}
-X_TICKS = {"expr": "max(3, windowSize()[0] / 120)"}  # as many as have room for numbers of six digits
+X_TICKS = {"expr": "max(3, windowSize()[0] / 120)"}  # as many ticks as numbers of six digits fit
 HOVERED = {"param": "hover", "empty": False}
 
 
 @dataclass(frozen=True)
 class RunCurve:
-    """One quantity of one run, named as in the legend: steps (n,) ascending from 0 or 1, values (n,) finite.
+    """One quantity of one run, or its mean over several runs.
 
-    low, high: the band (n,) around the values, of which a single run has none.
+    Attributes:
+        run: Name in the legend.
+        steps: Ascending steps, starting at 0 or 1, shape (n,).
+        values: Finite values, shape (n,).
+        low: Lower edge of the band, shape (n,); None for a single run.
+        high: Upper edge of the band, shape (n,); None for a single run.
     """
 
     run: str
@@ -40,10 +46,17 @@ class RunCurve:
 
 @dataclass(frozen=True)
 class CurvePanel:
-    """One of the stacked charts; unit: d3 number format of axis and tooltip; height in pixels; levels: baselines.
+    """One of the stacked charts.
 
-    bend: where a scale that shows small values beside large ones turns from linear to logarithmic; None: linear.
-    ticks: of such a scale, whose own would be those of a linear one.
+    Attributes:
+        title: Name of the quantity, title of the y axis.
+        curves: The curves of the panel.
+        unit: D3 number format of axis and tooltip.
+        height: Height in pixels.
+        levels: Baselines as pairs of name and score.
+        bend: Value at which the scale turns from linear to logarithmic, for panels with both small and large values;
+            None for a linear scale.
+        ticks: Tick values of such a scale, whose default ticks would be those of a linear scale.
     """
 
     title: str
@@ -56,7 +69,10 @@ class CurvePanel:
 
 
 def averaged(name: str, curves: Sequence[RunCurve]) -> RunCurve:
-    """The mean over several runs at each step, of those that have a value there, in a band from lowest to highest."""
+    """Return the mean over several runs at each step, with a band from the lowest to the highest value.
+
+    A step's mean includes the runs that have a value there.
+    """
     steps, places, counts = np.unique(
         np.concatenate([curve.steps for curve in curves]), return_inverse=True, return_counts=True
     )
@@ -70,11 +86,16 @@ def averaged(name: str, curves: Sequence[RunCurve]) -> RunCurve:
 def linked(
     panels: Sequence[CurvePanel], *, steps: int, forks: Sequence[int] = (), smoothing: float = 0.0
 ) -> tuple[Spec, Columns]:
-    """Vega-Lite specification and rows of the panels, one above the other, over the steps 0..`steps`.
+    """Return the Vega-Lite specification and rows of the panels, stacked over the steps 0..`steps`.
 
-    Lines are means over `interval` steps, the band behind them is the range of the values there. forks: steps of lines
-    across each panel, after which runs part or a projection has ended. smoothing: weight of the past in `smoothed`, in
-    0..1, 1 excluded; the lines are then those, and faint ones show what is smoothed.
+    Lines are means over `interval` steps; the band behind a line is the range of its values in that interval.
+
+    Args:
+        panels: The charts, top to bottom.
+        steps: Last step of the x axis.
+        forks: Steps marked by a vertical line, where runs diverge or a projection has ended.
+        smoothing: Weight of the past in `smoothed`, in 0..1 with 1 excluded. If positive, lines are smoothed and faint
+            lines show the raw means.
     """
     runs = [*dict.fromkeys(curve.run for panel in panels for curve in panel.curves)]
     last = len(panels) - 1
@@ -91,16 +112,19 @@ def linked(
 
 
 def _points(number: int) -> str:
-    """The name of the view on which the hover of a panel listens."""
+    """Return the name of the view on which a panel's hover listens."""
     return f"points_{number}"
 
 
 def smoothed(values: Floats, weight: float) -> Floats:
-    """Exponential moving average (n,) of values (n,), debiased, so that it does not begin at 0.
+    """Return the exponential moving average (n,) of values (n,), bias-corrected so that it does not start at 0.
 
-    weight: of the past, in 0..1, 1 excluded; 0 leaves the values as they are.
+    Args:
+        values: Values (n,).
+        weight: Weight of the past, in 0..1 with 1 excluded; 0 returns the values unchanged.
 
-    Source: TensorBoard's line charts (`smooth`), after the bias correction of Kingma and Ba 2015, section 3.
+    Reference:
+        TensorBoard's line charts (`smooth`), with the bias correction of Kingma and Ba 2015, section 3.
     """
     from scipy.signal import lfilter  # slow to import
 
@@ -111,7 +135,7 @@ def smoothed(values: Floats, weight: float) -> Floats:
 
 
 def table(panels: Sequence[CurvePanel], smoothing: float = 0.0) -> Columns:
-    """One row per drawn point; `tick` numbers the intervals of steps, which all panels and runs share."""
+    """Return one row per drawn point; `tick` numbers the intervals of steps, which all panels and runs share."""
     curves = [(panel.title, curve) for panel in panels for curve in panel.curves if len(curve.steps)]
     width = interval(max((int(curve.steps[-1]) for _, curve in curves), default=1))
     parts = [thin(curve, width) | {"run": curve.run, "panel": title} for title, curve in curves]
@@ -124,20 +148,23 @@ def table(panels: Sequence[CurvePanel], smoothing: float = 0.0) -> Columns:
     if not parts:
         return {name: np.empty(0) for name in names}
     sizes = [len(part["step"]) for part in parts]
-    # A label becomes as many copies of itself as there are points.
+    # Repeat each label once per point.
     filled = [[np.broadcast_to(part[name], size) for part, size in zip(parts, sizes, strict=True)] for name in names]
     return dict(zip(names, map(np.concatenate, filled), strict=True))
 
 
 def interval(steps: int) -> int:
-    """The smallest power of two that cuts `steps` into at most MOST intervals: it grows seldom, so points stay put."""
+    """Return the smallest power of two that divides `steps` into at most MOST intervals.
+
+    The width changes rarely as training proceeds, so that points stay where they are.
+    """
     return 1 << max(0, -(-steps // MOST) - 1).bit_length()
 
 
 def thin(curve: RunCurve, width: int) -> dict[str, Any]:
-    """Mean, smallest and largest value of each interval of `width` steps, placed at its last step so far.
+    """Return mean, minimum and maximum of each interval of `width` steps, placed at its last recorded step.
 
-    Step 0, before training, is an interval of its own.
+    Step 0, before training, is a separate interval.
     """
     tick = -(-curve.steps // width)
     starts = np.flatnonzero(np.diff(tick, prepend=-1))
@@ -152,7 +179,7 @@ def thin(curve: RunCurve, width: int) -> dict[str, Any]:
 
 
 def _by_run(runs: Sequence[str]) -> tuple[Spec, Spec]:
-    """Colour and dashes by run in one legend; none for a single run."""
+    """Return the channels of colour and dashes by run, with a common legend unless there is a single run."""
     legend = {
         "title": None,
         "orient": "top",
@@ -174,7 +201,7 @@ def _by_run(runs: Sequence[str]) -> tuple[Spec, Spec]:
 def _layers(
     panel: CurvePanel, number: int, runs: Sequence[str], steps: int, forks: Sequence[int], last: bool, smooth: bool
 ) -> list[Spec]:
-    """The layers of a panel, those behind first; smooth: its lines are smoothed."""
+    """Return the layers of a panel, back to front; `smooth` says that its lines are smoothed."""
     colour, dash = _by_run(runs)
     step = {"field": "step", "type": "quantitative"}
     x = step | {
@@ -197,7 +224,7 @@ def _layers(
         tooltip.append({"field": "raw", "type": "quantitative", "format": panel.unit, "title": panel.title})
 
     def own(mark: str, looks: Spec, **encoding: Any) -> Spec:
-        """A layer of the rows of this panel."""
+        """Return a layer of the rows of this panel."""
         return {
             "mark": {"type": mark} | looks,
             "transform": [{"filter": {"field": "panel", "equal": panel.title}}],
@@ -208,7 +235,7 @@ def _layers(
     return [
         own("area", {"opacity": 0.15}, y=low, y2={"field": "high"}),
         *([own("line", {"strokeWidth": 1, "opacity": 0.35, "aria": False}, y=raw)] if smooth else []),
-        {  # from the rows of all panels, so that the rule also stands where this one has no point
+        {  # from the rows of all panels, so that the rule also appears where this panel has no point
             "mark": {"type": "rule", "color": "#888888", "aria": False},
             "transform": [{"filter": HOVERED}],
             "encoding": {"x": step | {"aggregate": "max"}},
@@ -221,7 +248,7 @@ def _layers(
 
 
 def _fork(step: int, x: Spec) -> Spec:
-    """The line after which runs part, or another projection begins."""
+    """Return a vertical line at the step where runs diverge or another projection starts."""
     return {
         "data": {"values": [{"step": step}]},
         "mark": {"type": "rule", "strokeDash": [3, 3], "strokeWidth": 1.5, "aria": False},

@@ -1,4 +1,4 @@
-"""Where the points of a map lie dense: lines around the smallest regions that hold given shares of them."""
+"""Density contours of the points of a map: lines around the smallest regions that hold given shares of the points."""
 
 from __future__ import annotations
 
@@ -13,19 +13,32 @@ from dmlcore.figures.maps import STEPS
 from dmlcore.typing import Floats
 
 SHARES = (0.9, 0.7, 0.5, 0.25)
-NODES = 160  # of either axis of the square
-NARROWER = 0.3  # than by Scott's rule, which is for one heap; a map has many
-FINEST = 1.2  # nodes: less would be lines around single points
+NODES = 160  # grid nodes along either axis of the square
+NARROWER = 0.3  # factor on the width of Scott's rule, which assumes a single cluster; a map has many
+FINEST = 1.2  # smallest smoothing width in nodes; smaller widths would draw lines around single points
 
 
 def density_lines(
     places: NDArray[np.integer], shares: Sequence[float] = SHARES
 ) -> list[tuple[float, list[NDArray[np.uint16]]]]:
-    """For each share the lines (m, 2) around the region that holds it, in places of the square; outermost first.
+    """Return, for each share, the lines (m, 2) around the region that holds this share of the points, outermost first.
 
-    places (n, 2) in 0..65535. The density is the points' histogram smoothed by a Gaussian; a region ends at the height
-    above which that share of the points lies (Hyndman 1996, Computing and Graphing Highest Density Regions). Two
-    points or fewer have no lines. Raises ValueError for shares outside 0..1.
+    The density is the histogram of the points smoothed by a Gaussian. A region ends at the height above which that
+    share
+    of the points lies. Fewer than three points give no lines.
+
+    Args:
+        places: Points (n, 2) as whole coordinates in 0..65535.
+        shares: Shares of the points, each between 0 and 1.
+
+    Returns:
+        Pairs of share and lines, with coordinates in 0..65535.
+
+    Raises:
+        ValueError: If a share is outside 0..1.
+
+    Reference:
+        Hyndman 1996, Computing and Graphing Highest Density Regions.
     """
     if not all(0 < share < 1 for share in shares):
         raise ValueError(f"shares must lie between 0 and 1, got {tuple(shares)}")
@@ -44,7 +57,7 @@ def density_lines(
 
 
 def _density(points: Floats) -> Floats:
-    """Of points (n, 2) in units of the grid: heights (NODES, NODES), rows along y."""
+    """Return the smoothed density (NODES, NODES), rows along y, of points (n, 2) in units of the grid."""
     edges = np.arange(NODES + 1) - 0.5
     counts = np.histogram2d(points[:, 1], points[:, 0], bins=(edges, edges))[0]
     width = NARROWER * len(points) ** (-1 / 6) * float(np.sqrt(points.var(axis=0).mean()))

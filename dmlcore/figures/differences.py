@@ -1,4 +1,4 @@
-"""Charts of a retrieval difference: every query in A and in B, and how many flipped between snapshots."""
+"""Charts of a retrieval difference: every query in model A and in model B, and the flips between snapshots."""
 
 from __future__ import annotations
 
@@ -12,15 +12,20 @@ from dmlcore.typing import Bools, Floats, Ints
 
 RIGHT, WRONG, QUIET = "#009E73", "#D55E00", "#7F7F7F"
 KINDS = ("stayed right", "right in B alone", "right in A alone", "stayed wrong")
-MOST_POINTS = 3000  # of more, the counts in a lattice
+MOST_POINTS = 3000  # with more queries, counts on a grid are drawn instead of points
 CELLS = 25
-PICKED = "picked"  # the selection of the scatter: field `sample`
+PICKED = "picked"  # name of the scatter's selection, with the field `sample`
 
 
 def scatter(before: Floats, after: Floats, right: Bools, samples: Ints) -> tuple[Spec, Columns]:
-    """AP@R of every query in A (x) and B (y), the diagonal between them; of many queries their number in each cell.
+    """Return a chart of the AP@R of every query in A (x) and B (y) with the diagonal; many queries are binned into
+    cells.
 
-    before, after (n,) in 0..1; right (2, n): the nearest neighbour is, in A and in B; samples (n,): names of points.
+    Args:
+        before: AP@R in A, in 0..1, shape (n,).
+        after: AP@R in B, in 0..1, shape (n,).
+        right: True if the nearest neighbour is of the query's class, in A and in B, shape (2, n).
+        samples: Identifiers of the points, shape (n,).
     """
     scale = alt.Scale(domain=[-0.03, 1.03], nice=False)
     axis = alt.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 1], grid=True)
@@ -36,7 +41,7 @@ def scatter(before: Floats, after: Floats, right: Bools, samples: Ints) -> tuple
 
 def _points(before: Floats, after: Floats, right: Bools, samples: Ints) -> tuple[alt.Chart, Columns]:
     kind = np.select([right[0] & right[1], right[1], right[0]], [0, 1, 2], 3)
-    order = np.argsort(np.isin(kind, (1, 2)), kind="stable")  # what flipped lies on top
+    order = np.argsort(np.isin(kind, (1, 2)), kind="stable")  # flipped queries are drawn on top
     columns: Columns = {"x": before, "y": after, "sample": samples, "kind": np.array(KINDS, dtype=object)[kind]}
     colours = alt.Scale(domain=KINDS, range=[QUIET, RIGHT, WRONG, QUIET])
     shapes = alt.Scale(domain=KINDS, range=["circle", "triangle-up", "square", "cross"])
@@ -82,9 +87,13 @@ def _cells(before: Floats, after: Floats) -> tuple[alt.Chart, Columns]:
 
 
 def turnover(steps: Sequence[int], right: Floats, gained: Ints, lost: Ints) -> tuple[Spec, Columns]:
-    """Between each snapshot and the next: queries gained (up) and lost (down), under the share that is right.
+    """Return a chart of queries gained (up) and lost (down) between consecutive snapshots, below the curve of R@1.
 
-    steps (S,) ascending; right (S,) in 0..1; gained, lost (S - 1,).
+    Args:
+        steps: Ascending steps of the snapshots, length S.
+        right: R@1 at each snapshot, in 0..1, shape (S,).
+        gained: Queries that became right, shape (S - 1,).
+        lost: Queries that became wrong, shape (S - 1,).
     """
     begin, end = np.array(steps[:-1]), np.array(steps[1:])
     between = len(begin)
@@ -96,7 +105,7 @@ def turnover(steps: Sequence[int], right: Floats, gained: Ints, lost: Ints) -> t
         "queries": np.concatenate([gained, lost, np.zeros(len(steps), np.int64)]),
         "what": np.array([*["gained"] * between, *["lost"] * between, *["right"] * len(steps)], dtype=object),
     }
-    # Above: the share that is right, whose steps line up with the flips below.
+    # Above: R@1, on the same x scale as the flips below.
     scale = alt.Scale(domain=[int(steps[0]), int(steps[-1])], nice=False)
     pad = 0.08 * (float(np.ptp(right)) or 0.1)
     domain = [float(right.min()) - pad, min(1.0, float(right.max()) + pad)]
@@ -111,7 +120,7 @@ def turnover(steps: Sequence[int], right: Floats, gained: Ints, lost: Ints) -> t
         ),
         tooltip=[alt.Tooltip("from:Q", title="step", format=","), alt.Tooltip("value:Q", title="R@1", format=".1%")],
     )
-    # Below: what was gained and lost between two snapshots, as wide as the time between them.
+    # Below: queries gained and lost between two snapshots; a bar is as wide as the interval between their steps.
     colours = alt.Scale(domain=["gained", "lost"], range=[RIGHT, WRONG])
     flips = alt.Chart(width="container", height=140).transform_filter(alt.datum.panel == "flips")
     flips = flips.mark_rect(xOffset=0.5, x2Offset=-0.5).encode(

@@ -1,4 +1,4 @@
-"""Charts of the distances of a whole test split: histograms, density of triplets over (d_ap, d_an)."""
+"""Charts of the distances of a whole test split: histograms, and the density of triplets over (d_ap, d_an)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,19 @@ from dmlcore.figures.curves import COLOURS, DASHES
 from dmlcore.figures.vega_lite import ROWS, Columns, Spec, specification, square_legend, values
 from dmlcore.typing import Floats, Ints
 
-BORDERS = ["raw = 0", "raw = m2"]  # of a loss: where it begins, and where it is clamped
+BORDERS = ["raw = 0", "raw = m2"]  # boundaries of a loss: its onset, and its upper clamp
 
 
 @dataclass(frozen=True)
 class Histograms:
-    """Distances of one run: counts (B,) of positives and negatives over edges (B + 1,)."""
+    """Distance histograms of one run.
+
+    Attributes:
+        run: Name of the run.
+        edges: Edges of the bins, shape (B + 1,).
+        positives: Counts of positive pairs, shape (B,).
+        negatives: Counts of negative pairs, shape (B,).
+    """
 
     run: str
     edges: Floats
@@ -30,11 +37,16 @@ class Histograms:
 def distances(
     histograms: Sequence[Histograms], windows: Sequence[tuple[float, float]] = (), mean: float | None = None
 ) -> tuple[Spec, Columns]:
-    """Density of positives and of negatives over distance; of a second run as dashed steps over the bars of the first.
+    """Return a chart of the densities of positive and negative pairs over distance.
 
-    Each has area 1, so that runs with bins of different widths can be compared.
+    The first run is drawn as bars, a second run as dashed steps over the bars. Each density has area 1, so that runs
+    with
+    bins of different widths can be compared.
 
-    windows: intervals of the distance, shaded; mean: where a line stands, of the positives they were drawn for.
+    Args:
+        histograms: Histograms of one or two runs.
+        windows: Intervals of the distance to shade.
+        mean: Position of a vertical line, the mean of the positives to which the windows belong.
     """
     # One row per bin of each run and kind of pair.
     parts = [
@@ -63,7 +75,7 @@ def distances(
         alt.Tooltip("share:Q", format=".2%"),
         *([alt.Tooltip("run:N")] if len(histograms) > 1 else []),
     ]
-    # Windows at the back, the first run as bars, the second as steps over them.
+    # Windows at the back, the first run as bars, the second as steps over the bars.
     shaded = alt.Chart(values(*({"a": a, "b": b} for a, b in windows))).mark_rect(opacity=0.14, color=MARKED)
     base = alt.Chart().encode(y, colour, tooltip=tooltip)
     bars = base.transform_filter(alt.datum.number == 0).mark_bar(opacity=0.55, binSpacing=0)
@@ -90,10 +102,18 @@ def portrait(
     height: int = 420,
     title: str | None = None,
 ) -> tuple[Spec, Columns]:
-    """Density of triplets (t,) over d_ap across and d_an upwards, both 0..reach, on a logarithmic scale of opacity.
+    """Return the density of triplets (t,) over d_ap (x) and d_an (y), both in 0..`reach`, with logarithmic opacity.
 
-    Dotted: d_an = d_ap, below which a triplet is wrong. lines: polylines (K, 2) where the loss begins, raw = 0, drawn
-    solid, and where it is clamped, raw = m2, dashed.
+    The dotted diagonal is d_an = d_ap; a triplet below it is wrong.
+
+    Args:
+        d_ap: Distances of anchor and positive, shape (t,).
+        d_an: Distances of anchor and negative, shape (t,).
+        reach: Upper end of both axes.
+        lines: Polylines (K, 2) of raw = 0, where the loss starts (solid), and of raw = m2, its upper clamp (dashed).
+        bins: Number of bins along each axis.
+        height: Height in pixels; below 300, axis titles and legends are omitted.
+        title: Heading of the chart, if any.
     """
     # Bins that hold triplets.
     counts, edges, _ = np.histogram2d(d_ap, d_an, bins=bins, range=[[0, reach], [0, reach]])
@@ -116,7 +136,7 @@ def portrait(
     opacity = alt.Scale(type="log", domain=[1, max(2, int(n.max(initial=1)))], range=[0.3, 1])
     dashes = alt.Scale(domain=BORDERS, range=DASHES[:2])
     drawn = _drawn(lines)
-    # Density, the diagonal over it, the borders of the loss on top.
+    # Density at the back, the diagonal over it, the boundaries of the loss on top.
     cells = (
         alt.Chart()
         .mark_rect(color=COLOURS[0])
@@ -150,7 +170,7 @@ def portrait(
 
 
 def _drawn(lines: tuple[Sequence[Floats], Sequence[Floats]]) -> list[dict[str, Any]]:
-    """Points of the polylines of both borders in order, with the line they belong to."""
+    """Return the points of the polylines of both boundaries in order, each with the number of its line."""
     return [
         {"line": number, "order": place, "ap": float(point[0]), "an": float(point[1]), "kind": kind}
         for kind, group in zip(BORDERS, lines, strict=True)

@@ -1,4 +1,4 @@
-"""The numbers of a force field to export: named arrays, JSON, npz, and a script that computes them again."""
+"""Export of the numbers of a force field: named arrays, JSON, npz, and a script that recomputes the arrays."""
 
 from __future__ import annotations
 
@@ -33,16 +33,34 @@ def field_arrays(
     view: View = (0.25, 0.0, 1.6),
     n: int = NODES,
 ) -> Arrays:
-    """Every number of the field that `probe` feels as it scans the view (centre x, centre y, half width).
+    """Compute every number of the field that acts on `probe` as it scans the view.
 
-    x, y (n,) from edge to edge of the view; raw, energy (n, n), force (n, n, 2) and active (n, n) bool there, rows are
-    y; outer (K, 2) and inner (K, 2), the polylines raw = 0 and raw = m2 one after another, outer_sizes and inner_sizes
-    (L,) points each. Of the triplet itself: points (3, 2), forces (3, 2), their parts (3, 3, 2) along the edges ap, an,
-    pn and residuals (3, 2), edges (3,) = d_ap, d_an, d_pn, edge_forces (3,) = pull_ap, push_an, push_pn (positive:
-    attraction, repulsion, repulsion), triplet (2,) = raw, energy. All float64. raw is +inf where a diverging push under
-    a finite m2 meets distance 0.
+    All arrays are float64 unless stated otherwise. `raw` is +inf where a diverging push under a finite m2 meets
+    distance
+    0. Rows of the grids are y.
 
-    Raises ValueError for a point that is not two finite numbers, an empty view, n < 2 or an unknown probe.
+    Args:
+        loss: The triplet loss.
+        anchor: The two coordinates of the anchor.
+        positive: The two coordinates of the positive.
+        negative: The two coordinates of the negative.
+        probe: Name of the point that scans the view.
+        view: Centre x, centre y and half width of the square.
+        n: Nodes along each side.
+
+    Returns:
+        Arrays by name. Of the grid:
+        x, y (n,) from edge to edge of the view; raw, energy (n, n); force (n, n, 2); active (n, n) bool.
+        outer (K, 2) and inner (K, 2), the concatenated polylines raw = 0 and raw = m2, with the number of points of
+        each
+        line in outer_sizes and inner_sizes (L,).
+        Of the triplet itself:
+        points (3, 2); forces (3, 2), their parts (3, 3, 2) along the edges ap, an, pn, and residuals (3, 2);
+        edges (3,) = d_ap, d_an, d_pn; edge_forces (3,) = pull_ap, push_an, push_pn, where positive numbers mean
+        attraction, repulsion and repulsion; triplet (2,) = raw, energy.
+
+    Raises:
+        ValueError: If a point is not two finite numbers, the view is empty, n < 2 or the probe is unknown.
     """
     a, p, s = (_point(k, v) for k, v in (("anchor", anchor), ("positive", positive), ("negative", negative)))
     x0, y0, half = view
@@ -56,14 +74,14 @@ def field_arrays(
         "y": y.numpy(),
         "raw": field.raw.numpy(),
         "energy": field.energy.numpy(),
-        "force": field.force.numpy() + 0.0,  # makes a zero of -0
+        "force": field.force.numpy() + 0.0,  # turns -0 into 0
         "active": field.active.numpy(),
     }
-    # Boundaries of the active region, their polylines end to end.
+    # Boundaries of the active region, polylines concatenated.
     for name, level in (("outer", 0.0), ("inner", loss.m2)):
         lines = level_lines(arrays["x"], arrays["y"], arrays["raw"], level) if level < math.inf else []
         arrays |= end_to_end(name, lines)
-    # The triplet itself: what each edge does to each point (rows a, p, s; columns ap, an, pn).
+    # The triplet itself: the force of each edge on each point (rows a, p, s; columns ap, an, pn).
     triplet = field_table(loss, a, p, s)
     pull, push_an, push_pn = (
         strength * direction(u, v) for strength, (u, v) in zip(triplet.strengths, ((p, a), (a, s), (p, s)), strict=True)
@@ -81,32 +99,32 @@ def field_arrays(
 
 
 def end_to_end(name: str, lines: Sequence[Floats]) -> Arrays:
-    """Polylines (K, 2) each as two arrays: their points one after another, and how many each has."""
+    """Return polylines (K, 2) as two arrays: their concatenated points, and the number of points of each line."""
     sizes = np.array([len(line) for line in lines], dtype=np.int64)
     return {name: np.concatenate(lines) if lines else np.empty((0, 2)), f"{name}_sizes": sizes}
 
 
 def polylines(arrays: Arrays, name: str) -> list[Floats]:
-    """The polylines of "outer" or "inner", (K, 2) each."""
+    """Return the polylines (K, 2) stored under `name`, for example "outer" or "inner"."""
     ends = np.cumsum(arrays[f"{name}_sizes"])[:-1]
     return [line for line in np.split(arrays[name], ends) if len(line)]
 
 
 def as_npz(arrays: Arrays, about: Mapping[str, Any]) -> bytes:
-    """The arrays as a compressed npz file; `about`, plain data, travels as JSON text under "about"."""
+    """Return the arrays as a compressed npz file; the plain data `about` is stored as JSON text under "about"."""
     file = io.BytesIO()
     np.savez_compressed(file, about=np.array(_dumps(_finite(about))), **arrays)  # type: ignore[arg-type]
     return file.getvalue()
 
 
 def as_json(arrays: Arrays, about: Mapping[str, Any]) -> bytes:
-    """The arrays as nested lists beside `about`; a number that is not finite becomes null."""
+    """Return a JSON object of `about` and the arrays as nested lists; numbers that are not finite become null."""
     lists = {name: _lists(array) for name, array in arrays.items()}
     return _dumps({**_finite(about), **lists}).encode()
 
 
 def about(loss: TripletLoss, *, probe: Probe = "negative", view: View = (0.25, 0.0, 1.6)) -> dict[str, Any]:
-    """What the arrays are of, as plain data: loss, hyper-parameters, margin, clamp, source, probe, view."""
+    """Return a description of the arrays as plain data: loss, hyper-parameters, source, probe and view."""
     return about_loss(loss) | {
         "probe": probe,
         "view": list(view),
@@ -115,7 +133,7 @@ def about(loss: TripletLoss, *, probe: Probe = "negative", view: View = (0.25, 0
 
 
 def about_loss(loss: TripletLoss) -> dict[str, Any]:
-    """A loss as plain data: name, title, formula (LaTeX), source, hyper-parameters."""
+    """Return the description of a loss as plain data: name, title, formula (LaTeX), source and hyper-parameters."""
     return {
         "loss": loss.formula.name,
         "title": loss.formula.title,
@@ -136,10 +154,20 @@ def snippet(
     n: int = NODES,
     **drawing: Any,
 ) -> str:
-    """A Python script that computes this very view with `dmlcore` alone and draws it; equal to the last bit.
+    """Return a Python script that computes exactly this view with `dmlcore` alone and draws it.
 
-    Its variables x, y, field, force_a, force_p, force_n hold what `field_arrays` returns; `drawing` are arguments of
-    `draw_field`.
+    Its results equal those of `field_arrays` to the last bit: its variables are x, y, field, force_a, force_p and
+    force_n.
+
+    Args:
+        loss: The triplet loss.
+        anchor: The two coordinates of the anchor.
+        positive: The two coordinates of the positive.
+        negative: The two coordinates of the negative.
+        probe: Name of the point that scans the view.
+        view: Centre x, centre y and half width of the square.
+        n: Nodes along each side.
+        **drawing: Arguments of `draw_field`.
     """
     x0, y0, half = (float(v) for v in view)
     points = "\n".join(
@@ -177,12 +205,12 @@ save_figure(figure, "field.pdf")  # or field.svg, field.png
 
 
 def creation(loss: TripletLoss) -> str:
-    """Python source that creates the loss: "losses.create('ranking', m=0.2, m2=None)"."""
+    """Return Python source that creates the loss, for example "losses.create('ranking', m=0.2, m2=None)"."""
     return f"losses.create({loss.formula.name!r}{arguments(loss.hyper)})"
 
 
 def arguments(given: Mapping[str, Any]) -> str:
-    """Keyword arguments as source, each after a comma; None for infinity: an open upper clamp."""
+    """Return keyword arguments as source, each preceded by a comma; infinity, an open upper clamp, becomes None."""
     return "".join(f", {k}={'None' if v == math.inf else repr(v)}" for k, v in given.items())
 
 
@@ -198,13 +226,13 @@ def _dumps(data: Any) -> str:
 
 
 def _lists(array: Array) -> Any:
-    """Nested lists, with None for each number that JSON lacks."""
+    """Return nested lists, with None for each number that is not finite."""
     finite = np.isfinite(array)
     return (array if finite.all() else np.where(finite, array, np.array(None))).tolist()
 
 
 def _finite(data: Any) -> Any:
-    """Plain data with None for each number that JSON lacks."""
+    """Return plain data with None for each number that is not finite."""
     if isinstance(data, Mapping):
         return {k: _finite(v) for k, v in data.items()}
     if isinstance(data, (list, tuple)):

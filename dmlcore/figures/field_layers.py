@@ -1,4 +1,4 @@
-"""The layers of a field figure: each draws one thing of the arrays of `field_arrays` into matplotlib axes."""
+"""Layers of a field figure: each function draws one element of the arrays of `field_arrays` into matplotlib axes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ BOUNDARIES: dict[str, Any] = {"outer": "-", "inner": (0, (4, 2.5))}  # raw = 0, 
 
 
 def draw_hardness(axes: Axes, arrays: Arrays, hardness: Hardness, dark: bool) -> None:
-    """The circle that parts hard from semi-hard (Karaman 2021, Fig. 2.5) and the names of the regions."""
+    """Draw the circle between hard and semi-hard negatives (Karaman 2021, Fig. 2.5) and the names of the regions."""
     if hardness.radius is not None:
         draw_rings(axes, [(arrays["points"][0], hardness.radius, "")], dark)
     for name, at in hardness.names:
@@ -47,7 +47,7 @@ def draw_hardness(axes: Axes, arrays: Arrays, hardness: Hardness, dark: bool) ->
 
 
 def draw_plane(axes: Axes, view: View, dark: bool) -> None:
-    """Frame, grid and ticks of the square `view` = (centre x, centre y, half width)."""
+    """Draw frame, grid and ticks of the square `view` = (centre x, centre y, half width)."""
     x, y, half = view
     ink = INK[dark]
     axes.set(xlim=(x - half, x + half), ylim=(y - half, y + half), aspect="equal", facecolor=ink["page"])
@@ -56,7 +56,12 @@ def draw_plane(axes: Axes, view: View, dark: bool) -> None:
 
 
 def boundary_words(arrays: Arrays, prefixes: Sequence[str] = ("",)) -> list[str]:
-    """What lines and hatching of the active region mean, for a caption; those that are there."""
+    """Return caption entries that explain the lines and hatching present in the arrays.
+
+    Args:
+        arrays: Arrays of one or several fields.
+        prefixes: Prefix of the array names of each field.
+    """
     words = [("solid line: loss = 0", "outer"), ("dashed: upper clamp", "inner")]
     drawn = [text for text, name in words if any(len(arrays.get(prefix + name, ())) for prefix in prefixes)]
     everywhere = all(arrays[prefix + "active"].all() for prefix in prefixes if prefix + "active" in arrays)
@@ -64,7 +69,7 @@ def boundary_words(arrays: Arrays, prefixes: Sequence[str] = ("",)) -> list[str]
 
 
 def draw_heat(figure: Figure, axes: Axes, arrays: Arrays, shade: Shade, m2: float, dark: bool, *, bar: bool) -> float:
-    """The colour image of `arrays`, clamped at `m2`, with its scale if `bar`; returns where the scale ends."""
+    """Draw the heat map of `arrays`, clamped at `m2`, with a colour bar if `bar`, and return the top of its scale."""
     strength = np.linalg.norm(arrays["force"], axis=-1)
     values = strength if shade == "force" else arrays[shade]
     shown = np.abs(values) if shade == "raw" else values
@@ -79,12 +84,12 @@ def draw_heat(figure: Figure, axes: Axes, arrays: Arrays, shade: Shade, m2: floa
 
 
 def _compressed(raw: Floats, level: float) -> Floats:
-    """raw about a level, on a scale where infinities are finite and the level is 0."""
+    """Return raw - level on a compressed scale on which infinities are finite."""
     return np.arcsinh(np.clip(raw - level, -1e9, 1e9) / 0.1)
 
 
 def draw_region(axes: Axes, arrays: Arrays, m2: float, dark: bool) -> None:
-    """The active region 0 < raw < m2: hatched outside, boundaries drawn."""
+    """Draw the active region 0 < raw < m2: hatch its outside and draw its boundaries."""
     draw_inactive(axes, arrays["x"], arrays["y"], arrays["raw"], m2, dark)
     draw_boundaries(axes, arrays, dark)
 
@@ -92,7 +97,7 @@ def draw_region(axes: Axes, arrays: Arrays, m2: float, dark: bool) -> None:
 def draw_inactive(
     axes: Axes, x: Floats, y: Floats, raw: Floats, m2: float, dark: bool, clip: Patch | None = None
 ) -> None:
-    """Hatch where raw (H, W) over x (W,), y (H,) is clamped, inside of `clip`."""
+    """Hatch where raw (H, W) over x (W,), y (H,) is clamped, within `clip` if given."""
     ink, far = INK[dark], 50.0  # arcsinh(1e10) = 23.7
     levels = [([-far, 0.0], _compressed(raw, 0.0))]
     if math.isfinite(m2):
@@ -106,14 +111,14 @@ def draw_inactive(
 
 
 def draw_boundaries(axes: Axes, arrays: Arrays, dark: bool, pattern: str = "{}") -> None:
-    """The polylines `outer` solid and `inner` dashed, named by a pattern, in the coordinates of the axes."""
+    """Draw the polylines "outer" solid and "inner" dashed; `pattern` turns these names into names of arrays."""
     for name, dashes in BOUNDARIES.items():
         for line in polylines(arrays, pattern.format(name)):
             axes.plot(*line.T, color=INK[dark]["text"], linewidth=1.2, linestyle=dashes, zorder=2)
 
 
 def draw_contours(axes: Axes, arrays: Arrays, which: str, m2: float, dark: bool) -> None:
-    """Some ten named equipotentials: of "raw" anywhere, of "clamped" within 0..m2."""
+    """Draw about ten labelled equipotentials: of the "raw" loss everywhere, of the "clamped" loss within 0..m2."""
     values = arrays["raw"] if which == "raw" else arrays["energy"]
     inside = values[arrays["active"]] if which == "clamped" else values[np.isfinite(values)]
     if not inside.size or np.ptp(inside) == 0:
@@ -131,7 +136,7 @@ def draw_contours(axes: Axes, arrays: Arrays, which: str, m2: float, dark: bool)
 
 
 def draw_rings(axes: Axes, rings: Sequence[tuple[Floats, float, str]], dark: bool) -> None:
-    """Dotted circles: centre (2,), radius, and a name below the circle or ""."""
+    """Draw dotted circles, each given as centre (2,), radius and a label below the circle or ""."""
     from matplotlib.patches import Circle
 
     colour = INK[dark]["disc"]
@@ -144,7 +149,7 @@ def draw_rings(axes: Axes, rings: Sequence[tuple[Floats, float, str]], dark: boo
 
 
 def draw_streams(axes: Axes, arrays: Arrays, dark: bool) -> None:
-    """Streamlines of the force within the active region."""
+    """Draw streamlines of the force within the active region."""
     force = np.where(arrays["active"][..., None], arrays["force"], np.nan)
     if arrays["active"].any():
         axes.streamplot(
@@ -154,7 +159,10 @@ def draw_streams(axes: Axes, arrays: Arrays, dark: bool) -> None:
 
 
 def draw_arrows(axes: Axes, arrays: Arrays, view: View, dark: bool) -> None:
-    """Direction exact, length |F| / (|F| + median |F|) of a cell: a diverging push would hide all others."""
+    """Draw arrows in the exact directions of the force, scaled to |F| / (|F| + median |F|) of a cell.
+
+    The scaling keeps a diverging push from hiding all other arrows.
+    """
     nodes = arrow_nodes(len(arrays["x"]))
     force = arrays["force"][np.ix_(nodes, nodes)]
     length = np.linalg.norm(force, axis=-1)
@@ -166,16 +174,16 @@ def draw_arrows(axes: Axes, arrays: Arrays, view: View, dark: bool) -> None:
 
 
 def draw_edges(axes: Axes, arrays: Arrays, dark: bool) -> None:
-    """The triangle: a-p solid, a-n and p-n dashed."""
+    """Draw the triangle: a-p solid, a-n and p-n dashed."""
     ink, (a, p, n) = INK[dark], arrays["points"]
     for start, end, colour, dashes in ((a, p, "positive", "-"), (a, n, "negative", "--"), (p, n, "negative", "--")):
         axes.plot(*np.stack([start, end]).T, color=ink[colour], linewidth=1.0, linestyle=dashes, zorder=4)
 
 
 def draw_resultants(axes: Axes, arrays: Arrays, view: View, dark: bool) -> None:
-    """The force on each point with its magnitude, numbers kept apart."""
+    """Draw the force on each point with its magnitude, without overlapping numbers."""
     ink, half, centre = INK[dark], view[2], np.array(view[:2])
-    taken = list(arrays["points"])  # places a number keeps away from
+    taken = list(arrays["points"])  # places to keep free of further numbers
     room = np.array([1.0, 0.5]) / cast("Figure", axes.figure).get_figwidth() * half
     for at, force in zip(arrays["points"], arrays["forces"], strict=True):
         shaft = shaft_of(force, LEAST * half, MOST * half)
@@ -188,7 +196,16 @@ def draw_resultants(axes: Axes, arrays: Arrays, view: View, dark: bool) -> None:
 
 
 def free_place(tip: Floats, unit: Floats, taken: Sequence[Floats], room: Floats, centre: Floats, half: float) -> Floats:
-    """Where the number of an arrow stands: beyond its tip, or aside where another place (2,) within `room` is taken."""
+    """Return the place (2,) for the number of an arrow: beyond its tip, or to the side if that place is occupied.
+
+    Args:
+        tip: Tip of the arrow, shape (2,).
+        unit: Direction of the arrow, shape (2,).
+        taken: Occupied places, shape (2,) each.
+        room: Width and height that a number needs, shape (2,).
+        centre: Centre of the view, shape (2,).
+        half: Half width of the view.
+    """
     aside = np.array([-unit[1], unit[0]])
     ways = (unit, aside, -aside, unit + 1.5 * aside, unit - 1.5 * aside, 2 * unit)
     places = [np.clip(tip + 0.09 * half * way, centre - 0.92 * half, centre + 0.92 * half) for way in ways]
@@ -197,7 +214,10 @@ def free_place(tip: Floats, unit: Floats, taken: Sequence[Floats], room: Floats,
 
 
 def draw_parts(axes: Axes, arrays: Arrays, view: View, dark: bool) -> None:
-    """Every part of every force: along a-p in the positive's colour, from n in the negative's, residuals dotted."""
+    """Draw every part of every force: a-p in the colour of the positive, the others in that of the negative.
+
+    Residuals are dotted.
+    """
     ink = INK[dark]
     for i, at in enumerate(arrays["points"]):
         for part, (pair, colour, style) in enumerate(
@@ -212,7 +232,7 @@ def draw_parts(axes: Axes, arrays: Arrays, view: View, dark: bool) -> None:
 def draw_points(
     axes: Axes, arrays: Arrays, probe: Probe, dark: bool, hidden: Sequence[bool] = (False, False, False)
 ) -> None:
-    """The three points; hollow where `hidden`, behind a sphere."""
+    """Draw the three points; `hidden` points, behind a sphere, are hollow."""
     ink = INK[dark]
     for name, at, behind in zip(("anchor", "positive", "negative"), arrays["points"], hidden, strict=True):
         shape: dict[str, Any] = {"marker": "s" if name == "negative" else "o", "linestyle": "none", "zorder": 7}

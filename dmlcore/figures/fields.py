@@ -1,6 +1,6 @@
-"""A force field as a figure for print: matplotlib without pyplot, so that it may be drawn in any thread.
+"""A force field as a figure for print, drawn with matplotlib but without pyplot, so that any thread may draw it.
 
-The same scene gives the same bytes: no dates, fixed identifiers.
+Equal scenes give equal bytes: files contain no dates, and identifiers are fixed.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ __all__ = ["about", "as_json", "as_npz", "draw_field", "field_arrays", "polyline
 
 SHADES: tuple[Shade, ...] = ("energy", "raw", "force", "none")
 FORMATS = ("svg", "pdf", "png")
-RANKING_MARGIN = 0.1  # of the ranking discs, as in Karaman 2021, Fig. B.1
+RANKING_MARGIN = 0.1  # margin of the ranking discs, as in Karaman 2021, Fig. B.1
 DPI = 200
 STYLE: dict[Any, Any] = {
     "svg.hashsalt": "dml-lab",
     "svg.fonttype": "path",
     "pdf.fonttype": 42,
     "font.family": "DejaVu Sans",
-    "axes.titley": 1.0,  # not looked for above ticks, of which none are there
+    "axes.titley": 1.0,  # fixed position, because no axes have ticks at the top
 }
-_drawing = threading.RLock()  # matplotlib's settings and font cache belong to the process
+_drawing = threading.RLock()  # matplotlib's settings and font cache are global to the process
 
 
 def draw_field(
@@ -81,16 +81,32 @@ def draw_field(
     size: float = 5.2,
     plain: bool = False,
 ) -> Figure:
-    """The field that `probe` feels in view = (centre x, centre y, half width), ready for `save_figure`.
+    """Draw the field that acts on `probe` in the view, ready for `save_figure`.
 
-    shade colours by clamped loss, raw loss (signed), force or not at all; contours adds equipotential lines of the raw
-    or clamped loss; region hatches where the probe feels nothing and draws raw = 0 solid, raw = m2 dashed; arrows or
-    streams show the direction of the force; forces the resultants on the three points with their magnitudes; decomposed
-    their parts along the edges and off them (residual, dotted); discs the ranking discs (margin 0.1); mining the easy,
-    semi-hard and hard regions (Karaman 2021, Fig. 2.5). `title` None names the loss, "" leaves
-    it out; `plain` leaves out formula, caption and colour bar. size: inches across.
+    Args:
+        loss: The triplet loss.
+        anchor: The two coordinates of the anchor.
+        positive: The two coordinates of the positive.
+        negative: The two coordinates of the negative.
+        probe: Name of the point that scans the view.
+        view: Centre x, centre y and half width of the square.
+        shade: Quantity of the colours: "energy" (clamped loss), "raw" (raw loss, signed), "force" or "none".
+        n: Nodes along each side.
+        contours: Draw equipotential lines of the raw or clamped loss.
+        region: Hatch where no force acts on the probe and draw raw = 0 solid, raw = m2 dashed.
+        arrows: Draw the direction of the force as arrows.
+        streams: Draw streamlines instead of arrows.
+        forces: Draw the resultants on the three points with their magnitudes.
+        decomposed: Draw the parts of the forces along the edges and the residuals (dotted).
+        discs: Draw the ranking discs (margin 0.1).
+        mining: Draw the easy, semi-hard and hard regions (Karaman 2021, Fig. 2.5).
+        title: Heading; None for the name of the loss, "" for no heading.
+        dark: Use the colours of the dark theme.
+        size: Width of the figure in inches.
+        plain: Omit formula, caption and colour bar.
 
-    Raises ValueError for bad points, view, n, probe, shade or contours.
+    Raises:
+        ValueError: If points, view, n, probe, shade or contours are invalid.
     """
     if shade not in SHADES or contours not in (None, "raw", "clamped"):
         raise ValueError(
@@ -101,7 +117,7 @@ def draw_field(
         axes = figure.add_subplot()
         layers.draw_plane(axes, view, dark)
         top = layers.draw_heat(figure, axes, arrays, shade, loss.m2, dark, bar=not plain) if shade != "none" else 0.0
-        # Colour lies under lines, lines under arrows, and the triplet on top.
+        # Colours below lines, lines below arrows, and the triplet on top.
         if region:
             layers.draw_region(axes, arrays, loss.m2, dark)
         if contours:
@@ -130,10 +146,18 @@ def draw_field(
 
 
 def save_figure(figure: Figure, target: str | Path | None = None, format: str = "svg", dpi: int = DPI) -> bytes:
-    """The figure as svg, pdf or png, to the file `target` (whose suffix then is the format) or only returned; dpi: of
-    pixels, also those of the heat map within svg and pdf.
+    """Return the figure as svg, pdf or png, and write it to `target` if given.
 
-    Equal figures give equal bytes. Raises ValueError for another format.
+    Equal figures give equal bytes.
+
+    Args:
+        figure: The figure.
+        target: Path of the file to write; its suffix then determines the format.
+        format: "svg", "pdf" or "png".
+        dpi: Pixels per inch, also of the heat map within svg and pdf.
+
+    Raises:
+        ValueError: If the format is not supported.
     """
     if target is not None:
         format = Path(target).suffix[1:]
@@ -152,7 +176,7 @@ def save_figure(figure: Figure, target: str | Path | None = None, format: str = 
 
 @contextmanager
 def figure_style() -> Iterator[None]:
-    """The settings of all figures, held by one thread at a time."""
+    """Apply the matplotlib settings of all figures; one thread at a time holds them."""
     with _drawing:
         import matplotlib
 
@@ -163,7 +187,10 @@ def figure_style() -> Iterator[None]:
 
 @cache
 def _read_formulas_once() -> None:
-    """Each file has a reader of formulas of its own, and with it a memory of its own: a third of the time of a file."""
+    """Let all files share one cache of parsed formulas.
+
+    Otherwise each file has its own parser with its own cache, which takes a third of the time to write a file.
+    """
     from matplotlib.mathtext import MathTextParser
 
     kind = attrgetter("_output_type")
@@ -173,7 +200,7 @@ def _read_formulas_once() -> None:
 
 @cache
 def embed_glyphs_alone() -> None:
-    """Not the rules by which other programs would set a text in this font: half of the time of a PDF."""
+    """Embed glyphs in PDF files without tables for further typesetting, which take half of the time to write a PDF."""
     from fontTools.subset import Options
 
     Options._drop_tables_default = [*Options._drop_tables_default, "GDEF", "GPOS", "GSUB", "kern"]
@@ -181,15 +208,15 @@ def embed_glyphs_alone() -> None:
 
 @contextmanager
 def sheet(width: float, height: float, dark: bool) -> Iterator[Figure]:
-    """An empty figure of so many inches to draw on, in the settings of all figures."""
+    """Yield an empty figure of `width` x `height` inches, with the settings of all figures applied."""
     with figure_style():
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(width, height), dpi=DPI, layout="constrained", facecolor=strokes.INK[dark]["page"])
         yield figure
         if (layout := figure.get_layout_engine()) is not None:
-            layout.execute(figure)  # once, as it would otherwise change with each save
-        figure.set_layout_engine(None)  # and not "none", with which each save draws the figure twice
+            layout.execute(figure)  # once; otherwise the layout would change with each save
+        figure.set_layout_engine(None)  # with "none" instead of None, each save would draw the figure twice
 
 
 def _caption(
@@ -203,19 +230,19 @@ def _caption(
 
 
 def write_title(axes: Axes, loss: TripletLoss, title: str | None, dark: bool, *, formula: bool = True) -> None:
-    """`title`, or the name of the loss; and its formula."""
+    """Write `title`, or the name of the loss if it is None, and the formula if requested, above the axes."""
     text = (title or loss.formula.title) + (f"\n$E = {energy_latex(loss)}$" if formula else "")
     axes.set_title(text, color=strokes.INK[dark]["text"], fontsize=9.5, loc="left")
 
 
 def write_caption(figure: Figure, words: str, dark: bool, *, first: str = "", width: int = 90) -> None:
-    """Small lines below a figure, `width` characters each; the `first` may be mathtext."""
+    """Write small lines of `width` characters below a figure, preceded by the line `first`, which may be mathtext."""
     text = "\n".join(x for x in [first, *textwrap.wrap(words, width)] if x)
     figure.supxlabel(text, fontsize=7, color=strokes.INK[dark]["text"], x=0.02, ha="left", linespacing=1.45)
 
 
 def values(loss: TripletLoss) -> str:
-    """The hyper-parameters as a line of text with mathtext symbols: "$s$ = 1, $\\rho$ = 1.714"."""
+    r"""Return the hyper-parameters as a line of text with mathtext symbols: "$s$ = 1, $\\rho$ = 1.714"."""
     parts = []
     for name, parameter in loss.formula.parameters.items():
         value = loss.hyper[name]
@@ -228,7 +255,7 @@ def values(loss: TripletLoss) -> str:
 
 
 def formula_svg(loss: TripletLoss, *, dark: bool = False) -> str:
-    """The formula of the energy as an SVG element, for a file that has no typesetter."""
+    """Return the formula of the energy as an SVG element, for files without a typesetter."""
     with figure_style():
         from matplotlib.font_manager import FontProperties
         from matplotlib.mathtext import math_to_image
@@ -240,7 +267,7 @@ def formula_svg(loss: TripletLoss, *, dark: bool = False) -> str:
 
 
 def energy_latex(loss: TripletLoss) -> str:
-    """The energy of the loss in the LaTeX that matplotlib sets."""
+    """Return the energy of the loss in the subset of LaTeX that matplotlib supports."""
     latex = loss.formula.energy_latex.replace(r"\tfrac12", r"\frac{1}{2}")
     for unknown, known in ((r"\tfrac", r"\frac"), (r"\lVert", r"\Vert"), (r"\rVert", r"\Vert"), (r"\!", "")):
         latex = latex.replace(unknown, known)

@@ -1,4 +1,4 @@
-"""Importance of settings as bars, the longest first."""
+"""Bar chart of the importance of settings, longest bar first."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from dmlcore.figures.vega_lite import FIT, ROWS, Columns, Spec, specification
 
 
 def bars(shares: Mapping[str, float]) -> tuple[Spec, Columns]:
-    """Vega-Lite specification and rows of shares in 0..1 by the name of what has them."""
+    """Return the Vega-Lite specification and rows of shares in 0..1 by setting, in the given order."""
     base = alt.Chart().encode(
         alt.Y("setting:N", sort=None, title=None, axis=alt.Axis(labelLimit=320)),
         alt.X(
             "share:Q",
             title="share of the differences in score",
             axis=alt.Axis(format="%", tickCount=5),
-            scale=alt.Scale(domain=[0, 1.2 * max(shares.values(), default=1.0)], nice=False),  # room for the numbers
+            # leaves room for the numbers
+            scale=alt.Scale(domain=[0, 1.2 * max(shares.values(), default=1.0)], nice=False),
         ),
     )
     written = alt.Text("share:Q", format=".0%")

@@ -1,6 +1,6 @@
-"""The energy of the scanning point as a surface in space, for one loss or several beside each other.
+"""The energy of the scanning point as a surface in space, for one loss or several side by side.
 
-A figure is plain data that plotly.js draws, in the page or in a file (https://plotly.com/javascript/reference/); plotly
+A figure is plain data that plotly.js draws, on the page or in a file (https://plotly.com/javascript/reference/); plotly
 itself is not imported.
 """
 
@@ -27,37 +27,38 @@ from dmlcore.typing import Array, Floats
 
 Trace = dict[str, Any]
 
-NODES = 81  # along a side of the surface
-PERCENT = 97  # of the energies lie below the cut, where the highest would leave the rest flat
-STEEP = 3.0  # times as high as those: then it is cut
-LIFT, STAND = 0.012, 0.05  # of the height: so far above the surface lines are drawn, and a marble's middle
-SLOPE = 0.22  # half widths: length of the tangent, seen from above
-FRAMES, ALMOST = 90, 0.98  # of a marble: so many until this share of its way, at equal times; the rest in ten more
-EYE = {"x": 1.85, "y": 0.53, "z": 1.2}  # a negative pushed up the plane rolls in sight
+NODES = 81  # nodes along a side of the surface
+PERCENT = 97  # percentile of the energies that must be visible; extreme energies would otherwise flatten the rest
+STEEP = 3.0  # the surface is cut if its highest energy exceeds this multiple of that percentile
+LIFT, STAND = 0.012, 0.05  # shares of the height: distance of lines and of the marble's centre above the surface
+SLOPE = 0.22  # length of the tangent seen from above, in half widths
+# frames of a marble until it has covered this share of its path, at equal times; ten more frames cover the rest
+FRAMES, ALMOST = 90, 0.98
+EYE = {"x": 1.85, "y": 0.53, "z": 1.2}  # a negative pushed up the plane rolls within sight
 
 
 @dataclass(frozen=True)
 class Surface:
-    """The energy of the probe on a grid, and where the picture of it is cut."""
+    """The energy of the probe on a grid, and the heights at which the drawn surface is cut."""
 
     variant: Variant
     x: Floats  # (n,)
     y: Floats  # (n,)
     raw: Floats  # (n, n)
-    energy: Floats  # (n, n): what `loss` gives at these places, uncut
+    energy: Floats  # (n, n): energy before the cut
     low: float
     high: float
-    lowest: float  # energy that is met, beside the other points too; may be infinite
+    lowest: float  # lowest energy, including the places of the other two points; may be infinite
     highest: float
 
     @property
     def cut(self) -> Floats:
-        """The energies as they are drawn."""
+        """Energies clipped to the drawn range."""
         return np.clip(self.energy, self.low, self.high)
 
     @property
     def hidden(self) -> str:
-        """What the cut hides, in words; empty where it hides nothing."""
+        """Sentence on the energies that the cut hides; empty if it hides none."""
         ends = [
             f"cut off {where} {_plain(at)}, it goes on to {_plain(end)}"
             for where, at, end, hides in (
@@ -70,9 +71,14 @@ class Surface:
 
 
 def surface(variant: Variant, points: Sequence[Tensor], *, probe: Probe, view: View, n: int = NODES) -> Surface:
-    """The energy of a triplet whose `probe` stands at the n x n nodes of the view, edge to edge.
+    """Compute the energy of a triplet with its `probe` at the n x n nodes of the view, edge to edge.
 
-    Shapes: points: anchor, positive, negative, (2,) float64 each.
+    Args:
+        variant: The loss and its variant.
+        points: Anchor, positive and negative, shape (2,), float64.
+        probe: Name of the point that is moved.
+        view: Centre x, centre y and half width of the square.
+        n: Nodes along each side.
     """
     x0, y0, half = view
     x, y = (torch.linspace(c - half, c + half, n, dtype=torch.float64) for c in (x0, y0))
@@ -93,13 +99,13 @@ def surface(variant: Variant, points: Sequence[Tensor], *, probe: Probe, view: V
 
 
 def to_one_scale(surfaces: Sequence[Surface]) -> list[Surface]:
-    """The same surfaces, all cut at the lowest and the highest of their ends."""
+    """Return the surfaces, all cut at the lowest and the highest of their ends."""
     low, high = min(s.low for s in surfaces), max(s.high for s in surfaces)
     return [replace(s, low=low, high=high) for s in surfaces]
 
 
 def _end(values: Floats) -> float:
-    """Where a picture of values ends above: at the highest, unless few lie far above all others."""
+    """Return the upper end of the drawn range: the maximum, unless a few values far exceed all others."""
     typical = stays_below(values, PERCENT)
     highest = float(values.max())
     if math.isfinite(highest) and highest <= max(STEEP * typical, 0.0):
@@ -109,7 +115,7 @@ def _end(values: Floats) -> float:
 
 @dataclass(frozen=True)
 class Landscape:
-    """Surfaces over the same points with the marbles let go on them; as many rolls as surfaces, or none."""
+    """Surfaces over the same points, with one marble's roll per surface or none at all."""
 
     surfaces: Sequence[Surface]
     points: Sequence[Tensor]
@@ -120,15 +126,20 @@ class Landscape:
 
     @property
     def range(self) -> tuple[float, float]:
-        """The heights that are drawn, for all surfaces."""
+        """Range of drawn heights, common to all surfaces."""
         low, high = min(s.low for s in self.surfaces), max(s.high for s in self.surfaces)
         return low - 0.02 * (high - low), high + (STAND + 0.05) * (high - low)
 
 
 def draw(landscape: Landscape, *, dark: bool = False, stacked: bool = False) -> dict[str, Any]:
-    """The figure: "data" and "layout" of plotly.js, and "marbles", what moves: by surface the traces' index and ways.
+    """Return the figure: "data" and "layout" of plotly.js, and "marbles", the moving traces.
 
-    stacked: surfaces below instead of beside each other.
+    An entry of "marbles" holds the index of a surface's marble trace and the coordinates of its frames.
+
+    Args:
+        landscape: The surfaces and marbles.
+        dark: Use the colours of the dark theme.
+        stacked: Place surfaces one below another instead of side by side.
     """
     data: list[Trace] = []
     marbles = []
@@ -143,7 +154,7 @@ def draw(landscape: Landscape, *, dark: bool = False, stacked: bool = False) -> 
 
 
 def _still(landscape: Landscape, shown: Surface, dark: bool) -> list[Trace]:
-    """The surface, and on it the boundaries of the active region, the points, and the slope at the probe."""
+    """Return the static traces: surface, boundaries of the active region, points, and the slope at the probe."""
     ink, (floor, top) = INK[dark], landscape.range
     signed = shown.low < 0 < shown.high and not shown.variant.clamp
     colours = (SIGNED if signed else RAMP)[dark]
@@ -194,9 +205,11 @@ def _still(landscape: Landscape, shown: Surface, dark: bool) -> list[Trace]:
 
 
 def _tangent(landscape: Landscape, shown: Surface, dark: bool) -> list[Trace]:
-    """From the probe downhill, as steep as the force is strong; nothing where there is none.
+    """Return a tangent that points downhill from the probe, as steep as the force is strong; empty without a force.
 
-    A tangent lies below a convex surface, out of sight: the level way above it, with the force as a number, does not.
+    Below a convex surface the tangent is hidden, so a horizontal arrow above the surface shows the direction and the
+    force
+    as a number.
     """
     ink, (floor, top) = INK[dark], landscape.range
     table = shown.variant.table(*landscape.points, probe=landscape.probe)
@@ -227,7 +240,7 @@ def _tangent(landscape: Landscape, shown: Surface, dark: bool) -> list[Trace]:
 
 
 def _moving(landscape: Landscape, shown: Surface, way: Roll, dark: bool) -> list[Trace]:
-    """The way on the surface, and the marble, at its end."""
+    """Return the traces of the path on the surface and of the marble at its end."""
     ink, (floor, top) = INK[dark], landscape.range
     colour, x, y = ink[landscape.probe], way.path[:, 0], way.path[:, 1]
     z = _height(way.energy, shown, top - floor)
@@ -240,7 +253,7 @@ def _moving(landscape: Landscape, shown: Surface, way: Roll, dark: bool) -> list
 
 
 def _energies(landscape: Landscape, shown: Surface, places: Floats) -> Floats:
-    """The energy of the probe at places (K, 2)."""
+    """Return the energy of the probe at places (K, 2)."""
     at = torch.from_numpy(places)
     return shown.variant.table(*landscape.points, probe=landscape.probe, at=at).energy.numpy()
 
@@ -250,7 +263,7 @@ def _height(energy: Floats, shown: Surface, span: float, lift: float = LIFT) -> 
 
 
 def frames(landscape: Landscape, shown: Surface, way: Roll) -> dict[str, list[float]]:
-    """Where the marble is drawn, x, y and z of each frame: at equal times, the creep of the end shortened."""
+    """Return x, y and z of the marble in each frame, at equal times; the slow end of its path is shortened."""
     floor, top = landscape.range
     steps = np.hypot(*np.diff(way.path, axis=0).T)
     gone = np.concatenate([[0.0], np.cumsum(steps)])
@@ -316,7 +329,7 @@ def _layout(landscape: Landscape, dark: bool, stacked: bool) -> dict[str, Any]:
 
 
 def typed(values: Array) -> dict[str, str]:
-    """Numbers as plotly.js takes them in few bytes: float32, base64."""
+    """Return numbers in plotly.js's compact encoding: float32 in base64."""
     exact = np.ascontiguousarray(values, dtype="<f4")
     return {
         "dtype": "f4",
@@ -326,7 +339,9 @@ def typed(values: Array) -> dict[str, str]:
 
 
 def _mixed(colour: str, page: str, share: float) -> str:
-    """A colour on the page, its share of it; opaque, as a transparent one is drawn too bright in space."""
+    """Return the opaque mix of `share` of a colour with the page's; plotly.js draws transparent colours too bright in
+    3-D.
+    """
     mixed = [round(share * int(colour[i : i + 2], 16) + (1 - share) * int(page[i : i + 2], 16)) for i in (1, 3, 5)]
     return "#" + "".join(f"{part:02x}" for part in mixed)
 

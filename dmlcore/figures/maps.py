@@ -1,4 +1,4 @@
-"""A map of embeddings: points of a projection by class as a screen shows them, and the lasso on it."""
+"""A map of embeddings: the points of a projection by class as they appear on a screen, and the lasso."""
 
 from __future__ import annotations
 
@@ -12,25 +12,29 @@ from numpy.typing import NDArray
 
 from dmlcore.typing import Floats, Ints
 
-# The first three are Okabe and Ito's; each further one lies as far from those before as contrast 3 on both papers lets
-# it, in CIELAB as seen with all cones and without one kind of them: 17 and more (tests/figures/test_colour_vision.py).
+# The first three are Okabe and Ito's. Each further colour is as far from the previous ones as a contrast of 3 on both
+# backgrounds allows, in CIELAB, for normal vision and without one type of cones: 17 or more
+# (tests/figures/test_colour_vision.py).
 FEW = ("#0072B2", "#D55E00", "#009E73", "#875A78", "#873CFF", "#F0004B", "#FF2DE1", "#69693C")
-MOST_COLOURS = 256  # beyond them nobody tells two apart: they come again
-LIGHTNESS = (0.28, 0.13, 0.20)  # relative luminance: contrast 3 and more on white and on #12161C
-MARGIN = 0.03  # of the square, free at each side
-STEPS = 65535  # of either axis of the square
-_TURN = 0.381966  # the golden angle as a share of the hue circle: classes next to each other differ most
+MOST_COLOURS = 256  # colours repeat beyond this number, as more could not be told apart
+LIGHTNESS = (0.28, 0.13, 0.20)  # relative luminance: contrast of at least 3 on white and on #12161C
+MARGIN = 0.03  # free share of the square at each side
+STEPS = 65535  # largest coordinate on either axis of the square
+_TURN = 0.381966  # the golden angle as a share of the hue circle, so that consecutive classes differ most
 
 
 def palette(classes: int) -> list[str]:
-    """A colour "#rrggbb" for each class: Okabe-Ito for few, otherwise 256 hues of three brightnesses, over and over."""
+    """Return a colour "#rrggbb" for each class: the list FEW if it suffices, otherwise 256 generated colours.
+
+    With more than 256 classes the colours repeat.
+    """
     if classes <= len(FEW):
         return list(FEW[:classes])
     return [_hue(number % MOST_COLOURS) for number in range(classes)]
 
 
 def luminance(colour: str) -> float:
-    """Relative luminance of "#rrggbb" in 0..1 (WCAG 2.2)."""
+    """Return the relative luminance of "#rrggbb" in 0..1 (WCAG 2.2)."""
     channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
@@ -38,22 +42,28 @@ def luminance(colour: str) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """Points as a screen shows them: on a square of 65536 x 65536 places, y upwards, row by row of the embeddings.
+    """Points on a square grid of 65536 x 65536 places, y upwards, in the order of the embeddings.
 
-    Frames are the same points at other times; they share the square, so that nothing jumps between them.
+    Frames show the same points at different times; they share the square, so that points do not jump between frames.
     """
 
     frames: NDArray[np.uint16]  # (S, n, 2)
-    indices: Ints  # (n,) of the samples in the data set
-    labels: Ints  # (C,) of the classes that are there, ascending
-    group: Ints  # (n,) place of the point's class in `labels`
+    indices: Ints  # (n,) indices of the samples in the data set
+    labels: Ints  # (C,) labels of the classes present, ascending
+    group: Ints  # (n,) index of the point's class in `labels`
     counts: Ints  # (C,)
 
     @classmethod
     def of(cls, points: NDArray[np.floating[Any]], labels: Ints, indices: Ints) -> Sheet:
-        """points (n, 2), or (S, n, 2) for S frames; labels (n,), indices (n,).
+        """Create a sheet from projected points.
 
-        Raises ValueError if the shapes disagree or a point is not finite.
+        Args:
+            points: Points (n, 2), or (S, n, 2) for S frames.
+            labels: Labels (n,).
+            indices: Indices (n,) of the samples in the data set.
+
+        Raises:
+            ValueError: If the shapes disagree or a point is not finite.
         """
         frames = points if points.ndim == 3 else points[None]
         if frames.shape[1:] != (len(labels), 2) or indices.shape != labels.shape or 0 in frames.shape:
@@ -68,7 +78,7 @@ class Sheet:
 
     @cached_property
     def central(self) -> Ints:
-        """(C,) the row of each class, in the last frame, that lies nearest to the class's median."""
+        """For each class, the row of the point nearest to the class's median in the last frame, shape (C,)."""
         points = self.frames[-1].astype(float)
         starts = np.cumsum(self.counts) - self.counts
         low, high = starts + (self.counts - 1) // 2, starts + self.counts // 2
@@ -79,10 +89,14 @@ class Sheet:
         return rows
 
     def enclosed(self, polygon: NDArray[np.integer[Any]], frame: int = -1) -> Ints:
-        """Rows, ascending, of the points inside a polygon (m, 2) of places in 0..65535 that closes itself.
+        """Return the rows, ascending, of the points inside a polygon (m, 2) with coordinates in 0..65535.
 
-        Inside is where the boundary winds around at least once, so that a lasso that crosses itself loses nothing; all
-        in whole numbers, as the browser does it. Raises ValueError for fewer than 3 corners.
+        The polygon closes itself. A point is inside if the winding number is not 0, so that a lasso that crosses itself
+        loses
+        no points. The arithmetic uses integers only, like the browser's.
+
+        Raises:
+            ValueError: If the polygon has fewer than 3 corners.
         """
         corners = np.asarray(polygon, np.int64)
         if corners.ndim != 2 or corners.shape[1] != 2 or len(corners) < 3:
@@ -93,7 +107,8 @@ class Sheet:
         for (x0, y0), (x1, y1) in zip(corners, np.roll(corners, -1, axis=0), strict=True):
             if y0 == y1:
                 continue
-            among = slice(*np.searchsorted(y, sorted((y0, y1))))  # the points beside this edge: min <= y < max
+            # the points at the height of this edge: min <= y < max
+            among = slice(*np.searchsorted(y, sorted((y0, y1))))
             left = (x1 - x0) * (y[among] - y0) - (x[among] - x0) * (y1 - y0)
             winding[among] += (left > 0) if y1 > y0 else -(left < 0).astype(np.int64)
         inside: Ints = np.sort(order[winding != 0])
@@ -101,9 +116,11 @@ class Sheet:
 
 
 def in_square(points: NDArray[np.floating[Any]], frame: NDArray[np.floating[Any]] | None = None) -> Floats:
-    """Points (n, 2) shifted and scaled alike on both axes into the unit square, centred, with a margin.
+    """Shift and scale points (n, 2) equally on both axes into the unit square, centred, with a margin.
 
-    frame: the points (m, 2) that fill the square, where those are others; points outside of them may leave it.
+    Args:
+        points: The points to transform.
+        frame: Points (m, 2) that determine the transformation, `points` by default; other points may leave the square.
     """
     filling = points if frame is None else frame
     low, high = filling.min(axis=0).astype(float), filling.max(axis=0).astype(float)
@@ -118,7 +135,7 @@ def _hue(number: int) -> str:
 
 
 def _colour(hue: float, target: float) -> str:
-    """The colour of this hue whose relative luminance is `target`."""
+    """Return the colour of this hue whose relative luminance is `target`."""
     low, high = 0.0, 1.0
     for _ in range(12):
         lightness = (low + high) / 2

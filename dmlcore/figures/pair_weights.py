@@ -1,4 +1,4 @@
-"""The weights losses give to a pair, over similarities, as a figure, as arrays and as a script."""
+"""The weights that losses give to a pair, over similarities, as a figure, as arrays and as a script."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["about", "boundary", "draw_weights", "save_figure", "snippet", "weight_arrays"]
 
 NODES = 161
-TINY = 1e-12  # three vectors with a smaller determinant are dependent
+TINY = 1e-12  # three vectors whose Gram determinant is smaller are linearly dependent
 Pair = Literal["ap", "an", "pn"]
 By = Literal["S", "d"]
 PAIRS: tuple[Pair, ...] = ("ap", "an", "pn")
@@ -45,17 +45,32 @@ def weight_arrays(
     at: tuple[float, float] = (0.5, 0.6),
     n: int = NODES,
 ) -> Arrays:
-    """Every weight of `losses` over S_ap (columns) and S_an (rows), the negative placed by `rival` as in
-    `loss_analysis.pair_weights.similarities`.
+    """Compute every weight of `losses` over S_ap (columns) and S_an (rows).
 
-    similarity (n,), centres of n cells of [-1, 1]; S_pn (n, n); exists (n, n) bool: unit vectors with these
-    similarities exist. Of loss k = 1, 2, ...: dL_dS<k> and dL_dd<k> (3, n, n), the weights of a-p, a-n, p-n; loss<k>
-    and raw<k> (n, n); outer<k> (K, 2) and inner<k> (K, 2), the polylines raw = 0 and raw = m2 as (S_ap, S_an), where
-    triplets exist, one after another, with outer<k>_sizes and inner<k>_sizes (L,) points each. At the one triplet
-    `at` = (S_ap, S_an): at (3,) = S_ap, S_an, S_pn; at_exists () bool; at_dL_dS<k>, at_dL_dd<k> (3,),
-    at_loss<k> (2,) = raw, loss. All float64.
+    All arrays are float64 unless stated otherwise.
 
-    Raises ValueError for similarities outside [-1, 1], an unknown rival or n < 2.
+    Args:
+        losses: The losses, numbered k = 1, 2, ... in the names of the arrays.
+        rival: Placement of the negative, as in `loss_analysis.pair_weights.similarities`.
+        pn: Similarity of positive and negative for the rival "fixed".
+        at: (S_ap, S_an) of one triplet whose weights are returned in addition.
+        n: Nodes along each side.
+
+    Returns:
+        Arrays by name:
+        similarity (n,), the centres of n cells of [-1, 1]; S_pn (n, n); exists (n, n) bool, True where unit vectors
+        with
+        these similarities exist.
+        Of loss k: dL_dS<k> and dL_dd<k> (3, n, n), the weights of a-p, a-n, p-n; loss<k> and raw<k> (n, n); outer<k>
+        (K, 2)
+        and inner<k> (K, 2), the concatenated polylines raw = 0 and raw = m2 as (S_ap, S_an), where triplets exist, with
+        the
+        number of points of each line in outer<k>_sizes and inner<k>_sizes (L,).
+        Of the triplet `at`: at (3,) = S_ap, S_an, S_pn; at_exists () bool; at_dL_dS<k>, at_dL_dd<k> (3,);
+        at_loss<k> (2,) = raw, loss.
+
+    Raises:
+        ValueError: If similarities are outside [-1, 1], the rival is unknown or n < 2.
     """
     if n < 2 or not all(-1 <= s <= 1 for s in at):
         raise ValueError(f"n must be at least 2 and similarities in [-1, 1], got n={n}, at={at}")
@@ -86,7 +101,7 @@ def weight_arrays(
 
 
 def boundary(axis: Floats, raw: Floats, level: float, rival: Rival, pn: float) -> Lines:
-    """Where raw (n, n) over axis x axis reaches a level, as far as triplets exist: polylines (K, 2) of (S_ap, S_an)."""
+    """Return the level line of raw (n, n) over axis x axis, where triplets exist, as polylines of (S_ap, S_an)."""
     lines: Lines = []
     for line in level_lines(axis, axis, raw, level) if math.isfinite(level) else []:
         s = similarities(torch.from_numpy(line[:, 0]), torch.from_numpy(line[:, 1]), rival, pn)
@@ -98,7 +113,7 @@ def boundary(axis: Floats, raw: Floats, level: float, rival: Rival, pn: float) -
 
 
 def about(losses: Sequence[TripletLoss], *, rival: Rival = "perpendicular", pn: float = 0.0) -> dict[str, Any]:
-    """What the arrays are of, as plain data: the losses, how the negative is placed."""
+    """Return a description of the arrays as plain data: the losses and the placement of the negative."""
     return {
         "losses": [about_loss(loss) for loss in losses],
         "rival": rival,
@@ -108,12 +123,13 @@ def about(losses: Sequence[TripletLoss], *, rival: Rival = "perpendicular", pn: 
 
 
 def common_top(sizes: Floats) -> float:
-    """Return where the one colour scale of several maps ends: at the least of their own ends, so that each is visible.
+    """Return the top of the common colour scale of several maps.
 
-    It is no less than a tenth of the largest; beyond it colours saturate.
+    It is the smallest of the tops of the single maps, so that every map shows contrast, but at least a tenth of the
+    largest. Larger weights saturate.
 
     Args:
-        sizes: sizes of the weights, (maps, n, n), 0 where there is none.
+        sizes: Magnitudes of the weights, (maps, n, n), 0 where no triplet exists.
     """
     tops = [strokes.colour_top(each, each > 0) for each in sizes if (each > 0).any()] or [1.0]
     return max(min(tops), max(tops) / 10)
@@ -132,11 +148,25 @@ def draw_weights(
     dark: bool = False,
     size: float = 4.0,
 ) -> Figure:
-    """Maps of dL/dS or dL/dd of one pair under each loss, one colour scale for all, ready for `save_figure`.
+    """Draw maps of dL/dS or dL/dd of one pair, one map per loss with a common colour scale, ready for `save_figure`.
 
-    `signed` colours attraction and repulsion, else the size. Solid: loss = 0, dashed: upper clamp, hatched: no such
-    triplet; the cross is the triplet `at`, whose weights the titles give. size: inches of a map. Raises ValueError for
-    an unknown weight, by or rival, and for n < 2.
+    Lines: loss = 0 solid, upper clamp dashed. No triplet exists in hatched areas. The cross is the triplet `at`, whose
+    weights the titles state.
+
+    Args:
+        losses: The losses.
+        weight: The pair: "ap", "an" or "pn".
+        by: "S" for weights by similarity, "d" by distance.
+        signed: Colour attraction and repulsion instead of the magnitude.
+        rival: Placement of the negative.
+        pn: Similarity of positive and negative for the rival "fixed".
+        at: (S_ap, S_an) of the cross.
+        n: Nodes along each side.
+        dark: Use the colours of the dark theme.
+        size: Width of a map in inches.
+
+    Raises:
+        ValueError: If weight, by or rival is unknown, or n < 2.
     """
     if weight not in PAIRS or by not in ("S", "d") or rival not in RIVALS:
         raise ValueError(
@@ -152,7 +182,7 @@ def draw_weights(
         ink = strokes.INK[dark]
         row = figure.subplots(1, len(losses), squeeze=False)[0]
         name = rf"$\partial L/\partial {by}_{{{weight}}}$"
-        # One map a loss: S_ap to the right, S_an upwards.
+        # One map per loss: S_ap to the right, S_an upwards.
         for k, (axes, loss, weights) in enumerate(zip(row, losses, maps, strict=True), start=1):
             shown = np.clip(weights if signed else np.abs(weights), -top, top)
             image = axes.imshow(
@@ -167,7 +197,7 @@ def draw_weights(
             read = f"{name} = {_number(value)}" if arrays["at_exists"] else "no such triplet"
             heading = f"{loss.formula.title}\n{values(loss)}\nat the cross {read}"
             axes.set_title(heading, color=ink["text"], fontsize=8.5, loc="left")
-        # What colours, lines and hatching mean. A positive dL/dS repels: descent lowers the similarity.
+        # Explain colours, lines and hatching. A positive dL/dS repels: gradient descent lowers the similarity.
         strokes.draw_bar(figure, list(row), image, name, dark, ends="both" if signed else "max")
         towards = ("attracts", "repels") if by == "S" else ("repels", "attracts")
         signs = f"below 0 it {towards[0]}, above it {towards[1]}; " if signed else "its size; "
@@ -217,10 +247,19 @@ def snippet(
     n: int = NODES,
     **drawing: Any,
 ) -> str:
-    """A Python script that computes these maps with `dmlcore` alone and draws them; equal to the last bit.
+    """Return a Python script that computes exactly these maps with `dmlcore` alone and draws them.
 
-    Its variables axis, s, there, weights, by_distance and weights_there hold what `weight_arrays` returns; `drawing`
-    are arguments of `draw_weights`.
+    Its results equal those of `weight_arrays` to the last bit: its variables are axis, s, there, weights, by_distance
+    and
+    weights_there.
+
+    Args:
+        losses: The losses.
+        rival: Placement of the negative.
+        pn: Similarity of positive and negative for the rival "fixed".
+        at: (S_ap, S_an) of the cross.
+        n: Nodes along each side.
+        **drawing: Arguments of `draw_weights`.
     """
     made = "\n".join(f"    {creation(loss)}," for loss in losses)
     at = (float(at[0]), float(at[1]))

@@ -1,4 +1,4 @@
-"""Charts of published results: scores over a hyper-parameter with the noise band, and duels of losses."""
+"""Charts of published results: scores over a hyper-parameter with the noise band, and pairwise duels of losses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,16 @@ Rows = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class Point:
-    """A score in per cent at a value of the hyper-parameter; low, high: mean minus and plus a deviation, of ours."""
+    """A score in per cent at one value of the hyper-parameter.
+
+    Attributes:
+        series: Name of the series.
+        x: Value of the hyper-parameter.
+        score: The score in per cent.
+        words: Source of the score, shown in the tooltip.
+        low: Mean minus one standard deviation, for our own results only.
+        high: Mean plus one standard deviation, for our own results only.
+    """
 
     series: str
     x: float
@@ -41,9 +50,17 @@ def sweep(
     band: float,
     height: int = 380,
 ) -> tuple[Spec, Rows]:
-    """Lines of the printed series over the hyper-parameter, our points on top, and the band below the best printed.
+    """Return a chart of the printed series over the hyper-parameter, our points on top, and the band below the best.
 
-    Wide ranges of x are drawn on a scale that is linear around 0 and logarithmic outside.
+    Wide ranges of x use a scale that is linear around 0 and logarithmic outside.
+
+    Args:
+        printed: The published points.
+        ours: Our points.
+        x_title: Title of the x axis.
+        y_title: Title of the y axis.
+        band: Width of the band below the best printed score, in per cent points; 0 for none.
+        height: Height in pixels.
     """
     names = list(dict.fromkeys(point.series for point in printed))
     values = sorted({point.x for point in (*printed, *ours)})
@@ -64,7 +81,7 @@ def sweep(
         alt.Tooltip("score:Q", format=".2f", title=y_title),
         alt.Tooltip("words:N", title="where"),
     ]
-    # Series differ in colour, shape and dash, so that they can be told without colour.
+    # Series differ in colour, shape and dash, so that they are distinguishable without colour.
     legend = alt.Legend(title=None, orient="bottom", columns=5, labelLimit=320, symbolStrokeWidth=0)
     shown = legend if len(names) > 1 else None
     colour = alt.Color("series:N", scale=_cycle(COLOURS, names), legend=shown)
@@ -75,7 +92,7 @@ def sweep(
         lines.mark_line(strokeWidth=2).encode(dash),
         lines.mark_point(filled=True, size=75, opacity=1).encode(shape, tooltip=tooltip),
     ]
-    # The band lies under the lines, ours over them.
+    # The band is below the lines, our points above them.
     if band:
         words = f"within {band:g} of the best: the same by the noise"
         best_band = alt.Chart(inline({"low": best - band, "high": best, "words": words}))
@@ -91,7 +108,10 @@ def sweep(
 
 
 def duels(names: Sequence[str], outcomes: Sequence[Sequence[tuple[int, int, int]]]) -> tuple[Spec, Rows]:
-    """Each row against each column: wins, ties, defeats; blue where the row is ahead, vermillion where behind."""
+    """Return the duel matrix, each row against each column: wins, ties, defeats.
+
+    Cells are blue where the row is ahead and vermillion where it is behind.
+    """
     rows = [
         {
             "one": one,
@@ -115,7 +135,7 @@ def duels(names: Sequence[str], outcomes: Sequence[Sequence[tuple[int, int, int]
         *(alt.Tooltip(f"{name}:Q") for name in ("wins", "ties", "defeats")),
     ]
     base = alt.Chart().encode(tooltip=tooltip)
-    # No cell on the diagonal; numbers white where the cell is dark.
+    # No cell on the diagonal. Numbers are white on dark cells.
     cells = base.transform_filter(alt.datum.one != alt.datum.other).mark_rect(cornerRadius=3)
     ink = alt.when(alt.datum.share > 0.9).then(alt.value("#FFFFFF")).otherwise(alt.value("#0F1620"))
     chart = alt.layer(

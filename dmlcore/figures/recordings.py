@@ -1,4 +1,4 @@
-"""Moments of recorded training runs as figures for print: proxies among their samples, the weights of an ensemble."""
+"""Moments of recorded training runs as figures for print: proxies with their samples, and weights of an ensemble."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_ensemble", "draw_projection", "save_figure"]
 
-# By class, as on the page (assets/lessons/recording/recording.js).
+# Colours by class, as on the page (assets/lessons/recording/recording.js).
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8C6D00", "#56B4E9", "#5B3FA0", "#B2182B", "#4D4D4D", "#2A9D8F")
 DASHES = ("-", "--", "-.", ":")
 
@@ -25,9 +25,16 @@ DASHES = ("-", "--", "-.", ":")
 def draw_projection(
     points: Floats, labels: Ints, proxies: Floats, *, words: str, event: str, measured: str, dark: bool = False
 ) -> Figure:
-    """Samples (n, 2) of classes `labels` (n,) in the unit disc, and proxies (classes, P, 2) as diamonds.
+    """Draw samples (n, 2) of classes `labels` (n,) in the unit disc, and proxies (classes, P, 2) as diamonds.
 
-    words, event, measured: what stands above, at its right, and below it.
+    Args:
+        points: Projected samples, shape (n, 2).
+        labels: Class of each sample, shape (n,).
+        proxies: Projected proxies, shape (classes, P, 2).
+        words: Heading at the left.
+        event: Heading at the right.
+        measured: Line of measured values below the heading.
+        dark: Use the colours of the dark theme.
     """
     with sheet(5.2, 5.6, dark) as figure:
         figure.set_layout_engine("none")
@@ -51,7 +58,10 @@ def draw_projection(
 def draw_ensemble(
     names: Sequence[str], steps: Sequence[int], weights: Floats, relative: Floats, at: int, dark: bool = False
 ) -> Figure:
-    """Weights (S, M) of the losses `names` at `steps`, and the losses over their own means; a line at step `at`."""
+    """Draw the weights (S, M) of the losses `names` over `steps`, and the losses relative to their running means.
+
+    A vertical line marks the step `at`.
+    """
     with sheet(8.2, 3.8, dark) as figure:
         ink = strokes.INK[dark]["text"]
         left, right = figure.subplots(1, 2)

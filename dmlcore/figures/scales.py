@@ -1,4 +1,4 @@
-"""Where a colour scale ends: far enough for nearly all values, a round number, the same rule on page and paper."""
+"""Upper ends of colour scales: round numbers that nearly all values stay below, equal on pages and in print."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from dmlcore.typing import Floats
 
 
 def stays_below(values: Floats, percent: float) -> float:
-    """What `percent` (0..100) of the finite `values`, any shape, stay below; 1 where there are none."""
+    """Return the percentile `percent` (0..100) of the finite `values` of any shape; 1 if there are none."""
     inside = values[np.isfinite(values)]
     return float(np.percentile(inside, percent)) if inside.size else 1.0
 
 
 def round_top(top: float, upper: float = math.inf) -> float:
-    """`top`, at most `upper`, rounded up to two digits; 1 where it is no scale (0, negative, infinite)."""
+    """Return `top`, limited to `upper` and rounded up to two digits; 1 if it is 0, negative or infinite."""
     top = min(top, upper)
     if not (math.isfinite(top) and top > 0):
         return 1.0

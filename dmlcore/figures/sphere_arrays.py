@@ -1,4 +1,4 @@
-"""The numbers of a triplet on the unit circle or sphere to export: named arrays, and a script that repeats them."""
+"""Export of the numbers of a triplet on the unit circle or sphere: named arrays, and a script that recomputes them."""
 
 from __future__ import annotations
 
@@ -26,16 +26,20 @@ from dmlcore.losses import TripletLoss
 from dmlcore.typing import Arrays, Floats
 
 ROWS, RING, MAP = 181, 720, 181  # latitudes, nodes of the ring, nodes along a side of the angle map
-SAMPLE = 4096  # random triplets behind a colour scale
+SAMPLE = 4096  # random triplets that determine a colour scale
 
 Surface = Literal["sphere", "circle"]
 Place = float | Sequence[float]
 
 
 def unit(place: Place) -> Tensor:
-    """The unit vector, float64, of an angle in degrees, (2,), or of a longitude and latitude in degrees, (3,).
+    """Return the unit vector of an angle, shape (2,), or of a longitude and latitude, shape (3,), as float64.
 
-    Raises ValueError for anything else.
+    Args:
+        place: An angle, or longitude and latitude, in degrees.
+
+    Raises:
+        ValueError: If `place` is neither of the two, or not finite.
     """
     degrees = torch.as_tensor(place, dtype=torch.float64)
     if degrees.shape not in ((), (2,)) or not bool(degrees.isfinite().all()):
@@ -53,16 +57,34 @@ def sphere_arrays(
     probe: Probe = "negative",
     rows: int = ROWS,
 ) -> Arrays:
-    """Every number of the unit sphere that `probe` scans; the points are (longitude, latitude) in degrees.
+    """Compute every number of the unit sphere that `probe` scans.
 
-    longitude (W,) from -180 to 180 and latitude (H,) from -90 to 90 degrees, H = rows, W = 2 rows - 1; raw, energy,
-    active (H, W); force (H, W, 3), the part along the sphere, and radial (H, W), the outward part that normalisation
-    removes; outer (K, 2) and inner (K, 2), the polylines raw = 0 and raw = m2 as longitude and latitude, one after
-    another, outer_sizes and inner_sizes (L,) points each. Of the triplet itself: points (3, 3), forces (3, 3) along
-    the sphere, radials (3,), angles (3,) = a-p, a-n, p-n in degrees, edges (3,) their chords, triplet (2,) = raw,
-    energy. All float64. raw is +inf where a diverging push under a finite m2 meets distance 0.
+    All arrays are float64 unless stated otherwise. `raw` is +inf where a diverging push under a finite m2 meets
+    distance 0.
 
-    Raises ValueError for a point that is no place on the sphere, an unknown probe or rows < 2.
+    Args:
+        loss: The triplet loss.
+        anchor: Longitude and latitude of the anchor in degrees.
+        positive: Longitude and latitude of the positive in degrees.
+        negative: Longitude and latitude of the negative in degrees.
+        probe: Name of the point that scans the sphere.
+        rows: Number of latitudes.
+
+    Returns:
+        Arrays by name, with H = rows and W = 2 rows - 1. Of the grid:
+        longitude (W,) from -180 to 180 and latitude (H,) from -90 to 90 degrees; raw, energy (H, W), active (H, W)
+        bool;
+        force (H, W, 3), the component along the sphere; radial (H, W), the outward component that normalisation
+        removes.
+        outer (K, 2) and inner (K, 2), the concatenated polylines raw = 0 and raw = m2 as longitude and latitude, with
+        the
+        number of points of each line in outer_sizes and inner_sizes (L,).
+        Of the triplet itself:
+        points (3, 3); forces (3, 3) along the sphere; radials (3,); angles (3,) = a-p, a-n, p-n in degrees; edges (3,),
+        their chords; triplet (2,) = raw, energy.
+
+    Raises:
+        ValueError: If a point is not a place on the sphere, the probe is unknown or rows < 2.
     """
     points = [_on("sphere", name, x) for name, x in _named(anchor, positive, negative)]
     if rows < 2:
@@ -80,13 +102,27 @@ def sphere_arrays(
 def circle_arrays(
     loss: TripletLoss, anchor: Place, positive: Place, negative: Place, *, probe: Probe = "negative", n: int = MAP
 ) -> Arrays:
-    """Every number of the unit circle that `probe` scans, and the map of both angles; the points are angles in degrees.
+    """Compute every number of the unit circle that `probe` scans, and the map over both angles.
 
-    angle (720,) in degrees; raw, energy, active, radial (720,) and force (720, 2) as in `sphere_arrays`. The map, of
-    raw over P's and N's angle as seen from A: map_axis (n,) from -180 to 180 degrees; map_raw, map_energy, map_active
-    (n, n), rows are N's angle; map_outer, map_inner (K, 2) and their map_outer_sizes, map_inner_sizes (L,). Of the
-    triplet itself what `sphere_arrays` has, in 2-D. Raises ValueError for a point that is no angle, an unknown probe or
-    n < 2.
+    Args:
+        loss: The triplet loss.
+        anchor: Angle of the anchor in degrees.
+        positive: Angle of the positive in degrees.
+        negative: Angle of the negative in degrees.
+        probe: Name of the point that scans the circle.
+        n: Nodes along each side of the map.
+
+    Returns:
+        Arrays by name. Of the circle: angle (720,) in degrees; raw, energy, active, radial (720,) and force (720, 2) as
+        in
+        `sphere_arrays`.
+        Of the map of raw over the angles of P and N relative to A: map_axis (n,) from -180 to 180 degrees; map_raw,
+        map_energy, map_active (n, n), whose rows are the angle of N; map_outer, map_inner (K, 2) with map_outer_sizes,
+        map_inner_sizes (L,).
+        Of the triplet itself: the same arrays as `sphere_arrays`, in two dimensions.
+
+    Raises:
+        ValueError: If a point is not an angle, the probe is unknown or n < 2.
     """
     points = [_on("circle", name, x) for name, x in _named(anchor, positive, negative)]
     if n < 2:
@@ -107,10 +143,19 @@ def circle_arrays(
 
 
 def colour_scale(loss: TripletLoss, probe: Probe, dimension: int) -> tuple[float, float]:
-    """Energy that 95 per cent of the active random unit triplets stay below, and the median force along the sphere on
-    their probe.
+    """Return the tops of the scales of colours and arrows of a loss on random unit triplets.
 
-    They belong to the loss, not to the triplet shown: colours and arrows keep their meaning while points move.
+    Both belong to the loss, not to the displayed triplet, so that colours and arrows keep their meaning while points
+    move.
+
+    Args:
+        loss: The triplet loss.
+        probe: Name of the scanning point.
+        dimension: Dimension of the unit vectors.
+
+    Returns:
+        The 95th percentile of the energy of active triplets, rounded up to two digits and at most m2, and the median
+        force on the probe along the sphere.
     """
     triplets = random_triplets(SAMPLE, dimension)
     raw = loss.raw(*triplets)
@@ -125,19 +170,19 @@ def colour_scale(loss: TripletLoss, probe: Probe, dimension: int) -> tuple[float
 
 
 def steady_lines(x: Tensor, y: Tensor, raw: Tensor, level: float, scale: float) -> Lines:
-    """Polylines (K, 2) of raw (H, W) = level over x (W,), y (H,), smooth beside poles.
+    """Return polylines (K, 2) of raw (H, W) = level over x (W,), y (H,) that are smooth near poles.
 
-    Near a pole 1/d the quotient is almost linear in d, so that few nodes give smooth lines.
+    Near a pole 1/d the transformed value above / (|above| + scale) is almost linear in d, so that few nodes suffice.
     """
     above = (raw.clamp(-1e12, 1e12) - level).numpy()
     quotient = above / (np.abs(above) + scale)
-    return level_lines(x.numpy(), y.numpy(), quotient / 100, 0.0)  # small: where level_lines itself is linear
+    return level_lines(x.numpy(), y.numpy(), quotient / 100, 0.0)  # scaled down to where level_lines itself is linear
 
 
 def about(
     loss: TripletLoss, on: Surface, anchor: Place, positive: Place, negative: Place, *, probe: Probe = "negative"
 ) -> dict[str, Any]:
-    """What the arrays are of, as plain data: loss, hyper-parameters, source, surface, places in degrees, probe."""
+    """Return a description of the arrays as plain data: loss, source, surface, probe and places in degrees."""
     places = dict(_named(anchor, positive, negative))
     note = (
         "force = minus the gradient of min(m2, max(0, raw)) along the unit sphere, radial = the outward part that "
@@ -156,10 +201,18 @@ def snippet(
     probe: Probe = "negative",
     **drawing: Any,
 ) -> str:
-    """A Python script that computes this very view with `dmlcore` alone and draws it; equal to the last bit.
+    """Return a Python script that computes exactly this view with `dmlcore` alone and draws it.
 
-    Its variables raw, energy, forces, field (and map_raw on the circle) hold what the arrays hold; `drawing` are
-    arguments of `draw_sphere` or `draw_circle`.
+    Its variables raw, energy, forces, field (and map_raw on the circle) equal the exported arrays to the last bit.
+
+    Args:
+        loss: The triplet loss.
+        on: "sphere" or "circle".
+        anchor: Place of the anchor in degrees.
+        positive: Place of the positive in degrees.
+        negative: Place of the negative in degrees.
+        probe: Name of the scanning point.
+        **drawing: Arguments of `draw_sphere` or `draw_circle`.
     """
     sphere = on == "sphere"
     place = f"on_{on}(*torch.deg2rad(" if sphere else f"on_{on}(torch.deg2rad("
@@ -228,7 +281,7 @@ def _scanned(loss: TripletLoss, points: list[Tensor], probe: Probe, nodes: Tenso
         "raw": field.raw.numpy(),
         "energy": field.energy.numpy(),
         "active": field.active.numpy(),
-        "force": field.tangential.numpy() + 0.0,  # makes a zero of -0
+        "force": field.tangential.numpy() + 0.0,  # turns -0 into 0
         "radial": field.radial.numpy() + 0.0,
     }
 
@@ -248,7 +301,7 @@ def _triplet(loss: TripletLoss, points: list[Tensor]) -> Arrays:
 
 
 def _bound(arrays: Arrays, prefix: str, x: Tensor, y: Tensor, raw: Floats, m2: float, scale: float) -> None:
-    """Add the polylines raw = 0 and raw = m2."""
+    """Add the polylines raw = 0 and raw = m2 to `arrays`."""
     for name, level in (("outer", 0.0), ("inner", m2)):
         lines = steady_lines(x, y, torch.from_numpy(raw), level, scale) if math.isfinite(level) else []
         arrays |= end_to_end(prefix + name, lines)

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 __all__ = ["about", "circle_arrays", "draw_circle", "draw_sphere", "save_figure", "snippet", "sphere_arrays"]
 
 
-PIXELS = 521  # of the surface, along its diameter
-NEEDLES, WHIRL = 360, 36  # arrows over the whole sphere, about the circle
+PIXELS = 521  # number of pixels of the surface along its diameter
+NEEDLES, WHIRL = 360, 36  # number of arrows over the whole sphere; around the circle
 SPHERE_VIEW, CIRCLE_VIEW = (0.0, 0.0, 1.19), (0.0, 0.0, 1.55)  # centre and half width of the axes, in radii
 BAND = 0.065  # half width of the ring
-LEVELS = 8  # equal-energy lines of the map
+LEVELS = 8  # number of equal-energy lines of the map
 
 
 def draw_sphere(
@@ -49,17 +49,31 @@ def draw_sphere(
     dark: bool = False,
     size: float = 5.2,
 ) -> Figure:
-    """The unit sphere that `probe` scans, orthographic as seen from the place `eye`, ready for `save_figure`.
+    """Draw the unit sphere that `probe` scans in orthographic projection, ready for `save_figure`.
 
-    Places are (longitude, latitude) in degrees. Colour: the clamped loss with the probe there, computed for every
-    pixel; region hatches where the probe feels nothing and draws raw = 0 solid, raw = m2 dashed; arrows show the force
-    on the probe along the sphere, length |F| / (|F| + median |F|); radial the parts that normalisation removes. Points
-    behind the sphere are hollow. `title` None names the loss, "" leaves it out. size: inches across.
+    Places are (longitude, latitude) in degrees. Colours show the clamped loss with the probe at each pixel. Points
+    behind
+    the sphere are hollow.
 
-    Raises ValueError for a bad place or probe.
+    Args:
+        loss: The triplet loss.
+        anchor: Place of the anchor.
+        positive: Place of the positive.
+        negative: Place of the negative.
+        probe: Name of the point that scans the sphere.
+        eye: Place above which the viewer is.
+        region: Hatch where no force acts on the probe and draw raw = 0 solid, raw = m2 dashed.
+        arrows: Draw the force on the probe along the sphere, with length |F| / (|F| + median |F|).
+        radial: Draw the components of the forces that normalisation removes.
+        title: Heading; None for the name of the loss, "" for no heading.
+        dark: Use the colours of the dark theme.
+        size: Width of the figure in inches.
+
+    Raises:
+        ValueError: If a place or the probe is invalid.
     """
     arrays = sphere_arrays(loss, anchor, positive, negative, probe=probe)
-    # Axes of the page: to the right, up, and towards the eye.
+    # Axes of the page: to the right, up, and towards the viewer.
     seen = _axes_of(eye)
     points = [torch.from_numpy(x) for x in arrays["points"]]
     top, reference = colour_scale(loss, probe, 3)
@@ -69,7 +83,7 @@ def draw_sphere(
         ink = strokes.INK[dark]
         axes = _bare(figure.add_subplot(), SPHERE_VIEW, dark)
         disc = axes.add_patch(Circle((0, 0), 1, fill=False, edgecolor=ink["text"], linewidth=1.1, zorder=3))
-        # The loss at every pixel of the disc, and where the probe feels nothing.
+        # The loss at every pixel of the disc, and hatching where no force acts on the probe.
         x = np.linspace(-1, 1, PIXELS)
         nodes = torch.from_numpy(_facing(x, seen))
         raw = raw_on_sphere(loss, *points, probe=probe, nodes=nodes).numpy()
@@ -83,7 +97,7 @@ def draw_sphere(
             _boundary(axes, arrays, seen, ink)
         if arrows:
             _needles(axes, loss, points, probe, reference, seen, dark)
-        # The triplet: its edges along the sphere, then forces and points, flattened along the view.
+        # The triplet: its edges along the sphere, then forces and points, projected along the view.
         _great_circles(axes, arrays["points"], seen, ink)
         flat = arrays["points"] @ seen.T
         tips = [strokes.shaft_of(force, 0.1, 0.75) for force in arrays["forces"]]
@@ -117,10 +131,25 @@ def draw_circle(
     dark: bool = False,
     size: float = 4.4,
 ) -> Figure:
-    """The unit circle that `probe` scans, as a ring, and the map of the two angles the triplet depends on.
+    """Draw the unit circle that `probe` scans as a ring, and the map of the two angles that determine the triplet.
 
-    Angles in degrees; size: inches of each of the two. The other arguments are as in `draw_sphere`. The orange line of
-    the map is what the ring shows. Raises ValueError for a bad angle or probe.
+    The orange line of the map marks the section that the ring shows.
+
+    Args:
+        loss: The triplet loss.
+        anchor: Angle of the anchor in degrees.
+        positive: Angle of the positive in degrees.
+        negative: Angle of the negative in degrees.
+        probe: Name of the point that scans the circle.
+        region: Hatch where no force acts on the probe and draw raw = 0 solid, raw = m2 dashed.
+        arrows: Draw the force on the probe along the circle.
+        radial: Draw the components of the forces that normalisation removes.
+        title: Heading; None for the name of the loss, "" for no heading.
+        dark: Use the colours of the dark theme.
+        size: Width of each of the two charts in inches.
+
+    Raises:
+        ValueError: If an angle or the probe is invalid.
     """
     arrays = circle_arrays(loss, anchor, positive, negative, probe=probe)
     top, reference = colour_scale(loss, probe, 2)
@@ -146,7 +175,7 @@ def draw_circle(
     return figure
 
 
-# ---- both
+# ---- sphere and circle
 def _bare(axes: Axes, view: tuple[float, float, float], dark: bool) -> Axes:
     _, _, half = view
     axes.set(xlim=(-half, half), ylim=(-half, half), aspect="equal", facecolor=strokes.INK[dark]["page"])
@@ -155,7 +184,7 @@ def _bare(axes: Axes, view: tuple[float, float, float], dark: bool) -> Axes:
 
 
 def _outward(arrays: Arrays) -> Floats:
-    """The parts of the forces that normalisation removes, (3, D)."""
+    """Return the components of the forces that normalisation removes, shape (3, D)."""
     return arrays["radials"][:, None] * arrays["points"]
 
 
@@ -169,7 +198,10 @@ def _forces(
     view: tuple[float, float, float],
     dark: bool,
 ) -> None:
-    """Shafts (2,) or, towards the eye, (3,) at the points, with their magnitudes; behind the sphere they are faint."""
+    """Draw shafts of forces at the points, with their magnitudes; shafts behind the sphere are faint.
+
+    Shafts have shape (2,) on the circle and (3,) on the sphere, the last coordinate towards the viewer.
+    """
     ink, half = strokes.INK[dark], view[2]
     width = axes.get_figure(root=True).get_figwidth() / (1 if half == SPHERE_VIEW[2] else 2)  # type: ignore[union-attr]
     room = np.array([1.0, 0.5]) / width * half
@@ -179,7 +211,7 @@ def _forces(
         for i, (start, shaft) in enumerate(zip(at, shafts, strict=True)):
             length = float(np.linalg.norm(shaft[:2]))
             behind = len(start) > 2 and start[2] < 0
-            if length < 0.03 or not (kind or radial):  # none, or along the eye
+            if length < 0.03 or not (kind or radial):  # no force, or parallel to the line of sight
                 continue
             tip, faint = (start + shaft)[:2], "59" if behind else ""
             if kind:
@@ -228,7 +260,7 @@ def _caption(
 
 # ---- sphere
 def _axes_of(eye: Sequence[float]) -> Floats:
-    """Rows: the directions right, up and towards the visitor, (3, 3)."""
+    """Return the directions right, up and towards the viewer as rows, shape (3, 3)."""
     towards = unit(eye).numpy()
     longitude, latitude = np.deg2rad(np.asarray(eye, dtype=float))
     right = np.array([-math.sin(longitude), math.cos(longitude), 0.0])
@@ -239,7 +271,7 @@ def _axes_of(eye: Sequence[float]) -> Floats:
 
 
 def _facing(x: Floats, seen: Floats) -> Floats:
-    """Directions (n, n, 3) under the pixels x times x of the disc; beside it those of the rim."""
+    """Return the directions (n, n, 3) on the sphere below the pixels x times x; outside the disc those of the rim."""
     u, v = np.meshgrid(x, x)
     r = np.maximum(np.hypot(u, v), 1e-12)
     shrink = np.minimum(1.0, 1 / r)
@@ -250,14 +282,14 @@ def _facing(x: Floats, seen: Floats) -> Floats:
 
 
 def _rim(axes: Axes, x: Floats, disc: Patch) -> None:
-    """A darker rim, so that it looks round; the middle keeps the colours of the scale."""
+    """Draw a darker rim that makes the disc look round; its middle keeps the colours of the scale."""
     shadow = np.zeros((len(x), len(x), 4))
     shadow[..., 3] = 0.28 * np.clip((np.hypot(*np.meshgrid(x, x)) - 0.84) / 0.16, 0, 1)
     axes.imshow(shadow, extent=(-1, 1, -1, 1), origin="lower", interpolation="bilinear", zorder=1.5).set_clip_path(disc)
 
 
 def _front(line: Floats, seen: Floats, side: int = 1) -> Floats:
-    """Pixels (K, 2) of a line (K, 3) over the sphere; nan where it lies on the other side."""
+    """Return the page coordinates (K, 2) of a line (K, 3) on the sphere; nan on the other side of the sphere."""
     flat = line @ seen.T
     shown: Floats = np.where(side * flat[:, 2:] >= 0, flat[:, :2], np.nan)
     return shown
@@ -301,7 +333,7 @@ def _needles(
     seen: Floats,
     dark: bool,
 ) -> None:
-    """Force on the probe along the sphere at evenly spread nodes."""
+    """Draw the force on the probe along the sphere at evenly spread nodes."""
     nodes = fibonacci_sphere(NEEDLES)
     force = scan_sphere(loss, *points, probe=probe, nodes=nodes).tangential.numpy()
     shaft = 0.18 * _compressed(force, reference)
@@ -316,11 +348,11 @@ def _compressed(force: Floats, reference: float) -> Floats:
 
 
 def _great_circles(axes: Axes, points: Floats, seen: Floats, ink: dict[str, str]) -> None:
-    """The edges of the triplet, faint behind the sphere."""
+    """Draw the edges of the triplet as great circles, faint behind the sphere."""
     for i, j, colour, dashes in ((0, 1, "positive", "-"), (0, 2, "negative", "--"), (1, 2, "negative", "--")):
         a, b = points[i], points[j]
         angle = math.atan2(float(np.linalg.norm(np.cross(a, b))), float(a @ b))
-        if math.sin(angle) < 1e-6:  # together, or opposite: then every great circle joins them
+        if math.sin(angle) < 1e-6:  # equal or opposite points, which no unique great circle joins
             continue
         t = np.linspace(0, 1, 61)[:, None]
         line = (np.sin((1 - t) * angle) * a + np.sin(t * angle) * b) / math.sin(angle)
@@ -359,7 +391,10 @@ def _ring(axes: Axes, arrays: Arrays, top: float, region: bool, dark: bool) -> N
 
 
 def _runs(active: Bools) -> list[tuple[int, int, bool]]:
-    """(first node, node after the last, active) of each stretch of the ring; the node after may exceed its size."""
+    """Return (first node, end, active) of each stretch of the ring.
+
+    `end` is the node after the last; it exceeds the size of the ring if the stretch crosses node 0.
+    """
     starts = np.flatnonzero(active != np.roll(active, 1))
     if not len(starts):
         return [(0, len(active), bool(active[0]))]
@@ -368,7 +403,7 @@ def _runs(active: Bools) -> list[tuple[int, int, bool]]:
 
 
 def _whirl(axes: Axes, arrays: Arrays, reference: float, dark: bool) -> None:
-    """Force on the probe along the circle, outside of the ring."""
+    """Draw the force on the probe along the circle, outside the ring."""
     every = slice(None, None, len(arrays["angle"]) // WHIRL)
     shaft = 2 * math.pi / WHIRL * 1.1 * _compressed(arrays["force"][every], reference)
     angle = torch.deg2rad(torch.from_numpy(arrays["angle"][every]))
@@ -396,7 +431,7 @@ def _map(
     bands = np.clip(arrays["map_raw"], -top, 2 * top)
     if levels and bands.min() < levels[-1] and bands.max() > levels[0]:
         axes.contour(axis, axis, bands, levels=levels, colors=[ink["text"]], linewidths=0.4, alpha=0.45, zorder=2)
-    # Where two points meet.
+    # Lines on which two points coincide.
     for text, x, y, at in (
         ("P = A", (0, 0), (-180, 180), (0, -168)),
         ("N = A", (-180, 180), (0, 0), (-150, 0)),
@@ -405,7 +440,7 @@ def _map(
         axes.plot(x, y, color=ink["text"], linewidth=0.7, linestyle=(0, (1.5, 3)), zorder=2)
         strokes.draw_text(axes, at, text, ink["text"], dark, va="center", fontsize=6.5)
     a, p, n = angles
-    # The triplet, turned so that the anchor is at 0, and the line its probe sweeps.
+    # The triplet, rotated so that the anchor is at 0, and the line that its probe sweeps.
     p, n = (x - a - 360 * round((x - a) / 360) for x in (p, n))
     sweep: dict[str, Any] = {"color": "#E69F00", "linewidth": 1.4, "zorder": 4}
     if probe == "anchor":

@@ -1,6 +1,6 @@
-"""What figures for print draw with: colours, strokes, frames, images, arrows and texts in matplotlib axes.
+"""Drawing primitives of figures for print: colours, strokes, frames, images, arrows and texts in matplotlib axes.
 
-Colours are those of the pages (assets/shared/colours.js): Okabe-Ito roles, one ramp of lightness for energies.
+Colours are those of the pages (assets/shared/colours.js): Okabe-Ito roles, and one ramp of lightness for energies.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.image import AxesImage
     from matplotlib.patheffects import AbstractPathEffect
 
-ARROWS = 20  # along one side
+ARROWS = 20  # number of arrows along one side
 
 INK: dict[bool, dict[str, str]] = {
     False: {
@@ -45,12 +45,12 @@ SIGNED = {
 
 
 def colour_top(values: Floats, active: Bools, upper: float = math.inf) -> float:
-    """Where the colour scale ends: 97 per cent of the active values stay below, two digits, never above `upper`."""
+    """Return the top of the colour scale: the 97th percentile of the active values, two digits, at most `upper`."""
     return round_top(stays_below(values[active], 97), upper)
 
 
 def draw_frame(axes: Axes, dark: bool, across: str = "", up: str = "", *, ticks: float = 7.5, size: float = 8) -> None:
-    """Frame, ticks and the names of both axes; ticks, size: points of their letters."""
+    """Draw the frame, ticks and names of both axes; `ticks` and `size` are font sizes in points."""
     ink = INK[dark]["text"]
     axes.tick_params(colors=ink, labelsize=ticks, width=0.6, length=2.5)
     axes.spines[:].set(color=ink, linewidth=0.6)
@@ -60,14 +60,14 @@ def draw_frame(axes: Axes, dark: bool, across: str = "", up: str = "", *, ticks:
 
 
 def ramp(dark: bool, *, signed: bool = False, first: int = 0) -> LinearSegmentedColormap:
-    """The colours of energies, or of values with a sign, from the `first` of RAMP on."""
+    """Return the colour map of energies, or of signed values, starting at entry `first` of its list of colours."""
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("field", (SIGNED if signed else RAMP)[dark][first:])
 
 
 def rim(width: float, colour: str) -> list[AbstractPathEffect]:
-    """A path effect: a stroke `width` points wide behind what is drawn."""
+    """Return a path effect: a stroke `width` points wide behind the drawn line or text."""
     from matplotlib.patheffects import withStroke
 
     return [withStroke(linewidth=width, foreground=colour)]
@@ -76,7 +76,7 @@ def rim(width: float, colour: str) -> list[AbstractPathEffect]:
 def draw_image(
     axes: Axes, x: Floats, y: Floats, values: Floats, top: float, dark: bool, *, signed: bool = False
 ) -> AxesImage:
-    """Colours of values (H, W) at x (W,), y (H,), on a scale from 0, or -top if `signed`, to top."""
+    """Draw values (H, W) at x (W,), y (H,) as colours on a scale from 0, or -top if `signed`, to top."""
     low, cell = -top if signed else 0.0, (x[1] - x[0]) / 2
     return axes.imshow(
         np.clip(values, low, top), extent=(x[0] - cell, x[-1] + cell, y[0] - cell, y[-1] + cell), origin="lower",
@@ -85,7 +85,7 @@ def draw_image(
 
 
 def draw_needles(axes: Axes, x: Floats, y: Floats, along: Floats, dark: bool) -> None:
-    """Small arrows (..., 2) about their middles x, y, in the units of the axes."""
+    """Draw small arrows `along` (..., 2) centred at x, y, in units of the axes."""
     axes.quiver(
         x, y, along[..., 0], along[..., 1],
         pivot="mid", angles="xy", scale_units="xy", scale=1, color=INK[dark]["arrow"], zorder=3,
@@ -94,13 +94,13 @@ def draw_needles(axes: Axes, x: Floats, y: Floats, along: Floats, dark: bool) ->
 
 
 def middle_force(size: Floats, active: Bools) -> float:
-    """The median of the sizes (...) where `active`, the reference of arrow lengths; 1 if there is none."""
+    """Return the median of the sizes (...) where `active`, the reference of arrow lengths; 1 if there is none."""
     felt = size[active]
     return float(np.median(felt)) if felt.size and np.median(felt) > 0 else 1.0
 
 
 def arrow_nodes(n: int) -> Ints:
-    """Which of n nodes along a side carry an arrow."""
+    """Return the indices of those of n nodes along a side that carry an arrow."""
     nodes: Ints = ((np.arange(ARROWS) + 0.5) * n / ARROWS).astype(int)
     return nodes
 
@@ -108,7 +108,7 @@ def arrow_nodes(n: int) -> Ints:
 def draw_bar(
     figure: Figure, axes: Any, image: Any, name: str, dark: bool, *, ends: Literal["neither", "max", "both"] = "max"
 ) -> None:
-    """The colour scale of `image` beside its axes."""
+    """Draw the colour bar of `image` next to its axes."""
     ink = INK[dark]["text"]
     colours = figure.colorbar(image, ax=axes, fraction=0.046, pad=0.02, extend=ends)
     colours.set_label(name, color=ink, fontsize=8)
@@ -117,7 +117,9 @@ def draw_bar(
 
 
 def shaft_of(force: Floats, least: float, most: float) -> Floats:
-    """The arrow of a force: it grows ever slower with the force, as on the page; zero for no force."""
+    """Return the arrow of a force, whose length grows ever more slowly with the force, as on the page; zero for no
+    force.
+    """
     magnitude = float(np.linalg.norm(force))
     if not (1e-9 < magnitude < math.inf):
         return np.zeros_like(force)
@@ -125,7 +127,7 @@ def shaft_of(force: Floats, least: float, most: float) -> Floats:
 
 
 def draw_arrow(axes: Axes, at: Any, tip: Any, colour: str, edge: str, width: float, style: str = "-") -> None:
-    """An arrow from `at` to `tip`, (2,) each, `width` points wide, with a rim; clipped to the axes."""
+    """Draw an arrow from `at` to `tip`, (2,) each, `width` points wide, with a rim, clipped to the axes."""
     head = f"-|>,head_length={0.3 + width / 11},head_width={0.15 + width / 20}"
     shaft = {"arrowstyle": head, "color": colour, "linewidth": width, "linestyle": style, "shrinkA": 0, "shrinkB": 0}
     arrow = axes.annotate("", tip, at, arrowprops=shaft, zorder=5, annotation_clip=False).arrow_patch
@@ -135,7 +137,7 @@ def draw_arrow(axes: Axes, at: Any, tip: Any, colour: str, edge: str, width: flo
 
 
 def draw_text(axes: Axes, at: Any, text: str, colour: str, dark: bool, *, offset: Any = (0, 0), **align: Any) -> None:
-    """`text` with a rim at `at`, moved by `offset` points; `align` goes to matplotlib."""
+    """Draw `text` with a rim at `at`, shifted by `offset` points; `align` holds further arguments of `annotate`."""
     align = (
         dict[str, Any]({"ha": "center", "fontsize": 7.5, "fontweight": "bold", "color": colour, "zorder": 6}) | align
     )

@@ -15,8 +15,8 @@ from dmlcore.figures.vega_lite import FIT, NARROW, ROWS, Columns, Spec, specific
 from dmlcore.significance import verdicts
 
 CEILING = "#7F7F7F"
-STEP, LEAST_STEP = 26, 13  # pixels from bar to bar; of many bars
-IN_SIGHT = 480  # pixels that the bars take, where they can: whoever compares them sees the first and the last
+STEP, LEAST_STEP = 26, 13  # pixels per bar; minimum with many bars
+IN_SIGHT = 480  # height of all bars in pixels where possible, so that the first and the last are visible together
 
 
 @dataclass(frozen=True)
@@ -38,20 +38,20 @@ class Bar:
 
 
 def mean_curve(curves: Sequence[SeedCurve]) -> tuple[list[int], list[float]]:
-    """(steps, means) over the steps that every curve has."""
+    """Return (steps, means) over the steps that every curve has."""
     tables = [dict(zip(curve.steps, curve.values, strict=True)) for curve in curves]
     common = sorted(set.intersection(*(set(table) for table in tables))) if tables else []
     return common, [float(np.mean([table[step] for table in tables])) for step in common]
 
 
 def ceiling_of(curves: Sequence[SeedCurve], variant: str) -> float | None:
-    """Mean over the seeds of the best validation of a variant, or None without it."""
+    """Return the mean over the seeds of the best validation score of a variant; None without curves of it."""
     best = [max(curve.values) for curve in curves if curve.variant == variant and len(curve.values)]
     return float(np.mean(best)) if best else None
 
 
 def ceilings(curves: Sequence[SeedCurve]) -> dict[str, float | None]:
-    """The same of every variant, in order of appearance."""
+    """Return `ceiling_of` each variant, in order of appearance."""
     return {name: ceiling_of(curves, name) for name in dict.fromkeys(curve.variant for curve in curves)}
 
 
@@ -62,11 +62,15 @@ def curves(
     against: Mapping[str, float] | None = None,
     height: int = 300,
 ) -> tuple[Spec, Columns]:
-    """Thin lines for the seeds, a thick one for their mean, by variant; `ceiling`: the variant of the level line.
+    """Return a chart with thin lines for the seeds and a thick line for their mean, by variant.
 
-    against: the score of each baseline on the validation split.
+    Args:
+        seed_curves: The curves of all seeds of all variants.
+        ceiling: Variant drawn as a horizontal line at its best validation score.
+        against: Score of each baseline on the validation split.
+        height: Height in pixels.
     """
-    # Rows of all seeds, then of the mean, of each variant in turn.
+    # Rows of all seeds, then of the mean, for each variant in turn.
     names = list(dict.fromkeys(curve.variant for curve in seed_curves))
     rows: list[tuple[str, str, int, float, str]] = []
     for name in names:
@@ -87,7 +91,7 @@ def curves(
         alt.Tooltip("step:Q", format=",d"),
         alt.Tooltip("value:Q", title="MAP@R", format=".1%"),
     ]
-    # Seeds thin, means thick, the baselines across.
+    # Seeds thin, means thick, the baselines as horizontal lines.
     lines = alt.Chart().encode(x, y, *_by_variant(names, ceiling), tooltip=tooltip)
     seeds = lines.transform_filter(alt.datum.kind == "seed").mark_line(strokeWidth=1, opacity=0.45)
     means = lines.transform_filter(alt.datum.kind == "mean")
@@ -96,7 +100,7 @@ def curves(
         means.mark_line(strokeWidth=3, point={"size": 34, "filled": True}),
         *baselines.across(against or {}, y),
     ]
-    # The variant that the others are measured against is a level, not a curve.
+    # The variant that the others are measured against is drawn as a level, not as a curve.
     level = ceiling_of(seed_curves, ceiling) if ceiling else None
     if level is not None:
         words = f"{ceiling}: best validation {100 * level:.1f} %"
@@ -118,10 +122,17 @@ def bars(
     top: Sequence[str] | None = None,
     over: str = "seeds",
 ) -> tuple[Spec, Columns]:
-    """One bar per variant, the best on top: mean, plus and minus a standard deviation of the sample, the seeds.
+    """Return a chart of one bar per variant, best on top: the mean, and one sample standard deviation to either side.
 
-    against: baselines, drawn through the bars. top: the variants in full colour, others pale; None: all of them.
-    over: what the values of a variant are of, in the plural.
+    Single values appear as dots.
+
+    Args:
+        results: Values of each variant.
+        title: Name of the score.
+        ceiling: Variant in the colour of a reference.
+        against: Baselines, drawn through the bars.
+        top: Variants in full colour, all others being pale; None for all.
+        over: Plural noun for the values of a variant.
     """
     # One row per variant, the best first.
     order = sorted((bar for bar in results if len(bar.values)), key=lambda bar: -float(np.mean(bar.values)))
@@ -140,13 +151,13 @@ def bars(
         "opacity": np.array([0.85 if top is None or name in top else 0.4 for name in names]),
         "label": np.array(label),
     }
-    # Without padding strokes of equal baselines join.
+    # Without padding, strokes of equal baselines join.
     scale = alt.Scale(paddingInner=0, paddingOuter=0)
     step = max(LEAST_STEP, min(STEP, IN_SIGHT // max(1, len(names))))
     font = min(12, step - 2)
     axis_of_names = alt.Axis(labelLimit=200, labelFontSize=font, labelOverlap=False, labelFlush=False)
     y = alt.Y("variant:N", sort=names, title=None, axis=axis_of_names, scale=scale)
-    # What the bar and its rule stand for belongs to the title of the axis.
+    # The title of the axis explains the bar and its rule.
     seeds_of = f"{count.min()}" if len(set(count)) == 1 else f"{count.min()} to {count.max()}"
     noise = f"mean ± deviation of {seeds_of} {over}" if count.max() > 1 else "one seed each: noise unknown"
     tooltip = [
@@ -155,7 +166,7 @@ def bars(
         alt.Tooltip("label:N", title="mean ± deviation, %"),
         alt.Tooltip("seeds:Q"),
     ]
-    # Bars, their deviation, the single seeds over them, and the number at the right end.
+    # Bars, their deviation, the single seeds on top, and the number at the right end.
     seeds = values(*({"variant": bar.variant, "value": float(value)} for bar in order for value in bar.values))
     axis = alt.Axis(format=".3~%", orient="top", tickCount=8, titleAnchor="end")
     is_ceiling = alt.FieldEqualPredicate(field="variant", equal=ceiling or "")
@@ -177,7 +188,7 @@ def bars(
 
 
 def _room(columns: Columns, against: Levels) -> alt.Scale:
-    """A scale that leaves room for the numbers at the right ends of the bars, which a phone has less of."""
+    """Return a scale that leaves room for the numbers at the right ends of the bars; a phone needs a larger share."""
     most = max([*columns["end"], *(value for level in against.values() for value in level.values())], default=1.0)
     room = f"(windowSize()[0] < {NARROW} ? 1.55 : windowSize()[0] < 1200 ? 1.15 : 1.08)"
     end = alt.ExprRef(f"{room} * {float(most)}")

@@ -1,4 +1,4 @@
-"""What a study measured as a figure for print: a bar per variant, its seeds, and the baselines as lines."""
+"""Results of a study as a figure for print: one bar per variant, its seeds as dots, and the baselines as lines."""
 
 from __future__ import annotations
 
@@ -28,9 +28,14 @@ def draw_bars(
     dark: bool = False,
     width: float = 6.0,
 ) -> Figure:
-    """Means of `values` with every seed as a dot; levels: baseline -> score. The best stands on top.
+    """Draw the means of `values` as bars, best on top, with every seed as a dot; ready for `save_figure`.
 
-    Ready for `save_figure`.
+    Args:
+        values: Scores of the seeds of each variant, in 0..1.
+        levels: Score of each baseline.
+        title: Name of the score.
+        dark: Use the colours of the dark theme.
+        width: Width in inches.
     """
     with sheet(width, 1.1 + 0.16 * len(values), dark) as figure:
         axes = figure.add_subplot(facecolor=strokes.INK[dark]["page"])
@@ -48,7 +53,15 @@ def draw_studies(
     width: float = 6.6,
     height: float = 4.4,
 ) -> Figure:
-    """Several studies side by side, by their titles: what `draw_bars` shows of each, without the names of variants."""
+    """Draw several studies side by side, each as `draw_bars` does, but without the names of variants.
+
+    Args:
+        charts: By title, the scores of the variants and of the baselines.
+        title: Name of the score.
+        dark: Use the colours of the dark theme.
+        width: Width in inches.
+        height: Height in inches.
+    """
     ink = strokes.INK[dark]
     with sheet(width, height, dark) as figure:
         for place, (name, (values, levels)) in enumerate(charts.items(), 1):

@@ -1,4 +1,4 @@
-"""The transport of a map of mixtures to prototypes, as a figure, as arrays and as a script."""
+"""Transport from the pixels of a feature map of mixtures to prototypes, as a figure, as arrays and as a script."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FLOOR = 1e-17
 
 
 def solved(pixels: Ints, prototypes: Ints, mu: float, epsilon: float) -> Gate:
-    """The transport of pixels (H, W, 2) to prototypes (m, 2), both in steps of `red_blue`."""
+    """Solve the transport of pixels (H, W, 2) to prototypes (m, 2), both in the steps of `red_blue`."""
     features, centres = (torch.from_numpy(mixture(np.asarray(x))) for x in (pixels, prototypes))
     return Gate.of(features.flatten(0, 1), centres, mu, epsilon)
 
@@ -34,11 +34,23 @@ def solved(pixels: Ints, prototypes: Ints, mu: float, epsilon: float) -> Gate:
 def transport_arrays(
     pixels: Ints, prototypes: Ints, *, mu: float = 0.2, epsilon: float = 5.0, sweeps: int = 100
 ) -> Arrays:
-    """Everything about the transport of pixels (H, W, 2) to prototypes (m, 2), in steps of `red_blue`; n = H W.
+    """Compute all arrays of the transport of a map to prototypes.
 
-    features (n, 3), prototypes (m, 3), cost and pi (m, n), rho, soft_min (n,), weights (3, n) and pooled (3, 3) of the
-    linear programme, the smoothed problem and the average; marginals (m,); bias () (infinite at mu = 1); k and r ();
-    sweep_biases (sweeps + 1,), sweep_errors (sweeps,); newton_biases, newton_errors, the start first. All float64.
+    All arrays are float64; n = H W.
+
+    Args:
+        pixels: The map, shape (H, W, 2), in the steps of `red_blue`.
+        prototypes: Prototypes, shape (m, 2), in the steps of `red_blue`.
+        mu: Transported mass in (0, 1].
+        epsilon: Inverse temperature, > 0.
+        sweeps: Number of sweeps to record.
+
+    Returns:
+        Arrays by name: features (n, 3), prototypes (m, 3), cost and pi (m, n), rho, soft_min (n,); weights (3, n) and
+        pooled (3, 3) of the linear programme, the smoothed problem and the average; marginals (m,); bias () (infinite
+        at
+        mu = 1); k and r (); sweep_biases (sweeps + 1,), sweep_errors (sweeps,); newton_biases and newton_errors, which
+        include the start.
     """
     gate = solved(pixels, prototypes, mu, epsilon)
     swept = gate.sweep_biases(sweeps)
@@ -63,7 +75,7 @@ def transport_arrays(
 
 
 def about(*, mu: float = 0.2, epsilon: float = 5.0, sweeps: int = 100) -> dict[str, Any]:
-    """What the arrays are of, as plain data."""
+    """Return a description of the arrays as plain data."""
     return {
         "mu": mu,
         "epsilon": epsilon,
@@ -84,10 +96,19 @@ def draw_transport(
     dark: bool = False,
     size: float = 2.6,
 ) -> Figure:
-    """The map with the weights of three poolings, gate, plan and convergence, ready for `save_figure`.
+    """Draw the map with the weights of three poolings, the gate, the plan and the convergence, ready for `save_figure`.
 
-    pixels (H, W, 2) and prototypes (m, 2) in steps of `red_blue`; size: inches of a map. Raises what `transport` and
-    `mixture` raise.
+    Args:
+        pixels: The map, shape (H, W, 2), in the steps of `red_blue`.
+        prototypes: Prototypes, shape (m, 2), in the steps of `red_blue`.
+        mu: Transported mass in (0, 1].
+        epsilon: Inverse temperature, > 0.
+        sweeps: Number of sweeps to draw.
+        dark: Use the colours of the dark theme.
+        size: Width of a map in inches.
+
+    Raises:
+        ValueError: Raised by `transport` or `mixture`.
     """
     pixels = np.asarray(pixels)
     gate = solved(pixels, prototypes, mu, epsilon)
@@ -96,7 +117,7 @@ def draw_transport(
         ink = strokes.INK[dark]
         upper, lower = figure.subplots(2, 4)
         colours = _colours(gate.features.numpy(), dark)
-        # Above: the map, then the weights of three poolings on one scale up to 1 / (n mu), the most one can have.
+        # Above: the map, then the weights of three poolings on one scale up to 1 / (n mu), the maximum of a weight.
         upper[0].imshow(colours.reshape(*shape, 3), interpolation="nearest")
         _heading(upper[0], "map", f"{points.sum()} of {points.size} pixels informative", ink)
         for axes, name, weights in zip(upper[1:], POOLINGS, gate.weights.numpy(), strict=True):
@@ -105,7 +126,7 @@ def draw_transport(
         for axes in upper:
             axes.set(xticks=[], yticks=[])
         strokes.draw_bar(figure, list(upper), image, "weight", dark, ends="neither")
-        # Below: how the weights come about.
+        # Below: gate, bias, convergence and marginals, from which the weights follow.
         _draw_gate(lower[0], gate, colours, ink)
         _draw_bias(lower[1], gate, sweeps, ink)
         _draw_convergence(lower[2], gate, sweeps, ink)
@@ -195,7 +216,10 @@ def _labels(axes: Axes, title: str, across: str, ink: dict[str, str]) -> None:
 def snippet(
     pixels: Ints, prototypes: Ints, *, mu: float = 0.2, epsilon: float = 5.0, sweeps: int = 100, **drawing: Any
 ) -> str:
-    """A Python script that solves this transport with `dmlcore` alone and draws it; `drawing`: of `draw_transport`."""
+    """Return a Python script that solves this transport with `dmlcore` alone and draws it.
+
+    `drawing` holds arguments of `draw_transport`.
+    """
     rows = "\n".join(f"    {row}," for row in np.asarray(pixels).tolist())
     return f'''"""Generalized sum pooling of a map: mu = {mu:g}, epsilon = {epsilon:g}."""
 # Made with DML Lab. Source: Gürbüz 2022, chapter 5.

@@ -1,7 +1,7 @@
-"""Charts that altair writes, as the pages draw them: their rows come beside the specification, their theme from there.
+"""Helpers for charts that altair writes and the pages draw, with rows and theme supplied separately.
 
-Rows stay apart so that a specification is the same while only rows change, which is redrawn without a flicker. Channels
-are named in full, alt.X2("to") for x2="to": altair takes 2 ms to turn a text into its class.
+Rows are kept out of the specification so that it stays equal while only rows change; such a chart is redrawn without a
+flicker. Channels are named in full, alt.X2("to") for x2="to", because altair takes 2 ms to turn a text into its class.
 """
 
 from __future__ import annotations
@@ -15,15 +15,17 @@ from dmlcore.typing import Array
 Spec = dict[str, Any]
 Columns = dict[str, Array]
 
-ROWS = alt.NamedData("rows")  # stands for the rows while a chart is built
-NARROW = 700  # pixels of a window, below which a legend has one column: a phone
+ROWS = alt.NamedData("rows")  # placeholder for the rows while a chart is built
+NARROW = 700  # width of a window in pixels below which a legend has one column, as on a phone
 FIT = alt.AutoSizeParams(type="fit-x", contains="padding")
 
 
 def specification(chart: alt.TopLevelMixin) -> Spec:
-    """Vega-Lite of a chart of ROWS, without them and without altair's theme.
+    """Return the Vega-Lite specification of a chart of ROWS, without the rows and without altair's theme.
 
-    Its parts were checked when they were built; checking the whole once more would take as long again as building it.
+    Validation is skipped: the parts were validated when they were built, and validating the whole chart again would
+    double
+    the time.
     """
     return {
         key: part for key, part in chart.to_dict(validate=False).items() if key not in ("$schema", "config", "data")
@@ -31,7 +33,7 @@ def specification(chart: alt.TopLevelMixin) -> Spec:
 
 
 def square_legend(title: str, colour: str, format: str) -> alt.Legend:
-    """Of an opacity, below the chart: four squares of a colour; format: d3's, of their numbers."""
+    """Return a legend of opacity below the chart: four squares of `colour`, with numbers in the d3 format `format`."""
     return alt.Legend(
         title=title,
         titleLimit=320,
@@ -46,5 +48,5 @@ def square_legend(title: str, colour: str, format: str) -> alt.Legend:
 
 
 def values(*rows: dict[str, Any]) -> alt.Data:
-    """Rows of one layer that are part of the chart."""
+    """Return rows of one layer that are stored in the chart itself."""
     return alt.Data(values=list(rows))
