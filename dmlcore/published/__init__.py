@@ -1,1 +1,1 @@
-"""What was published, as data: result tables, the errata of its sources, and a reference of every loss."""
+"""Published material as data: result tables, the errata of their sources, and a reference of every loss."""

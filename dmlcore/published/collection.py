@@ -1,4 +1,4 @@
-"""Every published result table as the same kind of rows, and a search over all of them."""
+"""All published result tables in one format, and a search over their rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["SAME", "SHORT", "PublishedRow", "PublishedTable", "collection", "los
 
 @cache
 def collection() -> tuple[PublishedTable, ...]:
-    """All tables, source by source, in the order of their numbers."""
+    """Return all tables, source by source, ordered by number."""
     return tuple(table for letter in SHORT for table in sorted(_of_source(letter), key=lambda t: _place(t.number)))
 
 
@@ -36,7 +36,7 @@ def _of_source(letter: str) -> Iterator[PublishedTable]:
 
 
 def _entry(file: table_reader.File, row: table_reader.PrintedRow) -> PublishedRow:
-    """The row with what it leaves to the table, its hyper-parameters as text where it states them as numbers."""
+    """Return the row with the defaults of its table filled in, and numeric hyper-parameters as text."""
     setting = [
         row.setting,
         ", ".join(f"{'ρ' if k == 'rho' else k}={_number(v)}" for k, v in row.numbers.items()),
@@ -63,19 +63,22 @@ def _number(value: float) -> str:
 
 
 def _place(number: str) -> tuple[list[int], str]:
-    """For sorting: 4.10 comes after 4.9, 3.2b after 3.2a."""
+    """Return a sort key by which 4.10 comes after 4.9, and 3.2b after 3.2a."""
     return [int(part) for part in re.findall(r"\d+", number)], number
 
 
 def table(key: str) -> PublishedTable | None:
-    """The table of a key as links have it, or None."""
+    """Return the table with the given key, as used in URLs, or None."""
     return next((t for t in collection() if t.key == key), None)
 
 
 def search(
     text: str = "", *, source: str = "", dataset: str = "", protocol: str = "", loss: str = ""
 ) -> list[tuple[PublishedTable, PublishedRow]]:
-    """Rows that hold every word of `text` (case ignored) and what else is asked for; all of them if nothing is."""
+    """Return the rows that contain every word of `text` (ignoring case) and match the other criteria.
+
+    Empty criteria match everything.
+    """
     words = text.casefold().split()
     return [
         (each, row)

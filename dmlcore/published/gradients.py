@@ -1,6 +1,6 @@
-"""Gradients and edge laws of the losses in closed form: LaTeX, and beside it the same formula as a function.
+"""Gradients and edge laws of the losses in closed form, each as LaTeX and as a function of the same formula.
 
-The functions hold the LaTeX to the truth: they agree with automatic differentiation (tests/published).
+The functions verify the LaTeX: they agree with automatic differentiation (tests/published).
 Source: Karaman 2021, corrected by its errata.
 """
 
@@ -22,10 +22,16 @@ Laws = tuple[Tensor, Tensor, Tensor]
 
 @dataclass(frozen=True)
 class ClosedForm:
-    """Gradients on a, p, n, and the laws pull_ap, push_an, push_pn along the edges, of the energy before the clamp.
+    """Gradients on a, p, n and the laws along the edges, of the energy before the clamp.
 
-    gradient(a, p, n, **hyper) -> three tensors (..., D); laws(a, p, n, **hyper) -> three tensors (..., 1). `where`
-    explains abbreviations; `residual` is the part beside edge forces; `remark` holds beyond the defaults.
+    Attributes:
+        gradient_latex: Formulas of the gradients on a, p, n.
+        gradient: Function of (a, p, n, **hyper) that returns three tensors (..., D).
+        laws_latex: Formulas of pull_ap, push_an and push_pn.
+        laws: Function of (a, p, n, **hyper) that returns three tensors (..., 1).
+        where: Definitions of abbreviations.
+        residual: The components in addition to the edge forces.
+        remark: Statement that also holds for other hyper-parameters than the defaults.
     """
 
     gradient_latex: tuple[str, str, str]
@@ -38,7 +44,7 @@ class ClosedForm:
 
 
 def _along(laws: Callable[..., Laws]) -> Callable[..., Gradients]:
-    """The gradients of a loss of distances alone: its laws along the edges."""
+    """Return the gradient function of a loss that depends on distances alone, built from its laws along the edges."""
 
     @functools.wraps(laws)
     def gradient(a: Tensor, p: Tensor, n: Tensor, **hyper: float) -> Gradients:

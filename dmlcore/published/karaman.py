@@ -19,9 +19,17 @@ NOISE = (
 
 @dataclass(frozen=True)
 class LossRow:
-    """One row of a table: the loss, its hyper-parameters as printed, and the nine scores in per cent.
+    """One row of a table.
 
-    quoted_from: the table an overview row (4.13, 4.14) repeats, else empty. unhinged: run without any clamp.
+    Attributes:
+        table: Number of the table.
+        dataset: Name of the data set.
+        loss: Name of the loss in the catalogue.
+        hyper: Hyper-parameters as printed.
+        scores: The nine scores in per cent, by column.
+        label: Name of the method as printed, if the row states one.
+        quoted_from: Number of the table that a row of an overview (4.13, 4.14) repeats, else "".
+        unhinged: True if the run used no clamp.
     """
 
     table: str
@@ -36,7 +44,7 @@ class LossRow:
 
 @cache
 def rows() -> tuple[LossRow, ...]:
-    """All rows, in the order of the thesis."""
+    """Return all rows, in the order of the thesis."""
     files = table_reader.files("K")
     return tuple(
         LossRow(
@@ -55,18 +63,22 @@ def rows() -> tuple[LossRow, ...]:
 
 
 def of_loss(name: str, dataset: str = "CUB-200-2011") -> list[LossRow]:
-    """Rows of a loss on a data set; rows that quote another are left out, unless the loss has no others."""
+    """Return the rows of a loss on a data set, without rows that quote others, unless the loss has only such rows."""
     matching = [row for row in rows() if row.loss == name and row.dataset == dataset]
     return [row for row in matching if not row.quoted_from] or matching
 
 
 def tried(name: str) -> dict[str, tuple[float, ...]]:
-    """Every value of each hyper-parameter that the tables report for a loss, ascending."""
+    """Return every value of each hyper-parameter that the tables report for a loss, ascending."""
     rows_of_loss = [row for dataset in DATASETS for row in of_loss(name, dataset)]
     keys = dict.fromkeys(k for row in rows_of_loss for k in row.hyper)
     return {k: tuple(sorted({row.hyper[k] for row in rows_of_loss if k in row.hyper})) for k in keys}
 
 
 def best(rows: list[LossRow], column: str) -> LossRow:
-    """The row with the highest score in a column; ValueError if there is no row."""
+    """Return the row with the highest score in a column.
+
+    Raises:
+        ValueError: If there are no rows.
+    """
     return max(rows, key=lambda row: row.scores[column])

@@ -1,4 +1,4 @@
-"""How far scores of the tables differ by chance, where the sources show it, and which rows are best within that."""
+"""Run-to-run noise of published scores, where the sources show it, and the rows that are best within that noise."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dmlcore.published import collection, karaman
 from dmlcore.published.collection import PublishedRow, PublishedTable
 
-KARAMAN = {"R@1": 0.9, "MAP@R": 0.2}  # per cent; tables.NOISE in numbers
+KARAMAN = {"R@1": 0.9, "MAP@R": 0.2}  # per cent; the numbers in karaman.NOISE
 WHY = (
     "The evidence: the one setting that Tables 4.10 and 4.11 both hold differs by up to 0.38 R@1 and 0.16 MAP@R; pairs "
     "of settings that are equal up to a factor without the clamp (ranking and (0, 0) with ρ = 1/2, FaceNet and "
@@ -17,15 +17,15 @@ WHY = (
 
 
 def band(table: PublishedTable) -> Mapping[str, float]:
-    """Differences in per cent, by column, up to which two rows of a table are the same within run-to-run spread.
+    """Return, by column, the differences in per cent up to which two rows are equal within run-to-run noise.
 
-    Empty where the source gives no ground for any: then a lead may or may not be chance.
+    The result is empty if the source gives no evidence of its noise; a lead may then be due to chance.
     """
     return KARAMAN if table.source == "K" and table.number != "4.1" else {}
 
 
 def words(table: PublishedTable) -> str:
-    """What is known of the noise of a table, in plain words."""
+    """Return a plain-language statement of the known noise of a table."""
     if table.source == "K" and table.number == "4.1":
         return "The source repeats none of these runs, so how far chance moves them is not known."
     if table.source == "K":
@@ -49,7 +49,7 @@ def words(table: PublishedTable) -> str:
 
 
 def spreads(key: str, column: str) -> tuple[float, float]:
-    """Least and largest standard deviation that a table prints in a column."""
+    """Return the least and the largest standard deviation that a table prints in a column."""
     published = collection.table(key)
     assert published is not None, key
     printed = [row.spread[column] for row in published.rows if row.spread and column in row.spread]
@@ -57,10 +57,16 @@ def spreads(key: str, column: str) -> tuple[float, float]:
 
 
 def best(rows: Sequence[PublishedRow], column: str, width: float = 0.0) -> list[bool]:
-    """Which rows are best in a column within the noise, among those of the same data, network and embedding size.
+    """Return, for each row, True if it is best in a column within the noise.
 
-    width: the band; where a row or the highest has a printed deviation, rows whose intervals of one deviation meet
-    are equal too. A group of one has no best.
+    Rows are compared with those of the same data, network and embedding size; a row that is alone in its group is never
+    best.
+
+    Args:
+        rows: The rows.
+        column: Name of the score.
+        width: The band. Where a row or the highest has a printed deviation, rows whose intervals of one deviation
+            overlap are equal as well.
     """
     groups: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
     for row in rows:

@@ -1,7 +1,7 @@
-"""What sources print of triplet losses, run as printed: gradients and energies of the errata, against autograd.
+"""Formulas of triplet losses as the sources print them: gradients and energies of the errata, compared with autograd.
 
-Each function takes anchor, positive, negative (..., D) and the hyper-parameters of the loss; a gradient is a triple of
-(..., D), an energy has shape (...). None of this is to be trained with.
+Each function takes anchor, positive, negative (..., D) and the hyper-parameters of the loss. A gradient is a triple of
+tensors (..., D), an energy has shape (...). Do not train with these formulas.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ Energy = Callable[..., Tensor]
 
 @dataclass(frozen=True)
 class Counterexample:
-    """An erratum one can see: the two sides as functions, and a triplet of the plane where they differ."""
+    """An erratum that can be drawn: both sides as functions, and a triplet of the plane on which they differ."""
 
-    loss: str  # of the catalogue: the sliders, and the link to the Fields page
+    loss: str  # name in the catalogue; determines the sliders and the link to the Fields page
     printed: Callable[..., Gradients]
-    energy: Energy | None = None  # the printed energy, where one is printed
-    truth: Energy | None = None  # the true energy, where it is not the catalogue's
+    energy: Energy | None = None  # the printed energy, if one is printed
+    truth: Energy | None = None  # the true energy, if it is not the catalogue's
     hyper: Mapping[str, float | str] | None = None
     anchor: Point = (0.0, 0.0)
     positive: Point = (1.0, 0.0)
     negative: Point = (0.0, 2.0)
-    sliders: tuple[str, ...] = ()  # hyper-parameters that matter here
-    sides: tuple[str, str] = ("printed", "true")  # what the two figures are
+    sliders: tuple[str, ...] = ()  # hyper-parameters that affect this erratum
+    sides: tuple[str, str] = ("printed", "true")  # titles of the two figures
 
 
 @dataclass(frozen=True)
 class CounterExampleGradients:
-    """Both sides of a counter-example on triplets (..., D) x3: gradients (..., D) each, energies (...)."""
+    """Both sides of a counter-example on triplets (..., D): gradients (..., D) each, energies (...)."""
 
     printed: Gradients
     true: Gradients
@@ -52,7 +52,7 @@ class CounterExampleGradients:
 
     @property
     def difference(self) -> Tensor:
-        """Length of printed - true over all coordinates of the three points, (...)."""
+        """Length of printed - true over all coordinates of the three points, shape (...)."""
         squares = ((x - y).square().sum(-1) for x, y in zip(self.printed, self.true, strict=True))
         return torch.stack(torch.broadcast_tensors(*squares)).sum(0).sqrt()
 
@@ -60,10 +60,18 @@ class CounterExampleGradients:
 def compare(
     example: Counterexample, a: Tensor, p: Tensor, n: Tensor, hyper: Mapping[str, float | str]
 ) -> CounterExampleGradients:
-    """Evaluate what is printed and, by automatic differentiation, what is true; hyper: of the example's loss.
+    """Evaluate the printed formula and, by automatic differentiation, the true one.
 
     Gradients are those of the energy before the clamp. Where the printed formula divides by zero it yields infinity or
-    NaN, as it would in a training run.
+    NaN,
+    as it would in training.
+
+    Args:
+        example: The counter-example.
+        a: Anchors, shape (..., D).
+        p: Positives, shape (..., D).
+        n: Negatives, shape (..., D).
+        hyper: Hyper-parameters of the example's loss.
     """
     a, p, n = torch.broadcast_tensors(a, p, n)
     truth = example.truth or _core(example.loss)
@@ -76,13 +84,13 @@ def compare(
 
 
 def points(example: Counterexample) -> Gradients:
-    """Anchor, positive, negative of an example, (2,) each, float64."""
+    """Return anchor, positive and negative of an example, shape (2,), float64."""
     a, p, n = (torch.tensor(getattr(example, name), dtype=torch.float64) for name in POINTS)
     return a, p, n
 
 
 def autograd(energy: Energy, a: Tensor, p: Tensor, n: Tensor, **hyper: float | str) -> Gradients:
-    """Gradients of `energy` on the three points, (..., D) each."""
+    """Return the gradients of `energy` on the three points, shape (..., D) each."""
     return gradients(partial(energy, **hyper), a, p, n)
 
 
@@ -102,29 +110,29 @@ def _of_energy(energy: Energy) -> Callable[..., Gradients]:
     return gradient
 
 
-# ---- what the formulas share
+# ---- shared terms
 
 
 def edge(x: Tensor, y: Tensor) -> Tensor:
-    """|x - y|, (..., 1)."""
+    """Return |x - y|, shape (..., 1)."""
     return distance(x, y)[..., None]
 
 
 def dot(x: Tensor, y: Tensor) -> Tensor:
-    """Inner products, (...)."""
+    """Return inner products, shape (...)."""
     return (x * y).sum(-1)
 
 
-# ---- as printed
+# ---- formulas as printed
 
 
 def facenet(a: Tensor, p: Tensor, n: Tensor, **_: float | str) -> Gradients:
-    """Eq. 2.8."""
+    """Return the gradients of Eq. 2.8."""
     return n - p, p - a, a - n
 
 
 def ratio(a: Tensor, p: Tensor, n: Tensor, *, m: float, **_: float | str) -> Gradients:
-    """Eq. 2.10."""
+    """Return the gradients of Eq. 2.10."""
     scale = 1 / (edge(a, p) + m)
     return (
         scale * (edge(a, n) * unit(a, p) - edge(a, p) * unit(a, n)),
@@ -134,26 +142,26 @@ def ratio(a: Tensor, p: Tensor, n: Tensor, *, m: float, **_: float | str) -> Gra
 
 
 def hoffer(a: Tensor, p: Tensor, n: Tensor, **_: float | str) -> Gradients:
-    """Eq. 2.11."""
+    """Return the gradients of Eq. 2.11."""
     pull, push = edge(a, p).exp(), edge(a, n).exp()
     g = 2 * pull**2 * push / (pull + push) ** 2
     return g * (unit(a, p) - unit(a, n)), -g * unit(a, p), g * unit(a, n)
 
 
 def angular(a: Tensor, p: Tensor, n: Tensor, *, rho: float, **_: float | str) -> Gradients:
-    """Eq. 2.13."""
+    """Return the gradients of Eq. 2.13."""
     t, w = math.tan(rho) ** 2, a + p - 2 * n
     return 2 * (a - p) - 2 * t * w, 2 * (p - a) - 4 * t * w, 4 * t * w
 
 
 def moving_energy(a: Tensor, p: Tensor, n: Tensor, *, rho: float, **_: float | str) -> Tensor:
-    """Eq. 2.14, infinite where d_ap = d_an."""
+    """Return the energy of Eq. 2.14, infinite where d_ap = d_an."""
     d_ap, d_an = distance(a, p), distance(a, n)
     return d_ap**2 - d_an**2 - rho * (1 - dot(a, p)) / (d_ap - d_an)
 
 
 def moving(a: Tensor, p: Tensor, n: Tensor, *, rho: float, **_: float | str) -> Gradients:
-    """Eq. 2.15."""
+    """Return the gradients of Eq. 2.15."""
     d_ap, d_an = edge(a, p), edge(a, n)
     return (
         2 * (n - p) - rho * ((a - p) / (d_ap * d_an) - d_ap * (a - n) / d_an**3),
@@ -163,48 +171,48 @@ def moving(a: Tensor, p: Tensor, n: Tensor, *, rho: float, **_: float | str) -> 
 
 
 def lifted_energy(a: Tensor, p: Tensor, n: Tensor, *, m: float, **_: float | str) -> Tensor:
-    """Eq. 2.17: J."""
+    """Return J of Eq. 2.17."""
     return distance(a, p) + torch.logaddexp(m - distance(a, n), m - distance(p, n))
 
 
 def lifted_pair(a: Tensor, p: Tensor, n: Tensor, *, m: float, **_: float | str) -> Tensor:
-    """Eq. 2.16 with a single pair: max(0, J)^2 / 2."""
+    """Return Eq. 2.16 with a single pair: max(0, J)^2 / 2."""
     return lifted_energy(a, p, n, m=m).clamp(min=0).square() / 2
 
 
 def npairs_energy(a: Tensor, p: Tensor, n: Tensor, **_: float | str) -> Tensor:
-    """Eq. 2.19, line 1, with one negative."""
+    """Return the energy of Eq. 2.19, line 1, with one negative."""
     return torch.nn.functional.softplus(dot(a, p) - dot(a, n))
 
 
 def npairs(a: Tensor, p: Tensor, n: Tensor, **_: float | str) -> Gradients:
-    """Eq. 2.22."""
+    """Return the gradients of Eq. 2.22."""
     S = torch.sigmoid(dot(a, n) - dot(a, p))[..., None]
     return S * (n - p), -S * p, S * a
 
 
 def constant_forces(a: Tensor, p: Tensor, n: Tensor, **_: float | str) -> Gradients:
-    """Eq. 3.5: the gradients whose edge forces all have size 1."""
+    """Return the gradients of Eq. 3.5, whose edge forces all have size 1."""
     return unit(a, p) - unit(a, n), -unit(a, p) - unit(p, n), unit(a, n) + unit(p, n)
 
 
 def frozen_energy(a: Tensor, p: Tensor, n: Tensor, **_: float | str) -> Tensor:
-    """Eq. 3.7 with c_i = 1/d_i put in: (d_ap - d_an - d_pn) / 2."""
+    """Return the energy of Eq. 3.7 with c_i = 1/d_i inserted: (d_ap - d_an - d_pn) / 2."""
     return (distance(a, p) - distance(a, n) - distance(p, n)) / 2
 
 
 def entangle_energy(a: Tensor, p: Tensor, n: Tensor, **_: float | str) -> Tensor:
-    """Eq. 3.8, line 1."""
+    """Return the energy of Eq. 3.8, line 1."""
     return dot(a, n) + dot(p, n) - dot(a, p) + dot(n, n)
 
 
 def location_aware(a: Tensor, p: Tensor, n: Tensor, **_: float | str) -> Gradients:
-    """Eq. 3.10."""
+    """Return the gradients of Eq. 3.10."""
     return a - p + n, p - a + n, a + p + n
 
 
 def n_pairs_turned(a: Tensor, p: Tensor, n: Tensor, **_: float | str) -> Tensor:
-    """Zabihzadeh et al. 2021, Eq. 5, with the terms of N-pairs and one negative."""
+    """Return the energy of Zabihzadeh et al. 2021, Eq. 5, with the terms of N-pairs and one negative."""
     return -torch.nn.functional.softplus(dot(a, n) - dot(a, p))
 
 

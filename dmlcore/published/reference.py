@@ -1,7 +1,7 @@
-"""The reference of the losses: what each declares, its gradients, what it is invariant to, and its published results.
+"""Reference of the losses: declaration, gradients, invariances and published results of each.
 
-Everything is read from the catalogue or computed, so a loss that joins the catalogue has its page. Closed forms of
-gradients come from `gradients.CLOSED_FORMS` where there are any. `python -m dmlcore.published.reference` prints
+Everything is read from the catalogue or computed, so that a new loss of the catalogue gets its page automatically.
+Closed forms of gradients come from `gradients.CLOSED_FORMS`, if present. `python -m dmlcore.published.reference` prints
 docs/losses.md.
 """
 
@@ -26,20 +26,25 @@ HOLDS = 1e-9  # relative deviation up to which a property holds
 
 @dataclass(frozen=True)
 class Invariances:
-    """What the core of a loss does not feel: largest relative deviations over random triplets in 2-D, 3-D and 128-D.
+    """Invariances of the core of a loss: largest relative deviations over random triplets in 2-D, 3-D and 128-D.
 
-    degree: the core scales as |x|^degree, None where it is not homogeneous. sphere: the loss on unit vectors.
+    Attributes:
+        rotation: Deviation under rotations and reflections.
+        translation: Deviation under translations.
+        exchange: Deviation when anchor and positive are exchanged.
+        degree: The core scales as |x|^degree; None if it is not homogeneous.
+        sphere: The loss on unit vectors.
     """
 
     rotation: float
     translation: float
-    exchange: float  # of anchor and positive
+    exchange: float
     degree: float | None
     sphere: Normalised
 
     @property
     def rows(self) -> list[tuple[str, bool, str]]:
-        """Each property in words, whether it holds, and what was found."""
+        """Each property as text, True if it holds, and the measured result as text."""
         exact = ("changes", "exact to rounding")
         along, on_sphere = self.sphere.residual < HOLDS, self.sphere.residual_tangential < HOLDS
         held = [
@@ -67,7 +72,7 @@ class Invariances:
 
 @dataclass(frozen=True)
 class PublishedResults:
-    """Published rows of a loss on one data set: how many, and the best by R@1 and by MAP@R."""
+    """Published rows of a loss on one data set: their number, and the best by R@1 and by MAP@R."""
 
     dataset: str
     count: int
@@ -76,7 +81,7 @@ class PublishedResults:
 
     @property
     def best(self) -> list[tuple[str, karaman.LossRow]]:
-        """The best rows with the column they lead; one where they coincide."""
+        """The best rows with the columns that they lead; a single entry if both are the same row."""
         if self.by_recall is self.by_precision:
             return [("R@1, MAP@R", self.by_recall)]
         return [("R@1", self.by_recall), ("MAP@R", self.by_precision)]
@@ -84,7 +89,7 @@ class PublishedResults:
 
 @dataclass(frozen=True)
 class Reference:
-    """One loss of the catalogue: its declaration, closed forms (if entered), invariances and results."""
+    """One loss of the catalogue: its declaration, closed form (if known), invariances and results."""
 
     formula: losses.TripletFormula
     closed_form: ClosedForm | None
@@ -99,7 +104,7 @@ class Reference:
 
     @property
     def clamp_off(self) -> str:
-        """The smallest margin that switches the lower clamp off on the unit sphere, in words."""
+        """Sentence on the smallest margin that switches off the lower clamp on the unit sphere."""
         sphere = self.invariances.sphere
         if sphere.margin_off is None:
             least = f"The least energy on the unit sphere is {sphere.least.value:.4g}"
@@ -118,7 +123,11 @@ class Reference:
 
 @cache
 def reference(name: str) -> Reference:
-    """The reference of a loss at its defaults; KeyError lists the known names."""
+    """Return the reference of a loss at its defaults.
+
+    Raises:
+        KeyError: If the loss is unknown; the message lists the known names.
+    """
     formula = losses.formula(name)
     results = [
         PublishedResults(dataset, len(rows), karaman.best(rows, "R@1"), karaman.best(rows, "MAP@R"))
@@ -131,7 +140,7 @@ def reference(name: str) -> Reference:
 
 
 def invariances(loss: TripletLoss, count: int = 64) -> Invariances:
-    """Test a loss on `count` random triplets per dimension; a property that holds deviates by rounding alone."""
+    """Measure a loss on `count` random triplets per dimension; invariant properties deviate only by rounding errors."""
     deviations = torch.zeros(3, dtype=torch.float64)
     degrees = []
     for dimension in (2, 3, 128):
@@ -160,12 +169,12 @@ def invariances(loss: TripletLoss, count: int = 64) -> Invariances:
 
 
 def _degrees(loss: TripletLoss, triplet: Tensor, core: Tensor) -> Tensor:
-    """log(core(k x)/core(x)) / log k of every triplet and k = 1/2, 2, 3; NaN where the sign changes."""
+    """Return log(core(k x)/core(x)) / log k for every triplet and k = 1/2, 2, 3; NaN where the sign changes."""
     return torch.cat([(loss.core(*(k * triplet)) / core).log() / math.log(k) for k in (0.5, 2.0, 3.0)])
 
 
 def _shapes(formula: losses.TripletFormula, key: str) -> bool:
-    """Whether a hyper-parameter is part of the core and no margin."""
+    """Return True if a hyper-parameter belongs to the core and is not a margin."""
     return key in formula.own and key != "m"
 
 
@@ -180,13 +189,13 @@ def _letter(name: str) -> str:
 
 
 def hyper_text(row: karaman.LossRow) -> str:
-    """The hyper-parameters of a published row as text."""
+    """Return the hyper-parameters of a published row as text."""
     given = ", ".join(f"{_letter(k)}={_plain(v)}" for k, v in row.hyper.items()) or "no hyper-parameter"
     return given + (", without clamp" if row.unhinged else "")
 
 
 def parameter_rows(formula: losses.TripletFormula) -> list[tuple[str, str, str, str, str]]:
-    """Symbol (LaTeX), name, range, default and meaning of each hyper-parameter a panel offers."""
+    """Return symbol (LaTeX), name, range, default and meaning of each hyper-parameter that a panel offers."""
     rows = []
     for name, parameter in formula.sliders.items():
         span = (
@@ -199,7 +208,7 @@ def parameter_rows(formula: losses.TripletFormula) -> list[tuple[str, str, str, 
 
 
 def tried_text(reference: Reference) -> str:
-    """The values of the thesis, one hyper-parameter after another; empty where nothing was tried."""
+    """Return the values that the thesis tried, by hyper-parameter; empty if it tried none."""
     return "; ".join(f"{_letter(k)}: {', '.join(map(_plain, values))}" for k, values in reference.tried.items())
 
 
@@ -207,7 +216,7 @@ def tried_text(reference: Reference) -> str:
 
 
 def markdown() -> str:
-    """The reference of all losses as one Markdown page."""
+    """Return the reference of all losses as one Markdown page."""
     head = [
         "# Losses",
         "",
@@ -227,7 +236,7 @@ def _section(r: Reference) -> list[str]:
         lines += ["| parameter | name | range | default | meaning |", "|:--|:--|:--|--:|:--|"]
         lines += [f"| ${s}$ | `{name}` | {span} | {default} | {help} |" for s, name, span, default, help in parameters]
         lines.append("")
-    # Gradients and laws, where they have a closed form.
+    # Gradients and laws, if they have a closed form.
     if r.closed_form:
         where = f"with ${r.closed_form.where}$" if r.closed_form.where else ""
         lines += ["| gradient on the | |", "|:--|:--|"]
@@ -243,11 +252,11 @@ def _section(r: Reference) -> list[str]:
         if r.closed_form.residual:
             lines.append(f"| off the edges | ${r.closed_form.residual}$ |")
         lines += ["", *([where + ".", ""] if where else [])]
-    # What it is invariant to, by measurement, and what happens without the clamp.
+    # Measured invariances, and the effect of removing the clamp.
     lines += ["| property | holds | |", "|:--|:-:|:--|"]
     lines += [f"| {what} | {'yes' if holds else 'no'} | {number} |" for what, holds, number in r.invariances.rows]
     lines += ["", " ".join(filter(None, (r.clamp_off, r.closed_form.remark if r.closed_form else "")))]
-    # What the thesis tried and found.
+    # Values tried and results published in the thesis.
     if r.tried:
         lines += ["", f"Tried in the thesis: {tried_text(r)}."]
     if r.results:

@@ -1,4 +1,4 @@
-"""What every published table is made of: rows with their values as printed, and what is known of a table."""
+"""Rows and tables of published results: values as printed, and metadata of each table."""
 
 from __future__ import annotations
 
@@ -20,26 +20,39 @@ SCORE = re.compile(r"(R@|P@|MAP@R|NMI|F1|Recall@|kNN-Acc)[\dR]*")
 
 @dataclass(frozen=True)
 class PublishedRow:
-    """One row: what was trained on what, and its values by column as printed; spread: deviations where printed."""
+    """One row: method, data and network, and the values by column as printed.
+
+    Attributes:
+        method: Name of the method.
+        values: Values by column.
+        dataset: Name of the data set.
+        network: Name of the network.
+        size: Embedding size.
+        setting: Hyper-parameters as text.
+        loss: Name in our catalogue, if the method is in it.
+        hyper: Hyper-parameters as numbers, if stated.
+        spread: Printed standard deviations by column, if any.
+        damaged: Columns whose value was read from damaged text.
+    """
 
     method: str
     values: Mapping[str, Value]
     dataset: str = ""
     network: str = ""
-    size: str = ""  # of the embedding
-    setting: str = ""  # hyper-parameters as text
-    loss: str = ""  # of our catalogue
+    size: str = ""
+    setting: str = ""
+    loss: str = ""
     hyper: Mapping[str, float] | None = None
     spread: Mapping[str, float] | None = None
-    damaged: tuple[str, ...] = ()  # columns whose value was read from damaged text
+    damaged: tuple[str, ...] = ()
 
     @property
     def alike(self) -> tuple[str, str, str]:
-        """What rows share that may be compared: data, network, size of the embedding."""
+        """Attributes that comparable rows share: data, network and embedding size."""
         return self.dataset, self.network, self.size
 
     def score(self, column: str) -> float | None:
-        """The value of a score in per cent, whatever the source calls it: R@1 is also Recall@1 and P@1."""
+        """Return a score in per cent under any of its names: R@1 is also Recall@1 and P@1."""
         for name, value in self.values.items():
             if SAME.get(name, name) == column and isinstance(value, (int, float)):
                 return float(value)
@@ -61,32 +74,32 @@ class PublishedTable:
 
     @property
     def key(self) -> str:
-        """For links: K-4.2."""
+        """Key as used in URLs, for example "K-4.2"."""
         return f"{self.source}-{self.number.replace(' ', '-')}"
 
     @property
     def title(self) -> str:
-        """For example "Karaman 2021, Table 4.2"."""
+        """Title with its source, for example "Karaman 2021, Table 4.2"."""
         kind = "Figure" if self.number.startswith("fig ") else "Table"
         return f"{SHORT[self.source]}, {kind} {self.number.removeprefix('fig ')}"
 
     @property
     def columns(self) -> list[str]:
-        """Of all rows, in order."""
+        """Columns of all rows, in order."""
         return list(dict.fromkeys(column for row in self.rows for column in row.values))
 
     @property
     def scores(self) -> list[str]:
-        """The columns that are scores, of which more is better."""
+        """Columns that are scores, for which higher is better."""
         return [column for column in self.columns if SCORE.fullmatch(column)]
 
     @property
     def datasets(self) -> list[str]:
-        """Of its rows."""
+        """Data sets of the rows, in order."""
         return list(dict.fromkeys(row.dataset for row in self.rows if row.dataset))
 
     def errata(self) -> list[Erratum]:
-        """Those of its source that name this table."""
+        """Return the errata of the table's source that name this table."""
         named = (re.findall(r"\d[\d.]*[a-z]?", e.where.partition("Table")[2]) for e in errata())
         return [
             e for e, tables in zip(errata(), named, strict=True) if e.source == self.source and self.number in tables
@@ -95,5 +108,5 @@ class PublishedTable:
 
 @cache
 def loss_title(name: str) -> str:
-    """Of a loss of the catalogue; empty for none."""
+    """Return the title of a loss of the catalogue; empty for an empty name."""
     return losses.describe(name).title if name else ""

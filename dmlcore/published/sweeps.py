@@ -1,4 +1,4 @@
-"""Scores over a hyper-parameter, for the losses that the 2021 thesis sweeps: above all over the margin."""
+"""Scores over a hyper-parameter, mostly the margin, for the losses that Karaman 2021 sweeps."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from functools import cache
 from dmlcore.published import karaman
 from dmlcore.published.collection import loss_title
 
-FEWEST = 3  # values of a sweep
+FEWEST = 3  # least number of values of a sweep
 AXES = ("m", "m1", "rho")
 AXIS_TITLES = {"m": "margin m", "m1": "lower margin m1", "rho": "ρ"}
 
 
 @dataclass(frozen=True)
 class SweepSeries:
-    """Rows that differ in the swept hyper-parameter alone; fixed: the others, in words."""
+    """Rows that differ only in the swept hyper-parameter; `fixed` states the others as text."""
 
     fixed: str
-    hyper: Mapping[str, float]  # the others
-    rows: tuple[karaman.LossRow, ...]  # by the swept value; one that was repeated stands twice
+    hyper: Mapping[str, float]  # the other hyper-parameters
+    rows: tuple[karaman.LossRow, ...]  # ordered by the swept value; repeated settings occur twice
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """A loss over one hyper-parameter on one data set."""
+    """Scores of a loss over one hyper-parameter on one data set."""
 
     loss: str
     dataset: str
@@ -34,28 +34,28 @@ class Sweep:
 
     @property
     def key(self) -> str:
-        """For links."""
+        """Identifier as used in URLs."""
         return f"{self.dataset.partition('-')[0].lower()}-{self.loss.replace('_', '-')}-{self.axis}"
 
     @property
     def title(self) -> str:
-        """For example "Ranking over margin m, CUB-200-2011"."""
+        """Title, for example "Ranking over margin m, CUB-200-2011"."""
         return f"{loss_title(self.loss)} over {AXIS_TITLES[self.axis]}, {self.dataset}"
 
     @property
     def tables(self) -> list[str]:
-        """Numbers of the tables that its rows are from."""
+        """Numbers of the tables that contain the rows."""
         numbers = {row.table for series in self.series for row in series.rows}
         return sorted(numbers, key=lambda number: int(number.split(".")[1]))
 
     def best(self, column: str) -> float:
-        """The highest score."""
+        """Return the highest score in a column."""
         return max(row.scores[column] for series in self.series for row in series.rows)
 
 
 @cache
 def sweeps() -> tuple[Sweep, ...]:
-    """All sweeps of three values at least, margins first."""
+    """Return all sweeps with at least three values, margins first."""
     all_sweeps = []
     for axis in AXES:
         for dataset in reversed(karaman.DATASETS):

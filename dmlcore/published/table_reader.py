@@ -1,6 +1,6 @@
-"""The files of published tables: tables/SOURCE/NUMBER.toml holds one as printed, tables/sources.toml says whose.
+"""Reader of published tables: tables/SOURCE/NUMBER.toml holds a table as printed, tables/sources.toml its source.
 
-Nothing but their form is checked here, and torch stays away: `collection` makes what the pages show of them.
+Only the format is validated, and torch is not imported; `collection` prepares the tables for the pages.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class _TableModel(BaseModel):
 
 
 class PrintedRow(_TableModel):
-    """A row as printed; what is empty is that of the table. One without `method` is called after its loss."""
+    """A row as printed; empty fields take the table's value. A row without `method` is named after its loss."""
 
     values: tuple[int | float | str, ...] = Field(description='By column; "": not reported, or not legible')
     spread: tuple[float, ...] = Field((), description="Printed standard deviations, by column")
@@ -36,12 +36,12 @@ class PrintedRow(_TableModel):
 
     @property
     def numbers(self) -> dict[str, float]:
-        """The hyper-parameters of the loss."""
+        """Numeric hyper-parameters of the loss."""
         return {k: float(v) for k, v in (self.hyper or {}).items() if not isinstance(v, bool)}
 
     @property
     def unhinged(self) -> bool:
-        """Whether it was run without any clamp."""
+        """True if the run used no clamp."""
         return self.hyper is not None and self.hyper.get("hinge") is False
 
 
@@ -71,14 +71,14 @@ class File(_TableModel):
 
 
 class Note(_TableModel):
-    """What is known of several tables."""
+    """A note on several tables."""
 
     tables: tuple[str, ...] = Field(description='Their numbers, or "all"')
     text: str
 
 
 class TableSource(_TableModel):
-    """Where tables were printed."""
+    """A source of tables: title, folder, citation and notes."""
 
     title: str
     folder: str
@@ -86,20 +86,24 @@ class TableSource(_TableModel):
     notes: tuple[Note, ...] = ()
 
     def notes_of(self, number: str) -> list[str]:
-        """Its notes that cover a table."""
+        """Return the notes of the source that apply to a table."""
         return [note.text for note in self.notes if {number, "all"} & set(note.tables)]
 
 
 @cache
 def sources() -> dict[str, TableSource]:
-    """The sources by the letter that links have, in the order in which they are shown."""
+    """Return the sources by the letter used in URLs, in display order."""
     tables = tomllib.loads((_FOLDER / "sources.toml").read_text("utf-8"))
     return {letter: TableSource.model_validate(source) for letter, source in tables.items()}
 
 
 @cache
 def files(letter: str) -> dict[str, File]:
-    """The tables of a source by number, unordered; raises ValueError naming a file that is none."""
+    """Return the tables of a source by number, unordered.
+
+    Raises:
+        ValueError: If a file is invalid; the message names the file.
+    """
     folder = _FOLDER / sources()[letter].folder
     return {path.stem.replace("-", " "): _read(path) for path in folder.glob("*.toml")}
 

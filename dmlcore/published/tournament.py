@@ -1,4 +1,4 @@
-"""Losses against losses over many experiments: who is ahead by more than the noise, and the mean of the ranks."""
+"""Comparison of losses over many experiments: duels decided by more than the noise, and mean ranks."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ Scores = Mapping[str, Mapping[str, float]]  # experiment -> competitor -> score 
 
 @dataclass(frozen=True)
 class Competition:
-    """Tables whose rows compete: one experiment for each data set, network and embedding size."""
+    """Tables whose rows compete, with one experiment per data set, network and embedding size."""
 
     title: str
-    tables: tuple[str, ...]  # keys
+    tables: tuple[str, ...]  # keys of the tables
     column: str
     words: str
-    spread: str = ""  # key of the table whose largest printed deviation in the column is the band, if there is one
+    spread: str = ""  # key of the table whose largest printed deviation in the column is the band, if any
 
     @property
     def band(self) -> float:
-        """Differences in per cent that the source gives ground to call chance; 0 where it gives none."""
+        """Largest difference in per cent that may be due to chance by the source's evidence; 0 if there is none."""
         return noise.spreads(self.spread, self.column)[1] if self.spread else 0.0
 
 
@@ -64,7 +64,7 @@ COMPETITIONS: Mapping[str, Competition] = {
 
 @dataclass(frozen=True)
 class CompetitorRank:
-    """A competitor: its rank in each experiment, where those within the band share theirs, and its duels."""
+    """A competitor with its rank in each experiment and its duels; competitors within the band share a rank."""
 
     name: str
     ranks: tuple[float, ...]
@@ -74,12 +74,12 @@ class CompetitorRank:
 
     @property
     def mean_rank(self) -> float:
-        """1 is best."""
+        """Mean of the ranks; 1 is best."""
         return statistics.fmean(self.ranks)
 
     @property
     def deviation(self) -> float:
-        """Of the ranks, that of a sample."""
+        """Sample standard deviation of the ranks."""
         return statistics.stdev(self.ranks) if len(self.ranks) > 1 else 0.0
 
 
@@ -93,7 +93,7 @@ class Tournament:
 
 
 def scores(competition: Competition) -> dict[str, dict[str, float]]:
-    """The scores of a competition; competitors that some experiment lacks are left out of all."""
+    """Return the scores of a competition, restricted to competitors that take part in every experiment."""
     by_experiment: dict[str, dict[str, float]] = {}
     for key in competition.tables:
         one = table(key)
@@ -107,10 +107,18 @@ def scores(competition: Competition) -> dict[str, dict[str, float]]:
 
 
 def compete(by_experiment: Scores, band: float = 0.0) -> Tournament:
-    """Every competitor against every other in every experiment; differences up to `band` per cent are ties.
+    """Compare every competitor with every other one in every experiment.
 
-    The rank in an experiment is 1 + those clearly better + half of those tied: without a band that is the usual rank,
-    where equal scores share the mean of their places. ValueError for a negative band or competitors that differ.
+    The rank in an experiment is 1 + the number of clearly better competitors + half the number of tied ones. Without a
+    band
+    this is the usual rank, where equal scores share the mean of their places.
+
+    Args:
+        by_experiment: Scores by experiment and competitor.
+        band: Differences up to this many per cent points are ties.
+
+    Raises:
+        ValueError: If the band is negative, or the competitors differ between experiments.
     """
     if not band >= 0:
         raise ValueError(f"band must be 0 or more, got {band}")
@@ -151,7 +159,7 @@ def _experiment(alike: tuple[str, str, str]) -> str:
 
 
 def printed_ranks() -> dict[str, float]:
-    """The average ranks of Table 11 of Psomas 2020, as printed."""
+    """Return the average ranks of Table 11 of Psomas 2020, as printed."""
     published: PublishedTable | None = table("P-11")
     assert published is not None
     return {row.method: float(row.values["Average Ranking"] or 0) for row in published.rows}

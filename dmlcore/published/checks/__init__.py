@@ -1,4 +1,4 @@
-"""The errata, recomputed here and now: numbers beside what is stated, both sides beside what decides between them."""
+"""Recomputation of the errata: stated numbers against computed ones, and both sides against an independent referee."""
 
 from __future__ import annotations
 
@@ -72,18 +72,20 @@ def _outcomes(erratum: int) -> tuple[Outcome, ...]:
 
 
 def numbers(erratum: int) -> tuple[Number, ...]:
-    """The numbers of an erratum, recomputed once and kept; none for a matter of words."""
+    """Return the recomputed numbers of an erratum, computed once and cached; empty for errata of wording."""
     return tuple(x for x in _outcomes(erratum) if isinstance(x, Number))
 
 
 def decisions(erratum: int) -> tuple[Decision, ...]:
-    """What decides between the two sides of an erratum, computed once and kept; none where nothing can be computed."""
+    """Return the decisions between both sides of an erratum, computed once and cached; empty if nothing can be
+    computed.
+    """
     return tuple(x for x in _outcomes(erratum) if isinstance(x, Decision))
 
 
 @dataclass(frozen=True)
 class Coordinates:
-    """A gradient of a counter-example: which one, and its coordinates."""
+    """A gradient of a counter-example: its description and its coordinates."""
 
     what: str
     numbers: tuple[Number, ...]
@@ -91,7 +93,7 @@ class Coordinates:
 
 @cache
 def coordinates(erratum: int) -> tuple[Coordinates, ...]:
-    """The gradients that the text of an erratum states, both sides evaluated on its triplet."""
+    """Return the gradients that the text of an erratum states, with both sides evaluated on its triplet."""
     example = COUNTEREXAMPLES.get(erratum)
     if example is None:
         return ()
@@ -111,13 +113,13 @@ def coordinates(erratum: int) -> tuple[Coordinates, ...]:
 
 
 def checked() -> frozenset[int]:
-    """The errata that have a check."""
+    """Return the numbers of the errata that have a check."""
     return frozenset({*_CHECKS, *CURVES})
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A counter-example along its number: the sides at x (n,), what decides at dots (m,); NaN where nothing is."""
+    """Curves of a counter-example: both sides at x (n,), and the referee at dots (m,); NaN where a value is missing."""
 
     x: Floats
     printed: Floats
@@ -128,7 +130,11 @@ class Drawn:
 
 @cache
 def drawn(erratum: int) -> Drawn:
-    """The counter-example of `CURVES` from end to end, computed once and kept; KeyError if there is none."""
+    """Evaluate the counter-example of `CURVES` over its whole axis, computed once and cached.
+
+    Raises:
+        KeyError: If the erratum has no curve.
+    """
     curve = CURVES[erratum]
     x, dots = curve.places(POINTS), curve.places(REFEREES)
     sides = [curve.sides(float(place)) for place in x]

@@ -1,4 +1,4 @@
-"""Errata of Can 2018: distances, losses of a centre, scores and its own tables, both sides evaluated."""
+"""Errata of Can 2018: distances, losses of a centre, scores and the thesis' own tables, with both sides evaluated."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _double_sum() -> Iterable[Outcome]:
 
 
 def of_centre(positives: tuple[float, ...], negatives: tuple[float, ...], form: str) -> float:
-    """The loss of a centre with these raw similarities."""
+    """Return the loss of a centre with these raw similarities in the given form, "pairs" or "ratio"."""
     D = torch.tensor([[*positives, *negatives]], dtype=torch.float64)
     positive = torch.arange(D.shape[1])[None] < len(positives)
     return float(centre_losses(D, positive, ~positive, form))
@@ -39,7 +39,7 @@ def _identity() -> Iterable[Outcome]:
 
 
 def _without_positives() -> Iterable[Outcome]:
-    """Two samples of a class and one alone, raw inner products."""
+    """Compare the mean over a batch of two samples of one class and one single sample, on raw inner products."""
     x = torch.tensor([[1.0, 0.0], [0.6, 0.8], [0.0, -1.0]], dtype=torch.float64)
     labels = torch.tensor([0, 0, 1])
     D = (x @ x.mT).numpy()
@@ -58,7 +58,7 @@ def _without_positives() -> Iterable[Outcome]:
 
 
 def _positives_of_n_pair() -> Iterable[Outcome]:
-    """For how many positives the tuplet loss is the N-pair loss, which has one: the same for each of them."""
+    """Find the numbers of positives for which the tuplet loss equals the N-pair loss of each single positive."""
     positives, negatives = (1.0, 0.4, -0.3), (0.2, -0.1)
     fits = []
     for count in (1, 2, 3):

@@ -1,4 +1,4 @@
-"""Counter-examples that move along one number: both sides of an erratum as functions of it, and what decides."""
+"""Counter-examples along one number: both sides of an erratum as functions of the number, and a referee."""
 
 from __future__ import annotations
 
@@ -10,14 +10,25 @@ import numpy as np
 from dmlcore.published.checks.number import Decision
 from dmlcore.typing import Floats
 
-POINTS, REFEREES = 61, 13  # along the axis: of the two sides, and of what decides
+POINTS, REFEREES = 61, 13  # points along the axis for the two sides, and for the referee
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A quantity over an axis from low to high, at `at` in the counter-example; whole: the axis counts something.
+    """A quantity as a function of one number.
 
-    sides: the printed value, or None where nothing is printed, and the true one. bound, tolerance: as of `Decision`.
+    Attributes:
+        quantity: Name of the quantity.
+        axis: Name of the number.
+        low: Lower end of the axis.
+        high: Upper end of the axis.
+        at: Value of the number in the counter-example.
+        sides: Function that returns the printed value, or None if nothing is printed, and the true value.
+        referee: Independent computation of the quantity.
+        by: Name of the referee's method.
+        bound: As in `Decision`.
+        whole: True if only integers are valid.
+        tolerance: As in `Decision`.
     """
 
     quantity: str
@@ -33,13 +44,13 @@ class Curve:
     tolerance: float = 1e-6
 
     def decision(self, x: float) -> Decision:
-        """Both sides at x, and what decides there."""
+        """Return the decision at x: both sides and the referee's value."""
         printed, true = self.sides(x)
         return Decision(
             f"{self.quantity}; {self.axis}: {x:g}", printed, true, self.referee(x), self.by, self.bound, self.tolerance
         )
 
     def places(self, count: int) -> Floats:
-        """About `count` places along the axis, its ends among them; whole numbers if it counts."""
+        """Return about `count` places along the axis, including its ends; integers if the axis is `whole`."""
         spread = np.linspace(self.low, self.high, count)
         return np.unique(spread.round()) if self.whole else spread

@@ -1,4 +1,4 @@
-"""Counter-examples along one number that a loss shows: on a pair, a centre, a sample and its proxies."""
+"""Counter-examples along one number on the losses of a pair, a centre, or a sample and its proxies."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ ONE_CLASS, TWO_CLASSES = torch.tensor([0, 0]), torch.tensor([0, 1])
 
 
 def _at_cosine(s: float) -> Tensor:
-    """The unit vectors (1, 0) and, at cosine s, another."""
+    """Return the unit vector (1, 0) and another one at cosine s to it."""
     return torch.tensor([[1.0, 0.0], [s, math.sqrt(max(0.0, 1 - s * s))]], dtype=torch.float64)
 
 
 def _slope_in_cosine(loss: Callable[[Tensor], Tensor], s: float) -> float:
-    """dL/ds of a loss of the unit vector at cosine s from the first axis, by its angle."""
+    """Return dL/ds of a loss of the unit vector at cosine s to the first axis, computed through its angle."""
     angle = torch.tensor(math.acos(s), dtype=torch.float64, requires_grad=True)
     (slope,) = torch.autograd.grad(loss(torch.stack([angle.cos(), angle.sin()])), angle)
     return float(slope) / -math.sin(math.acos(s))
@@ -35,7 +35,7 @@ def _slope_in_cosine(loss: Callable[[Tensor], Tensor], s: float) -> float:
 
 def _contrastive(d: float) -> float:
     points = torch.tensor([[0.0], [d]], dtype=torch.float64)
-    return float(Contrastive(0.0, 1.0, divisor="one")(points, ONE_CLASS)) / 2  # counts both orders
+    return float(Contrastive(0.0, 1.0, divisor="one")(points, ONE_CLASS)) / 2  # the batch loss counts both orders
 
 
 LAMBDA, COSINE_BOUNDARY, DISTANCE_BOUNDARY = 0.5, 0.2, 1.2
@@ -55,7 +55,7 @@ def _margin_of_one(d: float) -> float:
 
 
 def _gap(gap: float) -> tuple[float, float]:
-    """Two classes, the other one ahead by `gap`: with the own class in the sum, and without."""
+    """Return the loss of two classes, the other one ahead by `gap`: with the own class in the sum, and without."""
     return math.log1p(math.exp(gap) + 1), math.log1p(math.exp(gap))
 
 
@@ -73,13 +73,13 @@ def _three(first: float) -> Tensor:
 
 
 def _label(first: float) -> tuple[float, float]:
-    """Cross-entropy with y_j = 1 for all i, and with y_i, of logits whose first is right."""
+    """Return the cross-entropy with y_j = 1 for all j, and with the label y_i, for logits whose first is correct."""
     log_p = _three(first)[0].log_softmax(0)
     return float(-log_p.sum()), float(-log_p[0])
 
 
 def _centre(spread: float) -> tuple[float, float]:
-    """The two forms of the tuplet loss, positives 1 + spread and 1 - spread, negative 0."""
+    """Return both forms of the tuplet loss for positives 1 + spread and 1 - spread and the negative 0."""
     D, positive = (
         torch.tensor([[1 + spread, 1 - spread, 0.0]], dtype=torch.float64),
         torch.tensor([[True, True, False]]),
@@ -89,7 +89,7 @@ def _centre(spread: float) -> tuple[float, float]:
 
 
 def _mean_share(spread: float) -> float:
-    """- log of the mean share that a positive has in the soft-max over all: the right side of (3.2)."""
+    """Return -log of the mean softmax share of a positive over all samples: the right side of (3.2)."""
     exponentials = [math.exp(x) for x in (1 + spread, 1 - spread, 0.0)]
     return -math.log(sum(exponentials[:2]) / sum(exponentials) / 2)
 
@@ -98,7 +98,7 @@ def _mean_share(spread: float) -> float:
 
 
 def _one_proxy(scale: float) -> tuple[tuple[float, float], float]:
-    """Proxy-NCA, ProxyNCA++ and SoftTriple with one proxy a class, on four samples of three classes."""
+    """Return ((Proxy-NCA, ProxyNCA++), SoftTriple) with one proxy per class, on four samples of three classes."""
     x = torch.tensor([[0.9, 0.3], [-0.2, 1.1], [0.4, -0.8], [1.0, 0.9]], dtype=torch.float64)
     labels, sizes = torch.tensor([0, 1, 2, 0]), {"classes": 3, "embedding_dim": 2}
     losses = [
@@ -116,7 +116,7 @@ ALPHA, DELTA = 32.0, 0.1
 
 
 def _anchor(s: float) -> tuple[float, float]:
-    """The slope of ProxyAnchor in the similarity of its only positive: by Eq. 2.32, and corrected."""
+    """Return the derivative of ProxyAnchor by the similarity of its only positive: by Eq. 2.32, and corrected."""
     e = math.exp(-ALPHA * (s - DELTA))
     return -ALPHA * (s - DELTA) / (1 + e), -ALPHA * e / (1 + e)
 
@@ -128,14 +128,17 @@ def _anchor_slope(s: float) -> float:
 
 
 def _nca_slope(s: float) -> float:
-    """The own proxy on the first axis, another on the third, so that it is as far from every sample of the plane."""
+    """Return the derivative of Proxy-NCA by the similarity to the own proxy, which is on the first axis.
+
+    The other proxy is on the third axis, so that it is equally far from every sample of the plane.
+    """
     loss = ProxyNCA(1.0, "others", classes=2, embedding_dim=3).double()
     loss.proxies.data = torch.eye(3, dtype=torch.float64)[[0, 2]]
     return _slope_in_cosine(lambda x: loss(F.pad(x, (0, 1))[None], torch.tensor([0])), s)
 
 
 def _nearer(gamma: float) -> tuple[float, float]:
-    """Weight of the nearer of two centres, similarities 0.8 and 0.6: divided by gamma, and multiplied."""
+    """Return the weight of the nearer of two centres, similarities 0.8 and 0.6: divided by gamma, and multiplied."""
     divided, multiplied = (1 / (1 + math.exp(-0.2 * factor)) for factor in (1 / gamma, gamma))
     return divided, multiplied
 

@@ -1,4 +1,4 @@
-"""Errata of Gürbüz 2022 about settings and its own tables, recomputed."""
+"""Errata of Gürbüz 2022 about settings and the thesis' own tables, recomputed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SIZES = ("512D", "128D")
 
 def _stitched() -> Iterable[Outcome]:
     recipe = Recipe()
-    one, background = recipe.showing, 3  # tiles of the class, and of what all classes share
+    one, background = recipe.showing, 3  # tiles of the class, and tiles that all classes share
     yield Decision(
         "tiles of a collage", 4 * 4, recipe.tiles, one + background, "1 tile of the class and 3 of background"
     )
@@ -46,12 +46,12 @@ def _patience() -> Iterable[Outcome]:
 
 
 XBM = {"cub": (3, 25), "inshop": (100, 400), "sop": (400, 1400)}  # small and large memory of the source, in batches
-PROXIES = {"cub": (1, 8), "inshop": (1, 4), "sop": (1, 4)}  # a class, in the two
+PROXIES = {"cub": (1, 8), "inshop": (1, 4), "sop": (1, 4)}  # proxies per class, with the small and the large memory
 BATCH = 32
 
 
 def _memories() -> Iterable[Outcome]:
-    """How many batches the proxies fill, beside the memories that the source used."""
+    """Compare how many batches the proxies fill with the memories that the source used."""
     filled = {
         data: [round(per_class * PUBLISHED[data]["train"].classes / BATCH) for per_class in counts]
         for data, counts in PROXIES.items()
@@ -68,7 +68,7 @@ def _memories() -> Iterable[Outcome]:
 
 
 def _edition() -> Iterable[Outcome]:
-    """The other edition is not among the tables: what its MAP@R goes with, by the line through the other methods."""
+    """Predict P@1 from MAP@R with a line fitted to the other methods, as the other edition is not among the tables."""
     rows = [row for row in printed("G-3.1").rows if (row.dataset, row.size) == ("CUB-200-2011", "512D")]
     scores = {row.method: (float(row.values["MAP@R"] or 0), float(row.values["P@1"] or 0)) for row in rows}
     at, here = scores.pop("SoftTriple-S/L")

@@ -19,7 +19,7 @@ from dmlcore.published.checks.small_transport import EPSILON, MU, M, N
 
 
 def _slope(cost: Tensor, at: tuple[int, int], of: Callable[[Tensor], Tensor], h: float = 1e-5) -> Tensor:
-    """Central difference of `of` as one cost moves."""
+    """Return the central difference of `of` with respect to one entry of the costs."""
     step = torch.zeros_like(cost)
     step[at] = h
     return (of(cost + step) - of(cost - step)) / (2 * h)
@@ -39,7 +39,8 @@ def _difference_of_means() -> Iterable[Outcome]:
 def _ties() -> Iterable[Outcome]:
     distances = np.abs(np.array([-1.0, 1.0]) - 0.0)  # two prototypes, and a feature between them
     plans = set()
-    for preferred in range(2):  # a linear programme has one answer: a trace of preference asks for each of them
+    # a linear programme returns one solution; a slight preference selects each of them in turn
+    for preferred in range(2):
         nudged = distances - 1e-6 * (np.arange(2) == preferred)
         plans.add(tuple(linprog(nudged, A_eq=np.ones((1, 2)), b_eq=[1.0]).x.round(9)))
     nearest = int((distances == distances.min()).sum())
@@ -48,7 +49,7 @@ def _ties() -> Iterable[Outcome]:
     )
 
 
-OPPOSITE = ([[[-1.0, 0.0]]], [[1.0, 0.0]])  # the feature on one side of the disc, the prototype on the other
+OPPOSITE = ([[[-1.0, 0.0]]], [[1.0, 0.0]])  # the feature on one side of the disc, the prototype on the opposite side
 
 
 def _bound() -> Iterable[Outcome]:
@@ -145,7 +146,7 @@ def _size_of_h() -> Iterable[Outcome]:
 def _sign() -> Iterable[Outcome]:
     A, x = small_transport.constraints()
     D = np.diag(x)
-    of_lambda = np.linalg.solve(A @ D @ A.T, A @ D)  # (n + 1, variables): printed, transposed
+    of_lambda = np.linalg.solve(A @ D @ A.T, A @ D)  # (n + 1, variables); the source prints the transpose
     of_x = {sign: -EPSILON * D @ (np.eye(len(x)) + sign * A.T @ of_lambda) for sign in (1, -1)}
     cost, *_ = small_transport.problem()
 

@@ -1,4 +1,4 @@
-"""Errata 1 to 36 of Karaman 2021 that are about losses: energies, forces, areas and margins, evaluated."""
+"""Errata 1 to 36 of Karaman 2021 that concern losses: energies, forces, areas and margins, evaluated."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _energies() -> Iterable[Number]:
 
 
 def _lifted() -> Iterable[Number]:
-    # J is the margin plus something: choose the margin that makes it 3
+    # J is the margin plus a constant: choose the margin so that J is 3
     a, p, n = points(COUNTEREXAMPLES[7])
     m = 3 - float(printed_formulas.lifted_energy(a, p, n, m=0.0))
     yield Number("Eq. 2.17 at J = 3", "3", float(printed_formulas.lifted_energy(a, p, n, m=m)))
@@ -78,7 +78,7 @@ def _above_the_window() -> Iterable[Number]:
 
 
 def _two_symbols() -> Iterable[Outcome]:
-    """Equilateral triplets on both sides of the upper clamp, m1 = -2, m2 = 5: which of them feel a force."""
+    """Compare which equilateral triplets on both sides of the upper clamp feel a force, with m1 = -2 and m2 = 5."""
     m1, m2 = -2.0, 5.0
     loss = losses.create("distance_sensitive", s=1, r=2, rho=1, m1=m1, m2=m2)
     for core in (3.0, 8.0):
@@ -108,7 +108,7 @@ def _rotations() -> Iterable[Number]:
 
 
 def _laws(name: str, ap: float, an: float, pn: float, **hyper: float) -> tuple[float, float, float]:
-    """pull_ap, push_an, push_pn of the energy before the clamp on edges of these lengths."""
+    """Return pull_ap, push_an and push_pn of the energy before the clamp for edges of these lengths."""
     lengths = [torch.tensor(float(x), dtype=torch.float64) for x in (ap, an, pn, 0, 0, 0)]
     _, by = edge_gradient(losses.create(name, **hyper, m2=math.inf), Edges(*lengths))
     return float(by.ap), -float(by.an), -float(by.pn)
@@ -168,7 +168,7 @@ def _stationary() -> Iterable[Number]:
 
 def _squared_axes() -> Iterable[Number]:
     true = margin_for_ellipse(1, 0.1, 0, BALANCED)
-    # r_major enters as 2 rho r_major - d; the printed quarter under the root halves it
+    # r_major enters as 2 rho r_major - d; the printed quarter under the root halves r_major
     yield Number("margin, with the quarter", "1.8190", (true + 1) / 2 - 1)
     yield Number("margin, without", "4.6381", true)
 

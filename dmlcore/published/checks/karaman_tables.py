@@ -1,4 +1,4 @@
-"""Errata of Karaman 2021 that are about counts, scores, sampling and the thesis' own tables, recomputed."""
+"""Errata of Karaman 2021 that concern counts, scores, sampling and the thesis' own tables, recomputed."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def _precision() -> Iterable[Number]:
 
 
 def average_precision(relevant: tuple[int, ...]) -> float:
-    """AP@R of the first R relevances: the sum of P@i rel_i over i = 1..R, divided by R."""
+    """Return AP@R of the first R relevances: the sum of P@i rel_i over i = 1..R, divided by R."""
     rel = np.asarray(relevant, dtype=float)
     rank = np.arange(1, len(rel) + 1)
     return float((rel.cumsum() / rank * rel).sum() / len(rel))
 
 
 def printed_precision(relevant: tuple[int, ...]) -> float:
-    """Eq. 2.35: P@R rel_R, the last term alone."""
+    """Return Eq. 2.35 as printed: P@R rel_R, the last term alone."""
     return sum(relevant) / len(relevant) * relevant[-1]
 
 
@@ -117,7 +117,7 @@ def _toy() -> Iterable[Number]:
 
 
 def _input_space() -> Iterable[Outcome]:
-    """MAP@R of toy sets of 12 classes of 200 points, on the line through five draws, where P@R is as printed."""
+    """Predict MAP@R at the printed P@R from five simulated toy sets of 12 classes of 200 points."""
     scores = []
     for seed in range(5):
         generator = np.random.default_rng(seed)
@@ -154,7 +154,10 @@ TWELVE = (
 
 
 def _summed(name: str, stretched: float = 1.0, **hyper: float) -> Tensor:
-    """Gradient of the mean over all valid triplets, unhinged, on the twelve points, x times `stretched`: (24,)."""
+    """Return the gradient of the unclamped mean over all valid triplets of the twelve points, shape (24,).
+
+    `stretched` multiplies the x coordinates.
+    """
     placed = [(stretched * x, y) for group in TWELVE for x, y in group]
     embeddings = torch.tensor(placed, dtype=torch.float64, requires_grad=True)
     labels = torch.tensor([label for label, group in enumerate(TWELVE) for _ in group])

@@ -1,4 +1,4 @@
-"""What a check of an erratum finds: numbers as stated and as computed, and decisions between two sides."""
+"""Outcomes of the checks of errata: numbers, stated and computed, and decisions between two sides."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Number:
-    """A number of an erratum: what it is, as stated (decimal text, to its digits), and the value computed."""
+    """A number of an erratum.
+
+    Attributes:
+        what: Description of the number.
+        stated: The stated number as decimal text, with the digits of the source.
+        value: The computed value.
+    """
 
     what: str
     stated: str
@@ -17,7 +23,7 @@ class Number:
 
     @property
     def agrees(self) -> bool:
-        """Whether the value rounds to what is stated, half a unit of its last digit either way."""
+        """True if the value rounds to the stated number, within half a unit of its last digit."""
         mantissa, _, power = self.stated.partition("e")
         digits = len(mantissa.partition(".")[2])
         unit = 10.0 ** (int(power or 0) - digits)
@@ -26,17 +32,27 @@ class Number:
 
 @dataclass(frozen=True)
 class Decision:
-    """A quantity by the printed text, by its correction, and as something that knows neither finds it.
+    """A quantity as printed, as corrected, and as computed by a referee that uses neither formula.
 
-    printed: None where the text gives none, infinite or NaN where what is printed cannot be evaluated. bound: both
-    sides claim not to be exceeded. A side holds within `tolerance`, relative to the greatest of the three above 1.
+    A side holds if it deviates from the referee's value by at most `tolerance`, relative to the greatest of 1 and the
+    two
+    values.
+
+    Attributes:
+        what: Description of the quantity.
+        printed: Printed value; None if nothing is printed, infinite or NaN if it cannot be evaluated.
+        true: Corrected value.
+        referee: The referee's value.
+        by: Method of the referee, for example "automatic differentiation".
+        bound: True if both sides are upper bounds of the referee's value.
+        tolerance: Relative tolerance.
     """
 
     what: str
     printed: float | None
     true: float
     referee: float
-    by: str  # what finds the referee's value, as "automatic differentiation"
+    by: str
     bound: bool = False
     tolerance: float = 1e-9
 
@@ -48,17 +64,17 @@ class Decision:
 
     @property
     def printed_holds(self) -> bool:
-        """Whether what is printed passes."""
+        """True if the printed value holds."""
         return self._holds(self.printed)
 
     @property
     def true_holds(self) -> bool:
-        """Whether the correction passes."""
+        """True if the corrected value holds."""
         return self._holds(self.true)
 
     @property
     def decides(self) -> bool:
-        """Whether the correction passes and what is printed does not."""
+        """True if the corrected value holds and the printed one does not."""
         return self.true_holds and not self.printed_holds
 
 

@@ -1,4 +1,4 @@
-"""Single cells of the published result tables, for checks that recompute what a text says of them."""
+"""Access to single cells of the published tables, for checks that recompute statements about them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from dmlcore.published.rows import PublishedRow, PublishedTable
 
 
 def printed(key: str) -> PublishedTable:
-    """The table of a key, which must exist; raises LookupError."""
+    """Return the table with the given key.
+
+    Raises:
+        LookupError: If the table does not exist.
+    """
     published = table(key)
     if published is None:
         raise LookupError(f"no table {key}")
@@ -15,7 +19,7 @@ def printed(key: str) -> PublishedTable:
 
 
 def rows(key: str, method: str, **where: str) -> list[PublishedRow]:
-    """Rows of a method whose dataset, network, size or setting are those given."""
+    """Return the rows of a method whose dataset, network, size or setting equal the given values."""
     return [
         row
         for row in printed(key).rows
@@ -24,7 +28,11 @@ def rows(key: str, method: str, **where: str) -> list[PublishedRow]:
 
 
 def cell(key: str, method: str, column: str, **where: str) -> float:
-    """The number of the only such row; raises LookupError if there is none or more, or no number in it."""
+    """Return the number in a column of the only matching row.
+
+    Raises:
+        LookupError: If there is not exactly one matching row, or the cell holds no number.
+    """
     matches = rows(key, method, **where)
     value = matches[0].values.get(column) if len(matches) == 1 else None
     if not isinstance(value, (int, float)):

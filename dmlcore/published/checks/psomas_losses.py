@@ -1,4 +1,4 @@
-"""Errata of Psomas 2020 about losses, evaluated beside the losses of the catalogue."""
+"""Errata of Psomas 2020 about losses, evaluated with the losses of the catalogue."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from torch import Tensor
 from dmlcore.losses.pairs import MarginLoss
 from dmlcore.published.checks.number import Check, Decision, Outcome
 
-MARGIN, BOUNDARY = 0.5, 1.2  # of the margin loss, Table 4
+MARGIN, BOUNDARY = 0.5, 1.2  # hyper-parameters of the margin loss, Table 4
 AUTOGRAD = "automatic differentiation"
 
 
 def _at(angles: list[float]) -> Tensor:
-    """Unit vectors of the plane at these angles, (N, 2), which know them."""
+    """Return unit vectors of the plane at these angles, shape (N, 2), differentiable by the angles."""
     at = torch.tensor(angles, dtype=torch.float64, requires_grad=True)
     return torch.stack([at.cos(), at.sin()], 1)
 
 
 def _indicator() -> Iterable[Outcome]:
-    """A pair of two classes at cosine 0.4 with the boundary at 0.2: [λ + I (β - S)]+ with I = -1, or with 0."""
+    """Evaluate a pair of two classes at cosine 0.4, boundary 0.2: [λ + I (β - S)]+ with I = -1, or with I = 0."""
     angle = torch.tensor(math.acos(0.4), dtype=torch.float64, requires_grad=True)
     x = torch.stack(
         [torch.stack([torch.ones_like(angle), torch.zeros_like(angle)]), torch.stack([angle.cos(), angle.sin()])]

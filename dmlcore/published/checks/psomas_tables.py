@@ -1,4 +1,4 @@
-"""Errata of Psomas 2020 about counts and its own tables, recomputed."""
+"""Errata of Psomas 2020 about counts and the thesis' own tables, recomputed."""
 
 from __future__ import annotations
 

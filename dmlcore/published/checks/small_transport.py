@@ -1,4 +1,4 @@
-"""A transport of 3 prototypes and 7 features, on which the algebra of Gürbüz 2022, App. B, can be followed."""
+"""A transport problem with 3 prototypes and 7 features, small enough to follow the algebra of Gürbüz 2022, App. B."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ M, N, MU, EPSILON = 3, 7, 0.4, 3.0
 
 
 def problem() -> tuple[Tensor, Tensor, Tensor]:
-    """Costs (3, 7), and the slopes of a loss in rho (7,) and pi (3, 7)."""
+    """Return costs (3, 7), and the derivatives of a loss with respect to rho (7,) and pi (3, 7)."""
     i, j = torch.arange(M, dtype=torch.float64)[:, None], torch.arange(N, dtype=torch.float64)
     return 1 + 0.8 * torch.sin(1.3 * i + 0.9 * j + 0.4 * i * j), torch.cos(0.7 * j), torch.sin(i + 0.5 * j)
 
 
 def solution(mu: float = MU, epsilon: float = EPSILON) -> tuple[Floats, Floats]:
-    """rho (7,) and pi (3, 7)."""
+    """Return rho (7,) and pi (3, 7) of the exact solution."""
     rho, pi = transport(problem()[0], mu, epsilon)
     return rho.numpy(), pi.numpy()
 
 
 def gradient(vector_outside: bool, epsilon: float = EPSILON) -> Tensor:
-    """dL/dc (3, 7) by (5.2.2); with rho outside of Diag its second term is a vector (3,), spread over the rows."""
+    """Return dL/dc (3, 7) by (5.2.2); with rho outside of Diag its second term is a vector (3,), repeated in rows."""
     cost, g_rho, g_pi = problem()
     rho, pi = transport(cost, MU, epsilon)
     q = rho * g_rho + (pi * g_pi).sum(0)
@@ -36,7 +36,7 @@ def gradient(vector_outside: bool, epsilon: float = EPSILON) -> Tensor:
 
 
 def central_difference(at: tuple[int, int], epsilon: float = EPSILON, h: float = 1e-5) -> float:
-    """The same entry as the exact solution moves with its cost."""
+    """Return the entry `at` of dL/dc as a central difference of the exact solution."""
     cost, g_rho, g_pi = problem()
 
     def loss(c: Tensor) -> Tensor:
@@ -49,7 +49,7 @@ def central_difference(at: tuple[int, int], epsilon: float = EPSILON, h: float =
 
 
 def slope_of_mass(epsilon: float = EPSILON, h: float = 1e-5) -> float:
-    """Of the transported mass in the first cost, as the exact solution moves."""
+    """Return the derivative of the transported mass by the first cost, as a central difference of the solution."""
     cost, *_ = problem()
     step = torch.zeros_like(cost)
     step[0, 0] = h
@@ -58,7 +58,7 @@ def slope_of_mass(epsilon: float = EPSILON, h: float = 1e-5) -> float:
 
 
 def constraints(mu: float = MU, epsilon: float = EPSILON) -> tuple[Floats, Floats]:
-    """A (n + 1, n + mn) of the constraints on x = (rho, pi), and the solution x."""
+    """Return the matrix A (n + 1, n + mn) of the constraints on x = (rho, pi), and the solution x."""
     rho, pi = solution(mu, epsilon)
     each = np.hstack([np.eye(N), np.tile(np.eye(N), (1, M))])  # rho_j + sum_i pi_ij
     mass = np.r_[np.zeros(N), np.ones(M * N)]  # sum_ij pi_ij
@@ -66,12 +66,12 @@ def constraints(mu: float = MU, epsilon: float = EPSILON) -> tuple[Floats, Float
 
 
 def inverted(mu: float = MU) -> Floats:
-    """H = A diag(x) A^T (8, 8)."""
+    """Return H = A diag(x) A^T, shape (8, 8), which the source inverts."""
     A, x = constraints(mu)
     H: Floats = A @ np.diag(x) @ A.T
     return H
 
 
 def scaled_determinant(mu: float = MU) -> float:
-    """det H times n^n, which is k."""
+    """Return det H times n^n, which equals k."""
     return float(np.linalg.det(inverted(mu))) * float(N) ** N

@@ -1,4 +1,4 @@
-"""Errata of Zabihzadeh et al. 2021: the members and the sum of an ensemble, and its tables, both sides evaluated."""
+"""Errata of Zabihzadeh et al. 2021: members and sum of an ensemble, and its tables, with both sides evaluated."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dmlcore.typing import Floats
 
 
 def _sign() -> Iterable[Outcome]:
-    """A pair of unit vectors 0.6 alike and a negative beside the anchor; what its similarity weighs."""
+    """Evaluate the sign of the gradient on a negative, for a positive pair with cosine 0.62 on the unit circle."""
     at = torch.tensor([0.0, 0.9, 1.7], dtype=torch.float64, requires_grad=True)  # angles
     x = torch.stack([at.cos(), at.sin()], 1)
     s = (x @ x.mT).detach()
@@ -49,7 +49,7 @@ def _squares() -> Iterable[Outcome]:
 
 
 def twelve() -> tuple[Floats, list[int]]:
-    """Twelve embeddings in five dimensions, four classes of three: the balanced batch of the test vectors."""
+    """Return twelve embeddings in five dimensions with their labels, four classes of three: the test vectors' batch."""
     labels = [i // 3 for i in range(12)]
     i, d, y = np.arange(12)[:, None], np.arange(5), np.array(labels)[:, None]
     return 0.8 * np.cos(1.7 * y + 0.9 * d * (y + 1)) + 0.9 * np.sin(0.7 * i + 1.3 * d + 0.77 * i * d + 1), labels
@@ -75,7 +75,7 @@ def _three_neighbours() -> Iterable[Outcome]:
 
 def _compressed_size() -> Iterable[Outcome]:
     M, e = 4, 64
-    layers = [M * e, 2 * e, 2 * e]  # of the implementation
+    layers = [M * e, 2 * e, 2 * e]  # layer sizes of the implementation
     network = nn.Sequential(*[part for a, b in pairwise(layers) for part in (nn.Linear(a, b), nn.Tanh())][:-1])
     referee = network(torch.zeros(1, M * e)).shape[1]
     yield Decision(

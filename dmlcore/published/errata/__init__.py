@@ -1,4 +1,4 @@
-"""The errata of all sources: what is printed, what is true, and how each was checked. A source has a TOML file here."""
+"""The errata of all sources: the printed and the true statement, and how each was checked, one TOML file per source."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ METHODS = {
     "text": "reading",
 }
 
-FOUND_RIGHT: Mapping[str, tuple[str, ...]] = {  # by source
+FOUND_RIGHT: Mapping[str, tuple[str, ...]] = {  # statements that were checked and found correct, by source
     "K": (
         "Equations 2.1-2.7, 2.9, 2.12, 2.18, 2.20, 2.21, 2.24, 2.25, 2.28, 2.29, 2.31, 2.32, 3.2, 3.3",
         "Equations 3.4-3.7, with constant coefficients, by symbolic algebra",
@@ -54,7 +54,7 @@ FOUND_RIGHT: Mapping[str, tuple[str, ...]] = {  # by source
 
 @dataclass(frozen=True)
 class PrintedGradient:
-    """One gradient of the counter-example as the text states it, to its digits: coordinates as decimal texts."""
+    """One gradient of the counter-example as the text states it: coordinates as decimal texts, to their digits."""
 
     point: str  # anchor | positive | negative
     printed: tuple[str, str]
@@ -63,7 +63,7 @@ class PrintedGradient:
 
 @dataclass(frozen=True)
 class Live:
-    """A page that shows what an erratum is about, with its query, and what the link says."""
+    """Link to a page that demonstrates an erratum: the page, its query and the label of the link."""
 
     page: str
     query: str
@@ -72,9 +72,9 @@ class Live:
 
 @dataclass(frozen=True)
 class Erratum:
-    """One difference between a source and the truth; LaTeX marks the differing part by \\diff{...}."""
+    r"""One difference between a source and the truth; in LaTeX, \diff{...} marks the differing part."""
 
-    source: str  # letter of `sources`
+    source: str  # key of `sources`
     number: int
     title: str
     where: str
@@ -92,18 +92,22 @@ class Erratum:
 
 @cache
 def errata() -> tuple[Erratum, ...]:
-    """All errata, by number from 1."""
+    """Return all errata, numbered from 1."""
     return tuple(_entry(letter, row) for letter in sources() for row in _rows(letter))
 
 
 def _rows(letter: str) -> list[dict[str, Any]]:
-    """The entries of a source, none if it has no file."""
+    """Return the entries of a source; empty if it has no file."""
     file = files(__package__).joinpath(f"{sources()[letter].folder}.toml")
     return list(tomllib.loads(file.read_text("utf-8"))["erratum"]) if file.is_file() else []
 
 
 def erratum(number: int) -> Erratum:
-    """The erratum of that number; KeyError tells the range."""
+    """Return the erratum with the given number.
+
+    Raises:
+        KeyError: If no erratum has this number; the message states the valid range.
+    """
     if not 1 <= number <= len(errata()):
         raise KeyError(f"no erratum {number}; they are numbered 1 to {len(errata())}")
     return errata()[number - 1]
@@ -112,9 +116,14 @@ def erratum(number: int) -> Erratum:
 def search(
     kind: str = "", loss: str = "", text: str = "", numbers: frozenset[int] | None = None, source: str = ""
 ) -> list[Erratum]:
-    """Errata of a kind, about a loss, with every word of `text` (case ignored), among `numbers`, of a source.
+    """Return the errata that match all given criteria; an empty criterion matches everything.
 
-    What is empty asks for nothing.
+    Args:
+        kind: Kind of the erratum.
+        loss: Name of a loss of the catalogue.
+        text: Words that must all occur, ignoring case.
+        numbers: Numbers to choose from; None for all.
+        source: Key of the source.
     """
     words = text.casefold().split()
     return [
@@ -134,7 +143,7 @@ def _text(e: Erratum) -> str:
     return text + text.translate(_SPELT)
 
 
-_SPELT = str.maketrans({"ρ": "rho", "μ": "mu", "α": "alpha", "π": "pi"})  # letters few keyboards have
+_SPELT = str.maketrans({"ρ": "rho", "μ": "mu", "α": "alpha", "π": "pi"})  # letters that few keyboards have
 
 
 def _entry(source: str, row: dict[str, Any]) -> Erratum:
